@@ -13,15 +13,15 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::archive;
-use tidegate::clock::ManualClock;
-use tidegate::model::{
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{
     BodyPrints, EndpointId, FeedName, FeedOptions, Snapshot, Time, VERSIONS_PER_DAY,
 };
-use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Observation};
-use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate::store::{EmbeddedStore, Select, Store, View};
+use tidegate_format::parse::{self, Limits};
+use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate_judge::archive;
+use tidegate_judge::record::{self, Observation};
+use tidegate_store::{EmbeddedStore, Select, Store, View};
 
 const PARAGRAPH: &str = "&lt;p&gt;The keeper noted the wind, the &lt;a href=\"https://light.example/log?utm_source=rss\"&gt;log&lt;/a&gt; and the ships, &amp;amp; wound the clock.&lt;/p&gt;\n";
 
@@ -67,8 +67,8 @@ impl Gate {
             window: Duration::from_secs(30 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
             aged: now,
-            tombstones: tidegate::record::TOMBSTONES_KEPT,
-            items: tidegate::record::ITEMS_KEPT,
+            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
+            items: tidegate_judge::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
         }
     }
@@ -404,7 +404,7 @@ fn reader_page<'a>(
     history: &'a HistoryPlace,
 ) -> Page<'a> {
     Page {
-        read_collection: tidegate::parse::collection::first_entry,
+        read_collection: tidegate_format::parse::collection::first_entry,
         container: Container::of(view.state.format),
         window: None,
         kind: ViewKind::Reader,

@@ -15,22 +15,22 @@ use bytes::Bytes;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::clock::Clock;
-use tidegate::fetch::{
+use tidegate_core::clock::Clock;
+use tidegate_core::model::*;
+use tidegate_judge::probe::Replies;
+use tidegate_judge::record::{Observation, Verdict};
+use tidegate_net::fetch::{
     AllowPrivate, AskRequest, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched,
     FetchedDocument, PageFetch, Passing, Services, Validators,
 };
-use tidegate::judge::probe::Replies;
-use tidegate::model::*;
-use tidegate::poll::*;
-use tidegate::record::{Observation, Verdict};
-use tidegate::store::{EmbeddedStore, Store};
+use tidegate_poll::*;
+use tidegate_store::{EmbeddedStore, Store};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 #[cfg(unix)]
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const START: Time = Time::from_unix(1_795_191_605);
 const INTERVAL: Duration = Duration::from_secs(600);
@@ -135,7 +135,7 @@ fn services() -> Services {
                 wire_bytes: 0,
                 notes: Vec::new(),
                 announced: None,
-                links: tidegate::websub::HubLinks::default(),
+                links: tidegate_core::websub::HubLinks::default(),
                 is_handed: false,
             })
         }
@@ -233,7 +233,7 @@ async fn simulate(feeds: u64) -> u64 {
     let start = processor() - began;
     until(&poller, feeds).await;
     let (before, begun, at) = (poller.totals(), processor(), clock.running());
-    let kept = u64::try_from(tidegate::status::POLLS_KEPT).unwrap();
+    let kept = u64::try_from(tidegate_status::POLLS_KEPT).unwrap();
     until(&poller, feeds * (kept + 1)).await;
     let (after, used, took) = (poller.totals(), processor() - begun, clock.running() - at);
     std::thread::sleep(FREED_WITHIN);

@@ -25,8 +25,8 @@ pub use publisher::publisher;
 pub use story::{StoryKind, StoryLine, Storyteller};
 pub use timeline::{Post, Timeline};
 
-use crate::model::Time;
 use std::time::Duration;
+use tidegate_core::model::Time;
 
 /// A document as the publisher has it at one step.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 /// a large document took: measured after a feed of 49,000 items, 1,620 MB against 380.
 #[cfg(unix)]
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     tidegate::cli::main()

@@ -512,7 +512,7 @@ PARTS = {"tables": tables, "idle": idle, "changes": changes, "serving": serving,
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--bin", default="target/release/tidegate")
+    parser.add_argument("--bin", default="target/dist/tidegate")
     parser.add_argument("--rounds", type=int, default=5, help="of changes and serving")
     parser.add_argument("--seconds", type=int, default=15, help="of a run")
     parser.add_argument("--wrk-seconds", type=int, default=4, help="of a run of wrk")

@@ -6,7 +6,7 @@ there is one, and both keep connections to the origin. Runs are short and interl
 
     benches/compare/passing.py                       the table, about a minute
     benches/compare/passing.py --json FILE           and its figures in a file
-    benches/compare/passing.py --yardstick target/release/examples/yardstick
+    benches/compare/passing.py --yardstick target/dist/examples/yardstick
                                                      beside hyper alone, which passes on and does nothing else
     benches/compare/passing.py --instructions        instructions per request under callgrind
 
@@ -189,7 +189,7 @@ def show(runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bin", default="target/release/tidegate")
+    parser.add_argument("--bin", default="target/dist/tidegate")
     parser.add_argument("--yardstick", help="the example of that name, to see what hyper alone costs")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=1, help="of each run")

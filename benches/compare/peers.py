@@ -244,7 +244,7 @@ def table(taken, feeds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--bin", default="target/release/tidegate")
+    parser.add_argument("--bin", default="target/dist/tidegate")
     parser.add_argument("--venv", default="target/peers-venv")
     parser.add_argument("--feeds", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=7)

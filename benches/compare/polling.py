@@ -10,7 +10,7 @@ that this made dirty (write_bytes); per feed its memory and its disk, as the gro
 The row "yardstick" is the gateway's client alone (--yardstick, the example of that name): what the same polls
 cost without a gateway around them.
 
-    benches/compare/polling.py --binary target/release/tidegate
+    benches/compare/polling.py --binary target/dist/tidegate
 """
 
 import argparse
@@ -177,7 +177,7 @@ def growth(options, documents):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--binary", default="target/release/tidegate")
+    parser.add_argument("--binary", default="target/dist/tidegate")
     parser.add_argument("--store", choices=["sled", "fjall"], default="sled", help="store.kind")
     parser.add_argument("--feeds", type=int, default=2000)
     parser.add_argument("--hosts", type=int, default=0, help="so many addresses; one for each feed if 0")
@@ -189,7 +189,7 @@ def main():
     parser.add_argument("--memory-wait", type=float, default=90)
     parser.add_argument("--instructions", action="store_true", help="count them, under callgrind: take some 200 feeds")
     parser.add_argument("--profile", help="a folder for what callgrind writes")
-    parser.add_argument("--yardstick", default="target/release/examples/yardstick")
+    parser.add_argument("--yardstick", default="target/dist/examples/yardstick")
     parser.add_argument("--share", type=float, default=0.03, help="of polls that find a change")
     parser.add_argument("--unpinned", action="store_true")
     parser.add_argument("--entries", type=int, default=0, help="of a document, instead of the usual ones")

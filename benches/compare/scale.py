@@ -327,7 +327,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("mode", choices=modes)
     parser.add_argument("sizes", type=lambda text: [int(size) for size in text.split(",")])
-    parser.add_argument("--bin", default="target/release/tidegate")
+    parser.add_argument("--bin", default="target/dist/tidegate")
     parser.add_argument("--store", choices=["sled", "fjall"], default="sled", help="store.kind")
     parser.add_argument("--folder", help="where gateways store what they have; the system's folder for that")
     parser.add_argument("--json", help="a file for plot.py")

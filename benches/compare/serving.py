@@ -166,7 +166,7 @@ def readers(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bin", default="target/release/tidegate")
+    parser.add_argument("--bin", default="target/dist/tidegate")
     parser.add_argument("--yardstick", help="the example of that name, where it is to be measured too")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=1, help="of each run")

@@ -6,19 +6,19 @@
 # TMPDIR says on which file system. It prints what src/store/disk/measure.rs prints.
 set -eu
 runs=${1:-3}
-cargo test --release --lib --no-run 2>/dev/null
+cargo test --release -p tidegate-store --lib --no-run 2>/dev/null
 measure() { # engine, then NAME=VALUE
     engine=$1
     shift
     env TIDEGATE_MEASURE_ENGINE="$engine" "$@" \
-        cargo test --release --lib -- --ignored --exact --nocapture "$case" 2>/dev/null |
+        cargo test --release -p tidegate-store --lib -- --ignored --exact --nocapture "$case" 2>/dev/null |
         grep -E "^($engine|kept)" || true
 }
 run=0
 while [ "$run" -lt "$runs" ]; do
     run=$((run + 1))
     for engine in sled fjall; do
-        case=store::disk::measure::cost
+        case=disk::measure::cost
         echo "# run $run, feeds of 50 KB: 500 feeds, 32 items"
         measure $engine TIDEGATE_MEASURE_FEEDS=500 TIDEGATE_MEASURE_ITEMS=32 TIDEGATE_MEASURE_TEXT=1500
         echo "# run $run, small feeds: 5,000 feeds, 10 items"
@@ -26,14 +26,14 @@ while [ "$run" -lt "$runs" ]; do
     done
 done
 for engine in sled fjall; do
-    case=store::disk::measure::cost
+    case=disk::measure::cost
     echo "# opening: ${FEEDS:-20000} feeds, 10 items"
     kept=$(measure $engine TIDEGATE_MEASURE_FEEDS="${FEEDS:-20000}" TIDEGATE_MEASURE_ITEMS=10 \
         TIDEGATE_MEASURE_TEXT=160 TIDEGATE_MEASURE_POLLS=0 TIDEGATE_MEASURE_TOGETHER=0 \
         TIDEGATE_MEASURE_KEEP=1)
     echo "$kept"
     folder=$(echo "$kept" | sed -n 's/^kept //p')
-    case=store::disk::measure::opening
+    case=disk::measure::opening
     measure $engine TIDEGATE_MEASURE_FOLDER="$folder"
     rm -rf "$folder"
 done

@@ -10,17 +10,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::cli::merge::merged;
-use tidegate::clock::ManualClock;
-use tidegate::model::{
+use tidegate_config as config;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{
     BodyPrints, Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Tick, Time,
     VERSIONS_PER_DAY,
 };
-use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Observation};
-use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate::store::{EmbeddedStore, Select, Store};
-use tidegate::xml::plain_address;
-use tidegate::{archive, config, diff, identity, sup, websub};
+use tidegate_core::xml::plain_address;
+use tidegate_core::{sup, websub};
+use tidegate_format::parse::{self, Limits};
+use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate_judge::record::{self, Observation};
+use tidegate_judge::{archive, diff, identity};
+use tidegate_store::{EmbeddedStore, Select, Store};
 
 /// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
 pub const BETWEEN: u8 = 0xFF;
@@ -119,10 +121,10 @@ fn taken(feed: &FeedDocument<'_>) {
             snapshot: snapshot.as_ref(),
             now: NOW.plus(Duration::from_secs(hour * 3600)),
             aged: NOW.plus(Duration::from_secs(hour * 3600)),
-            tombstones: tidegate::record::TOMBSTONES_KEPT,
+            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
             window: 30 * DAY,
             versions_per_day: VERSIONS_PER_DAY,
-            items: tidegate::record::ITEMS_KEPT,
+            items: tidegate_judge::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
         };
         let verdict = record::take_in(&round, feed, BodyPrints::default()).unwrap();
@@ -162,7 +164,7 @@ fn taken(feed: &FeedDocument<'_>) {
         (ViewKind::Complete, Container::Opml, Dialect::Sse),
     ] {
         let page = Page {
-            read_collection: tidegate::parse::collection::first_entry,
+            read_collection: tidegate_format::parse::collection::first_entry,
             kind,
             container,
             dialect,

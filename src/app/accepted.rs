@@ -2,12 +2,12 @@
 //! another role, whatever its file says by then.
 
 use super::readers;
-use crate::config::{Config, ReaderConfig, ReaderToken, StoreKind};
-use crate::model::{FeedName, Time};
-use crate::store::AcceptedFeeds;
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::sync::Arc;
+use tidegate_config::{Config, ReaderConfig, ReaderToken, StoreKind};
+use tidegate_core::model::{FeedName, Time};
+use tidegate_store::AcceptedFeeds;
 use xxhash_rust::xxh3::Xxh3Builder;
 
 /// That configuration.
@@ -65,7 +65,7 @@ fn reader_digest(hasher: &Xxh3Builder, reader: &ReaderConfig) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::check;
+    use tidegate_config::check;
 
     fn config(feeds: &[&str]) -> Config {
         let table = |rest: &&str| format!("[[feed]]\nurl = \"https://a.example/\"\n{rest}\n");

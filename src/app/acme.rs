@@ -1,12 +1,6 @@
 //! The certificate that the gateway gets and renews by itself: when, and where it and the account are kept.
 
 use super::AppError;
-use crate::acme::{AcmeAccount, AcmeError, Authority, NameDigests};
-use crate::clock::Clock;
-use crate::config::Config;
-use crate::model::Time;
-use crate::serve::{TlsIdentity, TlsKeys};
-use crate::store::make_data_folder;
 use async_trait::async_trait;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -14,6 +8,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tidegate_config::Config;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::Time;
+use tidegate_net::acme::{AcmeAccount, AcmeError, Authority, NameDigests};
+use tidegate_serve::{TlsIdentity, TlsKeys};
+use tidegate_store::make_data_folder;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use xxhash_rust::xxh3::xxh3_64;

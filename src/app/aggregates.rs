@@ -2,10 +2,10 @@
 
 use super::changes::{FeedsOfKind, wait_for_change};
 use super::operator::{AdminService, Gathered};
-use crate::model::{FeedName, FeedStanding};
-use crate::store::{CommitError, Store, in_words};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tidegate_core::model::{FeedName, FeedStanding};
+use tidegate_store::{CommitError, Store, in_words};
 use tokio_util::sync::CancellationToken;
 
 /// Takes over what sources have, until it is told to end.

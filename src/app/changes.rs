@@ -1,9 +1,9 @@
 //! Waits until something may have changed in the store, for what is derived from feeds.
 
-use crate::model::FeedRecord;
-use crate::store::{Epoch, FeedList};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tidegate_core::model::FeedRecord;
+use tidegate_store::{Epoch, FeedList};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +57,7 @@ pub(super) async fn wait_for_change(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, FeedSource};
+    use tidegate_core::model::{FeedName, FeedSource};
 
     fn list(names: &[&str]) -> FeedList {
         let record = |name: &&str| {

@@ -2,13 +2,13 @@
 
 use super::import::unopened;
 use super::{AppError, ConfigSource, disk};
-use crate::clock::SystemClock;
-use crate::store::{
-    CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, compact as rewrite,
-};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Arc;
+use tidegate_core::clock::SystemClock;
+use tidegate_store::{
+    CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, compact as rewrite,
+};
 
 /// What `tidegate compact` is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,19 +3,19 @@
 use super::serve::{ConfigOrigin, Signals, announce, run};
 use super::token::DemoToken;
 use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside};
-use crate::config::{Checked, Config};
 use crate::demo::{
     EVENTS_READ, FeedFacts, FeedFollower, Incident, PILOTS_FEED, PILOTS_ITEM, Script, StoryLine,
     Storyteller, Welcome, configuration, own_version, publisher,
 };
-use crate::model::{Count, EventKind, FeedName, SyncId};
-use crate::record::local::{Act, CheckedEntry};
-use crate::serve::Operator;
-use crate::store::{Epoch, Store, StoreError};
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::{Checked, Config};
+use tidegate_core::model::{Count, EventKind, FeedName, SyncId};
+use tidegate_judge::record::local::{Act, CheckedEntry};
+use tidegate_serve::Operator;
+use tidegate_store::{Epoch, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

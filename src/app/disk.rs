@@ -1,14 +1,14 @@
 //! Which store a configuration asks for: one on disk, or one in PostgreSQL.
 
 use super::AppError;
-use crate::clock::Clock;
-use crate::config::{Config, StoreKind};
-use crate::fetch;
-use crate::model::{EndpointId, SupIdBasis};
-use crate::store::{
+use std::sync::Arc;
+use tidegate_config::{Config, StoreKind};
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{EndpointId, SupIdBasis};
+use tidegate_net::fetch;
+use tidegate_store::{
     DiskKind, DiskRequest, EmbeddedStore, PostgresRequest, StoreError, make_data_folder,
 };
-use std::sync::Arc;
 
 /// The engine of the store on disk; `None` where there is none.
 pub(super) fn kind(config: &Config) -> Option<DiskKind> {

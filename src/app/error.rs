@@ -1,7 +1,7 @@
 //! Why a command did not do what it was asked, and the exit status that says so.
 
-use crate::config::ConfigError;
 use std::error::Error;
+use tidegate_config::ConfigError;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn the_status_says_whose_fault_it_is() {
         let config =
-            crate::config::check("f", "x = 1").map_err(ConfigError::from).map_err(AppError::from);
+            tidegate_config::check("f", "x = 1").map_err(ConfigError::from).map_err(AppError::from);
         assert_eq!(config.map_err(|error| error.exit_status()), Err(2));
         assert_eq!(AppError::Input("no".into()).exit_status(), 2);
         let closed = AppError::output(io::Error::from(io::ErrorKind::BrokenPipe));
@@ -111,7 +111,7 @@ mod tests {
         let inner = io::Error::new(io::ErrorKind::AddrInUse, "the address is in use");
         let error = AppError::run("127.0.0.1:1 cannot be listened on", inner);
         assert_eq!(error.report(), "127.0.0.1:1 cannot be listened on: the address is in use");
-        let missing = crate::config::load(std::path::Path::new("/nowhere/x.toml"));
+        let missing = tidegate_config::load(std::path::Path::new("/nowhere/x.toml"));
         let report = AppError::from(missing.unwrap_err()).report();
         assert!(report.starts_with("the configuration file /nowhere/x.toml cannot be read"));
         assert!(report.contains("No such file"), "{report}");

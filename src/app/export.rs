@@ -3,14 +3,16 @@
 use super::disk::LastingStore;
 use super::import::{ImportedState, LeftOutCredentials, lasting, open_to_copy};
 use super::{AppError, ConfigSource, GatewayOptions, RunningGateway};
-use crate::clock::{Clock, SystemClock};
-use crate::store::portable::{ExportHead, ExportReader, ExportTotals, ExportWriter, PortableError};
-use crate::store::{CommitError, MovedAway, Store, StoreError};
 use http::Method;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tidegate_core::clock::{Clock, SystemClock};
+use tidegate_store::portable::{
+    ExportHead, ExportReader, ExportTotals, ExportWriter, PortableError,
+};
+use tidegate_store::{CommitError, MovedAway, Store, StoreError};
 use tokio::sync::mpsc;
 
 /// How many pieces wait to be written.

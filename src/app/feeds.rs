@@ -5,16 +5,16 @@ use super::maintenance::FeedMaintenance;
 use super::operator::AdminService;
 use super::visits::PASSED_OVER;
 use super::{AppError, names, titles};
-use crate::clock::Clock;
-use crate::config::{self, Config};
-use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
-use crate::status::TicksAhead;
-use crate::store::{
-    AcceptedFeeds, AppliedConfig, AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words,
-};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::{self as config, Config};
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
+use tidegate_status::TicksAhead;
+use tidegate_store::{
+    AcceptedFeeds, AppliedConfig, AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words,
+};
 use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 
@@ -250,10 +250,10 @@ async fn note(store: &dyn Store, now: Time) {
 mod tests {
     use super::*;
     use crate::app::accepted::AcceptedConfig;
-    use crate::clock::ManualClock;
-    use crate::poll::tests::double::StoreDouble;
-    use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
-    use crate::store::{EmbeddedStore, SpaceLimits};
+    use tidegate_core::clock::ManualClock;
+    use tidegate_poll::testing::double::StoreDouble;
+    use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
+    use tidegate_store::{EmbeddedStore, SpaceLimits};
 
     fn at(seconds: i64) -> Time {
         Time::from_unix(1_795_191_605 + seconds)
@@ -357,7 +357,7 @@ mod tests {
             reconcile(&store, &config, feeds, at(100)).await.unwrap();
         };
         let put = async |name: &str, url: &str, site: &str| {
-            let name = crate::model::FeedName::new(name).unwrap();
+            let name = tidegate_core::model::FeedName::new(name).unwrap();
             let mut record = FeedRecord::on_demand(name, url, site, at(1));
             record.follow(None, at(1), store.endpoint());
             store.put_feed(&record).await.unwrap();

@@ -12,17 +12,17 @@ use super::{
     AppError, aggregates, disk, feeds, lists, origins, readers, retention, space, token, traces,
     translate,
 };
-use crate::clock::{Clock, RunningClock, SystemClock};
-use crate::config::{Config, PageAudience};
-use crate::hub::{self, Hub};
-use crate::load::Load;
-use crate::poll::{self, ParseAndRecord, Poller};
-use crate::serve::{self, ServeError, SiteServer};
-use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
-use crate::traces::Traces;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::{Config, PageAudience};
+use tidegate_core::clock::{Clock, RunningClock, SystemClock};
+use tidegate_net::traces::Traces;
+use tidegate_poll::hub::{self, Hub};
+use tidegate_poll::{self as poll, ParseAndRecord, Poller};
+use tidegate_serve::{self as serve, ServeError, SiteServer};
+use tidegate_status::load::Load;
+use tidegate_store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;

@@ -2,7 +2,6 @@
 
 use super::running::reachable;
 use super::{AppError, ConfigSource};
-use crate::config::ServerSection;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -10,6 +9,7 @@ use rustls::{AlertDescription, ClientConfig, DigitallySignedStruct, SignatureSch
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::ServerSection;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;

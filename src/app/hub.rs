@@ -1,14 +1,14 @@
 //! The hub between the module that takes requests and the module that keeps and delivers.
 
-use crate::config::{Config, WebhookConfig};
-use crate::fetch;
-use crate::hub::{AskError, Hub, HubChanges, HubDocument, NoHubDocument, Topics};
-use crate::model::{FeedName, FeedSource, Tick};
-use crate::serve::{self, HubError, HubTotals, NoTopic};
-use crate::store::{Store, StoreError, in_words};
-use crate::websub::{HubRequest, Manner, Secret, Subscription};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
+use tidegate_config::{Config, WebhookConfig};
+use tidegate_core::model::{FeedName, FeedSource, Tick};
+use tidegate_core::websub::{HubRequest, Manner, Secret, Subscription};
+use tidegate_net::fetch;
+use tidegate_poll::hub::{AskError, Hub, HubChanges, HubDocument, NoHubDocument, Topics};
+use tidegate_serve::{self as serve, HubError, HubTotals, NoTopic};
+use tidegate_store::{Store, StoreError, in_words};
 use url::Url;
 
 /// The hub as the side that serves sees it.

@@ -10,18 +10,18 @@ pub use plan::{ImportPlan, RefusedOutline};
 
 use super::disk::{self, LastingStore};
 use super::{AppError, ConfigSource, space, translate};
-use crate::clock::{Clock, SystemClock};
-use crate::config::Config;
-use crate::model::{FeedRecord, Time};
-use crate::parse::opml::{self, OpmlLimits, OpmlProblem, OutlineList};
-use crate::parse::{self, Limits};
-use crate::store::portable::{MAGIC, UNRELEASED_MAGIC};
-use crate::store::{EmbeddedStore, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tidegate_config::Config;
+use tidegate_core::clock::{Clock, SystemClock};
+use tidegate_core::model::{FeedRecord, Time};
+use tidegate_format::parse::opml::{self, OpmlLimits, OpmlProblem, OutlineList};
+use tidegate_format::parse::{self, Limits};
+use tidegate_store::portable::{MAGIC, UNRELEASED_MAGIC};
+use tidegate_store::{EmbeddedStore, Store, StoreError};
 use tokio::task::JoinSet;
 
 /// How many records are written at once: one barrier serves all that wait for it.

@@ -3,10 +3,10 @@
 
 use super::changes::{FeedsOfKind, wait_for_change};
 use super::operator::{AdminService, SeenList};
-use crate::model::{FeedName, FeedRecord};
-use crate::store::{Store, StoreError, in_words};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tidegate_core::model::{FeedName, FeedRecord};
+use tidegate_store::{Store, StoreError, in_words};
 use tokio_util::sync::CancellationToken;
 
 /// Takes over what lists say, until it is told to end.

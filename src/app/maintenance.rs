@@ -4,12 +4,12 @@
 use super::operator::AdminService;
 use super::retention;
 use super::visits::FeedVisits;
-use crate::config::Publish;
-use crate::model::{FeedRecord, Time};
-use crate::poll::RoundError;
-use crate::store::{CommitError, Retention, Store};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::Publish;
+use tidegate_core::model::{FeedRecord, Time};
+use tidegate_poll::RoundError;
+use tidegate_store::{CommitError, Retention, Store};
 
 /// What is kept for a time may stay longer by this part of the shortest such time, within [`LATE`]: as long a feed is
 /// not read that stays as it is.
@@ -98,10 +98,10 @@ async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> Result<bool, C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::model::{Format, SettledItems, Snapshot, Tick};
-    use crate::poll::tests::double::{NOW, StoreDouble, Trouble, name};
-    use crate::poll::tests::gateway::{Gateway, Publisher};
+    use tidegate_config::Config;
+    use tidegate_core::model::{Format, SettledItems, Snapshot, Tick};
+    use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
+    use tidegate_poll::testing::gateway::{Gateway, Publisher};
     use tokio::sync::Semaphore;
     use tokio::time::timeout;
 

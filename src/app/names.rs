@@ -1,11 +1,11 @@
 //! Names of the feeds of the command line. The store keeps which name an address has: it never changes
 //! by itself, whatever else stands on the command line.
 
-use crate::config::{self, Config, FeedConfig, feed_name, is_named_after};
-use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
-use crate::store::FeedList;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tidegate_config::{self as config, Config, FeedConfig, feed_name, is_named_after};
+use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
+use tidegate_store::FeedList;
 use url::Url;
 
 /// The configuration with the names that the store has for the addresses of the command line, and a
@@ -80,7 +80,7 @@ fn has_moved(record: &FeedRecord) -> bool {
 }
 
 fn sentence(url: &Url, name: &FeedName, record: Option<&Arc<FeedRecord>>) -> String {
-    let shown = crate::model::ShownAddress::new(url.as_str(), None);
+    let shown = tidegate_core::model::ShownAddress::new(url.as_str(), None);
     let other = record.map_or_else(
         || "is taken".to_owned(),
         |record| match record.shown().text() {
@@ -122,7 +122,7 @@ pub fn polled_twice(config: &Config) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Checked, Overrides};
+    use tidegate_config::{Checked, Overrides};
 
     fn given(urls: &[&str]) -> Config {
         let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
@@ -217,7 +217,7 @@ mod tests {
     fn one_address_under_two_names_is_said() {
         let text = "[[feed]]\nname='a'\nurl='http://x.example/'\n\
                     [[feed]]\nname='b'\nurl='http://x.example/'";
-        let said = polled_twice(&crate::config::check("f", text).unwrap().config);
+        let said = polled_twice(&tidegate_config::check("f", text).unwrap().config);
         assert_eq!(
             said,
             ["the feeds a and b have the same address, http://x.example/; it is polled twice"]

@@ -22,29 +22,29 @@ pub(super) use list_feeds::SeenList;
 
 use super::accepted::AcceptedConfig;
 use super::translate;
-use crate::clock::Clock;
-use crate::config::{Config, Publish};
-use crate::fetch::Services;
-use crate::hub::Hub;
-use crate::model::{
-    Change, Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId,
-    Tick, Time,
-};
-use crate::poll::{PollError, Poller, RoundError};
-use crate::record::Observation;
-use crate::record::local::{Act, Acted};
-use crate::serve::{
-    AddressPreview, AskedFeeds, ExportStream, ImportedList, Operator, OperatorError, Put, PutFeed,
-    Redacted,
-};
-use crate::status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
-use crate::store::{Claim, CommitError, Retention, Store, StoreError};
-use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use tidegate_config::{Config, Publish};
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{
+    Change, Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId,
+    Tick, Time,
+};
+use tidegate_core::websub::Verification;
+use tidegate_judge::record::Observation;
+use tidegate_judge::record::local::{Act, Acted};
+use tidegate_net::fetch::Services;
+use tidegate_poll::hub::Hub;
+use tidegate_poll::{PollError, Poller, RoundError};
+use tidegate_serve::{
+    AddressPreview, AskedFeeds, ExportStream, ImportedList, Operator, OperatorError, Put, PutFeed,
+    Redacted,
+};
+use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
+use tidegate_store::{Claim, CommitError, Retention, Store, StoreError};
 use tokio::sync::{Mutex, Semaphore};
 
 /// How many documents that may become feeds are read at a time.

@@ -1,12 +1,12 @@
 //! What the subcommands are asked to do, already checked.
 
 use super::AppError;
-use crate::config::{self, Checked, Config, ConfigError, Overrides, Variables};
-use crate::model::Without;
-use crate::pull::PullLimits;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tidegate_config::{self as config, Checked, Config, ConfigError, Overrides, Variables};
+use tidegate_core::model::Without;
+use tidegate_format::pull::PullLimits;
 use url::Url;
 
 /// Where the configuration comes from.

@@ -1,14 +1,14 @@
 //! Sites that the gateway stands in front of: what serving is told of them, and feeds that are let go.
 
 use super::operator::AdminService;
-use crate::clock::Clock;
-use crate::config::Config;
-use crate::model::{FeedName, FeedRecord, FeedStanding, Time};
-use crate::origin::OriginSite;
-use crate::serve::{OperatorError, OriginService, OriginSettings};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::Config;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Time};
+use tidegate_net::origin::OriginSite;
+use tidegate_serve::{OperatorError, OriginService, OriginSettings};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -26,7 +26,7 @@ pub(super) fn settings(
     public_url: &str,
     desk: &Arc<AdminService>,
 ) -> OriginSettings {
-    let own = |feed: &crate::config::FeedConfig| Some((feed.name.clone(), feed.path.clone()?));
+    let own = |feed: &tidegate_config::FeedConfig| Some((feed.name.clone(), feed.path.clone()?));
     let paths = config.feeds.iter().filter_map(own).collect();
     let asked = Arc::clone(desk.asked_feeds());
     let none = OriginSettings { paths, asked, ..OriginSettings::default() };
@@ -149,9 +149,9 @@ async fn let_go_idle(desk: &AdminService, now: Time) -> Result<(), OperatorError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poll::tests::double::{NOW, StoreDouble, name};
-    use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
-    use crate::store::Store as _;
+    use tidegate_poll::testing::double::{NOW, StoreDouble, name};
+    use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
+    use tidegate_store::Store as _;
 
     #[tokio::test(start_paused = true)]
     async fn a_feed_that_was_let_go_keeps_its_history_until_it_is_asked_for_again() {

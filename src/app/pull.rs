@@ -1,18 +1,18 @@
-//! `tidegate pull`: drives a [`Pull`](crate::pull::Pull) over the network and keeps its replica in a
+//! `tidegate pull`: drives a [`Pull`](tidegate_format::pull::Pull) over the network and keeps its replica in a
 //! folder.
 
 mod folder;
 
 use super::{AppError, PullOptions};
-use crate::clock::{Clock, SystemClock};
-use crate::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
-use crate::model::counted;
-use crate::parse::sse::bare;
-use crate::pull::{Answer, Ask, Asked, FetchedBody, Next, Pull, PullOutcome, State};
 use folder::ReplicaFolder;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
+use tidegate_core::clock::{Clock, SystemClock};
+use tidegate_core::model::counted;
+use tidegate_format::parse::sse::bare;
+use tidegate_format::pull::{Answer, Ask, Asked, FetchedBody, Next, Pull, PullOutcome, State};
+use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
 use tower::ServiceExt as _;
 use url::Url;
 

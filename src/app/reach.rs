@@ -1,8 +1,8 @@
 //! Whether hubs can reach this gateway, by its public address.
 
-use crate::config::Config;
-use crate::fetch::{self, AllowPrivate, read_url};
-use crate::poll::Reach;
+use tidegate_config::Config;
+use tidegate_net::fetch::{self, AllowPrivate, read_url};
+use tidegate_poll::Reach;
 use url::{Host, Url};
 
 /// Where hubs of upstreams call, without the token.

@@ -1,10 +1,10 @@
 //! The readers of private feeds, with their tokens from wherever those are.
 
 use super::AppError;
-use crate::config::{Config, ReaderToken};
-use crate::fetch;
-use crate::model::SecretSource;
-use crate::serve::{ReaderAccess, ReaderKey};
+use tidegate_config::{Config, ReaderToken};
+use tidegate_core::model::SecretSource;
+use tidegate_net::fetch;
+use tidegate_serve::{ReaderAccess, ReaderKey};
 
 /// Finds the token of a reader; what is wrong with it otherwise, without repeating it.
 pub(super) fn find(source: &SecretSource) -> Result<ReaderToken, String> {
@@ -40,7 +40,7 @@ pub(super) fn readers(config: &Config) -> Result<Vec<ReaderAccess>, AppError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::check;
+    use tidegate_config::check;
 
     #[test]
     fn tokens_are_found_where_they_are_and_never_repeated() {

@@ -1,18 +1,18 @@
 //! `tidegate replay`: recorded documents through the core, printed line by line.
 
 use super::{AppError, ReplayOptions};
-use crate::clock::ManualClock;
-use crate::config::{Polling, Publish};
-use crate::identity;
-use crate::judge;
-use crate::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints, Without};
-use crate::poll::{Bounds, UpdateRate, replay_interval};
-use crate::replay::{self, DocumentReport, ReplayTarget, Series, Summary, sentence};
-use crate::store::{EmbeddedStore, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::{Polling, Publish};
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints, Without};
+use tidegate_judge as judge;
+use tidegate_judge::identity;
+use tidegate_poll::{Bounds, UpdateRate, replay_interval};
+use tidegate_replay::{self as replay, DocumentReport, ReplayTarget, Series, Summary, sentence};
+use tidegate_store::{EmbeddedStore, Store};
 
 /// The endpoint id of replayed histories: the same in every run, so that runs can be compared.
 const ENDPOINT: &str = "replay";

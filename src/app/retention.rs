@@ -1,9 +1,9 @@
 //! What goes with time: versions and past orders beyond what the operator wants kept, and the old
 //! end of the change log.
 
-use crate::clock::Clock;
-use crate::model::{FeedName, Time};
-use crate::store::{Claim, CommitError, LOG_AGE, Retention, Store, in_words};
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{FeedName, Time};
+use tidegate_store::{Claim, CommitError, LOG_AGE, Retention, Store, in_words};
 
 /// How often a feed, or the log, is pruned again in one look because there was more than one call takes out.
 const PRUNES: usize = 100;
@@ -66,11 +66,11 @@ pub(super) async fn trim_log(store: &dyn Store, claim: &Claim) -> Result<(), Com
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::ManualClock;
-    use crate::model::EndpointId;
-    use crate::store::EmbeddedStore;
     use std::sync::Arc;
     use std::time::Duration;
+    use tidegate_core::clock::ManualClock;
+    use tidegate_core::model::EndpointId;
+    use tidegate_store::EmbeddedStore;
 
     fn at(seconds: i64) -> Time {
         Time::from_unix(1_800_000_000 + seconds)

@@ -1,13 +1,13 @@
 //! The gateway that runs: where it is, with which token it is asked, and calls of its API.
 
 use super::{AppError, ConfigSource, token};
-use crate::config::{self, Config, ServerSection};
-use crate::fetch::{self, ApiAnswer, ApiClient, ApiRequest, FetchError};
 use http::Method;
 use serde_json::Value;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use tidegate_config::{self as config, Config, ServerSection};
+use tidegate_net::fetch::{self, ApiAnswer, ApiClient, ApiRequest, FetchError};
 use url::{Host, Url};
 
 /// The longest answer that is read into memory, in bytes.
@@ -242,7 +242,7 @@ pub(super) fn reachable(listen: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Overrides;
+    use tidegate_config::Overrides;
 
     #[test]
     fn a_gateway_is_found_where_it_listens() {

@@ -5,10 +5,10 @@ use super::{
     AppError, ConfigSource, Gateway, Outside, ServeOptions, demand_public_url, find_externals,
     polled_twice, separate_tokens,
 };
-use crate::config::{Checked, Config, Fault, StoreKind};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::{Checked, Config, Fault, StoreKind};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often it is looked at whether serving goes on.

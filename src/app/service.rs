@@ -1,12 +1,12 @@
 //! The service manager (systemd): sockets that it opened, and what it is told of the gateway.
 
 use super::{AppError, Gateway};
-use crate::store::Store;
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_store::Store;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -106,7 +106,7 @@ fn tell(states: &[NotifyState<'_>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StoreError;
+    use tidegate_store::StoreError;
 
     const WITHIN: Duration = Duration::from_secs(15);
 

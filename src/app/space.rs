@@ -1,10 +1,10 @@
 //! Looks now and then how much space the file system of the data folder has left.
 
 use super::disk;
-use crate::config::Config;
-use crate::store::{EmbeddedStore, FreeSpace, SpaceLimits};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::Config;
+use tidegate_store::{EmbeddedStore, FreeSpace, SpaceLimits};
 use tokio_util::sync::CancellationToken;
 
 /// How often the free space is measured.

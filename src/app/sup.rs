@@ -7,15 +7,15 @@ mod names;
 
 use super::serve::{Signals, announce};
 use super::{AppError, SupOptions};
-use crate::clock::{Clock, SystemClock};
-use crate::fetch::{self, AllowPrivate, Fetch, FetchSettings, LeadScope};
-use crate::model::Time;
-use crate::poll::{Question, SupError};
-use crate::sup::{Follower, FollowerStatus, SupDocument};
 use names::FeedNames;
 use serde_json::json;
 use std::io::Write;
 use std::time::Duration;
+use tidegate_core::clock::{Clock, SystemClock};
+use tidegate_core::model::Time;
+use tidegate_core::sup::{Follower, FollowerStatus, SupDocument};
+use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchSettings, LeadScope};
+use tidegate_poll::{Question, SupError};
 use url::Url;
 
 /// The shortest pause between two requests.

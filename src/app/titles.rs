@@ -2,12 +2,12 @@
 
 use super::operator::AdminService;
 use super::visits::FeedVisits;
-use crate::clock::Clock;
-use crate::model::{Enrolment, FeedName, FeedRecord, FeedStanding, Tick, Time};
-use crate::store::{CommitError, Epoch, Select, Store, StoreError, in_words};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{Enrolment, FeedName, FeedRecord, FeedStanding, Tick, Time};
+use tidegate_store::{CommitError, Epoch, Select, Store, StoreError, in_words};
 use tokio_util::sync::CancellationToken;
 
 /// How long after a change of feeds their titles are looked at, so that many are written together.
@@ -143,10 +143,10 @@ async fn title(store: &dyn Store, feed: &FeedName) -> Result<Option<String>, Sto
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::model::{Format, Snapshot};
-    use crate::poll::tests::double::{NOW, StoreDouble, Trouble, name};
-    use crate::poll::tests::gateway::{Gateway, Publisher};
+    use tidegate_config::Config;
+    use tidegate_core::model::{Format, Snapshot};
+    use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
+    use tidegate_poll::testing::gateway::{Gateway, Publisher};
 
     /// Looks at all feeds. Answers whether what was found is written, and the feeds that were read.
     async fn pass(gateway: &Gateway, visits: &mut FeedVisits) -> (bool, Vec<String>) {

@@ -3,14 +3,14 @@
 
 use super::AppError;
 use super::acme::CertificateKeeper;
-use crate::clock::Clock;
-use crate::config::Config;
-use crate::model::Time;
-use crate::serve::{TlsIdentity, TlsKeys};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tidegate_config::Config;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::Time;
+use tidegate_serve::{TlsIdentity, TlsKeys};
 use tokio_util::sync::CancellationToken;
 
 /// How often it is looked whether the files have changed.

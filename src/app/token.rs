@@ -1,11 +1,11 @@
 //! The administration token: configured, from the environment, or made at the first start.
 
 use super::{AppError, disk};
-use crate::config::{AdminTokenSetting, Config, SecretToken, StoreKind};
-use crate::serve;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use tidegate_config::{AdminTokenSetting, Config, SecretToken, StoreKind};
+use tidegate_serve as serve;
 
 /// The environment variable that has the token where the file has none.
 pub(super) const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn gateways_over_one_database_are_to_have_one_token() {
-        let of = |text: &str| separate_tokens(&crate::config::check("f", text).unwrap().config);
+        let of = |text: &str| separate_tokens(&tidegate_config::check("f", text).unwrap().config);
         let database = "[store]\nkind = \"postgres\"\nurl = \"postgresql://db/feeds\"\n";
         let said = of(database).unwrap();
         assert!(said.contains("401") && said.contains("TIDEGATE_ADMIN_TOKEN"), "{said}");

@@ -1,10 +1,10 @@
 //! The collector of traces, as the configuration names it.
 
 use super::{AppError, translate};
-use crate::config::Config;
-use crate::fetch::{self, AllowPrivate, FetchSettings};
-use crate::traces::{CollectorConfig, SampleRates, SpanExporter, Traces};
 use http::HeaderMap;
+use tidegate_config::Config;
+use tidegate_net::fetch::{self, AllowPrivate, FetchSettings};
+use tidegate_net::traces::{CollectorConfig, SampleRates, SpanExporter, Traces};
 
 /// The exporter, where there is a collector, and where spans begin.
 pub(super) fn open(config: &Config) -> Result<(Option<SpanExporter>, Traces), AppError> {

@@ -1,21 +1,21 @@
 //! From the words of the configuration to those of the modules.
 
 use super::{AppError, origins, reach, readers};
-use crate::archive;
-use crate::config::{
-    self, AllowPrivateSetting, Checked, Config, ConfigError, Deltas, External, HistoryLinks,
-    HostPace, SyncDialect,
-};
-use crate::fetch::{self, FetchSettings, Services};
-use crate::hub;
-use crate::poll::{Pace, PollSettings};
-use crate::render;
-use crate::serve;
-use crate::store::{Retention, SpaceLimits};
-use crate::trust::check_certificates;
-use crate::websub::Leases;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tidegate_config::{
+    self as config, AllowPrivateSetting, Checked, Config, ConfigError, Deltas, External,
+    HistoryLinks, HostPace, SyncDialect,
+};
+use tidegate_core::trust::check_certificates;
+use tidegate_core::websub::Leases;
+use tidegate_format::render;
+use tidegate_judge::archive;
+use tidegate_net::fetch::{self, FetchSettings, Services};
+use tidegate_poll::hub;
+use tidegate_poll::{Pace, PollSettings};
+use tidegate_serve as serve;
+use tidegate_store::{Retention, SpaceLimits};
 
 /// What the client is told that every outgoing request goes through.
 pub(super) fn fetch_settings(config: &Config, public_url: &str) -> FetchSettings {

@@ -1,11 +1,11 @@
 //! Visits to feeds: work on each feed that changed since its last visit or had none for a while, a few at once. A visit
 //! reads much of a feed, and there may be a million.
 
-use crate::model::{FeedName, FeedRecord, Revision, Time};
-use crate::store::{CommitError, FeedList, Store};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedRecord, Revision, Time};
+use tidegate_store::{CommitError, FeedList, Store};
 use tokio::task::{JoinError, JoinSet, yield_now};
 
 /// The most feeds that are visited at once: half of what a store reads at a time, so that the rest is for polls.
@@ -99,10 +99,10 @@ impl FeedVisits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Format, Snapshot};
-    use crate::poll::tests::double::{NOW, StoreDouble, name};
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use tidegate_core::model::{Format, Snapshot};
+    use tidegate_poll::testing::double::{NOW, StoreDouble, name};
 
     const PAUSE: Duration = Duration::from_secs(86_400);
 

@@ -7,15 +7,15 @@ use crate::app::{
     CompactOptions, ConfigSource, DemoOptions, ExportOptions, HealthOptions, ImportOptions,
     PullOptions, ReplayOptions, ServeOptions, SupOptions, rule_names,
 };
-use crate::config::{Overrides, WebError, duration, feed_address, public_address};
-use crate::model::Without;
-use crate::pull::PullLimits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use client::{ClientCommand, GatewayArgs};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tidegate_config::{Overrides, WebError, duration, feed_address, public_address};
+use tidegate_core::model::Without;
+use tidegate_format::pull::PullLimits;
 use url::Url;
 
 /// The configuration file that is read where none is named and this one exists.

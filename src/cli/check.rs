@@ -3,10 +3,10 @@
 use crate::app::{
     AppError, ConfigSource, demand_public_url, find_externals, polled_twice, separate_tokens,
 };
-use crate::config::{AllowPrivateSetting, Checked, Overrides, StoreKind, written};
-use crate::model::counted;
 use std::io::Write;
 use std::path::Path;
+use tidegate_config::{AllowPrivateSetting, Checked, Overrides, StoreKind, written};
+use tidegate_core::model::counted;
 
 /// Checks a configuration file and writes a short summary to `out`, warnings first.
 ///
@@ -82,7 +82,7 @@ fn summary(name: &str, checked: &Checked) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config;
+    use tidegate_config as config;
 
     fn describe(text: &str) -> String {
         summary("f.toml", &config::check("f.toml", text).unwrap())

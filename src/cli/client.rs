@@ -10,10 +10,10 @@ use super::args::client::{
     RemoveArgs, word,
 };
 use crate::app::{AppError, RunningGateway};
-use crate::model::FeedName;
 use http::Method;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
+use tidegate_core::model::FeedName;
 
 /// How many feeds are asked for at once.
 const PAGE: &str = "500";

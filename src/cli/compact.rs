@@ -1,9 +1,9 @@
 //! What `tidegate compact` prints.
 
 use crate::app::AppError;
-use crate::model::counted;
-use crate::store::Compacted;
 use std::io::Write;
+use tidegate_core::model::counted;
+use tidegate_store::Compacted;
 
 /// Prints what a compaction did.
 pub(super) fn print(compacted: &Compacted, out: &mut dyn Write) -> Result<(), AppError> {

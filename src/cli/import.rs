@@ -3,9 +3,9 @@
 
 use super::table::plain;
 use crate::app::{AppError, Imported, ImportedState, LeftOutCredentials};
-use crate::model::{ListPlace, counted};
 use std::io::Write;
 use std::path::Path;
+use tidegate_core::model::{ListPlace, counted};
 
 /// How many feeds that were added are shown one by one.
 const SHOWN: usize = 50;
@@ -127,7 +127,7 @@ fn write(words: &str, out: &mut dyn Write) -> Result<(), AppError> {
 mod tests {
     use super::*;
     use crate::app::{ImportPlan, RefusedOutline};
-    use crate::parse::opml::OpmlProblem;
+    use tidegate_format::parse::opml::OpmlProblem;
 
     #[test]
     fn every_line_has_its_place() {
@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn who_needs_credentials_again_is_named() {
-        let named = ["a", "b"].map(|name| crate::model::FeedName::new(name).unwrap()).to_vec();
+        let named =
+            ["a", "b"].map(|name| tidegate_core::model::FeedName::new(name).unwrap()).to_vec();
         let left_out = LeftOutCredentials { named, count: 3, filed: 1 };
         assert_eq!(
             left_out_words(&left_out, "give them again to"),

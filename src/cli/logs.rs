@@ -2,7 +2,9 @@
 
 use super::args::LogFormat;
 use std::io::IsTerminal;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The environment variable that says what is logged.
 const FILTER: &str = "TIDEGATE_LOG";
@@ -21,9 +23,9 @@ pub(super) fn may_colour() -> bool {
 }
 
 /// What is logged where nothing else is said.
-const USUAL: &str = "info";
+const USUAL: LevelFilter = LevelFilter::INFO;
 /// The same of a command that tells people what happens: only what they must know beside it.
-const QUIET: &str = "warn";
+const QUIET: LevelFilter = LevelFilter::WARN;
 
 /// Starts logging for this process; a second call changes nothing.
 pub(super) fn start(format: LogFormat) {
@@ -35,24 +37,57 @@ pub(super) fn start_quiet(format: LogFormat) {
     start_with(format, QUIET);
 }
 
-fn start_with(format: LogFormat, usual: &str) {
-    let filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new(usual));
+fn start_with(format: LogFormat, usual: LevelFilter) {
+    let said = std::env::var(FILTER).unwrap_or_default();
+    let (filter, fault) = match filter(&said, usual) {
+        Ok(filter) => (filter, None),
+        Err(error) => (Targets::new().with_default(usual), Some(error)),
+    };
     let logs = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_ansi(std::io::stderr().is_terminal() && may_colour())
         // A log that is a file on a full disk cannot be written: saying so there too would end the process.
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
     // Somebody who started it before keeps what they chose.
     let _ = match format {
-        LogFormat::Text => logs.try_init(),
-        LogFormat::Json => logs.json().try_init(),
+        LogFormat::Text => logs.finish().with(filter).try_init(),
+        LogFormat::Json => logs.json().finish().with(filter).try_init(),
     };
+    if let Some(error) = fault {
+        tracing::warn!(%error, "{FILTER} is no list of levels and targets; {usual} is logged");
+    }
+}
+
+/// What is logged: a level, or targets with their levels, each for all whose names begin like it
+/// (`info,tidegate_poll=debug`). Nothing said: `usual`.
+fn filter(said: &str, usual: LevelFilter) -> Result<Targets, ParseError> {
+    match said.trim() {
+        "" => Ok(Targets::new().with_default(usual)),
+        said => said.parse(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::has_colour;
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn levels_and_targets_say_what_is_logged() {
+        let logs = |said: &str, target: &str, level: Level| {
+            filter(said, QUIET).unwrap().would_enable(target, &level)
+        };
+        assert!(logs("", "tidegate_poll", Level::WARN) && !logs(" ", "hyper", Level::INFO));
+        assert!(logs("info", "hyper", Level::INFO) && !logs("info", "tidegate", Level::DEBUG));
+        // Each crate of the program is meant.
+        for target in ["tidegate::app", "tidegate_poll::hub"] {
+            assert!(logs("info,tidegate=debug", target, Level::DEBUG), "{target}");
+        }
+        assert!(!logs("info,tidegate=debug", "hyper", Level::DEBUG));
+        assert!(logs("warn,tidegate_poll=trace", "tidegate_poll::hub", Level::TRACE));
+        assert!(filter("tidegate=loud", USUAL).is_err());
+    }
 
     #[test]
     fn colours_are_left_out_where_somebody_says_so() {

@@ -4,13 +4,13 @@
 #[cfg(test)]
 mod tests;
 
-pub use crate::pull::{Side, merged};
+pub use tidegate_format::pull::{Side, merged};
 
 use super::outline;
 use crate::app;
-use crate::parse::sse::{BYTES_LIMIT, SseError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tidegate_format::parse::sse::{BYTES_LIMIT, SseError};
 
 /// Why two feeds were not merged.
 #[derive(Debug, thiserror::Error)]

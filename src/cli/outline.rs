@@ -1,16 +1,18 @@
 //! `tidegate merge` of two OPML lists with SSE 0.91 (sections 3.2 and 4.4): LOCAL's document with the
 //! outlines of both.
 
-use crate::model::{Count, EndpointId, Stamp, SyncId};
-use crate::parse;
-use crate::parse::opml::{OpmlLimits, Outline, OutlineList, read};
-use crate::parse::sse::SseDialect;
-use crate::pull::Side;
-use crate::sync::{Item091, OutlineItem091, Outlines, PlacedOutline, in_order, merge_outlines};
-use crate::sync_markup::sx091;
-use crate::xml;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use tidegate_core::model::{Count, EndpointId, Stamp, SyncId};
+use tidegate_core::sync::{
+    Item091, OutlineItem091, Outlines, PlacedOutline, in_order, merge_outlines,
+};
+use tidegate_core::sync_markup::sx091;
+use tidegate_core::xml;
+use tidegate_format::parse;
+use tidegate_format::parse::opml::{OpmlLimits, Outline, OutlineList, read};
+use tidegate_format::parse::sse::SseDialect;
+use tidegate_format::pull::Side;
 
 /// How far into a document its element is looked for, in bytes.
 const SNIFFED: usize = 4096;
@@ -134,11 +136,12 @@ fn items(list: &OutlineList, text: &str) -> Result<Vec<OutlineItem>, String> {
         let data = PlacedOutline { parent, position, data: outline_text(outline, list, text) };
         let sync = outline.sync.clone();
         let sync = sync.map_or_else(|| unshared(id), Ok::<_, String>)?;
-        let conflicts = sync.conflicts.into_iter().map(|conflict| crate::sync::Conflict091 {
-            version: conflict.version,
-            edit: conflict.edit,
-            data: MarkupPiece { needs: needs(&conflict.data, list), markup: conflict.data },
-        });
+        let conflicts =
+            sync.conflicts.into_iter().map(|conflict| tidegate_core::sync::Conflict091 {
+                version: conflict.version,
+                edit: conflict.edit,
+                data: MarkupPiece { needs: needs(&conflict.data, list), markup: conflict.data },
+            });
         items.push(Item091 {
             id: sync.id,
             version: sync.version,
@@ -295,11 +298,12 @@ impl PrefixScope {
         }
         out.push('>');
         if !is_plain(&item.id) {
-            let mut kept = |out: &mut String, conflict: &crate::sync::Conflict091<MarkupPiece>| {
-                self.declare(out, &conflict.data.needs);
-                out.push('>');
-                out.push_str(&conflict.data.markup);
-            };
+            let mut kept =
+                |out: &mut String, conflict: &tidegate_core::sync::Conflict091<MarkupPiece>| {
+                    self.declare(out, &conflict.data.needs);
+                    out.push('>');
+                    out.push_str(&conflict.data.markup);
+                };
             sx091::sync_element(out, &self.prefix, self.declare, item, &mut kept);
         }
         out.push_str(&other.markup);
@@ -346,7 +350,7 @@ mod tests {
     }
 
     fn quick_xml_agrees(text: &str) {
-        crate::parse::sse::Tree::read(text).unwrap();
+        tidegate_format::parse::sse::Tree::read(text).unwrap();
     }
 
     fn feed(name: &str, inner: &str) -> String {

@@ -1,10 +1,10 @@
 //! What `tidegate pull` prints: a line for each item that changed, and a summary.
 
 use crate::app::{AppError, Pulled};
-use crate::model::counted;
-use crate::pull::ChangeKind;
 use std::io::Write;
 use std::path::Path;
+use tidegate_core::model::counted;
+use tidegate_format::pull::ChangeKind;
 
 /// The longest title that is shown, in characters.
 const TITLE_LIMIT: usize = 120;
@@ -77,7 +77,7 @@ fn plain(text: &str, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pull::{ItemChange, PullOutcome, State};
+    use tidegate_format::pull::{ItemChange, PullOutcome, State};
 
     fn pulled(changes: Vec<ItemChange>) -> Pulled {
         let outcome = PullOutcome {

@@ -4,10 +4,10 @@ use super::External;
 use super::kinds::{Kind, Mistakes};
 use super::section::Section;
 use super::value::{ConfigNode, TableEntry, Value};
-use crate::model::{
+use std::collections::HashSet;
+use tidegate_core::model::{
     FeedAccess, Login, ProxyAddress, ProxyRoute, SecretSource, SecretText, UserPassword,
 };
-use std::collections::HashSet;
 use url::Url;
 
 /// A secret, in words.

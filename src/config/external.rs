@@ -1,8 +1,8 @@
 //! What a configuration names and does not contain: secrets and certificates elsewhere.
 
 use super::{Checked, Fault, Faults};
-use crate::model::SecretSource;
 use std::path::PathBuf;
+use tidegate_core::model::SecretSource;
 
 /// Something that is to be found elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Feeds and aggregates as the rest of the program has them, once the file was checked.
 
 use super::webhook::WebhookConfig;
-use crate::model::{
+use tidegate_core::model::{
     Enrolment, FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding,
     SharingOptions,
 };

@@ -3,8 +3,8 @@
 use super::feed_config::FeedConfig;
 use super::origins::{OriginConfig, free_path};
 use super::section::Section;
-use crate::model::FeedName;
 use std::collections::HashMap;
+use tidegate_core::model::FeedName;
 
 /// The key, as one that needs a restart.
 pub(super) const PATHS: &str = "feed.path";

@@ -19,12 +19,12 @@ use super::value::ConfigNode;
 use super::web::feed_address;
 use super::webhook::{Webhook, WebhookConfig};
 use super::websub::Websub;
-use crate::model::{
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::str::FromStr;
+use tidegate_core::model::{
     ConflictPolicy, Deletions, FeedAccess, FeedName, FeedOptions, FeedSource, Order, Probing,
     SecretSource, SharingOptions, UserPassword,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::str::FromStr;
 use url::Url;
 
 /// The most feeds in one file.

@@ -66,7 +66,7 @@ fn host(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::check;
+    use crate::check;
 
     fn hosts(text: &str) -> Result<BTreeMap<String, HostPace>, String> {
         let checked = check("f", text);

@@ -3,7 +3,7 @@
 use super::kinds::{Kind, Mistakes, read_list};
 use super::section::unknown;
 use super::value::{ConfigNode, TableEntry, Value};
-use crate::model::{IGNORE_LIMIT, Ignore};
+use tidegate_core::model::{IGNORE_LIMIT, Ignore};
 
 const WANTED: &str = "a list of fields, each a text or { field = …, pattern = … }";
 const ENTRY_KEYS: &[&str] = &["field", "pattern"];

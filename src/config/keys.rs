@@ -101,20 +101,20 @@ impl<T> KeyTable<T> {
 /// changed value takes effect when the gateway is started again.
 macro_rules! keys {
     ($target:ty; $( $(#[doc = $words:literal])* $name:ident => $($field:ident).+: $kind:expr, $preset:expr $(, at $when:ident)?; )+) => {
-        $crate::config::keys::KeyTable::<$target> {
-            rows: &[$( $crate::config::keys::KeyRow {
+        $crate::keys::KeyTable::<$target> {
+            rows: &[$( $crate::keys::KeyRow {
                 name: stringify!($name),
                 words: concat!($($words, "\n"),*),
                 preset: $preset,
-                allowed: || $crate::config::kinds::Kind::allowed(&$kind),
-                is_secret: || $crate::config::kinds::Kind::is_secret(&$kind),
-                effect: $crate::config::keys::effect!($($when)?),
+                allowed: || $crate::kinds::Kind::allowed(&$kind),
+                is_secret: || $crate::kinds::Kind::is_secret(&$kind),
+                effect: $crate::keys::effect!($($when)?),
             } ),+],
             readers: &[$( |node, mistakes, target| {
-                let read = $crate::config::kinds::Kind::read(&$kind, node, mistakes);
+                let read = $crate::kinds::Kind::read(&$kind, node, mistakes);
                 read.map(|read| target.$($field).+ = read).is_some()
             } ),+],
-            keepers: &[$( $crate::config::keys::keeper!($($field).+ $(, $when)?) ),+],
+            keepers: &[$( $crate::keys::keeper!($($field).+ $(, $when)?) ),+],
         }
     };
 }
@@ -122,10 +122,10 @@ macro_rules! keys {
 /// When a key takes effect.
 macro_rules! effect {
     () => {
-        $crate::config::keys::Effect::Reload
+        $crate::keys::Effect::Reload
     };
     (restart) => {
-        $crate::config::keys::Effect::Restart
+        $crate::keys::Effect::Restart
     };
 }
 
@@ -161,7 +161,7 @@ macro_rules! section {
             $( $( $(#[$said])* pub $extra: $extra_value, )+ )?
         }
 
-        pub(super) const KEYS: $crate::config::keys::KeyTable<$name> = $crate::config::keys::keys! {
+        pub(super) const KEYS: $crate::keys::KeyTable<$name> = $crate::keys::keys! {
             $name;
             $( $(#[doc = $words])* $field => $field: $kind, $preset $(, at $when)?; )+
             $( $($further)+ )?
@@ -170,7 +170,7 @@ macro_rules! section {
         impl Default for $name {
             fn default() -> Self {
                 let mut preset = Self {
-                    $( $field: $crate::config::keys::blank!($($blank)?), )+
+                    $( $field: $crate::keys::blank!($($blank)?), )+
                     $( $( $extra: $extra_preset, )+ )?
                 };
                 KEYS.preset(&mut preset);

@@ -1,8 +1,8 @@
 //! Names for feeds that are given by their address alone.
 
-use crate::model::{FeedName, ShownAddress};
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
+use tidegate_core::model::{FeedName, ShownAddress};
 use url::Url;
 
 /// The longest name, in bytes (CONTRACT, Words).

@@ -9,10 +9,10 @@ use super::kinds::{Flag, Lasting, Maybe, Number, Parsed, TrueOr};
 use super::section::Section;
 use super::server::ServerSection;
 use super::web::{WebError, bare_address};
-use crate::model::FeedName;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+use tidegate_core::model::FeedName;
 use url::{Host, Url};
 
 /// The most origins in one file.

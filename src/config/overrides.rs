@@ -1,9 +1,9 @@
 //! What the command line says over the file.
 
 use super::{AllowPrivateSetting, Checked, Config, Fault, FeedConfig, WrittenKey, feed_name};
-use crate::model::{FeedOptions, FeedSource};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tidegate_core::model::{FeedOptions, FeedSource};
 use url::Url;
 
 /// What the command line says over the file; applied anew whenever the file is read again.
@@ -88,7 +88,7 @@ fn add(config: &mut Config, url: &Url) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::check;
+    use crate::check;
 
     const FILE: &str = r#"
 [server]

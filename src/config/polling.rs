@@ -9,13 +9,13 @@ use super::keys::{
 use super::kinds::{Flag, Kind, Lasting, List, Mapped, Maybe, Mistakes, Parsed};
 use super::section::Section;
 use super::value::{ConfigNode, Value};
-use crate::model::ProxyAddress;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+use tidegate_core::model::ProxyAddress;
 
 /// What the intervals between polls may be, in seconds.
 pub(super) const INTERVALS: RangeInclusive<u64> = 1..=365 * 86_400;

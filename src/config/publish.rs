@@ -6,10 +6,10 @@ use super::keys::{
 };
 use super::kinds::{Flag, Lasting, List, Mapped, Maybe, Number, OneOf, Parsed, Size};
 use super::section::Section;
-use crate::model::EndpointId;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+use tidegate_core::model::EndpointId;
 
 /// What the window and the keeping of tombstones and archives may be, in seconds.
 const KEEPING: RangeInclusive<u64> = 60..=3650 * 86_400;

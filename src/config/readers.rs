@@ -9,9 +9,9 @@ use super::keys::{
 };
 use super::kinds::{Flag, List, Mapped, Maybe, Parsed};
 use super::section::Section;
-use crate::model::{FeedName, SecretSource};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use tidegate_core::model::{FeedName, SecretSource};
 
 /// The most readers in one file.
 pub const READER_LIMIT: usize = 1_000;
@@ -239,11 +239,11 @@ fn variable(text: &str) -> Result<String, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::check;
+    use crate::check;
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-    fn read(text: &str) -> Result<crate::config::Checked, String> {
+    fn read(text: &str) -> Result<crate::Checked, String> {
         check("f", text).map_err(|faults| faults.to_string())
     }
 

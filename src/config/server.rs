@@ -334,7 +334,7 @@ pub(super) fn check_keeping(
 
 #[cfg(test)]
 mod tests {
-    use crate::config::check;
+    use crate::check;
 
     fn said(text: &str) -> String {
         match check("f", &format!("[server]\n{text}")) {

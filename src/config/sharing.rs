@@ -3,8 +3,8 @@
 use super::feeds::Feeds;
 use super::nearest::nearest;
 use super::sheet::Sheet;
-use crate::model::FeedName;
 use std::collections::{BTreeMap, BTreeSet};
+use tidegate_core::model::FeedName;
 
 /// The names among `named` that feeds or aggregates bear; a fault for each other, which names the
 /// nearest that there is, and for `never`, which may not stand there.

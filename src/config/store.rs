@@ -7,8 +7,8 @@ use super::keys::{
 };
 use super::kinds::{Flag, Maybe, OneOf, Parsed, Size};
 use super::section::Section;
-use crate::model::SecretSource;
 use std::path::PathBuf;
+use tidegate_core::model::SecretSource;
 
 /// Which store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -113,7 +113,7 @@ fn path(text: &str) -> Result<PathBuf, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, check};
+    use crate::{Config, check};
 
     fn said(text: &str) -> String {
         check("f", text).unwrap_err().to_string()

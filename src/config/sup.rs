@@ -47,7 +47,7 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, sup: &mut SupConfig) {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, check};
+    use crate::{Config, check};
 
     fn periods(text: &str) -> Result<Vec<u32>, String> {
         let checked = check("f", &format!("[sup]\n{text}"));

@@ -2,12 +2,12 @@ mod local;
 mod reference;
 
 use super::*;
-use crate::model::{
-    ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, Probing, SharingOptions,
-};
 use proptest::prelude::*;
 use reference::{annotated_file, documented};
 use std::time::Duration;
+use tidegate_core::model::{
+    ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, Probing, SharingOptions,
+};
 
 /// Every fault of a text, one a line.
 fn faults(text: &str) -> String {
@@ -27,7 +27,8 @@ fn an_empty_file_is_all_defaults() {
 
 #[test]
 fn the_annotated_file_shows_the_defaults() {
-    let checked = load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/config/tidegate.toml")));
+    let checked =
+        load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/tidegate.toml")));
     let checked = Checked { written: BTreeMap::new(), ..checked.unwrap() };
     assert_eq!(checked, Checked::default());
 }
@@ -158,13 +159,13 @@ fn the_annotated_file_shows_every_key() {
 /// `TIDEGATE_GOLDEN=write` writes them anew.
 #[test]
 fn the_documentation_is_that_of_the_keys() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let check = |name: &str, expected: String| {
         let path = root.join(name);
         if std::env::var("TIDEGATE_GOLDEN").as_deref() == Ok("write") {
             std::fs::write(&path, &expected).unwrap();
         }
-        let said = "TIDEGATE_GOLDEN=write cargo test --lib config:: writes it anew";
+        let said = "TIDEGATE_GOLDEN=write cargo test -p tidegate-config writes it anew";
         assert_eq!(std::fs::read_to_string(&path).unwrap(), expected, "{name}: {said}");
     };
     check("config/tidegate.toml", annotated_file());
@@ -210,12 +211,13 @@ fn presets_are_values() {
     let mut preset = FeedSettings::default();
     feeds::FEED_KEYS.preset(&mut preset);
     assert_eq!(preset.options, FeedOptions::default());
-    assert_eq!(Publish::default().versions_per_day, crate::model::VERSIONS_PER_DAY);
+    assert_eq!(Publish::default().versions_per_day, tidegate_core::model::VERSIONS_PER_DAY);
 }
 
 #[test]
 fn the_minimal_file_is_one_feed() {
-    let minimal = load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/config/minimal.toml")));
+    let minimal =
+        load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/minimal.toml")));
     let Checked { config, .. } = minimal.unwrap();
     assert_eq!(config.feeds[0].name.as_str(), "news");
     assert_eq!(Config { feeds: Vec::new(), ..config }, Config::default());

@@ -8,8 +8,8 @@ use super::keys::{
 use super::kinds::{Maybe, Number, Parsed};
 use super::section::Section;
 use super::web::{WebError, bare_address};
-use crate::model::SecretSource;
 use std::ops::RangeInclusive;
+use tidegate_core::model::SecretSource;
 use url::Url;
 
 /// Of how many one has a trace.
@@ -73,7 +73,7 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, traces: &mut TracesConfig
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::check;
+    use crate::check;
 
     fn read(text: &str) -> Result<TracesConfig, String> {
         let checked = check("f", &format!("[traces]\n{text}"));

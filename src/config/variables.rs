@@ -2,8 +2,8 @@
 
 use super::nearest::nearest;
 use super::{External, Fault, SINGLE_TABLES};
-use crate::model::SecretSource;
 use std::collections::BTreeMap;
+use tidegate_core::model::SecretSource;
 
 /// How the name of each variable begins.
 const PREFIX: &str = "TIDEGATE_";
@@ -80,7 +80,7 @@ fn variable(table: &str, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, StoreKind, check_with};
+    use crate::{Config, StoreKind, check_with};
     use std::path::PathBuf;
     use std::time::Duration;
 
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(config.store.path, PathBuf::from("true"), "a path may be a word of TOML");
         assert_eq!(config.store.min_free, 1 << 30);
         assert_eq!(config.polling.min_interval, Duration::from_secs(120));
-        assert_eq!(config.polling.allow_private, crate::config::AllowPrivateSetting::Yes);
+        assert_eq!(config.polling.allow_private, crate::AllowPrivateSetting::Yes);
         assert_eq!(config.publish.archive_entries, 7);
         assert!(!config.websub.hub);
         assert_eq!(config.sup.periods, [60, 300]);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn one_of_two_keys_in_the_environment_covers_the_other_in_the_file() {
-        use crate::config::AdminTokenSetting;
+        use crate::AdminTokenSetting;
         let token = ("TIDEGATE_SERVER_ADMIN_TOKEN", "a-token-of-enough-letters");
         let file = ("TIDEGATE_SERVER_ADMIN_TOKEN_FILE", "/t");
         let config = read("[server]\nadmin_token_file = \"/other\"", &[token]).unwrap();

@@ -4,7 +4,7 @@ use super::access::secret;
 use super::kinds::{Kind, Mistakes};
 use super::value::{ConfigNode, Value};
 use super::web::feed_address;
-use crate::model::SecretSource;
+use tidegate_core::model::SecretSource;
 use url::Url;
 
 /// What is to be written.

@@ -75,7 +75,7 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, websub: &mut Websub) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, check};
+    use crate::{Config, check};
 
     fn read(text: &str) -> Result<Websub, String> {
         let checked = check("f", &format!("[websub]\n{text}"));

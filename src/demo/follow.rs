@@ -1,7 +1,7 @@
 //! What happened to a feed between two looks at it: facts to incidents.
 
-use crate::model::{Count, Event, EventKind, FeedName, FeedState, Hold, SyncId};
-use crate::status::{FinishedPoll, PollStatus};
+use tidegate_core::model::{Count, Event, EventKind, FeedName, FeedState, Hold, SyncId};
+use tidegate_status::{FinishedPoll, PollStatus};
 
 /// What the gateway says of a feed at one moment. Polling first: what it reports is in all that is read later.
 #[derive(Debug, Clone, PartialEq, Eq)]

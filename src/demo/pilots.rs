@@ -4,8 +4,8 @@
 //! has the mainland's side, and [`own_version`] is what is written at the gateway.
 
 use super::{Script, ScriptedDocument};
-use crate::model::Time;
-use crate::record::local::EntryFields;
+use tidegate_core::model::Time;
+use tidegate_judge::record::local::EntryFields;
 
 /// Where the mainland has it.
 pub const PATH: &str = "/pilots.atom";

@@ -1,16 +1,16 @@
 //! The gateway before the publisher: its configuration, and where to look.
 
 use super::{HARBOUR, LIGHTHOUSE, PILOTS};
-use crate::config::{
-    AdminTokenSetting, AllowPrivateSetting, Config, FeedConfig, HostPort, Polling, Publish,
-    ServerSection,
-};
-use crate::config::{StoreKind, StoreSettings, SupConfig, TracesConfig, Websub, written};
-use crate::model::{Deletions, FeedName, FeedOptions, FeedSource, SharingOptions};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use tidegate_config::{
+    AdminTokenSetting, AllowPrivateSetting, Config, FeedConfig, HostPort, Polling, Publish,
+    ServerSection,
+};
+use tidegate_config::{StoreKind, StoreSettings, SupConfig, TracesConfig, Websub, written};
+use tidegate_core::model::{Deletions, FeedName, FeedOptions, FeedSource, SharingOptions};
 use url::Url;
 
 /// The feed whose items are made here as well.

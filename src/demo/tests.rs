@@ -1,11 +1,11 @@
 use super::publisher::respond;
 use super::*;
-use crate::config::{AdminTokenSetting, SecretToken};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use tidegate_config::{AdminTokenSetting, SecretToken};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -232,11 +232,11 @@ fn the_configuration_polls_the_publisher_and_no_other_private_address() {
             "http://127.0.0.1:4711/pilots.atom"
         ]
     );
-    let crate::config::AllowPrivateSetting::Only(only) = &config.polling.allow_private else {
+    let tidegate_config::AllowPrivateSetting::Only(only) = &config.polling.allow_private else {
         panic!("more than the publisher is allowed");
     };
     assert_eq!(only.iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.1:4711"]);
-    let local = |feed: &crate::config::FeedConfig| feed.options.sharing.local;
+    let local = |feed: &tidegate_config::FeedConfig| feed.options.sharing.local;
     assert_eq!(config.feeds.iter().map(local).collect::<Vec<_>>(), [false, false, true]);
 }
 

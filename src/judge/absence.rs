@@ -3,9 +3,9 @@
 use super::JudgeInput;
 use super::objections::{self, Objections, ResolvedDoubts};
 use super::window::WindowShift;
-use crate::model::{Absence, Deletions, Doubts, Evidence, ItemStatus, LedgerEntry};
 use std::collections::HashSet;
 use std::time::Duration;
+use tidegate_core::model::{Absence, Deletions, Doubts, Evidence, ItemStatus, LedgerEntry};
 
 /// A missing item with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -255,8 +255,8 @@ fn bounded(mut seen: String) -> String {
 mod tests {
     use super::*;
     use crate::identity;
-    use crate::model::{FeedOptions, Format, Snapshot, Stub, Time};
-    use crate::parse::{self, Limits};
+    use tidegate_core::model::{FeedOptions, Format, Snapshot, Stub, Time};
+    use tidegate_format::parse::{self, Limits};
 
     const SAID: &str = "<feed xmlns='http://www.w3.org/2005/Atom' \
                         xmlns:at='http://purl.org/atompub/tombstones/1.0'><at:deleted-entry \

@@ -3,9 +3,9 @@
 use super::JudgeInput;
 use super::window::{WindowShift, date_of, dated};
 use crate::identity::Basis;
-use crate::model::{Completeness, Hold, Time};
-use crate::xml::plain_address::plain_link;
 use std::time::Duration;
+use tidegate_core::model::{Completeness, Hold, Time};
+use tidegate_core::xml::plain_address::plain_link;
 
 /// Why a document is held.
 #[derive(Debug, Clone, PartialEq, Eq)]

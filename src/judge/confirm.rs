@@ -1,7 +1,7 @@
 //! When evidence of absence has stood long enough, and what follows.
 
-use crate::model::{Absence, Deletions, Evidence, Time};
 use std::time::Duration;
+use tidegate_core::model::{Absence, Deletions, Evidence, Time};
 
 /// What a missing item has become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,7 +86,7 @@ pub fn ripens(absence: &Absence, deletions: Deletions) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Doubts;
+    use tidegate_core::model::Doubts;
 
     fn absence(evidence: Evidence) -> Absence {
         let since = Time::from_unix(0);

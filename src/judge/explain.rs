@@ -3,11 +3,11 @@
 use super::brake::{BRAKES, hold_terms};
 use super::confirm::Conclusion;
 use super::probe::{conclude, describe_probe, ripens};
-use crate::model::{
+use std::time::Duration;
+use tidegate_core::model::{
     Absence, Character, Decision, Evidence, FeedOptions, Hold, LedgerEntry, Probe, Snapshot,
     SyncId, Time,
 };
-use std::time::Duration;
 
 /// An item that is missing from its feed's document, and what is to come of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -255,7 +255,7 @@ fn span(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Deletions, Doubts};
+    use tidegate_core::model::{Deletions, Doubts};
 
     fn hold(kind: &str, decision: Option<Decision>) -> Hold {
         Hold {

@@ -4,7 +4,7 @@ use super::JudgeInput;
 use super::brake::{MASS_CHANGED, RE_KEYED, SHRUNKEN};
 use super::window::{Direction, WindowShift};
 use crate::identity::{self, Basis};
-use crate::model::Completeness;
+use tidegate_core::model::Completeness;
 
 /// So many items of the last document under their ids show that it is the same feed …
 const SAME_FEED: usize = 2;

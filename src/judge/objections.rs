@@ -6,7 +6,7 @@
 use super::absence::Judge;
 use super::replaced::replaced;
 use super::window::Direction;
-use crate::model::{Character, Deletions, Doubt, Doubts, LedgerEntry, Order};
+use tidegate_core::model::{Character, Deletions, Doubt, Doubts, LedgerEntry, Order};
 
 /// What the rules say of a hole.
 pub(super) enum Objections {

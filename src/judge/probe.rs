@@ -18,13 +18,13 @@ pub use answer::{
 pub use conclude::{conclude, describe_probe, ripens, ripens_from, taken};
 pub use scope::{ProbeScope, made_up};
 
-use crate::model::{
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+use tidegate_core::model::{
     Absence, Deletions, Evidence, FeedName, FeedOptions, ItemStatus, LedgerEntry, Probe, Probing,
     ShownAddress, Snapshot, SyncId, Time,
 };
-use crate::xml::plain_address::plain_link;
-use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use tidegate_core::xml::plain_address::plain_link;
 use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 

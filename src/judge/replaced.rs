@@ -5,9 +5,9 @@ use super::absence::Judge;
 use super::objections::Objection;
 use super::window::{date_of, dated};
 use crate::identity::{telling_texts, wording};
-use crate::model::{Entry, LedgerEntry};
-use crate::xml::{plain_address::day, units};
 use std::collections::HashSet;
+use tidegate_core::model::{Entry, LedgerEntry};
+use tidegate_core::xml::{plain_address::day, units};
 
 /// Among so many entries one is looked for that took an item's place.
 const COMPARED: usize = 100;

@@ -2,8 +2,8 @@
 
 use super::JudgeInput;
 use super::objections::keeps_everything;
-use crate::model::{Entry, ItemStatus, LedgerEntry, Order, Time};
 use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Order, Time};
 
 /// Which way a document's entries run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! How many missing items may be asked about in an hour. Pure.
 
-use crate::model::Time;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
+use tidegate_core::model::Time;
 
 /// Items of one feed that are asked about in an hour. With each round of asking go an item that is
 /// listed and a made-up address, and where a site does not take HEAD a second request for each.

@@ -5,12 +5,12 @@
 //! be listed, and it is looked at only when it is, or now and then to see whether that is true.
 
 use super::sup::{Question, SupError};
-use crate::fetch::{Fetch, LeadScope, PauseRequest, Retry};
-use crate::model::{FeedName, ShownAddress, SupId, Time};
-use crate::sup::{Follower, FollowerStatus, SupAnnouncement, SupDocument};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, ShownAddress, SupId, Time};
+use tidegate_core::sup::{Follower, FollowerStatus, SupAnnouncement, SupDocument};
+use tidegate_net::fetch::{Fetch, LeadScope, PauseRequest, Retry};
 use tokio::time::Instant;
 
 /// The most SUP documents that are followed; feeds of further ones are polled each for itself.

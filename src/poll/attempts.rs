@@ -2,12 +2,12 @@
 //! documents it ended twice is not polled until an operator says so.
 
 use super::turns::LARGE_ENTRIES;
-use crate::fetch::FetchBlame;
-use crate::model::{Attempt, FeedName, Time};
-use crate::status::PollFailure;
-use crate::store::{Store, StoreError, in_words};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidegate_core::model::{Attempt, FeedName, Time};
+use tidegate_net::fetch::FetchBlame;
+use tidegate_status::PollFailure;
+use tidegate_store::{Store, StoreError, in_words};
 
 /// A feed is stopped once the gateway ended so often in a document of it.
 pub const KILLS_BORNE: u32 = 2;

@@ -8,12 +8,12 @@ use super::ledger::LedgerReader;
 use super::polling::PollContext;
 use super::walk;
 use super::word::behind_list;
-use crate::fetch::{self, FetchAnswer, FetchRequest, PauseRequest};
-use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
-use crate::record::Observation;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{Backfill, FeedRecord, Revision, WalkStanding};
+use tidegate_judge::record::Observation;
+use tidegate_net::fetch::{self, FetchAnswer, FetchRequest, PauseRequest};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
@@ -104,7 +104,7 @@ async fn made(
         fetched = bench.fetch.clone().oneshot(request) => fetched?,
     };
     let FetchAnswer::Document(document) = fetched.answer else {
-        return Err(crate::fetch::FetchError::Unasked304.into());
+        return Err(tidegate_net::fetch::FetchError::Unasked304.into());
     };
     let bytes = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
     walk.bytes = walk.bytes.saturating_add(bytes);

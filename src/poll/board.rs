@@ -6,14 +6,14 @@ mod log;
 use self::log::PollLog;
 use super::reason::{PlannedPoll, whole_seconds};
 use super::seldom::{Nothing, Seldom};
-use crate::model::{Backfill, FeedName, HubTrust, Interruptions, Time};
-use crate::status::{
-    FeedSummary, FinishedPoll, FinishedProbe, HubReport, PROBES_KEPT, ParsedNote, PollEnding,
-    PollFailure, PollGaps, PollStatus, PollTotals,
-};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
+use tidegate_core::model::{Backfill, FeedName, HubTrust, Interruptions, Time};
+use tidegate_status::{
+    FeedSummary, FinishedPoll, FinishedProbe, HubReport, PROBES_KEPT, ParsedNote, PollEnding,
+    PollFailure, PollGaps, PollStatus, PollTotals,
+};
 
 /// How the feeds stand.
 #[derive(Default)]
@@ -293,7 +293,7 @@ impl FeedBoard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::EventCounts;
+    use tidegate_status::EventCounts;
 
     const DAY: i64 = 86_400;
 
@@ -304,7 +304,7 @@ mod tests {
     fn polled(entry: &mut BoardEntry, at: Time, failure: Option<&str>) {
         let failure = failure.map(|error| PollFailure {
             error: error.to_owned(),
-            blame: crate::status::FetchBlame::Upstream,
+            blame: tidegate_status::FetchBlame::Upstream,
             status: None,
         });
         entry.failures = if failure.is_some() { entry.failures + 1 } else { 0 };

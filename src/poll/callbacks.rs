@@ -1,11 +1,11 @@
 //! The callbacks that hubs may call: shared by the polling task, which knows what was asked of
 //! them, and those who take their calls, so that a flood of calls never reaches that task.
 
-use crate::model::{FeedName, SubscriptionKeys};
-use crate::websub::{Secret, SignatureError};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use tidegate_core::model::{FeedName, SubscriptionKeys};
+use tidegate_core::websub::{Secret, SignatureError};
 
 /// Where hubs reach this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]

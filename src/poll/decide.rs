@@ -2,14 +2,16 @@
 //! where the feed changed meanwhile.
 
 use super::PollSettings;
-use crate::archive;
-use crate::clock::Clock;
-use crate::model::{Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Tick, Time};
-use crate::record::Observation;
-use crate::store::{Claim, CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreError};
 use arc_swap::ArcSwap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{
+    Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Tick, Time,
+};
+use tidegate_judge::archive;
+use tidegate_judge::record::Observation;
+use tidegate_store::{Claim, CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreError};
 
 /// How often a change is decided because the feed changed under the last decision.
 pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
@@ -228,10 +230,10 @@ impl DecisionContext {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::BodyPrints;
-    use crate::poll::tests::double::{StoreDouble, record, state};
-    use crate::poll::tests::gateway::{Gateway, Publisher};
-    use crate::status::PollEnding;
+    use crate::testing::double::{StoreDouble, record, state};
+    use crate::testing::gateway::{Gateway, Publisher};
+    use tidegate_core::model::BodyPrints;
+    use tidegate_status::PollEnding;
     use tokio::sync::Semaphore;
     use tokio_util::sync::CancellationToken;
 

@@ -7,12 +7,12 @@ use super::ledger::{LedgerReader, NothingLeft, PinnedLedger};
 use super::memory::NO_PRINTS;
 use super::polling::{CommitProgress, PollContext};
 use super::turns::{JudgeCost, JudgeTurn, is_large_ledger};
-use crate::model::{FeedRecord, Snapshot, Time};
-use crate::record::Observation;
-use crate::store::PinnedFeed;
-use crate::traces::SpanKind;
 use bytes::Bytes;
 use std::sync::Arc;
+use tidegate_core::model::{FeedRecord, Snapshot, Time};
+use tidegate_judge::record::Observation;
+use tidegate_net::traces::SpanKind;
+use tidegate_store::PinnedFeed;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 

@@ -2,11 +2,11 @@
 
 use super::decide::MAX_COMMIT_ATTEMPTS;
 use super::judge::JudgeError;
-use crate::fetch::{FetchBlame, FetchError, PauseRequest, Retry};
-use crate::status::PollFailure;
-use crate::store::{CommitError, StoreError, in_words};
 use std::error::Error as _;
 use std::sync::Arc;
+use tidegate_net::fetch::{FetchBlame, FetchError, PauseRequest, Retry};
+use tidegate_status::PollFailure;
+use tidegate_store::{CommitError, StoreError, in_words};
 
 /// How much of an error is kept and shown, in bytes.
 pub const MAX_ERROR_BYTES: usize = 1024;
@@ -167,8 +167,8 @@ fn describe_owner(owner: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Time;
-    use crate::store::StoreStop;
+    use tidegate_core::model::Time;
+    use tidegate_store::StoreStop;
 
     #[test]
     fn the_stores_trouble_is_none_of_the_publishers() {

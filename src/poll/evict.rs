@@ -6,9 +6,9 @@ use super::error::RoundError;
 use super::judge::{DocumentJudge, Judged};
 use super::ledger::LedgerReader;
 use super::polling::{CommitProgress, PollContext};
-use crate::model::{FeedRecord, Time};
-use crate::record::{self, EVICTED_AT_ONCE, Observation};
 use std::sync::Arc;
+use tidegate_core::model::{FeedRecord, Time};
+use tidegate_judge::record::{self, EVICTED_AT_ONCE, Observation};
 
 /// How many commits after a poll let items leave, at most: more than the largest document brings.
 const MAX_COMMITS: usize = 8;

@@ -3,16 +3,16 @@
 
 use super::ledger::{self, LedgerReader};
 use super::walk::{self, ArchiveLinks};
-use crate::fetch::FetchedDocument;
-use crate::judge::probe::{self, Replies};
-use crate::model::{Backfill, BodyPrints, Completeness, Markup, SyncId, UpdateHints};
-use crate::parse::{self, Limits};
-use crate::record::{self, Issued, Observation, ObservationError, Peers, Verdict};
-use crate::store::StoreError;
-use crate::traces;
-use crate::websub::HubLinks;
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{Backfill, BodyPrints, Completeness, Markup, SyncId, UpdateHints};
+use tidegate_core::websub::HubLinks;
+use tidegate_format::parse::{self, Limits};
+use tidegate_judge::probe::{self, Replies};
+use tidegate_judge::record::{self, Issued, Observation, ObservationError, Peers, Verdict};
+use tidegate_net::fetch::FetchedDocument;
+use tidegate_net::traces;
+use tidegate_store::StoreError;
 use url::Url;
 
 /// What the operator is told of a document with items whose looks into other feeds came to no end.
@@ -374,10 +374,10 @@ fn partial(completeness: &Completeness) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Count;
-    use crate::poll::ledger::NothingLeft;
-    use crate::poll::tests::double::{NOW, StoreDouble, record};
-    use crate::poll::tests::gateway::{Gateway, Publisher};
+    use crate::ledger::NothingLeft;
+    use crate::testing::double::{NOW, StoreDouble, record};
+    use crate::testing::gateway::{Gateway, Publisher};
+    use tidegate_core::model::Count;
 
     const SHARED: &str = r#"<feed xmlns="http://www.w3.org/2005/Atom"
         xmlns:sx="http://www.microsoft.com/schemas/sse"><title>List</title><id>urn:list</id>

@@ -1,10 +1,10 @@
 //! The ledger of the feed that a document is judged for, as far as the document needs it.
 
 use super::judge::JudgeError;
-use crate::model::{Snapshot, WantedItems};
-use crate::record::{self, Observation, Verdict};
-use crate::store::{PinnedFeed, StoreError};
 use std::sync::Arc;
+use tidegate_core::model::{Snapshot, WantedItems};
+use tidegate_judge::record::{self, Observation, Verdict};
+use tidegate_store::{PinnedFeed, StoreError};
 use tokio::runtime::Handle;
 
 /// Reads what a snapshot lacks of its ledger, at the snapshot's revision ([`PinnedFeed::read_more`]). Blocks.

@@ -10,13 +10,13 @@ use super::overlap::{Turnover, turned_over};
 use super::reason::PlannedPoll;
 use super::resume::{PolledUntil, Saved};
 use super::schedule::{Bounds, FeedSchedule, UpdateRate, phase};
-use crate::fetch::{FetchRequest, Fetched, KEPT_IDLE, LeadScope, Validators};
-use crate::model::{
+use std::time::Duration;
+use tidegate_core::model::{
     BodyPrints, FeedName, FeedRecord, FeedState, Interruptions, Overlap, PollSchedule, PollState,
     Revision, Time, UpdateHints,
 };
-use crate::record::has_moved;
-use std::time::Duration;
+use tidegate_judge::record::has_moved;
+use tidegate_net::fetch::{FetchRequest, Fetched, KEPT_IDLE, LeadScope, Validators};
 
 /// How often validators are dropped to read the whole document again: there are servers that
 /// answer 304 for ever.

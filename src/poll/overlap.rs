@@ -1,9 +1,9 @@
 //! How much of a feed's document is replaced between two polls, and where items between two documents
 //! may have been missed. Pure.
 
-use crate::model::{EventKind, FeedState, Overlap, Time};
-use crate::status::EventCounts;
 use std::time::Duration;
+use tidegate_core::model::{EventKind, FeedState, Overlap, Time};
+use tidegate_status::EventCounts;
 
 /// What of a whole document was not in the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub fn turned_over(known: Overlap, turnover: Turnover, since: Duration, now: Tim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Format, Hold};
+    use tidegate_core::model::{Format, Hold};
 
     const NOW: Time = Time::from_unix(1_795_191_605);
     const HOUR: Duration = Duration::from_secs(3600);

@@ -67,7 +67,7 @@ impl Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::AllowPrivate;
+    use tidegate_net::fetch::AllowPrivate;
 
     fn host(name: &str) -> PoliteHost {
         PoliteHost::from_url(&format!("https://{name}/"), &AllowPrivate::No, Duration::from_secs(1))

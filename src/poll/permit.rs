@@ -5,8 +5,8 @@
 //! must not judge its older document anew over the newer state: so its permit is checked before each commit.
 
 use super::error::RoundError;
-use crate::store::{PollShards, Shard};
 use std::sync::Arc;
+use tidegate_store::{PollShards, Shard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -7,12 +7,12 @@
 
 use super::pauses::SharedPauses;
 use super::shards::{registrable_domain, whole_host};
-use crate::fetch::{AllowPrivate, read_url};
-use crate::model::FeedName;
-use crate::store::{PollShards, Shard};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use tidegate_core::model::FeedName;
+use tidegate_net::fetch::{AllowPrivate, read_url};
+use tidegate_store::{PollShards, Shard};
 use tokio::time::Instant;
 
 /// A host as politeness tells hosts apart, and the pause that it is owed.

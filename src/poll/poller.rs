@@ -13,20 +13,20 @@ use super::polling::PollContext;
 use super::scheduler::PollScheduler;
 use super::shards::{is_polled, shard_of};
 use super::{PollSettings, RoundError};
-use crate::clock::Clock;
-use crate::fetch::Services;
-use crate::load::Load;
-use crate::model::{FeedName, FeedRecord};
-use crate::status::{
-    FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
-};
-use crate::store::{Claim, PollShards, SHARDS, Shard, Store};
-use crate::traces::{SpanParent, Traces};
-use crate::websub::Verification;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{FeedName, FeedRecord};
+use tidegate_core::websub::Verification;
+use tidegate_net::fetch::Services;
+use tidegate_net::traces::{SpanParent, Traces};
+use tidegate_status::load::Load;
+use tidegate_status::{
+    FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
+};
+use tidegate_store::{Claim, PollShards, SHARDS, Shard, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

@@ -15,22 +15,24 @@ use super::politeness::PoliteHost;
 use super::sharing;
 use super::turns::Turns;
 use super::word::behind_list;
-use crate::clock::Clock;
-use crate::fetch::{
-    AllowPrivate, Call, Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, LeadScope,
-    PageFetch, PauseRequest, read_url,
-};
-use crate::judge::probe::ProbeScope;
-use crate::load::Load;
-use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time};
-use crate::status::PollEnding;
-use crate::store::Store;
-use crate::sup::{SupAnnouncement, in_link};
-use crate::traces::{SpanKind, SpanParent, TraceSpan, Traces};
-use crate::websub::{Discovery, HubLinks};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{
+    EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time,
+};
+use tidegate_core::sup::{SupAnnouncement, in_link};
+use tidegate_core::websub::{Discovery, HubLinks};
+use tidegate_judge::probe::ProbeScope;
+use tidegate_net::fetch::{
+    AllowPrivate, Call, Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, LeadScope,
+    PageFetch, PauseRequest, read_url,
+};
+use tidegate_net::traces::{SpanKind, SpanParent, TraceSpan, Traces};
+use tidegate_status::PollEnding;
+use tidegate_status::load::Load;
+use tidegate_store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;

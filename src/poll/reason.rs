@@ -2,10 +2,10 @@
 //! into words only where somebody reads it.
 
 use super::schedule::{PushSource, describe_duration};
-use crate::model::Time;
-use crate::status::ScheduledPoll;
 use std::fmt;
 use std::time::Duration;
+use tidegate_core::model::Time;
+use tidegate_status::ScheduledPoll;
 
 /// The next poll, and why then.
 #[derive(Debug, Clone, PartialEq, Eq)]

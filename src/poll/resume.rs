@@ -8,8 +8,8 @@
 use super::reason::PlannedPoll;
 use super::schedule::{Bounds, FeedSchedule, LastResult, SELDOM_EVERY, UpdateRate, phase};
 use super::skip::allowed_from;
-use crate::model::{FeedName, PollSchedule, Time};
 use std::time::Duration;
+use tidegate_core::model::{FeedName, PollSchedule, Time};
 
 /// How often it is looked at which schedules have strayed from what is written down of them.
 pub const NOTE_EVERY: Duration = Duration::from_secs(3600);

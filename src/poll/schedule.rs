@@ -6,9 +6,9 @@
 
 use super::reason::{IntervalReason, IntervalWish, PlannedPoll, PollReason, whole_seconds};
 use super::skip::allowed_from;
-use crate::fetch::Retry;
-use crate::model::{FeedName, FeedOptions, Time, UpdateHints};
 use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedOptions, Time, UpdateHints};
+use tidegate_net::fetch::Retry;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How many polls there are to one change.

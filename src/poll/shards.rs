@@ -1,9 +1,9 @@
 //! Which shard a feed belongs to, where several gateways poll the feeds of one store. Pure, and without regard to
 //! the configuration: all gateways must find the same.
 
-use crate::fetch::read_url;
-use crate::model::{FeedRecord, FeedStanding};
-use crate::store::Shard;
+use tidegate_core::model::{FeedRecord, FeedStanding};
+use tidegate_net::fetch::read_url;
+use tidegate_store::Shard;
 use url::Url;
 
 /// The shard of the feeds of an address: that of its registrable domain, so that one gateway is polite to all hosts

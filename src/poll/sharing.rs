@@ -9,13 +9,13 @@ use super::ledger::LedgerReader;
 use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
 use super::word::behind_list;
-use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
-use crate::model::{Count, FeedRecord, Markup, SyncId, Time, Update};
-use crate::record::{Issued, Observation};
-use crate::store::in_words;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{Count, FeedRecord, Markup, SyncId, Time, Update};
+use tidegate_judge::record::{Issued, Observation};
+use tidegate_net::fetch::{FetchAnswer, FetchRequest, PauseRequest};
+use tidegate_store::in_words;
 use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt as _;
 

@@ -1,7 +1,7 @@
 //! RSS `skipHours` and `skipDays`. Pure.
 
-use crate::model::{Time, UpdateHints};
 use std::time::Duration;
+use tidegate_core::model::{Time, UpdateHints};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 86_400;

@@ -1,15 +1,15 @@
 //! Asking the hub of an upstream: one POST, and redirects to another hub.
 
-use crate::fetch::{
-    Call, CallBody, CallRequest, Called, FetchError, LeadScope, PauseRequest, read_url,
-};
-use crate::model::{HubSubscription, SubscriptionKeys, Time};
-use crate::websub::subscriber::LEASE_ASKED;
-use crate::websub::{FORM_TYPE, HubRequest, Secret};
 use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use http::{HeaderMap, HeaderValue, header};
 use std::time::Duration;
+use tidegate_core::model::{HubSubscription, SubscriptionKeys, Time};
+use tidegate_core::websub::subscriber::LEASE_ASKED;
+use tidegate_core::websub::{FORM_TYPE, HubRequest, Secret};
+use tidegate_net::fetch::{
+    Call, CallBody, CallRequest, Called, FetchError, LeadScope, PauseRequest, read_url,
+};
 use tower::ServiceExt as _;
 use url::Url;
 
@@ -119,8 +119,8 @@ fn describe_answer(called: &Called) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::websub::{Discovery, subscriber};
     use std::sync::{Arc, Mutex};
+    use tidegate_core::websub::{Discovery, subscriber};
 
     const NOW: Time = Time::from_unix(1_795_191_605);
 

@@ -1,10 +1,10 @@
 //! Reading the SUP documents of publishers: one request that asks for all their feeds.
 
-use crate::fetch::{Fetch, FetchAnswer, FetchError, FetchRequest, LeadScope, Validators};
-use crate::model::{SupId, Time};
-use crate::sup::{ReadError, SupDocument, read_of};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tidegate_core::model::{SupId, Time};
+use tidegate_core::sup::{ReadError, SupDocument, read_of};
+use tidegate_net::fetch::{Fetch, FetchAnswer, FetchError, FetchRequest, LeadScope, Validators};
 use tower::ServiceExt as _;
 
 /// The request for a SUP document, and what its last answer was validated by.

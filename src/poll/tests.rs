@@ -2,9 +2,7 @@
 
 mod announced;
 mod checkpoints;
-pub(crate) mod double;
 mod gaps;
-pub(crate) mod gateway;
 mod guests;
 mod interruptions;
 mod leaps;
@@ -13,7 +11,7 @@ mod probes;
 mod restart;
 mod shard_faults;
 mod shard_hubs;
-pub(crate) mod shards;
+mod shards;
 mod sharing;
 mod silent_writer;
 mod store_trouble;
@@ -21,13 +19,13 @@ mod takeovers;
 mod wandering_shards;
 
 use super::*;
-use crate::fetch::{FetchBlame, FetchError};
-use crate::model::{EventKind, FeedStanding, Time};
-use crate::status::*;
-use double::*;
-use gateway::*;
+use crate::testing::double::*;
+use crate::testing::gateway::*;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{EventKind, FeedStanding, Time};
+use tidegate_net::fetch::{FetchBlame, FetchError};
+use tidegate_status::*;
 
 fn later(seconds: u64) -> Time {
     NOW.plus(Duration::from_secs(seconds))
@@ -459,8 +457,8 @@ async fn many_feeds_are_polled_within_the_bound_on_requests() {
 /// With the real client and a publisher on a real socket.
 #[tokio::test]
 async fn a_round_over_the_network() {
-    use crate::fetch::publisher::{Publisher as Outside, response};
-    use crate::fetch::{AllowPrivate, FetchSettings, services};
+    use tidegate_net::fetch::{AllowPrivate, FetchSettings, services};
+    use tidegate_net::testing::{Publisher as Outside, response};
     let outside = Outside::start(|head| {
         if head.contains("if-none-match: \"7\"\r\n") {
             return response("304 Not Modified", "cache-control: max-age=3600\r\n", b"");

@@ -4,9 +4,9 @@
 //! the ledger until the commit: so however many there are, they take the memory of one and stall no
 //! other feed. All others have a few turns, and one that takes long lends its turn to the next.
 
-use crate::model::FeedState;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::FeedState;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
@@ -124,9 +124,9 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Format, Time};
     use futures_util::FutureExt;
     use std::future::pending;
+    use tidegate_core::model::{Format, Time};
     use tokio::time::timeout;
 
     const LONG: Duration = Duration::from_secs(3600);

@@ -3,9 +3,9 @@
 //! It begins with the feed's own document, of which only the links count, and goes from one older
 //! document to the next until there is none, until they repeat, or until a limit.
 
-use crate::fetch::Retry;
-use crate::model::{ArchiveLayout, Backfill, FeedDocument, Older, Time, WalkStanding};
 use std::time::Duration;
+use tidegate_core::model::{ArchiveLayout, Backfill, FeedDocument, Older, Time, WalkStanding};
+use tidegate_net::fetch::Retry;
 use url::Url;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 

@@ -1,9 +1,9 @@
 //! On whose word a feed is asked for, and what it names.
 
-use crate::fetch::LeadScope;
-use crate::model::FeedRecord;
-use crate::store::{Store, StoreError};
 use std::sync::Arc;
+use tidegate_core::model::FeedRecord;
+use tidegate_net::fetch::LeadScope;
+use tidegate_store::{Store, StoreError};
 
 /// The word of a feed behind that of the list that added it: a list at a public address must not choose what is read
 /// behind the walls, by whatever name. It is that of the feed alone where there is no such list, where the operator took

@@ -1,10 +1,10 @@
 //! What replay prints (CONTRACT, Command line).
 
-use crate::judge::PendingAbsence;
-use crate::model::counted;
-use crate::model::{Event, EventKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use tidegate_core::model::counted;
+use tidegate_core::model::{Event, EventKind};
+use tidegate_judge::PendingAbsence;
 
 /// What came of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -124,7 +124,7 @@ pub struct DocumentReport {
     /// Why it could not be read.
     pub error: Option<String>,
     /// Items that were still missing then with nothing concluded, at most
-    /// [`crate::judge::PENDING_SHOWN`].
+    /// [`tidegate_judge::PENDING_SHOWN`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PrintedPending>,
     /// What else there is to know of it, at most `NOTES_SHOWN`.

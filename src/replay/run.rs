@@ -2,18 +2,18 @@
 
 use super::report::{DocumentOutcome, DocumentReport, PrintedEvent, PrintedPending};
 use super::source::{Recorded, Series};
-use crate::archive;
-use crate::judge::{self, PENDING_SHOWN};
-use crate::model::{
-    BodyPrints, Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Tick, Time,
-    Warning,
-};
-use crate::parse::{self, Limits, ParseError};
-use crate::record::{self, Observation, ObservationError, Verdict};
-use crate::store::{Claim, CommitError, PinnedFeed, Store, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{
+    BodyPrints, Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Tick, Time,
+    Warning,
+};
+use tidegate_format::parse::{self, Limits, ParseError};
+use tidegate_judge::archive;
+use tidegate_judge::record::{self, Observation, ObservationError, Verdict};
+use tidegate_judge::{self as judge, PENDING_SHOWN};
+use tidegate_store::{Claim, CommitError, PinnedFeed, Store, StoreError};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Why a replay cannot go on.

@@ -1,9 +1,9 @@
 //! What is replayed: folders with an index, or documents in order.
 
-use crate::model::Time;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tidegate_core::model::Time;
 
 /// One recorded document.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,13 +16,6 @@ use super::session::{self, sign_in_address};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::standing::{last, origin, standing};
 use super::{SharedState, actions, discarded, forms, keeping, list_members};
-use crate::judge::{self, PendingAbsence, Quiet};
-use crate::model::counted;
-use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, InterruptionKind};
-use crate::model::{Interruptions, Revision, Time};
-use crate::render::Container;
-use crate::status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollGaps};
-use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, Method};
@@ -30,6 +23,13 @@ use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::counted;
+use tidegate_core::model::{Backfill, Event, FeedName, FeedRecord, FeedState, InterruptionKind};
+use tidegate_core::model::{Interruptions, Revision, Time};
+use tidegate_format::render::Container;
+use tidegate_judge::{self as judge, PendingAbsence, Quiet};
+use tidegate_status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollGaps};
+use tidegate_store::StoreError;
 
 /// How long a page is shown again, unless the feed changes: its ledger is looked at as a whole, and
 /// anybody may ask.

@@ -2,8 +2,10 @@
 //! from, and never what it is. `PUT` takes it back as it stands here.
 
 use super::json::with;
-use crate::model::{FeedAccess, Login, ProxyAddress, ProxyRoute, SecretSource, UserPassword};
 use serde_json::{Map, Value, json};
+use tidegate_core::model::{
+    FeedAccess, Login, ProxyAddress, ProxyRoute, SecretSource, UserPassword,
+};
 
 /// The keys of a feed's configuration that say how its publisher is asked.
 pub(super) fn shown(access: Option<&FeedAccess>) -> Value {
@@ -48,8 +50,8 @@ fn proxy(address: &ProxyAddress) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::feed_settings;
-    use crate::model::SecretText;
+    use tidegate_config::feed_settings;
+    use tidegate_core::model::SecretText;
 
     fn literal(text: &str) -> SecretSource {
         SecretSource::Literal(SecretText::new(text).unwrap())

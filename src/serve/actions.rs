@@ -6,11 +6,6 @@ use super::forms::{self, SentForm};
 use super::operator::OperatorError;
 use super::problem::Problem;
 use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin};
-use crate::judge;
-use crate::model::{
-    Decision, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, FeedState,
-};
-use crate::status::{PollResponse, WalkOrder};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -18,6 +13,11 @@ use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
 use std::sync::Arc;
+use tidegate_core::model::{
+    Decision, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, FeedState,
+};
+use tidegate_judge as judge;
+use tidegate_status::{PollResponse, WalkOrder};
 
 /// What can be done with a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use super::operator::{AddressPreview, FeedPreview, FoundFeed, PutFeed};
 use super::problem::Problem;
 use super::session::sign_in_address;
 use super::{REQUEST_BODY_LIMIT, SharedState, admin, html, put};
-use crate::model::{FeedAccess, FeedName, FeedOptions};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -16,6 +15,7 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 use serde_json::{Value, json};
+use tidegate_core::model::{FeedAccess, FeedName, FeedOptions};
 use url::Url;
 
 /// The longest address, in bytes.
@@ -249,7 +249,7 @@ fn preview(feed: &FeedPreview, name: &FeedName) -> Markup {
         h2 { @if feed.title.is_empty() { "A feed without a title" } @else { (html::text(&feed.title)) } }
         p.lead {
             (feed.format) " at " (html::text(&shown(&feed.url, None))) ", with "
-            (crate::model::counted(feed.entries, "entry")) "."
+            (tidegate_core::model::counted(feed.entries, "entry")) "."
         }
         form.choices method="post" action="/add" {
             input type="hidden" name="url" value=(feed.url);

@@ -3,16 +3,16 @@
 use super::audience::AudienceKey;
 use super::origins::FeedPlaces;
 use super::readers::KnownReader;
-use crate::model::{
-    ArchiveId, EndpointId, FeedName, FeedRecord, Format, ShownAddress, SupId, SupIdBasis, SyncId,
-    Tick, Time,
-};
-use crate::render::{Addresses, Cloud, Container, Dialect, LinkForms, ViewKind};
-use crate::xml::address::percent_encoded;
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use tidegate_core::model::{
+    ArchiveId, EndpointId, FeedName, FeedRecord, Format, ShownAddress, SupId, SupIdBasis, SyncId,
+    Tick, Time,
+};
+use tidegate_core::xml::address::percent_encoded;
+use tidegate_format::render::{Addresses, Cloud, Container, Dialect, LinkForms, ViewKind};
 use url::Url;
 
 /// How many bytes of the hash make a SUP id: 64 bits.

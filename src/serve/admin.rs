@@ -12,10 +12,6 @@ use super::{
     API, AppState, REQUEST_BODY_LIMIT, SharedState, discarded, explain, item_list, items, json,
     keeping, put,
 };
-use crate::judge::{self, PendingAbsence};
-use crate::model::{Decision, FeedName, FeedState, SyncId, Tick};
-use crate::status::{self, WalkOrder};
-use crate::store::EVENTS_KEPT;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
@@ -24,6 +20,10 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use tidegate_core::model::{Decision, FeedName, FeedState, SyncId, Tick};
+use tidegate_judge::{self as judge, PendingAbsence};
+use tidegate_status::{self as status, WalkOrder};
+use tidegate_store::EVENTS_KEPT;
 
 /// How many events of a feed or an item are shown.
 pub(super) const EVENTS_SHOWN: usize = 100;

@@ -10,13 +10,13 @@
 use super::client::Client;
 use super::problem::{Problem, RETRY_SOON};
 use super::shares::{FairShares, Share};
-use crate::model::{FeedName, SyncId};
-use crate::store::StoreError;
 use moka::sync::Cache;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, SyncId};
+use tidegate_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -83,9 +83,9 @@ impl Work {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum WorkKind {
     /// A view of the feed as it is or as it was, or a delta.
-    View(crate::render::ViewKind),
+    View(tidegate_format::render::ViewKind),
     /// The same with everything that there ever was.
-    Past(crate::render::ViewKind),
+    Past(tidegate_format::render::ViewKind),
     Archive,
     /// The feed's ledger.
     Ledger,

@@ -14,14 +14,14 @@ use super::query::ViewQuery;
 use super::rendition::{NoDocument, Rendition, UnwrittenDocument};
 use super::rendition_cache::RenditionCache;
 use super::single_flight::WorkRequest;
-use crate::model::{Archive, ArchiveId, ArchivePlace, FeedState, ShownAddress, Time};
-use crate::render::{Addresses, ArchiveDocument, HistoryPlace, ViewKind};
-use crate::store::View;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
+use tidegate_core::model::{Archive, ArchiveId, ArchivePlace, FeedState, ShownAddress, Time};
+use tidegate_format::render::{Addresses, ArchiveDocument, HistoryPlace, ViewKind};
+use tidegate_store::View;
 
 /// How many times the size that it has on disk an archive takes in memory while it is rendered.
 const TIMES_ON_DISK: u64 = 8;

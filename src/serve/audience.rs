@@ -13,8 +13,6 @@ use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader, WRONG_TOKEN_PAUSE};
 use super::session::sign_in_address;
 use super::{AppState, Listener, SharedState, address, error_page, negotiate, standby, subscribe};
-use crate::config::ReaderToken;
-use crate::model::{FeedName, FeedRecord};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -24,6 +22,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
+use tidegate_config::ReaderToken;
+use tidegate_core::model::{FeedName, FeedRecord};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Below this the path of a request names a token.

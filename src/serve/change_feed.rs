@@ -16,21 +16,21 @@ use super::query::Query;
 use super::rendition::{About, Rendition};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{AppState, SharedState, html, reading};
-use crate::model::{
-    Event, EventKind, FeedName, FeedState, LedgerEntry, Revision, Stamp, Tick, Time,
-};
-use crate::render::{ChangeEntry, ChangeFeed, Container};
-use crate::store::VersionNote;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
+use tidegate_core::model::{
+    Event, EventKind, FeedName, FeedState, LedgerEntry, Revision, Stamp, Tick, Time,
+};
+use tidegate_format::render::{ChangeEntry, ChangeFeed, Container};
+use tidegate_store::VersionNote;
 
 /// The most entries of a feed of changes.
 const ENTRIES: usize = 50;
 /// How many events are looked at for them: as many as a store keeps of a feed.
-const EVENTS_READ: usize = crate::store::EVENTS_KEPT;
+const EVENTS_READ: usize = tidegate_store::EVENTS_KEPT;
 /// How many versions of an item are looked at for the two that are compared.
 const VERSIONS_READ: usize = 200;
 /// Bytes of documents kept, all feeds together.
@@ -102,7 +102,7 @@ pub(super) async fn show(
     Ok(Representation {
         modified: Some(rendition.shown.min(now)),
         is_dated: rendition.shown <= now,
-        ..rendition.represented(&headers, answered, &room.load)
+        ..rendition.represented(&headers, answered)
     }
     .answer(&headers))
 }

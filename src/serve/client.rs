@@ -6,13 +6,13 @@
 
 use super::AppState;
 use super::unnamed_proxies::Sign;
-use crate::origin::X_FORWARDED_FOR;
 use axum::extract::{FromRequestParts, Request};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, header};
 use ipnet::IpNet;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tidegate_net::origin::X_FORWARDED_FOR;
 
 /// How many addresses are looked at, from the last one: as many proxies may stand in a row.
 const HOPS: usize = 32;

@@ -5,13 +5,13 @@ use super::client::Client;
 use super::conditional::unkept;
 use super::hub::is_form;
 use super::problem::Problem;
-use crate::websub::{FORM_TYPE, Registration};
-use crate::xml::push_attribute;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::Response;
 use http::HeaderMap;
+use tidegate_core::websub::{FORM_TYPE, Registration};
+use tidegate_core::xml::push_attribute;
 
 /// Answers as rssCloud does: 200, and in a document whether it was taken.
 pub(super) async fn register(

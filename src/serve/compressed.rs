@@ -8,13 +8,13 @@ use super::client::Client;
 use super::negotiate::encoding;
 use super::problem::Problem;
 use super::rendition;
-use crate::store::StoreError;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body::Body as _;
+use tidegate_store::StoreError;
 
 /// What is smaller is sent as it is: it fits into a packet.
 const LEAST: u64 = 1024;

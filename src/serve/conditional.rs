@@ -3,11 +3,11 @@
 use super::delta::DeltaToken;
 use super::negotiate::Encoding;
 use super::rendition::EncodedBody;
-use crate::model::Time;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use std::time::SystemTime;
+use tidegate_core::model::Time;
 
 /// The longest `If-None-Match` that is looked at, in bytes, over all its lines.
 const LIST_LIMIT: usize = 8 * 1024;

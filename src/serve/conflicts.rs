@@ -20,9 +20,6 @@ use super::problem::Problem;
 use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{AppState, SharedState, forms, html, session};
-use crate::model::{FeedName, Item, Revision, SyncId};
-use crate::record::local;
-use crate::store::{Store, StoreError};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -31,6 +28,9 @@ use moka::future::Cache;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tidegate_core::model::{FeedName, Item, Revision, SyncId};
+use tidegate_judge::record::local;
+use tidegate_store::{Store, StoreError};
 use tokio::time::timeout;
 
 /// How many items in conflict one answer shows.

@@ -20,14 +20,14 @@ use super::html;
 use super::problem::{Problem, RETRY_SOON};
 use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState, session, subscribe};
-use crate::model::{Event, FeedName, FeedStanding, counted};
-use crate::status::TicksAhead;
-use crate::store::{Epoch, KnownGateway, SHARDS, StoreStop};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, Method};
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
+use tidegate_core::model::{Event, FeedName, FeedStanding, counted};
+use tidegate_status::TicksAhead;
+use tidegate_store::{Epoch, KnownGateway, SHARDS, StoreStop};
 
 /// How many feeds are named while the store is closed.
 const NAMED: usize = 500;

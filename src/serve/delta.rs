@@ -6,15 +6,15 @@
 //! and the render revision in it must be one that this very store has made ([`Lineage`]), not one
 //! that it made before it was brought back from an older copy.
 //!
-//! [`Lineage`]: crate::model::Lineage
+//! [`Lineage`]: tidegate_core::model::Lineage
 
 use super::address::DocumentForm;
 use super::address::shown;
 use super::negotiate::members;
-use crate::model::{FeedRecord, FeedState, Format, Tick, Time};
-use crate::render::{Container, ViewKind};
 use http::{HeaderMap, HeaderName};
 use std::fmt;
+use tidegate_core::model::{FeedRecord, FeedState, Format, Tick, Time};
+use tidegate_format::render::{Container, ViewKind};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Which instance manipulations a client accepts (section 10.5.3).
@@ -171,9 +171,9 @@ pub(super) fn base<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, FeedSource, Format, Stretch};
-    use crate::render::{Container, Dialect};
     use proptest::prelude::*;
+    use tidegate_core::model::{FeedName, FeedSource, Format, Stretch};
+    use tidegate_format::render::{Container, Dialect};
 
     const FORM: DocumentForm = DocumentForm::from_dialect(Dialect::Sse);
 

@@ -3,9 +3,6 @@
 use super::audience::{Audience, ServedFeed};
 use super::origins::{AskedFeeds, FeedPlaces, PlaceRules};
 use super::problem::Problem;
-use crate::clock::Clock;
-use crate::model::{FeedName, FeedRecord, FeedStanding};
-use crate::store::{FeedList, Store, StoreError};
 use arc_swap::ArcSwap;
 use http::StatusCode;
 use std::collections::BTreeSet;
@@ -13,6 +10,9 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
+use tidegate_store::{FeedList, Store, StoreError};
 use tokio::time::Instant;
 
 /// How old the list may be: a feed that was added or deleted behind our back (a reload of the

@@ -1,9 +1,9 @@
 //! Items that were discarded (SSE 1.0 section 4.1.2): in no view any more, and told of here.
 
 use super::html;
-use crate::model::{FeedName, ItemStatus, LedgerEntry, Snapshot, Time};
 use maud::{Markup, html};
 use serde_json::{Value, json};
+use tidegate_core::model::{FeedName, ItemStatus, LedgerEntry, Snapshot, Time};
 
 /// The most that are listed.
 const DISCARDED_SHOWN: usize = 100;

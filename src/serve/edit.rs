@@ -11,8 +11,6 @@ use super::feeds::{NameInPath, unreadable};
 use super::problem::Problem;
 use super::query::Query;
 use super::{API, SharedState, admin, conflicts, plain, put};
-use crate::model::{Count, FeedName, Markup, SyncId};
-use crate::record::local::{Act, Acted, CheckedEntry, EntryError, Resolution};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
@@ -20,6 +18,8 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tidegate_core::model::{Count, FeedName, Markup, SyncId};
+use tidegate_judge::record::local::{Act, Acted, CheckedEntry, EntryError, Resolution};
 
 /// The longest entry that is taken, in bytes, as it is sent.
 pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
@@ -250,7 +250,7 @@ fn kept(value: &Value) -> Result<Resolution, Problem> {
 fn numbers(value: &Value) -> Result<Vec<usize>, Problem> {
     let said = || Problem::parameter("conflicts", "conflicts is a list of numbers, counted from 0");
     let list = value.as_array().filter(|list| !list.is_empty()).ok_or_else(said)?;
-    let limit = crate::model::Conflicting::LIMIT;
+    let limit = tidegate_core::model::Conflicting::LIMIT;
     if list.len() > limit {
         return Err(Problem::parameter("conflicts", format!("conflicts has more than {limit}")));
     }

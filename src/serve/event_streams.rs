@@ -17,10 +17,10 @@ use super::directory::Listing;
 use super::problem::Problem;
 use super::query::Query;
 use super::shares::{FairShares, Share};
-use crate::model::FeedName;
 use position::Position;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tidegate_core::model::FeedName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Event streams at once: a quarter of the connections that are served.

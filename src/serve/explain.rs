@@ -1,10 +1,12 @@
 //! Why a feed is as it is, in one sentence.
 
-use crate::model::{
+use std::fmt::Write as _;
+use tidegate_core::model::{
     EventKind, Evidence, FeedName, FeedStanding, FeedState, MemberStanding, SharingOptions,
 };
-use crate::status::{EventCounts, FeedStatus, FinishedPoll, GatherNote, PollEnding, SourceTrouble};
-use std::fmt::Write as _;
+use tidegate_status::{
+    EventCounts, FeedStatus, FinishedPoll, GatherNote, PollEnding, SourceTrouble,
+};
 
 /// How many sources of an aggregate a page names.
 pub(super) const SOURCES_SHOWN: usize = 8;

@@ -8,7 +8,6 @@ use super::operator::{OperatorError, PutFeed};
 use super::problem::Problem;
 use super::session::sign_in_address;
 use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin, html, patch, put};
-use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -16,6 +15,7 @@ use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
+use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
 
 /// A choice of the form: its key, a label, and the values with what they mean. A value is JSON; the empty one
 /// is that the key is not there.

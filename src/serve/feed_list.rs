@@ -9,13 +9,13 @@ use super::paging;
 use super::problem::Problem;
 use super::query::Query;
 use super::{API, SharedState, admin, json};
-use crate::model::FeedName;
-use crate::status::FeedStatus;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tidegate_core::model::FeedName;
+use tidegate_status::FeedStatus;
 
 /// The most feeds of an answer, where a number is asked for.
 const LIMIT: usize = 1000;

@@ -12,15 +12,14 @@ use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::Rendition;
 use super::rendition_cache::{Delta, RenditionCache, ViewRequest};
 use super::{AppState, SharedState, past, reading};
-use crate::load::Load;
-use crate::model::ArchivePlace;
-use crate::render::{Container, ViewKind};
-use crate::sup::RELATION;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{MatchedPath, Path, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
+use tidegate_core::model::ArchivePlace;
+use tidegate_core::sup::RELATION;
+use tidegate_format::render::{Container, ViewKind};
 
 /// The name of a feed in an address, before it is checked.
 pub(super) type NameInPath = Result<Path<String>, PathRejection>;
@@ -103,7 +102,7 @@ pub(super) async fn view(
     if response.status() == StatusCode::OK && method == Method::GET && delta::is_wanted(headers) {
         let delta = room.shelf.delta(&record, wish, &rendition, tags(headers), client).await;
         if let Some(delta) = delta {
-            return Ok(changes(response, &delta, headers, &room.load));
+            return Ok(changes(response, &delta, headers));
         }
     }
     let shown = rendition.shown;
@@ -176,7 +175,7 @@ pub(super) fn answer(
         // While the state is ahead of the clock, several documents have this same date, so that it says
         // nothing of which one the client has.
         is_dated: rendition.shown <= now,
-        ..rendition.represented(asked, headers, &room.load)
+        ..rendition.represented(asked, headers)
     }
     .answer(asked)
 }
@@ -223,9 +222,9 @@ impl Resource<'_> {
 
 /// The answer that carries a delta (RFC 3229 section 10.4.1). `whole`: that which carries the whole
 /// document, whose validators they are: the client has it once it has merged the delta.
-fn changes(whole: Response, delta: &Delta, asked: &HeaderMap, load: &Load) -> Response {
+fn changes(whole: Response, delta: &Delta, asked: &HeaderMap) -> Response {
     let mut headers = whole.into_parts().0.headers;
-    let encoding = delta.rendition.encoding(asked, load);
+    let encoding = delta.rendition.encoding(asked);
     let body = delta.rendition.body(encoding);
     // The whole document may be there in an encoding in which the delta is not.
     headers.remove(header::CONTENT_ENCODING);

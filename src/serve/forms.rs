@@ -8,13 +8,13 @@ use super::edit::whole;
 use super::hub::is_form;
 use super::problem::Problem;
 use super::{SharedState, html};
-use crate::model::FeedName;
-use crate::render::Container;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use maud::Markup;
+use tidegate_core::model::FeedName;
+use tidegate_format::render::Container;
 use url::Url;
 
 /// From where a request comes, as the browser says (Fetch Metadata).

@@ -5,14 +5,14 @@ use super::audience::Audience;
 use super::conditional::Representation;
 use super::negotiate::Encoding;
 use super::rendition::EncodedBody;
-use crate::model::{FeedName, SyncId, Time};
-use crate::render::Container;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
 use std::sync::LazyLock;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, SyncId, Time};
+use tidegate_format::render::Container;
 
 /// How many characters of a text from outside a page shows.
 const TEXT_SHOWN: usize = 300;

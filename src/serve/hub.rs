@@ -7,8 +7,6 @@ use super::client::Client;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::{SharedState, json};
-use crate::model::{FeedName, mask_token};
-use crate::websub::{CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Secret, Subscription};
 use async_trait::async_trait;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -17,6 +15,10 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tidegate_core::model::{FeedName, mask_token};
+use tidegate_core::websub::{
+    CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Secret, Subscription,
+};
 use url::Url;
 
 /// The most subscriptions that one answer lists.

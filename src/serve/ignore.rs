@@ -1,8 +1,8 @@
 //! The operator's own noise in JSON: `["media:keywords", {"field": "description", "pattern":
 //! "[0-9]+ views"}]`.
 
-use crate::model::Ignore;
 use serde_json::{Value, json};
+use tidegate_core::model::Ignore;
 
 /// Writes the list as it is read.
 pub(super) fn written(list: &[Ignore]) -> Value {
@@ -21,7 +21,7 @@ mod tests {
     fn what_is_read_is_written() {
         let value = json!(["media:keywords", { "field": "description", "pattern": "[0-9]+" }]);
         let serde_json::Value::Object(settings) = json!({ "ignore": value }) else { panic!() };
-        let read = crate::config::feed_settings(&settings).unwrap();
+        let read = tidegate_config::feed_settings(&settings).unwrap();
         assert_eq!(written(&read.options.ignore), value);
         assert_eq!(written(&[]), json!([]));
     }

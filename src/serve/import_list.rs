@@ -8,7 +8,6 @@ use super::problem::Problem;
 use super::query::Query;
 use super::session::sign_in_address;
 use super::{SharedState, html, json};
-use crate::model::counted;
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartRejection;
 use axum::extract::{Multipart, RawQuery, State};
@@ -16,6 +15,7 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 use std::sync::Arc;
+use tidegate_core::model::counted;
 
 /// The longest upload: a list, and what a form has around it.
 pub(super) const UPLOAD_LIMIT: usize = LIST_LIMIT + 64 * 1024;
@@ -123,7 +123,7 @@ fn form() -> Markup {
             div.buttons { button { "Import" } }
         }
         p.quiet {
-            "At most " (crate::model::shown_size(u64::try_from(LIST_LIMIT).unwrap_or(u64::MAX)))
+            "At most " (tidegate_core::model::shown_size(u64::try_from(LIST_LIMIT).unwrap_or(u64::MAX)))
             "; a longer one is taken by " code { "tidegate import" } "."
         }
         p.links { a href="/add" { "Add a single feed" } }

@@ -13,8 +13,6 @@ use super::problem::Problem;
 use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{SharedState, html, items, json};
-use crate::model::{FeedName, ItemStatus, LedgerEntry, Revision, Snapshot};
-use crate::store::StoreError;
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -22,6 +20,8 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, ItemStatus, LedgerEntry, Revision, Snapshot};
+use tidegate_store::StoreError;
 
 /// How many items a page shows.
 const PAGE: usize = 50;

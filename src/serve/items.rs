@@ -31,17 +31,17 @@ use super::negotiate::wants_json;
 use super::problem::Problem;
 use super::single_flight::WorkRequest;
 use super::{AppState, SharedState, forms, html};
-use crate::judge::PendingAbsence;
-use crate::model::{
-    Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
-};
-use crate::store::VersionNote;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
+use tidegate_core::model::{
+    Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
+};
+use tidegate_judge::PendingAbsence;
+use tidegate_store::VersionNote;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// How many versions are shown, newest first.

@@ -2,16 +2,16 @@
 
 use super::access;
 use super::address::shown;
-use crate::judge::{self, PendingAbsence};
-use crate::model::{
-    Backfill, Character, Event, FeedOptions, FeedRecord, FeedState, Hold, LedgerEntry, ListFolder,
-    ListPlace, Probe, Probing, shown_text,
-};
-use crate::status::FeedStatus;
-use crate::store::VersionNote;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tidegate_core::model::{
+    Backfill, Character, Event, FeedOptions, FeedRecord, FeedState, Hold, LedgerEntry, ListFolder,
+    ListPlace, Probe, Probing, shown_text,
+};
+use tidegate_judge::{self as judge, PendingAbsence};
+use tidegate_status::FeedStatus;
+use tidegate_store::VersionNote;
 
 /// A value as JSON. Texts, numbers, and lists and objects of them can always be written.
 pub(super) fn value(of: &impl Serialize) -> Value {
@@ -270,7 +270,7 @@ mod tests {
             [(0, "0s"), (90, "90s"), (300, "5m"), (7200, "2h"), (86_400, "1d"), (90_000, "25h")]
         {
             assert_eq!(duration(Duration::from_secs(seconds)), text);
-            assert_eq!(crate::config::duration(text).unwrap(), Duration::from_secs(seconds));
+            assert_eq!(tidegate_config::duration(text).unwrap(), Duration::from_secs(seconds));
         }
     }
 }

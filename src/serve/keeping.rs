@@ -3,15 +3,15 @@
 use super::SharedState;
 use super::html::moment;
 use super::json;
-use crate::archive;
-use crate::model::{ArchiveNote, FeedName, FeedState, Revision, Time, counted, shown_size};
-use crate::status::FeedStatus;
-use crate::store::{Holdings, Retention, Store, StoreError};
 use maud::{Markup, html};
 use moka::future::Cache;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{ArchiveNote, FeedName, FeedState, Revision, Time, counted, shown_size};
+use tidegate_judge::archive;
+use tidegate_status::FeedStatus;
+use tidegate_store::{Holdings, Retention, Store, StoreError};
 
 /// How long what was counted of a feed is shown, unless the feed changes: to count it all is looked
 /// at, and anybody may ask.
@@ -172,7 +172,7 @@ pub(super) async fn described(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ArchiveId, Chain, Format, Tick, Time};
+    use tidegate_core::model::{ArchiveId, Chain, Format, Tick, Time};
 
     #[test]
     fn everything_that_is_kept_is_named_with_its_limits() {

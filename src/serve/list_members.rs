@@ -1,9 +1,9 @@
 //! What a feed's page says of the subscription list that added it, and a list's page of its feeds.
 
 use super::html::text;
-use crate::model::counted;
-use crate::status::{FeedStatus, ListNote, MemberNote};
 use maud::{Markup, html};
+use tidegate_core::model::counted;
+use tidegate_status::{FeedStatus, ListNote, MemberNote};
 
 /// What there is to say of lists.
 pub(super) fn part(status: &FeedStatus) -> Markup {
@@ -72,8 +72,8 @@ fn feeds(note: &ListNote) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, MemberStanding};
-    use crate::status::RefusedFeed;
+    use tidegate_core::model::{FeedName, MemberStanding};
+    use tidegate_status::RefusedFeed;
 
     #[test]
     fn a_private_list_is_neither_named_nor_linked() {

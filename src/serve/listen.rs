@@ -67,7 +67,7 @@ pub struct SiteServer {
 impl SiteServer {
     /// A site of these parts, served until `shutdown`.
     pub fn new(parts: ServerConfig, shutdown: CancellationToken) -> Self {
-        let room = AppState::new(parts, crate::render::write, shutdown.clone());
+        let room = AppState::new(parts, tidegate_format::render::write, shutdown.clone());
         let accepting = shutdown.child_token();
         Self { room, tls: None, shutdown, accepting }
     }

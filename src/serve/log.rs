@@ -1,9 +1,9 @@
 //! The change log as every door reads it: the newest epochs from memory, older ones from the store.
 
-use crate::store::{ClosedEpoch, Epoch, Store, StoreCondition, StoreError};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tidegate_store::{ClosedEpoch, Epoch, Store, StoreCondition, StoreError};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -57,7 +57,7 @@ impl ChangeLog {
 
     /// The opening by which a place up to this epoch is named ([`Lineage::mark_at`]).
     ///
-    /// [`Lineage::mark_at`]: crate::model::Lineage::mark_at
+    /// [`Lineage::mark_at`]: tidegate_core::model::Lineage::mark_at
     pub(super) fn mark(&self, epoch: Epoch) -> Option<u32> {
         self.store.lineage().mark_at(epoch.0, self.newest().0)
     }

@@ -14,10 +14,6 @@ use self::process::ProcessMeter;
 use super::hub::HubTotals;
 use super::origins::PassOutcome;
 use super::tls::TlsKeys;
-use crate::load::Load;
-use crate::model::{FeedName, Time};
-use crate::status::{PollTotals, TicksAhead};
-use crate::traces::Traces;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -27,6 +23,10 @@ use prometheus_client::registry::{Registry, Unit};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tidegate_core::model::{FeedName, Time};
+use tidegate_net::traces::Traces;
+use tidegate_status::load::Load;
+use tidegate_status::{PollTotals, TicksAhead};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AnswerLabels {

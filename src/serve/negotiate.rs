@@ -1,8 +1,8 @@
 //! Which encoding and container, and which of HTML and JSON, a client asks for (RFC 9110 sections 12.4, 12.5).
 
 use super::metrics::MetricsFormat;
-use crate::render::Container;
 use http::{HeaderMap, HeaderName, header};
+use tidegate_format::render::Container;
 
 /// The most members of a header list that are looked at; the rest are as if they were not there.
 const MEMBERS: usize = 32;
@@ -13,7 +13,7 @@ pub(super) enum Encoding {
     /// As it is.
     Identity,
     Gzip,
-    Brotli,
+    Zstd,
 }
 
 impl Encoding {
@@ -22,7 +22,7 @@ impl Encoding {
         match self {
             Self::Identity => None,
             Self::Gzip => Some("gzip"),
-            Self::Brotli => Some("br"),
+            Self::Zstd => Some("zstd"),
         }
     }
 }
@@ -69,26 +69,26 @@ fn weight_of<'h>(mut members: impl Iterator<Item = (&'h str, u16)>, names: &[&st
 /// The encoding to answer with: the one that weighs most, of equals the smallest body. A client
 /// that names none gets none, and one that refuses everything gets identity all the same
 /// (section 12.5.3 leaves that to the server).
-pub(super) fn encoding(headers: &HeaderMap, has_brotli: bool) -> Encoding {
-    let (mut brotli, mut gzip, mut identity, mut any) = (None, None, None, None);
+pub(super) fn encoding(headers: &HeaderMap, has_zstd: bool) -> Encoding {
+    let (mut zstd, mut gzip, mut identity, mut any) = (None, None, None, None);
     for (token, weight) in members(headers, &header::ACCEPT_ENCODING) {
         let is = |name: &str| token.eq_ignore_ascii_case(name);
         let named = match token.len() {
             1 if is("*") => &mut any,
-            2 if is("br") => &mut brotli,
+            4 if is("zstd") => &mut zstd,
             4 | 6 if is("gzip") || is("x-gzip") => &mut gzip,
             8 if is("identity") => &mut identity,
             _ => continue,
         };
         named.get_or_insert(weight);
     }
-    let brotli = brotli.or(any).filter(|_| has_brotli).unwrap_or(0);
+    let zstd = zstd.or(any).filter(|_| has_zstd).unwrap_or(0);
     let gzip = gzip.or(any).unwrap_or(0);
     // Identity is acceptable unless it is refused; where it is not named, anything that is
     // named comes before it.
     let identity = identity.unwrap_or(0);
-    if brotli > 0 && brotli >= gzip && brotli >= identity {
-        Encoding::Brotli
+    if zstd > 0 && zstd >= gzip && zstd >= identity {
+        Encoding::Zstd
     } else if gzip > 0 && gzip >= identity {
         Encoding::Gzip
     } else {
@@ -219,18 +219,18 @@ mod tests {
             ("gzip", Encoding::Gzip),
             ("x-gzip", Encoding::Gzip),
             ("GZIP", Encoding::Gzip),
-            ("gzip, deflate, br", Encoding::Brotli),
-            ("gzip;q=1.0, br;q=0.5", Encoding::Gzip),
-            ("br;q=0, gzip", Encoding::Gzip),
-            ("br;q=0.001", Encoding::Brotli),
+            ("gzip, deflate, br, zstd", Encoding::Zstd),
+            ("gzip;q=1.0, zstd;q=0.5", Encoding::Gzip),
+            ("zstd;q=0, gzip", Encoding::Gzip),
+            ("zstd;q=0.001", Encoding::Zstd),
             ("gzip;q=0", Encoding::Identity),
-            ("*", Encoding::Brotli),
+            ("*", Encoding::Zstd),
             ("*;q=0", Encoding::Identity),
-            ("*, br;q=0", Encoding::Gzip),
+            ("*, zstd;q=0", Encoding::Gzip),
             ("identity;q=0.5, gzip;q=0.3", Encoding::Identity),
             ("identity;q=0, *;q=0", Encoding::Identity),
             ("deflate", Encoding::Identity),
-            ("zstd, gzip ; q=0.8", Encoding::Gzip),
+            ("br, gzip ; q=0.8", Encoding::Gzip),
             (",,;q=,=;", Encoding::Identity),
         ] {
             let headers = asking(header::ACCEPT_ENCODING, asked);

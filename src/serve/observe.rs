@@ -3,14 +3,14 @@
 
 use super::problem::{Problem, RETRY_SOON};
 use super::{SharedState, callback};
-use crate::model::mask_token;
-use crate::traces::TraceSpan;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body::Body as _;
 use std::time::Duration;
+use tidegate_core::model::mask_token;
+use tidegate_net::traces::TraceSpan;
 use tokio::time::Instant;
 
 /// How long an answer may take.

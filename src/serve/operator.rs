@@ -1,14 +1,14 @@
 //! The seam to what polling does for administration: serving asks, somebody else acts.
 
-use crate::model::{Decision, FeedAccess, FeedName, FeedOptions, SyncId, Tick, Time};
-use crate::record::local::{Act, ActError, Acted};
-use crate::status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
-use crate::store::{CommitError, StoreError};
-use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
+use tidegate_core::model::{Decision, FeedAccess, FeedName, FeedOptions, SyncId, Tick, Time};
+use tidegate_core::websub::Verification;
+use tidegate_judge::record::local::{Act, ActError, Acted};
+use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
+use tidegate_store::{CommitError, StoreError};
 use tokio::sync::mpsc;
 
 /// What administration asks of the side that polls. A double stands in for it in tests.

@@ -24,15 +24,14 @@ use super::query::Query;
 use super::rendition::{About, Rendition};
 use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState};
-use crate::load::Load;
-use crate::model::{Format, Revision, Time};
-use crate::render::{Container, ViewKind};
-use crate::store::StoreError;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tidegate_core::model::{Format, Revision, Time};
+use tidegate_format::render::{Container, ViewKind};
+use tidegate_store::StoreError;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use write::{ListedFeed, until, write};
@@ -125,7 +124,7 @@ pub(super) async fn document(
     let ask = WorkRequest { client, work, cost, tells: false };
     let make = || made(Arc::clone(&room), audience.clone(), asked);
     let rendition = room.lists.flights.get(&(audience.key(), asked, generation), ask, make).await;
-    Ok(answer(&*rendition?, &headers, &room.load))
+    Ok(answer(&*rendition?, &headers))
 }
 
 /// Makes a list where that keeps nobody waiting: all feeds are looked at.
@@ -219,11 +218,11 @@ fn packed(
     Ok(rendition)
 }
 
-fn answer(rendition: &Rendition, asked: &HeaderMap, load: &Load) -> Response {
+fn answer(rendition: &Rendition, asked: &HeaderMap) -> Response {
     let mut headers = HeaderMap::new();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    let represented = rendition.represented(asked, headers, load);
+    let represented = rendition.represented(asked, headers);
     Representation { modified: Some(rendition.shown), is_dated: true, ..represented }.answer(asked)
 }
 
@@ -231,11 +230,11 @@ fn answer(rendition: &Rendition, asked: &HeaderMap, load: &Load) -> Response {
 mod tests {
     use super::write::id;
     use super::*;
-    use crate::model::{
+    use tidegate_core::model::{
         EndpointId, FeedName, FeedRecord, FeedSource, FeedStanding, ListFolder, ListPlace,
         OutlineLabel,
     };
-    use crate::parse::opml::{OpmlLimits, OutlineKind, read};
+    use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, read};
 
     fn endpoint() -> EndpointId {
         EndpointId::own("here").unwrap()
@@ -322,7 +321,7 @@ mod tests {
     fn shape(text: &str) -> Vec<String> {
         let list = read(text, &OpmlLimits::default()).unwrap();
         assert!(list.problems.is_empty(), "{:?}", list.problems);
-        let line = |outline: &crate::parse::opml::Outline| {
+        let line = |outline: &tidegate_format::parse::opml::Outline| {
             let depth = list.folder(outline).len();
             let gone = if outline.is_deleted() { "x" } else { "" };
             format!("{}{}{gone}", " ".repeat(depth), outline.text().unwrap())

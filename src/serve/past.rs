@@ -16,13 +16,13 @@ use super::problem::Problem;
 use super::rendition::{NoDocument, Rendition};
 use super::rendition_cache::{RenditionCache, ViewRequest};
 use super::single_flight::WorkRequest;
-use crate::model::{FeedName, Format, Revision, ShownAddress, Tick, Time};
-use crate::render::{ArchiveDocument, Container, HistoryPlace, LinkForms, ViewKind};
-use crate::store::{Past, PastSelect};
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, Format, Revision, ShownAddress, Tick, Time};
+use tidegate_format::render::{ArchiveDocument, Container, HistoryPlace, LinkForms, ViewKind};
+use tidegate_store::{Past, PastSelect};
 use window::PastWindow;
 
 /// Until a time is so far back, a change that was seen before it may still be on its way into the
@@ -163,6 +163,6 @@ pub(super) async fn answer(
     add(&mut headers, header::LINK, &current);
     // An earlier date says nothing here: after a redaction the same past has other bytes.
     let modified = Some(rendition.shown);
-    Ok(Representation { modified, ..rendition.represented(asked, headers, &room.load) }
+    Ok(Representation { modified, ..rendition.represented(asked, headers) }
         .answer(asked))
 }

@@ -7,11 +7,11 @@ use super::feeds::NameInPath;
 use super::operator::PutFeed;
 use super::problem::Problem;
 use super::{REQUEST_BODY_LIMIT, SharedState, json, put};
-use crate::status::FeedStatus;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde_json::{Map, Value};
+use tidegate_status::FeedStatus;
 
 /// What is said of a feed now, as `PUT` takes it back.
 pub(super) fn written(status: &FeedStatus) -> Map<String, Value> {

@@ -1,10 +1,10 @@
 //! What kind of text a version has, and how it was written. Pure.
 
-use crate::model::{Field, Format, Item, Markup, Version};
-use crate::xml::reference;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 use serde_json::Value;
+use tidegate_core::model::{Field, Format, Item, Markup, Version};
+use tidegate_core::xml::reference;
 
 /// The version whose text a new one begins with: the winner, or, where that is a deletion, the first
 /// of the others that is none.
@@ -94,7 +94,7 @@ fn push(text: &mut Option<String>, piece: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::{self, Limits};
+    use tidegate_format::parse::{self, Limits};
 
     fn lines(document: &str, path: &str) -> Option<String> {
         let document = parse::document(document, None, &Limits::default()).unwrap();

@@ -1,10 +1,10 @@
 //! What a view of a feed shows, decided from its state alone (SSE 1.0 section 4.2). Pure.
 
 use super::problem::Problem;
-use crate::model::{FeedState, Item, Tick, Time};
-use crate::render::ViewKind;
-use crate::store::Select;
 use std::time::Duration;
+use tidegate_core::model::{FeedState, Item, Tick, Time};
+use tidegate_format::render::ViewKind;
+use tidegate_store::Select;
 
 /// What to read and what `sx:sharing` says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,8 +91,8 @@ impl ReadPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Format, Revision};
     use proptest::prelude::*;
+    use tidegate_core::model::{Format, Revision};
 
     fn state(bounds: Option<(i64, i64)>) -> FeedState {
         let tick = |seconds| Tick::at(Time::from_unix(seconds));

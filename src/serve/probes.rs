@@ -7,13 +7,13 @@ use super::metrics::{FeedCounts, MetricsFormat};
 use super::negotiate::wants_open_metrics;
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, SharedState};
-use crate::status::TicksAhead;
-use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_status::TicksAhead;
+use tidegate_store::StoreError;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 

@@ -1,15 +1,15 @@
 //! Problem documents (RFC 9457): what every error answer of this module is.
 
 use super::operator::OperatorError;
-use crate::record::local::ActError;
-use crate::store::StoreError;
-use crate::sync::SyncError;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::sync::SyncError;
+use tidegate_judge::record::local::ActError;
+use tidegate_store::StoreError;
 
 /// The media type of problem documents (RFC 9457 section 6.1).
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -248,8 +248,8 @@ impl IntoResponse for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::CommitError;
     use std::io;
+    use tidegate_store::CommitError;
 
     fn of_operator(error: impl Into<OperatorError>) -> Problem {
         Problem::from(error.into())

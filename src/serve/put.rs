@@ -2,8 +2,8 @@
 
 use super::operator::PutFeed;
 use super::problem::Problem;
-use crate::config::{self, FeedSettings};
 use serde_json::{Map, Value};
+use tidegate_config::{self as config, FeedSettings};
 
 /// Reads a body; a mistake names its key.
 pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
@@ -68,8 +68,8 @@ pub(super) fn unknown_key(key: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Deletions, Order, Probing};
     use std::time::Duration;
+    use tidegate_core::model::{Deletions, Order, Probing};
 
     #[test]
     fn a_whole_body_is_read() {

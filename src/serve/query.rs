@@ -4,13 +4,13 @@
 
 use super::problem::Problem;
 use super::put::unknown_key;
-use crate::model::{Tick, Time};
-use crate::render::{Container, Dialect, ViewKind};
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{Method, StatusCode};
 use std::borrow::Cow;
+use tidegate_core::model::{Tick, Time};
+use tidegate_format::render::{Container, Dialect, ViewKind};
 
 /// The longest query that is read, in bytes.
 const QUERY_LIMIT: usize = 4 * 1024;

@@ -6,7 +6,6 @@ use super::client::Client;
 use super::problem::Problem;
 use super::shares::FairShares;
 use super::{AppState, SharedState};
-use crate::model::{FeedName, FeedRecord, FeedStanding};
 use arc_swap::ArcSwap;
 use axum::extract::State;
 use axum::response::Response;
@@ -19,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
 use tokio_util::sync::CancellationToken;
 
 /// How long the answer to a token that opens nothing is held back.

@@ -10,14 +10,14 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{AppState, conflicts, html, readers};
-use crate::model::{Event, EventKind, FeedName, Item, Revision, Time, counted};
-use crate::render::{Container, ViewKind};
-use crate::store::{Select, View};
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{Event, EventKind, FeedName, Item, Revision, Time, counted};
+use tidegate_format::render::{Container, ViewKind};
+use tidegate_store::{Select, View};
 
 /// What a browser is going to do with an answer (Fetch Metadata).
 pub(super) const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");

@@ -15,14 +15,14 @@ use super::negotiate::{Encoding, container, encoding};
 use super::reading::{FETCH_DEST, NAVIGATION};
 use super::rendition::{BodyContent, Rendition};
 use super::{AppState, client, observe, request_rules};
-use crate::model::Time;
-use crate::render::Container;
-use crate::store::StateWatch;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use prometheus_client::metrics::counter::Counter;
 use std::sync::{Arc, OnceLock, Weak};
+use tidegate_core::model::Time;
+use tidegate_format::render::Container;
+use tidegate_store::StateWatch;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// How many answers are kept.
@@ -201,18 +201,14 @@ fn find<B: http_body::Body>(room: &AppState, request: &Request<B>) -> Option<Rea
         Some((ready, rendition, modified))
     };
     let (ready, rendition, modified) = match standing(best) {
-        // There is Brotli where it was asked for more than once.
-        None if best == Encoding::Brotli => standing(encoding(headers, false))?,
+        // What is too large for memory has no zstd.
+        None if best == Encoding::Zstd => standing(encoding(headers, false))?,
         found => found?,
     };
     let encoding = ready.read.encoding;
     let body = rendition.body(encoding);
     let is_known = asked.has_condition && is_not_modified(headers, &body.etag, modified);
-    // What it takes for a client to get Brotli, the router says, and what the one gets that has the document in
-    // gzip.
-    let has_gzip = || asked.has_condition && rendition.has_client(headers, Encoding::Gzip);
-    let is_best = encoding == best && (best != Encoding::Brotli || !has_gzip());
-    if !is_known && (!is_best || body.content.len() > WHOLE) {
+    if !is_known && (encoding != best || body.content.len() > WHOLE) {
         return None;
     }
     let says_for_whom = asked.says_for_whom;
@@ -220,7 +216,7 @@ fn find<B: http_body::Body>(room: &AppState, request: &Request<B>) -> Option<Rea
 }
 
 /// The answer to a request that came over a connection, where it is ready. For a gateway that does not write, once
-/// [`crate::store::Store::catch_up`] has come back.
+/// [`tidegate_store::Store::catch_up`] has come back.
 pub(super) fn answer<B: http_body::Body>(
     room: &AppState,
     peer: Peer,

@@ -4,24 +4,25 @@ mod packing;
 
 pub(super) use self::packing::{GZIP_LEVEL_LARGE, quickly};
 
-use self::packing::{BrotliWhenAsked, PackingEffort, gzip};
+use self::packing::{PackingEffort, gzip};
 use super::address::DocumentForm;
 use super::admission::Overloaded;
-use super::conditional::{ETag, Representation, tags};
+use super::conditional::{ETag, Representation};
 use super::delta::DeltaToken;
 use super::negotiate::{Encoding, encoding};
 use super::problem::{Problem, RETRY_SOON};
 use super::spool::{Spool, SpooledFile, SpoolingText, WrittenDocument};
-use crate::load::Load;
-use crate::model::{Deletion, FeedName, Item, Revision, Tick, Time};
-use crate::render::{Addresses, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind};
-use crate::store::{PinnedFeed, RemainingItems, StoreError, View};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{Deletion, FeedName, Item, Revision, Tick, Time};
+use tidegate_format::render::{
+    Addresses, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind,
+};
+use tidegate_store::{PinnedFeed, RemainingItems, StoreError, View};
 use tokio::sync::mpsc;
 
 /// What a rendition weighs beside its bytes.
@@ -111,13 +112,13 @@ impl EncodedBody {
     }
 }
 
-/// A rendered document with its encodings: Brotli comes once it has been asked for more than once.
+/// A rendered document with its encodings.
 #[derive(Debug, Clone)]
 pub(super) struct Rendition {
     identity: EncodedBody,
     gzip: EncodedBody,
     /// `None` where it is too large for memory.
-    brotli: Option<Arc<BrotliWhenAsked>>,
+    zstd: Option<EncodedBody>,
     pub(super) media_type: &'static str,
     /// When what it shows last changed.
     pub(super) shown: Time,
@@ -288,7 +289,7 @@ impl UnwrittenDocument {
         let View { state, skeleton, items } = &self.view;
         let container = self.form.container(state.format);
         let page = Page {
-            read_collection: crate::parse::collection::first_entry,
+            read_collection: tidegate_format::parse::collection::first_entry,
             kind: self.kind,
             container,
             dialect: self.form.dialect,
@@ -336,25 +337,24 @@ impl Rendition {
 
     fn packed(document: String, about: About, effort: PackingEffort) -> io::Result<Self> {
         let gzip = gzip(document.as_bytes(), effort.gzip)?;
-        let document = Bytes::from(document);
-        let brotli = BrotliWhenAsked::new(document.clone(), effort.brotli, about.token);
+        let zstd = zstd::bulk::compress(document.as_bytes(), effort.zstd)?;
         let encoded = (
             EncodedBody::new(document, about.token),
             EncodedBody::new(gzip, about.token),
-            Some(Arc::new(brotli)),
+            Some(EncodedBody::new(zstd, about.token)),
         );
         Ok(Self::new(encoded, about))
     }
 
     fn new(
-        (identity, gzip, brotli): (EncodedBody, EncodedBody, Option<Arc<BrotliWhenAsked>>),
+        (identity, gzip, zstd): (EncodedBody, EncodedBody, Option<EncodedBody>),
         about: About,
     ) -> Self {
         let About { media_type, shown, revision, token: _ } = about;
         Self {
             identity,
             gzip,
-            brotli,
+            zstd,
             media_type,
             shown,
             links: Vec::new(),
@@ -368,9 +368,8 @@ impl Rendition {
         &self,
         asked: &HeaderMap,
         headers: HeaderMap,
-        load: &Load,
     ) -> Representation<'_> {
-        let encoding = self.encoding(asked, load);
+        let encoding = self.encoding(asked);
         Representation {
             headers,
             body: self.body(encoding),
@@ -381,44 +380,31 @@ impl Rendition {
         }
     }
 
-    /// The encoding that a client gets: the one that it would rather have, but for the one that it has already.
-    /// Brotli is made for those who come later, where a client would have had it.
-    pub(super) fn encoding(&self, asked: &HeaderMap, load: &Load) -> Encoding {
-        let best = encoding(asked, self.brotli.is_some());
-        let (Encoding::Brotli, Some(brotli)) = (best, &self.brotli) else { return best };
-        let without = encoding(asked, false);
-        let is_had = self.has_client(asked, without);
-        if !is_had && brotli.ask(load).is_some() { best } else { without }
-    }
-
-    /// Whether a client says that it has the document in this encoding.
-    pub(super) fn has_client(&self, asked: &HeaderMap, encoding: Encoding) -> bool {
-        let etag = &self.body(encoding).etag;
-        tags(asked).any(|tag| etag.is(tag))
+    /// The encoding that a client gets: of those that there are, the one that it would rather have.
+    pub(super) fn encoding(&self, asked: &HeaderMap) -> Encoding {
+        encoding(asked, self.zstd.is_some())
     }
 
     /// The encoding that an answer with these headers carries, or would carry.
     pub(super) fn encoding_answered(&self, headers: &HeaderMap) -> Option<Encoding> {
         let etag = headers.get(header::ETAG)?.to_str().ok()?;
-        let all = [Encoding::Identity, Encoding::Gzip, Encoding::Brotli];
+        let all = [Encoding::Identity, Encoding::Gzip, Encoding::Zstd];
         all.into_iter().find(|encoding| self.body(*encoding).etag.is(etag))
     }
 
     /// The body in an encoding that it has ([`Rendition::encoding`]).
     pub(super) fn body(&self, encoding: Encoding) -> &EncodedBody {
-        let brotli = || self.brotli.as_deref().and_then(BrotliWhenAsked::made);
         match encoding {
             Encoding::Identity => &self.identity,
             Encoding::Gzip => &self.gzip,
-            Encoding::Brotli => brotli().unwrap_or(&self.identity),
+            Encoding::Zstd => self.zstd.as_ref().unwrap_or(&self.identity),
         }
     }
 
-    /// What it takes of what is kept: its bytes in memory, and a part of those in files; at least 1. Brotli counts
-    /// from the start, as much as gzip, which is the larger of the two.
+    /// What it takes of what is kept: its bytes in memory, and a part of those in files; at least 1.
     pub(super) fn weight(&self) -> u32 {
-        let packed = if self.brotli.is_some() { 2 } else { 1 };
-        let bytes = self.identity.weight() + self.gzip.weight() * packed + OVERHEAD;
+        let zstd = self.zstd.as_ref().map_or(0, EncodedBody::weight);
+        let bytes = self.identity.weight() + self.gzip.weight() + zstd + OVERHEAD;
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 }
@@ -435,24 +421,16 @@ mod tests {
         token: None,
     };
 
-    /// The body in an encoding, which is made where it has to be.
-    fn body(rendition: &Rendition, encoding: Encoding) -> &EncodedBody {
-        if encoding == Encoding::Brotli {
-            rendition.brotli.as_ref().unwrap().make();
-        }
-        rendition.body(encoding)
-    }
-
     fn unpack(rendition: &Rendition, encoding: Encoding) -> Vec<u8> {
-        let bytes = body(rendition, encoding).bytes();
+        let bytes = rendition.body(encoding).bytes();
         let mut plain = Vec::new();
         match encoding {
             Encoding::Identity => plain.extend_from_slice(bytes),
             Encoding::Gzip => {
                 flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).unwrap();
             }
-            Encoding::Brotli => {
-                brotli::Decompressor::new(bytes, 4096).read_to_end(&mut plain).unwrap();
+            Encoding::Zstd => {
+                zstd::Decoder::new(bytes).unwrap().read_to_end(&mut plain).unwrap();
             }
         }
         plain
@@ -463,8 +441,8 @@ mod tests {
         fn every_encoding_unpacks_to_the_document(document in "\\PC{0,3000}") {
             let built = Rendition::build(document.clone(), ABOUT).unwrap();
             let again = Rendition::build(document.clone(), ABOUT).unwrap();
-            for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Brotli] {
-                let bodies = [&built, &again].map(|rendition| body(rendition, encoding).bytes());
+            for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Zstd] {
+                let bodies = [&built, &again].map(|rendition| rendition.body(encoding).bytes());
                 proptest::prop_assert_eq!(bodies[0], bodies[1]);
                 proptest::prop_assert_eq!(unpack(&built, encoding), document.as_bytes());
             }
@@ -474,8 +452,8 @@ mod tests {
     #[test]
     fn each_encoding_has_a_tag_of_its_own() {
         let built = Rendition::build("<feed/>".repeat(50), ABOUT).unwrap();
-        let tags = [Encoding::Identity, Encoding::Gzip, Encoding::Brotli]
-            .map(|encoding| body(&built, encoding).etag.clone());
+        let tags = [Encoding::Identity, Encoding::Gzip, Encoding::Zstd]
+            .map(|encoding| built.body(encoding).etag.clone());
         assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);
         assert!(built.weight() as usize > 350);
     }

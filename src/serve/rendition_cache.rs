@@ -16,12 +16,6 @@ use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{NoDocument, Renderer, Rendition, RestOfView, UnwrittenDocument};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::spool::Spool;
-use crate::load::{Deferrable, Load};
-use crate::model::{
-    Deletion, FeedName, FeedState, Format, Item, Revision, ShownAddress, Snapshot, Tick,
-};
-use crate::render::{Container, Dialect, HistoryPlace, ViewKind};
-use crate::store::{PinnedFeed, RemainingItems, Store, StoreError, View};
 pub(super) use deltas::Delta;
 use deltas::{DeltaKey, MaybeDelta};
 use moka::future::Cache;
@@ -30,6 +24,12 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tidegate_core::model::{
+    Deletion, FeedName, FeedState, Format, Item, Revision, ShownAddress, Snapshot, Tick,
+};
+use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
+use tidegate_status::load::{Deferrable, Load};
+use tidegate_store::{PinnedFeed, RemainingItems, Store, StoreError, View};
 
 /// How often a document is begun whose feed a standby's owner changes meanwhile.
 const BUILDS: usize = 4;

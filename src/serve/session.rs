@@ -8,8 +8,6 @@ use super::forms::{self, SentForm, wrong_token};
 use super::problem::Problem;
 use super::query::Query;
 use super::{AppState, REQUEST_BODY_LIMIT, SharedState};
-use crate::clock::Clock;
-use crate::model::Time;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{RawQuery, State};
@@ -22,6 +20,8 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::Time;
 use url::Url;
 
 /// The name of the cookie.
@@ -314,7 +314,7 @@ pub(super) async fn end(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::ManualClock;
+    use tidegate_core::clock::ManualClock;
 
     fn with(cookie: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();

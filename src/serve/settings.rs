@@ -4,9 +4,9 @@ use super::auth::AdminToken;
 use super::delta::DeltaViews;
 use super::keeping::Keeping;
 use super::readers::ReaderAccess;
-use crate::render::{Dialect, LinkForms};
 use ipnet::IpNet;
 use std::time::Duration;
+use tidegate_format::render::{Dialect, LinkForms};
 
 /// How this gateway shows itself.
 #[derive(Debug, Clone)]

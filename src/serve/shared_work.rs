@@ -3,10 +3,10 @@
 
 use super::admission::{Admission, Admitted, Overloaded, Work};
 use super::client::Client;
-use crate::store::StoreError;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidegate_store::StoreError;
 use tokio::sync::watch;
 
 /// Who asks, for what, and what that may take.
@@ -224,9 +224,9 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_told_when_the_work_breaks_off() {
-        let flights: SingleFlight<u8, u32, crate::serve::problem::Problem> =
+        let flights: SingleFlight<u8, u32, crate::problem::Problem> =
             SingleFlight::new(Arc::new(Admission::new()));
-        let work = Work::of_all(crate::serve::admission::WorkKind::Ledger);
+        let work = Work::of_all(crate::admission::WorkKind::Ledger);
         let ask = WorkRequest { client: Client::Own, work, cost: 1, tells: false };
         let broken = async { panic!("it breaks off") };
         assert!(flights.get(&1, ask, || broken).await.is_err());

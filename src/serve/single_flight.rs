@@ -8,13 +8,13 @@ pub(super) use super::shared_work::WorkRequest;
 use super::admission::{Admission, Overloaded, Work};
 use super::metrics::Metrics;
 use super::shared_work::SingleFlight;
-use crate::store::StoreError;
 use moka::future::Cache;
 use moka::notification::RemovalCause;
 use share::FeedShares;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_store::StoreError;
 
 /// How often what is made is in memory beside itself: what is read, what is written, what is compressed.
 const TIMES: u64 = 4;
@@ -166,10 +166,10 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::FeedName;
-    use crate::serve::admission::WorkKind;
-    use crate::serve::client::Client;
+    use crate::admission::WorkKind;
+    use crate::client::Client;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use tidegate_core::model::FeedName;
 
     #[derive(Debug, PartialEq, Eq)]
     struct Failed;

@@ -9,8 +9,6 @@ use super::conditional::ETag;
 use super::delta::DeltaToken;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{BodyContent, EncodedBody, GZIP_LEVEL_LARGE, NoDocument};
-use crate::render::TextSink;
-use crate::store::Store;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -20,6 +18,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tidegate_format::render::TextSink;
+use tidegate_store::Store;
 use xxhash_rust::xxh3::Xxh3;
 
 /// What is larger is written to a file, in bytes: what is made of a document in memory is three times that.

@@ -3,10 +3,10 @@
 
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, error_page, event_streams};
-use crate::store::StoreCondition;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tidegate_store::StoreCondition;
 
 /// What is answered whatever is known of the database.
 const ALWAYS: [&str; 2] = ["/healthz", "/metrics"];

@@ -2,9 +2,9 @@
 
 use super::explain::SOURCES_SHOWN;
 use super::html::{moment, outward, text};
-use crate::model::{EventKind, FeedStanding, FeedState, HubTrust, ShownAddress, counted};
-use crate::status::{FeedStatus, FinishedPoll, PollEnding};
 use maud::{Markup, html};
+use tidegate_core::model::{EventKind, FeedStanding, FeedState, HubTrust, ShownAddress, counted};
+use tidegate_status::{FeedStatus, FinishedPoll, PollEnding};
 
 /// Where a feed's items come from.
 pub(super) fn origin(status: &FeedStatus) -> Markup {

@@ -14,10 +14,6 @@ use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::{REQUEST_BODY_LIMIT, SharedState, html};
-use crate::model::{Enrolment, FeedName, FeedRecord, Tick, Time};
-use crate::origin::NotForEverybody;
-use crate::render::{Container, ViewKind};
-use crate::store::Select;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -27,6 +23,10 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{Markup, html};
 use serde::Serialize;
 use std::sync::Arc;
+use tidegate_core::model::{Enrolment, FeedName, FeedRecord, Tick, Time};
+use tidegate_format::render::{Container, ViewKind};
+use tidegate_net::origin::NotForEverybody;
+use tidegate_store::Select;
 use url::Url;
 
 /// Where it is.

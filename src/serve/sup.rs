@@ -15,10 +15,6 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::{About, Rendition};
-use crate::clock::Clock;
-use crate::model::{FeedName, Revision, SupId};
-use crate::store::{ClosedEpoch, Epoch, StoreCondition, StoreError, in_words};
-use crate::sup::{Closed, Windows, step};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Uri, header};
@@ -26,6 +22,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{FeedName, Revision, SupId};
+use tidegate_core::sup::{Closed, Windows, step};
+use tidegate_store::{ClosedEpoch, Epoch, StoreCondition, StoreError, in_words};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -358,11 +358,11 @@ pub(super) async fn document(
             making.sup.own(slot, &audience).await
         };
         let rendition = room.admission.run(client, &work, OWN_COST, made).await?;
-        return Ok(rendition.represented(&asked, headers, &room.load).answer(&asked));
+        return Ok(rendition.represented(&asked, headers).answer(&asked));
     }
     slot.note_asked();
     let built = room.sup.document(slot).await?;
-    let mut response = built.rendition.represented(&asked, headers, &room.load).answer(&asked);
+    let mut response = built.rendition.represented(&asked, headers).answer(&asked);
     // Whatever else an address may bear would make many of one document.
     let is_plain = |query| query == format!("seconds={}", slot.period);
     if uri.authority().is_none()

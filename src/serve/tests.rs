@@ -31,9 +31,6 @@ mod topics;
 
 use super::rendition::{NoDocument, Renderer};
 use super::{AppState, Listener, OriginSettings, ServeSettings, ServerConfig, SharedState, routes};
-use crate::clock::ManualClock;
-use crate::model::{EndpointId, Item, Time};
-use crate::render::{Dialect, ItemPortions, Page, TextSink};
 use axum::Router;
 use axum::body::Body;
 use doubles::{TestOperator, TestStore};
@@ -41,6 +38,9 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{EndpointId, Item, Time};
+use tidegate_format::render::{Dialect, ItemPortions, Page, TextSink};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -48,8 +48,6 @@ use tower::ServiceExt;
 const NOW: i64 = 1_795_191_605;
 const DAY: i64 = 86_400;
 const TOKEN: &str = "correct-horse";
-/// How often a document is asked for until it comes in Brotli.
-const PACKED_TRIES: usize = 400;
 
 fn at(seconds: i64) -> Time {
     Time::from_unix(NOW + seconds)
@@ -190,18 +188,6 @@ impl Site {
         self.ask(request("GET", path, headers, "")).await
     }
 
-    /// The answer in an encoding that it may have to be asked for more than once in.
-    async fn packed(&self, path: &str, encoding: &str) -> Response<Body> {
-        for _ in 0..PACKED_TRIES {
-            let answer = self.get_with(path, &[("accept-encoding", encoding)]).await;
-            if header(&answer, "content-encoding") == encoding {
-                return answer;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("{path} is never packed as {encoding}");
-    }
-
     /// An administration call with the token.
     async fn call(&self, method: &str, path: &str, body: &str) -> Response<Body> {
         let bearer = format!("Bearer {TOKEN}");
@@ -212,7 +198,7 @@ impl Site {
 
 fn settings() -> ServeSettings {
     ServeSettings {
-        history: crate::render::LinkForms::default(),
+        history: tidegate_format::render::LinkForms::default(),
         absolute_urls: false,
         deltas: super::DeltaViews::Sync,
         trusted_proxies: Vec::new(),

@@ -4,7 +4,6 @@
 use super::client::Client;
 use super::connections::{ConnectionSlot, Ending, EndingWatch};
 use super::shares::{FairShares, Share};
-use crate::model::Time;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rcgen::{CertificateParams, CustomExtension, KeyPair};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -25,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 use std::time::Duration;
+use tidegate_core::model::Time;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;

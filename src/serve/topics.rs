@@ -10,10 +10,10 @@ use super::query::{ViewQuery, is_plain};
 use super::rendition::BodyContent;
 use super::rendition_cache::ViewRequest;
 use super::{AppState, SharedState, webhook};
-use crate::model::{FeedName, Tick};
-use crate::render::ViewKind;
 use axum::body::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use tidegate_core::model::{FeedName, Tick};
+use tidegate_format::render::ViewKind;
 
 /// The documents of a site, by their addresses.
 #[derive(Clone)]

@@ -9,10 +9,6 @@ use super::hub::described;
 use super::operator::OperatorError;
 use super::problem::Problem;
 use super::{AppState, HubService, REQUEST_BODY_LIMIT, SharedState, json, put};
-use crate::model::{Event, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, Tick};
-use crate::render::ViewKind;
-use crate::store::{EVENTS_KEPT, StoreError};
-use crate::websub::{Manner, Secret, webhook};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
@@ -20,6 +16,12 @@ use data_encoding::BASE64;
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tidegate_core::model::{
+    Event, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, Tick,
+};
+use tidegate_core::websub::{Manner, Secret, webhook};
+use tidegate_format::render::ViewKind;
+use tidegate_store::{EVENTS_KEPT, StoreError};
 use url::Url;
 
 /// How many changes one delivery has, about: those of one tick stay together.
@@ -177,7 +179,7 @@ fn read(body: &[u8]) -> Result<(Url, Option<Secret>), Problem> {
             value.as_str().ok_or_else(|| Problem::parameter(&key, format!("{key} is no text")));
         match key.as_str() {
             "url" => {
-                let read = crate::config::feed_address(text?);
+                let read = tidegate_config::feed_address(text?);
                 url = Some(read.map_err(|error| Problem::parameter("url", error.to_string()))?);
             }
             "secret" => {

@@ -1,8 +1,8 @@
 //! What is told of subscriptions to hubs of upstreams: nothing that only the two know.
 
-use crate::model::{HubSubscription, HubTrust, ShownAddress, Time};
-use crate::websub::subscriber;
 use serde::Serialize;
+use tidegate_core::model::{HubSubscription, HubTrust, ShownAddress, Time};
+use tidegate_core::websub::subscriber;
 
 /// How the subscription to a hub stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

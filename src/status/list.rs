@@ -1,7 +1,7 @@
 //! What there is to say of subscription lists whose feeds are feeds here, and of those feeds.
 
-use crate::model::{FeedName, MemberStanding};
 use serde::Serialize;
+use tidegate_core::model::{FeedName, MemberStanding};
 
 /// What came of the feeds of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]

@@ -1,14 +1,14 @@
 //! What is told of polls: to who asked for one, and to the operator.
 
 use super::hub::HubReport;
-use crate::fetch::FetchBlame;
-use crate::model::{
-    Backfill, EventKind, Interruption, InterruptionKind, Interruptions, Overlap, Tick, Time,
-};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+use tidegate_core::model::{
+    Backfill, EventKind, Interruption, InterruptionKind, Interruptions, Overlap, Tick, Time,
+};
+use tidegate_net::fetch::FetchBlame;
 
 /// How many events of each kind; kinds without any may be absent.
 pub type EventCounts = BTreeMap<EventKind, u32>;
@@ -87,7 +87,7 @@ pub struct ParsedNote {
     pub entries: usize,
     /// Why only a part of it counts, where that is so.
     pub partial: Option<String>,
-    /// What was wrong with it, with the place; at most [`crate::poll::MAX_WARNINGS`].
+    /// What was wrong with it, with the place; at most [`tidegate_poll::MAX_WARNINGS`].
     pub warnings: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! How the polling of a feed stands that another gateway polls, as far as that gateway has stored it.
 
 use super::{FeedSummary, HubReport, PollStatus};
-use crate::model::{FeedRecord, FeedStanding, HubTrust, PollState};
+use tidegate_core::model::{FeedRecord, FeedStanding, HubTrust, PollState};
 
 impl PollStatus {
     /// From what another gateway stored of a feed. What is not stored is left out: the single polls, when the next one
@@ -65,11 +65,11 @@ impl FeedSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{
+    use crate::PollGaps;
+    use tidegate_core::model::{
         FeedName, FeedSource, InterruptionKind, Interruptions, Overlap, PollSchedule, Time,
         UpdateHints,
     };
-    use crate::status::PollGaps;
 
     const URL: &str = "https://site.example/feed";
 

@@ -1,8 +1,8 @@
 //! Feeds whose ticks are ahead of the clock: it was ahead when they changed, or is behind now.
 
-use crate::model::{FeedName, Tick, Time, counted};
 use std::fmt;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, Tick, Time, counted};
 
 /// How far a tick may be ahead of the clock before that is reported: batches in a row have a second each.
 pub const TICK_LEAD_LIMIT: Duration = Duration::from_secs(3600);

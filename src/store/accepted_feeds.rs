@@ -1,9 +1,9 @@
 //! What a store has of the configuration that was applied to it last: of several gateways over a store, not each may
 //! have read the newest file.
 
-use crate::model::{FeedName, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tidegate_core::model::{FeedName, Time};
 
 /// The feeds of a configuration, and who may read them, as a gateway accepted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

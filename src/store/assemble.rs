@@ -1,7 +1,7 @@
 //! From what is kept of an item to what is answered of it; the same for every store.
 
 use super::VersionNote;
-use crate::model::{
+use tidegate_core::model::{
     Event, History, Item, ItemStatus, LedgerEntry, Markup, NewVersion, Shared, Time, Version,
 };
 

@@ -2,8 +2,8 @@
 
 use super::limits::VALUE_LIMIT;
 use super::{CommitError, StoreError, seals};
-use crate::model::{Change, Conflicting, FeedState, LedgerEntry, Revision, Stub, SyncId};
 use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{Change, Conflicting, FeedState, LedgerEntry, Revision, Stub, SyncId};
 
 /// Checks that a change was computed from the feed's state as it stands, and that it agrees with
 /// itself. `exists` says whether an item is known already; every known item has bytes, since this

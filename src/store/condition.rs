@@ -1,10 +1,10 @@
 //! Whether a store takes anything in, and why not: answered from memory, also while it is closed.
 
 use super::{KnownGateway, StoreError};
-use crate::model::{Change, NewVersion, SyncId, Time, counted, shown_size};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{Change, NewVersion, SyncId, Time, counted, shown_size};
 
 /// The difference between this machine's clock and its database's, in milliseconds, beyond which is warned.
 pub(super) const CLOCK_LIMIT: u64 = 2_000;

@@ -2,7 +2,7 @@
 
 mod admin;
 mod archives;
-pub(in crate::store) mod carry;
+pub(crate) mod carry;
 mod cases;
 mod conflicts;
 mod cut_short;
@@ -12,7 +12,7 @@ mod incarnations;
 mod indexed;
 mod kept;
 mod limits;
-pub(in crate::store) mod make;
+pub(crate) mod make;
 mod model;
 mod on_postgres;
 mod past;
@@ -21,11 +21,11 @@ mod subscriptions;
 mod together;
 
 use super::{Claim, DiskKind, DiskRequest, EmbeddedStore, Store};
-use crate::clock::ManualClock;
-use crate::model::EndpointId;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::EndpointId;
 
 /// A store that can be closed and opened again.
 trait Bench: Sized {
@@ -135,8 +135,8 @@ macro_rules! on_every_store {
             $(
                 #[tokio::test]
                 async fn $case() {
-                    super::$case(<crate::store::conformance::InMemory as
-                        crate::store::conformance::Bench>::new()).await;
+                    super::$case(<crate::conformance::InMemory as
+                        crate::conformance::Bench>::new()).await;
                 }
             )+
         }
@@ -144,9 +144,9 @@ macro_rules! on_every_store {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::$case(<crate::store::conformance::OnDisk<
-                        crate::store::conformance::Sled,
-                    > as crate::store::conformance::Bench>::new()).await;
+                    super::$case(<crate::conformance::OnDisk<
+                        crate::conformance::Sled,
+                    > as crate::conformance::Bench>::new()).await;
                 }
             )+
         }
@@ -154,9 +154,9 @@ macro_rules! on_every_store {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::$case(<crate::store::conformance::OnDisk<
-                        crate::store::conformance::Fjall,
-                    > as crate::store::conformance::Bench>::new()).await;
+                    super::$case(<crate::conformance::OnDisk<
+                        crate::conformance::Fjall,
+                    > as crate::conformance::Bench>::new()).await;
                 }
             )+
         }
@@ -164,9 +164,9 @@ macro_rules! on_every_store {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    if crate::store::postgres::is_tested() {
-                        super::$case(<crate::store::conformance::on_postgres::OnPostgres as
-                            crate::store::conformance::Bench>::new()).await;
+                    if crate::testing::is_tested() {
+                        super::$case(<crate::conformance::on_postgres::OnPostgres as
+                            crate::conformance::Bench>::new()).await;
                     }
                 }
             )+

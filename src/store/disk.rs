@@ -5,7 +5,7 @@
 
 mod compact;
 #[cfg(test)]
-pub(in crate::store) mod faults;
+pub(crate) mod faults;
 pub(super) mod files;
 mod folder;
 mod kind;
@@ -29,11 +29,11 @@ use super::embedded::{
 };
 use super::engine::Engine;
 use super::{Epoch, StoreError};
-use crate::clock::Clock;
-use crate::model::{EndpointId, SupIdBasis};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{EndpointId, SupIdBasis};
 
 /// A store on disk that is to be opened, or made.
 #[derive(Debug, Clone)]

@@ -71,12 +71,12 @@ use self::transfer::ExportAbandoned;
 use super::engine::MemoryEngine;
 use super::portable::ExportRecord;
 use super::{FreeSpace, StoreError};
-use crate::clock::Clock;
-use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{EndpointId, FeedName, FeedState, SupIdBasis};
 use tokio::sync::{mpsc, oneshot};
 
 /// The most requests that wait for the committer before callers wait to ask.

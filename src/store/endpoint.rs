@@ -1,7 +1,7 @@
 //! The id of a gateway whose operator chose none.
 
 use super::StoreError;
-use crate::model::EndpointId;
+use tidegate_core::model::EndpointId;
 
 /// The random bytes of an endpoint id that nobody chose: 16 characters of base 32.
 const ENDPOINT_BYTES: usize = 10;

@@ -1,8 +1,8 @@
 //! Why a store cannot do what it is asked.
 
 use super::{DatabaseOwner, SpaceShortage, StoreStop};
-use crate::model::{EndpointId, FeedName, Time};
 use std::error::Error;
+use tidegate_core::model::{EndpointId, FeedName, Time};
 
 /// What a database does that cannot be reached.
 pub(super) const AWAY: &str = "does not answer, or fails over";

@@ -1,9 +1,9 @@
 //! Locks of feeds: what changes a feed, one at a time.
 
-use crate::model::FeedName;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tidegate_core::model::FeedName;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
 

@@ -1,7 +1,7 @@
 //! Which opening of the store made which of a feed's render revisions; the same for every store.
 //! The epochs of the change log are told apart likewise, by the store's identity.
 
-use crate::model::{Change, FeedState, Lineage};
+use tidegate_core::model::{Change, FeedState, Lineage};
 
 /// A number that no other opening has, as good as surely; `None` where the system gives out no
 /// chance.

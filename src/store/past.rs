@@ -1,9 +1,9 @@
 //! What is kept of the past of a feed, and what it costs.
 
 use super::{VersionNote, View};
-use crate::model::{Markup, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use tidegate_core::model::{Markup, Time};
 
 /// A kept version with its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,10 +1,12 @@
 //! A feed that is read at one revision, a portion at a time.
 
 use super::{Select, StoreError, View};
-use crate::model::{FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick, WantedItems};
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tidegate_core::model::{
+    FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick, WantedItems,
+};
 
 /// Reads a feed at one revision, whatever is committed meanwhile. What it sees is kept until it is dropped.
 #[async_trait]

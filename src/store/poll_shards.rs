@@ -217,7 +217,7 @@ impl PollShards {
     }
 
     /// Whether it takes in nothing.
-    pub(in crate::store) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.table().is_stopped
     }
 
@@ -242,7 +242,7 @@ impl PollShards {
     }
 
     /// Whether it is known to.
-    pub(in crate::store) fn reaches(&self) -> bool {
+    pub(crate) fn reaches(&self) -> bool {
         self.table().reach == PublisherReach::Reached
     }
 
@@ -257,12 +257,12 @@ impl PollShards {
     }
 
     /// What they are let know.
-    pub(in crate::store) fn published_settings(&self) -> String {
+    pub(crate) fn published_settings(&self) -> String {
         self.table().settings.as_ref().map(SharedSettings::text).unwrap_or_default()
     }
 
     /// Which settings of another gateway differ from this one's, by what that one published.
-    pub(in crate::store) fn differing(&self, published: &str) -> Vec<String> {
+    pub(crate) fn differing(&self, published: &str) -> Vec<String> {
         self.table().settings.as_ref().map(|own| own.differing(published)).unwrap_or_default()
     }
 

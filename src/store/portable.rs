@@ -21,12 +21,12 @@ pub(super) use fit::Fit;
 
 pub use super::purge_mark::PurgeMark;
 use super::{AppliedOrigins, ClosedEpoch, Epoch, KeptVersion};
-use crate::model::{
+use serde::{Deserialize, Serialize};
+use tidegate_core::model::{
     Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, HeldEntry, LedgerEntry, Lineage,
     Markup, PollState, Skeleton, Stub, SyncId, Tick, Time, Version,
 };
-use crate::websub::Subscription;
-use serde::{Deserialize, Serialize};
+use tidegate_core::websub::Subscription;
 
 /// An item with everything that is kept of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

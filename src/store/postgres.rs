@@ -62,11 +62,6 @@ mod statements;
 mod tests;
 mod writer;
 
-#[cfg(test)]
-pub(crate) use self::tests::TestSchema;
-#[cfg(test)]
-pub(in crate::store) use self::tests::is_tested;
-
 use self::connect::{DatabaseAddress, waits_for_standby};
 use self::engine::PostgresEngine;
 use self::look::ShardLooks;
@@ -78,11 +73,11 @@ use super::embedded::{
 };
 use super::engine::Engine;
 use super::{Epoch, KnownGateway, PollShards, StoreError};
-use crate::clock::Clock;
-use crate::model::{EndpointId, SupIdBasis};
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{EndpointId, SupIdBasis};
 
 /// A store in PostgreSQL that is to be opened, or made.
 #[derive(Clone)]

@@ -1,11 +1,11 @@
 //! What is left of a purged feed, so that one of the same name goes on above it.
 
-use crate::model::{
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tidegate_core::model::{
     Change, Count, EndpointId, FeedState, History, LedgerEntry, Origin, Revision, Tick, Time,
     Update,
 };
-use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// The marks that a purged feed had reached. A subscriber or a cache may still hold them, so they
 /// are never given out a second time.
@@ -117,19 +117,20 @@ const fn is_made_here(known: &LedgerEntry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Format, Gap};
+    use tidegate_core::model::{Format, Gap};
+    use tidegate_judge::record::LEAP_LIMIT;
 
     /// Of what others made, this gateway's own updates count: they come back with it.
     #[test]
     fn our_own_updates_of_shared_items_count() {
         let tick = Tick::at(Time::from_unix(5));
-        let mut known = crate::store::conformance::make::known("a", 9, tick);
+        let mut known = crate::conformance::make::known("a", 9, tick);
         let own = EndpointId::new("gate.example").unwrap();
         assert_eq!(most_updates([&known].into_iter(), Some(&own)), 9);
         known.origin = Origin::Upstream;
         let update = |n: u32, by: &str| Update {
             sequence: Count::new(n).unwrap(),
-            stamp: crate::model::Stamp::By(EndpointId::new(by).unwrap()),
+            stamp: tidegate_core::model::Stamp::By(EndpointId::new(by).unwrap()),
         };
         let history = [update(9, "OTHER"), update(4, "gate.example"), update(3, "gate.example")];
         known.history = History::from_newest_first(history).unwrap();
@@ -145,7 +146,9 @@ mod tests {
         assert_eq!(floor(3, None), 3);
         let older = PurgeMark::under(&state, 5, None);
         assert_eq!((floor(3, Some(&older)), floor(9, Some(&older))), (5, 9));
-        assert!(floor(u32::MAX, None) < crate::record::LEAP_LIMIT);
+        assert!(floor(u32::MAX, None) < LEAP_LIMIT);
+        let century = Gap { since: Time::from_unix(0), until: Time::from_unix(86_400 * 36_500) };
+        assert!(century.updates(24) * 2 < LEAP_LIMIT);
         let purged = FeedState { updates_before: 7, ..state.clone() };
         assert_eq!(PurgeMark::under(&purged, 3, None).updates, 7);
         let gap = Some(Gap { since: Time::from_unix(0), until: Time::from_unix(60) });

@@ -2,8 +2,8 @@
 
 use super::limits::{PRUNE_LIMIT, VERSIONS_KEPT, VERSIONS_LIMIT};
 use super::past::Retention;
-use crate::model::Time;
 use std::time::Duration;
+use tidegate_core::model::Time;
 
 /// A hundred years: nothing goes by its age unless the operator says so.
 const AGE_KEPT: Duration = Duration::from_secs(36_525 * 86_400);

@@ -1,8 +1,8 @@
 //! What a commit does to a feed's archives; the same for every store.
 
-use crate::model::{Archive, ArchiveNote, Chain, Change, FeedState, Seal, SyncId, Time};
 use std::collections::HashSet;
 use std::time::Duration;
+use tidegate_core::model::{Archive, ArchiveNote, Chain, Change, FeedState, Seal, SyncId, Time};
 
 /// What is noted of a segment that a change seals and that takes `bytes`.
 pub(super) fn note(seal: &Seal, archive: &Archive, state: &FeedState, bytes: u64) -> ArchiveNote {
@@ -14,7 +14,7 @@ pub(super) fn note(seal: &Seal, archive: &Archive, state: &FeedState, bytes: u64
         id: seal.id.clone(),
         previous: seal.previous.clone(),
         sealed: state.updated_at.minus(behind),
-        until: state.archives.sealed.unwrap_or(crate::model::Tick::at(Time::MIN)),
+        until: state.archives.sealed.unwrap_or(tidegate_core::model::Tick::at(Time::MIN)),
         entries: count(archive.items.len()),
         deletions: count(archive.deleted.len()),
         bytes,

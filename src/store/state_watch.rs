@@ -1,8 +1,8 @@
 //! Whether what was read from the store is still so, without asking it.
 
-use crate::model::Revision;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tidegate_core::model::Revision;
 
 /// Whether a feed's state is still what it was when this was handed out.
 #[derive(Debug, Clone)]

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
-use tidegate::config;
-use tidegate::model::{
+use tidegate_config as config;
+use tidegate_core::model::{
     FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, Item, ItemStatus, Origin,
     SharingOptions, SyncId,
 };
-use tidegate::record::local::{Act, CheckedEntry, EntryFields};
-use tidegate::serve::PutFeed;
-use tidegate::store::Select;
+use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
+use tidegate_serve::PutFeed;
+use tidegate_store::Select;
 
 /// A publisher of two plain feeds: one in Atom, one in RSS.
 struct Publisher {

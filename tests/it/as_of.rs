@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use support::Gate;
-use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, FeedName, FeedOptions, Item, Markup, SyncId, Time};
-use tidegate::replay::{self, DocumentReport, Recorded, ReplayTarget, Series};
-use tidegate::store::{EmbeddedStore, Past, PastSelect, Select, Store};
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{EndpointId, FeedName, FeedOptions, Item, Markup, SyncId, Time};
+use tidegate_replay::{self as replay, DocumentReport, Recorded, ReplayTarget, Series};
+use tidegate_store::{EmbeddedStore, Past, PastSelect, Select, Store};
 
 /// The fewest recorded feeds that must be compared.
 const FEEDS_WANTED: usize = 20;
@@ -68,7 +68,7 @@ async fn run(
         feed: feed.clone(),
         options: FeedOptions::default(),
         window: Duration::from_secs(30 * 86_400),
-        versions_per_day: tidegate::model::VERSIONS_PER_DAY,
+        versions_per_day: tidegate_core::model::VERSIONS_PER_DAY,
         interval: &|_, _, _| Duration::from_secs(3600),
     };
     replay::series(stage, series, print).await.unwrap();

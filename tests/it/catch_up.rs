@@ -18,10 +18,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use support::{Gate, SITE, START, atom, post};
-use tidegate::model::Time;
-use tidegate::parse::{self, Limits};
-use tidegate::replay;
-use tidegate::store::Store;
+use tidegate_core::model::Time;
+use tidegate_format::parse::{self, Limits};
+use tidegate_replay as replay;
+use tidegate_store::Store;
 
 const DAY: u64 = 24 * 3600;
 /// How often somebody comes: the least time between two visits.

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
-use tidegate::clock::{Clock, SystemClock};
-use tidegate::config;
-use tidegate::model::{FeedName, HubTrust};
+use tidegate_config as config;
+use tidegate_core::clock::{Clock, SystemClock};
+use tidegate_core::model::{FeedName, HubTrust};
 
 /// The words of the schedule for a feed that is left to its SUP document.
 /// Longer than a poll waits that a document calls for: `min_interval`, and a second to spare.

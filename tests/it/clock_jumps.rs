@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 use tidegate::app::{Gateway, Outside};
-use tidegate::clock::ManualClock;
-use tidegate::config;
-use tidegate::model::{FeedName, FeedState, Time};
+use tidegate_config as config;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{FeedName, FeedState, Time};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

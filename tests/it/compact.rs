@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate::clock::{Clock, SystemClock};
-use tidegate::model::FeedName;
-use tidegate::store::portable::ExportDigest;
-use tidegate::store::{EmbeddedStore, Epoch, Retention, Store};
+use tidegate_core::clock::{Clock, SystemClock};
+use tidegate_core::model::FeedName;
+use tidegate_store::portable::ExportDigest;
+use tidegate_store::{EmbeddedStore, Epoch, Retention, Store};
 use tokio::time::Instant;
 
 /// In the text that is redacted, which is easy to compress.

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
-use tidegate::model::{Shared, Version};
-use tidegate::parse::sse::{self, Payload};
-use tidegate::sync::merge_sets;
+use tidegate_core::model::{Shared, Version};
+use tidegate_core::sync::merge_sets;
+use tidegate_format::parse::sse::{self, Payload};
 
 fn cases() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/merge");

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
-use tidegate::parse::sse::{self, KeptConflict, Payload};
-use tidegate::sync::{Canonical, Item091};
+use tidegate_core::sync::{Canonical, Item091};
+use tidegate_format::parse::sse::{self, KeptConflict, Payload};
 
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sse-0.91").join(name)
@@ -95,9 +95,10 @@ fn what_does_not_change_stays_byte_for_byte() {
 /// The item of a feed in SSE 1.0, whatever dialect it is written in: its number of updates, whether it
 /// is deleted, its history, its title, and its conflicts.
 fn in_sse(text: &str) -> Vec<String> {
-    let text = tidegate::parse::collection::transcoded(text).unwrap().unwrap_or(text.to_owned());
+    let text =
+        tidegate_format::parse::collection::transcoded(text).unwrap().unwrap_or(text.to_owned());
     let feed = sse::read(&text).unwrap();
-    let version = |version: &tidegate::model::Version<Payload>| {
+    let version = |version: &tidegate_core::model::Version<Payload>| {
         let title = version.data.values.title.clone().unwrap_or_default();
         format!(
             "{} {} {} {:?} {title}",
@@ -225,7 +226,7 @@ fn the_samples_come_back_from_sse_10() {
             let topmost = shared.winner.history.topmost().sequence;
             assert_eq!((topmost, shared.winner.updates), (old.version, old.version));
             assert_eq!(shared.winner.history.len(), old.updates.len() + 1);
-            let back = tidegate::sync::to_091(shared, |lost| Lost(Box::new(lost)));
+            let back = tidegate_core::sync::to_091(shared, |lost| Lost(Box::new(lost)));
             assert_eq!((&back.id, back.version, back.deleted), (&old.id, old.version, old.deleted));
             assert_eq!((&back.last, &back.updates), (&old.last, &old.updates));
             assert_eq!((back.conflict, back.data == old.data), (old.conflict, true));

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::app::{Demo, DemoOptions, Outside};
-use tidegate::clock::{Clock as _, ManualClock};
 use tidegate::demo::{ALL_SHOWN_AT, StoryKind, StoryLine};
-use tidegate::model::{Decision, FeedName, Time};
+use tidegate_core::clock::{Clock as _, ManualClock};
+use tidegate_core::model::{Decision, FeedName, Time};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 const START: Time = Time::from_unix(1_795_191_605);

@@ -1,5 +1,7 @@
 //! What the documents promise that can be checked: commands that parse, files that exist.
 
+mod citations;
+
 use clap::{CommandFactory, Parser};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -89,7 +91,7 @@ fn every_configuration_of_the_documents_is_one() {
     for document in documents() {
         let text = blocks(&read(&document), "toml");
         if !text.is_empty() {
-            let checked = tidegate::config::check(&document, &text);
+            let checked = tidegate_config::check(&document, &text);
             assert!(checked.is_ok_and(|checked| !checked.config.feeds.is_empty()), "{document}");
             count += 1;
         }

@@ -5,9 +5,9 @@ use crate::support::gateways::Paper;
 use crate::support::process::Process;
 use std::path::Path;
 use std::sync::Arc;
-use tidegate::clock::SystemClock;
-use tidegate::store::portable::ExportDigest;
-use tidegate::store::{DiskKind, DiskRequest, EmbeddedStore, Store};
+use tidegate_core::clock::SystemClock;
+use tidegate_store::portable::ExportDigest;
+use tidegate_store::{DiskKind, DiskRequest, EmbeddedStore, Store};
 
 const LIST: &str = r#"<opml version="2.0"><body>
 <outline text="One" type="rss" xmlUrl="https://one.example/feed"/>

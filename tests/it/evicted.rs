@@ -4,8 +4,8 @@
 use crate::support::gateways::{self, Paper};
 use crate::support::{Gate, Post, SITE, atom, kinds, post};
 use std::collections::HashSet;
-use tidegate::model::{Decision, Deletions, EventKind, FeedName, ItemStatus, SyncId};
-use tidegate::store::{Select, Store};
+use tidegate_core::model::{Decision, Deletions, EventKind, FeedName, ItemStatus, SyncId};
+use tidegate_store::{Select, Store};
 
 /// Items that the publisher lists at a time.
 const LISTED: u32 = 5;
@@ -27,13 +27,13 @@ fn listed(day: u32) -> Vec<Post> {
     (day - LISTED + 1..=day).rev().map(post).collect()
 }
 
-async fn publish(gate: &mut Gate, posts: Vec<Post>) -> tidegate::record::Verdict {
+async fn publish(gate: &mut Gate, posts: Vec<Post>) -> tidegate_judge::record::Verdict {
     gate.later(24);
     gate.posts(&posts).await
 }
 
 /// The stub of the post of a day, where it left.
-async fn stub(gate: &Gate, day: u32) -> Option<tidegate::model::Stub> {
+async fn stub(gate: &Gate, day: u32) -> Option<tidegate_core::model::Stub> {
     gate.store.stubs(&gate.feed, &[post(day).id]).await.unwrap().pop()
 }
 

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
-use tidegate::clock::ManualClock;
-use tidegate::config::{self, Config};
-use tidegate::model::{FeedAccess, FeedName, FeedOptions, SharingOptions, Time};
-use tidegate::serve::{OperatorError, Put, PutFeed};
-use tidegate::status::{PollEnding, PollResponse};
+use tidegate_config::{self as config, Config};
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{FeedAccess, FeedName, FeedOptions, SharingOptions, Time};
+use tidegate_serve::{OperatorError, Put, PutFeed};
+use tidegate_status::{PollEnding, PollResponse};
 
 /// 2026-11-20T16:20:05Z.
 const START: Time = Time::from_unix(1_795_191_605);
@@ -179,7 +179,7 @@ async fn a_feed_that_was_deleted_is_gone_with_and_without_its_data() {
     bench.poll().await;
     assert_eq!(bench.shown().await.0, 10);
     assert!(
-        operator.hold(&bench.news, tidegate::model::Decision::Drop).await.is_err(),
+        operator.hold(&bench.news, tidegate_core::model::Decision::Drop).await.is_err(),
         "nothing is held"
     );
     bench.gateway.stop().await.unwrap();

@@ -8,12 +8,12 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegate::app::{Gateway, Outside};
-use tidegate::clock::SystemClock;
-use tidegate::config;
-use tidegate::model::{FeedRecord, FeedSource, FeedStanding, ListPlace, ShownAddress};
-use tidegate::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
-use tidegate::parse::{Limits, characters, decode};
-use tidegate::store::{EmbeddedStore, Store};
+use tidegate_config as config;
+use tidegate_core::clock::SystemClock;
+use tidegate_core::model::{FeedRecord, FeedSource, FeedStanding, ListPlace, ShownAddress};
+use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
+use tidegate_format::parse::{Limits, characters, decode};
+use tidegate_store::{EmbeddedStore, Store};
 
 fn tidegate(folder: &Path, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
@@ -258,7 +258,7 @@ fn shape(list: &OutlineList, keep: impl Fn(usize) -> Option<String>) -> Vec<Stri
             kept[parent] = true;
         }
     }
-    let line = |(at, outline): (usize, &tidegate::parse::opml::Outline)| {
+    let line = |(at, outline): (usize, &tidegate_format::parse::opml::Outline)| {
         let unnamed = keep(at).unwrap_or_default();
         // Names are cut at a limit, and the space around them goes.
         let said = |name: &str| {
@@ -332,7 +332,7 @@ fn comes_out_as_it_went_in(folder: &Path, path: &Path) -> usize {
     let again = read(&proxied(&second, ""), &OpmlLimits::default()).unwrap();
     let said = |list: &OutlineList| {
         let own = |name: &str| name != "xmlUrl" && !name.contains(':');
-        let line = |outline: &tidegate::parse::opml::Outline| {
+        let line = |outline: &tidegate_format::parse::opml::Outline| {
             let attributes: Vec<_> =
                 outline.attributes.iter().filter(|(name, _)| own(name)).cloned().collect();
             (list.folder(outline).len(), attributes)
@@ -390,7 +390,7 @@ fn a_second_list_comes_behind_the_first_and_export_keeps_the_places() {
     let texts = |data: &str| {
         let text = proxied(&at.join(data), "?upstream=1");
         let list = read(&text, &OpmlLimits::default()).unwrap();
-        let line = |o: &tidegate::parse::opml::Outline| {
+        let line = |o: &tidegate_format::parse::opml::Outline| {
             format!("{}{}", " ".repeat(list.folder(o).len()), o.text().unwrap())
         };
         list.outlines.iter().map(line).collect::<Vec<_>>()
@@ -461,7 +461,7 @@ async fn a_running_gateway_takes_a_list_as_the_command_does() {
     let again = operator.import_list(LIST.into(), false).await.unwrap();
     assert_eq!((again.added.len(), again.known), (0, 2));
     assert_eq!(gateway.store().feeds().await.unwrap(), stored, "nothing was written");
-    for wrong in ["<rss><channel/></rss>".to_owned(), " ".repeat(tidegate::serve::LIST_LIMIT + 1)] {
+    for wrong in ["<rss><channel/></rss>".to_owned(), " ".repeat(tidegate_serve::LIST_LIMIT + 1)] {
         assert!(operator.import_list(wrong.into(), false).await.is_err());
     }
     gateway.stop().await.unwrap();

@@ -19,8 +19,8 @@ use crate::support;
 mod schemes;
 
 use support::{Gate, Post, SITE, atom, kinds, post};
-use tidegate::model::{Deletions, EventKind::*};
-use tidegate::store::Select;
+use tidegate_core::model::{Deletions, EventKind::*};
+use tidegate_store::Select;
 
 fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
     range.rev().map(post).collect()

@@ -4,8 +4,8 @@ use crate::support;
 
 use proptest::prelude::*;
 use support::{Gate, Post, kinds, post};
-use tidegate::model::{EventKind::*, FeedNoise, Ignore, NoiseClass};
-use tidegate::store::{Select, Store};
+use tidegate_core::model::{EventKind::*, FeedNoise, Ignore, NoiseClass};
+use tidegate_store::{Select, Store};
 
 fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
     range.rev().map(post).collect()
@@ -245,7 +245,7 @@ async fn what_waits_comes_out_with_a_document_and_before_an_item_leaves() {
     assert_eq!(kinds(&verdict), [Updated, Updated]);
     let known = gate.known(&oldest.id).await;
     assert_eq!((known.updates.value(), known.title.as_str()), (3, "two"));
-    assert!(matches!(known.standing, tidegate::model::ItemStatus::Retired { .. }));
+    assert!(matches!(known.standing, tidegate_core::model::ItemStatus::Retired { .. }));
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
-use tidegate::config;
-use tidegate::model::{FeedName, FeedRecord};
+use tidegate_config as config;
+use tidegate_core::model::{FeedName, FeedRecord};
 
 const TOKEN: &str = "a-token-for-tests";
 const READER: &str = "the-token-of-a-reader-here";
@@ -150,7 +150,7 @@ impl Town {
         for record in &mut records {
             record.enrolment.title = None;
             record.enrolment.history.clear();
-            record.enrolment.version = tidegate::model::Count::ONE;
+            record.enrolment.version = tidegate_core::model::Count::ONE;
         }
         records
     }

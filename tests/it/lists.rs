@@ -6,9 +6,9 @@ use crate::support::gateways;
 use gateways::{Paper, address, gateway, get, name, poll};
 use std::collections::BTreeMap;
 use tidegate::app::Gateway;
-use tidegate::model::{Count, Item};
-use tidegate::parse::opml::{OpmlLimits, OutlineList, read};
-use tidegate::store::Select;
+use tidegate_core::model::{Count, Item};
+use tidegate_format::parse::opml::{OpmlLimits, OutlineList, read};
+use tidegate_store::Select;
 
 /// An outline as a test writes it: its text, and those in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -336,7 +336,7 @@ async fn deciding(url: &str) -> Gateway {
          host_spacing = \"0s\"\n[websub]\nhub = false\nsubscribe = false\n[[feed]]\n\
          name = \"news\"\nurl = \"{url}\"\n"
     );
-    let config = tidegate::config::check("t.toml", &text).unwrap().config;
+    let config = tidegate_config::check("t.toml", &text).unwrap().config;
     Gateway::start(&config, tidegate::app::Outside::default()).await.unwrap()
 }
 
@@ -379,7 +379,7 @@ async fn lists_are_merged_to_one() {
     );
     let gate = gateway("one.example", &first.url, &config).await;
     poll(&gate).await;
-    let more_name = tidegate::model::FeedName::new("more").unwrap();
+    let more_name = tidegate_core::model::FeedName::new("more").unwrap();
     gate.operator().poll_now(&more_name).await.unwrap();
     let wanted = list(&[two_folders(), more.to_vec()].concat());
     let both = async || {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate::app::{Gateway, Outside};
-use tidegate::config;
-use tidegate::store::{FreeSpace, MeasuredSpace};
+use tidegate_config as config;
+use tidegate_store::{FreeSpace, MeasuredSpace};
 
 const TOKEN: &str = "a-token-for-this-test";
 const MIB: u64 = 1 << 20;

@@ -7,8 +7,8 @@ use crate::compact::{Gate, kept, tidegate};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use tidegate::clock::SystemClock;
-use tidegate::store::{EmbeddedStore, Store as _, StoreError};
+use tidegate_core::clock::SystemClock;
+use tidegate_store::{EmbeddedStore, Store as _, StoreError};
 use tokio::time::Instant;
 
 const MOVE: [&str; 5] = ["export", "--move", "gate.tg", "-c", "t.toml"];

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::Gate;
-use tidegate::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
-use tidegate::parse::{Limits, characters};
-use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate::store::{Select, Store};
+use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
+use tidegate_format::parse::{Limits, characters};
+use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate_store::{Select, Store};
 
 /// The fewest lists, and the fewest of them that are ill-formed.
 const LISTS_WANTED: usize = 48;
@@ -133,7 +133,7 @@ async fn every_list_comes_through() {
         gate.take(&text).await;
         let view = gate.store.view(&gate.feed, Select::Current).await.unwrap().unwrap();
         let told = render::document(&Page {
-            read_collection: tidegate::parse::collection::first_entry,
+            read_collection: tidegate_format::parse::collection::first_entry,
             container: Container::of(view.state.format),
             window: None,
             kind: ViewKind::Reader,

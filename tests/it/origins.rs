@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
-use tidegate::config;
+use tidegate_config as config;
 
 type Handler = dyn Fn(&Request) -> Response + Send + Sync;
 
@@ -455,7 +455,7 @@ async fn a_feed_has_a_path_of_its_own() {
         site.url
     );
     let front = Front::start(&feed, None).await;
-    let name = tidegate::model::FeedName::new("news").unwrap();
+    let name = tidegate_core::model::FeedName::new("news").unwrap();
     front.gateway.operator().poll_now(&name).await.unwrap();
     let at = |path: &str| format!("http://{}{path}", front.gateway.address());
     let text = |path: &str| {

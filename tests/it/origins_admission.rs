@@ -8,7 +8,7 @@ use axum::response::IntoResponse as _;
 use reqwest::{StatusCode, header};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use tidegate::model::FeedName;
+use tidegate_core::model::FeedName;
 
 const KEY: &str = "premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml";
 const CLOSED: &str = "the site says that this is not for everybody (Cache-Control: private)";

@@ -116,7 +116,7 @@ const BAD_GATEWAY: Option<(u16, bool)> = Some((502, true));
 
 /// The authority of other tests, which vouches for nothing here: it is there so that some are known at all.
 fn other_ca() -> String {
-    concat!(env!("CARGO_MANIFEST_DIR"), "/src/fetch/clients/test-ca.pem").to_owned()
+    concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/fetch/clients/test-ca.pem").to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

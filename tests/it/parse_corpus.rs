@@ -2,8 +2,8 @@
 //! `single/`). Nothing is checked where it is not set.
 
 use std::path::{Path, PathBuf};
-use tidegate::model::{Completeness, FeedDocument, Format};
-use tidegate::parse::{Limits, decode, document, own, pieces};
+use tidegate_core::model::{Completeness, FeedDocument, Format};
+use tidegate_format::parse::{Limits, decode, document, own, pieces};
 
 fn files(folder: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -1,8 +1,8 @@
 //! One document of each format, read for all it says.
 
 use std::time::Duration;
-use tidegate::model::{Completeness, Entry, FeedDocument, Format};
-use tidegate::parse::{Limits, decode, document, own, pieces};
+use tidegate_core::model::{Completeness, Entry, FeedDocument, Format};
+use tidegate_format::parse::{Limits, decode, document, own, pieces};
 use url::Url;
 
 fn parsed<'a>(text: &'a str, url: &str) -> FeedDocument<'a> {
@@ -21,7 +21,7 @@ fn fields<'e>(entry: &'e Entry<'_>) -> Vec<(&'e str, &'e str)> {
     entry.fields().iter().map(|f| (f.path.as_ref(), f.value.as_ref())).collect()
 }
 
-fn date(time: Option<tidegate::model::Time>) -> String {
+fn date(time: Option<tidegate_core::model::Time>) -> String {
     time.map(|t| t.to_string()).unwrap_or_default()
 }
 
@@ -95,7 +95,7 @@ fn atom_1_0() {
     assert_eq!(&markup.xml[..markup.slots.inner.unwrap()], "<entry xml:lang=\"de\">");
     assert_eq!(markup.context.base.as_deref(), Some("https://harbour.example/news/"));
     assert_eq!(markup.context.lang.as_deref(), Some("en"));
-    let uses = |m: &tidegate::model::Markup| -> Vec<String> {
+    let uses = |m: &tidegate_core::model::Markup| -> Vec<String> {
         m.context.namespaces.iter().map(|(prefix, _)| prefix.clone()).collect()
     };
     assert_eq!(uses(&markup), ["", "m", "sx"]);

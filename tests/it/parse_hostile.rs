@@ -1,9 +1,9 @@
 //! Broken and hostile documents: what is whole is kept, nothing fails, and everything ends.
 
 use proptest::prelude::*;
-use tidegate::model::{Completeness, FeedDocument, Format};
-use tidegate::parse::{Limits, ParseError, decode, document, own, pieces};
-use tidegate::xml::walker::WalkLimits;
+use tidegate_core::model::{Completeness, FeedDocument, Format};
+use tidegate_core::xml::walker::WalkLimits;
+use tidegate_format::parse::{Limits, ParseError, decode, document, own, pieces};
 
 fn read(text: &str) -> Result<FeedDocument<'_>, ParseError> {
     document(text, None, &Limits::default())

@@ -8,7 +8,7 @@ use crate::e2e::support::post::{Format, Post, post, posts};
 use bench::{Bench, Dice, pull, said, shared, titles};
 use publisher::{Answer, Publisher};
 use std::path::Path;
-use tidegate::model::EventKind;
+use tidegate_core::model::EventKind;
 
 const SYNC: &str = "/feeds/news/sync";
 const READER: &str = "/feeds/news";
@@ -217,7 +217,7 @@ async fn pulled_or_not(url: &str, into: &Path) -> Result<(), String> {
     let options = tidegate::app::PullOptions {
         url: url.parse().unwrap(),
         into: into.to_owned(),
-        limits: tidegate::pull::PullLimits::STANDARD,
+        limits: tidegate_format::pull::PullLimits::STANDARD,
     };
     let mut error: &dyn std::error::Error = &match tidegate::app::pull(options).await {
         Ok(_) => return Ok(()),

@@ -3,9 +3,9 @@
 use crate::support;
 
 use support::{Gate, Post, SITE, atom, kinds, post};
-use tidegate::model::{EventKind, ItemStatus, Time};
-use tidegate::record::Redaction;
-use tidegate::store::{Past, PastSelect, Select, Store};
+use tidegate_core::model::{EventKind, ItemStatus, Time};
+use tidegate_judge::record::Redaction;
+use tidegate_store::{Past, PastSelect, Select, Store};
 
 fn window() -> Vec<Post> {
     (1..=8).rev().map(post).collect()
@@ -105,7 +105,7 @@ async fn a_tombstone_loses_its_text_and_stays() {
     let mut gate = Gate::new().await;
     let mut posts = window();
     posts[3].title = "A secret".to_owned();
-    gate.options.deletions = tidegate::model::Deletions::Eager;
+    gate.options.deletions = tidegate_core::model::Deletions::Eager;
     gate.posts(&posts).await;
     gate.later(1);
     let secret = posts.remove(3);

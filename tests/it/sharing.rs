@@ -9,10 +9,10 @@ use publisher::*;
 
 use std::collections::HashMap;
 use support::{Gate, kinds};
-use tidegate::model::{Count, EventKind, Origin};
-use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Issued};
-use tidegate::store::{Select, Store};
+use tidegate_core::model::{Count, EventKind, Origin};
+use tidegate_format::parse::{self, Limits};
+use tidegate_judge::record::{self, Issued};
+use tidegate_store::{Select, Store};
 
 /// Section 3.3, step 1, and its further steps where nothing is in conflict: ids and histories stay
 /// the publisher's.

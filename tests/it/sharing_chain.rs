@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::Gateway;
-use tidegate::model::{Count, History, Item, ItemStatus, Origin};
-use tidegate::store::Select;
+use tidegate_core::model::{Count, History, Item, ItemStatus, Origin};
+use tidegate_store::Select;
 
 /// A publisher of one plain feed, which lists everything.
 struct Publisher {
@@ -129,7 +129,7 @@ async fn row(kind: &str) {
     }
 }
 
-async fn states(gateways: &[&Gateway]) -> Vec<tidegate::model::Revision> {
+async fn states(gateways: &[&Gateway]) -> Vec<tidegate_core::model::Revision> {
     let mut revisions = Vec::new();
     for gateway in gateways {
         revisions.push(gateway.store().state(&name()).await.unwrap().unwrap().revision);

@@ -7,10 +7,10 @@ use crate::support::sharing as publisher;
 use publisher::*;
 use std::collections::HashSet;
 use support::{Gate, Post, kinds};
-use tidegate::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
-use tidegate::parse::{self, Limits};
-use tidegate::record::{self, AggregateSource, Credit, Issued, Verdict};
-use tidegate::store::{Select, Store};
+use tidegate_core::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
+use tidegate_format::parse::{self, Limits};
+use tidegate_judge::record::{self, AggregateSource, Credit, Issued, Verdict};
+use tidegate_store::{Select, Store};
 
 fn posts(numbers: std::ops::Range<u32>) -> Vec<String> {
     let post = |n: u32| {
@@ -279,7 +279,7 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
                 redacted,
                 discarded,
                 may_change,
-                format: tidegate::model::Format::Atom10,
+                format: tidegate_core::model::Format::Atom10,
             }
         })
         .collect();
@@ -387,7 +387,7 @@ async fn our_own_updates_that_a_restore_lost_are_taken_back() {
     let copied = gate.now;
     gate.later(1);
     gate.restore().await;
-    let ours = |updates: u32, when: tidegate::model::Time| {
+    let ours = |updates: u32, when: tidegate_core::model::Time| {
         let mut a = entry("a", "ours", updates, &[(1, "REO", 1)]);
         let own =
             format!("<sx:history sequence=\"{updates}\" when=\"{when}\" by=\"gate.example\"/>");
@@ -428,11 +428,11 @@ async fn what_a_restore_lost_is_counted() {
     posts.insert(0, late);
     gate.later(1);
     gate.posts(&posts).await;
-    let updates = |known: tidegate::model::LedgerEntry| {
+    let updates = |known: tidegate_core::model::LedgerEntry| {
         assert_eq!(known.history.topmost().sequence, known.updates);
         known.updates.value()
     };
-    let lost = 3 * tidegate::model::VERSIONS_PER_DAY;
+    let lost = 3 * tidegate_core::model::VERSIONS_PER_DAY;
     assert_eq!(updates(gate.known(&posts[2].id).await), 1 + lost + 1);
     assert_eq!(updates(gate.known(&posts[1].id).await), lost + 1, "it may have been there");
     assert_eq!(updates(gate.known(&posts[0].id).await), 1, "it was published since");

@@ -12,8 +12,8 @@ use process::{Process, free_port};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate::model::Version;
-use tidegate::parse::sse::{self, Payload};
+use tidegate_core::model::Version;
+use tidegate_format::parse::sse::{self, Payload};
 
 /// A version as an endpoint shows it: updates, deleted, history, title.
 type Shown = (u32, bool, Vec<String>, String);

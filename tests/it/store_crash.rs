@@ -12,9 +12,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::clock::SystemClock;
-use tidegate::model::*;
-use tidegate::store::*;
+use tidegate_core::clock::SystemClock;
+use tidegate_core::model::*;
+use tidegate_store::*;
 
 const WRITER: &str = "TIDEGATE_STORE_CRASH_WRITER";
 const KIND: &str = "TIDEGATE_STORE_CRASH_KIND";
@@ -88,7 +88,7 @@ fn known(revision: u64) -> LedgerEntry {
         tick: tick(revision),
         noconflicts: None,
         conflicts: 0,
-        origin: tidegate::model::Origin::default(),
+        origin: tidegate_core::model::Origin::default(),
         first_seen: tick(1).time(),
         came: tick(1).time(),
         standing: ItemStatus::Current,

@@ -5,10 +5,10 @@ use crate::support::sharing::*;
 use crate::support::{Gate, Post, kinds, post};
 use std::collections::HashSet;
 use std::time::Duration;
-use tidegate::model::{EventKind, SyncId};
-use tidegate::parse::{self, Limits};
-use tidegate::record;
-use tidegate::store::{Select, Store};
+use tidegate_core::model::{EventKind, SyncId};
+use tidegate_format::parse::{self, Limits};
+use tidegate_judge::record;
+use tidegate_store::{Select, Store};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -57,7 +57,7 @@ async fn a_zombie_of_a_peer_stays_gone() {
 #[tokio::test]
 async fn what_was_purged_comes_back_as_itself() {
     let mut gate = Gate::new().await;
-    gate.options.deletions = tidegate::model::Deletions::Eager;
+    gate.options.deletions = tidegate_core::model::Deletions::Eager;
     let posts: Vec<Post> = (1..=8).rev().map(post).collect();
     gate.posts(&posts).await;
     let id = gate.known(&post(4).id).await.id;
@@ -130,7 +130,7 @@ async fn a_peer_that_says_that_what_left_was_deleted_is_read_whole() {
     let named = ["x.a".to_owned()];
     let left = gate.store.stubs(&gate.feed, &named).await.unwrap();
     let listed = ["h", "g"].map(|name| entry(name, name, 1, &[(1, "REO", 1)]).markup());
-    let asks = |ids: &[&str], left: &[tidegate::model::Stub]| {
+    let asks = |ids: &[&str], left: &[tidegate_core::model::Stub]| {
         let said: String = ids
             .iter()
             .map(|id| {
@@ -152,7 +152,7 @@ async fn a_peer_that_says_that_what_left_was_deleted_is_read_whole() {
     };
     assert!(!asks(&[], &left), "it is not missed where nothing is said of it");
     assert!(asks(&["a"], &left));
-    let deleted = tidegate::model::Stub { deleted: true, ..left[0].clone() };
+    let deleted = tidegate_core::model::Stub { deleted: true, ..left[0].clone() };
     assert!(!asks(&["a"], &[deleted]), "that is known");
     assert!(!asks(&["another"], &left));
 }

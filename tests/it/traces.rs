@@ -8,8 +8,8 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
-use tidegate::config;
-use tidegate::model::FeedName;
+use tidegate_config as config;
+use tidegate_core::model::FeedName;
 
 /// What nothing may tell: the key of a publisher, the token of a reader, the administration's, the collector's,
 /// what webhooks are signed with, and words of a post.

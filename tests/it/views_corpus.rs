@@ -11,8 +11,8 @@ use crate::views;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tidegate::model::Time;
-use tidegate::replay::{self, Recorded, Series};
+use tidegate_core::model::Time;
+use tidegate_replay::{self as replay, Recorded, Series};
 use views::{Compared, expat, form, links, series};
 
 /// The fewest recorded feeds that must be compared, and by feed-rs on both sides.

@@ -12,7 +12,7 @@ mod webhook;
 
 use callback::{Agrees, Callback, Takes};
 use stage::{PUBLIC, Stage};
-use tidegate::websub::{Intent, Secret, Verification};
+use tidegate_core::websub::{Intent, Secret, Verification};
 
 /// The address of a document of the gateway, as it names it.
 fn topic(path: &str) -> String {

@@ -10,7 +10,7 @@ use process::{Process, TOKEN};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tidegate::websub::Secret;
+use tidegate_core::websub::Secret;
 
 /// A publisher whose document has as many posts as it is told.
 async fn publisher(posts: Arc<AtomicU64>) -> u16 {

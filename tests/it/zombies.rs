@@ -8,10 +8,10 @@ use std::time::Duration;
 use tidegate::app::{
     ConfigSource, ExportOptions, Gateway, ImportOptions, Outside, export, import_at,
 };
-use tidegate::clock::{Clock, ManualClock};
-use tidegate::config::{self, Overrides};
-use tidegate::model::{FeedState, Time};
-use tidegate::store::Select;
+use tidegate_config::{self as config, Overrides};
+use tidegate_core::clock::{Clock, ManualClock};
+use tidegate_core::model::{FeedState, Time};
+use tidegate_store::Select;
 
 const START: i64 = 1_795_191_605;
 

@@ -129,7 +129,7 @@ def main():
         arguments.add_argument(f"--{name}", required=True)
     for name, usual in (("moved", 40), ("feeds", 150), ("every", 3), ("rounds", 1)):
         arguments.add_argument(f"--{name}", type=int, default=usual)
-    arguments.add_argument("--only", choices=PARTS, default=None)
+    arguments.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
     given = arguments.parse_args()
     work, program = pathlib.Path(given.work), os.path.abspath(given.bin)
     parts = {
@@ -140,7 +140,7 @@ def main():
         "relayed": lambda file: relayed(program, work, file),
         "secured": lambda _: secured(program, work, given.url, given.restart, given.psql),
     }
-    for schema in [given.only] if given.only else PARTS:
+    for schema in given.parts or PARTS:
         subprocess.run([given.psql, "-q", given.url, "-c", f"CREATE SCHEMA {schema}"], check=True)
         parts[schema](address(work, given.url, schema))
     password = re.search(r":([^:@]+)@", given.url).group(1)

@@ -1,10 +1,10 @@
 //! When a certificate is due, what is done with one that is of no use or cannot be kept, and how often it is tried.
 
 use super::*;
-use crate::clock::ManualClock;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use std::collections::VecDeque;
 use std::os::unix::fs::PermissionsExt as _;
+use tidegate_core::clock::ManualClock;
 use tokio::time::Instant;
 
 /// 2030-01-01T00:00:00Z.

@@ -4,12 +4,12 @@
 use super::{Gateway, Outside, open};
 use crate::app::AppError;
 use crate::app::disk::{self, LastingStore};
-use crate::clock::Clock;
-use crate::config::{Config, StoreKind};
-use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::{Config, StoreKind};
+use tidegate_core::clock::Clock;
+use tidegate_store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
@@ -239,11 +239,11 @@ mod on_postgres {
     //! These tests need a database: `tests/scripts/postgres.sh` chooses them by the name of their module.
 
     use super::*;
-    use crate::clock::{ManualClock, SystemClock};
-    use crate::config::check;
-    use crate::model::{FeedStanding, SecretSource, SecretText, Time};
-    use crate::store::TestSchema;
     use std::path::Path;
+    use tidegate_config::check;
+    use tidegate_core::clock::{ManualClock, SystemClock};
+    use tidegate_core::model::{FeedStanding, SecretSource, SecretText, Time};
+    use tidegate_store::testing::TestSchema;
 
     /// A configuration over a database for tests, in which commits wait for no standby.
     fn config(schema: &TestSchema, folder: &Path) -> Config {

@@ -1,9 +1,9 @@
 //! Which settings are to be the same at all gateways over one store.
 
 use crate::app::{AppError, token};
-use crate::config::{Config, Polling, ReaderToken};
-use crate::fetch;
-use crate::store::{SharedSettings, Store, StoreError};
+use tidegate_config::{Config, Polling, ReaderToken};
+use tidegate_net::fetch;
+use tidegate_store::{SharedSettings, Store, StoreError};
 
 /// Lets the other gateways over a store know which settings this one has.
 pub(in crate::app) async fn publish(
@@ -59,7 +59,7 @@ fn shared(config: &Config, public_url: &str) -> Result<SharedSettings, AppError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::check;
+    use tidegate_config::check;
 
     fn of(text: &str) -> SharedSettings {
         shared(&check("f", text).unwrap().config, "https://feeds.example.org").unwrap()

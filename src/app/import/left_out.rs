@@ -1,7 +1,7 @@
 //! Feeds whose credentials a file with the state of a gateway does not have.
 
-use crate::model::{FeedName, FeedSource};
-use crate::store::portable::ExportRecord;
+use tidegate_core::model::{FeedName, FeedSource};
+use tidegate_store::portable::ExportRecord;
 
 /// Feeds that need their credentials again, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -4,17 +4,17 @@ mod known;
 mod layout;
 mod members;
 
-use crate::config::Config;
-use crate::model::{
-    EndpointId, Enrolment, FeedName, FeedRecord, FeedSource, ListPlace, OutlineLabel, ShownAddress,
-    Time, listed, mask_token,
-};
-use crate::parse::opml::{Outline, OutlineKind, OutlineList};
 use known::TakenNames;
 use layout::{Layout, LayoutIndex};
 pub(in crate::app) use members::ListRules;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use tidegate_config::Config;
+use tidegate_core::model::{
+    EndpointId, Enrolment, FeedName, FeedRecord, FeedSource, ListPlace, OutlineLabel, ShownAddress,
+    Time, listed, mask_token,
+};
+use tidegate_format::parse::opml::{Outline, OutlineKind, OutlineList};
 use url::Url;
 
 /// Outlines of this type are searches that a program makes over its feeds.

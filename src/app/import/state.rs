@@ -5,17 +5,17 @@ use super::{ImportedState, LeftOutCredentials, lasting, unreadable};
 use crate::app::AppError;
 use crate::app::disk::LastingStore;
 use crate::app::export::sync_folder;
-use crate::clock::Clock;
-use crate::config::Config;
-use crate::model::Time;
-use crate::store::portable::{
-    Copying, ExportHead, ExportReader, ExportTotals, ImportMessage, PortableError,
-};
-use crate::store::{DiskRequest, FreeSpace, Store, StoreError};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::Config;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::Time;
+use tidegate_store::portable::{
+    Copying, ExportHead, ExportReader, ExportTotals, ImportMessage, PortableError,
+};
+use tidegate_store::{DiskRequest, FreeSpace, Store, StoreError};
 use tokio::sync::mpsc;
 
 /// How many pieces wait to be stored.
@@ -214,8 +214,8 @@ fn put_in_place(fresh: &Path, target: &Path) -> Result<(), AppError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EndpointId, FeedName, FeedRecord, FeedSource, SupIdBasis};
-    use crate::store::portable::{ExportRecord, ExportWriter};
+    use tidegate_core::model::{EndpointId, FeedName, FeedRecord, FeedSource, SupIdBasis};
+    use tidegate_store::portable::{ExportRecord, ExportWriter};
 
     /// What is sent of a file, and whether it was read to its end.
     fn messages(bytes: &[u8]) -> (Vec<ImportMessage>, bool) {

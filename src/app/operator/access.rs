@@ -2,10 +2,10 @@
 
 use super::AdminService;
 use crate::app::translate;
-use crate::fetch;
-use crate::model::{FeedAccess, FeedRecord, FeedStanding, ProxyRoute, SecretSource};
-use crate::serve::OperatorError;
 use std::sync::PoisonError;
+use tidegate_core::model::{FeedAccess, FeedRecord, FeedStanding, ProxyRoute, SecretSource};
+use tidegate_net::fetch;
+use tidegate_serve::OperatorError;
 use url::Url;
 
 impl AdminService {

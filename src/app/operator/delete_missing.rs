@@ -1,9 +1,9 @@
 //! Deleting an item that is missing, at the operator's word.
 
 use super::AdminService;
-use crate::model::{FeedName, SyncId, Tick};
-use crate::record::{self, DeletionError};
-use crate::serve::OperatorError;
+use tidegate_core::model::{FeedName, SyncId, Tick};
+use tidegate_judge::record::{self, DeletionError};
+use tidegate_serve::OperatorError;
 
 impl AdminService {
     /// Deletes a missing item; the tick of its tombstone, or `None` where it was one before.

@@ -2,11 +2,11 @@
 
 use super::AdminService;
 use crate::app::export::write_to;
-use crate::serve::{ExportStream, OperatorError};
 use bytes::Bytes;
 use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_serve::{ExportStream, OperatorError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 

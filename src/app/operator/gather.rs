@@ -1,15 +1,15 @@
 //! Aggregates: what their sources have becomes theirs.
 
 use super::AdminService;
-use crate::model::{
-    FeedName, FeedRecord, Format, Item, LedgerEntry, Origin, Revision, SharingOptions, SyncId, Tick,
-};
-use crate::poll::MAX_COMMIT_ATTEMPTS;
-use crate::record::{self, AggregateSource, Credit};
-use crate::render;
-use crate::store::{CommitError, FeedList, Select, StoreError, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tidegate_core::model::{
+    FeedName, FeedRecord, Format, Item, LedgerEntry, Origin, Revision, SharingOptions, SyncId, Tick,
+};
+use tidegate_format::render;
+use tidegate_judge::record::{self, AggregateSource, Credit};
+use tidegate_poll::MAX_COMMIT_ATTEMPTS;
+use tidegate_store::{CommitError, FeedList, Select, StoreError, View};
 
 /// What an aggregate has seen of its sources: since the start of the process, for whatever is
 /// offered twice changes nothing.

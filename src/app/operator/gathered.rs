@@ -1,13 +1,13 @@
 //! What operators are told of aggregates: what was not taken over, and which sources bring nothing.
 
 use super::AdminService;
-use crate::model::{FeedName, FeedRecord, FeedStanding, SharingOptions, SyncId};
-use crate::record::LeftOut;
-use crate::serve::OperatorError;
-use crate::status::{FeedStatus, FeedSummary, GatherNote, SourceTrouble};
-use crate::store::FeedList;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, SharingOptions, SyncId};
+use tidegate_judge::record::LeftOut;
+use tidegate_serve::OperatorError;
+use tidegate_status::{FeedStatus, FeedSummary, GatherNote, SourceTrouble};
+use tidegate_store::FeedList;
 
 /// What was noted of each aggregate since the start.
 #[derive(Debug, Default)]

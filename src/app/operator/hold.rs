@@ -1,9 +1,9 @@
 //! Held documents: what the operator decides.
 
 use super::AdminService;
-use crate::model::{Decision, FeedRecord};
-use crate::record;
-use crate::serve::OperatorError;
+use tidegate_core::model::{Decision, FeedRecord};
+use tidegate_judge::record;
+use tidegate_serve::OperatorError;
 
 impl AdminService {
     /// Commits what the operator decides about a held document.

@@ -2,15 +2,15 @@
 
 use super::AdminService;
 use crate::app::import::{ExistingFeeds, ImportPlan, plan, read_list};
-use crate::model::{EndpointId, FeedRecord, Time};
-use crate::parse::opml::{OpmlLimits, OpmlProblem};
-use crate::serve::{ImportedList, LIST_LIMIT, ListLine, OperatorError};
-use crate::store::FeedList;
 use bytes::Bytes;
 use std::sync::Arc;
+use tidegate_core::model::{EndpointId, FeedRecord, Time};
+use tidegate_format::parse::opml::{OpmlLimits, OpmlProblem};
+use tidegate_serve::{ImportedList, LIST_LIMIT, ListLine, OperatorError};
+use tidegate_store::FeedList;
 
 impl AdminService {
-    /// Adds the feeds of a list and gives those that are there a place; see [`crate::serve::Operator`].
+    /// Adds the feeds of a list and gives those that are there a place; see [`tidegate_serve::Operator`].
     pub(super) async fn add_list(
         &self,
         list: Bytes,
@@ -38,7 +38,7 @@ type DecidedList = (ImportPlan, Vec<OpmlProblem>, usize);
 fn decide(
     list: &[u8],
     feeds: &FeedList,
-    config: &crate::config::Config,
+    config: &tidegate_config::Config,
     (endpoint, now, rearrange): (&EndpointId, Time, bool),
 ) -> Result<DecidedList, String> {
     let limits = OpmlLimits { bytes: LIST_LIMIT, ..OpmlLimits::default() };

@@ -3,15 +3,15 @@
 use super::{AdminService, stopped};
 use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, plan, read_list};
 use crate::app::translate;
-use crate::fetch::LeadScope;
-use crate::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
-use crate::parse::opml::OpmlLimits;
-use crate::render;
-use crate::serve::OperatorError;
-use crate::status::{ListNote, MemberNote, RefusedFeed};
-use crate::store::{FeedList, View};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
+use tidegate_format::parse::opml::OpmlLimits;
+use tidegate_format::render;
+use tidegate_net::fetch::LeadScope;
+use tidegate_serve::OperatorError;
+use tidegate_status::{ListNote, MemberNote, RefusedFeed};
+use tidegate_store::{FeedList, View};
 
 /// What a list and the feeds of the gateway were when the list was looked at: the same again needs no look.
 #[derive(Debug, Clone, PartialEq, Eq)]

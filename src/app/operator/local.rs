@@ -1,12 +1,12 @@
 //! Items that are made here, and conflicts that are resolved.
 
 use super::AdminService;
-use crate::config;
-use crate::model::{FeedName, FeedRecord, FeedStanding};
-use crate::record::Observation;
-use crate::record::local::{self, Act, Acted};
-use crate::serve::{OperatorError, PutFeed};
-use crate::store::{CommitError, in_words};
+use tidegate_config as config;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
+use tidegate_judge::record::Observation;
+use tidegate_judge::record::local::{self, Act, Acted};
+use tidegate_serve::{OperatorError, PutFeed};
+use tidegate_store::{CommitError, in_words};
 
 impl AdminService {
     /// Does what is asked of an item. Durable on return.

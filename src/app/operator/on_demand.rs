@@ -2,27 +2,27 @@
 
 use super::AdminService;
 use crate::app::origins::idle_times;
-use crate::config;
-use crate::fetch::{self, DecodeError, FetchError};
-use crate::model::{
-    Completeness, FeedDocument, FeedName, FeedRecord, FeedStanding, Format, OnDemand, Time,
-};
-use crate::origin::{
-    PassAnswer, PassRequest, WholeAnswer, check_for_everybody, is_for_everybody, is_no_feed,
-};
-use crate::parse::discover::{COMMON_PATHS, feed_links};
-use crate::parse::{self, Limits, ParseError};
-use crate::poll::FirstPoll;
-use crate::serve::{
-    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
-    OperatorError, OriginService, PassError, document_or_page,
-};
 use async_trait::async_trait;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use tidegate_config as config;
+use tidegate_core::model::{
+    Completeness, FeedDocument, FeedName, FeedRecord, FeedStanding, Format, OnDemand, Time,
+};
+use tidegate_format::parse::discover::{COMMON_PATHS, feed_links};
+use tidegate_format::parse::{self, Limits, ParseError};
+use tidegate_net::fetch::{self, DecodeError, FetchError};
+use tidegate_net::origin::{
+    PassAnswer, PassRequest, WholeAnswer, check_for_everybody, is_for_everybody, is_no_feed,
+};
+use tidegate_poll::FirstPoll;
+use tidegate_serve::{
+    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
+    OperatorError, OriginService, PassError, document_or_page,
+};
 use tower::Service as _;
 use url::{Position, Url};
 

@@ -1,11 +1,11 @@
 //! What is missing of feeds and waits for a conclusion, read from a ledger once for each revision.
 
 use super::AdminService;
-use crate::judge::{self, PENDING_SHOWN, PendingAbsence};
-use crate::model::{FeedName, FeedOptions, FeedRecord, FeedState, LedgerEntry, Revision};
-use crate::serve::OperatorError;
 use moka::sync::Cache;
 use std::sync::Arc;
+use tidegate_core::model::{FeedName, FeedOptions, FeedRecord, FeedState, LedgerEntry, Revision};
+use tidegate_judge::{self as judge, PENDING_SHOWN, PendingAbsence};
+use tidegate_serve::OperatorError;
 
 /// How many items are remembered in all, at most [`PENDING_SHOWN`] of a feed.
 const REMEMBERED: u64 = 16 * 1024;

@@ -1,14 +1,14 @@
 //! What is at an address, for who thinks of adding it.
 
 use super::AdminService;
-use crate::config;
-use crate::fetch::{self, FetchAnswer, FetchRequest, FetchedDocument, Services};
-use crate::model::{Completeness, Entry, FeedDocument, FeedName, Format, Warning, counted};
-use crate::parse::discover::{COMMON_PATHS, FeedLink, feed_links};
-use crate::parse::{self, Limits, ParseError};
-use crate::serve::{AddressPreview, FeedPreview, FoundFeed, OperatorError};
 use std::sync::PoisonError;
 use std::time::Duration;
+use tidegate_config as config;
+use tidegate_core::model::{Completeness, Entry, FeedDocument, FeedName, Format, Warning, counted};
+use tidegate_format::parse::discover::{COMMON_PATHS, FeedLink, feed_links};
+use tidegate_format::parse::{self, Limits, ParseError};
+use tidegate_net::fetch::{self, FetchAnswer, FetchRequest, FetchedDocument, Services};
+use tidegate_serve::{AddressPreview, FeedPreview, FoundFeed, OperatorError};
 use tower::ServiceExt as _;
 use url::Url;
 

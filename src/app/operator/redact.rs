@@ -1,10 +1,10 @@
 //! Taking the text of an item out of everything that is kept.
 
 use super::AdminService;
-use crate::model::{FeedName, LedgerEntry, SyncId, Tick};
-use crate::record::{self, Redaction};
-use crate::serve::{OperatorError, Redacted};
-use crate::store::VERSIONS_LIMIT;
+use tidegate_core::model::{FeedName, LedgerEntry, SyncId, Tick};
+use tidegate_judge::record::{self, Redaction};
+use tidegate_serve::{OperatorError, Redacted};
+use tidegate_store::VERSIONS_LIMIT;
 
 /// The reason that is shown where the operator gives none.
 const REASON: &str = "its text was removed by the operator";
@@ -52,11 +52,11 @@ impl AdminService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::poll::tests::double::{StoreDouble, name, record};
-    use crate::poll::tests::gateway::{Gateway, Publisher};
-    use crate::record::local::{Act, CheckedEntry, EntryFields};
-    use crate::store::Store as _;
+    use tidegate_config::Config;
+    use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
+    use tidegate_poll::testing::double::{StoreDouble, name, record};
+    use tidegate_poll::testing::gateway::{Gateway, Publisher};
+    use tidegate_store::Store as _;
 
     /// Of this store nothing is read of an item once the text is gone.
     #[tokio::test]

@@ -4,14 +4,14 @@ use super::AdminService;
 use crate::app::gateway::settings;
 use crate::app::tls::Certificate;
 use crate::app::{AppError, feeds, token, translate};
-use crate::config::{AdminTokenSetting, Config};
-use crate::fetch::FetchSettings;
-use crate::hub::HubSettings;
-use crate::poll::{PollError, PollSettings};
-use crate::serve::{Keeping, ReloadableSettings, SiteControl};
-use crate::store::{AcceptedFeeds, FreeSpace, SpaceLimits};
 use ipnet::IpNet;
 use std::sync::{Arc, PoisonError};
+use tidegate_config::{AdminTokenSetting, Config};
+use tidegate_net::fetch::FetchSettings;
+use tidegate_poll::hub::HubSettings;
+use tidegate_poll::{PollError, PollSettings};
+use tidegate_serve::{Keeping, ReloadableSettings, SiteControl};
+use tidegate_store::{AcceptedFeeds, FreeSpace, SpaceLimits};
 
 /// What a reload reaches beside polling and the hub.
 pub(super) struct Reloaded {
@@ -141,7 +141,7 @@ pub(super) fn without_feeds(config: &Config) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Checked};
+    use tidegate_config::{self as config, Checked};
 
     /// Another value for each key of the tables that stand once, with the keys that it needs beside it.
     const CHANGES: &[(&str, &str, &str)] = &[

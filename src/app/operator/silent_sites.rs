@@ -1,9 +1,9 @@
 //! What the log says of sites that do not answer what is passed on to them.
 
-use crate::fetch::FetchError;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tidegate_net::fetch::FetchError;
 use tokio::time::Instant;
 
 /// How long after a warning of a site the next one comes: a single address that fails would have one for each of its

@@ -1,13 +1,13 @@
 //! How feeds stand: what this gateway knows of those that it polls, and what other gateways stored of the others.
 
 use super::{AdminService, list_feeds};
-use crate::model::{FeedName, FeedRecord, FeedStanding, Hold, PollState};
-use crate::serve::OperatorError;
-use crate::status::{FeedStatus, FeedSummary, HubNote, PollStatus};
-use crate::store::FeedList;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Hold, PollState};
+use tidegate_serve::OperatorError;
+use tidegate_status::{FeedStatus, FeedSummary, HubNote, PollStatus};
+use tidegate_store::FeedList;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -191,14 +191,14 @@ impl AdminService {
 mod tests {
     use super::*;
     use crate::app::accepted::AcceptedConfig;
-    use crate::config::Config;
-    use crate::fetch::FetchError;
-    use crate::model::Time;
-    use crate::poll::tests::double::{StoreDouble, name, record};
-    use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
-    use crate::poll::tests::shards::{follower, give, held, shard, writer};
-    use crate::serve::Operator as _;
-    use crate::store::Store;
+    use tidegate_config::Config;
+    use tidegate_core::model::Time;
+    use tidegate_net::fetch::FetchError;
+    use tidegate_poll::testing::double::{StoreDouble, name, record};
+    use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
+    use tidegate_poll::testing::shards::{follower, give, held, shard, writer};
+    use tidegate_serve::Operator as _;
+    use tidegate_store::Store;
 
     const FAILURE: FetchError =
         FetchError::Status { code: 500, retry_after: None, redirected_to: None };

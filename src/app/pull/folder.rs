@@ -6,12 +6,12 @@
 //! Opening a folder finishes a step that was not. No file that was there already is written to.
 
 use crate::app::AppError;
-use crate::pull::State;
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use tidegate_format::pull::State;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The replica.

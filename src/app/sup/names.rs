@@ -1,12 +1,12 @@
 //! Which feeds SUP ids mean, as the gateway's list of subscriptions says.
 
-use crate::clock::{Clock, SystemClock};
-use crate::fetch::{Fetch, FetchAnswer, FetchRequest, LeadScope, Validators};
-use crate::model::{OUTLINE_SUP, SupId};
-use crate::parse::opml::{OpmlLimits, OutlineKind, read};
-use crate::parse::{self, Limits};
 use std::collections::HashMap;
 use std::time::Duration;
+use tidegate_core::clock::{Clock, SystemClock};
+use tidegate_core::model::{OUTLINE_SUP, SupId};
+use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, read};
+use tidegate_format::parse::{self, Limits};
+use tidegate_net::fetch::{Fetch, FetchAnswer, FetchRequest, LeadScope, Validators};
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 use url::Url;

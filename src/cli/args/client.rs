@@ -3,11 +3,11 @@
 use super::file;
 use super::items::{ItemArgs, RedactArgs, ResolveArgs};
 use crate::app::{ConfigSource, GatewayOptions};
-use crate::config::Overrides;
-use crate::model::FeedName;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 use std::path::PathBuf;
+use tidegate_config::Overrides;
+use tidegate_core::model::FeedName;
 
 /// What a gateway that runs is asked or told.
 #[derive(Debug, Subcommand)]

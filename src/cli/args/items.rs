@@ -1,8 +1,8 @@
 //! What can be typed about the items of a feed.
 
 use super::client::{GatewayArgs, name};
-use crate::model::{FeedName, SyncId};
 use clap::Args;
+use tidegate_core::model::{FeedName, SyncId};
 
 /// A command about an item.
 #[derive(Debug, Args)]

@@ -3,10 +3,10 @@
 use super::{PAGES, confirm, find, path, print, read, shown, tell};
 use crate::app::{AppError, RunningGateway};
 use crate::cli::args::items::{ItemArgs, KeptVersionArg, RedactArgs, ResolveArgs};
-use crate::model::{FeedName, SyncId, counted};
-use crate::xml::address::percent_encoded;
 use http::Method;
 use serde_json::{Value, json};
+use tidegate_core::model::{FeedName, SyncId, counted};
+use tidegate_core::xml::address::percent_encoded;
 
 /// The path of an item; a sync id may hold what has a meaning in one. Two that are steps of a path however they are
 /// written (URL Standard, "double-dot URL path segment") are refused.

@@ -6,12 +6,12 @@ use crate::app::{self, AppError};
 use crate::cli::args::client::{
     AddListArgs, BackfillArgs, EditArgs, ReadersArgs, SubscriptionsArgs, WebhookArgs,
 };
-use crate::fetch;
-use crate::model::SecretSource;
-use crate::serve::LIST_LIMIT;
 use http::Method;
 use serde_json::{Map, Value, json};
 use std::path::Path;
+use tidegate_core::model::SecretSource;
+use tidegate_net::fetch;
+use tidegate_serve::LIST_LIMIT;
 
 /// `tidegate edit`.
 pub(super) async fn edit(args: EditArgs) -> Result<(), AppError> {

@@ -1,9 +1,9 @@
 //! What a gateway answers, for people. What is missing in an answer is shown as nothing.
 
 use crate::cli::table::{facts, plain, table};
-use crate::judge;
-use crate::model::{FeedName, counted};
 use serde_json::Value;
+use tidegate_core::model::{FeedName, counted};
+use tidegate_judge as judge;
 
 /// The most items and versions that are named of what waits.
 const WAITING: usize = 5;

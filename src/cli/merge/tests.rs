@@ -1,7 +1,7 @@
 //! What the command prints.
 
 use super::*;
-use crate::parse::sse::{self, SseDialect};
+use tidegate_format::parse::sse::{self, SseDialect};
 
 const SSE: &str = "xmlns:sx=\"http://www.microsoft.com/schemas/sse\"";
 

@@ -1,7 +1,7 @@
-use crate::config::{Checked, External, check, feed_settings, look_up};
-use crate::model::{FeedAccess, Login, ProxyRoute, SecretSource, SecretText};
+use crate::{Checked, External, check, feed_settings, look_up};
 use proptest::prelude::*;
 use serde_json::json;
+use tidegate_core::model::{FeedAccess, Login, ProxyRoute, SecretSource, SecretText};
 
 fn feed(keys: &str) -> Result<Checked, String> {
     let text = format!("[[feed]]\nname = \"a\"\nurl = \"https://a.example/\"\n{keys}\n");

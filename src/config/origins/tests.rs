@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::{Config, FAULTS_SHOWN, check};
+use crate::{Config, FAULTS_SHOWN, check};
 
 /// Every fault of a text, one a line.
 fn faults(text: &str) -> String {
@@ -356,7 +356,7 @@ fn the_path_of_a_feed_is_plain_and_free() {
 #[test]
 fn the_api_gives_no_path_to_a_feed() {
     let settings = serde_json::json!({ "url": "https://a", "path": "/atom.xml" });
-    let said = crate::config::feed_settings(settings.as_object().unwrap()).unwrap_err();
+    let said = crate::feed_settings(settings.as_object().unwrap()).unwrap_err();
     assert_eq!(said.1, "the key \"path\" is unknown");
 }
 

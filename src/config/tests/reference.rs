@@ -1,7 +1,7 @@
 //! The table of keys as the annotated file and as the tables of the documentation.
 
-use crate::config::TABLES;
-use crate::config::keys::{Effect, KeyRow, Preset};
+use crate::TABLES;
+use crate::keys::{Effect, KeyRow, Preset};
 
 /// The start of the annotated file.
 const HEAD: &str = "\

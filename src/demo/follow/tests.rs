@@ -1,9 +1,9 @@
 use super::*;
-use crate::fetch::FetchBlame;
-use crate::model::{Format, Tick, Time};
-use crate::status::{ParsedNote, PollEnding, PollFailure, PollTotals};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+use tidegate_core::model::{Format, Tick, Time};
+use tidegate_net::fetch::FetchBlame;
+use tidegate_status::{ParsedNote, PollEnding, PollFailure, PollTotals};
 
 const NOW: Time = Time::from_unix(1_795_191_605);
 

@@ -2,12 +2,12 @@
 
 use super::{StoryKind, StoryLine};
 use crate::demo::follow::Incident;
-use crate::model::{Count, Event, EventKind, FeedName};
-use crate::serve::item_page;
-use crate::xml::shortened;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
+use tidegate_core::model::{Count, Event, EventKind, FeedName};
+use tidegate_core::xml::shortened;
+use tidegate_serve::item_page;
 
 /// What happens all the time is told of a feed this often at most.
 const OFTEN: Duration = Duration::from_secs(60);

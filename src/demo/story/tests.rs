@@ -1,7 +1,7 @@
 use super::*;
 use crate::demo::Incident;
-use crate::model::{Count, Event, EventKind, FeedName, SyncId, Tick, Time};
 use std::collections::BTreeSet;
+use tidegate_core::model::{Count, Event, EventKind, FeedName, SyncId, Tick, Time};
 
 const TOKEN: &str = "0123456789abcdef";
 

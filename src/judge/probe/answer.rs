@@ -1,8 +1,8 @@
 //! What the replies of a round mean.
 
 use super::scope::is_front;
-use crate::model::{Probe, Snapshot, SyncId};
-use crate::xml::plain_address::plain_link;
+use tidegate_core::model::{Probe, Snapshot, SyncId};
+use tidegate_core::xml::plain_address::plain_link;
 use url::Url;
 
 /// What an address replied, after the redirects within the feed's own domain.

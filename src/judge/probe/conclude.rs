@@ -3,8 +3,8 @@
 use super::super::confirm::{self, Conclusion};
 use super::answer::bounded;
 use super::{APART, ASKED_MOST, ProbeVerdict};
-use crate::model::{Absence, Deletions, Evidence, Probe, ProbeAnswer, Time};
 use std::time::Duration;
+use tidegate_core::model::{Absence, Deletions, Evidence, Probe, ProbeAnswer, Time};
 
 /// How often a document must have shown that an unplaced item is missing.
 const OBSERVATIONS: u32 = 2;
@@ -122,7 +122,7 @@ pub fn describe_probe(probe: &Probe, link: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Doubts;
+    use tidegate_core::model::Doubts;
 
     const HOUR: i64 = 3600;
 

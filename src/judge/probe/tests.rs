@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{
+use tidegate_core::model::{
     Absence, Count, Doubts, EndpointId, FeedState, Format, History, Noise, ProbeAnswer, Stamp, Tick,
 };
 
@@ -16,7 +16,7 @@ fn url(text: &str) -> Url {
 
 fn known(name: &str, link: &str) -> LedgerEntry {
     let stamp = Stamp::Both { when: at(0), by: EndpointId::own("here").unwrap() };
-    let made = crate::sync::create(SyncId::new(name).unwrap(), (), stamp, None).winner;
+    let made = tidegate_core::sync::create(SyncId::new(name).unwrap(), (), stamp, None).winner;
     LedgerEntry {
         id: made.id,
         native: name.to_owned(),
@@ -33,7 +33,7 @@ fn known(name: &str, link: &str) -> LedgerEntry {
         tick: Tick::at(at(0)),
         noconflicts: None,
         conflicts: 0,
-        origin: crate::model::Origin::default(),
+        origin: tidegate_core::model::Origin::default(),
         first_seen: at(0),
         came: at(0),
         standing: ItemStatus::Current,

@@ -220,8 +220,11 @@ async fn a_publisher_that_says_when_to_come_back_is_not_tried_quickly() {
     let mut bench = Bench::new(&["a"]);
     bench.told(&[], false);
     let wait = Some(Duration::from_secs(1800));
-    let busy =
-        crate::fetch::FetchError::Status { code: 503, retry_after: wait, redirected_to: None };
+    let busy = tidegate_net::fetch::FetchError::Status {
+        code: 503,
+        retry_after: wait,
+        redirected_to: None,
+    };
     assert_eq!(bench.look(Err(busy.into())).len(), 1);
     assert!(!bench.covers("a"));
     assert_eq!(bench.announced.wake_at(), Some(bench.now + Duration::from_secs(1800)));
@@ -256,14 +259,15 @@ async fn only_ids_that_matter_are_remembered() {
          \"updated_time\":\"2026-11-20T16:22:05Z\",\"updates\":[{},[\"a\",\"1\"]]}}",
         listed.join(",")
     );
-    let fetch = Fetch::new(tower::service_fn(move |request: crate::fetch::FetchRequest| {
+    let fetch = Fetch::new(tower::service_fn(move |request: tidegate_net::fetch::FetchRequest| {
         let (bytes, content_type) = (text.clone().into(), None);
-        let prints = crate::model::BodyPrints { wire: 1, body: 1 };
-        let document = crate::fetch::FetchedDocument { bytes, content_type, prints, delta: false };
-        std::future::ready(Ok(crate::fetch::Fetched {
-            answer: crate::fetch::FetchAnswer::Document(document),
+        let prints = tidegate_core::model::BodyPrints { wire: 1, body: 1 };
+        let document =
+            tidegate_net::fetch::FetchedDocument { bytes, content_type, prints, delta: false };
+        std::future::ready(Ok(tidegate_net::fetch::Fetched {
+            answer: tidegate_net::fetch::FetchAnswer::Document(document),
             status: 200,
-            validators: crate::fetch::Validators::default(),
+            validators: tidegate_net::fetch::Validators::default(),
             freshness: None,
             final_url: request.url,
             moved_to: None,
@@ -271,7 +275,7 @@ async fn only_ids_that_matter_are_remembered() {
             notes: Vec::new(),
             is_handed: false,
             announced: None,
-            links: crate::websub::HubLinks::default(),
+            links: tidegate_core::websub::HubLinks::default(),
         }))
     }));
     let told = look.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();
@@ -291,8 +295,8 @@ async fn a_document_has_no_more_leave_than_the_feed_that_names_it() {
     let asked = |look: &SupRequest| look.question.leads().clone();
     assert_eq!(asked(&begun.0), leads);
     // Where it failed, and where reading it broke off, it is asked for as before.
-    let fetch = Fetch::new(tower::service_fn(|_: crate::fetch::FetchRequest| {
-        std::future::ready(Err(crate::fetch::FetchError::Unasked304))
+    let fetch = Fetch::new(tower::service_fn(|_: tidegate_net::fetch::FetchRequest| {
+        std::future::ready(Err(tidegate_net::fetch::FetchError::Unasked304))
     }));
     let looked = begun.read_updates(&fetch, Time::from_unix(0)).await;
     assert_eq!(asked(&looked.look), leads);

@@ -3,10 +3,10 @@
 mod packed;
 
 use self::packed::{PackedPoll, PackedPolls};
-use crate::model::Time;
-use crate::status::{EventCounts, FinishedPoll, POLLS_KEPT, PollEnding, PollFailure, PollTotals};
 use std::collections::VecDeque;
 use std::time::Duration;
+use tidegate_core::model::Time;
+use tidegate_status::{EventCounts, FinishedPoll, POLLS_KEPT, PollEnding, PollFailure, PollTotals};
 
 /// The most bytes of a body that are counted; bodies have a smaller limit.
 const MAX_BYTES: u32 = (1 << 27) - 1;
@@ -134,8 +134,8 @@ impl PollLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::EventKind;
     use std::collections::BTreeMap;
+    use tidegate_core::model::EventKind;
 
     fn quiet(n: u32) -> FinishedPoll {
         FinishedPoll {

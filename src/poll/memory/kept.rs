@@ -1,11 +1,11 @@
 //! What may be written down of a feed, as it is kept in memory of every feed: in few bytes, without what its
 //! record says, and in a place of its own what is seldom there. Pure.
 
-use crate::model::{
+use crate::seldom::{Nothing, Seldom};
+use tidegate_core::model::{
     Backfill, FeedRecord, HostPause, HubSubscription, Interruptions, Overlap, PollSchedule,
     PollState, Time,
 };
-use crate::poll::seldom::{Nothing, Seldom};
 
 /// What may be written down of a feed, but for the schedule.
 #[derive(Debug, Clone)]

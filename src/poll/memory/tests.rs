@@ -1,6 +1,6 @@
 use super::*;
-use crate::fetch::FetchAnswer;
-use crate::model::FeedSource;
+use tidegate_core::model::FeedSource;
+use tidegate_net::fetch::FetchAnswer;
 
 const NOW: Time = Time::from_unix(1_795_191_605);
 const URL: &str = "http://a.example/";
@@ -22,38 +22,38 @@ fn blank() -> FeedState {
         complete_start: None,
         render_revision: 0,
         updated_at: NOW,
-        format: crate::model::Format::Rss20,
+        format: tidegate_core::model::Format::Rss20,
         says_complete: false,
         wire: 0,
         body: 0,
         head: 0,
         site: None,
         source: 0,
-        character: crate::model::Character::default(),
-        noise: crate::model::FeedNoise::default(),
+        character: tidegate_core::model::Character::default(),
+        noise: tidegate_core::model::FeedNoise::default(),
         hold: None,
         next_decision_at: None,
         current: 0,
         living: 0,
         tombstones: 0,
-        evictions: crate::model::Evictions::default(),
+        evictions: tidegate_core::model::Evictions::default(),
         sync_ids_issued: 0,
-        archives: crate::model::Chain::default(),
+        archives: tidegate_core::model::Chain::default(),
         deltas_from: 0,
         source_since: None,
         upstream_until: None,
         updates_before: 0,
         gap: None,
-        flaws: crate::model::FlawHistory::default(),
-        told: crate::model::HeadHistory::default(),
-        lineage: crate::model::Lineage::default(),
+        flaws: tidegate_core::model::FlawHistory::default(),
+        told: tidegate_core::model::HeadHistory::default(),
+        lineage: tidegate_core::model::Lineage::default(),
     }
 }
 
 fn fetched() -> Fetched {
     Fetched {
         announced: None,
-        links: crate::websub::HubLinks::default(),
+        links: tidegate_core::websub::HubLinks::default(),
         answer: FetchAnswer::Same,
         status: 200,
         validators: Validators { etag: Some("e".into()), ..Validators::default() },

@@ -1,9 +1,9 @@
 //! What is written down of a feed, in as few bytes as tell whether it must be written anew. Pure.
 
 use super::kept::KeptState;
-use crate::model::{PollSchedule, Time};
-use crate::poll::resume::same_in_substance;
+use crate::resume::same_in_substance;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
+use tidegate_core::model::{PollSchedule, Time};
 
 /// What is written down of a feed.
 #[derive(Debug, Clone)]

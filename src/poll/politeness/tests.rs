@@ -1,7 +1,7 @@
 //! Lines, paces and pauses.
 
 use super::*;
-use crate::store::KnownGateway;
+use tidegate_store::KnownGateway;
 
 const SECOND: Duration = Duration::from_secs(1);
 

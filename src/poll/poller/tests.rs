@@ -1,16 +1,16 @@
 //! What a push comes to where polling is behind, whose turn it is to age a feed, and who waits for no turn any more.
 
 use super::*;
-use crate::clock::ManualClock;
-use crate::model::{Format, Snapshot, SubscriptionKeys};
-use crate::poll::tests::double::{JudgeDouble, NOW, StoreDouble, name, record};
-use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
-use crate::poll::tests::shards::{give, held, shard, writer};
-use crate::poll::turns::JudgeCost;
-use crate::poll::{LARGE_ENTRIES, MAX_JUDGED_AT_ONCE};
-use crate::websub::Secret;
+use crate::testing::double::{JudgeDouble, NOW, StoreDouble, name, record};
+use crate::testing::gateway::{Gateway, Publisher, eventually};
+use crate::testing::shards::{give, held, shard, writer};
+use crate::turns::JudgeCost;
+use crate::{LARGE_ENTRIES, MAX_JUDGED_AT_ONCE};
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{Format, Snapshot, SubscriptionKeys};
+use tidegate_core::websub::Secret;
 use tokio::time::timeout;
 
 /// The polling task takes nothing meanwhile: the queue has room for one command.

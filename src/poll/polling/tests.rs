@@ -1,9 +1,9 @@
 use super::*;
-use crate::fetch::Validators;
-use crate::model::{FeedName, FeedOptions, FeedSource, ListMember, MemberStanding};
-use crate::poll::tests::double::{StoreDouble, name, record};
-use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
-use crate::status::WalkOrder;
+use crate::testing::double::{StoreDouble, name, record};
+use crate::testing::gateway::{Gateway, Publisher, eventually};
+use tidegate_core::model::{FeedName, FeedOptions, FeedSource, ListMember, MemberStanding};
+use tidegate_net::fetch::Validators;
+use tidegate_status::WalkOrder;
 
 fn feed(secret: Option<bool>) -> FeedRecord {
     FeedRecord {

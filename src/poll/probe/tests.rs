@@ -1,8 +1,8 @@
 use super::*;
-use crate::fetch::{FetchError, PageAnswer};
-use crate::judge::probe::ProbeScope;
-use crate::model::SyncId;
 use std::sync::Mutex;
+use tidegate_core::model::SyncId;
+use tidegate_judge::probe::ProbeScope;
+use tidegate_net::fetch::{FetchError, PageAnswer};
 
 type Script = dyn Fn(&str, &str) -> Result<PageAnswer, FetchError> + Send + Sync;
 

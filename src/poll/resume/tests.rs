@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::UpdateHints;
+use tidegate_core::model::UpdateHints;
 
 const START: Time = Time::from_unix(1_795_191_605);
 const HOUR: u64 = 3600;

@@ -1,14 +1,14 @@
 //! SUP documents: when they are asked for, and what is polled because of what they tell.
 
 use super::{PollScheduler, RunningErrand, ScheduledFeed};
-use crate::model::{EventKind, FeedName, Time};
-use crate::poll::announced::{AnnouncedFeed, Looked};
-use crate::poll::polling::PollResult;
-use crate::poll::reason::PlannedPoll;
-use crate::poll::schedule::{PushSource, phase};
-use crate::status::PollEnding;
-use crate::websub::subscriber::Polled;
+use crate::announced::{AnnouncedFeed, Looked};
+use crate::polling::PollResult;
+use crate::reason::PlannedPoll;
+use crate::schedule::{PushSource, phase};
 use std::time::Duration;
+use tidegate_core::model::{EventKind, FeedName, Time};
+use tidegate_core::websub::subscriber::Polled;
+use tidegate_status::PollEnding;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 

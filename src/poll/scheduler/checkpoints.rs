@@ -2,9 +2,9 @@
 //! writes it for this one, the scheduler goes on meanwhile.
 
 use super::{CHECKPOINT_EVERY, CHECKPOINT_STATES, PollScheduler};
-use crate::model::PollState;
-use crate::store::{CommitError, in_words};
 use std::sync::Arc;
+use tidegate_core::model::PollState;
+use tidegate_store::{CommitError, in_words};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 

@@ -1,12 +1,12 @@
 //! Feeds that are not polled any more: for the time being, of which polling keeps what it knows, or for good.
 
 use super::PollScheduler;
-use crate::model::{FeedName, FeedRecord, InterruptionKind, PollState, Time};
-use crate::poll::board::BoardEntry;
-use crate::poll::memory::Memory;
-use crate::poll::politeness::Errand;
-use crate::status::PollGaps;
+use crate::board::BoardEntry;
+use crate::memory::Memory;
+use crate::politeness::Errand;
 use std::collections::hash_map::Entry;
+use tidegate_core::model::{FeedName, FeedRecord, InterruptionKind, PollState, Time};
+use tidegate_status::PollGaps;
 use tokio::sync::oneshot;
 
 /// How a feed leaves polling.

@@ -2,12 +2,12 @@
 
 use super::hub::HubAsked;
 use super::{Done, PollScheduler, ScheduledFeed};
-use crate::model::Time;
-use crate::poll::backfill::Stepped;
-use crate::poll::error::RoundError;
-use crate::poll::politeness::{Errand, PoliteHost};
-use crate::poll::probe::ProbeResult;
-use crate::poll::subscribe::Failed;
+use crate::backfill::Stepped;
+use crate::error::RoundError;
+use crate::politeness::{Errand, PoliteHost};
+use crate::probe::ProbeResult;
+use crate::subscribe::Failed;
+use tidegate_core::model::Time;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -5,14 +5,14 @@ use super::departure::Departure;
 use super::errands::ErrandState;
 use super::share::{GUEST_TIME, PolledShare};
 use super::{PollScheduler, SLICE};
-use crate::model::{FeedName, Time};
-use crate::poll::politeness::Errand;
-use crate::poll::resume::PolledUntil;
-use crate::poll::shards::shard_of;
-use crate::store::Shard;
+use crate::politeness::Errand;
+use crate::resume::PolledUntil;
+use crate::shards::shard_of;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, Time};
+use tidegate_store::Shard;
 use tokio::time::Instant;
 
 /// How long what is in flight may take to end when its shard is to be given back, before it is cancelled.

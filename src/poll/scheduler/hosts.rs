@@ -3,17 +3,17 @@
 
 use super::errands::ErrandState;
 use super::{PollScheduler, ScheduledFeed};
-use crate::fetch::PauseRequest;
-use crate::model::{FeedName, FeedRecord, Time};
-use crate::poll::PollSettings;
-use crate::poll::memory::{KeptState, Memory};
-use crate::poll::politeness::{Dispatch, Errand, PoliteHost};
-use crate::poll::reason::PlannedPoll;
-use crate::poll::schedule::describe_duration;
-use crate::status::FinishedProbe;
-use crate::websub::subscriber;
+use crate::PollSettings;
+use crate::memory::{KeptState, Memory};
+use crate::politeness::{Dispatch, Errand, PoliteHost};
+use crate::reason::PlannedPoll;
+use crate::schedule::describe_duration;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedRecord, Time};
+use tidegate_core::websub::subscriber;
+use tidegate_net::fetch::PauseRequest;
+use tidegate_status::FinishedProbe;
 use tokio::time::Instant;
 
 /// How long after the end of a pause what was put off goes on: the second that was begun is waited for.

@@ -5,19 +5,19 @@ use super::handover::until_given_over;
 use super::survey::{OrderedStates, StoredFeed};
 use super::takeover::TAKEOVER_SPREAD;
 use super::{PollScheduler, START_STEP};
-use crate::model::{FeedName, FeedRecord, FeedStanding, Time};
-use crate::poll::error::RoundError;
-use crate::poll::memory::Memory;
-use crate::poll::pauses::MAX_HOST_PAUSE;
-use crate::poll::reason::PlannedPoll;
-use crate::poll::resume::{NOTE_EVERY, PolledUntil};
-use crate::poll::schedule::phase;
-use crate::poll::shards::{is_polled, shard_of};
-use crate::store::Shard;
-use crate::websub::subscriber;
+use crate::error::RoundError;
+use crate::memory::Memory;
+use crate::pauses::MAX_HOST_PAUSE;
+use crate::reason::PlannedPoll;
+use crate::resume::{NOTE_EVERY, PolledUntil};
+use crate::schedule::phase;
+use crate::shards::{is_polled, shard_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Time};
+use tidegate_core::websub::subscriber;
+use tidegate_store::Shard;
 use tokio::time::Instant;
 
 /// What feeds are resumed with.
@@ -69,7 +69,7 @@ impl Spread {
 impl PollScheduler {
     /// Takes over what the store knows of the feeds that this gateway polls. A feed whose time has not come waits for
     /// it; what is due is spread.
-    pub(in crate::poll) async fn load(&mut self) -> Result<(), RoundError> {
+    pub(crate) async fn load(&mut self) -> Result<(), RoundError> {
         let Some(share) = &self.share else { return self.load_feeds(None).await };
         let held = share.shards.held().into_iter().filter(|(_, held)| !held.is_leaving);
         let held: BTreeMap<Shard, i64> = held.map(|(shard, held)| (shard, held.fence)).collect();

@@ -2,16 +2,16 @@
 
 use super::PollScheduler;
 use super::errands::{ErrandState, FinishedErrand};
-use crate::judge::probe::ProbePlan;
-use crate::load::Deferrable;
-use crate::model::{FeedName, Probing};
-use crate::poll::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR, HOST_DOUBTS_PER_HOUR};
-use crate::poll::error::RoundError;
-use crate::poll::politeness::{Errand, PoliteHost};
-use crate::poll::probe::{self, ProbeResult};
-use crate::status::FinishedProbe;
+use crate::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR, HOST_DOUBTS_PER_HOUR};
+use crate::error::RoundError;
+use crate::politeness::{Errand, PoliteHost};
+use crate::probe::{self, ProbeResult};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, Probing};
+use tidegate_judge::probe::ProbePlan;
+use tidegate_status::FinishedProbe;
+use tidegate_status::load::Deferrable;
 use tokio::time::Instant;
 
 /// How often a feed is looked through for items that have long been in doubt.

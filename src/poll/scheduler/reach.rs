@@ -1,11 +1,11 @@
 //! Whether this gateway reaches publishers, by what came of its polls, where several gateways poll the feeds of one
 //! store: one that is cut off leaves its part to the others for a while.
 
-use crate::poll::error::RoundError;
-use crate::poll::polling::PollResult;
-use crate::store::{PublisherReach, Shard};
+use crate::error::RoundError;
+use crate::polling::PollResult;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tidegate_store::{PublisherReach, Shard};
 use tokio::time::Instant;
 
 /// For how long most publishers must have been out of reach.
@@ -160,7 +160,7 @@ impl ReachedPublishers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::FetchError;
+    use tidegate_net::fetch::FetchError;
 
     fn shard(number: i32) -> Shard {
         Shard::numbered(number).unwrap()

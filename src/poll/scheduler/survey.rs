@@ -1,13 +1,13 @@
 //! What is to be taken over when this gateway gains shards, or when another gateway changed the list of feeds: read
 //! apart from the scheduler, since the store may take its time.
 
-use crate::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Time};
-use crate::poll::shards::{is_polled, shard_of};
-use crate::store::{FeedList, Shard, Store, StoreError};
+use crate::shards::{is_polled, shard_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::sync::Arc;
 use std::vec::IntoIter;
+use tidegate_core::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Time};
+use tidegate_store::{FeedList, Shard, Store, StoreError};
 use tokio::task::spawn_blocking;
 
 /// What the store knows of a feed that polling begins with.
@@ -191,7 +191,7 @@ impl ListChanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::FeedSource;
+    use tidegate_core::model::FeedSource;
 
     fn list(feeds: &[(&str, &str)]) -> FeedList {
         let record = |(name, url): &(&str, &str)| {

@@ -7,12 +7,12 @@ use super::plans::{ResumeBasis, ResumedFeed, Spread};
 use super::share::{FIRST_POLL_ELSEWHERE, Postponement, ShareEvent};
 use super::survey::{ListChanges, StoredFeed, Survey};
 use super::{PollScheduler, SLICE};
-use crate::model::{FeedName, FeedRecord, Time};
-use crate::poll::resume::PolledUntil;
-use crate::poll::shards::{is_polled, shard_of};
+use crate::resume::PolledUntil;
+use crate::shards::{is_polled, shard_of};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedRecord, Time};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 

@@ -2,11 +2,11 @@
 //! over to this one, where this gateway writes the store. The pages of the others ask there.
 
 use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE};
-use crate::model::FeedName;
-use crate::poll::error::PollError;
-use crate::status::WalkOrder;
-use crate::store::Shard;
+use crate::error::PollError;
 use std::time::Duration;
+use tidegate_core::model::FeedName;
+use tidegate_status::WalkOrder;
+use tidegate_store::Shard;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 

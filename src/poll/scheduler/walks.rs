@@ -4,15 +4,15 @@
 use super::errands::{ErrandState, FinishedErrand};
 use super::rounds::STORE_REST;
 use super::{CHECKPOINT_EVERY, DEFERRED, PollScheduler};
-use crate::load::Deferrable;
-use crate::model::{Backfill, FeedName, Time, WalkStanding};
-use crate::poll::backfill::{self, Stepped};
-use crate::poll::error::{PollError, RoundError};
-use crate::poll::politeness::{Errand, PoliteHost};
-use crate::poll::walk::{self, PAUSES};
-use crate::status::WalkOrder;
+use crate::backfill::{self, Stepped};
+use crate::error::{PollError, RoundError};
+use crate::politeness::{Errand, PoliteHost};
+use crate::walk::{self, PAUSES};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{Backfill, FeedName, Time, WalkStanding};
+use tidegate_status::WalkOrder;
+use tidegate_status::load::Deferrable;
 use tokio::time::Instant;
 
 /// After so many older documents the log tells how far a walk has come.
@@ -171,7 +171,7 @@ impl PollScheduler {
     }
 
     /// Takes what is to be written down of a feed.
-    pub(super) fn remember(&mut self, name: &FeedName, mut state: crate::model::PollState) {
+    pub(super) fn remember(&mut self, name: &FeedName, mut state: tidegate_core::model::PollState) {
         let now = self.clock.now();
         if let Some(schedule) = &mut state.schedule {
             schedule.noted = now;

@@ -1,12 +1,12 @@
 //! A feed that is left to its publisher's SUP document.
 
 use super::*;
-use crate::fetch::{
+use std::sync::Mutex;
+use tidegate_core::model::BodyPrints;
+use tidegate_core::sup::in_header;
+use tidegate_net::fetch::{
     Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, Services, Validators,
 };
-use crate::model::BodyPrints;
-use crate::sup::in_header;
-use std::sync::Mutex;
 
 const SUP: &str = "http://sup.example/sup.json";
 const LEFT: &str = "its SUP document tells of changes; polled every 6 h all the same";
@@ -53,7 +53,7 @@ impl Script {
             notes: Vec::new(),
             is_handed: false,
             announced: None,
-            links: crate::websub::HubLinks::default(),
+            links: tidegate_core::websub::HubLinks::default(),
         }
     }
 }

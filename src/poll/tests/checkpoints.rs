@@ -1,11 +1,12 @@
 //! What polling remembers, where another gateway takes its time to write it.
 
-use super::shards::{a_while, asks, follower, give, held, shard};
+use super::shards::{a_while, asks};
 use super::*;
-use crate::model::{Attempt, PollState};
-use crate::poll::attempts::Attempts;
-use crate::poll::turns::LARGE_ENTRIES;
-use crate::store::PollShards;
+use crate::attempts::Attempts;
+use crate::testing::shards::{follower, give, held, shard};
+use crate::turns::LARGE_ENTRIES;
+use tidegate_core::model::{Attempt, PollState};
+use tidegate_store::PollShards;
 use tokio::sync::Semaphore;
 
 /// A gateway that follows and has polled these feeds. What it remembers of them is passed on, and stored once the

@@ -1,9 +1,10 @@
 //! The first polls of feeds that requests make, by a gateway that does not have their shards.
 
-use super::shards::{LoggedRequests, a_while, follower, give, held, writer};
+use super::shards::{LoggedRequests, a_while};
 use super::*;
-use crate::model::FeedRecord;
+use crate::testing::shards::{follower, give, held, writer};
 use std::collections::BTreeMap;
+use tidegate_core::model::FeedRecord;
 
 fn made(feed: &str) -> FeedRecord {
     FeedRecord::on_demand(name(feed), &record(feed).url, "http://site.example/", NOW)

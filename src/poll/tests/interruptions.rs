@@ -1,10 +1,10 @@
 //! When a feed did not go on as usual, over restarts and pauses.
 
 use super::*;
-use crate::fetch::{Fetch, FetchRequest, Fetched, Services};
-use crate::model::{FeedRecord, Interruption, InterruptionKind};
 use InterruptionKind::{Failed, Held};
 use std::sync::atomic::{AtomicBool, Ordering};
+use tidegate_core::model::{FeedRecord, Interruption, InterruptionKind};
+use tidegate_net::fetch::{Fetch, FetchRequest, Fetched, Services};
 
 fn fails(gateway: &Gateway) {
     let error = FetchError::Status { code: 503, retry_after: None, redirected_to: None };

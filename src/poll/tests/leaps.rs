@@ -1,7 +1,7 @@
 //! Polling by a wall clock that leaps.
 
 use super::*;
-use crate::clock::Clock;
+use tidegate_core::clock::Clock;
 
 /// A leap ahead polls early; what comes after it, and a clock put right again, go by the same interval.
 #[tokio::test(start_paused = true)]

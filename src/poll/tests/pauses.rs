@@ -1,8 +1,8 @@
 //! Hosts that ask to be left alone, and lines while the configuration changes.
 
 use super::*;
-use crate::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
-use crate::websub::HubLinks;
+use tidegate_core::websub::HubLinks;
+use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
 
 const HOST: &str = "http://all.example";
 
@@ -45,7 +45,7 @@ async fn what_stands_in_the_line_of_a_host_waits_for_the_end_of_its_pause() {
     let waiting = feeds.iter().filter(|feed| is_put_off(&gateway, feed, 1800)).count();
     assert_eq!(waiting, 3);
     // A feed that is added there waits as well.
-    let added = crate::model::FeedRecord { url: format!("{HOST}/five"), ..record("five") };
+    let added = tidegate_core::model::FeedRecord { url: format!("{HOST}/five"), ..record("five") };
     gateway.poller.put(added).await.unwrap();
     eventually(|| is_put_off(&gateway, "five", 1700)).await;
     assert_eq!(publisher.requests(), 1);
@@ -103,7 +103,7 @@ async fn the_host_that_answered_has_the_pause() {
     publisher.says("one", "1");
     gateway.clock.set(next(&gateway, "more").at);
     gateway.polls("more", 2).await;
-    let moved = crate::model::FeedRecord {
+    let moved = tidegate_core::model::FeedRecord {
         url: "http://elsewhere.example/other".to_owned(),
         ..record("other")
     };
@@ -190,7 +190,7 @@ async fn a_sup_document_waits_for_its_host() {
                 return Err(busy(3600));
             }
             publisher.asked.lock().unwrap().push(request.clone());
-            let announced = crate::sup::in_header(&format!("{SUP}#news"));
+            let announced = tidegate_core::sup::in_header(&format!("{SUP}#news"));
             publisher.reply(&request).map(|fetched| Fetched { announced, ..fetched })
         }
     }));

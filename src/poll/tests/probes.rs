@@ -2,15 +2,15 @@
 //! a publisher that is scripted.
 
 use super::*;
-use crate::clock::ManualClock;
-use crate::fetch::{
-    AskRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, PageAnswer, PageFetch,
-};
-use crate::fetch::{Passing, Services, Validators};
-use crate::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
-use crate::store::{EmbeddedStore, Store};
 use std::fmt::Write as _;
 use std::sync::Mutex;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
+use tidegate_net::fetch::{
+    AskRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, PageAnswer, PageFetch,
+};
+use tidegate_net::fetch::{Passing, Services, Validators};
+use tidegate_store::{EmbeddedStore, Store};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -188,7 +188,7 @@ fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fe
                 final_url: request.url.clone(),
                 moved_to: None,
                 announced: None,
-                links: crate::websub::HubLinks::default(),
+                links: tidegate_core::websub::HubLinks::default(),
                 wire_bytes: 1,
                 notes: Vec::new(),
                 is_handed: false,

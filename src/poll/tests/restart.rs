@@ -1,8 +1,8 @@
 //! What polling remembers over a restart, and what it must not.
 
 use super::*;
-use crate::model::{Attempt, FeedRecord};
-use crate::poll::attempts::Attempts;
+use crate::attempts::Attempts;
+use tidegate_core::model::{Attempt, FeedRecord};
 
 #[tokio::test]
 async fn a_restart_goes_on_with_validators_and_keeps_the_pause_that_was_asked_for() {
@@ -68,7 +68,7 @@ async fn an_address_that_changed_over_a_restart_begins_anew() {
 #[tokio::test]
 async fn a_refused_address_is_tried_again_after_a_reload_and_after_a_restart() {
     let gateway = Gateway::with_news("one").await;
-    let refusal = crate::fetch::Refusal::address("a.example", [127, 0, 0, 1].into());
+    let refusal = tidegate_net::fetch::Refusal::address("a.example", [127, 0, 0, 1].into());
     gateway.publisher.fails(FetchError::Refused { hop: 0, refusal });
     gateway.poll().await;
     assert!(gateway.status().next.unwrap().at > later(3600));

@@ -1,9 +1,10 @@
 //! What goes wrong where several gateways poll: the store is cut off, or shards go while something is under way.
 
-use super::shards::{a_while, asks, follower, give, held, shard, writer};
+use super::shards::{a_while, asks};
 use super::*;
-use crate::poll::attempts::Attempts;
-use crate::poll::turns::LARGE_ENTRIES;
+use crate::attempts::Attempts;
+use crate::testing::shards::{follower, give, held, shard, writer};
+use crate::turns::LARGE_ENTRIES;
 use std::collections::BTreeMap;
 use tokio::sync::Semaphore;
 

@@ -1,11 +1,12 @@
 //! Subscriptions to hubs where several gateways poll: the one that writes the store has them.
 
-use super::shards::{a_while, asks, follower, give, held, shard, writer};
+use super::shards::{a_while, asks};
 use super::*;
-use crate::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
-use crate::model::{HubTrust, Lease};
-use crate::websub::HubLinks;
+use crate::testing::shards::{follower, give, held, shard, writer};
 use std::sync::Mutex;
+use tidegate_core::model::{HubTrust, Lease};
+use tidegate_core::websub::HubLinks;
+use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
 use tower::ServiceExt as _;
 
 /// Settings with which hubs are subscribed to, a client whose feeds name one, and how often it was asked.

@@ -1,15 +1,13 @@
 //! Gateways that each poll a share of the feeds of one store.
 
 use super::*;
-use crate::fetch::{Fetch, FetchRequest, Services};
-use crate::model::{Attempt, FeedRecord};
-use crate::store::{DatabaseOwner, PollShards, Shard, ShardRequests};
+use crate::testing::shards::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
+use tidegate_core::model::{Attempt, FeedRecord};
+use tidegate_net::fetch::{Fetch, FetchRequest, Services};
+use tidegate_store::{DatabaseOwner, PollShards, Shard, ShardRequests};
 use tower::ServiceExt as _;
-
-/// A lease that does not end within a test.
-const LONG: Duration = Duration::from_secs(3600);
 
 /// Which requests of each address there were, and are.
 #[derive(Default)]
@@ -68,20 +66,6 @@ impl Drop for RequestInFlight {
     }
 }
 
-pub(crate) fn shard(feed: &str) -> Shard {
-    shard_of(&record(feed).url)
-}
-
-/// The shards of these feeds, given out for this time.
-pub(crate) fn held(feeds: &[&str], fence: i64) -> BTreeMap<Shard, i64> {
-    feeds.iter().map(|feed| (shard(feed), fence)).collect()
-}
-
-/// Confirms shards for good.
-pub(crate) fn give(shards: &PollShards, held: BTreeMap<Shard, i64>) {
-    shards.confirm(Duration::MAX, held);
-}
-
 /// How long this machine has run, as the store counts it.
 fn uptime() -> Duration {
     let text = std::fs::read_to_string("/proc/uptime").unwrap();
@@ -90,14 +74,6 @@ fn uptime() -> Duration {
 
 pub(super) async fn a_while() {
     tokio::time::sleep(Duration::from_secs(30)).await;
-}
-
-pub(crate) fn writer() -> Arc<PollShards> {
-    Arc::new(PollShards::new(LONG, true))
-}
-
-pub(crate) fn follower() -> Arc<PollShards> {
-    Arc::new(PollShards::new(LONG, false))
 }
 
 /// A gateway over a shared store, and the requests that it makes.

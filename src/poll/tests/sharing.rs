@@ -1,8 +1,9 @@
 //! What a poll asks for beside a document whose publisher shares its items.
 
-use super::shards::{asks, give, held, shard, start, writer};
+use super::shards::{asks, start};
 use super::*;
-use crate::poll::sharing::{LOOKS_TIME, MAX_LOOKS};
+use crate::sharing::{LOOKS_TIME, MAX_LOOKS};
+use crate::testing::shards::{give, held, shard, writer};
 use std::collections::BTreeMap;
 use tokio::time::{Instant, sleep};
 

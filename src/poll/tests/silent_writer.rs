@@ -1,8 +1,9 @@
 //! Polls of a gateway that follows, while the one that writes answers nothing, or takes a change in no more.
 
-use super::shards::{LoggedRequests, follower, give, held, shard, start};
+use super::shards::{LoggedRequests, start};
 use super::*;
-use crate::store::{DatabaseOwner, PollShards, StoreCondition};
+use crate::testing::shards::{follower, give, held, shard};
+use tidegate_store::{DatabaseOwner, PollShards, StoreCondition};
 use tokio::sync::Semaphore;
 
 /// A gateway that follows and has the shards of these feeds, and its requests.

@@ -1,7 +1,7 @@
 //! Polling while the store takes nothing in.
 
 use super::*;
-use crate::store::{FreeBytes, StoreCondition, StoreStop};
+use tidegate_store::{FreeBytes, StoreCondition, StoreStop};
 
 fn low() -> StoreCondition {
     let space = FreeBytes { free: 1, limit: 2, is_low: true };

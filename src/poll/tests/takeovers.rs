@@ -1,7 +1,8 @@
 //! When the gateway that takes feeds over polls those that are due.
 
-use super::shards::{a_while, follower, give, held, shard, start};
+use super::shards::{a_while, start};
 use super::*;
+use crate::testing::shards::{follower, give, held, shard};
 use std::collections::BTreeMap;
 
 /// So many names of feeds.

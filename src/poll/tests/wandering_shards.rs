@@ -1,10 +1,11 @@
 //! Two gateways over one store, between which shards wander at random.
 
-use super::shards::{LoggedRequests, give, shard};
+use super::shards::LoggedRequests;
 use super::*;
-use crate::model::FeedRecord;
-use crate::store::{PollShards, Shard};
+use crate::testing::shards::{give, shard};
 use std::collections::BTreeMap;
+use tidegate_core::model::FeedRecord;
+use tidegate_store::{PollShards, Shard};
 
 /// How far apart the feeds are polled.
 const INTERVAL: u64 = 300;

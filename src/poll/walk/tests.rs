@@ -1,8 +1,8 @@
 //! Where walks go, and how they end.
 
 use super::*;
-use crate::parse::{self, Limits};
 use proptest::prelude::*;
+use tidegate_format::parse::{self, Limits};
 
 const NOW: Time = Time::from_unix(1_795_191_605);
 const FEED: &str = "https://pub.example/feed";

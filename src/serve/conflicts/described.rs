@@ -1,12 +1,12 @@
 //! The JSON of conflicts.
 
 use super::{Contest, Contests, LOSERS_SHOWN};
-use crate::model::{Markup, Version};
-use crate::serve::address::item_page;
-use crate::serve::items;
-use crate::serve::json::with;
-use crate::xml::address::percent_encoded;
+use crate::address::item_page;
+use crate::items;
+use crate::json::with;
 use serde_json::{Value, json};
+use tidegate_core::model::{Markup, Version};
+use tidegate_core::xml::address::percent_encoded;
 
 /// Items in conflict; `base`: the address of this gateway.
 pub(super) fn contests(base: &str, contests: &Contests) -> Value {

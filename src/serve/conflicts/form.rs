@@ -3,25 +3,25 @@
 //! Who is not signed in sends the admin token in the body, over the page's own origin; it is kept nowhere.
 
 use super::{ITEMS_SHOWN, page};
-use crate::model::{FeedName, Item, SyncId, counted};
-use crate::parse::Amendment;
-use crate::record::local::{Act, CheckedEntry, EntryError, Resolution};
-use crate::serve::SharedState;
-use crate::serve::audience::Audience;
-use crate::serve::edit::{self, ENTRY_LIMIT};
-use crate::serve::feeds::{NameInPath, unreadable};
-use crate::serve::forms::{self, SentForm};
-use crate::serve::plain;
-use crate::serve::problem::Problem;
-use crate::xml::address::percent_encoded;
+use crate::SharedState;
+use crate::audience::Audience;
+use crate::edit::{self, ENTRY_LIMIT};
+use crate::feeds::{NameInPath, unreadable};
+use crate::forms::{self, SentForm};
+use crate::plain;
+use crate::problem::Problem;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::Response;
 use http::HeaderMap;
+use tidegate_core::model::{FeedName, Item, SyncId, counted};
+use tidegate_core::xml::address::percent_encoded;
+use tidegate_format::parse::Amendment;
+use tidegate_judge::record::local::{Act, CheckedEntry, EntryError, Resolution};
 
 /// `POST /feeds/NAME/conflicts`.
-pub(in crate::serve) async fn resolve(
+pub(crate) async fn resolve(
     State(room): State<SharedState>,
     audience: Audience,
     name: NameInPath,

@@ -1,14 +1,14 @@
 //! The HTML of conflicts. No scripts: what is chosen is sent as a form.
 
 use super::{Contest, Contests, LOSERS_SHOWN};
-use crate::diff::visible;
-use crate::model::{FeedName, Field, Markup as Bytes, SyncId, Version, counted};
-use crate::serve::address::item_page;
-use crate::serve::html::{moment, outward, text, trail};
-use crate::serve::session::sign_in_address;
-use crate::serve::{items, plain};
-use crate::xml::address::percent_encoded;
+use crate::address::item_page;
+use crate::html::{moment, outward, text, trail};
+use crate::session::sign_in_address;
+use crate::{items, plain};
 use maud::{Markup, PreEscaped, html};
+use tidegate_core::model::{FeedName, Field, Markup as Bytes, SyncId, Version, counted};
+use tidegate_core::xml::address::percent_encoded;
+use tidegate_judge::diff::visible;
 
 /// How much of a version's text is shown, in characters.
 const EXCERPT: usize = 600;
@@ -163,7 +163,7 @@ fn version(version: &Version<Bytes>) -> Markup {
         }
         @if card.link.is_some() || card.author.is_some() {
             p.quiet {
-                @if let Some(author) = &card.author { (crate::serve::html::text(author)) " " }
+                @if let Some(author) = &card.author { (crate::html::text(author)) " " }
                 @if let Some(link) = &card.link { (outward(Some(link), link)) }
             }
         }
@@ -239,7 +239,7 @@ pub(super) struct EditableText {
 pub(super) fn source(markup: &Bytes) -> EditableText {
     const TEXTS: [&str; 6] =
         ["content", "content:encoded", "content_html", "description", "summary", "content_text"];
-    let fields = crate::parse::again(markup).unwrap_or_default();
+    let fields = tidegate_format::parse::again(markup).unwrap_or_default();
     let is_said = |field: &&Field<'_>| !field.value.trim().is_empty();
     let find = |path: &&str| fields.iter().filter(is_said).find(|field| field.path == **path);
     let Some(field) = TEXTS.iter().find_map(find) else { return EditableText::default() };
@@ -252,7 +252,7 @@ pub(super) fn source(markup: &Bytes) -> EditableText {
 }
 
 /// The beginning of the text that a reader sees of a version.
-pub(in crate::serve) fn excerpt(markup: &Bytes) -> String {
+pub(crate) fn excerpt(markup: &Bytes) -> String {
     let source = source(markup);
     let whole = if source.is_html { visible(&source.text) } else { source.text };
     let mut shown: String = whole.chars().take(EXCERPT).collect();

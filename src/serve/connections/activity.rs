@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Whether a connection goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::serve) enum Ending {
+pub(crate) enum Ending {
     /// It goes on.
     No,
     /// It ends when the answers in flight have gone out.
@@ -28,7 +28,7 @@ pub(super) type SweepClock = Arc<AtomicU64>;
 
 /// What a connection is doing.
 #[derive(Debug)]
-pub(in crate::serve) struct Activity {
+pub(crate) struct Activity {
     requests: AtomicUsize,
     is_stalled: AtomicBool,
     protocol: AtomicU8,
@@ -60,7 +60,7 @@ impl Activity {
     }
 
     /// A request is in flight until what this returns is dropped.
-    pub(in crate::serve) fn begin(self: &Arc<Self>, is_http_1: bool) -> Busy {
+    pub(crate) fn begin(self: &Arc<Self>, is_http_1: bool) -> Busy {
         if self.protocol.load(Ordering::Relaxed) == UNKNOWN {
             let protocol = if is_http_1 { HTTP_1 } else { HTTP_2 };
             self.protocol.store(protocol, Ordering::Relaxed);
@@ -70,7 +70,7 @@ impl Activity {
     }
 
     /// Whether bytes of an answer wait for the client to take them.
-    pub(in crate::serve) fn stalls(&self, is_stalled: bool) {
+    pub(crate) fn stalls(&self, is_stalled: bool) {
         self.is_stalled.store(is_stalled, Ordering::Release);
     }
 
@@ -98,7 +98,7 @@ impl Activity {
     }
 
     /// Tells the task that serves the connection how it is to end; what was told before and is sooner holds.
-    pub(in crate::serve) fn end(&self, ending: Ending) {
+    pub(crate) fn end(&self, ending: Ending) {
         if self.ending.load(Ordering::Acquire) >= ending as u8 {
             return;
         }
@@ -110,7 +110,7 @@ impl Activity {
     }
 
     /// How the connection is to end, as told so far.
-    pub(in crate::serve) fn ending(&self) -> Ending {
+    pub(crate) fn ending(&self) -> Ending {
         match self.ending.load(Ordering::Acquire) {
             now if now == Ending::Now as u8 => Ending::Now,
             graceful if graceful == Ending::Graceful as u8 => Ending::Graceful,
@@ -122,19 +122,19 @@ impl Activity {
 /// What the task that serves a connection asks each time that it runs: an atomic read, and no lock but the
 /// first time.
 #[derive(Debug)]
-pub(in crate::serve) struct EndingWatch {
+pub(crate) struct EndingWatch {
     activity: Arc<Activity>,
     waker: Option<Waker>,
 }
 
 impl EndingWatch {
     /// Of a connection that does this.
-    pub(in crate::serve) const fn new(activity: Arc<Activity>) -> Self {
+    pub(crate) const fn new(activity: Arc<Activity>) -> Self {
         Self { activity, waker: None }
     }
 
     /// How the connection is to end. The task is woken when that changes.
-    pub(in crate::serve) fn poll_ending(&mut self, context: &Context<'_>) -> Ending {
+    pub(crate) fn poll_ending(&mut self, context: &Context<'_>) -> Ending {
         let waker = context.waker();
         let seen = self.activity.ending();
         if !self.waker.as_ref().is_some_and(|known| known.will_wake(waker)) || seen != Ending::No {
@@ -149,7 +149,7 @@ impl EndingWatch {
 
 /// A request in flight, until its answer has gone out.
 #[derive(Debug)]
-pub(in crate::serve) struct Busy(Arc<Activity>);
+pub(crate) struct Busy(Arc<Activity>);
 
 impl Drop for Busy {
     fn drop(&mut self) {

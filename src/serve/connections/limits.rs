@@ -11,19 +11,19 @@ const PACE: Duration = Duration::from_secs(1);
 /// The limits of one connection; tests take shorter times. They are checked every
 /// [`ConnectionLimits::pace`], so a connection has as much longer at most, and never less.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::serve) struct ConnectionLimits {
+pub(crate) struct ConnectionLimits {
     /// From the accept until the head of the first request is there.
-    pub(in crate::serve) first_request: Duration,
+    pub(crate) first_request: Duration,
     /// Within which the head of a later request must come (HTTP/1.1).
-    pub(in crate::serve) head: Duration,
+    pub(crate) head: Duration,
     /// How long a client may take nothing of an answer (HTTP/1.1, and whole HTTP/2 connections).
-    pub(in crate::serve) stall: Duration,
+    pub(crate) stall: Duration,
     /// How long a client may take nothing of one body (streams of HTTP/2 as well).
-    pub(in crate::serve) untaken: Duration,
+    pub(crate) untaken: Duration,
     /// After which a connection is asked to end; a client opens a new one.
-    pub(in crate::serve) lifetime: Duration,
+    pub(crate) lifetime: Duration,
     /// How long a connection that was asked to end may take for the answers in flight.
-    pub(in crate::serve) drain: Duration,
+    pub(crate) drain: Duration,
 }
 
 /// How long a connection has done what it does.
@@ -41,7 +41,7 @@ pub(super) struct ConnectionAge {
 
 impl ConnectionLimits {
     /// The limits of a running gateway.
-    pub(in crate::serve) const USUAL: Self = Self {
+    pub(crate) const USUAL: Self = Self {
         first_request: Duration::from_secs(15),
         head: Duration::from_secs(30),
         stall: Duration::from_secs(30),
@@ -51,7 +51,7 @@ impl ConnectionLimits {
     };
 
     /// How far apart two looks at all connections are.
-    pub(in crate::serve) fn pace(&self) -> Duration {
+    pub(crate) fn pace(&self) -> Duration {
         let all = [self.first_request, self.head, self.untaken, self.lifetime, self.drain];
         all.into_iter().fold(PACE, |pace, limit| pace.min(limit / LOOKS))
     }

@@ -1,14 +1,14 @@
 //! Which feeds the dashboard shows, in which order: a function of what is known of all of them.
 
-use crate::model::{FeedName, FeedRecord, FeedStanding, FeedState, Tick, Time, counted};
-use crate::serve::address::shown;
-use crate::serve::explain;
-use crate::serve::paging::{self, PagePlace};
-use crate::serve::problem::Problem;
-use crate::serve::query::Query;
-use crate::status::{FeedSummary, GatherNote};
+use crate::address::shown;
+use crate::explain;
+use crate::paging::{self, PagePlace};
+use crate::problem::Problem;
+use crate::query::Query;
 use std::cmp::Reverse;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, FeedState, Tick, Time, counted};
+use tidegate_status::{FeedSummary, GatherNote};
 
 /// How many feeds a page shows.
 pub(super) const PAGE: usize = 50;
@@ -46,7 +46,7 @@ impl DashboardQuery {
 
 /// Which feeds are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(in crate::serve) enum FeedFilter {
+pub(crate) enum FeedFilter {
     /// All that are served.
     #[default]
     All,
@@ -63,7 +63,7 @@ pub(in crate::serve) enum FeedFilter {
 }
 
 impl FeedFilter {
-    pub(in crate::serve) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::All,
         Self::Problems,
         Self::Failing,
@@ -75,7 +75,7 @@ impl FeedFilter {
     ];
 
     /// Its value in an address.
-    pub(in crate::serve) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::All => "all",
             Self::Problems => "problems",
@@ -347,8 +347,8 @@ impl ListTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::FeedSource;
     use proptest::prelude::*;
+    use tidegate_core::model::FeedSource;
 
     fn feed(name: &str) -> OverviewFeed {
         let record = FeedRecord::new(

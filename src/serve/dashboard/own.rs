@@ -1,15 +1,15 @@
 //! `/t/TOKEN/`: the feeds of one reader, with the addresses to give to a feed reader.
 
-use crate::model::{FeedRecord, FeedStanding, FeedState};
-use crate::serve::AppState;
-use crate::serve::audience::Audience;
-use crate::serve::html::{self, ago, text};
-use crate::serve::problem::Problem;
-use crate::serve::readers::KnownReader;
-use crate::serve::subscribe;
+use crate::AppState;
+use crate::audience::Audience;
+use crate::html::{self, ago, text};
+use crate::problem::Problem;
+use crate::readers::KnownReader;
+use crate::subscribe;
 use axum::response::Response;
 use maud::{Markup, html};
 use std::sync::Arc;
+use tidegate_core::model::{FeedRecord, FeedStanding, FeedState};
 
 /// How many feeds are listed; the list of subscriptions has all.
 const SHOWN: usize = 1_000;

@@ -1,9 +1,9 @@
 //! Where the reader's own list has each feed.
 
 use super::list::OverviewFeed;
-use crate::model::{FeedName, FeedRecord, ListPlace, listed, shown_text};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use tidegate_core::model::{FeedName, FeedRecord, ListPlace, listed, shown_text};
 
 /// Where the reader's list has a feed.
 struct ListPlacement {

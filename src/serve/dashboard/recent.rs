@@ -2,18 +2,18 @@
 
 use super::list::{DashboardQuery, FeedFilter, FeedOrder, OverviewFeed};
 use super::{ask, list, listed};
-use crate::model::{Event, EventKind, Time};
-use crate::serve::address::item_page;
-use crate::serve::audience::Audience;
-use crate::serve::client::Client;
-use crate::serve::html::{self, ago, text};
-use crate::serve::problem::Problem;
-use crate::serve::{AppState, SharedState};
+use crate::address::item_page;
+use crate::audience::Audience;
+use crate::client::Client;
+use crate::html::{self, ago, text};
+use crate::problem::Problem;
+use crate::{AppState, SharedState};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use std::cmp::Reverse;
 use std::sync::Arc;
+use tidegate_core::model::{Event, EventKind, Time};
 
 /// How many changes are shown, and how many of one feed at most, so that a busy one hides no other.
 const SHOWN: usize = 100;
@@ -28,7 +28,7 @@ struct RecentChange<'a> {
 }
 
 /// `GET /recent`.
-pub(in crate::serve) async fn recent(
+pub(crate) async fn recent(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
 ) -> Result<Response, Problem> {
@@ -94,7 +94,7 @@ fn line(change: &RecentChange<'_>, now: Time) -> Markup {
 }
 
 /// What happened, as a word in its colour.
-pub(in crate::serve) fn pill(kind: EventKind) -> Markup {
+pub(crate) fn pill(kind: EventKind) -> Markup {
     html! { span class={ "pill " (colour(kind)) } { (kind.word()) } }
 }
 

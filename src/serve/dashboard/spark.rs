@@ -1,9 +1,9 @@
 //! How often a feed changed lately, as a small picture.
 
-use crate::model::{Event, EventKind, Time, counted};
 use maud::{Markup, html};
 use std::fmt::Write as _;
 use std::time::Duration;
+use tidegate_core::model::{Event, EventKind, Time, counted};
 
 /// How many bars there are, and the time of each.
 const BARS: usize = 30;
@@ -71,7 +71,7 @@ fn path(bars: &[u32; BARS]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SyncId;
+    use tidegate_core::model::SyncId;
 
     fn event(kind: EventKind, at: Time) -> Event {
         Event {

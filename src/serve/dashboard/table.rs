@@ -3,10 +3,10 @@
 use super::list::{DashboardQuery, FeedFilter, FeedOrder, ListPage, ListTotals, OverviewFeed};
 use super::spark::sparkline;
 use super::{EVENTS_READ, FeedRow};
-use crate::model::{FeedStanding, Time, counted};
-use crate::serve::html::{self, ago, text};
-use crate::status::PollTotals;
+use crate::html::{self, ago, text};
 use maud::{Markup, html};
+use tidegate_core::model::{FeedStanding, Time, counted};
+use tidegate_status::PollTotals;
 
 /// How many further folders of a feed are shown.
 const PLACES_SHOWN: usize = 4;

@@ -1,13 +1,13 @@
 //! The entry in a body: Atom, or a few fields as JSON.
 
 use super::{kinds, unwritten};
-use crate::model::{Markup, Time};
-use crate::parse::{self, Amendment, Limits};
-use crate::record::local::{CheckedEntry, EntryFields};
-use crate::serve::problem::Problem;
-use crate::serve::put;
+use crate::problem::Problem;
+use crate::put;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value};
+use tidegate_core::model::{Markup, Time};
+use tidegate_format::parse::{self, Amendment, Limits};
+use tidegate_judge::record::local::{CheckedEntry, EntryFields};
 
 /// The most categories of an entry.
 const CATEGORIES_LIMIT: usize = 100;

@@ -3,15 +3,14 @@
 use super::line::ChangeEvent;
 use super::position::Position;
 use super::{EPOCHS, StreamQuery};
-use crate::serve::SharedState;
-use crate::serve::audience::Audience;
-use crate::serve::client::Client;
-use crate::serve::conditional::unkept;
-use crate::serve::directory::Listing;
-use crate::serve::log::LogAfter;
-use crate::serve::observe::guard;
-use crate::serve::problem::Problem;
-use crate::store::{ClosedEpoch, in_words};
+use crate::SharedState;
+use crate::audience::Audience;
+use crate::client::Client;
+use crate::conditional::unkept;
+use crate::directory::Listing;
+use crate::log::LogAfter;
+use crate::observe::guard;
+use crate::problem::Problem;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -23,6 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tidegate_store::{ClosedEpoch, in_words};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -54,7 +54,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 ///
 /// A client for which there is no place gets a stream that ends at once: an `EventSource` comes back to
 /// that, and goes on where it was, while any other status than 200 would be the end (section 9.2.3).
-pub(in crate::serve) async fn events(
+pub(crate) async fn events(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
     RawQuery(query): RawQuery,
@@ -93,13 +93,13 @@ pub(in crate::serve) async fn events(
 }
 
 /// Whether an `EventSource` asks for a stream.
-pub(in crate::serve) fn is_event_source<B>(request: &http::Request<B>) -> bool {
+pub(crate) fn is_event_source<B>(request: &http::Request<B>) -> bool {
     let accept = request.headers().get(header::ACCEPT);
     request.uri().path() == "/events" && accept.is_some_and(|accept| accept == MEDIA_TYPE)
 }
 
 /// A stream that ends at once, for an `EventSource` that is to come back where it was.
-pub(in crate::serve) fn ended(why: &str) -> Response {
+pub(crate) fn ended(why: &str) -> Response {
     let mut response = streaming(format!("retry: {RETRY_LATER}\n: {why}\n\n").into());
     guard(response.headers_mut());
     response

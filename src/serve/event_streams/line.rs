@@ -1,10 +1,10 @@
 //! Changes as JSON.
 
 use super::Position;
-use crate::render::ViewKind;
-use crate::serve::address::Site;
-use crate::store::{ClosedEpoch, LoggedChange};
+use crate::address::Site;
 use serde::Serialize;
+use tidegate_format::render::ViewKind;
+use tidegate_store::{ClosedEpoch, LoggedChange};
 
 /// A change of a feed.
 #[derive(Debug, Serialize)]

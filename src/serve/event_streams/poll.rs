@@ -2,17 +2,17 @@
 
 use super::line::{ChangeLine, EpochLine};
 use super::{EPOCHS, Position, StreamQuery};
-use crate::serve::audience::{Audience, MASKED_PATH};
-use crate::serve::client::Client;
-use crate::serve::conditional::unkept;
-use crate::serve::log::LogAfter;
-use crate::serve::problem::{Problem, RETRY_SOON};
-use crate::serve::{AppState, SharedState};
-use crate::store::Epoch;
+use crate::audience::{Audience, MASKED_PATH};
+use crate::client::Client;
+use crate::conditional::unkept;
+use crate::log::LogAfter;
+use crate::problem::{Problem, RETRY_SOON};
+use crate::{AppState, SharedState};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use std::time::Duration;
+use tidegate_store::Epoch;
 use tokio::time::Instant;
 
 /// How long a request waits where it does not say.
@@ -33,7 +33,7 @@ const X_AFTER: HeaderName = HeaderName::from_static("x-tidegate-after");
 /// there was none after the same as before. Without `after` the answer is the place where the log
 /// stands now. What is too old, or was never there, is 410: everything is to be read anew. Where that is not known now,
 /// since the store does not answer, it is 503.
-pub(in crate::serve) async fn changes(
+pub(crate) async fn changes(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
     RawQuery(query): RawQuery,
@@ -104,7 +104,7 @@ async fn changes_after(
         tokio::select! {
             () = room.closing.cancelled() => {}
             // As if it had never been a token.
-            () = &mut revoked => return Err(crate::serve::nothing_at(MASKED_PATH)),
+            () = &mut revoked => return Err(crate::nothing_at(MASKED_PATH)),
             changed = tokio::time::timeout_at(until, sealed.changed()) => {
                 // A store that is closed wakes nobody up again.
                 if let Ok(Err(_)) = changed {

@@ -1,9 +1,9 @@
 //! A place in the change log, as event ids and `after` name it.
 
-use crate::serve::log::ChangeLog;
-use crate::serve::problem::Problem;
-use crate::store::Epoch;
+use crate::log::ChangeLog;
+use crate::problem::Problem;
 use std::fmt;
+use tidegate_store::Epoch;
 
 /// A place in the log: every epoch before `epoch` has been given out, and of that epoch the first
 /// `part` changes, or all of them.

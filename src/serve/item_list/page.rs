@@ -1,10 +1,10 @@
 //! The HTML of a list of items.
 
 use super::{ItemFilter, ItemList};
-use crate::model::{LedgerEntry, Time};
-use crate::serve::html::{self, ago, text};
-use crate::serve::items;
+use crate::html::{self, ago, text};
+use crate::items;
 use maud::{Markup, html};
+use tidegate_core::model::{LedgerEntry, Time};
 
 /// The page without its frame.
 pub(super) fn content(list: &ItemList<'_>, now: Time) -> Markup {

@@ -3,17 +3,17 @@
 
 use super::bytes::Whole;
 use super::query::ItemQuery;
-use crate::model::{FeedName, Revision, SyncId};
-use crate::serve::admission::Admission;
-use crate::serve::audience::AudienceKey;
-use crate::serve::html::trail;
-use crate::serve::metrics::Metrics;
-use crate::serve::problem::Problem;
-use crate::serve::single_flight::SingleFlightCache;
+use crate::admission::Admission;
+use crate::audience::AudienceKey;
+use crate::html::trail;
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use crate::single_flight::SingleFlightCache;
 use axum::body::Bytes;
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, Revision, SyncId};
 
 /// How many bytes of pages, and of what else, are kept, all items together.
 const KEPT_BYTES: u64 = 8 * 1024 * 1024;
@@ -22,7 +22,7 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 
 /// What an answer is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in crate::serve) struct ItemAnswerKey {
+pub(crate) struct ItemAnswerKey {
     pub(super) audience: AudienceKey,
     pub(super) feed: FeedName,
     pub(super) id: SyncId,
@@ -32,7 +32,7 @@ pub(in crate::serve) struct ItemAnswerKey {
 }
 
 /// What the page of an item says to everybody.
-pub(in crate::serve) struct ItemContent {
+pub(crate) struct ItemContent {
     pub(super) feed: FeedName,
     pub(super) title: String,
     /// How it stands.
@@ -57,7 +57,7 @@ impl ItemContent {
 }
 
 /// An answer that was made.
-pub(in crate::serve) enum CachedAnswer {
+pub(crate) enum CachedAnswer {
     /// The page of an item, without its frame.
     Item(ItemContent),
     /// Another page for people.
@@ -80,10 +80,10 @@ impl CachedAnswer {
 }
 
 /// Items' answers, of one kind.
-pub(in crate::serve) type Answers = SingleFlightCache<ItemAnswerKey, CachedAnswer, Problem>;
+pub(crate) type Answers = SingleFlightCache<ItemAnswerKey, CachedAnswer, Problem>;
 
 /// Nothing answered yet.
-pub(in crate::serve) fn answers(
+pub(crate) fn answers(
     name: &'static str,
     admission: &Arc<Admission>,
     metrics: &Metrics,

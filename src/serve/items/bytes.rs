@@ -2,20 +2,20 @@
 //! plain text that no browser may make anything else of.
 
 use super::Subject;
-use crate::model::{Markup, Time};
-use crate::serve::conditional::{Representation, add};
-use crate::serve::negotiate::Encoding;
-use crate::serve::rendition::EncodedBody;
-use crate::store::VersionNote;
+use crate::conditional::{Representation, add};
+use crate::negotiate::Encoding;
+use crate::rendition::EncodedBody;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
+use tidegate_core::model::{Markup, Time};
+use tidegate_store::VersionNote;
 
 /// Nothing runs, nothing is loaded, and the page is of no origin, whatever a browser takes it for.
 const POLICY: HeaderValue =
     HeaderValue::from_static("sandbox; default-src 'none'; frame-ancestors 'none'");
 
 /// The bytes of a version, ready to be sent as often as they are asked for.
-pub(in crate::serve) struct Whole {
+pub(crate) struct Whole {
     body: EncodedBody,
     changed: Time,
     up: String,

@@ -1,36 +1,36 @@
 //! Two versions of an item field by field. Pure.
 
 use super::text_diff::{CompareBudget, TextComparison, compare};
-use crate::diff::visible;
-use crate::model::{Field, Markup};
-use crate::serve::plain::is_html;
+use crate::plain::is_html;
 use std::collections::BTreeMap;
+use tidegate_core::model::{Field, Markup};
+use tidegate_judge::diff::visible;
 
 /// The most fields that a comparison shows.
 const FIELDS_LIMIT: usize = 60;
 
 /// A field that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::serve) struct FieldDifference {
+pub(crate) struct FieldDifference {
     /// What it is, for people.
-    pub(in crate::serve) name: &'static str,
+    pub(crate) name: &'static str,
     /// Its path in the entry; the name where several are one.
-    pub(in crate::serve) path: String,
+    pub(crate) path: String,
     /// What differs.
     pub(super) compared: TextComparison,
     /// Whether only markup differs that a reader does not see; the pieces are then markup.
-    pub(in crate::serve) is_markup: bool,
+    pub(crate) is_markup: bool,
 }
 
 /// What differs between two versions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::serve) struct Differences {
+pub(crate) struct Differences {
     /// The fields, in the order to show them.
-    pub(in crate::serve) fields: Vec<FieldDifference>,
+    pub(crate) fields: Vec<FieldDifference>,
     /// Fields that differ and are not shown because there are too many.
-    pub(in crate::serve) more: usize,
+    pub(crate) more: usize,
     /// Fields that are the same.
-    pub(in crate::serve) same: usize,
+    pub(crate) same: usize,
 }
 
 /// The kinds of fields, in the order to show them: a name, and whether it is a text for people.
@@ -74,7 +74,7 @@ const MEMORY_BESIDE: u64 = 64 * 1024 * 1024;
 
 /// How much memory the comparison of two versions of these sizes takes at most, in bytes: to be known
 /// before anything of them is read.
-pub(in crate::serve) const fn cost(old: u64, new: u64) -> u64 {
+pub(crate) const fn cost(old: u64, new: u64) -> u64 {
     old.saturating_add(new).saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_BESIDE)
 }
 
@@ -94,7 +94,7 @@ pub(super) fn versions(
 /// The fields of a version. Its title is that of its card, for only a look at the whole entry tells
 /// whether a title is markup.
 fn version_fields(markup: &Markup) -> Option<Vec<Field<'static>>> {
-    let mut fields = crate::parse::again(markup)?;
+    let mut fields = tidegate_format::parse::again(markup)?;
     let mut titles = fields.iter_mut().filter(|field| field.path == "title");
     if let (Some(title), None) = (titles.next(), titles.next()) {
         title.value = markup.card.title.clone().into();
@@ -161,7 +161,7 @@ fn field(
 mod tests {
     use super::super::text_diff::Fate;
     use super::*;
-    use crate::parse::{self, Limits};
+    use tidegate_format::parse::{self, Limits};
 
     fn entry(inner: &str) -> Markup {
         let text = format!(

@@ -1,21 +1,21 @@
 //! `POST /feeds/NAME/items/SYNC_ID`: what an operator decides about an item on its page.
 
 use super::unknown;
-use crate::model::{FeedName, FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId};
-use crate::record::local::Act;
-use crate::serve::address::item_page;
-use crate::serve::audience::Audience;
-use crate::serve::feeds::unreadable;
-use crate::serve::forms::{self, SentForm};
-use crate::serve::problem::Problem;
-use crate::serve::session::{self, sign_in_address};
-use crate::serve::{REQUEST_BODY_LIMIT, SharedState, admin, edit};
+use crate::address::item_page;
+use crate::audience::Audience;
+use crate::feeds::unreadable;
+use crate::forms::{self, SentForm};
+use crate::problem::Problem;
+use crate::session::{self, sign_in_address};
+use crate::{REQUEST_BODY_LIMIT, SharedState, admin, edit};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, Method};
 use maud::{Markup, html};
+use tidegate_core::model::{FeedName, FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId};
+use tidegate_judge::record::local::Act;
 
 /// What can be done with an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn is_own(record: &FeedRecord, known: &LedgerEntry) -> bool {
 }
 
 /// `POST /feeds/NAME/items/SYNC_ID`.
-pub(in crate::serve) async fn act(
+pub(crate) async fn act(
     State(room): State<SharedState>,
     audience: Audience,
     path: Result<Path<(String, String)>, PathRejection>,

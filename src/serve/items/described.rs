@@ -4,10 +4,10 @@ use super::compare::Differences;
 use super::difference::{VersionDifference, name};
 use super::text_diff::Fate;
 use super::{Subject, standing};
-use crate::model::Absence;
-use crate::serve::json;
-use crate::store::VersionNote;
+use crate::json;
 use serde_json::{Value, json};
+use tidegate_core::model::Absence;
+use tidegate_store::VersionNote;
 
 /// An item with its versions; `base`: the address of this gateway.
 pub(super) fn item(base: &str, subject: &Subject) -> Value {
@@ -81,7 +81,7 @@ pub(super) fn difference(subject: &Subject, difference: &VersionDifference) -> V
 }
 
 /// What differs, field by field.
-pub(in crate::serve) fn fields(differences: &Differences) -> Vec<Value> {
+pub(crate) fn fields(differences: &Differences) -> Vec<Value> {
     let fields = differences.fields.iter().map(|field| {
         let pieces = field.compared.pieces.iter().map(|piece| match piece.fate {
             Fate::Same => json!({ "same": piece.text }),

@@ -4,9 +4,9 @@ use super::compare::{self, Differences};
 use super::query::VersionChoice;
 use super::text_diff::CompareBudget;
 use super::{Subject, aside, bytes_of, turn};
-use crate::serve::AppState;
-use crate::serve::problem::Problem;
-use crate::store::VersionNote;
+use crate::AppState;
+use crate::problem::Problem;
+use tidegate_store::VersionNote;
 
 /// Two versions and what differs between them.
 pub(super) struct VersionDifference {

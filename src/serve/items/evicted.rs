@@ -1,11 +1,11 @@
 //! An item that left its feed's ledger: it has no page any more, and is in archives alone.
 
 use super::unknown;
-use crate::model::{FeedName, SyncId};
-use crate::serve::AppState;
-use crate::serve::address::Site;
-use crate::serve::problem::Problem;
+use crate::AppState;
+use crate::address::Site;
+use crate::problem::Problem;
 use http::StatusCode;
+use tidegate_core::model::{FeedName, SyncId};
 
 /// Why a feed has no item of a sync id: it left, or never was there.
 pub(super) async fn missing(

@@ -6,11 +6,11 @@ use super::compare::{Differences, FieldDifference};
 use super::difference::{VersionDifference, name};
 use super::text_diff::{Fate, TextPiece};
 use super::{Subject, VERSIONS_SHOWN, shown_standing};
-use crate::judge::{Conclusion, PendingAbsence};
-use crate::model::{counted, shown_size};
-use crate::serve::html::{self, moment, text};
-use crate::store::VersionNote;
+use crate::html::{self, moment, text};
 use maud::{Markup, html};
+use tidegate_core::model::{counted, shown_size};
+use tidegate_judge::{Conclusion, PendingAbsence};
+use tidegate_store::VersionNote;
 
 /// An item with its versions; `pending`: what is to come of it, where it is missing.
 pub(super) fn item(subject: &Subject, pending: Option<&PendingAbsence>) -> ItemContent {
@@ -176,7 +176,7 @@ fn side(word: &str, name: &str, note: Option<&VersionNote>, address: &str) -> Ma
 }
 
 /// What differs, field by field.
-pub(in crate::serve) fn fields(differences: &Differences) -> Markup {
+pub(crate) fn fields(differences: &Differences) -> Markup {
     html! {
         @for field in &differences.fields { (field_difference(field)) }
         @if differences.more > 0 {

@@ -1,8 +1,8 @@
 //! The parameters of an item's address: `version`, `diff`. Other keys are ignored.
 
-use crate::model::Count;
-use crate::serve::problem::Problem;
-use crate::serve::query::Query;
+use crate::problem::Problem;
+use crate::query::Query;
+use tidegate_core::model::Count;
 
 /// A version of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

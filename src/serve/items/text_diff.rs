@@ -58,7 +58,7 @@ pub(super) struct TextComparison {
 
 /// What is left for a comparison of two versions to take, or for all those of one answer.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::serve) struct CompareBudget {
+pub(crate) struct CompareBudget {
     until: Instant,
     /// How much time was left when the comparison before was over.
     left: Duration,
@@ -69,7 +69,7 @@ pub(in crate::serve) struct CompareBudget {
 
 impl CompareBudget {
     /// All of it, from now on.
-    pub(in crate::serve) fn whole() -> Self {
+    pub(crate) fn whole() -> Self {
         Self {
             until: Instant::now() + TIME_LIMIT,
             left: TIME_LIMIT,
@@ -80,12 +80,12 @@ impl CompareBudget {
     }
 
     /// All that the comparisons of a document of many may take.
-    pub(in crate::serve) fn for_entries() -> Self {
+    pub(crate) fn for_entries() -> Self {
         Self { left: ENTRIES_TIME_LIMIT, ..Self::whole() }
     }
 
     /// What the next of them may take: how much is shown of one does not depend on those before it.
-    pub(in crate::serve) const fn next_entry(&mut self) {
+    pub(crate) const fn next_entry(&mut self) {
         self.bytes = ENTRY_SHOWN_LIMIT;
         self.pieces = ENTRY_PIECES_LIMIT;
         self.read = READ_LIMIT;

@@ -1,9 +1,9 @@
 //! Bands over the times in which a feed did not go on as usual: one for all that would touch.
 
-use crate::judge;
-use crate::model::{Interruption, InterruptionKind, Interruptions, Time, counted};
-use crate::serve::html::text;
+use crate::html::text;
 use maud::{Markup, html};
+use tidegate_core::model::{Interruption, InterruptionKind, Interruptions, Time, counted};
+use tidegate_judge as judge;
 
 /// The least width of a band: what was seen once is one, too.
 const LEAST_WIDTH: f64 = 2.0;

@@ -1,9 +1,9 @@
 //! What the picture of a feed's life shows: items with the times at which something happened to them.
 
-use crate::model::{
+use std::collections::HashMap;
+use tidegate_core::model::{
     Event, EventKind, Interruptions, ItemStatus, LedgerEntry, Snapshot, SyncId, Time,
 };
-use std::collections::HashMap;
 
 /// The most items that a picture shows, the newest ones.
 pub(super) const LINES_SHOWN: usize = 2_000;
@@ -95,7 +95,7 @@ fn edits(known: &LedgerEntry) -> Vec<LineEdit> {
 
 /// What the picture shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::serve) struct FeedLife {
+pub(crate) struct FeedLife {
     /// Newest first.
     pub(super) lines: Vec<LifeLine>,
     /// How many items the ledger has.
@@ -106,11 +106,7 @@ pub(in crate::serve) struct FeedLife {
 
 impl FeedLife {
     /// The life of a feed as its ledger and its newest events tell it.
-    pub(in crate::serve) fn new(
-        snapshot: &Snapshot,
-        events: &[Event],
-        interruptions: Interruptions,
-    ) -> Self {
+    pub(crate) fn new(snapshot: &Snapshot, events: &[Event], interruptions: Interruptions) -> Self {
         let mut renames: HashMap<&SyncId, Vec<Time>> = HashMap::new();
         for event in events.iter().filter(|event| event.kind == EventKind::Rekeyed) {
             renames.entry(&event.id).or_default().push(event.at);
@@ -128,7 +124,7 @@ impl FeedLife {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Count, EndpointId, History, Stamp, Stub, Update};
+    use tidegate_core::model::{Count, EndpointId, History, Stamp, Stub, Update};
 
     fn at(seconds: i64) -> Time {
         Time::from_unix(1_800_000_000 + seconds)

@@ -2,12 +2,12 @@
 
 use super::bands::{self, bands};
 use super::lines::{FeedLife, LifeLine, LineEnd};
-use crate::model::{FeedName, InterruptionKind, Time, counted};
-use crate::serve::address::item_page;
-use crate::serve::html::text;
+use crate::address::item_page;
+use crate::html::text;
 use maud::{Markup, html};
 use std::fmt::Write as _;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, InterruptionKind, Time, counted};
 
 /// The width of the picture, in its own units.
 const WIDTH: f64 = 1_000.0;
@@ -115,7 +115,7 @@ fn unit(value: f64) -> String {
 }
 
 /// The picture with what it shows in words; nothing where the feed has no items.
-pub(in crate::serve) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
+pub(crate) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
     let scale = Scale::new(life, now);
     let words = words(life);
     html! {
@@ -347,7 +347,7 @@ fn cross(x: f64, y: f64, size: f64) -> String {
 mod tests {
     use super::super::lines::{LINES_SHOWN, LineEdit};
     use super::*;
-    use crate::model::{Interruptions, SyncId};
+    use tidegate_core::model::{Interruptions, SyncId};
 
     fn name() -> FeedName {
         FeedName::new("news").unwrap()

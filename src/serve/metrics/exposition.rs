@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 /// A text format of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::serve) enum MetricsFormat {
+pub(crate) enum MetricsFormat {
     OpenMetrics,
     /// Prometheus' text format, 0.0.4.
     Prometheus,
@@ -13,10 +13,10 @@ pub(in crate::serve) enum MetricsFormat {
 
 impl MetricsFormat {
     /// The name of OpenMetrics in `Accept`.
-    pub(in crate::serve) const OPEN: &'static str = "application/openmetrics-text";
+    pub(crate) const OPEN: &'static str = "application/openmetrics-text";
 
     /// What `Content-Type` says.
-    pub(in crate::serve) const fn media_type(self) -> &'static str {
+    pub(crate) const fn media_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",

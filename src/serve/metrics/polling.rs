@@ -2,16 +2,16 @@
 //! feeds that it polls, and the one that writes what is stored of all feeds: so that the sum over them is right.
 
 use super::{FeedGauges, Metrics};
-use crate::model::{FeedRecord, FeedStanding, Time};
-use crate::status::{FeedSummary, PollTotals};
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tidegate_core::model::{FeedRecord, FeedStanding, Time};
+use tidegate_status::{FeedSummary, PollTotals};
 
 /// Sums over feeds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::serve) struct FeedCounts {
+pub(crate) struct FeedCounts {
     pub(super) active: usize,
     pub(super) paused: usize,
     pub(super) gone: usize,
@@ -36,12 +36,7 @@ pub(in crate::serve) struct FeedCounts {
 impl FeedCounts {
     /// Adds how a feed stands that is stored: whether a document of it is held, and how many of its items are in
     /// conflict.
-    pub(in crate::serve) fn add_stored(
-        &mut self,
-        record: &FeedRecord,
-        is_held: bool,
-        contested: u32,
-    ) {
+    pub(crate) fn add_stored(&mut self, record: &FeedRecord, is_held: bool, contested: u32) {
         match record.standing {
             FeedStanding::Active => self.active += 1,
             FeedStanding::Paused => self.paused += 1,
@@ -56,12 +51,7 @@ impl FeedCounts {
     }
 
     /// Adds how the polling of a feed stands that this gateway polls.
-    pub(in crate::serve) fn add_polling(
-        &mut self,
-        record: &FeedRecord,
-        summary: &FeedSummary,
-        now: Time,
-    ) {
+    pub(crate) fn add_polling(&mut self, record: &FeedRecord, summary: &FeedSummary, now: Time) {
         if record.standing == FeedStanding::Gone {
             return;
         }
@@ -94,7 +84,7 @@ fn number(feeds: usize) -> i64 {
 
 impl Metrics {
     /// Says how the polling of the feeds that this gateway polls stands.
-    pub(in crate::serve) fn polling(&self, counts: &FeedCounts) {
+    pub(crate) fn polling(&self, counts: &FeedCounts) {
         let meters = &self.meters;
         let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
         for (gauge, feeds) in [
@@ -112,7 +102,7 @@ impl Metrics {
     }
 
     /// Says how feeds stand in the store.
-    pub(in crate::serve) fn stored(&self, counts: &FeedCounts) {
+    pub(crate) fn stored(&self, counts: &FeedCounts) {
         let meters = &self.meters;
         for (standing, feeds) in [
             (FeedStanding::Active, counts.active),
@@ -125,14 +115,14 @@ impl Metrics {
     }
 
     /// Says which feeds have items in conflict.
-    pub(in crate::serve) fn in_conflict(&self, counts: &FeedCounts) {
+    pub(crate) fn in_conflict(&self, counts: &FeedCounts) {
         let meters = &self.meters;
         meters.in_conflict.set(number(counts.in_conflict));
         meters.contested.set(i64::from(counts.items_in_conflict));
     }
 
     /// Whether it was ever said how feeds stand in the store.
-    pub(in crate::serve) fn has_stored(&self) -> bool {
+    pub(crate) fn has_stored(&self) -> bool {
         self.meters.feeds.get(&labelled(FeedStanding::Active)).is_some()
     }
 }
@@ -166,8 +156,8 @@ impl EncodeMetric for PollDurations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, FeedSource};
-    use crate::status::PollGaps;
+    use tidegate_core::model::{FeedName, FeedSource};
+    use tidegate_status::PollGaps;
 
     const NOW: i64 = 1_795_000_000;
 

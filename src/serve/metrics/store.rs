@@ -1,12 +1,12 @@
 //! Whether the store works, and what other gateways over it there are.
 
 use super::Metrics;
-use crate::store::{StoreCondition, StoreError};
 use std::time::Duration;
+use tidegate_store::{StoreCondition, StoreError};
 
 impl Metrics {
     /// Says whether the store works and how much space it has.
-    pub(in crate::serve) fn store(&self, condition: &StoreCondition) {
+    pub(crate) fn store(&self, condition: &StoreCondition) {
         let meters = &self.meters;
         meters.store_up.set(i64::from(condition.stop.is_none()));
         // That another gateway takes documents in is no shortage.

@@ -1,19 +1,19 @@
 //! The list as it is written.
 
 use super::{ListKind, OpmlQuery};
-use crate::model::{
-    EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_SUP,
-    OutlineLabel, ShownAddress, SupId, SyncId, Time, listed, shown_text,
-};
-use crate::serve::address::followable;
-use crate::sync::Item091;
-use crate::sync_markup::sx091;
-use crate::xml;
+use crate::address::followable;
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use tidegate_core::model::{
+    EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_SUP,
+    OutlineLabel, ShownAddress, SupId, SyncId, Time, listed, shown_text,
+};
+use tidegate_core::sync::Item091;
+use tidegate_core::sync_markup::sx091;
+use tidegate_core::xml;
 
 /// The bytes of a hash that an id is made of.
 const ID_BYTES: usize = 20;

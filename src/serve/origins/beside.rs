@@ -10,14 +10,14 @@ use super::through::{failed, may_be, no_feed, whole_no_feed};
 use super::{
     BEING_JUDGED, KnownFeed, OriginRequest, PassOutcome, feed, known_feed, later, through,
 };
-use crate::config::PassMode;
-use crate::model::FeedName;
-use crate::origin::{PassAnswer, is_neutral};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use http::{Method, header};
 use std::time::Duration;
+use tidegate_config::PassMode;
+use tidegate_core::model::FeedName;
+use tidegate_net::origin::{PassAnswer, is_neutral};
 use tokio::time::{Instant, sleep, timeout};
 
 /// How soon the judged document is looked for; then after twice as long each time, so long at most.

@@ -4,11 +4,11 @@ use super::super::client::Client;
 use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
 use super::FIRST_AGAIN;
-use crate::model::FeedName;
 use moka::sync::Cache;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tidegate_core::model::FeedName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
@@ -33,7 +33,7 @@ const POLLS_SEEN_EVERY: Duration = Duration::from_secs(60);
 
 /// Leave to ask a site something, or to hold a document of it, until it is dropped.
 #[derive(Debug)]
-pub(in crate::serve) struct LookPermit {
+pub(crate) struct LookPermit {
     _own: Share<Client>,
     _site: Share<Url>,
     _all: Option<OwnedSemaphorePermit>,

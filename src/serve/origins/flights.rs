@@ -3,11 +3,11 @@
 use super::super::client::Client;
 use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
-use crate::model::FeedName;
-use crate::origin::OriginSite;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::FeedName;
+use tidegate_net::origin::OriginSite;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 

@@ -2,14 +2,14 @@
 
 use super::super::metrics::Metrics;
 use super::super::problem::Problem;
-use crate::origin::OriginSite;
 use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 use std::sync::{Arc, OnceLock};
+use tidegate_net::origin::OriginSite;
 
 /// What became of a request for an origin, for its metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::serve) enum PassOutcome {
+pub(crate) enum PassOutcome {
     Feed,
     Passed,
     /// Passed on, though it seems to be a feed: a header of the request, or the client's share, kept it from being one.
@@ -35,7 +35,7 @@ impl PassOutcome {
     }
 
     /// The word for it.
-    pub(in crate::serve) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Feed => "feed",
             Self::Passed => "passed",

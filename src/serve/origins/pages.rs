@@ -4,7 +4,6 @@
 use super::super::SharedState;
 use super::OriginRequest;
 use super::first::key;
-use crate::origin::{BodyError, PassAnswer, PassedBody, WholeAnswer, is_for_everybody, says_page};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -14,6 +13,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tidegate_net::origin::{
+    BodyError, PassAnswer, PassedBody, WholeAnswer, is_for_everybody, says_page,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::{Position, Url};
 use xxhash_rust::xxh3::xxh3_64;

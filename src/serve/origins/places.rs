@@ -1,27 +1,27 @@
 //! At which addresses feeds are beside `/feeds/NAME`: at their publisher's path below an origin, or at a path of
 //! their own.
 
-use crate::config::OriginPlace;
-use crate::model::{FeedName, FeedRecord, FeedStanding, ShownAddress};
-use crate::origin::OriginSite;
-use crate::render::Container;
-use crate::store::FeedList;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tidegate_config::OriginPlace;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, ShownAddress};
+use tidegate_format::render::Container;
+use tidegate_net::origin::OriginSite;
+use tidegate_store::FeedList;
 use url::Url;
 
 /// What says where feeds are.
 #[derive(Debug, Clone, Default)]
-pub(in crate::serve) struct PlaceRules {
-    pub(in crate::serve) sites: Vec<Arc<OriginSite>>,
-    pub(in crate::serve) paths: HashMap<FeedName, String>,
+pub(crate) struct PlaceRules {
+    pub(crate) sites: Vec<Arc<OriginSite>>,
+    pub(crate) paths: HashMap<FeedName, String>,
     /// The address of this gateway, without a slash at its end.
-    pub(in crate::serve) base: String,
+    pub(crate) base: String,
 }
 
 /// Feeds with an address of their own.
 #[derive(Debug, Default)]
-pub(in crate::serve) struct FeedPlaces {
+pub(crate) struct FeedPlaces {
     by_path: HashMap<String, FeedName>,
     by_upstream: HashMap<String, FeedName>,
     by_address: HashMap<String, FeedName>,
@@ -68,7 +68,7 @@ impl UpstreamPlace {
 
 impl FeedPlaces {
     /// Of these feeds; none of a private one, which is nowhere but where its readers find it.
-    pub(in crate::serve) fn new(
+    pub(crate) fn new(
         rules: &PlaceRules,
         feeds: &FeedList,
         is_private: impl Fn(&FeedName) -> bool,
@@ -126,39 +126,35 @@ impl FeedPlaces {
     }
 
     /// The feed at a path of its own.
-    pub(in crate::serve) fn feed_at_path(&self, path: &str) -> Option<&FeedName> {
+    pub(crate) fn feed_at_path(&self, path: &str) -> Option<&FeedName> {
         self.by_path.get(path)
     }
 
     /// The feed whose upstream is at an address.
-    pub(in crate::serve) fn feed_of(&self, upstream: &Url) -> Option<&FeedName> {
+    pub(crate) fn feed_of(&self, upstream: &Url) -> Option<&FeedName> {
         self.by_upstream.get(upstream.as_str())
     }
 
     /// The feed whose address here is this one.
-    pub(in crate::serve) fn feed_at(&self, address: &str) -> Option<&FeedName> {
+    pub(crate) fn feed_at(&self, address: &str) -> Option<&FeedName> {
         self.by_address.get(address)
     }
 
     /// The address of a feed's reader view in a container (`None`: its own one), where it has one beside
     /// `/feeds/NAME`.
-    pub(in crate::serve) fn address(
-        &self,
-        feed: &FeedName,
-        container: Option<Container>,
-    ) -> Option<&str> {
+    pub(crate) fn address(&self, feed: &FeedName, container: Option<Container>) -> Option<&str> {
         let place = self.addresses.get(feed)?;
         let own = place.is_json.then_some(Container::JsonFeed);
         (own == container).then_some(place.address.as_str())
     }
 
     /// The address of a feed that what it refers to is relative to, where that is ours.
-    pub(in crate::serve) fn base(&self, feed: &FeedName) -> Option<&str> {
+    pub(crate) fn base(&self, feed: &FeedName) -> Option<&str> {
         self.bases.get(feed).map(String::as_str)
     }
 
     /// Whether a feed is answered as JSON Feed at its publisher's address.
-    pub(in crate::serve) fn is_json(&self, feed: &FeedName) -> bool {
+    pub(crate) fn is_json(&self, feed: &FeedName) -> bool {
         self.addresses.get(feed).is_some_and(|place| place.is_json)
     }
 }

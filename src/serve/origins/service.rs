@@ -1,14 +1,14 @@
 //! The seam to what sends requests and makes feeds.
 
-use crate::config::{AllowConfig, OriginPlace};
-use crate::model::{FeedName, ShownAddress, Time};
-use crate::origin::{
-    NotForEverybody, OriginSite, PassAnswer, PassRequest, WholeAnswer, spelled_below,
-};
 use async_trait::async_trait;
 use http::HeaderMap;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tidegate_config::{AllowConfig, OriginPlace};
+use tidegate_core::model::{FeedName, ShownAddress, Time};
+use tidegate_net::origin::{
+    NotForEverybody, OriginSite, PassAnswer, PassRequest, WholeAnswer, spelled_below,
+};
 use tokio::sync::Notify;
 use url::Url;
 

@@ -1,9 +1,9 @@
 use super::*;
-use crate::config::{OriginConfig, OriginPlace};
-use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
-use crate::origin::site_of_config;
-use crate::store::FeedList;
 use std::collections::HashMap;
+use tidegate_config::{OriginConfig, OriginPlace};
+use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
+use tidegate_net::testing::site_of_config;
+use tidegate_store::FeedList;
 
 fn site(place: OriginPlace) -> Arc<OriginSite> {
     let config = OriginConfig {

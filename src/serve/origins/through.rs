@@ -14,12 +14,6 @@ use super::unmade::{self, Hindrance};
 use super::{
     BEING_JUDGED, KnownFeed, OriginRequest, PassOutcome, beside, feed, known_feed, later, pages,
 };
-use crate::config::{OriginPlace, PassMode};
-use crate::model::FeedRecord;
-use crate::origin::{
-    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, WholeAnswer, escaped,
-    has_other_coding, is_neutral, is_plain, may_be_feed, may_make_feed, to_client, to_origin,
-};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -29,6 +23,12 @@ use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use tidegate_config::{OriginPlace, PassMode};
+use tidegate_core::model::FeedRecord;
+use tidegate_net::origin::{
+    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, WholeAnswer, escaped,
+    has_other_coding, is_neutral, is_plain, may_be_feed, may_make_feed, to_client, to_origin,
+};
 use tokio::time::timeout;
 
 /// Our cookie, which no origin sees and none sets.

@@ -4,15 +4,15 @@
 use super::super::SharedState;
 use super::super::client::Client;
 use super::OriginRequest;
-use crate::config::PassMode;
-use crate::model::FeedName;
-use crate::origin::{is_definite, may_make_feed, unusual};
 use http::{HeaderMap, HeaderName, Method};
 use moka::sync::Cache;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tidegate_config::PassMode;
+use tidegate_core::model::FeedName;
+use tidegate_net::origin::{is_definite, may_make_feed, unusual};
 use tokio::time::Instant;
 
 /// The most new feeds that the requests of one client make within [`HOUR`].

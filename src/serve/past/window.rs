@@ -1,12 +1,12 @@
 //! What the sync view showed at some time, of everything that there was then. Pure.
 
-use crate::model::{Deletion, Family, FeedState, Item, Tick, Time};
-use crate::render::ViewKind;
-use crate::serve::plan::ReadPlan;
-use crate::serve::problem::Problem;
-use crate::store::{Select, View};
+use crate::plan::ReadPlan;
+use crate::problem::Problem;
 use std::collections::HashSet;
 use std::time::Duration;
+use tidegate_core::model::{Deletion, Family, FeedState, Item, Tick, Time};
+use tidegate_format::render::ViewKind;
+use tidegate_store::{Select, View};
 
 /// What a document of the past shows.
 #[derive(Debug)]

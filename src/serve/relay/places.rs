@@ -56,10 +56,10 @@ impl RelayKind {
 }
 
 /// Places for requests, of which each kind has its own.
-pub(in crate::serve) struct RelayQuota {
+pub(crate) struct RelayQuota {
     operators: Arc<Semaphore>,
     hubs: Arc<Semaphore>,
-    pub(in crate::serve) others: Arc<Semaphore>,
+    pub(crate) others: Arc<Semaphore>,
 }
 
 impl RelayQuota {
@@ -78,17 +78,17 @@ impl RelayQuota {
 }
 
 /// The places of requests that are passed on, and of those that are answered for other gateways.
-pub(in crate::serve) struct RelayPlaces {
+pub(crate) struct RelayPlaces {
     passed: RelayQuota,
     clients: FairShares<Client>,
     waiting: FairShares<Client>,
-    pub(in crate::serve) answered: RelayQuota,
+    pub(crate) answered: RelayQuota,
     /// KiB of answers.
-    pub(in crate::serve) answers: Arc<Semaphore>,
+    pub(crate) answers: Arc<Semaphore>,
 }
 
 impl RelayPlaces {
-    pub(in crate::serve) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             passed: RelayQuota::new(AT_ONCE),
             clients: FairShares::new(OF_CLIENT),

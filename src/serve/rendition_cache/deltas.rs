@@ -1,14 +1,14 @@
 //! What changed since an earlier state of a view, rendered like the view and kept like it.
 
 use super::{ReadView, RenditionCache, RenditionKey, ViewRequest, plan};
-use crate::model::{FeedState, Item, Revision};
-use crate::render::ViewKind;
-use crate::serve::audience::ServedFeed;
-use crate::serve::client::Client;
-use crate::serve::delta::{self, Point, TagScope};
-use crate::serve::plan::ReadPlan;
-use crate::serve::rendition::{NoDocument, Rendition, UnwrittenDocument};
+use crate::audience::ServedFeed;
+use crate::client::Client;
+use crate::delta::{self, Point, TagScope};
+use crate::plan::ReadPlan;
+use crate::rendition::{NoDocument, Rendition, UnwrittenDocument};
 use std::sync::Arc;
+use tidegate_core::model::{FeedState, Item, Revision};
+use tidegate_format::render::ViewKind;
 
 /// What a delta is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,16 +29,16 @@ pub(super) fn weight(kept: &MaybeDelta) -> u32 {
 }
 
 /// A delta and the tag of what it begins with.
-pub(in crate::serve) struct Delta {
+pub(crate) struct Delta {
     /// The delta; its tags are its own, not those of the whole document.
-    pub(in crate::serve) rendition: Arc<Rendition>,
+    pub(crate) rendition: Arc<Rendition>,
     /// The tag that the client named.
-    pub(in crate::serve) base: String,
+    pub(crate) base: String,
 }
 
 impl RenditionCache {
     /// Whether a view is answered with deltas.
-    pub(in crate::serve) const fn has_deltas(&self, kind: ViewKind) -> bool {
+    pub(crate) const fn has_deltas(&self, kind: ViewKind) -> bool {
         self.views_with_deltas.has(kind)
     }
 
@@ -60,7 +60,7 @@ impl RenditionCache {
     /// What changed between the latest state that one of `tags` names and the document `whole`.
     /// `None` where the whole document is the answer: to tags that were never given out here, where
     /// a delta cannot tell of all that changed, and where anything fails.
-    pub(in crate::serve) async fn delta(
+    pub(crate) async fn delta(
         self: &Arc<Self>,
         record: &ServedFeed,
         wish: ViewRequest,

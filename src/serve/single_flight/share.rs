@@ -1,9 +1,9 @@
 //! What each feed has of what is kept.
 
-use crate::model::FeedName;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tidegate_core::model::FeedName;
 
 /// Something that is kept.
 struct CacheSlot {

@@ -1,12 +1,12 @@
 //! Administration: who may, what is understood, what is answered.
 
 use super::*;
-use crate::model::FeedName;
-use crate::serve::REQUEST_BODY_LIMIT;
-use crate::serve::admission::{Work, WorkKind};
-use crate::serve::client::Client;
-use crate::store::{StoreCondition, StoreStop};
+use crate::REQUEST_BODY_LIMIT;
+use crate::admission::{Work, WorkKind};
+use crate::client::Client;
 use std::sync::atomic::Ordering;
+use tidegate_core::model::FeedName;
+use tidegate_store::{StoreCondition, StoreStop};
 
 #[tokio::test]
 async fn nothing_is_answered_without_the_token() {
@@ -274,7 +274,7 @@ async fn what_administration_changed_is_seen_at_once() {
     let site = Site::new();
     assert_eq!(site.get("/feeds/news").await.status(), 200);
     let reads = site.store.listings.load(Ordering::SeqCst);
-    site.store.records.lock().unwrap()[0].standing = crate::model::FeedStanding::Gone;
+    site.store.records.lock().unwrap()[0].standing = tidegate_core::model::FeedStanding::Gone;
     assert_eq!(site.call("DELETE", "/feeds/news", "").await.status(), 204);
     assert_eq!(site.get("/feeds/news").await.status(), 410);
     assert!(site.store.listings.load(Ordering::SeqCst) > reads);

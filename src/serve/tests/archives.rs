@@ -2,10 +2,10 @@
 
 use super::headers::links;
 use super::*;
-use crate::model::*;
-use crate::serve::AdminToken;
-use crate::store::{Claim, EmbeddedStore, Store};
+use crate::AdminToken;
 use std::path::Path;
+use tidegate_core::model::*;
+use tidegate_store::{Claim, EmbeddedStore, Store};
 
 const FEED: &str = "https://feeds.example.org/feeds/news";
 
@@ -48,7 +48,7 @@ impl Gate {
             traces: Default::default(),
             origins: Default::default(),
         };
-        let room = AppState::new(parts, crate::render::write, CancellationToken::new());
+        let room = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
         let router = routes(Arc::clone(&room), Listener::Everybody);
         Self { store, claim, room, router, seconds: -1000, format, complete }
     }
@@ -168,8 +168,8 @@ fn skeleton(format: Format) -> Skeleton {
         }
         Family::Rss => "<rss version=\"2.0\"><channel><title>News</title></channel></rss>",
     };
-    let limits = crate::parse::Limits::default();
-    crate::parse::document(text, None, &limits).unwrap().skeleton
+    let limits = tidegate_format::parse::Limits::default();
+    tidegate_format::parse::document(text, None, &limits).unwrap().skeleton
 }
 
 fn markup(format: Format, name: &str, seconds: i64) -> Markup {
@@ -183,9 +183,9 @@ fn markup(format: Format, name: &str, seconds: i64) -> Markup {
              <title>{name} of {seconds}</title></item></channel></rss>"
         ),
     };
-    let limits = crate::parse::Limits::default();
-    let document = crate::parse::document(&text, None, &limits).unwrap();
-    crate::parse::own(&document, &document.entries[0])
+    let limits = tidegate_format::parse::Limits::default();
+    let document = tidegate_format::parse::document(&text, None, &limits).unwrap();
+    tidegate_format::parse::own(&document, &document.entries[0])
 }
 
 fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> LedgerEntry {
@@ -207,14 +207,14 @@ fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> Le
         tick,
         noconflicts: None,
         conflicts: 0,
-        origin: crate::model::Origin::default(),
+        origin: tidegate_core::model::Origin::default(),
         first_seen: since,
         came: since,
         standing: if gone { ItemStatus::Deleted { since } } else { ItemStatus::Current },
         absence: None,
         prints: Vec::new(),
         bytes: 0,
-        noise: crate::model::Noise::default(),
+        noise: tidegate_core::model::Noise::default(),
         sse091: None,
         extras: None,
         touched,

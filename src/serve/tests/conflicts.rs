@@ -2,11 +2,11 @@
 
 use super::doubles::{id, item, name};
 use super::*;
-use crate::model::{
+use std::sync::atomic::Ordering;
+use tidegate_core::model::{
     Conflicting, Count, History, Item, ItemStatus, Markup, Stamp, SyncId, Update, Version,
 };
-use crate::parse::{self, Limits};
-use std::sync::atomic::Ordering;
+use tidegate_format::parse::{self, Limits};
 
 fn markup(title: &str, text: &str) -> Markup {
     let text = format!(

@@ -1,17 +1,17 @@
 //! `/changes` and `/events`.
 
 use super::*;
-use crate::model::{Lineage, Stretch};
-use crate::serve::client::Client;
-use crate::serve::event_streams::STREAMS_AT_ONCE;
-use crate::store::{KnownGateway, StoreCondition, StoreStop};
+use crate::client::Client;
+use crate::event_streams::STREAMS_AT_ONCE;
 use serde_json::Value;
 use std::sync::atomic::Ordering;
+use tidegate_core::model::{Lineage, Stretch};
+use tidegate_store::{KnownGateway, StoreCondition, StoreStop};
 
 /// A site with the feeds `news` and `other`, and three epochs.
 fn site() -> Site {
     let site = Site::announcing();
-    let other = doubles::record("other", crate::model::FeedStanding::Active);
+    let other = doubles::record("other", tidegate_core::model::FeedStanding::Active);
     site.store.records.lock().unwrap().push(other);
     site.store.log.close(-30, &["news"]);
     site.store.log.close(-20, &["other", "news", "other"]);

@@ -1,7 +1,7 @@
 //! Items that are made here, and conflicts that are resolved: what is understood and answered.
 
 use super::*;
-use crate::serve::edit::ENTRY_LIMIT;
+use crate::edit::ENTRY_LIMIT;
 
 const ATOM: &str = "application/atom+xml;type=entry";
 
@@ -217,9 +217,11 @@ async fn an_outline_that_is_changed_as_json_stays_one() {
     let site = Site::new();
     let list = "<opml version='2.0'><body><outline text='Old' type='rss' xmlUrl='http://h/feed' \
                 category='/a'/></body></opml>";
-    let atom = crate::parse::opml::transcoded(list).unwrap().unwrap();
-    let document = crate::parse::document(&atom, None, &crate::parse::Limits::default()).unwrap();
-    let data = crate::parse::own(&document, &document.entries[0]);
+    let atom = tidegate_format::parse::opml::transcoded(list).unwrap().unwrap();
+    let document =
+        tidegate_format::parse::document(&atom, None, &tidegate_format::parse::Limits::default())
+            .unwrap();
+    let data = tidegate_format::parse::own(&document, &document.entries[0]);
     site.store.edit("news", |feed| {
         let known = feed.items.iter_mut().find(|item| item.shared.winner.id.as_str() == "a");
         known.unwrap().shared.winner.data = data.clone();

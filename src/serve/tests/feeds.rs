@@ -2,11 +2,11 @@
 
 use super::doubles::{feed, id, tick};
 use super::*;
-use crate::clock::Clock;
-use crate::model::{FeedStanding, Format, Item};
-use crate::serve::audience::Audience;
-use crate::serve::directory::Directory;
+use crate::audience::Audience;
+use crate::directory::Directory;
 use std::sync::atomic::Ordering;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{FeedStanding, Format, Item};
 
 fn has(text: &str, line: &str) {
     assert!(text.lines().any(|found| found == line), "no line {line:?} in\n{text}");

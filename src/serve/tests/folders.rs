@@ -1,7 +1,7 @@
 //! Folders of a list that was imported, on pages.
 
 use super::*;
-use crate::model::{ListFolder, ListPlace, OutlineLabel};
+use tidegate_core::model::{ListFolder, ListPlace, OutlineLabel};
 
 /// A reader's own list says where feeds stand and what they are called.
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! What administration and pages answer, word for word: the JSON of each answer as it goes out.
 
 use super::*;
-use crate::model::{FeedName, SyncId};
-use crate::record::LeftOut;
-use crate::status::{GatherNote, SourceTrouble};
+use tidegate_core::model::{FeedName, SyncId};
+use tidegate_judge::record::LeftOut;
+use tidegate_status::{GatherNote, SourceTrouble};
 
 /// A site whose feed has everything that can be said of one.
 fn full() -> Site {

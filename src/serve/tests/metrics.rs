@@ -2,8 +2,8 @@
 
 use super::doubles::record;
 use super::*;
-use crate::model::FeedStanding;
 use std::sync::atomic::Ordering;
+use tidegate_core::model::FeedStanding;
 
 #[tokio::test]
 async fn metrics_count_by_route_and_never_by_address() {

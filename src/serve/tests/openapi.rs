@@ -30,7 +30,7 @@ const LEFT_OUT: [&str; 18] = [
 /// Every route of the router with each of its methods. The source says at which paths something may be, the
 /// router itself which of them are there, below which prefix, and with which methods.
 async fn routed(site: &Site) -> BTreeSet<String> {
-    let source = include_str!("../../serve.rs");
+    let source = include_str!("../lib.rs");
     let literal = |written: &str| match written.strip_prefix('"') {
         Some(rest) => rest.split('"').next().unwrap_or_default().to_owned(),
         None => constant(written.split(',').next().unwrap_or_default().trim()).to_owned(),
@@ -117,7 +117,7 @@ async fn the_configuration_gives_away_no_path_of_a_route() {
     // The overview is at a path that none can have.
     first.remove("");
     let own: BTreeSet<String> =
-        crate::config::OWN_STEPS.iter().map(|step| (*step).to_owned()).collect();
+        tidegate_config::OWN_STEPS.iter().map(|step| (*step).to_owned()).collect();
     assert!(first.is_subset(&own), "add to OWN_STEPS: {:?}", first.difference(&own));
     // Kept for what may come to stand there.
     let free: Vec<&String> = own.difference(&first).collect();

@@ -3,19 +3,17 @@
 
 use super::doubles::{feed, name};
 use super::*;
-use crate::config::{OriginConfig, OriginPlace, PassMode};
-use crate::model::{FeedName, FeedRecord, FeedSource, Format};
-use crate::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer};
-use crate::serve::relay::RelayedSite;
-use crate::serve::{
-    AdmittedSite, FeedTraits, FoundAddress, Inspected, NotMade, OriginService, PassError,
-};
-use crate::store::{DatabaseOwner, Store as _, StoreCondition};
+use crate::relay::RelayedSite;
+use crate::{AdmittedSite, FeedTraits, FoundAddress, Inspected, NotMade, OriginService, PassError};
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue};
 use http_body_util::Full;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
+use tidegate_config::{OriginConfig, OriginPlace, PassMode};
+use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Format};
+use tidegate_net::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer};
+use tidegate_store::{DatabaseOwner, Store as _, StoreCondition};
 use tokio::sync::Semaphore;
 use url::Url;
 

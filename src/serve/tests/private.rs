@@ -3,11 +3,11 @@
 use super::doubles::{feed, name, record};
 use super::sockets::{PATIENT, raw, serving};
 use super::*;
-use crate::model::{FeedStanding, Format};
-use crate::serve::audience::Audience;
-use crate::serve::readers::{ReaderAccess, ReaderKey, WRONG_TOKEN_PAUSE};
-use crate::serve::{SiteReaders, SiteTopics};
+use crate::audience::Audience;
+use crate::readers::{ReaderAccess, ReaderKey, WRONG_TOKEN_PAUSE};
+use crate::{SiteReaders, SiteTopics};
 use data_encoding::BASE64;
+use tidegate_core::model::{FeedStanding, Format};
 
 /// The private feed. Nothing else is called so.
 pub(super) const SECRET: &str = "hidden-diary";
@@ -477,11 +477,11 @@ async fn the_hub_knows_a_private_topic_by_its_token_alone() {
     assert_all_below(&links, &format!("https://feeds.example.org/t/{ANN}"));
     for wrong in [at(&format!("/t/{BOB}")), at("/t/0123456789abcdef0123456789abcdee")] {
         let missing = topics.stands(&wrong).await.unwrap_err();
-        assert!(matches!(missing, crate::serve::NoTopic::Gone(_)), "{missing:?}");
+        assert!(matches!(missing, crate::NoTopic::Gone(_)), "{missing:?}");
     }
     SiteReaders::new(site.room.clone()).replace(Vec::new());
     let missing = topics.document(&own).await.unwrap_err();
-    assert!(matches!(missing, crate::serve::NoTopic::Gone(_)), "{missing:?}");
+    assert!(matches!(missing, crate::NoTopic::Gone(_)), "{missing:?}");
 }
 
 #[tokio::test]

@@ -2,12 +2,12 @@
 
 use super::doubles::record;
 use super::*;
-use crate::model::FeedStanding;
-use crate::serve::admission::{Work, WorkKind};
-use crate::serve::client::Client;
-use crate::serve::event_streams::STREAMS_AT_ONCE;
+use crate::admission::{Work, WorkKind};
+use crate::client::Client;
+use crate::event_streams::STREAMS_AT_ONCE;
 use http_body_util::BodyExt as _;
 use std::sync::atomic::Ordering;
+use tidegate_core::model::FeedStanding;
 
 fn client(last: u8) -> Client {
     Client::at([192, 0, 2, last].into())

@@ -1,9 +1,9 @@
 //! The sockets, over real connections. Times are limits of the server, never of the test.
 
 use super::*;
-use crate::serve::connections::{ConnectionLimits, ConnectionShares};
-use crate::serve::listen::{ServeError, serve};
-use crate::serve::metrics::MetricsFormat;
+use crate::connections::{ConnectionLimits, ConnectionShares};
+use crate::listen::{ServeError, serve};
+use crate::metrics::MetricsFormat;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;

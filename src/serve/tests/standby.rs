@@ -3,12 +3,12 @@
 use super::callback::slow;
 use super::doubles::LoggedLines;
 use super::*;
-use crate::serve::client::Peer;
-use crate::serve::relay::{READ_ALONE, READ_PAGES, RelayedSite};
-use crate::serve::{PUSH_TIME, REQUEST_BODY_LIMIT};
-use crate::store::{DatabaseOwner, KnownGateway, StoreCondition, StoreStop};
+use crate::client::Peer;
+use crate::relay::{READ_ALONE, READ_PAGES, RelayedSite};
+use crate::{PUSH_TIME, REQUEST_BODY_LIMIT};
 use futures_util::future::{join_all, poll_immediate};
 use std::sync::atomic::Ordering;
+use tidegate_store::{DatabaseOwner, KnownGateway, StoreCondition, StoreStop};
 use tokio::time::Instant;
 
 /// A standby of a gateway that lives.

@@ -1,7 +1,7 @@
 //! What is answered while the store is closed after a failure, and while its disk is nearly full.
 
 use super::*;
-use crate::store::{FreeBytes, StoreCondition, StoreStop};
+use tidegate_store::{FreeBytes, StoreCondition, StoreStop};
 
 fn stopped() -> StoreCondition {
     let stop = StoreStop {
@@ -82,7 +82,7 @@ async fn sup_goes_on_from_what_is_in_memory() {
     site.set_condition(stopped());
     tokio::time::advance(Duration::from_secs(60)).await;
     for path in ["/sup.json", "/sup.json?seconds=300"] {
-        let document = crate::sup::read(site.text(path).await.as_bytes()).unwrap();
+        let document = tidegate_core::sup::read(site.text(path).await.as_bytes()).unwrap();
         assert_eq!(document.updates.len(), 1, "{path}");
         assert!(document.updated < at(0), "{path}");
     }
@@ -104,7 +104,7 @@ async fn sup_claims_no_time_at_which_the_store_was_closed() {
         site.clock.set(at(now));
         site.set_condition(condition);
         tokio::time::advance(Duration::from_secs(60)).await;
-        let document = crate::sup::read(site.text("/sup.json").await.as_bytes()).unwrap();
+        let document = tidegate_core::sup::read(site.text("/sup.json").await.as_bytes()).unwrap();
         assert_eq!(document.updated, updated);
     }
 }

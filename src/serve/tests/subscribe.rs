@@ -3,20 +3,20 @@
 use super::doubles::name;
 use super::private::{ANN, SECRET, announcing, store};
 use super::*;
-use crate::config::AllowConfig;
-use crate::model::{FeedName, FeedRecord};
-use crate::origin::{PassAnswer, PassRequest, WholeAnswer};
-use crate::serve::readers::WRONG_TOKEN_PAUSE;
-use crate::serve::relay::RelayedSite;
-use crate::serve::{
+use crate::readers::WRONG_TOKEN_PAUSE;
+use crate::relay::RelayedSite;
+use crate::{
     AdmittedSite, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade, OriginService, PassError,
 };
-use crate::store::{DatabaseOwner, StoreCondition};
 use async_trait::async_trait;
 use data_encoding::BASE64;
 use http::HeaderMap;
 use serde_json::{Value, json as value};
 use std::sync::Mutex;
+use tidegate_config::AllowConfig;
+use tidegate_core::model::{FeedName, FeedRecord};
+use tidegate_net::origin::{PassAnswer, PassRequest, WholeAnswer};
+use tidegate_store::{DatabaseOwner, StoreCondition};
 use tokio::time::Instant;
 use url::Url;
 

@@ -1,9 +1,9 @@
 //! The SUP documents.
 
 use super::*;
-use crate::store::KnownGateway;
-use crate::sup::{SupDocument, read};
 use std::sync::atomic::Ordering;
+use tidegate_core::sup::{SupDocument, read};
+use tidegate_store::KnownGateway;
 
 async fn document(site: &Site, path: &str) -> SupDocument {
     let answer = site.get(path).await;
@@ -50,11 +50,11 @@ async fn a_feed_leads_to_the_document_that_lists_it_with_304_as_well() {
     assert_eq!(again.status(), 304);
     let listed = document(&site, "/sup.json").await;
     for answer in [first, again] {
-        let place = crate::sup::in_header(header(&answer, "x-sup-id")).unwrap();
+        let place = tidegate_core::sup::in_header(header(&answer, "x-sup-id")).unwrap();
         assert_eq!(place.document, "https://feeds.example.org/sup.json");
         assert_eq!(place.id, listed.updates[0].id);
         let link = header(&answer, "link").split(", ").find(|link| link.contains("#sup")).unwrap();
-        assert_eq!(crate::sup::in_links(link, "http://x/"), Some(place));
+        assert_eq!(tidegate_core::sup::in_links(link, "http://x/"), Some(place));
         assert!(link.ends_with("; type=\"application/json\"; title=\"Updates Feed\""));
     }
 }
@@ -89,13 +89,13 @@ async fn documents_have_strong_tags_and_are_compressed() {
                 out
             }) as fn(&[u8]) -> Vec<u8>,
         ),
-        ("br", |b| {
+        ("zstd", |b| {
             let mut out = Vec::new();
-            std::io::copy(&mut brotli::Decompressor::new(b, 4096), &mut out).unwrap();
+            std::io::copy(&mut zstd::Decoder::new(b).unwrap(), &mut out).unwrap();
             out
         }),
     ] {
-        let packed = site.packed("/sup.json", coding).await;
+        let packed = site.get_with("/sup.json", &[("accept-encoding", coding)]).await;
         assert_eq!(header(&packed, "content-encoding"), coding);
         assert_ne!(header(&packed, "etag"), tag);
         assert_eq!(unpack(&bytes(packed).await), plain);
@@ -226,19 +226,19 @@ async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
     assert_eq!(ids(&site, &all), ["news", "other", "third"]);
 }
 
-fn written(windows: &crate::sup::Windows, period: u32) -> String {
+fn written(windows: &tidegate_core::sup::Windows, period: u32) -> String {
     let address = |period| format!("https://feeds.example.org/sup.json?seconds={period}");
-    windows.window(period).write(&crate::sup::PERIODS, address, |_| true)
+    windows.window(period).write(&tidegate_core::sup::PERIODS, address, |_| true)
 }
 
-fn packed(text: String) -> crate::serve::rendition::Rendition {
-    let about = crate::serve::rendition::About {
+fn packed(text: String) -> crate::rendition::Rendition {
+    let about = crate::rendition::About {
         media_type: "application/json",
         shown: at(0),
-        revision: crate::model::Revision(0),
+        revision: tidegate_core::model::Revision(0),
         token: None,
     };
-    crate::serve::rendition::Rendition::build_quickly(text, about).unwrap()
+    crate::rendition::Rendition::build_quickly(text, about).unwrap()
 }
 
 /// What a document of a very large gateway costs: `cargo test --release -- --ignored --nocapture
@@ -246,8 +246,8 @@ fn packed(text: String) -> crate::serve::rendition::Rendition {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement"]
 async fn what_a_million_feeds_cost() {
-    use crate::model::{SupId, Tick};
-    use crate::sup::{Closed, Windows};
+    use tidegate_core::model::{SupId, Tick};
+    use tidegate_core::sup::{Closed, Windows};
     use tokio::time::Instant;
     let mut windows = Windows::new(86_400);
     let begun = Instant::now();
@@ -270,14 +270,14 @@ async fn what_a_million_feeds_cost() {
         let built = packed(text);
         let took = begun.elapsed();
         let size = |encoding| built.body(encoding).content.len();
-        use crate::serve::negotiate::Encoding::Gzip;
+        use crate::negotiate::Encoding::Gzip;
         println!(
             "{period} s: {updates} updates, {bytes} bytes, gzip {}; written in {wrote:?}, with \
              compression {took:?}",
             size(Gzip)
         );
         let read =
-            crate::sup::read(built.body(crate::serve::negotiate::Encoding::Identity).bytes());
+            tidegate_core::sup::read(built.body(crate::negotiate::Encoding::Identity).bytes());
         assert_eq!(read.unwrap().updates.len(), updates);
     }
     let site = Site::announcing();

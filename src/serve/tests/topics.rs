@@ -1,7 +1,7 @@
 //! What the hub is told of topics below tokens.
 
 use super::private::{ANN, BOB, SECRET, readers, site};
-use crate::serve::{NoTopic, SiteReaders, SiteTopics};
+use crate::{NoTopic, SiteReaders, SiteTopics};
 
 /// Those of an older file than the one that another gateway applied lack a reader, and a feed of another.
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Certificates that are none, and handshakes that hang.
 
 use super::*;
-use crate::serve::connections::{ConnectionShares, Connections};
+use crate::connections::{ConnectionShares, Connections};
 use rcgen::date_time_ymd;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;

@@ -1,7 +1,7 @@
 //! A body that is handed over in pieces, out of memory or out of a file, and counted until they have gone.
 
 use super::Sending;
-use crate::serve::spool::SpooledFile;
+use crate::spool::SpooledFile;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use std::future::Future;
@@ -18,7 +18,7 @@ const FILE_PIECE: usize = 64 * 1024;
 
 /// The body of an answer. The bytes go before what counts them does: another document may be in their
 /// place afterwards.
-pub(in crate::serve) struct Unsent {
+pub(crate) struct Unsent {
     pub(super) rest: Rest,
     pub(super) sending: Arc<Sending>,
 }

@@ -3,13 +3,13 @@
 use super::make::*;
 use super::model::{Model, Step, follow, step};
 use super::{Bench, Fjall, InMemory, OnDisk, Sled, on_every_store};
-use crate::model::*;
-use crate::store::portable::{
+use crate::portable::{
     CarriedItem, ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter, ImportMessage,
 };
-use crate::store::*;
+use crate::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use tidegate_core::model::*;
 use tokio::sync::mpsc;
 
 on_every_store! {
@@ -25,7 +25,7 @@ on_every_store! {
 }
 
 /// All pieces of a store.
-pub(in crate::store) async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
+pub(crate) async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
     let (sender, mut receiver) = mpsc::channel(4);
     let taking = async {
         let mut pieces = Vec::new();

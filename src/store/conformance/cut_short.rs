@@ -3,8 +3,8 @@
 use super::carry::{hand, pieces};
 use super::make::*;
 use super::{Bench, InMemory, OfKind, OnDisk, Sled, endpoint, on_every_store};
-use crate::store::portable::{ExportRecord, ImportMessage};
-use crate::store::*;
+use crate::portable::{ExportRecord, ImportMessage};
+use crate::*;
 use std::sync::Arc;
 
 on_every_store! {

@@ -1,8 +1,8 @@
 //! Who reads a feed while others write to it.
 
-use crate::model::*;
-use crate::store::*;
+use crate::*;
 use std::sync::Arc;
+use tidegate_core::model::*;
 
 /// Who reads a feed, and what it was when he began; nothing once it was purged.
 pub(super) struct Holder {

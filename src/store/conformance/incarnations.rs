@@ -4,11 +4,11 @@
 use super::carry::{bring, pieces};
 use super::make::*;
 use super::{Bench, InMemory, OnDisk, Sled, endpoint, on_every_store};
-use crate::clock::ManualClock;
-use crate::model::*;
-use crate::store::portable::{Copying, ExportRecord, ImportMessage};
-use crate::store::*;
+use crate::portable::{Copying, ExportRecord, ImportMessage};
+use crate::*;
 use std::sync::Arc;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::*;
 
 on_every_store! {
     a_move_goes_on

@@ -2,9 +2,9 @@
 
 use super::make::*;
 use super::{Bench, on_every_store};
-use crate::model::*;
-use crate::store::*;
+use crate::*;
 use std::sync::Arc;
+use tidegate_core::model::*;
 
 on_every_store! {
     a_ledger_without_an_index_is_read_whole

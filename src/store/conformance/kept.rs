@@ -2,8 +2,8 @@
 
 use super::make::*;
 use super::{Bench, on_every_store};
-use crate::model::*;
-use crate::store::*;
+use crate::*;
+use tidegate_core::model::*;
 
 on_every_store! {
     what_is_kept_goes_with_the_hold

@@ -2,9 +2,9 @@
 
 use super::make::*;
 use super::{Bench, on_every_store};
-use crate::model::*;
-use crate::store::limits::VALUE_LIMIT;
-use crate::store::*;
+use crate::limits::VALUE_LIMIT;
+use crate::*;
+use tidegate_core::model::*;
 
 on_every_store! {
     the_oldest_versions_go_first

@@ -1,9 +1,9 @@
 //! Changes for tests, plausible and short to write.
 
-use crate::model::*;
-use crate::store::{AcceptedFeeds, AppliedConfig, AppliedOrigins, Store, View};
+use crate::{AcceptedFeeds, AppliedConfig, AppliedOrigins, Store, View};
 use std::collections::HashMap;
 use std::time::Duration;
+use tidegate_core::model::*;
 
 /// A time some seconds after the start of the tests.
 pub(super) fn time(seconds: i64) -> Time {
@@ -14,7 +14,7 @@ pub(super) fn tick(seconds: i64) -> Tick {
     Tick::at(time(seconds))
 }
 
-pub(in crate::store) fn feed(name: &str) -> FeedName {
+pub(crate) fn feed(name: &str) -> FeedName {
     FeedName::new(name).unwrap()
 }
 
@@ -54,7 +54,7 @@ pub(super) fn state() -> FeedState {
     FeedState::untouched(Format::Atom10, time(0))
 }
 
-pub(in crate::store) fn known(name: &str, updates: u32, tick: Tick) -> LedgerEntry {
+pub(crate) fn known(name: &str, updates: u32, tick: Tick) -> LedgerEntry {
     let by = EndpointId::own("gate.example").unwrap();
     let updates = Count::new(updates).unwrap();
     let stamp = Stamp::Both { when: tick.time(), by };
@@ -74,7 +74,7 @@ pub(in crate::store) fn known(name: &str, updates: u32, tick: Tick) -> LedgerEnt
         tick,
         noconflicts: None,
         conflicts: 0,
-        origin: crate::model::Origin::default(),
+        origin: tidegate_core::model::Origin::default(),
         first_seen: time(0),
         came: time(0),
         standing: ItemStatus::Current,
@@ -102,7 +102,7 @@ pub(super) fn event(name: &str, tick: Option<Tick>) -> Event {
     }
 }
 
-pub(in crate::store) fn poll_state(name: &str) -> PollState {
+pub(crate) fn poll_state(name: &str) -> PollState {
     PollState {
         feed: feed(name),
         url: format!("https://example.org/{name}"),
@@ -156,7 +156,7 @@ pub(super) fn subscription() -> HubSubscription {
     }
 }
 
-pub(in crate::store) fn record(name: &str) -> FeedRecord {
+pub(crate) fn record(name: &str) -> FeedRecord {
     FeedRecord::new(feed(name), format!("https://example.org/{name}"), FeedSource::Api)
 }
 
@@ -169,7 +169,7 @@ pub(super) fn ids(view: &View) -> Vec<&str> {
 }
 
 /// A change on top of what a store has of a feed.
-pub(in crate::store) struct Draft {
+pub(crate) struct Draft {
     pub(super) change: Change,
     tick: Tick,
     before: HashMap<SyncId, LedgerEntry>,
@@ -177,7 +177,7 @@ pub(in crate::store) struct Draft {
 
 impl Draft {
     /// A change to `name` at the given second.
-    pub(in crate::store) async fn on(store: &dyn Store, name: &str, seconds: i64) -> Self {
+    pub(crate) async fn on(store: &dyn Store, name: &str, seconds: i64) -> Self {
         let snapshot = store.snapshot(&feed(name)).await.unwrap();
         let known = snapshot.iter().flat_map(|snapshot| snapshot.known.clone());
         let before = known.map(|known| (known.id.clone(), known)).collect();
@@ -217,7 +217,7 @@ impl Draft {
     }
 
     /// A new version with these bytes.
-    pub(in crate::store) fn item(mut self, name: &str, text: &str) -> Self {
+    pub(crate) fn item(mut self, name: &str, text: &str) -> Self {
         let known = self.entry(name);
         self.version(known, Some(markup(text)))
     }
@@ -237,13 +237,13 @@ impl Draft {
     }
 
     /// A version of the newest bytes.
-    pub(in crate::store) fn ripe(mut self, name: &str) -> Self {
+    pub(crate) fn ripe(mut self, name: &str) -> Self {
         let known = self.entry(name);
         self.version(known, None)
     }
 
     /// Newest bytes without a version.
-    pub(in crate::store) fn latest(mut self, name: &str, text: &str) -> Self {
+    pub(crate) fn latest(mut self, name: &str, text: &str) -> Self {
         self.change.latest.push((id(name), markup(text)));
         self.change.known.extend(self.before.get(&id(name)).cloned());
         self.shown();
@@ -280,7 +280,7 @@ impl Draft {
     }
 
     /// A change to the ledger only.
-    pub(in crate::store) fn touch(mut self, name: &str, standing: ItemStatus) -> Self {
+    pub(crate) fn touch(mut self, name: &str, standing: ItemStatus) -> Self {
         let mut known = self.before.get(&id(name)).unwrap().clone();
         known.standing = standing;
         known.bytes += 1;
@@ -297,13 +297,13 @@ impl Draft {
     }
 
     /// An order of the reader view.
-    pub(in crate::store) fn order(mut self, names: &[&str]) -> Self {
+    pub(crate) fn order(mut self, names: &[&str]) -> Self {
         self.change.order = Some(names.iter().map(|name| id(name)).collect());
         self.change.state.updated_at = self.tick.time();
         self
     }
 
-    pub(in crate::store) fn done(mut self) -> Change {
+    pub(crate) fn done(mut self) -> Change {
         let change = &mut self.change;
         let versions = change.versions.iter().map(|version| &version.id);
         let anew: Vec<_> = versions.chain(change.latest.iter().map(|(id, _)| id)).collect();

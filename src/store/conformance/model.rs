@@ -4,11 +4,11 @@
 use super::holder::Holder;
 use super::make::*;
 use super::{Bench, Fjall, InMemory, OnDisk, Sled};
-use crate::model::*;
-use crate::store::*;
+use crate::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use tidegate_core::model::*;
 
 const FEEDS: [&str; 3] = ["a", "a-b", "ab"];
 const ITEMS: [&str; 4] = ["i", "i.1", "j", "ä"];

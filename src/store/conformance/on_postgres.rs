@@ -1,14 +1,14 @@
-//! The suite on PostgreSQL, where there is one ([`crate::store::postgres`]).
+//! The suite on PostgreSQL, where there is one ([`crate::postgres`]).
 
 use super::make::time;
 use super::model::{self, step};
 use super::{Bench, Fjall, InMemory, OfKind, OnDisk, Sled, carry, endpoint, incarnations};
-use crate::clock::ManualClock;
-use crate::store::postgres::{TestSchema, is_tested};
-use crate::store::{EmbeddedStore, PostgresRequest, Store};
+use crate::testing::{TestSchema, is_tested};
+use crate::{EmbeddedStore, PostgresRequest, Store};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
+use tidegate_core::clock::ManualClock;
 
 pub(super) struct OnPostgres {
     store: Arc<EmbeddedStore>,

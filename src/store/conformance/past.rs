@@ -2,9 +2,9 @@
 
 use super::make::*;
 use super::{Bench, on_every_store};
-use crate::model::*;
-use crate::store::limits::WHOLE_EVERY;
-use crate::store::*;
+use crate::limits::WHOLE_EVERY;
+use crate::*;
+use tidegate_core::model::*;
 
 on_every_store! {
     every_version_has_its_own_bytes

@@ -2,8 +2,8 @@
 
 use super::make::*;
 use super::{Bench, on_every_store};
-use crate::store::limits::PRUNE_LIMIT;
-use crate::store::*;
+use crate::limits::PRUNE_LIMIT;
+use crate::*;
 use std::time::Duration;
 
 on_every_store! {

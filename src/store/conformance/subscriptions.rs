@@ -2,8 +2,10 @@
 
 use super::make::*;
 use super::{Bench, on_every_store};
-use crate::store::*;
-use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
+use crate::*;
+use tidegate_core::websub::{
+    Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription,
+};
 use url::Url;
 
 on_every_store! {

@@ -2,7 +2,7 @@
 
 use super::make::*;
 use super::{Bench, on_every_store};
-use crate::store::*;
+use crate::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
         let (won, lost): (Vec<_>, Vec<_>) =
             writers.join_all().await.into_iter().partition(|(_, result)| result.is_ok());
         assert_eq!(won.len(), 1);
-        let revision = crate::model::Revision(u64::try_from(round).unwrap());
+        let revision = tidegate_core::model::Revision(u64::try_from(round).unwrap());
         for (_, result) in lost {
             assert!(matches!(result, Err(CommitError::Conflict(at)) if at == revision));
         }

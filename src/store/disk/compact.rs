@@ -8,15 +8,15 @@
 use super::files::engine_bytes;
 use super::folder::StoreFolder;
 use super::{DiskKind, open_in, swap};
-use crate::clock::Clock;
-use crate::model::EndpointId;
-use crate::store::embedded::{EmbeddedStore, OpenRequest, ReopenPauses};
-use crate::store::portable::{ExportDigest, ExportRecord, ImportMessage, PortableError};
-use crate::store::{CommitError, FreeSpace, Store, StoreError};
+use crate::embedded::{EmbeddedStore, OpenRequest, ReopenPauses};
+use crate::portable::{ExportDigest, ExportRecord, ImportMessage, PortableError};
+use crate::{CommitError, FreeSpace, Store, StoreError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::EndpointId;
 use tokio::sync::mpsc;
 
 /// How many pieces wait to be stored.

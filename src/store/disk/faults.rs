@@ -1,7 +1,7 @@
 //! What can go wrong with a store on disk, and what must not happen then.
 
 mod barrier;
-pub(in crate::store) mod damage;
+pub(crate) mod damage;
 mod engine_kind;
 mod folder;
 mod leaks;
@@ -9,16 +9,16 @@ mod reopen;
 
 use super::folder::StoreFolder;
 use super::{DiskKind, DiskRequest, OpenRequest, WrapEngine};
-use crate::clock::ManualClock;
-use crate::model::*;
-use crate::store::EmbeddedStore;
-use crate::store::embedded::ReopenPauses;
-use crate::store::engine::Engine;
-use crate::store::{Claim, Store, StoreError};
+use crate::EmbeddedStore;
+use crate::embedded::ReopenPauses;
+use crate::engine::Engine;
+use crate::{Claim, Store, StoreError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::*;
 
 /// Runs each named case on every engine.
 macro_rules! on_every_engine {
@@ -27,7 +27,7 @@ macro_rules! on_every_engine {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::$case(crate::store::DiskKind::Sled).await;
+                    super::$case(crate::DiskKind::Sled).await;
                 }
             )+
         }
@@ -35,7 +35,7 @@ macro_rules! on_every_engine {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::$case(crate::store::DiskKind::Fjall).await;
+                    super::$case(crate::DiskKind::Fjall).await;
                 }
             )+
         }
@@ -43,7 +43,7 @@ macro_rules! on_every_engine {
 }
 use on_every_engine;
 
-pub(in crate::store) fn open(kind: DiskKind, path: &Path) -> Result<EmbeddedStore, StoreError> {
+pub(crate) fn open(kind: DiskKind, path: &Path) -> Result<EmbeddedStore, StoreError> {
     open_as(kind, path, Some("gate.example"))
 }
 
@@ -72,7 +72,7 @@ fn clock() -> Arc<ManualClock> {
 }
 
 /// A store, and the database below it.
-pub(in crate::store) fn open_raw(kind: DiskKind, path: &Path) -> (EmbeddedStore, Arc<dyn Engine>) {
+pub(crate) fn open_raw(kind: DiskKind, path: &Path) -> (EmbeddedStore, Arc<dyn Engine>) {
     let found = Arc::new(std::sync::Mutex::new(None));
     let place = Arc::clone(&found);
     let wrap = Box::new(move |engine: Arc<dyn Engine>| {
@@ -85,23 +85,23 @@ pub(in crate::store) fn open_raw(kind: DiskKind, path: &Path) -> (EmbeddedStore,
 }
 
 /// The error of an opening that must fail.
-pub(in crate::store) fn refused(result: Result<EmbeddedStore, StoreError>) -> StoreError {
+pub(crate) fn refused(result: Result<EmbeddedStore, StoreError>) -> StoreError {
     match result {
         Ok(_) => panic!("the store opened"),
         Err(error) => error,
     }
 }
 
-pub(in crate::store) async fn claim(store: &EmbeddedStore) -> Claim {
+pub(crate) async fn claim(store: &EmbeddedStore) -> Claim {
     store.claims(1, Duration::from_secs(1)).await.unwrap().remove(0)
 }
 
-pub(in crate::store) fn news() -> FeedName {
+pub(crate) fn news() -> FeedName {
     FeedName::new("news").unwrap()
 }
 
 /// A change to one item of the feed `news`, on top of what the store has.
-pub(in crate::store) async fn change(store: &EmbeddedStore, text: &str) -> Change {
+pub(crate) async fn change(store: &EmbeddedStore, text: &str) -> Change {
     let before = store.state(&news()).await.unwrap();
     let revision = before.as_ref().map_or(Revision(0), |state| state.revision);
     let seconds = i64::try_from(revision.0).unwrap() + 1;
@@ -134,7 +134,7 @@ pub(in crate::store) async fn change(store: &EmbeddedStore, text: &str) -> Chang
         tick,
         noconflicts: None,
         conflicts: 0,
-        origin: crate::model::Origin::default(),
+        origin: tidegate_core::model::Origin::default(),
         first_seen: tick.time(),
         came: tick.time(),
         standing: ItemStatus::Current,
@@ -184,7 +184,7 @@ pub(in crate::store) async fn change(store: &EmbeddedStore, text: &str) -> Chang
 }
 
 /// Text that does not compress.
-pub(in crate::store) fn noise(length: usize) -> String {
+pub(crate) fn noise(length: usize) -> String {
     let mut seed = 7u64;
     let mut text = String::with_capacity(length + 16);
     while text.len() < length {
@@ -195,7 +195,7 @@ pub(in crate::store) fn noise(length: usize) -> String {
 }
 
 /// All files of a folder with their bytes.
-pub(in crate::store) fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(path).unwrap() {
         let entry = entry.unwrap();

@@ -94,7 +94,7 @@ pub(super) fn engine_bytes(folder: &StoreFolder) -> io::Result<u64> {
 }
 
 /// The bytes of all files in a folder.
-pub(in crate::store) fn folder_bytes(folder: &Path) -> io::Result<u64> {
+pub(crate) fn folder_bytes(folder: &Path) -> io::Result<u64> {
     let mut files = Vec::new();
     add_files(folder, 0, &mut files)?;
     written_bytes(&files)

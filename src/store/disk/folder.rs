@@ -2,11 +2,11 @@
 //! from a new one.
 
 use super::{DiskEngine, DiskKind, NumberNote, private, swap};
-use crate::model::EndpointId;
-use crate::store::{Epoch, StoreError};
+use crate::{Epoch, StoreError};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use tidegate_core::model::EndpointId;
 
 /// Held from open to close; the lock goes with the process, whatever ends it.
 const LOCK: &str = "lock";

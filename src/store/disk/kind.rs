@@ -1,7 +1,7 @@
 //! Which engine a store on disk has.
 
-use crate::store::engine::Engine;
-use crate::store::{StoreError, disk_engine};
+use crate::engine::Engine;
+use crate::{StoreError, disk_engine};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl DiskKind {
 }
 
 /// What the folder of a store needs of an engine.
-pub(in crate::store) trait DiskEngine: Send + Sync {
+pub(crate) trait DiskEngine: Send + Sync {
     /// The engine's name, as in `store.kind`.
     fn name(&self) -> &'static str;
 

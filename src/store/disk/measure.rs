@@ -5,15 +5,15 @@
 
 use super::faults::{noise, open_raw};
 use super::{DiskKind, DiskRequest};
-use crate::clock::ManualClock;
-use crate::model::*;
-use crate::store::conformance::make::{feed, poll_state};
-use crate::store::engine::{Class, Engine, KeyOrder, beginning_with};
-use crate::store::{Claim, EmbeddedStore, Store};
+use crate::conformance::make::{feed, poll_state};
+use crate::engine::{Class, Engine, KeyOrder, beginning_with};
+use crate::{Claim, EmbeddedStore, Store};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::*;
 use tokio::time::Instant;
 
 /// How many feeds are written at a time where the barrier is shared.

@@ -8,12 +8,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Notes a number as it grows, without waiting for the disk: after a loss of power the note may be behind
 /// what it tells of, and is never ahead of it.
-pub(in crate::store) struct NumberNote(File);
+pub(crate) struct NumberNote(File);
 
 impl NumberNote {
     /// Opens a note or makes one: what it says, zero where there is none or half of one, and where to write
     /// the next number.
-    pub(in crate::store) fn open(path: &Path) -> io::Result<(u64, Self)> {
+    pub(crate) fn open(path: &Path) -> io::Result<(u64, Self)> {
         let mut options = private::options();
         options.read(true).create(true).truncate(false);
         let mut note = Self(options.open(path)?);
@@ -22,7 +22,7 @@ impl NumberNote {
     }
 
     /// Notes a number.
-    pub(in crate::store) fn write(&mut self, number: u64) -> io::Result<()> {
+    pub(crate) fn write(&mut self, number: u64) -> io::Result<()> {
         let number = number.to_le_bytes();
         let check = xxh3_64(&number).to_le_bytes();
         self.0.seek(SeekFrom::Start(0))?;

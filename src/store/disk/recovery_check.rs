@@ -7,7 +7,7 @@
 
 use super::folder::{Mark, StoreFolder};
 use super::{files, inspect_folder};
-use crate::store::{Epoch, StoreError};
+use crate::{Epoch, StoreError};
 use std::fs;
 use std::io;
 use std::path::Path;

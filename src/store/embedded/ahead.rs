@@ -4,12 +4,12 @@
 
 use super::keys;
 use super::records::Records;
-use crate::model::{Change, FeedName, Markup, SyncId};
-use crate::store::StoreError;
-use crate::store::engine::{Class, RecordKey};
-use crate::store::limits::WHOLE_EVERY;
-use crate::store::record::HeadRecord;
+use crate::StoreError;
+use crate::engine::{Class, RecordKey};
+use crate::limits::WHOLE_EVERY;
+use crate::record::HeadRecord;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use tidegate_core::model::{Change, FeedName, Markup, SyncId};
 
 /// The most items whose records are read at once.
 pub(super) const ITEMS: usize = 256;

@@ -6,15 +6,15 @@ use super::past;
 use super::plan::Portions;
 use super::read;
 use super::records::Records;
-use crate::model::{
+use crate::engine::{Class, Writes};
+use crate::limits::{BLOCK, DROPPED_REMEMBERED};
+use crate::record::{ArchiveNumber, ArchiveRecord, SegmentRecord};
+use crate::{CommitError, StoreError, assemble, seals};
+use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, FeedName, FeedState, Item, LedgerEntry,
     Markup, Skeleton, Snapshot, SyncId,
 };
-use crate::store::engine::{Class, Writes};
-use crate::store::limits::{BLOCK, DROPPED_REMEMBERED};
-use crate::store::record::{ArchiveNumber, ArchiveRecord, SegmentRecord};
-use crate::store::{CommitError, StoreError, assemble, seals};
-use std::collections::{HashMap, HashSet};
 
 /// Plans what a checked change does to its feed's archives: those that it takes text out of, those that it
 /// seals, and those that it drops. Answers how many bytes are kept afterwards.

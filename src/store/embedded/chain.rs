@@ -3,14 +3,14 @@
 
 use super::keys;
 use super::records::Records;
-use crate::model::{FeedName, FeedState, Markup, SyncId, Tick, Time};
-use crate::store::StoreError;
-use crate::store::engine::Class;
-use crate::store::engine::{KeyOrder, beginning_with};
-use crate::store::limits::{CHAIN_LIMIT, WHOLE_EVERY};
-use crate::store::record::{HistoryRecord, Record, delta};
+use crate::StoreError;
+use crate::engine::Class;
+use crate::engine::{KeyOrder, beginning_with};
+use crate::limits::{CHAIN_LIMIT, WHOLE_EVERY};
+use crate::record::{HistoryRecord, Record, delta};
 use bytes::Bytes;
 use std::ops::Bound;
+use tidegate_core::model::{FeedName, FeedState, Markup, SyncId, Tick, Time};
 
 /// Reads the record `bytes` that stands at `key`. `base`: the record at a time that another is a
 /// difference to.

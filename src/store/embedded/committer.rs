@@ -9,18 +9,18 @@ use super::records::Records;
 use super::shared::StoreShared;
 use super::undo::{Cleaning, Keep, LAST, PORTION};
 use super::{StorePlace, keys, open, prune, purge, read, transfer};
-use crate::clock::Clock;
-use crate::model::{Attempt, FeedName, FeedRecord, PollState, Revision, Time};
-use crate::store::engine::{Class, Writes};
-use crate::store::portable::ExportRecord;
-use crate::store::purge_mark::PurgeMark;
-use crate::store::record::StateRecord;
-use crate::store::{Claim, CommitError, Committed, Epoch, LoggedChange, StoreError};
-use crate::websub::Subscription;
+use crate::engine::{Class, Writes};
+use crate::portable::ExportRecord;
+use crate::purge_mark::PurgeMark;
+use crate::record::StateRecord;
+use crate::{Claim, CommitError, Committed, Epoch, LoggedChange, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{Attempt, FeedName, FeedRecord, PollState, Revision, Time};
+use tidegate_core::websub::Subscription;
 
 /// Who writes.
 pub(super) struct Committer {

@@ -3,10 +3,10 @@
 use super::keys;
 use super::read::newest;
 use super::records::Records;
-use crate::model::{Change, FeedName, LedgerEntry, Markup, SyncId, Version};
-use crate::store::StoreError;
-use crate::store::engine::{Class, Writes};
+use crate::StoreError;
+use crate::engine::{Class, Writes};
 use std::collections::{BTreeMap, BTreeSet};
+use tidegate_core::model::{Change, FeedName, LedgerEntry, Markup, SyncId, Version};
 
 /// What is in conflict with an item's current version.
 pub(super) fn of(

@@ -1,7 +1,7 @@
 //! Following the writes of another gateway: what this one has in memory is what the other made durable.
 //!
 //! The gateway that writes notes, in each write's own transaction, what the write did to what gateways have in
-//! memory ([`crate::store::engine::Class::IN_MEMORY`]). A look reads those notes behind the last one that it knows, up
+//! memory ([`crate::engine::Class::IN_MEMORY`]). A look reads those notes behind the last one that it knows, up
 //! to the last write that is durable, and shows them: states first, the epoch that announces them last. So a look costs
 //! what changed, not what there is. It goes on where another gateway takes the database with all that is shown in it.
 //! Where that is not certain, and where the notes do not reach back far enough, everything is read anew, which costs
@@ -26,11 +26,9 @@ use super::{
     EmbeddedStore, OpenState, OpenStore, Records, StoreInner, StorePlace, Writer, inspect, open,
     read,
 };
-use crate::clock::Clock;
-use crate::model::EndpointId;
-use crate::store::engine::RecordKey;
-use crate::store::record::IdentityRecord;
-use crate::store::{DatabaseOwner, Epoch, FeedList, StoreError, as_list, in_words};
+use crate::engine::RecordKey;
+use crate::record::IdentityRecord;
+use crate::{DatabaseOwner, Epoch, FeedList, StoreError, as_list, in_words};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::io;
@@ -38,6 +36,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::EndpointId;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -63,10 +63,10 @@ const READ_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::f
 const FOLLOW: &str = "follow what another gateway writes";
 
 /// An entry that a write set, or removed.
-pub(in crate::store) type RecentEntry = (RecordKey, Option<Bytes>);
+pub(crate) type RecentEntry = (RecordKey, Option<Bytes>);
 
 /// What writes did to what gateways have in memory.
-pub(in crate::store) enum RecentWrites {
+pub(crate) enum RecentWrites {
     /// All of it, each with its write, in their order, up to the write `reached`.
     Noted { entries: Vec<(i64, RecentEntry)>, reached: i64 },
     /// It is not known any more.
@@ -75,37 +75,37 @@ pub(in crate::store) enum RecentWrites {
 
 /// How the gateway that has a database took it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) struct LastClaim {
+pub(crate) struct LastClaim {
     /// That gateway, and the one that had taken it before: numbers at random.
-    pub(in crate::store) by: i64,
-    pub(in crate::store) after: i64,
+    pub(crate) by: i64,
+    pub(crate) after: i64,
     /// The last write before it.
-    pub(in crate::store) at: i64,
+    pub(crate) at: i64,
 }
 
 /// What was seen of a database at one moment.
-pub(in crate::store) struct DatabaseLook {
+pub(crate) struct DatabaseLook {
     /// Raised whenever another gateway takes the database.
-    pub(in crate::store) fence: i64,
+    pub(crate) fence: i64,
     /// How that was; `None` where the program of that gateway does not say it.
-    pub(in crate::store) claim: Option<LastClaim>,
+    pub(crate) claim: Option<LastClaim>,
     /// The last write, and the last one that is durable.
-    pub(in crate::store) log_seq: i64,
-    pub(in crate::store) passed: i64,
+    pub(crate) log_seq: i64,
+    pub(crate) passed: i64,
     /// The last write up to which epochs are closed: nothing comes into them any more.
-    pub(in crate::store) closed: i64,
+    pub(crate) closed: i64,
     /// The gateway that has it, as it calls itself.
-    pub(in crate::store) owner: String,
+    pub(crate) owner: String,
     /// Whether its lease has run out or was given back.
-    pub(in crate::store) is_free: bool,
-    pub(in crate::store) recent: RecentWrites,
+    pub(crate) is_free: bool,
+    pub(crate) recent: RecentWrites,
 }
 
 /// Nothing follows this write: a look behind it is the first of those that read everything anew.
-pub(in crate::store) const BEHIND_ALL: i64 = i64::MAX;
+pub(crate) const BEHIND_ALL: i64 = i64::MAX;
 
 /// Looks at the database for what follows a write. Blocks.
-pub(in crate::store) type LookAt = dyn Fn(i64) -> Result<DatabaseLook, StoreError> + Send;
+pub(crate) type LookAt = dyn Fn(i64) -> Result<DatabaseLook, StoreError> + Send;
 
 /// Asks for a look; answers whether there was one.
 pub(super) type LookRequest = oneshot::Sender<bool>;
@@ -196,8 +196,8 @@ impl FollowedTo {
 }
 
 /// Everything that a gateway has in memory, as of one write that is durable.
-pub(in crate::store) struct Followed {
-    pub(in crate::store) identity: IdentityRecord,
+pub(crate) struct Followed {
+    pub(crate) identity: IdentityRecord,
     found: Found,
     feeds: FeedList,
     at: FollowedTo,
@@ -208,10 +208,7 @@ pub(in crate::store) struct Followed {
 
 /// Reads everything while another gateway writes: each entry as it is found, and over that what was written since
 /// it was begun. That is one state once all that was written until the end is durable. Blocks.
-pub(in crate::store) fn read_followed(
-    records: &Records,
-    look: &LookAt,
-) -> Result<Followed, StoreError> {
+pub(crate) fn read_followed(records: &Records, look: &LookAt) -> Result<Followed, StoreError> {
     let now = || look(BEHIND_ALL);
     for _ in 0..WHOLE_TRIES {
         let mut written = WrittenSince::new(&now()?);
@@ -410,7 +407,7 @@ impl WriteFollower {
 
 impl EmbeddedStore {
     /// A store that another gateway writes, as it was found: it is read from here, and that one is asked to write.
-    pub(in crate::store) fn following(
+    pub(crate) fn following(
         (records, followed): (Records, Followed),
         (look, writer): (Box<LookAt>, Box<dyn AskWriter>),
         place: Arc<dyn StorePlace>,

@@ -8,11 +8,10 @@ use super::overtaken::verified;
 use super::plan::PlannedCommit;
 use super::request::Touches;
 use super::{StoreInner, plan, read};
-use crate::model::{Attempt, Change, FeedName, FeedStanding, PollState, Revision, Tick};
-use crate::store::engine::{Class, Writes};
-use crate::store::limits::VALUE_LIMIT;
-use crate::store::record::{Record, StateRecord, decode, encode_plain};
-use crate::store::{
+use crate::engine::{Class, Writes};
+use crate::limits::VALUE_LIMIT;
+use crate::record::{Record, StateRecord, decode, encode_plain};
+use crate::{
     Claim, CommitError, Committed, Epoch, FeedList, GatewayAnswer, StoreError, as_list, in_words,
 };
 use async_trait::async_trait;
@@ -20,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tidegate_core::model::{Attempt, Change, FeedName, FeedStanding, PollState, Revision, Tick};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// How long the answer to a change is waited for: longer than another gateway takes to become the one that writes.
@@ -31,7 +31,7 @@ const NOTE_TIME: Duration = Duration::from_secs(10);
 const FORWARD: &str = "pass a write on to the gateway that writes";
 
 /// What came of a request to the gateway that writes.
-pub(in crate::store) enum WriterAnswer {
+pub(crate) enum WriterAnswer {
     Answered(Vec<u8>),
     /// Nothing came in time: it may have been carried out.
     Unknown,
@@ -41,7 +41,7 @@ pub(in crate::store) enum WriterAnswer {
 
 /// Asks the gateway that writes.
 #[async_trait]
-pub(in crate::store) trait AskWriter: Send + Sync {
+pub(crate) trait AskWriter: Send + Sync {
     /// Sends a request, and waits for at most `limit` until it is answered.
     async fn ask(
         &self,
@@ -53,7 +53,7 @@ pub(in crate::store) trait AskWriter: Send + Sync {
 
 /// Carries out requests of other gateways.
 #[async_trait]
-pub(in crate::store) trait AnswerRequests: Send + Sync {
+pub(crate) trait AnswerRequests: Send + Sync {
     /// Carries out a request; its answer.
     async fn answer(&self, body: Vec<u8>) -> GatewayAnswer;
 }

@@ -1,8 +1,8 @@
 //! Whether the store works: it stops at the first failure, and heals when it was opened again.
 
-use crate::model::Time;
-use crate::store::{DatabaseOwner, StoreError, StoreStop, in_words};
+use crate::{DatabaseOwner, StoreError, StoreStop, in_words};
 use std::sync::{PoisonError, RwLock};
+use tidegate_core::model::Time;
 
 /// Why nothing can be read or stored.
 #[derive(Clone)]

@@ -4,9 +4,9 @@
 //! Sync ids hold no control characters, so a zero byte ends them too. Ticks and numbers are written
 //! so that the order of bytes is their order.
 
-use crate::model::{ArchiveId, FeedName, IndexKey, SyncId, Tick, Time};
-use crate::store::engine::Class;
-use crate::websub::SubscriptionId;
+use crate::engine::Class;
+use tidegate_core::model::{ArchiveId, FeedName, IndexKey, SyncId, Tick, Time};
+use tidegate_core::websub::SubscriptionId;
 
 /// The one byte that ends names and ids.
 const END: u8 = 0;

@@ -3,7 +3,7 @@
 //! A process that was paused for longer than its lease (a stopped machine) cannot know whether another gateway
 //! has written since. It finds out with its next sign of life; until then nothing is answered.
 
-use crate::store::{DatabaseOwner, StoreError};
+use crate::{DatabaseOwner, StoreError};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ const SILENT_READ_TIME: Duration = Duration::from_secs(2);
 const OTHERS_REMEMBERED: Duration = Duration::from_secs(600);
 
 /// The time since the machine was started. It goes on while the machine is suspended.
-pub(in crate::store) fn since_boot() -> Duration {
+pub(crate) fn since_boot() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
     Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(now.tv_nsec).unwrap_or(0))
@@ -28,7 +28,7 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// What the last signs of life said of a lease. Times are of [`since_boot`].
-pub(in crate::store) struct LeaseSign {
+pub(crate) struct LeaseSign {
     /// For how long one is good.
     limit: Duration,
     /// When the last one was, in milliseconds; [`LeaseSign::LOST`] where another gateway has the database.
@@ -47,31 +47,31 @@ impl LeaseSign {
     const NEVER: u64 = u64::MAX;
 
     /// One that is good until `limit` from now.
-    pub(in crate::store) fn new(limit: Duration) -> Self {
+    pub(crate) fn new(limit: Duration) -> Self {
         let now = millis(since_boot());
         let (owner, others) = (Mutex::default(), Self::NEVER.into());
         Self { limit, last: now.into(), answered: now.into(), owner, others }
     }
 
     /// Notes that the database was this process's at `begun`.
-    pub(in crate::store) fn held(&self, begun: Duration) {
+    pub(crate) fn held(&self, begun: Duration) {
         *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.answered(begun);
         self.last.store(millis(begun), Ordering::Release);
     }
 
     /// Notes that the database knows at `begun` that this process lives.
-    pub(in crate::store) fn answered(&self, begun: Duration) {
+    pub(crate) fn answered(&self, begun: Duration) {
         self.answered.store(millis(begun), Ordering::Release);
     }
 
     /// When the database answered last that it knows that this process lives.
-    pub(in crate::store) fn last_answer(&self) -> Duration {
+    pub(crate) fn last_answer(&self) -> Duration {
         Duration::from_millis(self.answered.load(Ordering::Acquire))
     }
 
     /// Notes that at `seen` other gateways were there, as far as the database says.
-    pub(in crate::store) fn note_others(&self, seen: Duration) {
+    pub(crate) fn note_others(&self, seen: Duration) {
         self.others.store(millis(seen), Ordering::Release);
     }
 
@@ -85,7 +85,7 @@ impl LeaseSign {
     /// Notes that the database could not be asked. Only a process that was not paused for longer than its lease, and
     /// that is alone, knows that it has the database as before: what it has in memory is what it has made public.
     /// Another gateway may be the one that reaches the database, and has taken it by now.
-    pub(in crate::store) fn not_answered(&self) {
+    pub(crate) fn not_answered(&self) {
         let now = since_boot();
         if self.is_good() && !self.has_others(now) {
             self.last.store(millis(now), Ordering::Release);
@@ -94,7 +94,7 @@ impl LeaseSign {
 
     /// Notes that another gateway has it, or `is_gone`: had it, and answers which. One without a name is the one that
     /// was known.
-    pub(in crate::store) fn lost(&self, name: String, is_gone: bool) -> DatabaseOwner {
+    pub(crate) fn lost(&self, name: String, is_gone: bool) -> DatabaseOwner {
         let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
         let known = owner.take().map(|owner| owner.name);
         let name = if name.is_empty() { known.unwrap_or_default() } else { name };
@@ -117,7 +117,7 @@ impl LeaseSign {
     }
 
     /// For how long the database has not answered, where that is longer than a sign is good.
-    pub(in crate::store) fn unanswered(&self) -> Option<Duration> {
+    pub(crate) fn unanswered(&self) -> Option<Duration> {
         let since = millis(since_boot()).saturating_sub(self.answered.load(Ordering::Acquire));
         let since = Duration::from_millis(since);
         (since > self.limit).then_some(since)
@@ -132,7 +132,7 @@ impl LeaseSign {
 
     /// Ends once the database was known for [`SILENT_READ_TIME`] to be silent or another gateway's, with what whoever
     /// reads is told. Nobody who reads waits longer than this.
-    pub(in crate::store) async fn reads_end(&self) -> StoreError {
+    pub(crate) async fn reads_end(&self) -> StoreError {
         let mut was_vain = self.vain_read().is_some();
         loop {
             sleep(SILENT_READ_TIME).await;

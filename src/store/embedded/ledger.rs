@@ -1,20 +1,20 @@
 //! The ledger of a feed by item and key: what a document is judged with is read, and nothing else of it.
 //!
 //! A ledger has an index from the first commit on that says which of its items are not settled
-//! ([`crate::model::IndexUpdate`]). Until then, and after an import, it is read whole.
+//! ([`tidegate_core::model::IndexUpdate`]). Until then, and after an import, it is read whole.
 
 use super::plan::Portions;
 use super::records::Records;
 use super::{ahead, conflicts, keys, read};
-use crate::model::{
-    Change, FeedName, FeedState, FoundItems, LedgerEntry, LedgerQuery, SettledItems, Snapshot,
-    SyncId, Tick,
-};
-use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
-use crate::store::{CommitError, StoreError};
+use crate::engine::{Class, KeyOrder, Writes, beginning_with};
+use crate::{CommitError, StoreError};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::time::Duration;
+use tidegate_core::model::{
+    Change, FeedName, FeedState, FoundItems, LedgerEntry, LedgerQuery, SettledItems, Snapshot,
+    SyncId, Tick,
+};
 
 /// Whether the ledger has an index.
 pub(super) fn has_index(records: &Records, feed: &FeedName) -> Result<bool, StoreError> {

@@ -3,10 +3,10 @@
 
 use super::committer::{CommitGroup, Committer};
 use super::open;
-use crate::model::Time;
-use crate::store::engine::Writes;
-use crate::store::{AppliedConfig, Claim, CommitError, MovedAway, StoreError, StoreOrigin};
+use crate::engine::Writes;
+use crate::{AppliedConfig, Claim, CommitError, MovedAway, StoreError, StoreOrigin};
 use std::sync::PoisonError;
+use tidegate_core::model::Time;
 
 impl Committer {
     /// Goes on where another store was.

@@ -4,14 +4,14 @@ use super::read::last_logged;
 use super::records::Records;
 use super::undo::{self, Cleaning, LAST};
 use super::{keys, purge};
-use crate::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
-use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
-use crate::store::purge_mark::PurgeMark;
-use crate::store::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
-use crate::store::{AppliedConfig, Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage};
+use crate::engine::{Class, KeyOrder, Writes, beginning_with};
+use crate::purge_mark::PurgeMark;
+use crate::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
+use crate::{AppliedConfig, Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::Duration;
+use tidegate_core::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 
 /// The format that is written, and the newest that is read.
 const FORMAT: u32 = 1;
@@ -38,25 +38,25 @@ pub(super) fn note_importing(writes: &mut Writes, is_importing: bool) {
 }
 
 /// What a store holds in memory from its start.
-pub(in crate::store) struct Opened {
-    pub(in crate::store) endpoint: EndpointId,
+pub(crate) struct Opened {
+    pub(crate) endpoint: EndpointId,
     pub(super) sup_ids: SupIdBasis,
     /// The opening itself.
-    pub(in crate::store) opening: Opening,
+    pub(crate) opening: Opening,
     pub(super) committed: HashMap<FeedName, StateRecord>,
     pub(super) floors: HashMap<FeedName, PurgeMark>,
     /// How often records outside the content of feeds were written.
     pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
-    pub(in crate::store) sealed: (Epoch, Time),
+    pub(crate) sealed: (Epoch, Time),
     /// Feeds of which is kept what records were before a write that was undone.
     pub(super) cleaning: BTreeMap<FeedName, Cleaning>,
 }
 
 /// What was found in a store that is whole.
-pub(in crate::store) struct Found {
+pub(crate) struct Found {
     /// Whose store it is; `None` where it is new.
-    pub(in crate::store) identity: Option<IdentityRecord>,
+    pub(crate) identity: Option<IdentityRecord>,
     pub(super) committed: HashMap<FeedName, StateRecord>,
     pub(super) floors: HashMap<FeedName, PurgeMark>,
     /// Purged feeds whose data was not all removed.
@@ -64,11 +64,11 @@ pub(in crate::store) struct Found {
     /// How often records outside the content of feeds were written.
     pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
-    pub(in crate::store) sealed: (Epoch, Time),
+    pub(crate) sealed: (Epoch, Time),
 }
 
 /// Reads what is kept in memory. Writes nothing.
-pub(in crate::store) fn inspect(records: &Records) -> Result<Found, StoreError> {
+pub(crate) fn inspect(records: &Records) -> Result<Found, StoreError> {
     let identity = identity(records)?;
     if records.contains(Class::Gateway, IMPORTING_KEY)? {
         return Err(StoreError::PartlyImported { path: records.engine().path().to_owned() });
@@ -81,28 +81,28 @@ pub(in crate::store) fn inspect(records: &Records) -> Result<Found, StoreError> 
 
 /// What is asked of a store when it is opened.
 #[derive(Debug, Default)]
-pub(in crate::store) struct OpenRequest {
+pub(crate) struct OpenRequest {
     /// The endpoint id as configured.
-    pub(in crate::store) endpoint: Option<EndpointId>,
+    pub(crate) endpoint: Option<EndpointId>,
     /// What the SUP ids of a store are made of that takes another's place; one that was used keeps its own.
-    pub(in crate::store) sup_ids: Option<SupIdBasis>,
+    pub(crate) sup_ids: Option<SupIdBasis>,
     /// Whether a store whose state was moved away is opened as well: it can be copied.
-    pub(in crate::store) takes_moved: bool,
+    pub(crate) takes_moved: bool,
 }
 
 /// Tells one opening of a store from all others.
-pub(in crate::store) struct Opening {
+pub(crate) struct Opening {
     /// The fence of its claim.
-    pub(in crate::store) fence: u64,
+    pub(crate) fence: u64,
     /// Its mark, chosen at random.
-    pub(in crate::store) mark: u32,
+    pub(crate) mark: u32,
     /// Which opening closed which epochs; this one last.
-    pub(in crate::store) lineage: Lineage,
+    pub(crate) lineage: Lineage,
 }
 
 /// Decides whose store it is, raises the fence, ends an unfinished purge and undoes unfinished writes.
 /// Durable on return.
-pub(in crate::store) fn begin(
+pub(crate) fn begin(
     records: &Records,
     found: Found,
     request: OpenRequest,
@@ -402,9 +402,9 @@ pub(super) fn name(records: &Records, class: Class, key: &[u8]) -> Result<FeedNa
 mod tests {
     use super::super::undo::Keep;
     use super::*;
-    use crate::model::{FeedState, Format};
-    use crate::store::engine::MemoryEngine;
+    use crate::engine::MemoryEngine;
     use std::sync::Arc;
+    use tidegate_core::model::{FeedState, Format};
 
     /// A gateway that follows the store read a record as an unfinished write left it; then another one takes the
     /// store and undoes that write; then the first one looks for what the record was.

@@ -6,23 +6,23 @@ use super::shared::StoreShared;
 use super::transfer::ExportStart;
 use super::{CommitGroup, Committer, EmbeddedStore, Records};
 use super::{archives, conflicts, open, past, read, stubs, transfer};
-use crate::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Stub, SupIdBasis,
-    SyncId, Time,
-};
-use crate::store::portable::{ExportRecord, ImportMessage};
-use crate::store::{
+use crate::portable::{ExportRecord, ImportMessage};
+use crate::{
     AnswerQuestions, AppliedConfig, Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList,
     Holdings, KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention,
     StateWatch, Store, StoreCondition, StoreError, VersionNote, condition,
 };
-use crate::websub::Subscription;
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use tidegate_core::model::{
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Stub, SupIdBasis,
+    SyncId, Time,
+};
+use tidegate_core::websub::Subscription;
 use tokio::sync::{mpsc, watch};
 
 #[async_trait]

@@ -3,12 +3,14 @@
 use super::chain::{self, ORDERS, SKELETONS};
 use super::keys;
 use super::records::Records;
-use crate::model::{Count, FeedName, FeedState, LedgerEntry, Markup, Skeleton, SyncId, Tick, Time};
-use crate::store::assemble::{assemble_past, is_told};
-use crate::store::engine::Class;
-use crate::store::record::HistoryRecord;
-use crate::store::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
+use crate::assemble::{assemble_past, is_told};
+use crate::engine::Class;
+use crate::record::HistoryRecord;
+use crate::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
 use std::collections::HashSet;
+use tidegate_core::model::{
+    Count, FeedName, FeedState, LedgerEntry, Markup, Skeleton, SyncId, Tick, Time,
+};
 
 /// An item's versions, newest first.
 fn notes<'a>(

@@ -1,8 +1,8 @@
 //! Who reads a feed as of which write, so that what they are to see stays until they are done.
 
 use super::published::Published;
-use crate::store::StoreError;
-use crate::store::record::StateRecord;
+use crate::StoreError;
+use crate::record::StateRecord;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -3,14 +3,14 @@
 use super::records::Records;
 use super::undo::{PORTION, Sink};
 use super::{ahead, archives, conflicts, keys, ledger, redact, stubs, supersede};
-use crate::model::{
+use crate::engine::{Class, KeyOrder, Writes, beginning_with};
+use crate::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
+use crate::record::{FloorRecord, HeadRecord, StateRecord};
+use crate::{CommitError, StoreError, VersionNote, check, lineage, note};
+use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{
     Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Tick,
 };
-use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
-use crate::store::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
-use crate::store::record::{FloorRecord, HeadRecord, StateRecord};
-use crate::store::{CommitError, StoreError, VersionNote, check, lineage, note};
-use std::collections::{HashMap, HashSet};
 
 /// The entries of the largest change that is written in one piece, and the bytes of its values.
 const WHOLE: (usize, usize) = (if cfg!(test) { 20 } else { 4096 }, 8 * 1024 * 1024);

@@ -5,16 +5,16 @@ use super::past::tick_of;
 use super::read::logged;
 use super::records::Records;
 use super::{keys, open};
-use crate::model::{FeedName, FeedState, Time};
-use crate::store::engine::KeyOrder;
-use crate::store::engine::{Class, Writes};
-use crate::store::limits::{LOG_EPOCHS, TRIM_LIMIT};
-use crate::store::record::{HeadRecord, HistoryRecord};
-use crate::store::retention::{Succession, Thing, surplus};
-use crate::store::{Epoch, Pruned, Retention, StoreError, VersionNote};
+use crate::engine::KeyOrder;
+use crate::engine::{Class, Writes};
+use crate::limits::{LOG_EPOCHS, TRIM_LIMIT};
+use crate::record::{HeadRecord, HistoryRecord};
+use crate::retention::{Succession, Thing, surplus};
+use crate::{Epoch, Pruned, Retention, StoreError, VersionNote};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedState, Time};
 
 /// What is to go, and the answer once it has.
 pub(super) struct PruneList {

@@ -1,11 +1,11 @@
 //! A feed as it may be shown. Of each feed as little is kept in memory as may be, for there may be a million.
 
 use super::pins::Pins;
-use crate::model::Time;
-use crate::store::limits::VALUE_LIMIT;
-use crate::store::record::{StateRecord, decode, encode_plain};
-use crate::store::{StateWatch, StoreError};
+use crate::limits::VALUE_LIMIT;
+use crate::record::{StateRecord, decode, encode_plain};
+use crate::{StateWatch, StoreError};
 use std::sync::Arc;
+use tidegate_core::model::Time;
 
 /// A feed as it may be shown.
 #[derive(Clone)]
@@ -65,7 +65,7 @@ impl Published {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedState, Format, Revision};
+    use tidegate_core::model::{FeedState, Format, Revision};
 
     fn head(revision: u64) -> StateRecord {
         let state = FeedState::untouched(Format::Atom10, Time::from_unix(7));

@@ -4,11 +4,11 @@
 use super::keys;
 use super::records::Records;
 use super::undo::PORTION;
-use crate::model::FeedName;
-use crate::store::StoreError;
-use crate::store::engine::{Class, Writes};
-use crate::store::purge_mark::PurgeMark;
-use crate::store::record::FloorRecord;
+use crate::StoreError;
+use crate::engine::{Class, Writes};
+use crate::purge_mark::PurgeMark;
+use crate::record::FloorRecord;
+use tidegate_core::model::FeedName;
 
 /// What makes the feed unknown at once. `floor`: the marks that it leaves, where it had commits.
 pub(super) fn forget(

@@ -1,8 +1,6 @@
 //! Ranges of entries that were read at once, where the database is reached by the network.
 
-use crate::store::engine::{
-    Class, KeyRange, MemoryEngine, RangeEntries, RecordKey, beginning_with,
-};
+use crate::engine::{Class, KeyRange, MemoryEngine, RangeEntries, RecordKey, beginning_with};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
@@ -58,7 +56,7 @@ impl RangesAhead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::engine::{Engine, KeyOrder};
+    use crate::engine::{Engine, KeyOrder};
     use bytes::Bytes;
 
     const READ: Class = Class::Versions;

@@ -6,22 +6,22 @@ use super::conflicts;
 use super::keys;
 use super::ledger;
 use super::records::Records;
-use crate::model::{
-    Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, HeldEntry, Item, LedgerEntry,
-    Markup, PollState, Skeleton, Snapshot, Stub, SyncId, Time,
-};
-use crate::store::engine::Class;
-use crate::store::engine::{KeyOrder, beginning_with};
-use crate::store::limits::TAIL_LIMIT;
-use crate::store::purge_mark;
-use crate::store::record::{FloorRecord, HeadRecord, Record};
-use crate::store::{
+use crate::engine::Class;
+use crate::engine::{KeyOrder, beginning_with};
+use crate::limits::TAIL_LIMIT;
+use crate::purge_mark;
+use crate::record::{FloorRecord, HeadRecord, Record};
+use crate::{
     ClosedEpoch, Epoch, LoggedChange, RemainingItems, Select, StoreError, VersionNote, View,
     assemble,
 };
-use crate::websub::Subscription;
 use std::collections::BTreeSet;
 use std::ops::Bound;
+use tidegate_core::model::{
+    Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, HeldEntry, Item, LedgerEntry,
+    Markup, PollState, Skeleton, Snapshot, Stub, SyncId, Time,
+};
+use tidegate_core::websub::Subscription;
 
 /// How many items of a view are read at a time.
 const PORTION_ITEMS: usize = if cfg!(test) { 3 } else { 1024 };

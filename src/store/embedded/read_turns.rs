@@ -1,8 +1,8 @@
 //! The turns of those who read: so many at a time. Reads that a database leaves without an answer keep those that wait
 //! for a turn no longer than [`STANDSTILL`].
 
-use crate::store::StoreError;
-use crate::store::error::AWAY;
+use crate::StoreError;
+use crate::error::AWAY;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

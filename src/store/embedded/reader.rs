@@ -3,10 +3,10 @@
 use super::overtaken::verified;
 use super::pins::Pin;
 use super::{StoreInner, ledger, read};
-use crate::model::{FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, Tick};
-use crate::store::{PinnedFeed, RemainingItems, Select, StoreError, View};
+use crate::{PinnedFeed, RemainingItems, Select, StoreError, View};
 use async_trait::async_trait;
 use std::sync::Arc;
+use tidegate_core::model::{FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, Tick};
 
 /// Reads a feed as of one write.
 pub(super) struct EmbeddedReader {

@@ -4,26 +4,26 @@
 use super::keys;
 use super::ranges_ahead::RangesAhead;
 use super::undo::{self, Keep, LAST, WriteMark};
-use crate::model::Time;
-use crate::store::StoreError;
-use crate::store::engine::{
+use crate::StoreError;
+use crate::engine::{
     self, Class, Engine, KeyOrder, KeyRange, MemoryEngine, RecordKey, ValueSize, Writes,
     beginning_with,
 };
-use crate::store::limits::VALUE_LIMIT;
-use crate::store::record::{Record, RecordError, decode, delta, encode, encode_plain};
+use crate::limits::VALUE_LIMIT;
+use crate::record::{Record, RecordError, decode, delta, encode, encode_plain};
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
+use tidegate_core::model::Time;
 
 /// The entries that are read at once at first, and at most.
 const PORTIONS: (usize, usize) = (8, 512);
 
 /// The records of a database. Content of feeds is read as of a write.
 #[derive(Clone)]
-pub(in crate::store) struct Records {
+pub(crate) struct Records {
     engine: Arc<dyn Engine>,
     until: u64,
     /// Values that were read ahead, as they are stored; `None` where there was none.
@@ -37,7 +37,7 @@ type ReadAhead = HashMap<Class, HashMap<Vec<u8>, Option<Bytes>>>;
 
 impl Records {
     /// The records of `engine`, as of the last write.
-    pub(in crate::store) fn of(engine: Arc<dyn Engine>) -> Self {
+    pub(crate) fn of(engine: Arc<dyn Engine>) -> Self {
         Self { engine, until: LAST, ahead: None, ranges: None }
     }
 
@@ -48,7 +48,7 @@ impl Records {
     }
 
     /// The database.
-    pub(in crate::store) fn engine(&self) -> &dyn Engine {
+    pub(crate) fn engine(&self) -> &dyn Engine {
         &*self.engine
     }
 
@@ -334,7 +334,7 @@ impl Records {
     }
 
     /// A store that cannot be right.
-    pub(in crate::store) fn damage(&self, what: String) -> StoreError {
+    pub(crate) fn damage(&self, what: String) -> StoreError {
         StoreError::Damaged { path: self.engine.path().to_owned(), what }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::keys;
 use super::records::Records;
-use crate::model::{Change, Event, LedgerEntry, SyncId};
-use crate::store::assemble::{redact_event, redact_note};
-use crate::store::engine::{Class, Writes};
-use crate::store::{StoreError, VersionNote};
+use crate::assemble::{redact_event, redact_note};
+use crate::engine::{Class, Writes};
+use crate::{StoreError, VersionNote};
+use tidegate_core::model::{Change, Event, LedgerEntry, SyncId};
 
 /// Adds to what a change writes what its redactions take out. The entries that the change itself
 /// sets or removes stay as it has them.

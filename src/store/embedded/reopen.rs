@@ -13,18 +13,18 @@ use super::shared::{StoreShared, broken};
 use super::{
     OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer, read,
 };
-use crate::clock::Clock;
-use crate::model::{EndpointId, FeedName, Revision, counted};
-use crate::store::engine::Engine;
-use crate::store::purge_mark::PurgeMark;
-use crate::store::record::IdentityRecord;
-use crate::store::{Epoch, StoreError, as_list};
+use crate::engine::Engine;
+use crate::purge_mark::PurgeMark;
+use crate::record::IdentityRecord;
+use crate::{Epoch, StoreError, as_list};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{EndpointId, FeedName, Revision, counted};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -38,11 +38,11 @@ const SLICE: Duration = Duration::from_millis(20);
 
 /// How soon a store is opened again: each try that fails doubles the pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) struct ReopenPauses {
-    pub(in crate::store) first: Duration,
-    pub(in crate::store) longest: Duration,
+pub(crate) struct ReopenPauses {
+    pub(crate) first: Duration,
+    pub(crate) longest: Duration,
     /// Of a store that is damaged, as far as can be seen, the first and the longest: a try copies all of it.
-    pub(in crate::store) damaged: (Duration, Duration),
+    pub(crate) damaged: (Duration, Duration),
 }
 
 impl Default for ReopenPauses {
@@ -66,7 +66,7 @@ impl ReopenPauses {
 }
 
 /// Opens the database of one place again.
-pub(in crate::store) trait Reopen: Send {
+pub(crate) trait Reopen: Send {
     /// Opens it, where it has what was acknowledged.
     fn reopen(&self, known: &Acknowledged) -> Result<Reopened, ReopenError>;
 
@@ -81,14 +81,14 @@ pub(in crate::store) trait Reopen: Send {
 }
 
 /// A store that was opened again.
-pub(in crate::store) struct Reopened {
-    pub(in crate::store) records: Records,
-    pub(in crate::store) opened: Opened,
-    pub(in crate::store) place: Arc<dyn StorePlace>,
+pub(crate) struct Reopened {
+    pub(crate) records: Records,
+    pub(crate) opened: Opened,
+    pub(crate) place: Arc<dyn StorePlace>,
 }
 
 /// Why a store was not opened again.
-pub(in crate::store) enum ReopenError {
+pub(crate) enum ReopenError {
     /// Acknowledged state is missing.
     Missing(StoreError),
     Failed(StoreError),
@@ -101,10 +101,10 @@ impl<E: Into<StoreError>> From<E> for ReopenError {
 }
 
 /// What a store that is opened again must have.
-pub(in crate::store) struct Acknowledged {
-    pub(in crate::store) endpoint: EndpointId,
-    pub(in crate::store) fence: u64,
-    pub(in crate::store) epoch: Epoch,
+pub(crate) struct Acknowledged {
+    pub(crate) endpoint: EndpointId,
+    pub(crate) fence: u64,
+    pub(crate) epoch: Epoch,
     /// Each feed with its revision and the number of its last write.
     feeds: BTreeMap<FeedName, (Revision, u64)>,
     floors: HashMap<FeedName, PurgeMark>,
@@ -126,11 +126,7 @@ impl Acknowledged {
 
     /// How what was found is opened again; an error where something is missing from it. `path`: the folder, or
     /// what stands for it.
-    pub(in crate::store) fn request(
-        &self,
-        found: &Found,
-        path: &str,
-    ) -> Result<OpenRequest, ReopenError> {
+    pub(crate) fn request(&self, found: &Found, path: &str) -> Result<OpenRequest, ReopenError> {
         if let Some(missing) = self.missing(found, found.identity.as_ref()) {
             let what = format!("acknowledged state is missing since a write failed: {missing}");
             return Err(ReopenError::Missing(StoreError::Damaged { path: path.to_owned(), what }));

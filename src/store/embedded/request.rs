@@ -1,7 +1,7 @@
 //! What the committer is asked, and how it answers.
 
 use super::committer::{CommitGroup, Committer};
-use crate::store::{CommitError, StoreError};
+use crate::{CommitError, StoreError};
 use tokio::sync::oneshot;
 
 /// What of what is read over all feeds a request may change, so that nobody reads that meanwhile.

@@ -4,11 +4,11 @@
 use super::keys;
 use super::plan::Portions;
 use super::records::Records;
-use crate::model::{Change, FeedName, Stub, SyncId};
-use crate::store::engine::{Class, Writes};
-use crate::store::record::HeadRecord;
-use crate::store::{CommitError, StoreError};
+use crate::engine::{Class, Writes};
+use crate::record::HeadRecord;
+use crate::{CommitError, StoreError};
 use std::collections::BTreeMap;
+use tidegate_core::model::{Change, FeedName, Stub, SyncId};
 
 /// The most stubs that are answered of one name that is not their sync id. Native ids that many items bore
 /// are no names.

@@ -4,10 +4,10 @@
 use super::chain::{ChainHead, ORDERS, SKELETONS, Superseded, supersede};
 use super::keys;
 use super::records::Records;
-use crate::model::{Change, FeedState};
-use crate::store::StoreError;
-use crate::store::engine::{Class, Writes};
-use crate::store::record::HistoryRecord;
+use crate::StoreError;
+use crate::engine::{Class, Writes};
+use crate::record::HistoryRecord;
+use tidegate_core::model::{Change, FeedState};
 
 /// Plans the past order and document, and since when the new ones are in force.
 pub(super) fn documents(

@@ -4,13 +4,13 @@ mod purge_marks;
 
 use super::read_turns::READS;
 use super::*;
-use crate::clock::ManualClock;
-use crate::model::{Context, Time};
-use crate::store::conformance::make::{self, Draft};
-use crate::store::engine::Class;
-use crate::store::purge_mark::PurgeMark;
-use crate::store::{CommitError, Select, Store};
+use crate::conformance::make::{self, Draft};
+use crate::engine::Class;
+use crate::purge_mark::PurgeMark;
+use crate::{CommitError, Select, Store};
 use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{Context, Time};
 
 fn open(folder: &std::path::Path) -> EmbeddedStore {
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
@@ -108,7 +108,7 @@ async fn what_is_kept_for_readers_and_for_undoing_goes() {
     };
     let kept = || {
         let records = store.inner.opened().unwrap().records;
-        let all = || crate::store::engine::beginning_with(&[]);
+        let all = || crate::engine::beginning_with(&[]);
         [Class::Undo, Class::Unfinished].map(|class| records.stored(class, all()).count())
     };
     store.commit(&claim, draft(1, "one").await.done()).await.unwrap();
@@ -205,7 +205,7 @@ async fn who_waits_for_a_feed_that_is_changed_gives_up_once_the_database_is_sile
 /// A large change that began while there was space breaks off before it takes what must stay free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_change_breaks_off_where_space_gets_low() {
-    use crate::store::{FreeSpace, MeasuredSpace};
+    use crate::{FreeSpace, MeasuredSpace};
     use std::sync::atomic::{AtomicU64, Ordering};
     let folder = tempfile::tempdir().unwrap();
     let left = Arc::new(AtomicU64::new(1 << 30));
@@ -269,7 +269,7 @@ async fn portions_that_nobody_undid(is_pruned: bool) {
 
     // The first portion of a change that goes no further: what is left of a thread that broke off.
     let tick = before.items[1].tick;
-    let mut portion = crate::store::engine::Writes::new();
+    let mut portion = crate::engine::Writes::new();
     let id = before.items[1].shared.winner.id.clone();
     portion.insert((Class::ByTick, keys::by_tick(&feed, tick, &id)), None);
     let (name, held) = (feed.clone(), claim.clone());
@@ -283,7 +283,7 @@ async fn portions_that_nobody_undid(is_pruned: bool) {
     assert_eq!(store.view(&feed, Select::All).await.unwrap().unwrap().items.len(), 2);
 
     if is_pruned {
-        let retention = crate::store::Retention { versions: 1, ..Default::default() };
+        let retention = crate::Retention { versions: 1, ..Default::default() };
         let now = Time::from_unix(1_795_191_700);
         assert_eq!(store.prune(&claim, &feed, &retention, now).await.unwrap().versions, 1);
         assert_eq!(store.view(&feed, Select::All).await.unwrap().unwrap().items.len(), 2);
@@ -297,7 +297,7 @@ async fn portions_that_nobody_undid(is_pruned: bool) {
 /// A publisher names other items after the sync id of one that left, which cannot come back.
 #[test]
 fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
-    use crate::model::{History, Stub, Tick};
+    use tidegate_core::model::{History, Stub, Tick};
     let feed = make::feed("news");
     let records = Records::of(Arc::new(MemoryEngine::default()));
     let at = |seconds: i64| Tick::at(Time::from_unix(1_795_191_605 + seconds));
@@ -307,7 +307,7 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
         let history: History = known.history.clone();
         Stub::new(&known, history, tick.time())
     };
-    let mut writes = crate::store::engine::Writes::new();
+    let mut writes = crate::engine::Writes::new();
     for decoy in 0..64 {
         // Entries that share a guid: the publisher chose the sync id of another item for it.
         let decoy = stub(&format!("decoy-{decoy}"), "victim", at(decoy));
@@ -321,8 +321,8 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
 
 #[tokio::test]
 async fn a_tombstone_takes_nothing_in_whatever_stands_in_for_its_text() {
-    use crate::model::ItemStatus;
-    use crate::store::condition::takes_in;
+    use crate::condition::takes_in;
+    use tidegate_core::model::ItemStatus;
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let store = EmbeddedStore::in_memory(EndpointId::own("gate.example").ok(), clock).unwrap();
     let mut change = Draft::on(&store, "news", 1).await.item("a", "A").item("b", "B").done();

@@ -7,20 +7,18 @@ use super::chain::{self, ChainHead, ORDERS, SKELETONS};
 use super::records::Records;
 use super::shared::StoreShared;
 use super::{ahead, archives, keys, open, past, read, stubs};
-use crate::model::{FeedName, FeedState, LedgerEntry, Stub, Tick, Time};
-use crate::store::engine::{Class, Writes};
-use crate::store::limits::{BLOCK, WHOLE_EVERY};
-use crate::store::portable::{CarriedItem, ExportRecord, Fit};
-use crate::store::purge_mark::PurgeMark;
-use crate::store::record::{
+use crate::engine::{Class, Writes};
+use crate::limits::{BLOCK, WHOLE_EVERY};
+use crate::portable::{CarriedItem, ExportRecord, Fit};
+use crate::purge_mark::PurgeMark;
+use crate::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
     StateRecord,
 };
-use crate::store::{
-    AppliedConfig, ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin, as_list,
-};
+use crate::{AppliedConfig, ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin, as_list};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedState, LedgerEntry, Stub, Tick, Time};
 
 /// How many pieces stand behind one barrier while they are taken in.
 pub(super) const AT_ONCE: usize = 128;

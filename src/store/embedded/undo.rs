@@ -9,11 +9,11 @@
 
 use super::records::Records;
 use super::{ahead, keys};
-use crate::model::FeedName;
-use crate::store::StoreError;
-use crate::store::engine::{Class, KeyOrder, RecordKey, Writes, beginning_with};
+use crate::StoreError;
+use crate::engine::{Class, KeyOrder, RecordKey, Writes, beginning_with};
 use bytes::Bytes;
 use std::ops::Bound;
+use tidegate_core::model::FeedName;
 
 /// The entries that one transaction sets or removes, about. So few in unit tests that they see portions.
 pub(super) const PORTION: usize = if cfg!(test) { 7 } else { 1024 };
@@ -242,7 +242,7 @@ impl Cleaning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::engine::{EngineCall, MemoryEngine, WatchedEngine};
+    use crate::engine::{EngineCall, MemoryEngine, WatchedEngine};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

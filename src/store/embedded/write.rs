@@ -7,12 +7,12 @@ use super::records::Records;
 use super::request::Touches;
 use super::shared::StoreShared;
 use super::{StoreInner, keys, plan, prune, undo};
-use crate::model::{Change, FeedName, Time};
-use crate::store::engine::Class;
-use crate::store::feed_locks::FeedLock;
-use crate::store::{Claim, CommitError, Committed, FreeSpace, Pruned, Retention, StoreError};
+use crate::engine::Class;
+use crate::feed_locks::FeedLock;
+use crate::{Claim, CommitError, Committed, FreeSpace, Pruned, Retention, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tidegate_core::model::{Change, FeedName, Time};
 
 impl StoreInner {
     /// Commits a change; a large one breaks off where too little of `space` is left.

@@ -4,7 +4,7 @@ use super::{
     Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, Portion, RangeEntries, ValueSize, Writes,
     beginning_with,
 };
-use crate::store::StoreError;
+use crate::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -13,11 +13,11 @@ type Content = BTreeMap<Class, BTreeMap<Vec<u8>, Bytes>>;
 
 /// A database in memory.
 #[derive(Default)]
-pub(in crate::store) struct MemoryEngine(RwLock<Content>);
+pub(crate) struct MemoryEngine(RwLock<Content>);
 
 impl MemoryEngine {
     /// Adds entries of a class.
-    pub(in crate::store) fn extend(&self, class: Class, entries: RangeEntries) {
+    pub(crate) fn extend(&self, class: Class, entries: RangeEntries) {
         self.write().entry(class).or_default().extend(entries);
     }
 

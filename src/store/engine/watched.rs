@@ -4,14 +4,14 @@ use super::{
     Class, Engine, KeyOrder, KeyRange, Portion, RangeEntries, RecordKey, ValueSize, Writes,
     beginning_with,
 };
-use crate::store::StoreError;
+use crate::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A call that is seen.
-pub(in crate::store) enum EngineCall {
+pub(crate) enum EngineCall {
     /// A read, of these classes.
     Read(Vec<Class>),
     /// A write.
@@ -23,13 +23,13 @@ pub(in crate::store) enum EngineCall {
 }
 
 /// Sees calls before they are made; an error is the answer.
-pub(in crate::store) type WatchCalls = dyn Fn(EngineCall) -> Result<(), StoreError> + Send + Sync;
+pub(crate) type WatchCalls = dyn Fn(EngineCall) -> Result<(), StoreError> + Send + Sync;
 
-pub(in crate::store) struct WatchedEngine {
-    pub(in crate::store) engine: Arc<dyn Engine>,
-    pub(in crate::store) watch: Box<WatchCalls>,
+pub(crate) struct WatchedEngine {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) watch: Box<WatchCalls>,
     /// Of one that says that it is reached by the network: the most entries that one answer to a question for ranges has.
-    pub(in crate::store) far: Option<Arc<AtomicUsize>>,
+    pub(crate) far: Option<Arc<AtomicUsize>>,
 }
 
 impl WatchedEngine {

@@ -2,9 +2,9 @@
 //! where the damage lies.
 
 use super::{FOLDER, TABLES};
-use crate::store::disk::faults::damage::{assert_damaged, laid_out, used};
-use crate::store::disk::faults::{change, claim, files, news, noise, open, refused};
-use crate::store::{DiskKind, Select, Store};
+use crate::disk::faults::damage::{assert_damaged, laid_out, used};
+use crate::disk::faults::{change, claim, files, news, noise, open, refused};
+use crate::{DiskKind, Select, Store};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -37,7 +37,7 @@ async fn closed_and_crashed() -> (Files, Files, tempfile::TempDir) {
 }
 
 /// Whoever opens the files finds all of it, or an error; what was refused is as it was. Whether it was refused.
-async fn verify(bytes: &Files, expected: &Option<crate::store::View>, hint: &str) -> bool {
+async fn verify(bytes: &Files, expected: &Option<crate::View>, hint: &str) -> bool {
     let copy = laid_out(bytes);
     match open(KIND, copy.path()) {
         Ok(store) => match store.view(&news(), Select::All).await {
@@ -139,7 +139,7 @@ async fn an_older_database_is_noticed() {
     let store = open(KIND, folder.path()).unwrap();
     let claim = claim(&store).await;
     // It makes no epoch, which a mark would tell of.
-    store.checkpoint(&claim, &[crate::store::conformance::make::poll_state("news")]).await.unwrap();
+    store.checkpoint(&claim, &[crate::conformance::make::poll_state("news")]).await.unwrap();
     store.close().await.unwrap();
     drop(store);
     for (name, bytes) in files(folder.path()) {

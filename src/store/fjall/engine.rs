@@ -8,9 +8,9 @@
 use super::journal::{self, JournalError};
 use super::keyspaces::{Keyspaces, TREES, WRITES_KEY, class_key, class_range};
 use super::{FOLDER, PASSED, manifest};
-use crate::store::StoreError;
-use crate::store::disk::NumberNote;
-use crate::store::engine::{
+use crate::StoreError;
+use crate::disk::NumberNote;
+use crate::engine::{
     Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, PORTION_BYTES, Portion, RecordKey, ValueSize,
     Writes, beginning_with,
 };
@@ -55,7 +55,7 @@ pub(super) enum Workers {
 }
 
 /// A fjall database.
-pub(in crate::store) struct FjallEngine {
+pub(crate) struct FjallEngine {
     path: String,
     keyspaces: Keyspaces,
     database: Database,

@@ -7,7 +7,7 @@
 //! Tables are packed by block: records of one feed are next to each other and much alike, keys included. The engine
 //! keeps how a tree is packed with the tree, so that a database of an earlier program stays as it was made.
 
-use crate::store::engine::{Class, KeyRange};
+use crate::engine::{Class, KeyRange};
 use ::fjall::compaction::Leveled;
 use ::fjall::config::{BlockSizePolicy, CompressionPolicy};
 use ::fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions};
@@ -122,7 +122,7 @@ mod tests {
     use super::super::engine::{Workers, open};
     use super::super::{FOLDER, TABLES};
     use super::*;
-    use crate::store::engine::Engine;
+    use crate::engine::Engine;
     use std::path::Path;
 
     /// What the tables in a folder take, in bytes.

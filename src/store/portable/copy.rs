@@ -1,9 +1,9 @@
 //! What a copy is made of: everything of a store, so that whoever followed that one notices.
 
 use super::{ExportRecord, StoreOrigin};
-use crate::model::{FeedState, Gap, Lineage, Tick, Time};
-use crate::store::{ClosedEpoch, Epoch, LoggedChange, lineage};
+use crate::{ClosedEpoch, Epoch, LoggedChange, lineage};
 use std::time::Duration;
+use tidegate_core::model::{FeedState, Gap, Lineage, Tick, Time};
 
 /// How many feeds one epoch announces that begin anew.
 const ANNOUNCED: usize = 256;

@@ -1,10 +1,10 @@
 //! The fingerprint of everything that a store keeps.
 
 use super::{ExportRecord, PortableError};
-use crate::model::FeedName;
-use crate::store::limits::BLOCK;
-use crate::store::record::SegmentRecord;
+use crate::limits::BLOCK;
+use crate::record::SegmentRecord;
 use serde::Serialize;
+use tidegate_core::model::FeedName;
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// The fingerprint of the pieces of a store, in whatever order its feeds come. What the store had reached

@@ -2,12 +2,12 @@
 //! with a fingerprint of all before it. Each frame is its length and a record.
 
 use super::ExportRecord;
-use crate::model::{EndpointId, SupIdBasis};
-use crate::store::KeptVersion;
-use crate::store::limits::{BLOCK, VALUE_LIMIT};
-use crate::store::record::{Record, RecordError, SegmentRecord, decode, encode_plain};
+use crate::KeptVersion;
+use crate::limits::{BLOCK, VALUE_LIMIT};
+use crate::record::{Record, RecordError, SegmentRecord, decode, encode_plain};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufReader, Read, Write};
+use tidegate_core::model::{EndpointId, SupIdBasis};
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// What the file begins with.

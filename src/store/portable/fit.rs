@@ -1,14 +1,14 @@
 //! Whether pieces fit together, whatever they were read from.
 
 use super::{CarriedItem, ExportRecord};
-use crate::model::{FeedName, SyncId, Time};
-use crate::store::limits::VERSIONS_LIMIT;
-use crate::store::{Epoch, StoreError};
+use crate::limits::VERSIONS_LIMIT;
+use crate::{Epoch, StoreError};
 use std::collections::HashSet;
+use tidegate_core::model::{FeedName, SyncId, Time};
 
 /// What came so far.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Fit {
+pub(crate) struct Fit {
     feed: Option<FeedName>,
     done: HashSet<FeedName>,
     items: HashSet<SyncId>,
@@ -30,7 +30,7 @@ fn unfit(what: String) -> StoreError {
 
 impl Fit {
     /// Checks the next piece.
-    pub(in crate::store) fn check(&mut self, piece: &ExportRecord) -> Result<(), StoreError> {
+    pub(crate) fn check(&mut self, piece: &ExportRecord) -> Result<(), StoreError> {
         if let Some(feed) = piece.feed() {
             match &self.feed {
                 Some(open) if open != feed => {
@@ -143,7 +143,7 @@ impl Fit {
     }
 
     /// Checks that nothing is missing at the end.
-    pub(in crate::store) fn end(&self) -> Result<(), StoreError> {
+    pub(crate) fn end(&self) -> Result<(), StoreError> {
         match &self.feed {
             Some(open) => Err(unfit(format!("the feed {open} ends without a state"))),
             None => Ok(()),

@@ -1,10 +1,10 @@
 use super::file::{FORMAT, FRAME_LIMIT};
 use super::*;
-use crate::model::{EndpointId, Gap, Lineage, Stretch, SupIdBasis};
-use crate::store::LoggedChange;
-use crate::store::record::specimen::{any_feed, any_poll, any_state};
+use crate::LoggedChange;
+use crate::record::specimen::{any_feed, any_poll, any_state};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
+use tidegate_core::model::{EndpointId, Gap, Lineage, Stretch, SupIdBasis};
 
 fn endpoint() -> EndpointId {
     EndpointId::own("gate.example").unwrap()
@@ -38,26 +38,26 @@ fn sample() -> Vec<ExportRecord> {
     let announced = |feed: &str, versions| LoggedChange {
         feed: name(feed),
         tick: Tick::at(Time::from_unix(7)),
-        revision: crate::model::Revision(1),
+        revision: tidegate_core::model::Revision(1),
         versions,
     };
     let log = |epoch, changes| {
         ExportRecord::Log(ClosedEpoch {
-            epoch: crate::store::Epoch(epoch),
+            epoch: crate::Epoch(epoch),
             at: Time::from_unix(9),
             changes,
         })
     };
     let floor = PurgeMark {
         updates: 4,
-        revision: crate::model::Revision(3),
+        revision: tidegate_core::model::Revision(3),
         tick: None,
         render: 4,
         shown: Time::from_unix(5),
     };
     let sites = [(name("blog"), "http://127.0.0.1:9000/".to_owned())].into();
     vec![
-        ExportRecord::Sites(crate::store::AppliedOrigins(sites)),
+        ExportRecord::Sites(crate::AppliedOrigins(sites)),
         ExportRecord::Floor(name("old"), floor),
         log(1, vec![announced("a", 1), announced("b", 2)]),
         log(2, vec![announced("a", 3)]),
@@ -161,7 +161,7 @@ fn files_of_the_formats_before_are_read() {
 #[test]
 fn a_copy_begins_a_new_window() {
     let at = |seconds: i64| Time::from_unix(1_795_191_605 + seconds);
-    let mut state = FeedState::untouched(crate::model::Format::Atom10, at(0));
+    let mut state = FeedState::untouched(tidegate_core::model::Format::Atom10, at(0));
     assert_eq!(restarted(state.clone(), at(0), at(50)).tick, None, "nothing was ever told");
     (state.tick, state.window_start) = (Some(Tick::at(at(9))), Some(Tick::at(at(1))));
     state.complete_start = Some(Tick::at(at(1)));
@@ -192,7 +192,7 @@ fn a_copy_begins_a_new_window() {
 fn a_fingerprint_tells_pieces_and_their_order_apart() {
     let state = |name: &str, seconds| {
         let at = Time::from_unix(1_795_191_605 + seconds);
-        let state = FeedState::untouched(crate::model::Format::Atom10, at);
+        let state = FeedState::untouched(tidegate_core::model::Format::Atom10, at);
         ExportRecord::State(FeedName::new(name).unwrap(), Box::new(state))
     };
     let digest = |pieces: &[ExportRecord]| {

@@ -3,7 +3,7 @@
 use super::connect::{SqlError, connection};
 use super::session::{ANSWER_TIME, SessionShared};
 use super::statements::NOW;
-use crate::store::in_words;
+use crate::in_words;
 use deadpool_postgres::{Object, Pool};
 use scopeguard::{ScopeGuard, guard};
 use std::time::Duration;

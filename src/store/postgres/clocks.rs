@@ -1,8 +1,8 @@
 //! Whether this machine's clock agrees with the database's, which all gateways have in common.
 
-use crate::clock::unix_nanos;
-use crate::store::condition::CLOCK_LIMIT;
+use crate::condition::CLOCK_LIMIT;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use tidegate_core::clock::unix_nanos;
 
 /// The difference up to which a warning is over, and the longest round trip that says anything of clocks.
 const AGREEMENT_LIMIT: i64 = 1_000;
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn what_gateways_are_apart_without_a_warning_is_less_than_sup_documents_allow_for() {
         let apart = Duration::from_millis(2 * CLOCK_LIMIT) + LEASE.mul_f64(KEPT_PART);
-        assert!(apart < crate::sup::GATEWAYS_APART, "{apart:?}");
+        assert!(apart < tidegate_core::sup::GATEWAYS_APART, "{apart:?}");
     }
 
     #[test]

@@ -2,15 +2,15 @@
 
 use super::hosts::{EachHost, shown_hosts};
 use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK, WAITS_FOR_STANDBY};
-use crate::store::error::AWAY;
-use crate::store::{StoreError, in_words};
-use crate::trust::ServerTrust;
+use crate::error::AWAY;
+use crate::{StoreError, in_words};
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
 use std::io;
 use std::str::FromStr;
 use std::time::Duration;
+use tidegate_core::trust::ServerTrust;
 use tokio::time::timeout;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;

@@ -7,8 +7,8 @@ use super::statements::{
     CONTAINS, FIRST, FIRST_ALL, GET, GET_MANY, LAST, LAST_ALL, RANGES, SIZES, SIZES_ALL,
 };
 use super::writer::{Removal, WriteBatch, WritePosition, number};
-use crate::store::StoreError;
-use crate::store::engine::{
+use crate::StoreError;
+use crate::engine::{
     Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, PORTION_BYTES, Portion, RangeEntries, RecordKey,
     ValueSize, Writes, beginning_with,
 };

@@ -2,7 +2,7 @@
 //! hangs, must not keep the others from being tried.
 
 use super::connect::CONNECT_TIME;
-use crate::store::in_words;
+use crate::in_words;
 use deadpool_postgres::Connect;
 use std::future::Future;
 use std::pin::Pin;

@@ -16,9 +16,9 @@ use super::statements::{
     CLAIM_POLLS, FORGET_NODE, LEAVE_TO_WRITER, NODES, POLL_SHARDS, PUBLISH_STATUS,
     RELEASE_ALL_POLLS, RELEASE_POLLS, WANT_POLLS,
 };
-use crate::store::embedded::since_boot;
-use crate::store::poll_shards::{PollShards, Shard, ShardRequests};
-use crate::store::{KnownGateway, StoreError};
+use crate::embedded::since_boot;
+use crate::poll_shards::{PollShards, Shard, ShardRequests};
+use crate::{KnownGateway, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};

@@ -1,6 +1,6 @@
 //! What a node does about the shards of polls, by what it sees of all nodes and shards. Pure.
 
-use crate::store::poll_shards::{HeldShard, SHARDS, Shard};
+use crate::poll_shards::{HeldShard, SHARDS, Shard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@ use super::session::{ANSWER_TIME, Session, SessionShared};
 use super::statements::{
     ANSWER, ANSWERS, ASK, ASKED, END_REQUESTS, FORGET_REQUESTS, TAKE_REQUESTS,
 };
-use crate::store::embedded::{AnswerRequests, AskWriter, WriterAnswer};
-use crate::store::{GatewayAnswer, StoreError};
+use crate::embedded::{AnswerRequests, AskWriter, WriterAnswer};
+use crate::{GatewayAnswer, StoreError};
 use async_trait::async_trait;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -15,8 +15,8 @@ use super::statements::{
 };
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
-use crate::store::embedded::{LeaseSign, since_boot};
-use crate::store::{DatabaseOwner, PollShards, StoreError};
+use crate::embedded::{LeaseSign, since_boot};
+use crate::{DatabaseOwner, PollShards, StoreError};
 use std::cmp::Ordering;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering as AtomicOrdering};

@@ -10,112 +10,17 @@ mod unpolled;
 
 use self::cutter::Cutter;
 use super::{PostgresRequest, open_with_lease};
-use crate::clock::ManualClock;
-use crate::model::{EndpointId, Revision, Time};
-use crate::store::disk::faults::{change, claim, news, refused};
-use crate::store::{CommitError, EmbeddedStore, Store, StoreError};
-use std::io::Write;
+use crate::disk::faults::{change, claim, news, refused};
+use crate::testing::TestSchema;
+use crate::{CommitError, EmbeddedStore, Store, StoreError};
 use std::net::ToSocketAddrs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{EndpointId, Revision, Time};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::config::Host;
-use tokio_postgres::{NoTls, SimpleQueryMessage};
-
-/// The address of a database that tests may use.
-const VARIABLE: &str = "TIDEGATE_POSTGRES";
-
-/// Whether there is a database for tests; says once where there is none, past what keeps the words of tests that
-/// pass.
-pub(in crate::store) fn is_tested() -> bool {
-    static SAID: Once = Once::new();
-    let is_there = std::env::var_os(VARIABLE).is_some();
-    if !is_there {
-        SAID.call_once(|| {
-            let said = "the tests of the store in PostgreSQL do not run";
-            let how = "tests/scripts/postgres.sh starts a database for them";
-            let _ = writeln!(std::io::stderr(), "{said}: {VARIABLE} names no database ({how})");
-        });
-    }
-    is_there
-}
-
-/// Schemas that are to be removed once no store has them.
-fn left() -> MutexGuard<'static, Vec<String>> {
-    static LEFT: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    LEFT.lock().unwrap()
-}
-
-/// A schema of its own in the database for tests.
-pub(crate) struct TestSchema {
-    name: String,
-    /// The address of the database, with this schema.
-    pub(crate) url: String,
-}
-
-impl TestSchema {
-    /// An empty one; `None` where there is no database for tests.
-    pub(crate) fn new() -> Option<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let base = is_tested().then(|| std::env::var(VARIABLE).unwrap())?;
-        let before = std::mem::take(&mut *left());
-        for left in before {
-            // A store may outlive the schema's owner.
-            let is_used = format!("application_name = '{left}'");
-            let used = format!("SELECT 1 FROM pg_stat_activity WHERE {is_used}");
-            let gone = format!("DROP SCHEMA {left} CASCADE");
-            match sql(&base, &used) {
-                0 => drop(sql(&base, &gone)),
-                _ => self::left().push(left),
-            }
-        }
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("test_{}_{number}", std::process::id());
-        sql(&base, &format!("DROP SCHEMA IF EXISTS {name} CASCADE; CREATE SCHEMA {name}"));
-        let sign = if base.contains('?') { '&' } else { '?' };
-        let url = format!("{base}{sign}application_name={name}&options=-csearch_path%3D{name}");
-        Some(Self { name, url })
-    }
-
-    /// Does something behind the store's back.
-    pub(crate) fn sql(&self, text: &str) {
-        sql(&self.url, text);
-    }
-
-    /// Cuts the connections of the store.
-    fn cut_connections(&self) {
-        let name = &self.name;
-        let of_store = format!("application_name = '{name}' AND pid <> pg_backend_pid()");
-        self.sql(&format!(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {of_store}"
-        ));
-    }
-}
-
-impl Drop for TestSchema {
-    fn drop(&mut self) {
-        left().push(self.name.clone());
-    }
-}
-
-/// Executes statements; how many rows they answered. On a thread of its own, since tests call it where blocking is
-/// not allowed.
-fn sql(url: &str, text: &str) -> usize {
-    let (url, text) = (url.to_owned(), text.to_owned());
-    let done = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-            let running = tokio::spawn(connection);
-            let answers = client.simple_query(&text).await.unwrap();
-            drop(client);
-            let _ = running.await;
-            answers.iter().filter(|answer| matches!(answer, SimpleQueryMessage::Row(_))).count()
-        })
-    });
-    done.join().unwrap()
-}
 
 /// A lease that runs out while a test waits.
 const SHORT_LEASE: Duration = Duration::from_secs(3);
@@ -295,7 +200,7 @@ async fn commits_go_on_while_connections_are_cut() {
     store.close().await.unwrap();
     let again = open(&schema).unwrap();
     assert_eq!(again.state(&news()).await.unwrap().unwrap().revision, Revision(last));
-    let epochs = again.epochs_after(crate::store::Epoch(0), usize::MAX).await.unwrap();
+    let epochs = again.epochs_after(crate::Epoch(0), usize::MAX).await.unwrap();
     assert_eq!(u64::try_from(epochs.len()).unwrap(), last);
     again.close().await.unwrap();
 }
@@ -317,7 +222,7 @@ async fn a_commit_whose_answer_is_lost_is_settled() {
         assert!(store.condition().stop.is_none());
     }
     assert!(cutter.cuts() >= 10, "{}", cutter.cuts());
-    let epochs = store.epochs_after(crate::store::Epoch(0), 100).await.unwrap();
+    let epochs = store.epochs_after(crate::Epoch(0), 100).await.unwrap();
     let revisions: Vec<u64> =
         epochs.iter().flat_map(|epoch| &epoch.changes).map(|change| change.revision.0).collect();
     assert_eq!(revisions, (1..=30).collect::<Vec<_>>());

@@ -8,7 +8,7 @@ use super::statements::{
     ADVANCE, BEGIN, CLEAR, CLEAR_ALL, CLOSE, COMMIT, FORGET_RECENT, NOTE_RECENT, PASS, PUT,
     REACHED, REMOVE, ROLLBACK,
 };
-use crate::store::engine::{Class, Writes};
+use crate::engine::{Class, Writes};
 use deadpool_postgres::Object;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};

@@ -1,30 +1,30 @@
 //! Archives on disk: what is known of each, and their content in blocks.
 
 use super::{Record, RecordError};
-use crate::model::{
+use serde::{Deserialize, Serialize};
+use tidegate_core::model::{
     Archive, ArchiveNote, Deletion, Item, ItemStatus, Markup, Shared, Skeleton, Tick, Version,
 };
-use serde::{Deserialize, Serialize};
 
 /// An [`ArchiveNote`], and how many blocks the content has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct ArchiveRecord {
-    pub(in crate::store) note: ArchiveNote,
+pub(crate) struct ArchiveRecord {
+    pub(crate) note: ArchiveNote,
     /// The blocks of its content; none where it was dropped.
-    pub(in crate::store) blocks: u32,
+    pub(crate) blocks: u32,
 }
 
 impl Record for ArchiveRecord {}
 
 /// The number of the archive that an id names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct ArchiveNumber(pub(in crate::store) u64);
+pub(crate) struct ArchiveNumber(pub(crate) u64);
 
 impl Record for ArchiveNumber {}
 
 /// A block of an [`Archive`]; the first one says what it has once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct SegmentRecord {
+pub(crate) struct SegmentRecord {
     head: Option<HeadOfSegment>,
     items: Vec<SealedItem>,
 }
@@ -50,7 +50,7 @@ struct SealedItem {
 
 impl SegmentRecord {
     /// The blocks of an archive: each holds about `size` bytes of text or one larger entry.
-    pub(in crate::store) fn blocks(archive: &Archive, size: usize) -> Vec<Self> {
+    pub(crate) fn blocks(archive: &Archive, size: usize) -> Vec<Self> {
         let head = HeadOfSegment {
             upstream: archive.upstream.clone(),
             skeleton: archive.skeleton.clone(),
@@ -73,9 +73,7 @@ impl SegmentRecord {
     }
 
     /// The archive of these blocks; an error where the first has no head.
-    pub(in crate::store) fn join(
-        blocks: impl IntoIterator<Item = Self>,
-    ) -> Result<Archive, RecordError> {
+    pub(crate) fn join(blocks: impl IntoIterator<Item = Self>) -> Result<Archive, RecordError> {
         let (mut head, mut items) = (None, Vec::new());
         for block in blocks {
             head = head.or(block.head);

@@ -5,9 +5,9 @@
 //! a look at the others, and a chain is as long as the operator's patience with old versions.
 
 use super::{PLAIN, Record, RecordError, ZSTD, fields};
-use crate::model::Time;
-use crate::store::limits::VALUE_LIMIT;
+use crate::limits::VALUE_LIMIT;
 use std::borrow::Cow;
+use tidegate_core::model::Time;
 
 /// The way of packing: the base's key as seconds, the payload's size, and zstd with the base's
 /// payload as its dictionary.
@@ -53,7 +53,7 @@ fn sized(packed: &[u8]) -> Result<(usize, &[u8]), RecordError> {
 }
 
 /// The time in the key of what a record is a difference to; `None` where it is whole.
-pub(in crate::store) fn base(bytes: &[u8]) -> Result<Option<Time>, RecordError> {
+pub(crate) fn base(bytes: &[u8]) -> Result<Option<Time>, RecordError> {
     match open(bytes)?.1 {
         Packed::Delta(base, ..) => Ok(Some(base)),
         Packed::Plain(_) | Packed::Zstd(..) => Ok(None),
@@ -61,7 +61,7 @@ pub(in crate::store) fn base(bytes: &[u8]) -> Result<Option<Time>, RecordError> 
 }
 
 /// The payload of a record, given that of its base where it has one.
-pub(in crate::store) fn payload<'a>(
+pub(crate) fn payload<'a>(
     bytes: &'a [u8],
     base: Option<&[u8]>,
 ) -> Result<Cow<'a, [u8]>, RecordError> {
@@ -78,14 +78,14 @@ pub(in crate::store) fn payload<'a>(
 }
 
 /// Reads a record from the payload that was found under it.
-pub(in crate::store) fn read<T: Record>(bytes: &[u8], payload: &[u8]) -> Result<T, RecordError> {
+pub(crate) fn read<T: Record>(bytes: &[u8], payload: &[u8]) -> Result<T, RecordError> {
     let version = *bytes.first().ok_or(RecordError::Short)?;
     fields(version, payload)
 }
 
 /// A whole record as a difference to the record `newer`, which stands under the time `at`; `None`
 /// where that saves nothing.
-pub(in crate::store) fn against(
+pub(crate) fn against(
     whole: &[u8],
     at: Time,
     newer: &[u8],
@@ -111,8 +111,8 @@ mod tests {
     use super::super::specimen::{any_markup, time};
     use super::super::{decode, encode};
     use super::*;
-    use crate::model::Markup;
     use proptest::prelude::*;
+    use tidegate_core::model::Markup;
 
     proptest! {
         #[test]
@@ -148,12 +148,12 @@ mod tests {
     #[test]
     fn what_saves_nothing_stays_whole() {
         let text = |text: &str| {
-            let mut markup = crate::model::Markup {
-                format: crate::model::Format::Atom10,
+            let mut markup = tidegate_core::model::Markup {
+                format: tidegate_core::model::Format::Atom10,
                 xml: text.to_owned(),
-                context: crate::model::Context::default(),
-                slots: crate::model::Slots::default(),
-                card: crate::model::Card::default(),
+                context: tidegate_core::model::Context::default(),
+                slots: tidegate_core::model::Slots::default(),
+                card: tidegate_core::model::Card::default(),
             };
             markup.card.title = text.to_owned();
             encode(&markup).unwrap()

@@ -2,11 +2,11 @@
 
 use super::specimen::*;
 use super::*;
-use crate::model::*;
-use crate::websub::Subscription;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use tidegate_core::model::*;
+use tidegate_core::websub::Subscription;
 
 fn through<R: Record>(record: &R) -> R {
     decode(&encode(record).unwrap()).unwrap()

@@ -1,25 +1,25 @@
 //! What a store says of itself.
 
 use super::Record;
-use crate::model::{EndpointId, Lineage, SupIdBasis, Time};
-use crate::store::MovedAway;
+use crate::MovedAway;
 use serde::{Deserialize, Serialize};
+use tidegate_core::model::{EndpointId, Lineage, SupIdBasis, Time};
 
 /// Whose store it is, the fence of the last claim that was given out, what its SUP ids are made of,
 /// and its life so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct IdentityRecord {
-    pub(in crate::store) endpoint: EndpointId,
+pub(crate) struct IdentityRecord {
+    pub(crate) endpoint: EndpointId,
     /// The fence of the last claim.
-    pub(in crate::store) fence: u64,
+    pub(crate) fence: u64,
     /// What SUP ids are made of.
-    pub(in crate::store) sup_ids: SupIdBasis,
+    pub(crate) sup_ids: SupIdBasis,
     /// Which opening of it closed which epochs.
-    pub(in crate::store) lineage: Lineage,
+    pub(crate) lineage: Lineage,
     /// Where the running time stood when it was last noted.
-    pub(in crate::store) running: Option<Time>,
+    pub(crate) running: Option<Time>,
     /// Where its state went; it is not opened for use any more.
-    pub(in crate::store) moved: Option<MovedAway>,
+    pub(crate) moved: Option<MovedAway>,
 }
 
 impl Record for IdentityRecord {}

@@ -1,7 +1,7 @@
 //! How old the change log is, on disk.
 
 use super::Record;
-use crate::store::{Epoch, LOG_AGE};
+use crate::{Epoch, LOG_AGE};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const APART: u64 = 1800;
 /// of the wall clock, which leaps, and the running time by which content ages may run ahead of time:
 /// whoever follows the log counts on its age.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(in crate::store) struct LogAges {
+pub(crate) struct LogAges {
     /// For how many seconds the store was open in all, as far as that was noted.
     open: u64,
     /// The newest epoch at such a time; oldest first. As many as [`LOG_AGE`] has half hours, and a few.
@@ -23,7 +23,7 @@ impl Record for LogAges {}
 
 impl LogAges {
     /// Notes that the store was open for `passed` since the last note, and that `epoch` is the newest.
-    pub(in crate::store) fn note(&mut self, passed: Duration, epoch: Epoch) {
+    pub(crate) fn note(&mut self, passed: Duration, epoch: Epoch) {
         self.open = self.open.saturating_add(passed.as_secs());
         let last = self.newest.last();
         let is_soon = |(at, noted): &(u64, u64)| self.open < at + APART || epoch.0 <= *noted;
@@ -38,7 +38,7 @@ impl LogAges {
     }
 
     /// The newest epoch that is at least so old, as far as that was noted.
-    pub(in crate::store) fn older_than(&self, age: Duration) -> Option<Epoch> {
+    pub(crate) fn older_than(&self, age: Duration) -> Option<Epoch> {
         let until = self.open.checked_sub(age.as_secs())?;
         let old = self.newest.partition_point(|(at, _)| *at <= until);
         let (_, epoch) = self.newest.get(old.checked_sub(1)?)?;

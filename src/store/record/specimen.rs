@@ -1,14 +1,14 @@
 //! Values of every kind for tests: one fixed specimen with every field set, and random ones.
 
-use crate::model::*;
-use crate::store::purge_mark::PurgeMark;
-use crate::store::{LoggedChange, VersionNote};
+use crate::purge_mark::PurgeMark;
+use crate::{LoggedChange, VersionNote};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::ops::Range;
 use std::time::Duration;
+use tidegate_core::model::*;
 
 mod access;
 mod enrolment;
@@ -19,17 +19,17 @@ mod upstream_hub;
 
 use access::any_access;
 use enrolment::any_enrolment;
-pub(in crate::store) use poll::any_poll;
-pub(in crate::store) use subscription::any_subscription;
+pub(crate) use poll::any_poll;
+pub(crate) use subscription::any_subscription;
 
-pub(in crate::store) fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     ".{0,12}"
 }
-pub(in crate::store) fn time() -> impl Strategy<Value = Time> {
+pub(crate) fn time() -> impl Strategy<Value = Time> {
     any::<i64>().prop_map(Time::from_unix)
 }
 
-pub(in crate::store) fn tick() -> impl Strategy<Value = Tick> {
+pub(crate) fn tick() -> impl Strategy<Value = Tick> {
     time().prop_map(Tick::at)
 }
 
@@ -69,7 +69,7 @@ fn context() -> impl Strategy<Value = Context> {
         .prop_map(|(namespaces, base, lang)| Context { namespaces, base, lang })
 }
 
-pub(in crate::store) fn any_markup() -> impl Strategy<Value = Markup> {
+pub(crate) fn any_markup() -> impl Strategy<Value = Markup> {
     let slots = (any::<usize>(), of(any::<usize>()), of(range()), of(range())).prop_map(
         |(attributes, inner, id, id_element)| Slots { attributes, inner, id, id_element },
     );
@@ -87,7 +87,7 @@ pub(in crate::store) fn any_markup() -> impl Strategy<Value = Markup> {
     )
 }
 
-pub(in crate::store) fn any_skeleton() -> impl Strategy<Value = Skeleton> {
+pub(crate) fn any_skeleton() -> impl Strategy<Value = Skeleton> {
     let slots = (any::<usize>(), of(range()), any::<usize>(), of(range()), of(range())).prop_map(
         |(root_attributes, version, entries, updated, id)| SkeletonSlots {
             root_attributes,
@@ -120,7 +120,7 @@ fn any_probe() -> impl Strategy<Value = Probe> {
     })
 }
 
-pub(in crate::store) fn any_known() -> impl Strategy<Value = LedgerEntry> {
+pub(crate) fn any_known() -> impl Strategy<Value = LedgerEntry> {
     use Evidence::*;
     let names = (sync_id(), text(), text(), text(), vec(text(), 0..3), text());
     let more = (of(text()), of(text()), of(time()), of(time()));
@@ -192,7 +192,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = LedgerEntry> {
     )
 }
 
-pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
+pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
     let marks = (any::<u64>(), of(tick()), of(tick()), of(tick()), any::<u64>(), time());
     let seen = (format(), any::<bool>(), any::<u128>(), any::<u128>(), any::<u64>(), of(text()));
     let decision = of(select(&[Decision::Release, Decision::Drop][..]));
@@ -299,7 +299,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
     )
 }
 
-pub(in crate::store) fn any_event() -> impl Strategy<Value = Event> {
+pub(crate) fn any_event() -> impl Strategy<Value = Event> {
     let names = (
         select([&EventKind::ALL[..], &[EventKind::Backfilled, EventKind::Discarded]].concat()),
         sync_id(),
@@ -322,7 +322,7 @@ pub(in crate::store) fn any_event() -> impl Strategy<Value = Event> {
     )
 }
 
-pub(in crate::store) fn any_note() -> impl Strategy<Value = VersionNote> {
+pub(crate) fn any_note() -> impl Strategy<Value = VersionNote> {
     let times = (tick(), time());
     (count(), update(), any::<bool>(), times, text(), text(), any::<u64>()).prop_map(
         |(updates, update, deleted, (tick, shown), title, reason, size)| VersionNote {
@@ -351,7 +351,7 @@ fn any_sharing() -> impl Strategy<Value = SharingOptions> {
     )
 }
 
-pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
+pub(crate) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     let source = select(vec![FeedSource::File, FeedSource::CommandLine, FeedSource::Api]);
     let standing = select(vec![FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone]);
     let deletions = select(vec![Deletions::Safe, Deletions::Eager, Deletions::Off]);
@@ -413,13 +413,13 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     )
 }
 
-pub(in crate::store) fn any_announced() -> impl Strategy<Value = LoggedChange> {
+pub(crate) fn any_announced() -> impl Strategy<Value = LoggedChange> {
     (feed(), tick(), any::<u64>(), any::<u32>()).prop_map(|(feed, tick, revision, versions)| {
         LoggedChange { feed, tick, revision: Revision(revision), versions }
     })
 }
 
-pub(in crate::store) fn any_floor() -> impl Strategy<Value = PurgeMark> {
+pub(crate) fn any_floor() -> impl Strategy<Value = PurgeMark> {
     (any::<u64>(), of(tick()), any::<u64>(), time(), any::<u32>()).prop_map(
         |(revision, tick, render, shown, updates)| PurgeMark {
             revision: Revision(revision),
@@ -431,11 +431,11 @@ pub(in crate::store) fn any_floor() -> impl Strategy<Value = PurgeMark> {
     )
 }
 
-pub(in crate::store) fn any_order() -> impl Strategy<Value = Vec<SyncId>> {
+pub(crate) fn any_order() -> impl Strategy<Value = Vec<SyncId>> {
     vec(sync_id(), 0..40)
 }
 
-pub(in crate::store) fn any_kept() -> impl Strategy<Value = Vec<HeldEntry>> {
+pub(crate) fn any_kept() -> impl Strategy<Value = Vec<HeldEntry>> {
     let own = |text: Option<String>| text.map(std::borrow::Cow::Owned);
     let slots = (any::<usize>(), of(any::<usize>()), of(range()), of(range()));
     let names = (of(text()), any::<bool>(), of(text()), of(text()), of(text()));

@@ -1,29 +1,29 @@
 //! Feed states on disk, and what is left of purged feeds.
 
 use super::Record;
-use crate::model::FeedState;
-use crate::store::purge_mark::PurgeMark;
+use crate::purge_mark::PurgeMark;
 use serde::{Deserialize, Serialize};
+use tidegate_core::model::FeedState;
 
 /// A [`FeedState`], and which events are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct StateRecord {
-    pub(in crate::store) state: FeedState,
+pub(crate) struct StateRecord {
+    pub(crate) state: FeedState,
     /// The number of the next event; those kept end before it.
-    pub(in crate::store) next_event: u64,
+    pub(crate) next_event: u64,
     /// The number of the last write to the feed's content.
-    pub(in crate::store) write: u64,
+    pub(crate) write: u64,
 }
 
 impl Record for StateRecord {}
 
 /// A [`PurgeMark`], and whether the purged feed's data is still being removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct FloorRecord {
+pub(crate) struct FloorRecord {
     /// The marks of the purged feed.
-    pub(in crate::store) floor: PurgeMark,
+    pub(crate) floor: PurgeMark,
     /// Some of the purged feed's data may still be there.
-    pub(in crate::store) sweeping: bool,
+    pub(crate) sweeping: bool,
 }
 
 impl Record for FloorRecord {}

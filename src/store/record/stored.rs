@@ -1,12 +1,12 @@
 //! What of the model is a record as it is.
 
 use super::Record;
-use crate::model::{
+use crate::{AcceptedFeeds, AppliedOrigins, LoggedChange, VersionNote};
+use tidegate_core::model::{
     Attempt, Event, FeedRecord, HeldEntry, LedgerEntry, Markup, PollState, Skeleton, Stub, SyncId,
     Time, Version,
 };
-use crate::store::{AcceptedFeeds, AppliedOrigins, LoggedChange, VersionNote};
-use crate::websub::Subscription;
+use tidegate_core::websub::Subscription;
 
 /// Of the feeds of a configuration that were applied last.
 impl Record for AcceptedFeeds {}

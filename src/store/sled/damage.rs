@@ -1,8 +1,8 @@
 //! What was damaged in sled's files.
 
-use crate::store::disk::faults::damage::{assert_damaged, laid_out, used};
-use crate::store::disk::faults::{change, claim, files, news, open, refused};
-use crate::store::{DiskKind, Select, Store, StoreError};
+use crate::disk::faults::damage::{assert_damaged, laid_out, used};
+use crate::disk::faults::{change, claim, files, news, open, refused};
+use crate::{DiskKind, Select, Store, StoreError};
 use std::fs;
 
 #[tokio::test]

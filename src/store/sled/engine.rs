@@ -3,8 +3,8 @@
 
 use super::barrier::FlushAndSync;
 use super::watchdog::Watchdog;
-use crate::store::StoreError;
-use crate::store::engine::{
+use crate::StoreError;
+use crate::engine::{
     Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, PORTION_BYTES, Portion, ValueSize, Writes,
 };
 use ::sled::transaction::{ConflictableTransactionError, TransactionError};
@@ -67,7 +67,7 @@ impl Place {
 pub(super) type TreeWrites = BTreeMap<(Place, Vec<u8>), Option<Vec<u8>>>;
 
 /// A sled database.
-pub(in crate::store) struct SledEngine {
+pub(crate) struct SledEngine {
     path: String,
     trees: HashMap<Place, Tree>,
     barrier: Mutex<FlushAndSync>,

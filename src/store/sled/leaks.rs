@@ -1,11 +1,11 @@
 //! No piece of a value is left behind that was overwritten or removed.
 
 use super::engine::{PIECE, Place};
-use crate::model::{Change, LedgerEntry, Markup, Revision, Time};
-use crate::store::disk::faults::{change, claim, news, noise, open};
-use crate::store::engine::Class;
-use crate::store::{DiskKind, EmbeddedStore, Retention, Store};
+use crate::disk::faults::{change, claim, news, noise, open};
+use crate::engine::Class;
+use crate::{DiskKind, EmbeddedStore, Retention, Store};
 use std::path::Path;
+use tidegate_core::model::{Change, LedgerEntry, Markup, Revision, Time};
 
 /// The tree of a class.
 fn tree(db: &::sled::Db, class: Class) -> ::sled::Tree {

@@ -5,7 +5,7 @@ use crate::e2e::support::{Answer, Format, Publisher, Stage, Step, TOKEN, posts};
 use serde_json::{Value, json};
 use std::path::Path;
 use tidegate::app::{ConfigSource, ExportOptions, ImportOptions, Imported, export, import};
-use tidegate::config::Config;
+use tidegate_config::Config;
 
 /// Stands in every secret of these tests.
 const HUSH: &str = "hush-7d1f";

@@ -2,7 +2,7 @@
 
 use crate::e2e::support::{FEED, Format, Stage, post, posts};
 use std::time::Duration;
-use tidegate::model::{FeedName, FeedState};
+use tidegate_core::model::{FeedName, FeedState};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

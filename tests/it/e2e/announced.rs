@@ -2,7 +2,7 @@
 
 use crate::e2e::support::{FEED, Format, Stage, header, posts};
 use std::time::Duration;
-use tidegate::sup::{self, SupAnnouncement, SupDocument};
+use tidegate_core::sup::{self, SupAnnouncement, SupDocument};
 
 const SITE: &str = "http://gateway.example";
 
@@ -38,7 +38,8 @@ async fn place(stage: &Stage, view: &str) -> SupAnnouncement {
     assert_eq!(link, Some(in_header.clone()));
     let tag = header(&answer, "etag").unwrap();
     let text = answer.text().await.unwrap();
-    let document = tidegate::parse::document(&text, None, &tidegate::parse::Limits::default());
+    let document =
+        tidegate_format::parse::document(&text, None, &tidegate_format::parse::Limits::default());
     let element = document.unwrap().head.links.sup.unwrap();
     assert_eq!(sup::in_link(&element, &address), Some(in_header.clone()));
     let same = stage.net.get(&address).header("if-none-match", tag).send().await.unwrap();

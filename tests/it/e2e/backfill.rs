@@ -4,7 +4,7 @@
 use crate::e2e::support::{Answer, FEED, Format, Post, Stage, posts};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tidegate::model::{EventKind, FeedName};
+use tidegate_core::model::{EventKind, FeedName};
 
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -218,7 +218,7 @@ async fn what_the_operator_says_was_deleted() {
         let known = stage.state().await.unwrap();
         assert!(known.values().all(|(_, deleted, _)| !deleted), "{known:?}");
 
-        let name = tidegate::model::FeedName::new("news").unwrap();
+        let name = tidegate_core::model::FeedName::new("news").unwrap();
         let snapshot = stage.gateway().store().snapshot(&name).await.unwrap().unwrap();
         let path = |day: u32| {
             let native = post(day).id.unwrap();

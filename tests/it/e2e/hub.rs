@@ -4,7 +4,7 @@
 use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, callback, calls, posts, pushes};
 use serde_json::Value;
 use std::time::Duration;
-use tidegate::websub::{HubRequest, Secret, Verification};
+use tidegate_core::websub::{HubRequest, Secret, Verification};
 
 const SITE: &str = "http://gateway.example";
 const LEASE: u64 = 90_000;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tidegate::app::{
     AppError, ConfigSource, ExportOptions, Gateway, ImportOptions, Outside, export, import_at,
 };
-use tidegate::config::Overrides;
-use tidegate::model::FeedName;
+use tidegate_config::Overrides;
+use tidegate_core::model::FeedName;
 
 const SITE: &str = "http://gateway.example";
 
@@ -34,7 +34,7 @@ fn write(folder: &Path, is_move: bool) {
 }
 
 /// Brings the file in where the store was.
-fn bring_in(stage_clock: tidegate::clock::ManualClock, folder: &Path) {
+fn bring_in(stage_clock: tidegate_core::clock::ManualClock, folder: &Path) {
     let settings = of(folder.join("data"));
     let options = ImportOptions { file: folder.join("gate.tg"), settings, rearrange: false };
     wait(import_at(options, Arc::new(stage_clock))).unwrap();

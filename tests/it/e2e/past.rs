@@ -3,7 +3,7 @@
 
 use crate::e2e::support::{FEED, Format, PUBLIC, Post, Stage, posts};
 use serde_json::{Value, json};
-use tidegate::model::Time;
+use tidegate_core::model::Time;
 
 /// What is never to be found again.
 const SECRET: &str = "unspeakable";
@@ -24,7 +24,7 @@ async fn item(stage: &Stage, id: &str) -> Value {
 /// The sync id of a post's item.
 async fn id_of(stage: &Stage, post: &Post) -> String {
     let id = post.id.as_deref().unwrap();
-    let name = tidegate::model::FeedName::new(FEED).unwrap();
+    let name = tidegate_core::model::FeedName::new(FEED).unwrap();
     let snapshot = stage.gateway().store().snapshot(&name).await.unwrap().unwrap();
     snapshot.known.iter().find(|known| known.native_shown == id).unwrap().id.to_string()
 }
@@ -164,7 +164,7 @@ async fn a_view_of_the_past_is_what_it_was() {
             assert_eq!(answer.status(), 400, "{bad}");
             assert_eq!(answer.headers()["content-type"], "application/problem+json");
         }
-        let name = tidegate::model::FeedName::new(FEED).unwrap();
+        let name = tidegate_core::model::FeedName::new(FEED).unwrap();
         let note = stage.gateway().store().archives(&name, 1).await.unwrap().remove(0);
         let archive = format!("/feeds/{FEED}/archive/{}", note.id);
         assert_eq!(page(&stage, &archive, "*/*").await.0, 200);
@@ -244,7 +244,7 @@ async fn everything(stage: &Stage, first: Time, ids: &[String]) -> String {
             paths.push(format!("/items/{id}{query}"));
         }
     }
-    let name = tidegate::model::FeedName::new(FEED).unwrap();
+    let name = tidegate_core::model::FeedName::new(FEED).unwrap();
     for note in stage.gateway().store().archives(&name, 100).await.unwrap() {
         paths.push(format!("/archive/{}", note.id));
     }

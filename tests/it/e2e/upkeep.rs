@@ -2,7 +2,7 @@
 
 use crate::e2e::support::{Answer, FEED, Format, Stage, Subscriber, posts};
 use serde_json::json;
-use tidegate::model::FeedName;
+use tidegate_core::model::FeedName;
 
 fn on_disk(folder: &std::path::Path) -> String {
     format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
@@ -81,7 +81,7 @@ async fn a_feed_that_leaves_the_configuration_is_paused_and_served() {
     assert_eq!(stage.publisher.requests(), asked);
     // It is in the file again, beside a new one.
     config.feeds.push(feed.clone());
-    let other = tidegate::config::FeedConfig { name: FeedName::new("other").unwrap(), ..feed };
+    let other = tidegate_config::FeedConfig { name: FeedName::new("other").unwrap(), ..feed };
     config.feeds.push(other);
     stage.gateway().reload(&config).await.unwrap();
     assert_eq!(stage.status().await["standing"], "active");

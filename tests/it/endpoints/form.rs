@@ -2,8 +2,8 @@
 
 use super::plain::{Item, Update, Version};
 use serde_json::{Map, Value, json};
-use tidegate::model::Time;
-use tidegate::render::{Container, Dialect};
+use tidegate_core::model::Time;
+use tidegate_format::render::{Container, Dialect};
 
 /// A container and a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

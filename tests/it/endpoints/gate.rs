@@ -5,18 +5,18 @@ use super::form::Form;
 use super::plain;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::archive;
-use tidegate::clock::ManualClock;
-use tidegate::model::{
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{
     BodyPrints, Count, EndpointId, FeedName, FeedOptions, SharingOptions, Snapshot, SyncId, Tick,
     Time, Update, VERSIONS_PER_DAY,
 };
-use tidegate::parse::{self, Limits};
-use tidegate::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
-use tidegate::record::{self, Issued, Observation, Peers, Verdict};
-use tidegate::render::{self, Addresses, HistoryPlace, Page, ViewKind};
-use tidegate::store::portable::ImportMessage;
-use tidegate::store::{Claim, EmbeddedStore, Select, Store};
+use tidegate_format::parse::{self, Limits};
+use tidegate_format::render::{self, Addresses, HistoryPlace, Page, ViewKind};
+use tidegate_judge::archive;
+use tidegate_judge::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
+use tidegate_judge::record::{self, Issued, Observation, Peers, Verdict};
+use tidegate_store::portable::ImportMessage;
+use tidegate_store::{Claim, EmbeddedStore, Select, Store};
 
 const PIECES: usize = 100_000;
 
@@ -69,10 +69,10 @@ impl Gate {
             snapshot,
             now: self.now,
             aged: self.now,
-            tombstones: tidegate::record::TOMBSTONES_KEPT,
+            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
             window: Duration::from_secs(400 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
-            items: tidegate::record::ITEMS_KEPT,
+            items: tidegate_judge::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
         }
     }
@@ -114,7 +114,7 @@ impl Gate {
             }
             issued = Some(answer);
         };
-        let whole = document.completeness == tidegate::model::Completeness::Full;
+        let whole = document.completeness == tidegate_core::model::Completeness::Full;
         if whole {
             assert_eq!(verdict.notes, [] as [String; 0], "everything is taken in");
         }
@@ -148,7 +148,7 @@ impl Gate {
         let select = since.map_or(Select::All, Select::After);
         let view = self.store.view(&self.feed, select).await.unwrap()?;
         Some(render::document(&Page {
-            read_collection: tidegate::parse::collection::first_entry,
+            read_collection: tidegate_format::parse::collection::first_entry,
             kind: if since.is_some() { ViewKind::Sync } else { ViewKind::Complete },
             container: form.container,
             dialect: form.dialect,

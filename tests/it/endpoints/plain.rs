@@ -1,11 +1,11 @@
 //! An endpoint written from the text of the specification alone: SSE 1.0 section 3, FeedSync
 //! section 3.2 and what READINGS 1 says of both. Documents are read with the program's reader of
-//! feed files; what becomes of the items shares nothing with `tidegate::sync`.
+//! feed files; what becomes of the items shares nothing with `tidegate_core::sync`.
 
 use super::form::{self, Form};
 use std::collections::BTreeMap;
-use tidegate::model::{self, Shared};
-use tidegate::parse::sse::{self, Payload};
+use tidegate_core::model::{self, Shared};
+use tidegate_format::parse::sse::{self, Payload};
 
 /// One `sx:history` element.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ pub struct Read {
 
 /// Reads a document of any container; `None` where it is cut off.
 pub fn read(text: &str) -> Option<Read> {
-    let atom = tidegate::parse::collection::transcoded(text).ok()?;
+    let atom = tidegate_format::parse::collection::transcoded(text).ok()?;
     let text = atom.as_deref().unwrap_or(text);
     let feed = sse::read(text).ok()?;
     let mut items = Items::new();

@@ -5,8 +5,8 @@ use super::gate::{self, Gate};
 use super::plain::{self, Endpoint, Fault, Item, Items, Update, normal};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use tidegate::model::Time;
-use tidegate::record::local::{Act, Resolution};
+use tidegate_core::model::Time;
+use tidegate_judge::record::local::{Act, Resolution};
 
 /// How many of them are Tidegate; the others come behind them.
 const GATES: usize = 3;

@@ -1,7 +1,7 @@
 //! A publisher that does what publishers do, in Atom or RSS.
 
 use crate::support::{HOUR, Post, SITE, START, post};
-use tidegate::model::Time;
+use tidegate_core::model::Time;
 
 /// Something that a publisher does between two polls.
 #[derive(Debug, Clone)]

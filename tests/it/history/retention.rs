@@ -1,7 +1,7 @@
 //! What is not kept for ever, and what is kept in any case.
 
 use super::*;
-use tidegate::model::Chain;
+use tidegate_core::model::Chain;
 
 /// What a newcomer must find, and what somebody who was there before.
 async fn check_all(world: &World, before: &mut [Historian], visits: bool) {

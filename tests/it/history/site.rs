@@ -8,15 +8,15 @@ use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate::clock::ManualClock;
-use tidegate::model::{Decision, FeedName, FeedRecord, FeedSource, SyncId, Tick};
-use tidegate::render::{Dialect, LinkForms};
-use tidegate::serve::{
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{Decision, FeedName, FeedRecord, FeedSource, SyncId, Tick};
+use tidegate_format::render::{Dialect, LinkForms};
+use tidegate_serve::{
     self, AddressPreview, AdminToken, DeltaViews, ImportedList, Operator, OperatorError, Put,
     PutFeed, Redacted, ServeSettings,
 };
-use tidegate::status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
-use tidegate::store::{Select, Store};
+use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
+use tidegate_store::{Select, Store};
 use tower::ServiceExt as _;
 
 const PUBLIC: &str = "https://gate.example";
@@ -64,7 +64,7 @@ impl Operator for Nobody {
     async fn name_for(&self, _: &str) -> Result<FeedName, OperatorError> {
         never()
     }
-    async fn export(&self) -> Result<tidegate::serve::ExportStream, OperatorError> {
+    async fn export(&self) -> Result<tidegate_serve::ExportStream, OperatorError> {
         never()
     }
     async fn pause(&self, _: &FeedName, _: bool) -> Result<(), OperatorError> {
@@ -100,7 +100,7 @@ impl Operator for Nobody {
     async fn called(
         &self,
         _: &str,
-        _: tidegate::websub::Verification,
+        _: tidegate_core::websub::Verification,
     ) -> Result<Option<String>, OperatorError> {
         never()
     }
@@ -113,8 +113,8 @@ impl Operator for Nobody {
     async fn item(
         &self,
         _: &FeedName,
-        _: tidegate::record::local::Act,
-    ) -> Result<tidegate::record::local::Acted, OperatorError> {
+        _: tidegate_judge::record::local::Act,
+    ) -> Result<tidegate_judge::record::local::Acted, OperatorError> {
         never()
     }
     async fn backfill(&self, _: &FeedName, _: WalkOrder) -> Result<(), OperatorError> {
@@ -206,7 +206,7 @@ impl Site {
 }
 
 fn router(gate: &Gate, clock: &ManualClock) -> Router {
-    serve::router(serve::ServerConfig {
+    tidegate_serve::router(tidegate_serve::ServerConfig {
         store: Arc::clone(&gate.store) as Arc<dyn Store>,
         clock: Arc::new(clock.clone()),
         operator: Arc::new(Nobody),
@@ -224,7 +224,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             periods: Vec::new(),
             hub: false,
             cloud: false,
-            keeping: serve::Keeping::default(),
+            keeping: tidegate_serve::Keeping::default(),
             readers: Vec::new(),
             challenge: false,
             pages_are_closed: false,

@@ -2,8 +2,8 @@
 
 use super::{days, kinds};
 use crate::support::{Gate, Post, SITE, atom, post};
-use tidegate::model::{EventKind::*, Item, ItemStatus};
-use tidegate::store::{Select, Store};
+use tidegate_core::model::{EventKind::*, Item, ItemStatus};
+use tidegate_store::{Select, Store};
 
 async fn item(gate: &Gate, day: u32) -> Item {
     let items = gate.items(Select::All).await;
@@ -90,7 +90,7 @@ async fn deleted_entries_stay_away() {
     let items = gate.items(Select::All).await;
     assert!(items.iter().all(|item| item.published_id != post(2).id));
     // What this publisher deleted is not brought back by an older document either.
-    gate.options.deletions = tidegate::model::Deletions::Eager;
+    gate.options.deletions = tidegate_core::model::Deletions::Eager;
     gate.later(1);
     let without: Vec<_> = days(5..=8).into_iter().filter(|p| p.day != 7).collect();
     assert_eq!(kinds(&gate.posts(&without).await), [Deleted]);

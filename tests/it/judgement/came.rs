@@ -1,7 +1,7 @@
 //! What came and went, as windows breathe, slide and are made anew.
 
 use crate::support::{Gate, Post, SITE, atom, kinds, post};
-use tidegate::model::{EventKind, EventKind::*};
+use tidegate_core::model::{EventKind, EventKind::*};
 
 /// The posts of these days, newest first, without some.
 fn posts(days: std::ops::RangeInclusive<u32>, without: &[u32]) -> Vec<Post> {

@@ -1,9 +1,9 @@
 //! Missing items that the operator says were deleted.
 
 use crate::support::{Gate, HOUR, Post, kinds, post};
-use tidegate::model::EventKind::*;
-use tidegate::model::SyncId;
-use tidegate::record::DeletionError;
+use tidegate_core::model::EventKind::*;
+use tidegate_core::model::SyncId;
+use tidegate_judge::record::DeletionError;
 
 fn window() -> Vec<Post> {
     (1..=12).rev().map(post).collect()

@@ -2,9 +2,9 @@
 
 use crate::judgement::days;
 use crate::support::{Gate, Post, atom, kinds, post};
-use tidegate::judge;
-use tidegate::model::{Decision, EventKind::*, HeldEntry};
-use tidegate::store::Select;
+use tidegate_core::model::{Decision, EventKind::*, HeldEntry};
+use tidegate_judge as judge;
+use tidegate_store::Select;
 
 /// A post that waits for the end of a hold: its address is that of the first, which is missing.
 fn doubtful(day: u32) -> Post {

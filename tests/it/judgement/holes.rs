@@ -1,7 +1,7 @@
 //! What else than a deletion makes a hole, and what does not.
 
 use super::support::{Gate, Post, SITE, atom, kinds, post};
-use tidegate::model::{Deletions, EventKind, EventKind::*};
+use tidegate_core::model::{Deletions, EventKind, EventKind::*};
 
 fn days(days: &[u32]) -> Vec<Post> {
     days.iter().copied().map(post).collect()

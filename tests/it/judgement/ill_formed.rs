@@ -2,11 +2,11 @@
 //! until they are seen again.
 
 use super::support::{Gate, kinds};
-use tidegate::model::EventKind::*;
-use tidegate::model::{BodyPrints, Flaw};
-use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Peers};
-use tidegate::store::Select;
+use tidegate_core::model::EventKind::*;
+use tidegate_core::model::{BodyPrints, Flaw};
+use tidegate_format::parse::{self, Limits};
+use tidegate_judge::record::{self, Peers};
+use tidegate_store::Select;
 
 /// Bytes that a broken upload left in the field.
 const GARBAGE: &[u8] = b"\xFF\xFE<<&";
@@ -121,7 +121,7 @@ async fn a_feed_that_is_always_ill_formed_is_believed_at_once() {
 #[tokio::test]
 async fn garbage_takes_nothing_away_even_where_deletions_are_eager() {
     let mut gate = Gate::new().await;
-    gate.options.deletions = tidegate::model::Deletions::Eager;
+    gate.options.deletions = tidegate_core::model::Deletions::Eager;
     let good = feed(&["one", "two", "three", "four"]);
     gate.take(&good).await;
     // Bytes alone: the document is whole, and strict readers refuse it.
@@ -198,7 +198,7 @@ async fn what_is_shared_waits_as_well() {
 async fn an_edit_that_is_shared_comes_at_the_second_look() {
     let mut gate = Gate::new().await;
     gate.take(&sharing(&[("one", 1), ("two", 1)], 1)).await;
-    let until = |state: tidegate::model::FeedState| state.upstream_until;
+    let until = |state: tidegate_core::model::FeedState| state.upstream_until;
     assert_eq!(until(gate.store_state().await).as_deref(), Some("001"));
     let edited = sharing(&[("one", 1), ("two, edited", 2), ("new", 1)], 2);
     gate.later(1);

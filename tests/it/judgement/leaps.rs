@@ -3,8 +3,8 @@
 
 use crate::judgement::days;
 use crate::support::{Gate, Post, post};
-use tidegate::model::{Deletions, EventKind, EventKind::*};
-use tidegate::record::Verdict;
+use tidegate_core::model::{Deletions, EventKind, EventKind::*};
+use tidegate_judge::record::Verdict;
 
 const YEAR: i64 = 365 * 86_400;
 

@@ -2,8 +2,8 @@
 
 use crate::judgement::days;
 use crate::support::{Gate, Post, kinds, post};
-use tidegate::model::{Decision, EventKind::*};
-use tidegate::store::Select;
+use tidegate_core::model::{Decision, EventKind::*};
+use tidegate_store::Select;
 
 /// The days of what a reader sees, in the reader's order.
 async fn shown(gate: &Gate) -> Vec<u32> {

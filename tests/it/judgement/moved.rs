@@ -2,7 +2,7 @@
 
 use crate::judgement::days;
 use crate::support::{Gate, Post, SITE, atom, kinds, post};
-use tidegate::model::EventKind::*;
+use tidegate_core::model::EventKind::*;
 
 #[tokio::test]
 async fn a_new_address_of_another_feed_is_held() {

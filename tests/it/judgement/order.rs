@@ -1,7 +1,7 @@
 //! What an operator says of the order of a feed stands over what its documents show.
 
 use super::support::{Gate, Post, kinds, post};
-use tidegate::model::{EventKind, EventKind::*, Order};
+use tidegate_core::model::{EventKind, EventKind::*, Order};
 
 /// Days in the order in which the document has them.
 fn posts(days: &[u32]) -> Vec<Post> {

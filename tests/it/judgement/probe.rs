@@ -2,10 +2,10 @@
 
 use crate::judgement::days;
 use crate::support::{Gate, kinds, post};
-use tidegate::judge::probe::{self, ProbeEnd, ProbeReply, Replies};
-use tidegate::model::{Deletions, EventKind, EventKind::*, Probing};
-use tidegate::record::Verdict;
-use tidegate::store::{Select, Store as _};
+use tidegate_core::model::{Deletions, EventKind, EventKind::*, Probing};
+use tidegate_judge::probe::{self, ProbeEnd, ProbeReply, Replies};
+use tidegate_judge::record::Verdict;
+use tidegate_store::{Select, Store as _};
 use url::Url;
 
 const FEED: &str = "http://publisher.example/feed";

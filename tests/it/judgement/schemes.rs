@@ -2,8 +2,8 @@
 //! program makes others now.
 
 use super::support::{Gate, kinds};
-use tidegate::diff::SCHEME;
-use tidegate::model::EventKind::{self, *};
+use tidegate_core::model::EventKind::{self, *};
+use tidegate_judge::diff::SCHEME;
 
 /// A feed of items with these descriptions, which are HTML.
 fn feed(items: &[(&str, &str)], stamp: u32) -> String {

@@ -1,7 +1,7 @@
 //! Posts that are like each other are posts of their own; one that was written anew is the same.
 
 use super::support::{Gate, Post, kinds, post};
-use tidegate::model::{EventKind, EventKind::*};
+use tidegate_core::model::{EventKind, EventKind::*};
 
 /// Ten of these at first, then five documents, each with one more at the top and one less below.
 async fn slides(of: fn(u32) -> Post) -> Vec<EventKind> {

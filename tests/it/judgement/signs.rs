@@ -1,8 +1,8 @@
 //! What goes by another id is the same item where two independent kinds of sign say so.
 
 use crate::support::{Gate, Post, kinds, post};
-use tidegate::model::{EventKind, EventKind::*};
-use tidegate::store::Select;
+use tidegate_core::model::{EventKind, EventKind::*};
+use tidegate_store::Select;
 
 /// An item of an RSS document.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 //! could have pushed out what went.
 
 use super::support::{Gate, Post, SITE, atom, kinds, post};
-use tidegate::model::{Deletions, EventKind, EventKind::*};
+use tidegate_core::model::{Deletions, EventKind, EventKind::*};
 
 fn posts(days: impl IntoIterator<Item = u32>) -> Vec<Post> {
     days.into_iter().map(post).collect()

@@ -3,15 +3,15 @@
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::clock::ManualClock;
-use tidegate::identity;
-use tidegate::model::{
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{
     BodyPrints, Change, Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, FeedState,
     IndexUpdate, Item, LedgerEntry, ReindexedItem, Snapshot, Tick, Time, VERSIONS_PER_DAY, Without,
 };
-use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Observation, Verdict};
-use tidegate::store::{Claim, EmbeddedStore, Select, Store};
+use tidegate_format::parse::{self, Limits};
+use tidegate_judge::identity;
+use tidegate_judge::record::{self, Observation, Verdict};
+use tidegate_store::{Claim, EmbeddedStore, Select, Store};
 use xxhash_rust::xxh3::xxh3_128;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -86,11 +86,11 @@ impl Gate {
             snapshot,
             now,
             aged: now,
-            tombstones: tidegate::record::TOMBSTONES_KEPT,
+            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
             window: 30 * DAY,
             versions_per_day: VERSIONS_PER_DAY,
-            items: tidegate::record::ITEMS_KEPT,
-            archives: tidegate::archive::Policy::default(),
+            items: tidegate_judge::record::ITEMS_KEPT,
+            archives: tidegate_judge::archive::Policy::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The publisher: its posts, and which of them a document shows.
 
 use crate::publishers::plan::{Dates, Ids, Order, PathStyle, Pinned, Rename, Site, Window};
-use tidegate::model::Time;
+use tidegate_core::model::Time;
 
 /// 2026-01-01T00:00:00Z.
 const START: i64 = 1_767_225_600;

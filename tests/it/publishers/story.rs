@@ -8,7 +8,7 @@ use crate::publishers::publisher::{HOUR, Publisher};
 use crate::publishers::truth::{Failure, InForce, Truth};
 use crate::publishers::write;
 use std::collections::BTreeMap;
-use tidegate::model::{Completeness, Time};
+use tidegate_core::model::{Completeness, Time};
 
 /// How long the last document stands.
 const LAST: i64 = 120 * HOUR;

@@ -5,7 +5,9 @@ use crate::publishers::kinds::{Around, Cause, Check, Kind};
 use crate::publishers::publisher::{HOUR, Publisher};
 use crate::publishers::write::number_of;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tidegate::model::{Change, Completeness, EventKind, Item, ItemStatus, Snapshot, SyncId, Tick};
+use tidegate_core::model::{
+    Change, Completeness, EventKind, Item, ItemStatus, Snapshot, SyncId, Tick,
+};
 
 /// A failed expectation.
 #[derive(Clone, Debug)]

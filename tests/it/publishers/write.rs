@@ -3,7 +3,7 @@
 use crate::publishers::plan::{Glitch, Window};
 use crate::publishers::publisher::{Post, Publisher, mix};
 use std::fmt::Write;
-use tidegate::model::Time;
+use tidegate_core::model::Time;
 
 /// Where the number of a post stands in its entry: in a comment, which nobody judges.
 pub fn marker(number: u32) -> String {

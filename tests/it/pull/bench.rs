@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::app::{self, Gateway, Outside, PullOptions, Pulled};
-use tidegate::clock::ManualClock;
-use tidegate::config;
-use tidegate::model::{FeedName, Shared, Time};
-use tidegate::parse::sse;
-use tidegate::pull::{ChangeKind, PullLimits};
-use tidegate::store::Select;
-use tidegate::sync::Canonical;
+use tidegate_config as config;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{FeedName, Shared, Time};
+use tidegate_core::sync::Canonical;
+use tidegate_format::parse::sse;
+use tidegate_format::pull::{ChangeKind, PullLimits};
+use tidegate_store::Select;
 
 /// 2026-06-01T00:00:00Z: when the gateway starts.
 const START: i64 = 1_780_272_000;
@@ -107,7 +107,7 @@ impl Bench {
     }
 
     /// Everything that happened, as kinds.
-    pub async fn events(&self) -> Vec<tidegate::model::EventKind> {
+    pub async fn events(&self) -> Vec<tidegate_core::model::EventKind> {
         let events = self.gateway.store().events(&self.news, 500).await.unwrap();
         events.into_iter().map(|event| event.kind).collect()
     }

@@ -2,8 +2,8 @@
 
 use super::publisher::*;
 use super::support::{Gate, kinds};
-use tidegate::model::EventKind;
-use tidegate::parse::{self, Limits};
+use tidegate_core::model::EventKind;
+use tidegate_format::parse::{self, Limits};
 
 /// An item of SSE 0.91: its version, and its updates from the topmost, each by whom and in which minute.
 fn item_091(version: u32, text: &str, more: &str, updates: &[(&str, u32)]) -> String {

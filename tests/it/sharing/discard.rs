@@ -3,10 +3,10 @@
 
 use super::publisher::*;
 use super::support::{Gate, kinds};
-use tidegate::model::{EventKind, ItemStatus, Origin, Tick};
-use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Verdict};
-use tidegate::store::{Past, PastSelect, Select, Store};
+use tidegate_core::model::{EventKind, ItemStatus, Origin, Tick};
+use tidegate_format::parse::{self, Limits};
+use tidegate_judge::record::{self, Verdict};
+use tidegate_store::{Past, PastSelect, Select, Store};
 
 const ALL: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
@@ -151,7 +151,7 @@ async fn what_was_made_here_stays() {
     let last = entry("b", "b", 2, &[(2, &own, 2), (1, "REO", 1)]).markup();
     let rest = ["c", "d", "e", "f"].map(of);
     let all = [vec![first, last], rest.to_vec()].concat();
-    let issued = ["x.a", "x.b"].map(|name| (id(name), tidegate::model::Count::new(2).ok()));
+    let issued = ["x.a", "x.b"].map(|name| (id(name), tidegate_core::model::Count::new(2).ok()));
     let issued = issued.into_iter().collect();
     let whole = document("<sx:sharing since=\"s0\" until=\"s5\"/>", &all);
     with(&mut gate, &document(&sharing("s1", "s5"), &[]), Some(&whole), Some(&issued)).await;
@@ -172,9 +172,9 @@ async fn what_was_made_here_stays() {
 }
 
 /// A change of nothing.
-async fn empty(gate: &Gate) -> tidegate::model::Change {
+async fn empty(gate: &Gate) -> tidegate_core::model::Change {
     let state = gate.store_state().await;
-    tidegate::model::Change::of_state(gate.feed.clone(), state.revision, gate.now, state)
+    tidegate_core::model::Change::of_state(gate.feed.clone(), state.revision, gate.now, state)
 }
 
 /// A complete feed that comes empty, or mostly so, is held first.
@@ -211,7 +211,7 @@ async fn one_that_lists_little_is_held_first() {
     // The operator decides.
     let mut gate = following().await;
     missed(&mut gate, "s9", &["a"]).await;
-    gate.decide(tidegate::model::Decision::Release).await;
+    gate.decide(tidegate_core::model::Decision::Release).await;
     let verdict = missed(&mut gate, "s9", &["a"]).await;
     assert_eq!(kinds(&verdict), [EventKind::Discarded; 5]);
 }

@@ -1,8 +1,8 @@
 //! `sx:related` as the gateway writes it (SSE 1.0 section 2.3; READINGS 1, row 30).
 
 use super::support::{Gate, post};
-use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate::store::{Select, Store};
+use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate_store::{Select, Store};
 use url::Url;
 
 /// The values of `link` in everything that names a related feed.
@@ -37,7 +37,7 @@ async fn links_to_related_feeds_are_absolute() {
     for container in [Container::Atom, Container::Rss, Container::Pox, Container::Json] {
         for dialect in [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091] {
             let text = render::document(&Page {
-                read_collection: tidegate::parse::collection::first_entry,
+                read_collection: tidegate_format::parse::collection::first_entry,
                 kind: ViewKind::Sync,
                 container,
                 dialect,

@@ -3,8 +3,8 @@
 use axum::response::IntoResponse;
 use std::sync::{Arc, Mutex};
 use tidegate::app::{Gateway, Outside};
-use tidegate::config;
-use tidegate::model::FeedName;
+use tidegate_config as config;
+use tidegate_core::model::FeedName;
 
 /// A publisher of one document, which can be changed.
 pub struct Paper {

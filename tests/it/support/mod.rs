@@ -7,16 +7,16 @@ pub mod sharing;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::clock::ManualClock;
-use tidegate::judge::probe::Replies;
-use tidegate::model::{
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{
     BodyPrints, Chain, Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, LedgerEntry,
     Snapshot, SyncId, Time, VERSIONS_PER_DAY,
 };
-use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
-use tidegate::store::portable::{self, ExportRecord, ImportMessage};
-use tidegate::store::{Claim, EmbeddedStore, Select, Store};
+use tidegate_format::parse::{self, Limits};
+use tidegate_judge::probe::Replies;
+use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
+use tidegate_store::portable::{self, ExportRecord, ImportMessage};
+use tidegate_store::{Claim, EmbeddedStore, Select, Store};
 use tokio::sync::mpsc;
 
 /// 2026-01-01T00:00:00Z.
@@ -82,7 +82,7 @@ pub struct Gate {
     pub lead: i64,
     pub window: Duration,
     pub tombstones: Duration,
-    pub archives: tidegate::archive::Policy,
+    pub archives: tidegate_judge::archive::Policy,
     /// Commits as a program did that knew no archives.
     pub before_archives: bool,
     /// Commits as a program does that makes fingerprints by another scheme, with other texts for the
@@ -105,12 +105,12 @@ impl Gate {
             url: SITE.to_owned(),
             options: FeedOptions::default(),
             versions_per_day: VERSIONS_PER_DAY,
-            items: tidegate::record::ITEMS_KEPT,
+            items: tidegate_judge::record::ITEMS_KEPT,
             now: Time::from_unix(START + 400 * 24 * HOUR),
             lead: 0,
             window: Duration::from_secs(30 * 24 * 3600),
-            tombstones: tidegate::record::TOMBSTONES_KEPT,
-            archives: tidegate::archive::Policy::default(),
+            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
+            archives: tidegate_judge::archive::Policy::default(),
             before_archives: false,
             other_scheme: false,
             same: 0,
@@ -329,7 +329,7 @@ impl Gate {
         self.commit(&verdict).await;
     }
 
-    pub async fn store_state(&self) -> tidegate::model::FeedState {
+    pub async fn store_state(&self) -> tidegate_core::model::FeedState {
         self.store.state(&self.feed).await.unwrap().unwrap()
     }
 

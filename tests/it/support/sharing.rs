@@ -1,10 +1,10 @@
 //! Publishers that share, as text.
 
 use crate::support::Gate;
-use tidegate::model::{BodyPrints, Item, SyncId};
-use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Issued, Peers, Verdict};
-use tidegate::store::Store;
+use tidegate_core::model::{BodyPrints, Item, SyncId};
+use tidegate_format::parse::{self, Limits};
+use tidegate_judge::record::{self, Issued, Peers, Verdict};
+use tidegate_store::Store;
 
 /// An entry as a sharing publisher writes it.
 #[derive(Clone)]

@@ -1,11 +1,11 @@
 //! Views in every container and dialect, read back: the same items, histories and words.
 
 use super::{Compared, page_addresses};
-use tidegate::model::{Shared, Version};
-use tidegate::parse::collection::transcoded;
-use tidegate::parse::sse::{self, Payload, Values};
-use tidegate::render::{self, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate::store::View;
+use tidegate_core::model::{Shared, Version};
+use tidegate_format::parse::collection::transcoded;
+use tidegate_format::parse::sse::{self, Payload, Values};
+use tidegate_format::render::{self, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate_store::View;
 use url::Url;
 
 /// The most items of one feed that are looked at.
@@ -83,7 +83,7 @@ pub fn compare(window: &View, all: &mut Compared) {
     let own = Container::of(window.state.format);
     let rendered = |container, dialect| {
         render::document(&Page {
-            read_collection: tidegate::parse::collection::first_entry,
+            read_collection: tidegate_format::parse::collection::first_entry,
             kind: ViewKind::Complete,
             container,
             dialect,

@@ -11,15 +11,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::clock::ManualClock;
-use tidegate::model::{
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{
     Completeness, Deletion, EndpointId, FeedDocument, FeedName, FeedOptions, Format, ItemStatus,
     Time, VERSIONS_PER_DAY,
 };
-use tidegate::parse::{self, Limits};
-use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate::replay::{self, DocumentOutcome, DocumentReport, ReplayTarget, Series};
-use tidegate::store::{EmbeddedStore, Select, Store, View};
+use tidegate_format::parse::{self, Limits};
+use tidegate_format::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate_replay::{self as replay, DocumentOutcome, DocumentReport, ReplayTarget, Series};
+use tidegate_store::{EmbeddedStore, Select, Store, View};
 
 /// So long that nothing ever leaves the sync view: then every current item must be in it.
 const WINDOW: Duration = Duration::from_secs(200 * 366 * 86_400);
@@ -218,7 +218,7 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion], upstream: &str) -
     let addresses = Addresses { upstream: upstream.to_owned(), ..page_addresses() };
     let sync = kind == ViewKind::Sync;
     render::document(&Page {
-        read_collection: tidegate::parse::collection::first_entry,
+        read_collection: tidegate_format::parse::collection::first_entry,
         container: render::Container::of(view.state.format),
         window: None,
         kind,

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, Method, StatusCode};
 use std::sync::{Arc, Mutex};
-use tidegate::websub::Verification;
+use tidegate_core::websub::Verification;
 use tokio::task::JoinHandle;
 
 /// What a callback answers to a verification.

@@ -6,9 +6,9 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
-use tidegate::clock::ManualClock;
-use tidegate::config::{self, Config};
-use tidegate::model::Time;
+use tidegate_config::{self as config, Config};
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::Time;
 
 /// The administrator's token.
 pub const TOKEN: &str = "a-token-for-the-tests-of-the-hub";

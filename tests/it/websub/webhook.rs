@@ -3,8 +3,8 @@
 use super::callback::Seen;
 use super::*;
 use serde_json::{Value, json};
-use tidegate::model::Time;
-use tidegate::websub::webhook::sign;
+use tidegate_core::model::Time;
+use tidegate_core::websub::webhook::sign;
 
 fn told(delivery: &Seen) -> Value {
     serde_json::from_str(&delivery.text()).unwrap()

@@ -1,10 +1,10 @@
 //! The feeds that the gateway has before a list is taken.
 
 use super::ExistingFeeds;
-use crate::config::{self, FEED_LIMIT, feed_name};
-use crate::model::{FeedName, FeedRecord, FeedStanding};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tidegate_config::{self as config, FEED_LIMIT, feed_name};
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
 use url::Url;
 
 /// A feed as it is to be, and what the store has of it.

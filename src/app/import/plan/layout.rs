@@ -5,9 +5,9 @@
 //! from elsewhere. A folder joins the one of the same name in the same folder, the second of a name the
 //! second, and everything that is new comes behind what is there.
 
-use crate::model::{FeedRecord, ListFolder, ListPlace, OutlineLabel, listed};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tidegate_core::model::{FeedRecord, ListFolder, ListPlace, OutlineLabel, listed};
 
 /// An outline, by its number in the layout; `None` is the body.
 pub(super) type LayoutIndex = Option<usize>;

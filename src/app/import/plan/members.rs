@@ -1,10 +1,12 @@
 //! What a list decides whose feeds follow it (`add_feeds`): about the feeds that it added, and no others.
 
 use super::{FeedDraft, Planner};
-use crate::fetch::{self, AllowPrivate, LeadScope};
-use crate::model::{FeedName, FeedRecord, FeedStanding, ListMember, ListPlace, MemberStanding};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tidegate_core::model::{
+    FeedName, FeedRecord, FeedStanding, ListMember, ListPlace, MemberStanding,
+};
+use tidegate_net::fetch::{self, AllowPrivate, LeadScope};
 use url::Url;
 
 /// The most feeds that follow one list.

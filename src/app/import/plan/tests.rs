@@ -1,12 +1,12 @@
 //! What becomes of lists.
 
 use super::*;
-use crate::config;
-use crate::model::FeedStanding;
-use crate::parse::opml::{OpmlLimits, read};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
+use tidegate_config as config;
+use tidegate_core::model::FeedStanding;
+use tidegate_format::parse::opml::{OpmlLimits, read};
 
 fn planned(outlines: &str, stored: &[FeedRecord], config: &Config) -> ImportPlan {
     planned_as(outlines, stored, config, false)
@@ -189,7 +189,7 @@ fn lines(nodes: &[Node], depth: usize) -> Vec<String> {
 /// The lines of the list that feeds make.
 fn listing(records: &[FeedRecord]) -> Vec<String> {
     let (mut lines, mut open) = (Vec::new(), Vec::new());
-    for (record, place) in crate::model::listed(records) {
+    for (record, place) in tidegate_core::model::listed(records) {
         let place = place.unwrap();
         let way: Vec<u32> = place.folders.iter().map(|folder| folder.position).collect();
         let same = way.iter().zip(&open).take_while(|(one, other)| one == other).count();

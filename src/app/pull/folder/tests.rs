@@ -1,5 +1,5 @@
 use super::*;
-use crate::pull::{ArchiveGap, Complete, ReplicaBasis};
+use tidegate_format::pull::{ArchiveGap, Complete, ReplicaBasis};
 
 const URL: &str = "https://example.org/feed";
 

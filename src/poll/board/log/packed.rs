@@ -1,7 +1,7 @@
 //! Polls in as few bytes as may be: every feed has some, and nobody reads most of them. Pure.
 
-use crate::model::Time;
-use crate::status::POLLS_KEPT;
+use tidegate_core::model::Time;
+use tidegate_status::POLLS_KEPT;
 
 /// By how many bytes the room for a feed's polls grows.
 const STEP: usize = 32;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(in crate::serve::tests) fn item(text: &str, seconds: i64, standing: ItemStatus) -> Item {
+pub(in crate::tests) fn item(text: &str, seconds: i64, standing: ItemStatus) -> Item {
     let deleted = matches!(standing, ItemStatus::Deleted { .. });
     let stamp = Stamp::Both { when: at(seconds), by: endpoint() };
     let markup = Markup {
@@ -35,7 +35,7 @@ pub(in crate::serve::tests) fn item(text: &str, seconds: i64, standing: ItemStat
     }
 }
 
-pub(in crate::serve::tests) fn state(format: Format) -> FeedState {
+pub(in crate::tests) fn state(format: Format) -> FeedState {
     FeedState {
         revision: Revision(7),
         tick: Some(tick(-10)),
@@ -65,13 +65,13 @@ pub(in crate::serve::tests) fn state(format: Format) -> FeedState {
         upstream_until: None,
         updates_before: 0,
         gap: None,
-        flaws: crate::model::FlawHistory::default(),
-        told: crate::model::HeadHistory::default(),
+        flaws: tidegate_core::model::FlawHistory::default(),
+        told: tidegate_core::model::HeadHistory::default(),
         lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
     }
 }
 
-pub(in crate::serve::tests) fn feed(format: Format) -> Feed {
+pub(in crate::tests) fn feed(format: Format) -> Feed {
     let skeleton = Skeleton {
         format,
         text: String::new(),
@@ -120,7 +120,7 @@ pub(super) fn known(item: &Item) -> LedgerEntry {
         tick: item.tick,
         noconflicts: None,
         conflicts: u32::try_from(item.shared.conflicts.len()).unwrap(),
-        origin: crate::model::Origin::default(),
+        origin: tidegate_core::model::Origin::default(),
         first_seen: item.tick.time(),
         came: item.tick.time(),
         standing: item.standing.clone(),

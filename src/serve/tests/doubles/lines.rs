@@ -7,10 +7,10 @@ use tracing::subscriber::{DefaultGuard, set_default};
 /// The lines that this thread logs at the level of operators, from when it was begun until its guard is dropped. What
 /// logs them must have run in this thread before: where another one reaches it first, it is taken for of no interest.
 #[derive(Clone, Default)]
-pub(in crate::serve::tests) struct LoggedLines(Arc<Mutex<Vec<u8>>>);
+pub(in crate::tests) struct LoggedLines(Arc<Mutex<Vec<u8>>>);
 
 impl LoggedLines {
-    pub(in crate::serve::tests) fn begin() -> (Self, DefaultGuard) {
+    pub(in crate::tests) fn begin() -> (Self, DefaultGuard) {
         let lines = Self::default();
         let writer = lines.clone();
         let logs = tracing_subscriber::fmt().with_ansi(false);
@@ -19,7 +19,7 @@ impl LoggedLines {
     }
 
     /// Those so far that have this in them.
-    pub(in crate::serve::tests) fn with(&self, part: &str) -> Vec<String> {
+    pub(in crate::tests) fn with(&self, part: &str) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().filter(|line| line.contains(part)).map(str::to_owned).collect()
     }

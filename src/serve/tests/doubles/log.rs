@@ -1,25 +1,25 @@
 //! A change log that tests write.
 
 use super::{at, name, tick};
-use crate::model::Revision;
-use crate::store::{ClosedEpoch, Epoch, LoggedChange};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tidegate_core::model::Revision;
+use tidegate_store::{ClosedEpoch, Epoch, LoggedChange};
 use tokio::sync::watch;
 
 #[derive(Default)]
-pub(in crate::serve::tests) struct TestLog {
+pub(in crate::tests) struct TestLog {
     epochs: Mutex<Vec<ClosedEpoch>>,
     sealed: watch::Sender<Epoch>,
     /// How often it was read.
-    pub(in crate::serve::tests) reads: AtomicUsize,
+    pub(in crate::tests) reads: AtomicUsize,
     /// Nobody is answered who reads it.
-    pub(in crate::serve::tests) is_silent: AtomicBool,
+    pub(in crate::tests) is_silent: AtomicBool,
 }
 
 impl TestLog {
     /// Closes an epoch `seconds` from the time at which tests begin; answers its number.
-    pub(in crate::serve::tests) fn close(&self, seconds: i64, feeds: &[&str]) -> u64 {
+    pub(in crate::tests) fn close(&self, seconds: i64, feeds: &[&str]) -> u64 {
         let mut epochs = self.epochs.lock().unwrap();
         let epoch = Epoch(self.sealed.borrow().0 + 1);
         let changed = |feed: &&str| LoggedChange {
@@ -36,7 +36,7 @@ impl TestLog {
     }
 
     /// Takes the oldest epochs out.
-    pub(in crate::serve::tests) fn trim(&self, count: usize) {
+    pub(in crate::tests) fn trim(&self, count: usize) {
         self.epochs.lock().unwrap().drain(..count);
     }
 

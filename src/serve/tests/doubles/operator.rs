@@ -1,25 +1,25 @@
 //! An operator that notes what it was asked.
 
 use super::*;
-use crate::model::{Interruption, InterruptionKind};
+use tidegate_core::model::{Interruption, InterruptionKind};
 
 /// Answers for the feeds of [`TestStore::with_news`] that are served, and for `fresh`; `file` stands in the configuration file.
 #[derive(Default)]
-pub(in crate::serve::tests) struct TestOperator {
-    pub(in crate::serve::tests) asked: Mutex<Vec<String>>,
-    pub(in crate::serve::tests) idle: AtomicBool,
+pub(in crate::tests) struct TestOperator {
+    pub(in crate::tests) asked: Mutex<Vec<String>>,
+    pub(in crate::tests) idle: AtomicBool,
     /// An action gives way this often before it is done.
-    pub(in crate::serve::tests) slow: AtomicUsize,
+    pub(in crate::tests) slow: AtomicUsize,
     /// How long it takes to tell how all feeds are, how often it was asked, and by how many at once at
     /// most.
-    pub(in crate::serve::tests) list_takes: Mutex<Duration>,
-    pub(in crate::serve::tests) lists: AtomicUsize,
-    pub(in crate::serve::tests) most_listing: AtomicUsize,
+    pub(in crate::tests) list_takes: Mutex<Duration>,
+    pub(in crate::tests) lists: AtomicUsize,
+    pub(in crate::tests) most_listing: AtomicUsize,
     listing: AtomicUsize,
     /// What is said of `news`, where that is not the usual.
-    pub(in crate::serve::tests) said: Mutex<Option<FeedStatus>>,
+    pub(in crate::tests) said: Mutex<Option<FeedStatus>>,
     /// The feeds that this gateway polls, where these are not all.
-    pub(in crate::serve::tests) own: Mutex<Option<Vec<&'static str>>>,
+    pub(in crate::tests) own: Mutex<Option<Vec<&'static str>>>,
 }
 
 impl TestOperator {
@@ -81,7 +81,7 @@ impl TestOperator {
     }
 }
 
-pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
+pub(in crate::tests) fn status(feed: &str) -> FeedStatus {
     let record = record(feed, FeedStanding::Active);
     FeedStatus {
         name: record.name,
@@ -199,7 +199,7 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
 }
 
 /// What polling knows of a subscription under this topic; one of the hubs has a key in its address.
-pub(in crate::serve::tests) fn hub_report(topic: &str) -> HubReport {
+pub(in crate::tests) fn hub_report(topic: &str) -> HubReport {
     let hubs = ["https://hub.example/", "https://hub.example/?key=4fJ9xQ2mLp7Rk1Zt"];
     let subscription = HubSubscription {
         topic: topic.to_owned(),

@@ -2,12 +2,12 @@
 
 use super::content::known;
 use super::{Feed, edit_in};
-use crate::model::*;
-use crate::store::*;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tidegate_core::model::*;
+use tidegate_store::*;
 use tokio::sync::Semaphore;
 
 /// A feed as it was, and what of the store counts and disturbs its reading.

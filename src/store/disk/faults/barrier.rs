@@ -1,9 +1,9 @@
 //! After a barrier that failed, nothing is acknowledged, published or pretended.
 
 use super::*;
-use crate::store::conformance::make::record;
-use crate::store::engine::{EngineCall, WatchedEngine};
-use crate::store::{CommitError, Epoch, Select};
+use crate::conformance::make::record;
+use crate::engine::{EngineCall, WatchedEngine};
+use crate::{CommitError, Epoch, Select};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

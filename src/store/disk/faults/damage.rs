@@ -2,8 +2,8 @@
 //! never starts anew, and changes nothing.
 
 use super::*;
-use crate::store::Select;
-use crate::store::engine::{Class, Writes};
+use crate::Select;
+use crate::engine::{Class, Writes};
 use std::fs;
 
 on_every_engine! {
@@ -15,7 +15,7 @@ on_every_engine! {
 }
 
 /// A closed store with some data.
-pub(in crate::store) async fn used(kind: DiskKind) -> tempfile::TempDir {
+pub(crate) async fn used(kind: DiskKind) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let store = open(kind, folder.path()).unwrap();
     let claim = claim(&store).await;
@@ -27,13 +27,13 @@ pub(in crate::store) async fn used(kind: DiskKind) -> tempfile::TempDir {
     folder
 }
 
-pub(in crate::store) fn assert_damaged(error: &StoreError, folder: &Path, hint: &str) {
+pub(crate) fn assert_damaged(error: &StoreError, folder: &Path, hint: &str) {
     assert!(matches!(error, StoreError::Damaged { .. }), "{hint}: {error:?}");
     assert!(error.to_string().contains(&folder.display().to_string()), "{hint}: {error}");
 }
 
 /// Writes files into a folder of their own.
-pub(in crate::store) fn laid_out(files: &BTreeMap<String, Vec<u8>>) -> tempfile::TempDir {
+pub(crate) fn laid_out(files: &BTreeMap<String, Vec<u8>>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
         let path = folder.path().join(name);

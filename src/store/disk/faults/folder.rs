@@ -91,7 +91,7 @@ async fn a_closed_store_needs_no_rehearsal(kind: DiskKind) {
         store.close().await.unwrap();
         let taken = StoreFolder::take(folder.path(), kind).unwrap();
         let noted = taken.mark().unwrap().unwrap().digest;
-        assert_eq!(noted, Some(crate::store::disk::files::digest(&taken).unwrap()));
+        assert_eq!(noted, Some(crate::disk::files::digest(&taken).unwrap()));
     }
 }
 

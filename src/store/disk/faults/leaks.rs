@@ -1,7 +1,7 @@
 //! No record of a feed that was purged is left behind.
 
 use super::*;
-use crate::store::engine::{Class, KeyOrder, beginning_with};
+use crate::engine::{Class, KeyOrder, beginning_with};
 
 on_every_engine! {
     a_purge_leaves_only_its_marks_and_the_log

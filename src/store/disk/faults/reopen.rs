@@ -3,9 +3,9 @@
 
 use super::barrier::{before_pass, failing, wide};
 use super::*;
-use crate::store::conformance::make::{poll_state, record};
-use crate::store::disk::folder::{MARK, TRIAL};
-use crate::store::{CommitError, Epoch, Select, StoreCondition};
+use crate::conformance::make::{poll_state, record};
+use crate::disk::folder::{MARK, TRIAL};
+use crate::{CommitError, Epoch, Select, StoreCondition};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 on_every_engine! {

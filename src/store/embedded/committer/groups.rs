@@ -2,7 +2,7 @@
 
 use super::super::request::{CommitRequest, PendingAnswer, Touches};
 use super::{CommitGroup, Committer};
-use crate::store::Epoch;
+use crate::Epoch;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ const GROUP_LEAST: usize = 4;
 
 impl Committer {
     /// Serves requests until the store fails, or nobody can send any more; then passes a last barrier.
-    pub(in crate::store::embedded) fn run(&mut self, requests: &mut mpsc::Receiver<CommitRequest>) {
+    pub(in crate::embedded) fn run(&mut self, requests: &mut mpsc::Receiver<CommitRequest>) {
         let mut last: Option<(Instant, usize)> = None;
         let mut waiting = VecDeque::new();
         loop {
@@ -55,7 +55,7 @@ impl Committer {
 
     /// Does what is asked for, passes one barrier for all of it, and answers. What it has no time for is left in
     /// `requests`, unless the store has failed.
-    pub(in crate::store::embedded) fn serve(&mut self, requests: &mut VecDeque<CommitRequest>) {
+    pub(in crate::embedded) fn serve(&mut self, requests: &mut VecDeque<CommitRequest>) {
         let is_listed = requests.iter().any(|request| request.touches == Touches::Lists);
         let gate = Arc::clone(&self.shared.lists);
         // A gate is poisoned only where the committer panicked, which ends it.

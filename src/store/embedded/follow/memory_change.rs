@@ -4,13 +4,13 @@ use super::super::open::{self, Opening};
 use super::super::shared::StoreShared;
 use super::super::{Records, keys};
 use super::RecentEntry;
-use crate::model::{FeedName, FeedRecord};
-use crate::store::engine::Class;
-use crate::store::record::{IdentityRecord, StateRecord};
-use crate::store::{Epoch, StoreError};
+use crate::engine::Class;
+use crate::record::{IdentityRecord, StateRecord};
+use crate::{Epoch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tidegate_core::model::{FeedName, FeedRecord};
 
 /// What entries of recent writes change in memory.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use super::memory_change::MemoryChange;
 use super::{DatabaseLook, FOLLOW, FollowedTo, LookAt, RecentWrites};
-use crate::store::StoreError;
-use crate::store::embedded::Records;
+use crate::StoreError;
+use crate::embedded::Records;
 use std::io;
 use std::time::Duration;
 

@@ -1,14 +1,14 @@
 //! What is read of a database that is far away: each of these reads is a round trip.
 
 use super::*;
-use crate::model::{ArchiveId, Change, ItemStatus, Revision, Seal};
-use crate::store::Epoch;
-use crate::store::conformance::carry;
-use crate::store::engine::{EngineCall, MemoryEngine, WatchedEngine};
-use crate::store::portable::ImportMessage;
+use crate::Epoch;
+use crate::conformance::carry;
+use crate::engine::{EngineCall, MemoryEngine, WatchedEngine};
+use crate::portable::ImportMessage;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
+use tidegate_core::model::{ArchiveId, Change, ItemStatus, Revision, Seal};
 
 /// What is done as an epoch is closed.
 type Closing = Box<dyn Fn() -> Result<(), StoreError> + Send>;
@@ -21,7 +21,7 @@ const NAMES: [&str; 8] =
 /// A store far away, and what was read of it since that was asked last.
 struct FarStore {
     store: EmbeddedStore,
-    claim: crate::store::Claim,
+    claim: crate::Claim,
     reads: Arc<Mutex<Vec<Vec<Class>>>>,
     closing: Arc<Mutex<Option<Closing>>>,
     meanwhile: Arc<Mutex<Option<Meanwhile>>>,
@@ -119,7 +119,7 @@ fn seal(mut change: Change, names: &[&str]) -> Change {
         id: ArchiveId::new("sealed").unwrap(),
         previous: chain.newest.clone(),
         upstream: "https://example.org/feed".to_owned(),
-        items: names.iter().map(|name| crate::model::SyncId::new(name).unwrap()).collect(),
+        items: names.iter().map(|name| tidegate_core::model::SyncId::new(name).unwrap()).collect(),
     };
     chain.next += 1;
     chain.newest = Some(seal.id.clone());
@@ -310,7 +310,7 @@ impl Reopen for TestOpener {
         let source = std::io::Error::other("it is gone");
         Err(ReopenError::Failed(StoreError::Away {
             doing: "read",
-            why: crate::store::error::AWAY,
+            why: crate::error::AWAY,
             source,
         }))
     }

@@ -1,7 +1,7 @@
 //! How many requests are carried out behind one barrier.
 
 use super::*;
-use crate::store::engine::{EngineCall, WatchedEngine};
+use crate::engine::{EngineCall, WatchedEngine};
 use std::sync::atomic::AtomicUsize;
 
 /// What a slow database did.

@@ -1,14 +1,14 @@
 //! The mark of a purged feed, where what it is made of cannot be read.
 
 use super::*;
-use crate::store::engine::{EngineCall, WatchedEngine};
+use crate::engine::{EngineCall, WatchedEngine};
 
 /// How reads of a class fail.
 type ReadFault = (Class, fn() -> StoreError);
 
 fn away() -> StoreError {
     let source = std::io::Error::other("it hands over");
-    StoreError::Away { doing: "read", why: crate::store::error::AWAY, source }
+    StoreError::Away { doing: "read", why: crate::error::AWAY, source }
 }
 
 fn damaged() -> StoreError {

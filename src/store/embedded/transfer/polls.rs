@@ -3,10 +3,10 @@
 use super::super::read;
 use super::super::records::Records;
 use super::super::shared::StoreShared;
-use crate::model::{FeedName, PollState};
-use crate::store::{FeedList, StoreError, as_list};
+use crate::{FeedList, StoreError, as_list};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tidegate_core::model::{FeedName, PollState};
 
 /// Poll states, each read after the list of feeds was as it is here.
 pub(super) struct PollsAhead {
@@ -72,7 +72,7 @@ fn changed(before: &Arc<FeedList>, now: &Arc<FeedList>) -> BTreeSet<FeedName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::conformance::make;
+    use crate::conformance::make;
 
     #[test]
     fn feeds_that_were_changed_removed_or_added_are_told() {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::store::TestSchema;
-use crate::store::postgres::session::LEASE;
+use crate::postgres::session::LEASE;
+use crate::testing::TestSchema;
 
 /// What is large is read a few at a time, and all of it in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

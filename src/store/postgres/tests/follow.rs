@@ -1,20 +1,19 @@
 //! A store that another gateway writes, and this one reads.
 
-use super::{OTHER_NODE, SHORT_LEASE, TestSchema, commit, open, sql};
-use crate::clock::ManualClock;
-use crate::model::{
-    Change, EndpointId, FeedName, FeedRecord, FeedSource, LedgerEntry, NewVersion, Revision,
-    SyncId, Time,
-};
-use crate::store::disk::faults::{change, claim, news, refused};
-use crate::store::postgres::{PostgresRequest, follow_with_lease};
-use crate::store::{
-    CommitError, EmbeddedStore, Epoch, PinnedFeed, Retention, Select, Store, StoreError,
-};
+use super::{OTHER_NODE, SHORT_LEASE, commit, open};
+use crate::disk::faults::{change, claim, news, refused};
+use crate::postgres::{PostgresRequest, follow_with_lease};
+use crate::testing::{TestSchema, sql};
+use crate::{CommitError, EmbeddedStore, Epoch, PinnedFeed, Retention, Select, Store, StoreError};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{
+    Change, EndpointId, FeedName, FeedRecord, FeedSource, LedgerEntry, NewVersion, Revision,
+    SyncId, Time,
+};
 use tokio::time::{Instant, sleep};
 
 pub(super) fn follow(schema: &TestSchema) -> EmbeddedStore {
@@ -48,10 +47,12 @@ pub(super) async fn wide(
     let mut change = change(store, text).await;
     let (known, version) = (change.known.remove(0), change.versions.remove(0));
     let seconds = i64::try_from(revision.0).unwrap() + 1;
-    let tick = crate::model::Tick::at(Time::from_unix(1_795_191_605 + seconds));
-    let updates = crate::model::Count::new(u32::try_from(revision.0).unwrap() + 1).unwrap();
-    let update =
-        crate::model::Update { sequence: updates, stamp: crate::model::Stamp::When(tick.time()) };
+    let tick = tidegate_core::model::Tick::at(Time::from_unix(1_795_191_605 + seconds));
+    let updates = tidegate_core::model::Count::new(u32::try_from(revision.0).unwrap() + 1).unwrap();
+    let update = tidegate_core::model::Update {
+        sequence: updates,
+        stamp: tidegate_core::model::Stamp::When(tick.time()),
+    };
     let ids: Vec<SyncId> =
         (0..items).map(|item| SyncId::new(&format!("item-{item:04}")).unwrap()).collect();
     let count = u64::try_from(items).unwrap();
@@ -73,7 +74,7 @@ pub(super) async fn wide(
             native_shown: format!("urn:{id}"),
             published_id: format!("urn:{id}"),
             updates,
-            history: crate::model::History::new(update.clone()),
+            history: tidegate_core::model::History::new(update.clone()),
             tick,
             first_seen: tick.time(),
             came: tick.time(),

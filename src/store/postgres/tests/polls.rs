@@ -2,11 +2,11 @@
 
 use super::follow::{follow, listed, named, shown, wide};
 use super::unpolled::half;
-use super::{SHORT_LEASE, TestSchema, commit, open, open_for, sql};
-use crate::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Revision, Time};
-use crate::store::conformance::make::poll_state;
-use crate::store::disk::faults::{change, claim, news};
-use crate::store::{
+use super::{SHORT_LEASE, commit, open, open_for};
+use crate::conformance::make::poll_state;
+use crate::disk::faults::{change, claim, news};
+use crate::testing::{TestSchema, sql};
+use crate::{
     AnswerQuestions, CommitError, EmbeddedStore, Epoch, GatewayAnswer, PollShards, PublisherReach,
     SHARDS, Shard, SharedSettings, Store,
 };
@@ -15,6 +15,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tidegate_core::model::{
+    Attempt, FeedName, FeedRecord, FeedStanding, PollState, Revision, Time,
+};
 use tokio::time::{Instant, sleep, timeout};
 
 async fn list(store: &EmbeddedStore, feed: &FeedName) {

@@ -1,9 +1,10 @@
 //! What is read of many ranges at once.
 
-use super::{SHORT_LEASE, TestSchema};
-use crate::store::engine::{Class, Engine, KeyOrder, Writes, beginning_with};
-use crate::store::postgres::engine::{LONG_RANGE, PostgresEngine};
-use crate::store::postgres::session::Session;
+use super::SHORT_LEASE;
+use crate::engine::{Class, Engine, KeyOrder, Writes, beginning_with};
+use crate::postgres::engine::{LONG_RANGE, PostgresEngine};
+use crate::postgres::session::Session;
+use crate::testing::TestSchema;
 
 /// What the keys of the feed begin with.
 const PREFIX: &[u8] = b"news\0";

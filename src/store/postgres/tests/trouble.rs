@@ -1,13 +1,14 @@
 //! What a standby does where a gateway that writes ends in the middle of a change, or its database is another one.
 
 use super::follow::{follow, listed, named, seen, shown, wide};
-use super::{SHORT_LEASE, TestSchema, commit, open, open_at, sql};
-use crate::model::{Revision, SyncId, Time};
-use crate::store::disk::faults::{claim, news, refused};
-use crate::store::{EmbeddedStore, MovedAway, Store, StoreError};
+use super::{SHORT_LEASE, commit, open, open_at};
+use crate::disk::faults::{claim, news, refused};
+use crate::testing::{TestSchema, sql};
+use crate::{EmbeddedStore, MovedAway, Store, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tidegate_core::model::{Revision, SyncId, Time};
 use tokio::time::{Instant, sleep};
 
 /// Entries of the classes that say what is not finished, and what records were before.

@@ -1,8 +1,9 @@
 //! For how long nobody has polled the shards that a gateway takes.
 
 use super::polls::{two_that_poll, until, until_held};
-use super::{OTHER_NODE, SHORT_LEASE, TestSchema, open, open_for, sql};
-use crate::store::{SHARDS, Shard, Store};
+use super::{OTHER_NODE, SHORT_LEASE, open, open_for};
+use crate::testing::{TestSchema, sql};
+use crate::{SHARDS, Shard, Store};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 

@@ -2,9 +2,11 @@
 
 use super::files::{URL, at, golden};
 use super::*;
-use crate::store::{AcceptedFeeds, AppliedOrigins, MovedAway};
-use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
+use crate::{AcceptedFeeds, AppliedOrigins, MovedAway};
 use std::time::Duration;
+use tidegate_core::websub::{
+    Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription,
+};
 
 fn schedule() -> PollSchedule {
     let span = |seconds| Some(std::time::Duration::from_secs(seconds));

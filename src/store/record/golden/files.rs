@@ -7,8 +7,8 @@ use super::admin::feed as feed_record;
 use super::admin::{history_record, identity, poll, subscription};
 use super::ledger::{conflicts, stub};
 use super::*;
-use crate::store::purge_mark::PurgeMark;
-use crate::store::{Epoch, LoggedChange, VersionNote};
+use crate::purge_mark::PurgeMark;
+use crate::{Epoch, LoggedChange, VersionNote};
 use std::path::Path;
 
 pub(super) const URL: &str = "https://example.org/";
@@ -329,7 +329,7 @@ fn log() -> (Time, LoggedChange) {
 
 /// The bytes in a file: hexadecimal, white space ignored.
 pub(super) fn golden(name: &str, written: &[u8]) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/store").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/store").join(name);
     if std::env::var_os("TIDEGATE_GOLDEN").is_some() && !path.exists() {
         let digits = data_encoding::HEXLOWER.encode(written);
         let lines: Vec<&str> =

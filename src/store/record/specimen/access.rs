@@ -1,10 +1,10 @@
 //! Random ways of asking a publisher.
 
 use super::text;
-use crate::model::*;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
+use tidegate_core::model::*;
 
 fn source() -> impl Strategy<Value = SecretSource> {
     prop_oneof![

@@ -1,10 +1,10 @@
 //! What the list of subscriptions has of a feed, in every shape.
 
 use super::{count, text, update};
-use crate::model::*;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
+use tidegate_core::model::*;
 
 pub(super) fn any_enrolment() -> impl Strategy<Value = Enrolment> {
     let stamps = vec(update().prop_map(|update| update.stamp), 0..4);

@@ -1,11 +1,11 @@
 //! What is no news, in every shape.
 
 use super::{text, time};
-use crate::model::*;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
+use tidegate_core::model::*;
 
 fn restless() -> impl Strategy<Value = Restless> {
     let span = any::<([u32; 3], u8, bool)>().prop_map(|([before, after, value], changes, told)| {

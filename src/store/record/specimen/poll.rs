@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
+pub(crate) fn any_poll() -> impl Strategy<Value = PollState> {
     let validators = (of(text()), of(text()), of(text()), of(text()));
     let about = (feed(), text(), of(any::<u128>()));
     let times = (of(time()), of(time()), of(any_backfill()), of(upstream_hub::any_subscription()));

@@ -1,7 +1,9 @@
 //! Random subscriptions of the hub.
 
 use super::*;
-use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
+use tidegate_core::websub::{
+    Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription,
+};
 use url::Url;
 
 fn secret() -> impl Strategy<Value = Option<Secret>> {
@@ -56,7 +58,7 @@ fn any_pending() -> impl Strategy<Value = PendingRequest> {
     )
 }
 
-pub(in crate::store) fn any_subscription() -> impl Strategy<Value = Subscription> {
+pub(crate) fn any_subscription() -> impl Strategy<Value = Subscription> {
     let path = "[a-z0-9/?&=%é ]{0,40}";
     let manner = select(vec![Manner::WebSub, Manner::RssCloud, Manner::Webhook]);
     (manner, feed(), text(), path, of(any_active()), of(any_pending())).prop_map(

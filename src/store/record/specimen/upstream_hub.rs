@@ -1,11 +1,11 @@
 //! Random subscriptions.
 
 use super::{text, time};
-use crate::model::*;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
+use tidegate_core::model::*;
 
 pub(super) fn any_subscription() -> impl Strategy<Value = HubSubscription> {
     use SubscriptionStanding::*;

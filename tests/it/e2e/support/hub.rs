@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate::websub::{HubRequest, Intent, Verification};
+use tidegate_core::websub::{HubRequest, Intent, Verification};
 use tokio::task::JoinHandle;
 use url::Url;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;
-use tidegate::model::Time;
+use tidegate_core::model::Time;
 
 /// The publisher's site.
 pub const SITE: &str = "http://publisher.example/";

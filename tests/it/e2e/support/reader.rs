@@ -3,7 +3,7 @@
 
 use super::net::{Net, PUBLIC, header};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate::parse::sse::{ATOM, Tree};
+use tidegate_format::parse::sse::{ATOM, Tree};
 
 const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
 const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";

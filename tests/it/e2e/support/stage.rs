@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
-use tidegate::clock::ManualClock;
-use tidegate::config::{self, Config};
-use tidegate::model::{FeedName, Time};
-use tidegate::store::Select;
+use tidegate_config::{self as config, Config};
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{FeedName, Time};
+use tidegate_store::Select;
 
 /// The feed's name.
 pub const FEED: &str = "news";
@@ -283,8 +283,9 @@ impl Stage {
     pub async fn state(&self) -> Option<BTreeMap<String, Sync>> {
         let name = FeedName::new(FEED).unwrap();
         let view = self.gateway().store().view(&name, Select::All).await.unwrap()?;
-        let pair =
-            |item: &tidegate::model::Item| (item.shared.winner.id.to_string(), sync(&item.shared));
+        let pair = |item: &tidegate_core::model::Item| {
+            (item.shared.winner.id.to_string(), sync(&item.shared))
+        };
         Some(view.items.iter().map(pair).collect())
     }
 

@@ -4,9 +4,9 @@
 use super::net::{Net, PUBLIC, header};
 use std::collections::BTreeMap;
 use std::mem;
-use tidegate::model::Shared;
-use tidegate::parse::sse::{self, Payload};
-use tidegate::sync::merge_sets;
+use tidegate_core::model::Shared;
+use tidegate_core::sync::merge_sets;
+use tidegate_format::parse::sse::{self, Payload};
 
 const SSE: &str = "http://www.microsoft.com/schemas/sse";
 

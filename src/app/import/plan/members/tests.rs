@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::app::import::plan::{ExistingFeeds, ImportPlan, plan};
-use crate::config::Config;
-use crate::model::{EndpointId, FeedSource, Time};
-use crate::parse::opml::{OpmlLimits, read};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tidegate_config::Config;
+use tidegate_core::model::{EndpointId, FeedSource, Time};
+use tidegate_format::parse::opml::{OpmlLimits, read};
 
 fn name(text: &str) -> FeedName {
     FeedName::new(text).unwrap()

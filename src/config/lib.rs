@@ -1,0 +1,295 @@
+//! The file as written → the checked configuration, with every fault at once.
+//!
+//! Each fault names the file, the line and the key, and says what is allowed. Nothing is looked up
+//! here: the token file, the environment and the network are for the wiring to ask. The tables of keys
+//! stand in the modules of their sections; `config/tidegate.toml` and the tables of
+//! `docs/operators/configuration.md` are written from them.
+
+mod access;
+mod duration;
+mod external;
+mod fault;
+mod feed_config;
+mod feed_paths;
+mod feeds;
+mod hosts;
+mod ignore;
+mod keys;
+mod kinds;
+mod naming;
+mod nearest;
+mod origins;
+mod overrides;
+mod polling;
+mod publish;
+mod readers;
+mod section;
+mod server;
+mod sharing;
+mod sheet;
+mod size;
+mod store;
+mod sup;
+mod traces;
+mod value;
+mod variables;
+mod web;
+mod webhook;
+mod websub;
+
+pub use duration::{DurationError, duration, written};
+pub use external::{External, look_up};
+pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
+pub use feed_config::{Aggregate, FeedConfig};
+pub use feeds::{AGGREGATE_LIMIT, FEED_LIMIT, FeedSettings, SOURCE_LIMIT, feed_settings};
+pub use hosts::{HOST_LIMIT, HostPace};
+pub use naming::{feed_name, is_named_after};
+pub use origins::{
+    ALLOW_LIMIT, AllowConfig, ORIGIN_LIMIT, OWN_STEPS, OriginConfig, OriginPlace, PassMode,
+};
+pub use overrides::Overrides;
+pub use polling::{AllowPrivateSetting, HostPort, PRIVATE_LIMIT, Polling};
+pub use publish::{Deltas, HistoryLinks, Publish, SyncDialect};
+pub use readers::{READER_FEEDS_LIMIT, READER_LIMIT, ReaderConfig, ReaderToken, ReaderTokenError};
+pub use server::{AdminTokenSetting, PageAudience, SecretToken, ServerSection};
+pub use store::{StoreKind, StoreSettings};
+pub use sup::SupConfig;
+pub use traces::TracesConfig;
+pub use variables::Variables;
+pub use web::{WebError, feed_address, public_address};
+pub use webhook::WebhookConfig;
+pub use websub::Websub;
+
+use keys::KeyRow;
+use section::Section;
+use sheet::Sheet;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use value::{TableEntry, entries};
+
+/// The largest configuration file that is read, in bytes.
+pub const FILE_LIMIT: u64 = 16 * 1024 * 1024;
+
+/// A checked configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Config {
+    /// Where the gateway listens and how it is administered.
+    pub server: ServerSection,
+    /// Where it keeps what it knows.
+    pub store: StoreSettings,
+    /// How it polls.
+    pub polling: Polling,
+    /// How it publishes.
+    pub publish: Publish,
+    /// How it tells which feeds have changed.
+    pub sup: SupConfig,
+    /// Its hub, and hubs of upstreams.
+    pub websub: Websub,
+    /// Where traces are sent.
+    pub traces: TracesConfig,
+    /// Hosts that are asked at a pace of their own, by name.
+    pub hosts: BTreeMap<String, HostPace>,
+    /// The feeds, in the order of the file.
+    pub feeds: Vec<FeedConfig>,
+    /// The aggregates, in the order of the file.
+    pub aggregates: Vec<Aggregate>,
+    /// Who may read private feeds.
+    pub readers: Vec<ReaderConfig>,
+    /// The sites that it stands in front of, in the order of the file.
+    pub origins: Vec<OriginConfig>,
+    /// The sites whose feeds readers may subscribe to, in the order of the file.
+    pub allow: Vec<AllowConfig>,
+}
+
+/// A configuration, and what its author should know about it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Checked {
+    /// The configuration.
+    pub config: Config,
+    /// What was taken but may not do what the author expects.
+    pub warnings: Vec<Fault>,
+    /// What it names and does not contain, each with its place and without a message.
+    pub externals: Vec<(Fault, External)>,
+    /// What is written for the keys that need a restart, by table and key.
+    pub written: BTreeMap<String, WrittenKey>,
+}
+
+/// What is written for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenKey {
+    /// Where, without a message; at the head of its table where the key is absent.
+    pub place: Fault,
+    /// As it is written, or the default in words.
+    pub value: String,
+}
+
+impl Config {
+    /// Puts back what is in force of the keys that need a restart; names those that differed, by table and
+    /// key.
+    pub fn keep(&mut self, in_force: &Self) -> Vec<String> {
+        let mut kept = Vec::new();
+        server::KEYS.keep("server", &in_force.server, &mut self.server, &mut kept);
+        store::KEYS.keep("store", &in_force.store, &mut self.store, &mut kept);
+        polling::KEYS.keep("polling", &in_force.polling, &mut self.polling, &mut kept);
+        publish::KEYS.keep("publish", &in_force.publish, &mut self.publish, &mut kept);
+        sup::KEYS.keep("sup", &in_force.sup, &mut self.sup, &mut kept);
+        websub::KEYS.keep("websub", &in_force.websub, &mut self.websub, &mut kept);
+        traces::KEYS.keep("traces", &in_force.traces, &mut self.traces, &mut kept);
+        if self.origins != in_force.origins {
+            self.origins.clone_from(&in_force.origins);
+            kept.push(origins::ORIGINS.to_owned());
+        }
+        if self.allow != in_force.allow {
+            self.allow.clone_from(&in_force.allow);
+            kept.push(origins::ALLOWED.to_owned());
+        }
+        if feed_paths::keep_paths(&in_force.feeds, &mut self.feeds) {
+            kept.push(feed_paths::PATHS.to_owned());
+        }
+        kept
+    }
+}
+
+impl Checked {
+    /// Says of each of these keys, which differ from what is in force, that it needs a restart. `started`: what
+    /// the gateway was started with.
+    pub fn restart_warnings(&self, kept: &[String], started: &Self) -> Vec<Fault> {
+        let warning = |key: &String| {
+            let in_force = started.written.get(key).map_or("what it was", |key| key.value.as_str());
+            let message =
+                format!("was changed and needs a restart; until then {in_force} stays in force");
+            let place = self.written.get(key).map(|key| key.place.clone());
+            let nowhere =
+                || Fault { file: String::new(), line: 0, key: key.clone(), message: String::new() };
+            Fault { message, ..place.unwrap_or_else(nowhere) }
+        };
+        kept.iter().map(warning).collect()
+    }
+}
+
+/// Reads and checks a configuration file, with what the environment says over it. Without a file every key
+/// has its default.
+pub fn load_with(path: Option<&Path>, variables: &Variables) -> Result<Checked, ConfigError> {
+    let (file, text) = match path {
+        Some(path) => (path.display().to_string(), read_file(path)?),
+        None => Default::default(),
+    };
+    check_with(&file, &text, variables).map_err(ConfigError::Faults)
+}
+
+/// Reads and checks a configuration file.
+pub fn load(path: &Path) -> Result<Checked, ConfigError> {
+    load_with(Some(path), &Variables::default())
+}
+
+fn read_file(path: &Path) -> Result<String, ConfigError> {
+    let file = path.display().to_string();
+    let read = |source| ConfigError::Read { file: file.clone(), source };
+    let mut bytes = Vec::new();
+    // One byte more than the limit tells a file at the limit from one above it.
+    let opened = std::fs::File::open(path).map_err(read)?;
+    opened.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(read)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_LIMIT {
+        return Err(ConfigError::TooLarge { file, limit: FILE_LIMIT });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = good.iter().filter(|b| **b == b'\n').count() + 1;
+        ConfigError::Encoding { file: file.clone(), line }
+    })
+}
+
+/// Checks the text of a configuration; `file` is its name for messages.
+pub fn check(file: &str, text: &str) -> Result<Checked, Faults> {
+    check_with(file, text, &Variables::default())
+}
+
+/// The same with what the environment says over it.
+pub fn check_with(file: &str, text: &str, variables: &Variables) -> Result<Checked, Faults> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (root, errors) = toml::de::DeTable::parse_recoverable(text);
+    let mut sheet = Sheet::new(file, text, variables);
+    for error in errors {
+        sheet.syntax(&error);
+    }
+    // What could be read is checked even where the syntax is broken elsewhere, so that one run
+    // names every mistake.
+    let config = read_config(&mut sheet, &entries(root.get_ref()));
+    sheet.finish(config)
+}
+
+fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
+    let mut top = Section::root(sheet, root);
+    let server = top.table("server", &server::KEYS, server::check);
+    let store = top.table("store", &store::KEYS, |section, store| {
+        store::check(section, store);
+        server::check_keeping(section, &server, store.kind);
+    });
+    let polling = top.table("polling", &polling::KEYS, polling::check);
+    let publish = top.table("publish", &publish::KEYS, publish::check);
+    let sup = top.table("sup", &sup::KEYS, sup::check);
+    let websub = top.table("websub", &websub::KEYS, websub::check);
+    let traces = top.table("traces", &traces::KEYS, traces::check);
+    let hosts = hosts::read(&mut top);
+    let origins = origins::read(&mut top, &server);
+    let allow = origins::read_allowed(&mut top);
+    let feeds = feeds::read(&mut top, &polling, &websub, &origins);
+    let feeds::Feeds { checked: feeds, aggregates, names, .. } = feeds;
+    let readers = readers::read(&mut top, &names);
+    Config {
+        server,
+        store,
+        polling,
+        publish,
+        sup,
+        websub,
+        traces,
+        hosts,
+        feeds,
+        aggregates,
+        readers,
+        origins,
+        allow,
+    }
+}
+
+/// The tables that stand once, with their keys.
+const SINGLE_TABLES: [(&str, &[KeyRow]); 7] = [
+    ("server", server::KEYS.rows),
+    ("store", store::KEYS.rows),
+    ("polling", polling::KEYS.rows),
+    ("publish", publish::KEYS.rows),
+    ("sup", sup::KEYS.rows),
+    ("websub", websub::KEYS.rows),
+    ("traces", traces::KEYS.rows),
+];
+
+/// The tables of the file, with their keys.
+const TABLES: [(&str, &[KeyRow]); 13] = {
+    let [server, store, polling, publish, sup, websub, traces] = SINGLE_TABLES;
+    let host = ("host", hosts::KEYS.rows);
+    let feed = ("feed", feeds::FEED_KEYS.rows);
+    let aggregate = ("aggregate", feeds::AGGREGATE_KEYS.rows);
+    let reader = ("reader", readers::KEYS.rows);
+    let origin = ("origin", origins::ORIGIN_KEYS.rows);
+    let allow = ("allow", origins::ALLOW_KEYS.rows);
+    [
+        server, store, polling, publish, sup, websub, traces, host, feed, aggregate, reader,
+        origin, allow,
+    ]
+};
+
+/// The keys of the tables that stand once, and whether each needs a restart.
+#[cfg(any(test, feature = "testing"))]
+pub fn single_keys() -> Vec<(String, bool)> {
+    let restarts = |row: &KeyRow| row.effect == keys::Effect::Restart;
+    let named = |(table, rows): (&str, &'static [KeyRow])| {
+        let name = move |row: &'static KeyRow| (format!("{table}.{}", row.name), restarts(row));
+        rows.iter().map(name).collect::<Vec<_>>()
+    };
+    SINGLE_TABLES.into_iter().flat_map(named).collect()
+}
+
+#[cfg(test)]
+mod tests;

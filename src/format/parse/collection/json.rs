@@ -1,0 +1,340 @@
+//! Collections as JSON (READINGS 1, row 34).
+
+use super::fields::{CollectionFile, Fields};
+use super::{ITEM_LIMIT, pox};
+use crate::parse::json::JsonReader;
+use crate::parse::out::Out;
+use crate::parse::sse::{ATOM, Tree};
+use crate::parse::{Limits, ParseError};
+use serde_json::{Map, Value};
+use std::ops::Range;
+use tidegate_core::model::Time;
+use tidegate_core::sync_markup::shape_element;
+
+/// The namespace that sync markup is written in: the one of FeedSync for Collections.
+const SYNC: &str = "http://feedsync.org/2007/feedsync";
+/// The namespace of members that mean nothing in Atom, kept as they are.
+const MEMBER: &str = "urn:tidegate:json";
+/// How deep conflicts are read within conflicts. Deeper ones are left out.
+const CONFLICT_DEPTH: usize = 16;
+
+/// Writes the collection that the object at `start` is; `false` where it is none.
+pub(super) fn write(
+    out: &mut Out,
+    text: &str,
+    start: usize,
+    limits: &Limits,
+) -> Result<bool, ParseError> {
+    let mut found = CollectionMembers::default();
+    let end = members(text, start, limits, &mut found)?;
+    let says_sharing = found.head.iter().any(|(name, _)| name == "sharing");
+    // A collection need not have items yet (section 2.2).
+    let is_empty = end == End::Whole && found.items.is_empty() || end == End::Bare && says_sharing;
+    if matches!(end, End::Other | End::Bare) && !is_empty {
+        return Ok(false);
+    }
+    let value = |span: &Range<usize>| {
+        let raw = text.get(span.clone()).unwrap_or_default();
+        let said = |error: serde_json::Error| ParseError::NothingWhole {
+            reason: format!("a member cannot be read: {error}"),
+            at: span.start,
+        };
+        serde_json::from_str::<Value>(raw).map_err(said)
+    };
+    // Items are read twice, so that no more than one of them is in memory as values.
+    let mut shares = is_empty || says_sharing;
+    for span in &found.items {
+        shares = shares || value(span)?.get("sync").is_some_and(Value::is_object);
+    }
+    if !shares {
+        return Ok(false);
+    }
+    // Its items would be taken for plain ones of a JSON Feed.
+    if let End::Torn { at } = end {
+        let reason = "the collection is broken or ends early".to_owned();
+        return Err(ParseError::NothingWhole { reason, at });
+    }
+    let spans = found.head.iter().map(|(_, span)| span).chain(&found.items);
+    if let Some(large) = spans.into_iter().find(|span| span.len() > limits.entry) {
+        let (limit, at) = (limits.entry, large.start);
+        return Err(ParseError::Limit { what: "bytes in one member", limit, at });
+    }
+    let ends: Vec<usize> = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
+    out.push("<feed xmlns=\"");
+    out.push(ATOM);
+    out.push("\">");
+    let mut fields = Fields::default();
+    for (name, span) in &found.head {
+        head(out, &mut fields, name, &value(span)?);
+    }
+    fields.into_head().write(out, None);
+    for span in &found.items {
+        out.at(ends.partition_point(|end| *end < span.start) + 1);
+        if let Value::Object(item) = value(span)? {
+            entry(out, &item, 0);
+        }
+    }
+    out.push("</feed>");
+    Ok(true)
+}
+
+/// Where the members of the object stand, and its items.
+#[derive(Default)]
+struct CollectionMembers {
+    head: Vec<(String, Range<usize>)>,
+    items: Vec<Range<usize>>,
+}
+
+/// How an object ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It is whole, and has items.
+    Whole,
+    /// It has no items.
+    Bare,
+    /// It is a JSON Feed.
+    Other,
+    /// It is broken there. Where nothing in it is shared, it is for the reader of JSON Feed to say what
+    /// is wrong.
+    Torn { at: usize },
+}
+
+/// Finds the members, up to where the text is broken.
+fn members(
+    text: &str,
+    start: usize,
+    limits: &Limits,
+    found: &mut CollectionMembers,
+) -> Result<End, ParseError> {
+    let mut reader = JsonReader { text, at: start + 1 };
+    let mut has_items = false;
+    if reader.take('}') {
+        return Ok(End::Other);
+    }
+    // Ends with the text: each turn reads one member.
+    loop {
+        let Ok(name) = reader.name() else { return Ok(End::Torn { at: reader.at }) };
+        reader.skip_space();
+        if name == "items" && !has_items && reader.rest().starts_with('[') {
+            has_items = true;
+            if items(&mut reader, &mut found.items, limits)?.is_none() {
+                return Ok(End::Torn { at: reader.at });
+            }
+        } else {
+            let Ok((raw, span)) = reader.value() else { return Ok(End::Torn { at: reader.at }) };
+            let is_version = name == "version" && raw.get().contains("jsonfeed.org");
+            if is_version || found.head.len() >= limits.head_values {
+                return Ok(End::Other);
+            }
+            found.head.push((name.into_owned(), span));
+        }
+        if reader.take('}') {
+            return Ok(if has_items { End::Whole } else { End::Bare });
+        }
+        if !reader.take(',') {
+            return Ok(End::Torn { at: reader.at });
+        }
+    }
+}
+
+/// Where the items stand; `None` where the list is broken.
+fn items(
+    reader: &mut JsonReader<'_>,
+    items: &mut Vec<Range<usize>>,
+    limits: &Limits,
+) -> Result<Option<()>, ParseError> {
+    let limit = ITEM_LIMIT.min(limits.entries);
+    reader.take('[');
+    if reader.take(']') {
+        return Ok(Some(()));
+    }
+    loop {
+        if items.len() >= limit {
+            return Err(ParseError::Limit { what: "items", limit, at: reader.at });
+        }
+        let Ok((_, span)) = reader.value() else { return Ok(None) };
+        items.push(span);
+        if reader.take(']') {
+            return Ok(Some(()));
+        }
+        if !reader.take(',') {
+            return Ok(None);
+        }
+    }
+}
+
+/// A text, or a number or boolean where one is expected.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// What stands in a list, or the one thing that stands in its place.
+fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    let many = value.and_then(Value::as_array).map(Vec::as_slice);
+    let one = value.filter(|value| !value.is_array() && !value.is_null());
+    many.unwrap_or_default().iter().chain(one)
+}
+
+/// Adds a member of the collection, or takes it as a field.
+fn head(out: &mut Out, fields: &mut Fields, name: &str, value: &Value) {
+    match (name, plain(value)) {
+        ("sharing", _) => sharing(out, value),
+        ("links", _) => {
+            for link in list(Some(value)) {
+                let part = |name| link.get(name).and_then(Value::as_str);
+                if let (Some(rel), Some(href)) = (part("rel"), part("href")) {
+                    out.link(&[("rel", rel), ("href", href)]);
+                }
+            }
+        }
+        ("description", Some(text)) => out.element("subtitle", " type=\"html\"", &text),
+        (name, Some(text)) if fields.take(name, &text) => {}
+        (name, _) => member(out, name, value),
+    }
+}
+
+/// `sharing` (section 2.2).
+fn sharing(out: &mut Out, value: &Value) {
+    out.push("<sx:sharing");
+    out.attribute("xmlns:sx", SYNC);
+    attributes(out, value, &["since", "until", "expires"]);
+    out.push(">");
+    for related in list(value.get("related")) {
+        out.push("<sx:related");
+        attributes(out, related, &["link", "title", "type"]);
+        out.push("/>");
+    }
+    out.push("</sx:sharing>");
+}
+
+fn attributes(out: &mut Out, value: &Value, names: &[&str]) {
+    for name in names {
+        if let Some(text) = value.get(name).and_then(plain) {
+            out.attribute(name, &text);
+        }
+    }
+}
+
+/// Adds an item.
+fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
+    let start = out.len();
+    let sync = item.get("sync").filter(|sync| sync.is_object());
+    let sync_id = sync.and_then(|sync| sync.get("id")).and_then(plain);
+    let mut write = |out: &mut Out| {
+        if let Some(sync) = sync {
+            self::sync(out, sync, depth);
+        }
+    };
+    // The item's own markup says all that the plain members do.
+    let markup = item.get("entry").and_then(Value::as_str);
+    if let Some(tree) = markup.and_then(|markup| Tree::read(markup).ok()) {
+        let (own, local) = tree.name(0);
+        // A member of somebody else may be called so as well.
+        let is_ours = matches!((own, local), (ATOM, "entry") | (_, "item"))
+            || local == "entry" && tree.root().is_some_and(|e| e.attribute("xml:base").is_some());
+        let own = if own == ATOM { "" } else { own };
+        if is_ours {
+            pox::entry(out, &tree, 0, own, Some((&mut write, sync_id.as_deref())));
+            return;
+        }
+    }
+    out.push("<entry>");
+    write(out);
+    let changed = sync.and_then(changed);
+    let mut fields = Fields { changed, ..Fields::default() };
+    let mut own = item.clone();
+    own.remove("sync");
+    for (name, value) in &own {
+        takes(&mut fields, name, value);
+    }
+    fields.write(out, sync_id.as_deref());
+    // What Atom has words for stands in these as well, so that it comes back in the item's own.
+    let mut text = String::new();
+    tidegate_core::xml::push_text(&mut text, &Value::Object(own).to_string());
+    out.shape(start, shape_element::JSON, &text);
+    out.push("</entry>");
+}
+
+/// When an item was last changed, as its history says.
+fn changed(sync: &Value) -> Option<Time> {
+    let mut times = list(sync.get("history")).filter_map(|update| update.get("when")?.as_str());
+    times.find_map(|when| Time::parse_rfc3339(when).ok())
+}
+
+/// Whether a member of an item was taken as a field.
+fn takes(fields: &mut Fields, name: &str, value: &Value) -> bool {
+    match (name, value) {
+        ("categories" | "tags" | "category", value) => {
+            let names: Option<Vec<String>> = list(Some(value)).map(plain).collect();
+            names.is_some_and(|names| {
+                fields.categories.extend(names);
+                true
+            })
+        }
+        ("enclosures" | "enclosure", value) => {
+            let part = |value: &Value, name| value.get(name).and_then(plain);
+            let read: Option<Vec<CollectionFile>> = list(Some(value))
+                .map(|one| {
+                    let (kind, length) = (part(one, "type"), part(one, "length"));
+                    Some(CollectionFile { url: part(one, "url")?, kind, length })
+                })
+                .collect();
+            read.is_some_and(|read| {
+                fields.enclosures.extend(read);
+                true
+            })
+        }
+        ("author", Value::Object(author)) => {
+            let name = author.get("name").and_then(plain);
+            author.len() == 1 && name.is_some_and(|name| fields.take("author", &name))
+        }
+        ("link", Value::Object(link)) => {
+            let href = link.get("href").and_then(plain);
+            link.len() == 1 && href.is_some_and(|href| fields.take("link", &href))
+        }
+        (name, value) => plain(value).is_some_and(|text| fields.take(name, &text)),
+    }
+}
+
+/// `sync` (sections 2.4 to 2.6).
+fn sync(out: &mut Out, value: &Value, depth: usize) {
+    out.push("<sx:sync");
+    out.attribute("xmlns:sx", SYNC);
+    attributes(out, value, &["id", "updates", "deleted", "noconflicts"]);
+    out.push(">");
+    for update in list(value.get("history")) {
+        out.push("<sx:history");
+        attributes(out, update, &["sequence", "when", "by"]);
+        out.push("/>");
+    }
+    let conflicts = list(value.get("conflicts")).filter_map(Value::as_object);
+    let mut conflicts = conflicts.filter(|_| depth < CONFLICT_DEPTH).peekable();
+    if conflicts.peek().is_some() {
+        out.push("<sx:conflicts>");
+        for conflict in conflicts {
+            entry(out, conflict, depth + 1);
+        }
+        out.push("</sx:conflicts>");
+    }
+    out.push("</sx:sync>");
+}
+
+/// Adds a member as foreign markup: its name and its value as JSON.
+fn member(out: &mut Out, name: &str, value: &Value) {
+    if value.is_null() {
+        return;
+    }
+    out.push("<json:member");
+    out.attribute("xmlns:json", MEMBER);
+    out.attribute("name", name);
+    out.push(">");
+    let mut text = String::new();
+    tidegate_core::xml::push_text(&mut text, &value.to_string());
+    out.push(&text);
+    out.push("</json:member>");
+}

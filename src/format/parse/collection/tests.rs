@@ -1,0 +1,308 @@
+//! What collections say as Atom.
+
+use super::*;
+use crate::parse::sse::{self, Payload};
+use tidegate_core::model::Shared;
+
+fn shared(text: &str) -> Vec<Shared<Payload>> {
+    let atom = transcoded(text).unwrap().unwrap();
+    let feed = sse::read(&atom).unwrap_or_else(|error| panic!("{error}: {atom}"));
+    feed.items.into_iter().map(|item| item.shared.unwrap().unwrap()).collect()
+}
+
+/// The example of section 1.4.0, with its two elements closed (READINGS 1, row 34).
+const POX: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>
+<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">
+ <sx:sharing since=\"2005-02-13T18:30:02Z\" until=\"2005-05-23T18:30:02Z\" >
+ <sx:related link=\"http://example.com/all.xml\" type=\"complete\" />
+ </sx:sharing>
+ <item>
+ <sx:sync id=\"item_1_myapp_2005-05-21T11:43:33Z\" updates=\"3\">
+ <sx:history sequence=\"3\" when=\"2005-05-21T11:43:33Z\" by=\"JEO2000\"/>
+ <sx:history sequence=\"2\" when=\"2005-05-21T10:43:33Z\" by=\"REO1750\"/>
+ <sx:history sequence=\"1\" when=\"2005-05-21T09:43:33Z\" by=\"REO1750\"/>
+ </sx:sync>
+ <subject>Item #0</subject>
+ <body>Get milk, eggs, butter and bread</body>
+ </item>
+</collection>";
+
+#[test]
+fn the_example_of_plain_xml_is_read() {
+    let items = shared(POX);
+    let [item] = items.as_slice() else { panic!("{items:?}") };
+    assert_eq!(item.winner.id.as_str(), "item_1_myapp_2005-05-21T11:43:33Z");
+    assert_eq!((item.winner.updates.value(), item.winner.history.len()), (3, 3));
+    let values = &item.winner.data.values;
+    assert_eq!(values.title.as_deref(), Some("Item #0"));
+    assert_eq!(values.text.as_deref(), Some("Get milk, eggs, butter and bread"));
+    assert!(!values.html);
+    let id = "x-sync-id:item_1_myapp_2005-05-21T11%3A43%3A33Z";
+    assert_eq!(values.id.as_deref(), Some(id));
+}
+
+/// The example of section 3.1, with quotes that JSON knows, and with numbers and booleans.
+#[test]
+fn the_example_of_json_is_read() {
+    for (updates, sequence, deleted) in [("\"1\"", "\"1\"", "\"false\""), ("1", "1", "false")] {
+        let text = format!(
+            "{{ \"sharing\": {{\"since\": \"a\", \"until\": \"b\", \"related\": [{{\"link\": \
+             \"http://example.com/all\", \"type\": \"complete\"}}]}}, \"items\": [\n\
+             {{\"title\": \"Buy groceries\", \"description\": \"Get milk and <b>eggs</b>\", \
+             \"priority\": {{\"high\": true}}, \"tags\": [\"a\", 1],\
+             \"sync\": {{ \"id\": \"i\", \"updates\": {updates}, \"deleted\": {deleted}, \
+             \"history\": [{{\"sequence\": {sequence}, \"when\": \"2005-05-21T09:43:33Z\", \
+             \"by\": \"REO1750\"}}]}}}}]}}"
+        );
+        let items = shared(&text);
+        let [item] = items.as_slice() else { panic!("{items:?}") };
+        assert_eq!((item.winner.updates.value(), item.winner.deleted), (1, false));
+        let data = &item.winner.data;
+        assert_eq!(data.values.title.as_deref(), Some("Buy groceries"));
+        assert_eq!(data.values.text.as_deref(), Some("Get milk and <b>eggs</b>"));
+        assert!(data.values.html);
+        assert!(data.xml.contains("\"priority\":{\"high\":true}"), "{}", data.xml);
+        assert!(data.xml.contains("<category term=\"1\"/>"), "{}", data.xml);
+        let atom = transcoded(&text).unwrap().unwrap();
+        assert!(atom.contains("<sx:related link=\"http://example.com/all\" type=\"complete\"/>"));
+    }
+}
+
+#[test]
+fn conflicts_are_entries_in_both() {
+    let version = |title: &str, by: &str, more: &str| {
+        format!(
+            "<item><title>{title}</title><sx:sync id=\"i\" updates=\"2\"><sx:history \
+             sequence=\"2\" by=\"{by}\"/>{more}</sx:sync></item>"
+        )
+    };
+    let inner = format!("<sx:conflicts>{}</sx:conflicts>", version("lost", "A", ""));
+    let pox = format!(
+        "<collection xmlns:sx=\"http://www.microsoft.com/schemas/sse\">{}</collection>",
+        version("won", "B", &inner)
+    );
+    let json = "{\"items\":[{\"title\":\"won\",\"sync\":{\"id\":\"i\",\"updates\":2,\"history\":\
+                {\"sequence\":2,\"by\":\"B\"},\"conflicts\":[{\"title\":\"lost\",\"sync\":{\"id\":\
+                \"i\",\"updates\":2,\"history\":[{\"sequence\":2,\"by\":\"A\"}]}}]}}]}";
+    let (pox, json) = (shared(&pox), shared(json));
+    // What differs is the shape that each comes back in.
+    let said = |items: &[Shared<Payload>]| -> Vec<_> {
+        let versions = items.iter().flat_map(|item| item.conflicts.iter().chain([&item.winner]));
+        let said = versions.map(|v| (v.history.clone(), v.updates, v.data.values.clone()));
+        said.collect()
+    };
+    assert_eq!(said(&pox), said(&json));
+    let [item] = pox.as_slice() else { panic!("{pox:?}") };
+    assert_eq!(item.winner.data.values.title.as_deref(), Some("won"));
+    let [lost] = item.conflicts.as_slice() else { panic!("{item:?}") };
+    assert_eq!(lost.data.values.title.as_deref(), Some("lost"));
+}
+
+#[test]
+fn what_means_the_same_in_atom_becomes_that_and_the_rest_is_kept() {
+    let text = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\" xmlns:x=\"urn:x\">\
+                <title>t</title><x:head/><item x:a=\"1\"><guid>http://h/1</guid><title>one</title>\
+                <pubDate>Sat, 21 May 2005 09:43:33 GMT</pubDate><category>c</category>\
+                <enclosure url=\"http://h/a\" type=\"audio/mpeg\" length=\"3\"/><rank>7</rank>\
+                <description>d &lt;b&gt;</description><x:y><x:z/></x:y>\
+                <title xmlns=\"http://www.w3.org/2005/Atom\">atom</title></item></collection>";
+    let atom = transcoded(text).unwrap().unwrap();
+    let (atom, shape) = atom.split_once("<shape:pox").unwrap();
+    for kept in ["<guid>http://h/1</guid>", "<pubDate>", "<rank>7</rank>", "<description>d "] {
+        assert!(shape.contains(kept), "{kept}: {shape}");
+    }
+    let atom = format!("{atom}{}", shape.split_once("</shape:pox>").unwrap().1);
+    let wanted = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><x:head xmlns:x=\"urn:x\"/>\
+                  <title>t</title><author><name>t</name></author>\
+                  <entry xmlns:x=\"urn:x\" x:a=\"1\"><rank xmlns=\"\">7</rank>\
+                  <x:y xmlns:x=\"urn:x\"><x:z/></x:y>\
+                  <title xmlns=\"http://www.w3.org/2005/Atom\">atom</title>\
+                  <id>http://h/1</id><link rel=\"alternate\" href=\"http://h/1\"/>\
+                  <published>2005-05-21T09:43:33Z</published>\
+                  <updated>2005-05-21T09:43:33Z</updated><category term=\"c\"/>\
+                  <link rel=\"enclosure\" href=\"http://h/a\" type=\"audio/mpeg\" length=\"3\"/>\
+                  <content type=\"html\">d &lt;b&gt;</content></entry></feed>";
+    assert_eq!(atom, wanted);
+    let document = crate::parse::document(&atom, None, &Limits::default()).unwrap();
+    assert_eq!(document.entries[0].native_id.as_deref(), Some("http://h/1"));
+}
+
+#[test]
+fn whatever_is_no_collection_is_left_alone() {
+    for text in [
+        "",
+        "x",
+        "<collection><book/></collection>",
+        "<rss xmlns:sx=\"http://feedsync.org/2007/feedsync\"/>",
+        "{",
+        "{}",
+        "{\"items\":[{\"title\":\"x\"}]}",
+        "{\"items\":{\"sync\":{}}}",
+        "{\"version\":\"https://jsonfeed.org/version/1.1\",\"items\":[{\"sync\":{}}]}",
+        "<!-- <collection> feedsync.org/2007 --><feed/>",
+        "<!--",
+        "<?",
+    ] {
+        assert_eq!(transcoded(text), Ok(None), "{text}");
+    }
+    // Its items would be taken for plain ones.
+    let torn = transcoded("{\"sharing\":{},\"items\":[{\"sync\":{}}");
+    assert!(matches!(torn, Err(ParseError::NothingWhole { at: 34, .. })), "{torn:?}");
+    let empty = transcoded("{\"sharing\":{},\"items\":[]}").unwrap().unwrap();
+    assert!(sse::read(&empty).unwrap().items.is_empty());
+}
+
+#[test]
+fn faults_have_a_place() {
+    let broken = POX.replace("</subject>", "");
+    let said = transcoded(&broken).unwrap_err();
+    let before = said.offset().and_then(|at| broken.get(..at)).unwrap();
+    assert_eq!(before.matches('\n').count() + 1, 14, "{said}");
+    // Invalid sync markup costs the item its sync, and is named with its line.
+    let bad = POX.replace("updates=\"3\"", "updates=\"x\"");
+    let atom = transcoded(&bad).unwrap().unwrap();
+    let feed = sse::read(&atom).unwrap();
+    let fault = feed.items[0].shared.clone().unwrap().unwrap_err();
+    assert_eq!(fault.line, 7, "{fault}\n{atom}");
+    let many = format!("{{\"sharing\":{{}},\"items\":[{}0]}}", "0,".repeat(ITEM_LIMIT));
+    assert!(matches!(transcoded(&many), Err(ParseError::Limit { what: "items", .. })));
+    let deep = format!("{}{}", "{\"items\":[".repeat(5000), "]}".repeat(5000));
+    assert!(transcoded(&deep).is_ok() || transcoded(&deep).is_err());
+}
+
+#[test]
+fn what_grows_too_large_is_refused() {
+    let uri = "u".repeat(5000);
+    let items = "<item><x:a/></item>".repeat(100);
+    let text = format!(
+        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\" xmlns:x=\"{uri}\">{items}\
+         </collection>"
+    );
+    let limits = Limits { decoded: 100_000, ..Limits::default() };
+    assert!(matches!(within(&text, &limits), Err(ParseError::TooLarge { limit: 100_000, .. })));
+    assert!(within(&text, &Limits::default()).unwrap().is_some());
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_answered(
+        pieces in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">", "</collection>",
+                "<item>", "</item>", "<sx:sync id=\"i\"", " updates=\"1\">", "</sx:sync>",
+                "<sx:conflicts>", "</sx:conflicts>", "<title>", "</title>", "&amp;", "\n", "x",
+                "{\"items\":[", "]}", "{\"sync\":{", "}}", "\"id\":1", ",", "\"conflicts\":[", "]",
+            ]),
+            0..30,
+        ),
+    ) {
+        let text = pieces.concat();
+        if let Ok(Some(atom)) = transcoded(&text) {
+            proptest::prop_assert!(sse::read(&atom).is_ok(), "{text}\n{atom}");
+        }
+    }
+}
+
+/// A collection that is cut on its way is no JSON Feed, whose items nobody shares.
+#[test]
+fn a_collection_that_ends_early_is_refused() {
+    let item = r#"{"title": "A", "sync": {"id": "a", "updates": "1", "history": [{"sequence": "1",
+                   "by": "x"}]}}"#;
+    for whole in [
+        format!(r#"{{"sharing": {{"since": "a", "until": "b"}}, "items": [{item}, {item}]}}"#),
+        format!(r#"{{"items": [{item}, {item}], "more": 1}}"#),
+    ] {
+        assert!(transcoded(&whole).unwrap().is_some());
+        let first = whole.find(item).unwrap() + item.len();
+        for end in first..whole.len() {
+            let said = transcoded(whole.get(..end).unwrap());
+            assert!(matches!(said, Err(ParseError::NothingWhole { .. })), "{end}: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn a_collection_that_has_nothing_yet_is_one() {
+    for text in [
+        "<collection/>",
+        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"/>",
+        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><sx:sharing since=\"a\" \
+         until=\"b\"/></collection>",
+        "{\"items\":[]}",
+        "{\"sharing\":{\"since\":\"a\",\"until\":\"b\"}}",
+        "{\"sharing\":{},\"items\":[]}",
+    ] {
+        let atom = transcoded(text).unwrap().unwrap_or_else(|| panic!("{text}"));
+        assert!(sse::read(&atom).unwrap().items.is_empty(), "{text}");
+        let document = crate::parse::document(&atom, None, &Limits::default()).unwrap();
+        assert_eq!(document.skeleton.title, "Collection", "{text}");
+    }
+}
+
+/// What the specification leaves open may be called like what it does not.
+#[test]
+fn an_item_may_have_a_child_that_is_called_entry() {
+    let history = "\"history\":[{\"sequence\":1,\"when\":\"2005-05-21T09:43:33Z\",\"by\":\"A\"}]";
+    let json = |more: &str| {
+        format!(
+            "{{\"items\":[{{\"title\":\"t\",\"description\":\"d\",{more},\"sync\":{{\"id\":\"i\",\
+             \"updates\":1,{history}}}}}]}}"
+        )
+    };
+    let pox = |more: &str| {
+        format!(
+            "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\" xmlns:a=\
+             \"http://www.w3.org/2005/Atom\"><item><title>t</title><description>d</description>{more}\
+             <sx:sync id=\"i\" updates=\"1\"><sx:history sequence=\"1\" when=\
+             \"2005-05-21T09:43:33Z\" by=\"A\"/></sx:sync></item></collection>"
+        )
+    };
+    for text in [
+        json("\"entry\":\"5\""),
+        json("\"entry\":{\"a\":1}"),
+        json("\"entry\":\"<entry/>\""),
+        json("\"entry\":\"<entry><entry/><b/></entry>\""),
+        json("\"item\":{\"item\":[1]}"),
+        pox("<entry>5</entry>"),
+        pox("<entry><title>x</title></entry>"),
+        pox("<item><title>x</title></item>"),
+        pox("<a:entry><a:title>x</a:title></a:entry>"),
+        pox("<feed/><a:feed/><channel><item/></channel>"),
+    ] {
+        let items = shared(&text);
+        let [item] = items.as_slice() else { panic!("{text}: {items:?}") };
+        assert_eq!(item.winner.data.values.title.as_deref(), Some("t"), "{text}");
+        assert!(item.winner.data.values.date.is_some(), "{text}");
+        let atom = transcoded(&text).unwrap().unwrap();
+        let document = crate::parse::document(&atom, None, &Limits::default()).unwrap();
+        assert_eq!(document.entries.len(), 1, "{text}\n{atom}");
+        assert!(document.entries[0].sync.is_some(), "{text}\n{atom}");
+        assert!(document.warnings.is_empty(), "{:?}\n{atom}", document.warnings);
+        assert_eq!(document.completeness, tidegate_core::model::Completeness::Full, "{atom}");
+    }
+}
+
+/// Each item stands twice in what it is read as: as an entry, and in its own shape. That is no reason to
+/// refuse a collection that is no larger than any other document may be.
+#[test]
+fn a_collection_may_be_as_large_as_any_document() {
+    let words = "w ".repeat(400);
+    let item = |n: usize| format!("{{\"id\":\"urn:{n}\",\"title\":\"t\",\"content\":\"{words}\"}}");
+    let items: Vec<String> = (0..50).map(item).collect();
+    let json = format!("{{\"sharing\":{{}},\"items\":[{}]}}", items.join(","));
+    let item = |n: usize| {
+        format!("<item><id>urn:{n}</id><title>t</title><content>{words}</content></item>")
+    };
+    let items: Vec<String> = (0..50).map(item).collect();
+    let pox = format!(
+        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><sx:sharing/>{}</collection>",
+        items.concat()
+    );
+    for text in [json, pox] {
+        let limits = Limits { decoded: text.len() * 5 / 4, ..Limits::default() };
+        let read = super::within(&text, &limits).unwrap().unwrap();
+        assert_eq!(read.matches("<shape:").count(), 50);
+        let limits = Limits { decoded: text.len() / 2, ..Limits::default() };
+        assert!(matches!(super::within(&text, &limits), Err(ParseError::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,476 @@
+//! Bytes to text.
+
+use super::{Limits, ParseError, collection, opml};
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE};
+use std::borrow::Cow;
+use tidegate_core::model::{FeedDocument, Flaw, Flaws, Warning};
+
+/// How far into a document its XML declaration is looked for, in bytes.
+const DECLARATION_LIMIT: usize = 1024;
+/// How much of a document is looked at to guess its charset, in bytes.
+const SNIFF_LIMIT: usize = 1 << 20;
+
+/// How the charset of a document was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CharsetSource {
+    /// By its byte order mark.
+    ByteOrderMark,
+    /// By the `charset` of the HTTP `Content-Type`.
+    Http,
+    /// By its XML declaration.
+    Declaration,
+    /// It is valid UTF-8, or JSON, and nothing readable says otherwise.
+    Utf8,
+    /// As the feed was read before, though some bytes are malformed so.
+    Before,
+    /// It was guessed.
+    Sniffed,
+}
+
+/// How a feed's earlier documents were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Before<'a> {
+    /// The name of their charset, as the WHATWG Encoding Standard spells it.
+    pub charset: &'a str,
+    /// Whether bytes that are malformed in it are new to the feed: then they are no reason at all to
+    /// take it for another. Else another charset must explain the document better.
+    pub is_firm: bool,
+}
+
+/// A document's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded<'a> {
+    /// The text, without byte order mark; borrowed where the bytes are UTF-8.
+    pub text: Cow<'a, str>,
+    /// The name of its charset, as the WHATWG Encoding Standard spells it.
+    pub encoding: &'static str,
+    /// How that was found.
+    pub found: CharsetSource,
+    /// What was wrong.
+    pub warnings: Vec<Warning>,
+    /// What of it keeps the document from being well-formed.
+    pub flaws: Flaws,
+}
+
+impl Decoded<'_> {
+    /// Notes in the document of this text how its bytes were read.
+    pub fn describe(&self, document: &mut FeedDocument<'_>) {
+        document.charset = Some(self.encoding);
+        document.flaws.join(self.flaws);
+    }
+}
+
+/// Decodes a body: by its byte order mark, the charset of HTTP, the XML declaration, as UTF-8 where
+/// it is valid, and else by a guess. A charset that is declared but under which the bytes are
+/// malformed is not believed where another reading is whole. JSON is UTF-8 (RFC 8259 section 8.1). A
+/// collection of FeedSync comes out as Atom ([`collection::transcoded`]), and so does a list
+/// ([`opml::transcoded`]).
+pub fn decode<'a>(
+    bytes: &'a [u8],
+    content_type: Option<&str>,
+    limits: &Limits,
+) -> Result<Decoded<'a>, ParseError> {
+    decode_as(bytes, content_type, None, limits)
+}
+
+/// The same of a feed that was read `before`: some bad bytes make no other charset of it, or every
+/// text of it would change for a few bytes in one of them.
+pub fn decode_as<'a>(
+    bytes: &'a [u8],
+    content_type: Option<&str>,
+    before: Option<Before<'_>>,
+    limits: &Limits,
+) -> Result<Decoded<'a>, ParseError> {
+    let mut decoded = checked(bytes, content_type, before, limits)?;
+    // A collection of FeedSync, and a list, is read as the Atom document that says the same.
+    if let Some(text) = collection::within(&decoded.text, limits)? {
+        decoded.text = Cow::Owned(text);
+    } else if let Some((text, mut problems)) = opml::within(&decoded.text, limits)? {
+        decoded.text = Cow::Owned(text);
+        decoded.warnings.append(&mut problems);
+    }
+    Ok(decoded)
+}
+
+/// The same, whatever kind of document it is: its own text, in no other form.
+pub fn characters<'a>(
+    bytes: &'a [u8],
+    content_type: Option<&str>,
+    limits: &Limits,
+) -> Result<Decoded<'a>, ParseError> {
+    checked(bytes, content_type, None, limits)
+}
+
+fn checked<'a>(
+    bytes: &'a [u8],
+    content_type: Option<&str>,
+    before: Option<Before<'_>>,
+    limits: &Limits,
+) -> Result<Decoded<'a>, ParseError> {
+    check(bytes.len(), limits)?;
+    let decoded = choose(bytes, content_type, before);
+    check(decoded.text.len(), limits)?;
+    Ok(decoded)
+}
+
+fn check(found: usize, limits: &Limits) -> Result<(), ParseError> {
+    let limit = limits.decoded;
+    if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(()) }
+}
+
+fn choose<'a>(
+    bytes: &'a [u8],
+    content_type: Option<&str>,
+    before: Option<Before<'_>>,
+) -> Decoded<'a> {
+    if let Some((encoding, length)) = Encoding::for_bom(bytes) {
+        let body = bytes.get(length..).unwrap_or_default();
+        return read(encoding, body, CharsetSource::ByteOrderMark, Vec::new());
+    }
+    let mut warnings = Vec::new();
+    let json = content_type.is_some_and(|value| value.to_ascii_lowercase().contains("json"))
+        || bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
+    if json && !bytes.contains(&0) {
+        return read(UTF_8, bytes, CharsetSource::Utf8, warnings);
+    }
+    if let Some(encoding) = sixteen_bits(bytes) {
+        return read(encoding, bytes, CharsetSource::Sniffed, warnings);
+    }
+    let mut declared: Option<(&'static Encoding, CharsetSource)> = None;
+    let http = content_type.and_then(charset).map(|label| (label, CharsetSource::Http));
+    let inside = declaration(bytes).map(|label| (label, CharsetSource::Declaration));
+    for (label, found) in [http, inside].into_iter().flatten() {
+        let Some(encoding) = known(&label) else {
+            warn(&mut warnings, format!("the charset {label:?} is not known and is passed over"));
+            continue;
+        };
+        let (text, malformed) = encoding.decode_without_bom_handling(bytes);
+        if !malformed {
+            let flaws = Flaws::default();
+            return Decoded { text, encoding: encoding.name(), found, warnings, flaws };
+        }
+        warn(&mut warnings, format!("the bytes are malformed under the declared {label:?}"));
+        // It is what the feed was read as, and the next authority may admit any bytes.
+        if before.is_some_and(|before| before.names(encoding) && before.explains(bytes)) {
+            return read(encoding, bytes, CharsetSource::Before, warnings);
+        }
+        declared = declared.or(Some((encoding, found)));
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let (text, flaws) = (Cow::Borrowed(text), Flaws::default());
+        return Decoded {
+            text,
+            encoding: UTF_8.name(),
+            found: CharsetSource::Utf8,
+            warnings,
+            flaws,
+        };
+    }
+    let earlier = before.filter(|before| before.explains(bytes));
+    if let Some(encoding) = earlier.and_then(|b| Encoding::for_label(b.charset.as_bytes())) {
+        return read(encoding, bytes, CharsetSource::Before, warnings);
+    }
+    match declared {
+        Some((encoding, found)) if encoding != UTF_8 || mostly_utf8(bytes) => {
+            read(encoding, bytes, found, warnings)
+        }
+        None if mostly_utf8(bytes) => read(UTF_8, bytes, CharsetSource::Utf8, warnings),
+        _ => {
+            let sample = bytes.get(..SNIFF_LIMIT).unwrap_or(bytes);
+            let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+            detector.feed(sample, sample.len() == bytes.len());
+            let encoding = detector.guess(None, Utf8Detection::Deny);
+            warn(&mut warnings, format!("the charset is guessed to be {}", encoding.name()));
+            read(encoding, bytes, CharsetSource::Sniffed, warnings)
+        }
+    }
+}
+
+fn read<'a>(
+    encoding: &'static Encoding,
+    bytes: &'a [u8],
+    found: CharsetSource,
+    mut warnings: Vec<Warning>,
+) -> Decoded<'a> {
+    let (text, malformed) = encoding.decode_without_bom_handling(bytes);
+    let mut flaws = Flaws::default();
+    if malformed {
+        let name = encoding.name();
+        flaws.insert(Flaw::Bytes);
+        warn(&mut warnings, format!("some bytes are malformed {name} and are replaced"));
+    }
+    Decoded { text, encoding: encoding.name(), found, warnings, flaws }
+}
+
+fn warn(warnings: &mut Vec<Warning>, message: String) {
+    warnings.push(Warning { offset: 0, message });
+}
+
+/// The encoding of a label. A document whose label could be read as ASCII is not UTF-16, whatever
+/// the label says, and is UTF-8 then, as for HTML.
+fn known(label: &str) -> Option<&'static Encoding> {
+    let encoding = Encoding::for_label(label.as_bytes())?;
+    if encoding == REPLACEMENT {
+        None
+    } else if encoding == UTF_16BE || encoding == UTF_16LE {
+        Some(UTF_8)
+    } else {
+        Some(encoding)
+    }
+}
+
+/// UTF-16 without a byte order mark: every other byte of what must be ASCII is zero.
+fn sixteen_bits(bytes: &[u8]) -> Option<&'static Encoding> {
+    match bytes.get(..4)? {
+        [b'<', 0, _, 0] => Some(UTF_16LE),
+        [0, b'<', 0, _] => Some(UTF_16BE),
+        _ => None,
+    }
+}
+
+/// The `charset` parameter of a media type.
+fn charset(content_type: &str) -> Option<String> {
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let value = value.trim().trim_matches(['"', '\'']).trim();
+        let wanted = name.trim().eq_ignore_ascii_case("charset") && !value.is_empty();
+        wanted.then(|| value.to_owned())
+    })
+}
+
+/// The `encoding` of the XML declaration, which may stand behind white space or garbage.
+fn declaration(bytes: &[u8]) -> Option<String> {
+    let window = bytes.get(..DECLARATION_LIMIT).unwrap_or(bytes);
+    let start = memchr::memmem::find(window, b"<?xml")?;
+    let rest = window.get(start..)?;
+    let declaration = rest.get(..memchr::memchr(b'>', rest)?)?;
+    let at = memchr::memmem::find(declaration, b"encoding")? + "encoding".len();
+    let value = declaration.get(at..)?.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+    let (quote, value) = value.split_first()?;
+    let label = value.get(..memchr::memchr(*quote, value)?)?;
+    (matches!(quote, b'"' | b'\'')).then(|| String::from_utf8_lossy(label).trim().to_owned())
+}
+
+impl Before<'_> {
+    fn names(&self, encoding: &'static Encoding) -> bool {
+        self.charset.eq_ignore_ascii_case(encoding.name())
+    }
+
+    /// Whether bytes that no authority explains can be what they were before, with some of them bad.
+    fn explains(&self, bytes: &[u8]) -> bool {
+        let Some(encoding) = Encoding::for_label(self.charset.as_bytes()) else { return false };
+        // Other bytes, read as sixteen bits each, are a document of no kind, which nobody could ever
+        // see a second time.
+        let shows_markup = encoding.is_ascii_compatible() || shows_markup(encoding, bytes);
+        if self.is_firm || !shows_markup {
+            return shows_markup;
+        }
+        if encoding == UTF_8 {
+            // In another charset hardly a character beyond ASCII looks like UTF-8.
+            let (whole, broken) = utf8(bytes);
+            return whole > 0 && whole.saturating_mul(BROKEN_FOR_WHOLE) >= broken;
+        }
+        !encoding.decode_without_bom_handling(bytes).1
+    }
+}
+
+/// Whether bytes have in them what a document begins with.
+fn shows_markup(encoding: &'static Encoding, bytes: &[u8]) -> bool {
+    let sample = bytes.get(..SNIFF_LIMIT).unwrap_or(bytes);
+    encoding.decode_without_bom_handling(sample).0.contains(['<', '{'])
+}
+
+/// A feed that was UTF-8 still is where no more than so many places are broken for each character
+/// beyond ASCII that is whole.
+const BROKEN_FOR_WHOLE: usize = 8;
+
+/// Whether bytes that are not UTF-8 are so only in few places: at least as many characters beyond
+/// ASCII are whole as are broken.
+fn mostly_utf8(bytes: &[u8]) -> bool {
+    let (whole, broken) = utf8(bytes);
+    whole >= broken
+}
+
+/// How many characters beyond ASCII are whole in UTF-8, and how many places are broken.
+fn utf8(bytes: &[u8]) -> (usize, usize) {
+    let mut whole = 0usize;
+    let mut broken = 0usize;
+    for chunk in bytes.utf8_chunks() {
+        whole += chunk.valid().bytes().filter(|byte| *byte >= 0xC0).count();
+        broken += usize::from(!chunk.invalid().is_empty());
+    }
+    (whole, broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(
+        bytes: &[u8],
+        content_type: Option<&str>,
+    ) -> (String, &'static str, CharsetSource, usize) {
+        let decoded = decode(bytes, content_type, &Limits::default()).unwrap();
+        (decoded.text.into_owned(), decoded.encoding, decoded.found, decoded.warnings.len())
+    }
+
+    fn wide(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        text.encode_utf16().flat_map(bytes).collect()
+    }
+
+    #[test]
+    fn follows_the_order_of_authorities() {
+        let plain = "<?xml version='1.0' encoding='ISO-8859-1'?><a>é</a>";
+        let latin: Vec<u8> = plain.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+        let said = |d: (String, &'static str, CharsetSource, usize)| (d.0 == plain, d.1, d.2, d.3);
+        assert_eq!(
+            said(decoded(&latin, None)),
+            (true, "windows-1252", CharsetSource::Declaration, 0)
+        );
+        let http = Some("text/xml; Charset=\"windows-1252\"");
+        assert_eq!(said(decoded(&latin, http)), (true, "windows-1252", CharsetSource::Http, 0));
+        // HTTP says UTF-8, which it is not; the declaration is right.
+        let wrong = Some("text/xml; charset=utf-8");
+        assert_eq!(
+            said(decoded(&latin, wrong)),
+            (true, "windows-1252", CharsetSource::Declaration, 1)
+        );
+        let marked = [b"\xEF\xBB\xBF".as_slice(), plain.as_bytes()].concat();
+        assert_eq!(said(decoded(&marked, http)), (true, "UTF-8", CharsetSource::ByteOrderMark, 0));
+    }
+
+    #[test]
+    fn reads_sixteen_bits_with_and_without_a_mark() {
+        let text = "<?xml version='1.0' encoding='UTF-16'?><a>é☃</a>";
+        for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+            assert_eq!(decoded(&wide(text, bytes), None).0, text);
+            let marked = wide(&format!("\u{FEFF}{text}"), bytes);
+            assert_eq!(decoded(&marked, None).2, CharsetSource::ByteOrderMark);
+            assert_eq!(decoded(&marked, None).0, text);
+        }
+        // The label is a lie that anyone can see.
+        assert_eq!(decoded(text.as_bytes(), None).1, "UTF-8");
+    }
+
+    #[test]
+    fn a_malformed_declared_charset_gives_way_to_valid_utf8() {
+        let text = "<?xml version='1.0' encoding='shift_jis'?><a>été ☃ ünü</a>";
+        let (read, encoding, found, warnings) = decoded(text.as_bytes(), None);
+        assert_eq!(
+            (read.as_str(), encoding, found, warnings),
+            (text, "UTF-8", CharsetSource::Utf8, 1)
+        );
+    }
+
+    #[test]
+    fn guesses_where_nothing_is_said() {
+        let (text, encoding, found, _) = decoded(b"<a>L'\xE9t\xE9 \xE0 la plage</a>", None);
+        assert_eq!((encoding, found), ("windows-1252", CharsetSource::Sniffed));
+        assert_eq!(text, "<a>L'été à la plage</a>");
+        // Mostly UTF-8 with one byte gone wrong stays UTF-8.
+        let (text, encoding, ..) = decoded("<a>été été\u{0}</a>".as_bytes(), None);
+        assert_eq!((text.as_str(), encoding), ("<a>été été\u{0}</a>", "UTF-8"));
+        let (text, encoding, ..) = decoded(b"<a>\xC3\xA9t\xC3\xA9 \xFF</a>", None);
+        assert_eq!((text.as_str(), encoding), ("<a>été \u{FFFD}</a>", "UTF-8"));
+    }
+
+    #[test]
+    fn a_feed_stays_what_it_was_read_as_though_some_bytes_are_bad() {
+        let limits = Limits::default();
+        let read = |bytes: &[u8], charset, is_firm| {
+            let before = Some(Before { charset, is_firm });
+            let decoded = decode_as(bytes, None, before, &limits).unwrap();
+            let is_bad = decoded.flaws.has(Flaw::Bytes);
+            (decoded.text.into_owned(), decoded.encoding, is_bad)
+        };
+        let garbage = b"<?xml version='1.0' encoding='UTF-8'?><a>\xC3\xBC \xFF\xFE<<& \xFF</a>";
+        assert_eq!(decoded(garbage, None).2, CharsetSource::Sniffed);
+        for is_firm in [true, false] {
+            let (text, encoding, is_bad) = read(garbage, "UTF-8", is_firm);
+            assert_eq!((encoding, is_bad), ("UTF-8", true));
+            assert!(text.contains("\u{FC} \u{FFFD}\u{FFFD}<<&"), "{text}");
+        }
+        // Without any character beyond ASCII nothing but the first look says that it is UTF-8.
+        let ascii = b"<?xml version='1.0' encoding='UTF-8'?><a>caf\xE9</a>";
+        assert_eq!(read(ascii, "UTF-8", true).1, "UTF-8");
+        assert_eq!(read(ascii, "UTF-8", false).1, "windows-1252");
+        // What was guessed once is not guessed anew.
+        let one = "<a>L'\u{2019}\u{E9}t\u{E9}</a>";
+        let bytes: Vec<u8> = encoding_rs::WINDOWS_1254.encode(one).0.into_owned();
+        assert_eq!(read(&bytes, "windows-1254", false).1, "windows-1254");
+        // The next authority takes any bytes, and says nothing of a feed that was UTF-8.
+        let both = b"<?xml version='1.0' encoding='ISO-8859-1'?><a>\xC3\xBC\xC3\xBC \xFF</a>";
+        let before = Some(Before { charset: "UTF-8", is_firm: false });
+        let http = Some("text/xml; charset=utf-8");
+        assert_eq!(decode_as(both, http, before, &limits).unwrap().encoding, "UTF-8");
+        // A charset that is declared and right is taken, whatever was before.
+        assert_eq!(decode_as(both, None, before, &limits).unwrap().encoding, "windows-1252");
+    }
+
+    #[test]
+    fn a_feed_that_becomes_another_charset_is_not_unreadable() {
+        let limits = Limits::default();
+        let latin = b"<a>L'\xE9t\xE9 \xE0 la plage.</a>";
+        for (charset, is_firm, expected) in [
+            ("UTF-16LE", true, "windows-1252"),
+            ("UTF-16LE", false, "windows-1252"),
+            ("UTF-16BE", true, "windows-1252"),
+            // Here the markup is there, and the second look guesses.
+            ("ISO-2022-JP", true, "ISO-2022-JP"),
+            ("ISO-2022-JP", false, "windows-1252"),
+        ] {
+            let before = Some(Before { charset, is_firm });
+            let read = decode_as(latin, None, before, &limits).unwrap();
+            assert_eq!(read.encoding, expected, "{charset} {is_firm}");
+            assert!(read.text.starts_with("<a>L'") && read.text.ends_with("plage.</a>"));
+            // What is declared and right is taken at once.
+            let declared =
+                [b"<?xml version='1.0' encoding='windows-1252'?>", latin.as_slice()].concat();
+            assert_eq!(
+                decode_as(&declared, None, before, &limits).unwrap().encoding,
+                "windows-1252"
+            );
+            let http = Some("text/xml; charset=windows-1252");
+            assert_eq!(decode_as(latin, http, before, &limits).unwrap().encoding, "windows-1252");
+        }
+        // Some bad bytes make no other charset of one that is what it was.
+        let mut wide = wide(" \u{e9}<a>\u{e9}</a>", u16::to_le_bytes);
+        wide.extend([0x00, 0xD8, 0x41]);
+        let before = Some(Before { charset: "UTF-16LE", is_firm: true });
+        assert_eq!(decode_as(&wide, None, before, &limits).unwrap().encoding, "UTF-16LE");
+    }
+
+    #[test]
+    fn unknown_labels_are_passed_over() {
+        let (text, encoding, _, warnings) =
+            decoded("<?xml version='1.0' encoding='klingon'?><a>é</a>".as_bytes(), None);
+        assert!(text.ends_with("<a>é</a>"));
+        assert_eq!((encoding, warnings), ("UTF-8", 1));
+    }
+
+    #[test]
+    fn json_is_utf8() {
+        let latin = Some("application/json; charset=iso-8859-1");
+        assert_eq!(decoded("{\"a\":\"é\"}".as_bytes(), latin).0, "{\"a\":\"é\"}");
+    }
+
+    #[test]
+    fn sizes_are_limited_before_and_after() {
+        let limits = Limits { decoded: 10, ..Limits::default() };
+        let refused = decode(&[b'a'; 11], None, &limits);
+        assert_eq!(refused, Err(ParseError::TooLarge { found: 11, limit: 10 }));
+        let grown = decode(&[0xE9; 8], Some("text/xml; charset=latin1"), &limits);
+        assert_eq!(grown, Err(ParseError::TooLarge { found: 16, limit: 10 }));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_fails(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+            label in "[ -~]{0,30}",
+        ) {
+            let _ = decode(&bytes, Some(&label), &Limits::default());
+        }
+    }
+}

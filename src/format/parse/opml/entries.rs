@@ -1,0 +1,487 @@
+//! A list as an Atom document: each outline an entry, whatever it stands in, so that lists are compared,
+//! shared and merged like any feed.
+//!
+//! What means the same in Atom becomes that: the text, the address of the site, a description, a date.
+//! All but the first two stand in an `outline` element of a namespace of ours as well, with the other
+//! attributes, and what the outline stands in is named by another. `sx:sync` of SSE 0.91 stays what it
+//! is. An entry begins in the line of its outline, as far as that can be.
+//!
+//! A list shows everything that it has: one that is there to its end is `fh:complete`, and one that is
+//! not makes an Atom document that is cut off, too.
+
+#[cfg(test)]
+mod tests;
+
+use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
+use crate::parse::out::{Out, root};
+use crate::parse::sse::{ATOM, Id, SseDialect, Tree};
+use crate::parse::{Limits, ParseError};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{
+    OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath, Stamp, Warning,
+};
+use tidegate_core::sync_markup::sx091;
+use tidegate_core::xml::address::is_web;
+use tidegate_core::xml::is_name;
+use tidegate_core::xml::namespaces::XML_URI;
+use tidegate_core::xml::well_formed_date;
+
+/// The attribute that tells an Atom document which is a list, in the namespace of outlines.
+pub(in crate::parse) const MARK: &str = "list";
+/// The attribute of an outline that says the id which its entry has elsewhere.
+const ID: &str = "id";
+/// The prefix of sync markup.
+const SX: &str = "sx";
+/// How many problems are told as warnings; the rest are counted.
+const WARNINGS: usize = 32;
+/// The bytes of the longest namespace that counts: each is written wherever it is used.
+const NAMESPACE: usize = 256;
+
+/// What the start tag of an Atom feed bears whose entries are the outlines of a list.
+pub fn mark() -> String {
+    format!(" xmlns:{OUTLINE_PREFIX}=\"{OUTLINE_NAMESPACE}\" {OUTLINE_PREFIX}:{MARK}=\"OPML\"")
+}
+
+/// A list as an Atom document with sync markup; `None` for whatever is no list.
+pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
+    Ok(within(text, &Limits::default())?.map(|(text, _)| text))
+}
+
+/// The same within other limits, with what was wrong.
+pub(in crate::parse) fn within(
+    text: &str,
+    limits: &Limits,
+) -> Result<Option<(String, Vec<Warning>)>, ParseError> {
+    let ignored = |c: char| c.is_whitespace() || c == '\u{FEFF}' || c.is_control();
+    if !root(text.trim_start_matches(ignored)).is_some_and(|root| root.eq_ignore_ascii_case("opml"))
+    {
+        return Ok(None);
+    }
+    let most =
+        OpmlLimits { bytes: limits.decoded, outlines: limits.entries, ..OpmlLimits::default() };
+    let mut list = read(text, &most).map_err(|error| refused(text, &error))?;
+    list.namespaces.retain(|(_, uri)| uri.len() <= NAMESPACE);
+    let mut writer = EntryWriter {
+        out: Out::new(limits),
+        list: &list,
+        text,
+        namespaces: &list.namespaces,
+        warnings: Vec::new(),
+        more: list.unnamed,
+    };
+    writer.list();
+    for OpmlProblem { line, message } in &list.problems {
+        writer.warn(*line, message);
+    }
+    let EntryWriter { out, mut warnings, more, .. } = writer;
+    if more > 0 {
+        let message = format!("{more} more problems are not named");
+        warnings.push(Warning { offset: 0, message });
+    }
+    Ok(Some((out.finish()?, warnings)))
+}
+
+fn refused(text: &str, error: &OpmlError) -> ParseError {
+    match *error {
+        OpmlError::NotAList(what) => ParseError::NotAFeed { what: what.to_owned(), at: 0 },
+        OpmlError::TooLarge { found, limit } => ParseError::TooLarge { found, limit },
+        OpmlError::Limit { what, limit, line } => {
+            ParseError::Limit { what, limit, at: offset(text, line) }
+        }
+    }
+}
+
+/// Where a line begins.
+fn offset(text: &str, line: usize) -> usize {
+    let Some(before) = line.checked_sub(2) else { return 0 };
+    memchr::memchr_iter(b'\n', text.as_bytes()).nth(before).map_or(text.len(), |at| at + 1)
+}
+
+struct EntryWriter<'a> {
+    out: Out,
+    list: &'a OutlineList,
+    text: &'a str,
+    /// What prefixes mean.
+    namespaces: &'a [(String, String)],
+    warnings: Vec<Warning>,
+    /// How many problems are not named.
+    more: usize,
+}
+
+/// The entry of an outline.
+#[derive(Debug, Clone, Copy)]
+struct OutlineEntry<'a> {
+    id: &'a str,
+    /// The id of the one that it stands in.
+    parent: Option<&'a str>,
+}
+
+impl<'a> EntryWriter<'a> {
+    /// Tells of a problem. Where a line begins costs a look at all before it.
+    fn warn(&mut self, line: usize, message: &str) {
+        if self.warnings.len() < WARNINGS {
+            let message = format!("line {line}: {message}");
+            self.warnings.push(Warning { offset: offset(self.text, line), message });
+        } else {
+            self.more = self.more.saturating_add(1);
+        }
+    }
+
+    fn list(&mut self) {
+        let list = self.list;
+        self.out.push("<feed xmlns=\"");
+        self.out.push(ATOM);
+        self.out.push("\"");
+        self.out.push(&mark());
+        self.out.push(">");
+        self.head();
+        let ids = ids(list, self.namespaces);
+        let whole = list.outlines.len().saturating_sub(usize::from(list.is_torn));
+        for (outline, id) in list.outlines.iter().zip(&ids).take(whole) {
+            if self.out.is_full() {
+                return;
+            }
+            self.out.at(outline.line);
+            let parent = outline.parent.and_then(|at| ids.get(at)).map(String::as_str);
+            self.entry(outline, OutlineEntry { id, parent }, None);
+        }
+        // What ends early ends early in Atom, too.
+        if list.is_whole {
+            self.out.push("</feed>");
+        }
+    }
+
+    fn head(&mut self) {
+        let list = self.list;
+        let said = |name: &str| {
+            let found = list.head.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.as_str())
+        };
+        let title = list.title.as_deref().unwrap_or_default();
+        self.out.element("title", "", title);
+        if let Some(time) = said("dateModified").and_then(well_formed_date) {
+            self.out.element("updated", "", &time.to_string());
+        }
+        // RFC 4287 section 4.1.1 wants an author where entries name none.
+        let name = said("ownerName").or(said("ownerEmail")).unwrap_or(title);
+        self.out.push("<author>");
+        self.out.element("name", "", if name.is_empty() { "unknown" } else { name });
+        for (element, value) in [("uri", said("ownerId")), ("email", said("ownerEmail"))] {
+            if let Some(value) = value {
+                self.out.element(element, "", value);
+            }
+        }
+        self.out.push("</author>");
+        // A list of what changed since then is none of everything.
+        let is_part = list.sharing.as_ref().is_some_and(|sharing| sharing.since.is_some());
+        if list.is_whole && !is_part {
+            self.out.push("<fh:complete xmlns:fh=\"http://purl.org/syndication/history/1.0\"/>");
+        }
+        let rest = list.head.iter().filter(|(name, _)| *name != "dateModified");
+        let mut rest = rest.peekable();
+        if rest.peek().is_some() {
+            self.out.push("<outline:head");
+            for (name, value) in rest {
+                self.out.attribute(name, value);
+            }
+            self.out.push("/>");
+        }
+        if let Some(sharing) = &list.sharing {
+            self.out.push("<sx:sharing");
+            self.out.attribute(&format!("xmlns:{SX}"), sx091::NAMESPACE);
+            self.out.attribute("version", &sharing.version);
+            for (name, value) in [("since", &sharing.since), ("until", &sharing.until)] {
+                if let Some(value) = value {
+                    self.out.attribute(name, value);
+                }
+            }
+            self.out.push(">");
+            if let Some(complete) = &sharing.complete {
+                self.out.push("<sx:related type=\"complete\"");
+                self.out.attribute("link", complete);
+                self.out.push("/>");
+            }
+            self.out.push("</sx:sharing>");
+        }
+    }
+
+    /// Adds the entry of an outline. `updated`: when it was made, of a version that lost.
+    fn entry(&mut self, outline: &Outline, place: OutlineEntry<'_>, updated: Option<&Stamp>) {
+        let text = outline.text().unwrap_or_default();
+        self.out.push("<entry>");
+        self.out.element("id", "", place.id);
+        self.out.element("title", "", text);
+        let site = outline.site().filter(|site| is_web(site));
+        let address = address(outline).filter(|address| is_web(address));
+        let is_link = matches!(outline.kind(), OutlineKind::Link(_));
+        match (site, address) {
+            (Some(site), _) => self.out.link(&[("rel", "alternate"), ("href", site)]),
+            // Its type says that it is no site.
+            (None, Some(address)) => {
+                let media = if is_link { "text/html" } else { "application/xml" };
+                self.out.link(&[("rel", "alternate"), ("type", media), ("href", address)]);
+            }
+            (None, None) => {}
+        }
+        if let (Some(_), Some(address)) = (site, address) {
+            self.out.link(&[("rel", "related"), ("type", "application/xml"), ("href", address)]);
+        }
+        if let Some(time) = outline.attribute("created").and_then(well_formed_date) {
+            self.out.element("published", "", &time.to_string());
+        }
+        if let Some(time) = updated.and_then(Stamp::when) {
+            self.out.element("updated", "", &time.to_string());
+        }
+        let description = outline.attribute("description").map(str::trim).unwrap_or_default();
+        if !description.is_empty() {
+            self.out.element("summary", "", description);
+        }
+        if site.is_none() && address.is_none() {
+            // RFC 4287 section 4.1.2 wants content where there is no link.
+            self.out.push("<content/>");
+        }
+        // A site at the address of the feed itself is told from no site by its attribute.
+        self.own(outline, text, site.is_some() && site != address);
+        // Its text is not told: what an operator redacts must not stay in those within it.
+        self.out.push("<outline:parent");
+        self.out.attribute("ref", place.parent.unwrap_or(OUTLINE_ROOT));
+        self.out.push("/>");
+        self.sync(outline, place);
+        self.out.push("</entry>");
+    }
+
+    /// Adds the element with what else the outline says. `has_site`: whether its site stands elsewhere.
+    fn own(&mut self, outline: &Outline, text: &str, has_site: bool) {
+        self.out.push("<outline:outline");
+        let mut names: HashSet<(&str, &str)> = HashSet::new();
+        let mut bound: HashSet<&str> = HashSet::new();
+        for (name, value) in &outline.attributes {
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            let is_said = is("text") && value.trim() == text || is("htmlUrl") && has_site;
+            if is_said {
+                continue;
+            }
+            if !is_name(name) {
+                self.warn(outline.line, "an attribute whose name is none in XML is left out");
+                continue;
+            }
+            let (prefix, local) = name.split_once(':').unwrap_or(("", name));
+            let uri = if prefix.is_empty() { Some("") } else { self.foreign(prefix) };
+            // Names are told apart by what their prefixes mean (Namespaces in XML 1.0 section 6.3).
+            let Some(uri) = uri.filter(|uri| names.insert((*uri, local))) else { continue };
+            if !prefix.is_empty() && prefix != "xml" && bound.insert(prefix) {
+                self.out.attribute(&format!("xmlns:{prefix}"), uri);
+            }
+            self.out.attribute(name, value);
+        }
+        self.out.push(">");
+        for place in &outline.other {
+            self.other(self.text.get(place.clone()).unwrap_or_default());
+        }
+        self.out.push("</outline:outline>");
+    }
+
+    /// What a prefix means that is neither ours nor that of sync markup.
+    fn foreign(&self, prefix: &str) -> Option<&'a str> {
+        if prefix == "xml" {
+            return Some(XML_URI);
+        }
+        let uri = bound(self.namespaces, prefix)?;
+        let is_taken = uri == OUTLINE_NAMESPACE
+            || uri.is_empty()
+            || SseDialect::of(uri).is_some()
+            || matches!(prefix, OUTLINE_PREFIX | SX | "xmlns");
+        (!is_taken).then_some(uri)
+    }
+
+    /// Adds markup that stands in an outline, where it is well-formed.
+    fn other(&mut self, markup: &str) {
+        let mut around = String::from("<around");
+        for (prefix, uri) in self.used_in(markup) {
+            if is_name(prefix) && !prefix.starts_with("xml") {
+                tidegate_core::xml::push_attribute(&mut around, &format!("xmlns:{prefix}"), uri);
+            }
+        }
+        let text = format!("{around}>{markup}</around>");
+        let Ok(tree) = Tree::read(&text) else { return };
+        for (id, _) in tree.children(0) {
+            let (namespace, _) = tree.name(id);
+            let is_ours = SseDialect::of(namespace).is_some() || namespace == OUTLINE_NAMESPACE;
+            // Outlines within it are entries of their own.
+            if !is_ours && !has_outlines(&tree, id) {
+                self.out.copy(&tree, id);
+            }
+        }
+    }
+
+    /// The prefixes that a piece of markup may use.
+    fn used_in(&self, markup: &str) -> impl Iterator<Item = &(String, String)> {
+        let used: HashSet<&str> = markup.split(':').filter_map(last_name).collect();
+        self.namespaces.iter().filter(move |(prefix, uri)| {
+            !prefix.is_empty() && !uri.is_empty() && used.contains(prefix.as_str())
+        })
+    }
+
+    /// Adds the outline's `sx:sync`.
+    fn sync(&mut self, outline: &Outline, place: OutlineEntry<'_>) {
+        let Some(sync) = &outline.sync else {
+            if outline.has_invalid_sync {
+                // What was wrong is said as a warning; the entry is none that takes part.
+                self.out.push("<sx:sync");
+                self.out.attribute(&format!("xmlns:{SX}"), sx091::NAMESPACE);
+                self.out.push("/>");
+            }
+            return;
+        };
+        let declare = Some(sx091::NAMESPACE);
+        let mut text = String::new();
+        sx091::sync_element(&mut text, SX, declare, sync, &mut |out, conflict| {
+            out.push('>');
+            out.push_str(&self.lost(&conflict.data, place, &conflict.edit).unwrap_or_default());
+        });
+        self.out.push(&text);
+    }
+
+    /// What an `sx:conflict` keeps, as an entry; `None` where no outline can be read from it.
+    fn lost(&self, markup: &str, place: OutlineEntry<'_>, edit: &Stamp) -> Option<String> {
+        let mut text = String::from("<opml");
+        for (prefix, uri) in self.used_in(markup) {
+            tidegate_core::xml::push_attribute(&mut text, &format!("xmlns:{prefix}"), uri);
+        }
+        text.push_str("><body>");
+        text.push_str(markup);
+        text.push_str("</body></opml>");
+        let list = read(&text, &OpmlLimits::default()).ok()?;
+        let mut outline = list.outlines.first()?.clone();
+        // The list is flat (SSE 1.0 section 3.3).
+        if let Some(sync) = &mut outline.sync {
+            sync.conflicts.clear();
+        }
+        let limits = Limits::default();
+        let mut writer = EntryWriter {
+            out: Out::new(&limits),
+            list: &list,
+            text: &text,
+            namespaces: &list.namespaces,
+            warnings: Vec::new(),
+            more: 0,
+        };
+        let parent = given(&outline, "parent", &list.namespaces);
+        let place = OutlineEntry { id: place.id, parent: parent.or(place.parent) };
+        writer.entry(&outline, place, Some(edit));
+        writer.out.finish().ok()
+    }
+}
+
+/// Whether an element is an outline or has any in it.
+fn has_outlines(tree: &Tree<'_>, of: Id) -> bool {
+    // As deep as elements are read.
+    tree.name(of).1.eq_ignore_ascii_case("outline")
+        || tree.children(of).any(|(child, _)| has_outlines(tree, child))
+}
+
+/// The name that a text ends with.
+fn last_name(text: &str) -> Option<&str> {
+    text.rsplit(|c: char| c.is_ascii_whitespace() || matches!(c, '<' | '/' | '\'' | '"' | '>'))
+        .next()
+}
+
+/// What a prefix is bound to.
+fn bound<'a>(namespaces: &'a [(String, String)], prefix: &str) -> Option<&'a str> {
+    let found = namespaces.iter().find(|(known, _)| known == prefix);
+    found.map(|(_, uri)| uri.as_str())
+}
+
+/// The value of an attribute of ours.
+pub(super) fn given<'a>(
+    outline: &'a Outline,
+    name: &str,
+    namespaces: &[(String, String)],
+) -> Option<&'a str> {
+    let found = outline.attributes.iter().find(|(written, _)| {
+        written.split_once(':').is_some_and(|(prefix, local)| {
+            local == name && bound(namespaces, prefix) == Some(OUTLINE_NAMESPACE)
+        })
+    });
+    found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+}
+
+/// The ids of the entries. An id is the one that the list says, else the outline's address, else made
+/// of its text, so that what is moved keeps it; each stands once. Of outlines of one address or text the
+/// one goes by it whose id by the texts on the way to it is the least, whatever their order is: lists
+/// are sorted anew.
+fn ids(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<String> {
+    let mut paths: Vec<OutlinePath> = Vec::with_capacity(list.outlines.len());
+    let mut names: Vec<Names<'_>> = Vec::with_capacity(list.outlines.len());
+    for outline in &list.outlines {
+        let around = outline.parent.and_then(|at| paths.get(at)).cloned().unwrap_or_default();
+        let path = around.with(outline.text().unwrap_or_default());
+        names.push(Names::of(outline, &path, namespaces));
+        paths.push(path);
+    }
+    let mut holders: HashMap<&str, (&str, usize)> = HashMap::new();
+    for (names, at) in names.iter().zip(0..).filter(|(names, _)| names.given.is_none()) {
+        let own = (names.made.as_str(), at);
+        let holder = holders.entry(&names.own).or_insert(own);
+        *holder = own.min(*holder);
+    }
+    let mut ids: Vec<String> = Vec::with_capacity(list.outlines.len());
+    // What stands in no other is said to stand in that.
+    let mut used: HashSet<String> = HashSet::from([OUTLINE_ROOT.to_owned()]);
+    let mut ordinals: HashMap<&str, u64> = HashMap::new();
+    for (names, at) in names.iter().zip(0..) {
+        let holds = holders.get(&*names.own).is_some_and(|(_, holder)| *holder == at);
+        let wanted = names.given.or(holds.then_some(&*names.own));
+        let id = wanted.filter(|id| !used.contains(*id)).map(str::to_owned);
+        let id = id.unwrap_or_else(|| {
+            let ordinal = ordinals.entry(&names.made).or_insert(0);
+            // Each turn passes over one of the ids that the list says.
+            loop {
+                let id = names.way.id(*ordinal);
+                *ordinal = ordinal.saturating_add(1);
+                if !used.contains(&id) {
+                    break id;
+                }
+            }
+        });
+        used.insert(id.clone());
+        ids.push(id);
+    }
+    ids
+}
+
+/// What an outline may go by.
+struct Names<'a> {
+    /// The id that the list says.
+    given: Option<&'a str>,
+    /// Wherever it stands: its address, else an id made of its text.
+    own: Cow<'a, str>,
+    /// The way to it, its address included.
+    way: OutlinePath,
+    /// The first id that is made of that.
+    made: String,
+}
+
+impl<'a> Names<'a> {
+    /// Of an outline; `path`: the way to it by the texts.
+    fn of(outline: &'a Outline, path: &OutlinePath, namespaces: &[(String, String)]) -> Self {
+        let text = || OutlinePath::default().with(outline.text().unwrap_or_default()).id(0);
+        let (own, way) = match address(outline) {
+            Some(address) => (Cow::Borrowed(address), path.with(address)),
+            None => (Cow::Owned(text()), path.clone()),
+        };
+        let made = way.id(0);
+        Self { given: given(outline, ID, namespaces), own, way, made }
+    }
+}
+
+/// The address of what an outline is, where it is more than a text.
+fn address(outline: &Outline) -> Option<&str> {
+    match outline.kind() {
+        OutlineKind::Feed(address) | OutlineKind::Include(address) | OutlineKind::Link(address) => {
+            Some(address)
+        }
+        OutlineKind::Text => None,
+    }
+}

@@ -1,0 +1,497 @@
+//! What to ask for next, and what comes of the answers.
+
+use super::document::{self, Document, DocumentKind, HistoryHead, SharingBounds};
+use super::error::PullError;
+use super::exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
+use super::history::{HistoryWalk, Reconstructed};
+use super::item::{ItemChange, ReplicaItem, changes};
+use super::replica;
+use super::sharing::merge_sets;
+use super::state::{Complete, ReplicaBasis, State};
+use crate::parse::sse::Payload;
+use std::collections::HashSet;
+use tidegate_core::model::Older;
+use url::Url;
+
+/// A pull. [`Pull::step`] and [`Pull::answer`] take turns.
+#[derive(Debug)]
+pub struct Pull {
+    limits: PullLimits,
+    state: State,
+    /// The replica that is there, as it was written.
+    written: Option<String>,
+    before: Vec<ReplicaItem>,
+    stage: Stage,
+    requests: usize,
+    bytes: usize,
+    warnings: Vec<String>,
+    was_out_of_sync: bool,
+}
+
+enum Stage {
+    /// The document that is subscribed to is asked for; `given`: the one that led there by its
+    /// `current` link, if one did.
+    Subscription { url: Url, given: Option<Box<Given>> },
+    /// The complete feed is asked for; what was read before it waits.
+    Complete { url: Url, partial: Box<Partial> },
+    /// Archives are asked for.
+    Walk(Box<HistoryWalk>),
+    /// Nothing is asked for any more.
+    End(Box<PullOutcome>),
+    /// An answer is being taken in, or the pull has failed.
+    Between,
+}
+
+/// A plain document that calls another one `current`: what counts where that one cannot be had.
+struct Given {
+    /// The address that was subscribed to.
+    subscription: String,
+    /// How it was answered; without the bytes.
+    found: FetchedBody,
+    head: (String, Url),
+    history: HistoryHead,
+    payloads: Vec<Payload>,
+    is_delta: bool,
+}
+
+/// A partial feed that has been read.
+struct Partial {
+    head: (String, Url),
+    sharing: SharingBounds,
+    items: Vec<ReplicaItem>,
+}
+
+impl std::fmt::Debug for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Subscription { .. } => "Subscription",
+            Self::Complete { .. } => "Complete",
+            Self::Walk(_) => "Walk",
+            Self::End(_) => "End",
+            Self::Between => "Between",
+        })
+    }
+}
+
+impl Pull {
+    /// A pull of the feed at `url`. `saved`: the state and the replica of the last one.
+    pub fn new(
+        url: Url,
+        limits: PullLimits,
+        saved: Option<(State, String)>,
+    ) -> Result<Self, PullError> {
+        let (state, written) = saved.map_or_else(
+            || (State { subscription: url.to_string(), ..State::default() }, None),
+            |(state, written)| (state, Some(written)),
+        );
+        let before = written.as_deref().map(replica::read).transpose();
+        let before =
+            before.map_err(|source| PullError::Markup { url: "the replica".to_owned(), source })?;
+        let subscription = Url::parse(&state.subscription).unwrap_or(url);
+        Ok(Self {
+            limits,
+            before: before.unwrap_or_default(),
+            written,
+            state,
+            stage: Stage::Subscription { url: subscription, given: None },
+            requests: 0,
+            bytes: 0,
+            warnings: Vec::new(),
+            was_out_of_sync: false,
+        })
+    }
+
+    /// What to do next.
+    pub fn step(&mut self) -> Result<Next, PullError> {
+        // Each turn ends the walk or returns.
+        loop {
+            let ask = match &mut self.stage {
+                Stage::Subscription { url, given } => {
+                    let knows = self.written.is_some() && given.is_none();
+                    let asked = if knows { Asked::Changes } else { Asked::Unless(None) };
+                    Ask { url: url.clone(), asked }
+                }
+                Stage::Complete { url, .. } => {
+                    let known = match &self.state.kept {
+                        ReplicaBasis::Sse { until: None, complete } if self.written.is_some() => {
+                            complete.as_ref().filter(|complete| complete.url == url.as_str())
+                        }
+                        _ => None,
+                    };
+                    let tag = known.and_then(|complete| complete.etag.clone());
+                    Ask { url: url.clone(), asked: Asked::Unless(tag) }
+                }
+                Stage::Walk(walk) => match walk.asks().cloned() {
+                    Some(url) if self.requests < self.limits.requests => {
+                        Ask { url, asked: Asked::Unless(None) }
+                    }
+                    Some(_) => {
+                        let limit = self.limits.requests;
+                        let why =
+                            format!("this pull has made {limit} requests, which is the limit");
+                        self.warnings.extend(walk.stops(&why));
+                        continue;
+                    }
+                    None => {
+                        self.ends_walk()?;
+                        continue;
+                    }
+                },
+                Stage::End(outcome) => return Ok(Next::Done(outcome.clone())),
+                Stage::Between => return Err(failed_before()),
+            };
+            self.requests += 1;
+            return Ok(Next::Ask(ask));
+        }
+    }
+
+    /// Takes in what came of the last request.
+    pub fn answer(&mut self, answer: Answer) -> Result<(), PullError> {
+        if let Answer::Document(found) = &answer {
+            self.bytes = self.bytes.saturating_add(found.bytes.len());
+        }
+        match std::mem::replace(&mut self.stage, Stage::Between) {
+            Stage::Subscription { url, given: None } => self.subscription(url, answer),
+            Stage::Subscription { url, given: Some(given) } => self.current(&url, *given, answer),
+            Stage::Complete { url, partial } => self.complete(&url, *partial, answer),
+            Stage::Walk(walk) => {
+                self.archive(walk, answer);
+                Ok(())
+            }
+            Stage::End(outcome) => {
+                self.stage = Stage::End(outcome);
+                Ok(())
+            }
+            Stage::Between => Err(failed_before()),
+        }
+    }
+
+    fn subscription(&mut self, url: Url, answer: Answer) -> Result<(), PullError> {
+        let mut found = match answer {
+            Answer::Document(found) => found,
+            Answer::NotModified => return self.unchanged(url),
+            Answer::Failed(why) => return Err(PullError::Unread { url: url.into(), why }),
+        };
+        let document = read(&found)?;
+        // Step 1: one hop only (READINGS 3, row 4).
+        let current = match &document.kind {
+            DocumentKind::Plain(history, _) => history.current.clone().filter(|current| {
+                let is_here = *current == url || *current == document.url;
+                !is_here && history.own.as_ref() != Some(current)
+            }),
+            DocumentKind::Sse(..) => None,
+        };
+        match (current, document) {
+            (Some(current), Document { url: from, text, kind, is_delta, warnings }) => {
+                let DocumentKind::Plain(history, payloads) = kind else {
+                    return Err(failed_before());
+                };
+                self.warnings.extend(warnings);
+                found.bytes = Vec::new();
+                let subscription =
+                    std::mem::replace(&mut self.state.subscription, current.to_string());
+                let head = (text, from);
+                let found = *found;
+                let given = Given { subscription, found, head, history, payloads, is_delta };
+                self.stage = Stage::Subscription { url: current, given: Some(Box::new(given)) };
+                Ok(())
+            }
+            (None, document) => self.takes(&found, document),
+        }
+    }
+
+    /// The document that another one calls `current`; where it cannot be had, the other one counts
+    /// (READINGS 3, row 4).
+    fn current(&mut self, url: &Url, given: Given, answer: Answer) -> Result<(), PullError> {
+        let why = match answer {
+            Answer::Document(found) => match read(&found) {
+                Ok(document) => return self.takes(&found, document),
+                Err(error) => error.to_string(),
+            },
+            Answer::NotModified => "the answer was 304 to a request without validators".to_owned(),
+            Answer::Failed(why) => why,
+        };
+        self.warnings.push(format!(
+            "the document {url}, which the feed calls current, was not read: {why}; the one that \
+             was given is gone on with"
+        ));
+        let Given { subscription, found, head, history, payloads, is_delta } = given;
+        self.state.subscription = subscription;
+        self.keep_validators(&found);
+        self.plain(head, &history, payloads, is_delta)
+    }
+
+    /// Takes in the document that is subscribed to.
+    fn takes(&mut self, found: &FetchedBody, document: Document) -> Result<(), PullError> {
+        let Document { url: from, text, kind, is_delta, warnings } = document;
+        self.warnings.extend(warnings);
+        let head = (text, from);
+        match kind {
+            DocumentKind::Plain(history, payloads) => {
+                self.keep_validators(found);
+                self.plain(head, &history, payloads, is_delta)
+            }
+            DocumentKind::Sse(sharing, items) => {
+                self.keep_validators(found);
+                self.sse(Partial { head, sharing, items })
+            }
+        }
+    }
+
+    fn keep_validators(&mut self, found: &FetchedBody) {
+        self.state.etag.clone_from(&found.etag);
+        self.state.last_modified.clone_from(&found.last_modified);
+        self.state.answered_by = Some(found.url.to_string());
+    }
+
+    /// The document that is subscribed to is the one of the last pull.
+    fn unchanged(&mut self, url: Url) -> Result<(), PullError> {
+        if let (ReplicaBasis::Sse { until: None, complete: Some(complete) }, Some(text)) =
+            (&self.state.kept, &self.written)
+            && let Ok(at) = Url::parse(&complete.url)
+        {
+            let head = (text.clone(), url);
+            let partial = Partial { head, sharing: SharingBounds::default(), items: Vec::new() };
+            self.stage = Stage::Complete { url: at, partial: Box::new(partial) };
+            return Ok(());
+        }
+        let has_gaps =
+            matches!(&self.state.kept, ReplicaBasis::History { gaps, .. } if !gaps.is_empty());
+        let head = self.written.clone().filter(|_| has_gaps);
+        self.stage = match head {
+            Some(text) => Stage::Walk(Box::new(HistoryWalk::again(
+                (text, url),
+                &self.state.kept,
+                &self.before,
+            ))),
+            None => Stage::End(Box::new(self.outcome(None, Vec::new()))),
+        };
+        Ok(())
+    }
+
+    /// A plain feed: steps 2 and 3 of Feed History draft-05 section 6.
+    fn plain(
+        &mut self,
+        head: (String, Url),
+        history: &HistoryHead,
+        payloads: Vec<Payload>,
+        is_delta: bool,
+    ) -> Result<(), PullError> {
+        if !matches!(self.state.kept, ReplicaBasis::History { .. }) {
+            // One plain answer, of a page in its place, say, is no reason to lose all items.
+            self.begins_only(&head.1, (SHARED, PLAIN))?;
+            self.state.kept =
+                ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
+        }
+        if history.is_complete && !is_delta {
+            self.state.kept =
+                ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
+            let items = once(payloads);
+            return self.ends(items, &head, &history.deleted);
+        }
+        if history.has_pages {
+            self.warnings.push(
+                "the feed has pages (rel=\"next\"), which change while they are read: they are \
+                 not followed"
+                    .to_owned(),
+            );
+        }
+        let walk = HistoryWalk::begin(head, history, payloads, (&self.state.kept, &self.before));
+        self.stage = Stage::Walk(Box::new(walk));
+        Ok(())
+    }
+
+    /// An SSE feed: sections 4.1.1 and 4.1.2 of SSE 1.0.
+    fn sse(&mut self, partial: Partial) -> Result<(), PullError> {
+        let cached = match &self.state.kept {
+            ReplicaBasis::Sse { until, .. } if self.written.is_some() => until.clone(),
+            _ => None,
+        };
+        if !matches!(self.state.kept, ReplicaBasis::Sse { .. }) {
+            self.begins_only(&partial.head.1, (PLAIN, SHARED))?;
+            self.state.kept = ReplicaBasis::default();
+        }
+        let here = &partial.head.1;
+        let complete = partial.sharing.complete.clone().filter(|complete| complete != here);
+        match (cached, &partial.sharing.bounds) {
+            // Section 4.1.2 step 2a: compared by code points.
+            (Some(cached), Some((since, _))) if *since > cached => {
+                self.was_out_of_sync = true;
+                self.begin(partial, complete)
+            }
+            (Some(_), Some((_, until))) => {
+                let until = Some(until.clone());
+                self.state.kept = ReplicaBasis::Sse { until, complete: None };
+                let Partial { head, items, .. } = partial;
+                self.merges(items, &head)
+            }
+            // Without bounds nobody can tell whether something was missed: the complete feed is
+            // read each time, or there is none and this is all.
+            (_, None) if complete.is_none() => {
+                self.state.kept = ReplicaBasis::default();
+                let Partial { head, items, .. } = partial;
+                self.merges(items, &head)
+            }
+            _ => self.begin(partial, complete),
+        }
+    }
+
+    /// Section 4.1.1.
+    fn begin(&mut self, partial: Partial, complete: Option<Url>) -> Result<(), PullError> {
+        if let Some(url) = complete {
+            self.stage = Stage::Complete { url, partial: Box::new(partial) };
+            return Ok(());
+        }
+        let until = partial.sharing.bounds.map(|(_, until)| until);
+        self.state.kept = ReplicaBasis::Sse { until, complete: None };
+        self.forget();
+        self.merges(partial.items, &partial.head)
+    }
+
+    fn complete(&mut self, url: &Url, partial: Partial, answer: Answer) -> Result<(), PullError> {
+        let failed = |why: String| PullError::Unread { url: url.to_string(), why };
+        let found = match answer {
+            Answer::Document(found) => found,
+            // Only asked for with a tag where there are no bounds.
+            Answer::NotModified => return self.merges(partial.items, &partial.head),
+            Answer::Failed(why) => return Err(failed(why)),
+        };
+        let document = document::read(
+            &found.bytes,
+            found.content_type.as_deref(),
+            &found.url,
+            found.is_delta,
+            None,
+        )?;
+        self.warnings.extend(document.warnings);
+        let DocumentKind::Sse(sharing, items) = document.kind else {
+            return Err(failed("the complete feed has no sync markup".to_owned()));
+        };
+        // The earlier of the two, so that nothing between them is missed (READINGS 1, row 28).
+        let until = partial.sharing.bounds.map(|(_, until)| until);
+        let whole = sharing.bounds.map(|(_, until)| until);
+        let least = match (until.clone(), whole) {
+            (Some(until), Some(whole)) => Some(until.min(whole)),
+            (until, _) => until,
+        };
+        let read = Complete { url: url.to_string(), etag: found.etag.clone() };
+        let complete = Some(read).filter(|_| least.is_none());
+        self.state.kept = ReplicaBasis::Sse { until: least, complete };
+        // Section 4.1.2 step 2a: nothing here was created or last updated by a replica that only
+        // reads, so nothing local is merged.
+        self.ends(merge_sets(items, partial.items), &partial.head, &HashSet::new())
+    }
+
+    /// Section 4.1.2 step 3.
+    fn merges(
+        &mut self,
+        incoming: Vec<ReplicaItem>,
+        head: &(String, Url),
+    ) -> Result<(), PullError> {
+        let shared = self.before.iter().filter(|item| !matches!(item, ReplicaItem::Plain(_)));
+        self.ends(merge_sets(shared.cloned().collect(), incoming), head, &HashSet::new())
+    }
+
+    fn archive(&mut self, mut walk: Box<HistoryWalk>, answer: Answer) {
+        let warning = match answer {
+            _ if self.bytes > self.limits.bytes => {
+                let limit = self.limits.bytes;
+                walk.stops(&format!("this pull has read {limit} bytes, which is the limit"))
+            }
+            Answer::Document(found) => {
+                let layout = Some(Older::Archives);
+                let kind = found.content_type.as_deref();
+                match document::read(&found.bytes, kind, &found.url, found.is_delta, layout) {
+                    Ok(mut document) => match walk.refuses(&document, self.limits.items) {
+                        Some(why) => walk.stops(&why),
+                        None => {
+                            self.warnings.append(&mut document.warnings);
+                            walk.takes(document)
+                        }
+                    },
+                    Err(error) => walk.lacks(&error.to_string()),
+                }
+            }
+            Answer::NotModified => walk.lacks("the answer was 304 to a request without validators"),
+            Answer::Failed(why) => walk.lacks(&why),
+        };
+        self.warnings.extend(warning);
+        self.stage = Stage::Walk(walk);
+    }
+
+    fn ends_walk(&mut self) -> Result<(), PullError> {
+        let Stage::Walk(walk) = std::mem::replace(&mut self.stage, Stage::Between) else {
+            return Err(failed_before());
+        };
+        let Reconstructed { items, head, kept, deleted } = walk.ends(self.before.clone());
+        self.state.kept = kept;
+        self.ends(items, &head, &deleted)
+    }
+
+    /// Refuses to go on with a replica that was kept by other rules.
+    fn begins_only(
+        &self,
+        url: &Url,
+        (before, now): (&'static str, &'static str),
+    ) -> Result<(), PullError> {
+        if self.written.is_none() {
+            return Ok(());
+        }
+        Err(PullError::Changed { url: url.to_string(), before, now })
+    }
+
+    /// What missed changes is not gone on with.
+    fn forget(&mut self) {
+        self.before.clear();
+    }
+
+    fn ends(
+        &mut self,
+        items: Vec<ReplicaItem>,
+        head: &(String, Url),
+        deleted: &HashSet<String>,
+    ) -> Result<(), PullError> {
+        let text = replica::write(&head.0, &head.1, &items)?;
+        let was = self.written.as_deref().map(replica::read).and_then(Result::ok);
+        let changes = changes(&was.unwrap_or_default(), &items, deleted);
+        self.before = items;
+        let text = Some(text).filter(|text| self.written.as_ref() != Some(text));
+        self.stage = Stage::End(Box::new(self.outcome(text, changes)));
+        Ok(())
+    }
+
+    fn outcome(&mut self, replica: Option<String>, changes: Vec<ItemChange>) -> PullOutcome {
+        let tombstones = self.before.iter().filter(|item| item.is_deleted()).count();
+        PullOutcome {
+            replica,
+            state: self.state.clone(),
+            changes,
+            warnings: std::mem::take(&mut self.warnings),
+            living: self.before.len() - tombstones,
+            tombstones,
+            was_out_of_sync: self.was_out_of_sync,
+        }
+    }
+}
+
+/// By which rules a feed is kept, in words.
+const SHARED: &str = "sync markup";
+const PLAIN: &str = "no sync markup";
+
+/// Reads the document that is subscribed to.
+fn read(found: &FetchedBody) -> Result<Document, PullError> {
+    let kind = found.content_type.as_deref();
+    document::read(&found.bytes, kind, &found.url, found.is_delta, None)
+}
+
+/// The entries of a document, each once.
+fn once(payloads: Vec<Payload>) -> Vec<ReplicaItem> {
+    let mut seen = HashSet::new();
+    let items = payloads.into_iter().map(ReplicaItem::Plain);
+    items.filter(|item| seen.insert(item.key())).collect()
+}
+
+fn failed_before() -> PullError {
+    let why = "this pull has failed already".to_owned();
+    PullError::Unread { url: "the feed".to_owned(), why }
+}

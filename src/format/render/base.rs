@@ -1,0 +1,182 @@
+//! Which `xml:base` the gateway adds where the publisher wrote none.
+//!
+//! None at the root: readers that resolve what stands in an item against the item's link (FreshRSS)
+//! would take it for the publisher's word, and a footnote (`#fn1`) would lead to the feed. So an entry
+//! gets one only where it has a relative reference that is more than a fragment, for readers that
+//! resolve against the address they read (feedparser, newsboat), which is ours.
+//!
+//! Which one: the link of the entry, wherever the references of the format are the same against it
+//! as against the publisher's document (RFC 3986 section 5.1.3). Then no reader sees a difference,
+//! fragments included. Where readers differ already without a gateway, what stands in the text counts
+//! as relative to the entry's page, if that is at the feed's or its channel's host, or has fragments:
+//! such text is cut out of the page, and those that take it as relative to the feed lead nowhere.
+
+use super::head::resolve;
+use super::relative::References;
+use std::borrow::Cow;
+use std::ops::Range;
+use tidegate_core::model::Markup;
+use tidegate_core::xml;
+use tidegate_core::xml::tag;
+use url::Url;
+
+/// The addresses that a base can be made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Bases<'a> {
+    /// Of the publisher's document.
+    pub document: &'a str,
+    /// Of the page of the whole channel.
+    pub channel: Option<&'a str>,
+}
+
+/// What an entry gets.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// On the entry itself.
+    pub entry: Option<String>,
+    /// On elements within, by where their names end.
+    pub inside: Option<(Vec<usize>, String)>,
+}
+
+impl Bases<'_> {
+    /// What an entry around which nobody names a base gets.
+    pub fn add(&self, markup: &Markup) -> Added {
+        let references = References::of(&markup.xml);
+        let Ok(document) = Url::parse(self.document) else { return Added::default() };
+        if references.is_empty() {
+            return Added::default();
+        }
+        let written = references.page.as_ref().and_then(|range| markup.xml.get(range.clone()));
+        let page = match markup.card.link.as_deref() {
+            Some(link) => page_address(link),
+            None => written.and_then(|link| document.join(&xml::plain_value(link)).ok()),
+        };
+        let channel = self.channel.and_then(page_address);
+        let equal = |base: &Url, values: &[Cow<'_, str>]| {
+            values.iter().all(|value| base.join(value).ok() == document.join(value).ok())
+        };
+        let written = |range: &Range<usize>| xml::plain_value(xml::cut(&markup.xml, range.clone()));
+        let structural: Vec<Cow<'_, str>> = references.structural.iter().map(written).collect();
+        let content: Vec<Cow<'_, str>> = references.content.iter().map(Cow::from).collect();
+        let (structural, content) = (&structural, &content);
+        let page = page.filter(|page| {
+            equal(page, content)
+                || references.has_fragments
+                || is_of(page, &document)
+                || channel.as_ref().is_some_and(|c| is_of(page, c))
+        });
+        let only = |entry: &Url| Added { entry: Some(entry.to_string()), inside: None };
+        match page {
+            Some(page) if equal(&page, structural) => only(&page),
+            Some(page) if !content.is_empty() || references.has_fragments => {
+                Added { inside: Some((references.places, page.into())), ..only(&document) }
+            }
+            _ => match channel
+                .filter(|channel| equal(channel, structural) && equal(channel, content))
+            {
+                Some(channel) => only(&channel),
+                None => only(&document),
+            },
+        }
+    }
+
+    /// The base that an entry names itself, absolute.
+    pub fn own(&self, markup: &Markup, written: &str) -> String {
+        let outer = resolve(self.document, markup.context.base.as_deref().unwrap_or_default());
+        resolve(&outer, &xml::plain_value(written))
+    }
+
+    /// The base that an entry is given where `around` is in force: what its publisher wrote around it,
+    /// or what its references need.
+    pub fn given(&self, markup: &Markup, attributes: &str, around: Option<&str>) -> Added {
+        let own = markup.context.base.as_deref();
+        if tag::find(attributes, "xml:base").is_some() || own.is_some() && own == around {
+            return Added::default();
+        }
+        match own {
+            Some(own) => Added { entry: Some(resolve(self.document, own)), inside: None },
+            None if around.is_some() => self.instead(markup),
+            None => self.add(markup),
+        }
+    }
+
+    /// What an entry gets that would inherit a base which is not its own.
+    fn instead(&self, markup: &Markup) -> Added {
+        let mut added = self.add(markup);
+        if added.entry.is_none() {
+            added.entry = Some(markup.card.link.as_deref().unwrap_or(self.document).to_owned());
+        }
+        added
+    }
+
+    /// What must be written otherwise in a head around which nobody names a base: references of the
+    /// format absolute, for there are readers that heed `xml:base` only at the root; and a base on
+    /// elements with text that has references. What an element within gives a base of its own stays.
+    pub fn head_edits(&self, text: &str) -> Vec<(Range<usize>, String)> {
+        let references = References::of(text);
+        let mut edits = Vec::new();
+        for range in references.structural {
+            let value = xml::plain_value(text.get(range.clone()).unwrap_or_default()).into_owned();
+            let mut absolute = String::new();
+            xml::push_value(&mut absolute, &resolve(self.document, &value));
+            edits.push((range, absolute));
+        }
+        if !references.content.is_empty() {
+            let mut base = String::new();
+            let own = self.channel.unwrap_or(self.document);
+            xml::push_attribute(&mut base, "xml:base", own);
+            edits.extend(references.places.into_iter().map(|at| (at..at, base.clone())));
+        }
+        edits
+    }
+}
+
+/// The base that an entry names itself where nothing around it names one and it is not absolute.
+pub fn relative_at_the_top<'a>(
+    attributes: &'a str,
+    around: Option<&str>,
+) -> Option<tag::TagAttribute<'a>> {
+    let own = tag::find(attributes, "xml:base").filter(|_| around.is_none())?;
+    Url::parse(&xml::plain_value(own.value)).is_err().then_some(own)
+}
+
+/// Markup with a base on elements within, at places in the order of the text.
+pub fn with_bases(markup: &Markup, places: &[usize], base: &str) -> Markup {
+    let mut attribute = String::new();
+    xml::push_attribute(&mut attribute, "xml:base", base);
+    let is_place = |place: &&usize| markup.xml.is_char_boundary(**place);
+    let places: Vec<usize> = places.iter().filter(is_place).copied().collect();
+    let before = |at: usize| places.iter().filter(|place| **place < at).count() * attribute.len();
+    let moved =
+        |range: &Range<usize>| range.start + before(range.start)..range.end + before(range.end);
+    let mut slots = markup.slots.clone();
+    slots.id = slots.id.as_ref().map(moved);
+    slots.id_element = slots.id_element.as_ref().map(moved);
+    let mut xml = String::with_capacity(markup.xml.len() + places.len() * attribute.len());
+    let mut copied = 0;
+    for place in places {
+        let Some(piece) = markup.xml.get(copied..place) else { continue };
+        xml.push_str(piece);
+        xml.push_str(&attribute);
+        copied = place;
+    }
+    xml.push_str(markup.xml.get(copied..).unwrap_or_default());
+    Markup {
+        xml,
+        slots,
+        format: markup.format,
+        context: markup.context.clone(),
+        card: markup.card.clone(),
+    }
+}
+
+/// An address of a page.
+fn page_address(address: &str) -> Option<Url> {
+    Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// Whether two addresses have the same host, `www.` aside.
+fn is_of(page: &Url, other: &Url) -> bool {
+    let host = |url: &Url| url.host_str().map(|host| host.trim_start_matches("www.").to_owned());
+    host(page).is_some() && host(page) == host(other)
+}

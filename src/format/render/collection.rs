@@ -1,0 +1,224 @@
+//! Collections as plain XML (FeedSync for Collections, section 1.4.0).
+//!
+//! The specification leaves open what an item says and how: here it has the elements that it has in
+//! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom.
+
+use super::convert::{self, Neutral, Target};
+use super::entry::{is_contested, push_sync};
+use super::head::{push_links, push_sharing};
+use super::scope::{ATOM, HISTORY, base_of};
+use super::shape::Shape;
+use super::{ItemPortions, Page, TextSink, tombstone};
+use std::borrow::Cow;
+use std::fmt::Write;
+use tidegate_core::model::{Family, Item, ItemStatus, Markup, SyncExtras, Version};
+use tidegate_core::sync_markup::sx;
+use tidegate_core::xml::tree::{self, Attribute, Element, Node};
+use tidegate_core::xml::{self, push_attribute};
+
+/// The prefixes of sync markup and of what is Atom's.
+const SX: &str = "sx";
+const ATOM_PREFIX: &str = "atom";
+
+/// Renders a page, and the items that follow those that it has.
+pub fn write<E>(
+    page: &Page<'_>,
+    rest: ItemPortions<'_, E>,
+    sink: &mut dyn TextSink<E>,
+) -> Result<(), E> {
+    let namespace = sx::namespace(page.dialect);
+    let base = base_of(&page.skeleton.context, page.addresses);
+    let lang = page.skeleton.context.lang.as_deref();
+    let mut scope: Vec<(String, String)> = Vec::new();
+    let out = sink.text();
+    out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<collection");
+    let mark = page.history.mark();
+    let marked = mark.map(|_| ("fh", HISTORY));
+    for (prefix, name) in [(SX, namespace), (ATOM_PREFIX, ATOM)].into_iter().chain(marked) {
+        push_attribute(out, &format!("xmlns:{prefix}"), name);
+        scope.push((prefix.to_owned(), name.to_owned()));
+    }
+    push_attribute(out, "xml:base", base);
+    if let Some(lang) = lang {
+        push_attribute(out, "xml:lang", lang);
+    }
+    out.push_str(">\n<atom:title>");
+    xml::push_text(out, &page.skeleton.title);
+    out.push_str("</atom:title><atom:id>");
+    xml::push_text(out, &page.addresses.reader);
+    let _ = write!(out, "</atom:id><atom:updated>{}</atom:updated>", page.state.updated_at);
+    for author in convert::authors(page.skeleton) {
+        out.push_str("<atom:author><atom:name>");
+        xml::push_text(out, &author);
+        out.push_str("</atom:name></atom:author>");
+    }
+    if let Some(link) = &page.skeleton.link {
+        out.push_str("<atom:link rel=\"alternate\"");
+        push_attribute(out, "href", link);
+        out.push_str("/>");
+    }
+    if let Some(mark) = mark {
+        let _ = write!(out, "<fh:{mark}/>");
+    }
+    push_links(out, page, "atom:link");
+    push_sharing(out, page, SX);
+    out.push('\n');
+    let items = Items { page, base, lang, scope };
+    page.write_items(rest, sink, |out, item| {
+        items.push(out, &ShownVersion::of(page, item));
+        out.push('\n');
+    })?;
+    sink.text().push_str("</collection>\n");
+    sink.flush()
+}
+
+/// A version to show, and what is shown with it.
+#[derive(Clone, Copy)]
+pub struct ShownVersion<'a> {
+    /// The version.
+    pub version: &'a Version<Markup>,
+    /// The id that it is published with.
+    pub published_id: &'a str,
+    /// Its conflicts.
+    pub conflicts: &'a [Version<Markup>],
+    pub is_redacted: bool,
+    /// Whether something is in conflict with it, shown or not.
+    pub is_contested: bool,
+    /// What its `sx:sync` says beyond SSE.
+    pub extras: Option<&'a SyncExtras>,
+}
+
+impl<'a> ShownVersion<'a> {
+    /// An item of a page.
+    pub fn of(page: &Page<'a>, item: &'a Item) -> Self {
+        Self::new(item, page.conflicts(item))
+    }
+
+    /// An item with these conflicts.
+    pub fn new(item: &'a Item, conflicts: &'a [Version<Markup>]) -> Self {
+        Self {
+            version: &item.shared.winner,
+            published_id: &item.published_id,
+            conflicts,
+            is_redacted: matches!(item.standing, ItemStatus::Redacted { .. }),
+            is_contested: is_contested(item),
+            extras: item.extras.as_deref(),
+        }
+    }
+
+    /// A version that has neither conflicts nor an id of its own.
+    pub const fn alone(version: &'a Version<Markup>) -> Self {
+        Self {
+            version,
+            published_id: "",
+            conflicts: &[],
+            is_redacted: false,
+            is_contested: false,
+            extras: None,
+        }
+    }
+
+    /// One of the conflicts. The list is flat (SSE 1.0 section 3.3).
+    pub const fn conflict(&self, version: &'a Version<Markup>) -> Self {
+        Self { version, conflicts: &[], is_contested: false, extras: None, ..*self }
+    }
+
+    /// What it says, in the current format of its own family; a shell where it is deleted.
+    pub fn markup(&self, page: &Page<'_>) -> Cow<'a, Markup> {
+        let data = &self.version.data;
+        let target = own_target(data);
+        let seen = self.version.history.topmost().stamp.when();
+        if self.version.deleted {
+            let title = &page.skeleton.title;
+            return Cow::Owned(tombstone::shell(self.version, &target, title, self.is_redacted));
+        }
+        convert::markup(data, &target, seen, base_of(&data.context, page.addresses))
+    }
+
+    /// The same in no format.
+    pub fn says(&self, page: &Page<'_>) -> Neutral {
+        let markup = self.markup(page);
+        Neutral::of(&markup, base_of(&markup.context, page.addresses))
+    }
+
+    /// The shape that it has in a collection: what came out of one goes into another as it came.
+    pub fn shape(&self, page: &Page<'_>) -> Option<Shape> {
+        let base = base_of(&self.version.data.context, page.addresses);
+        Shape::from_entry(&self.markup(page), base, page.read_collection)
+    }
+
+    /// The same as an element that stands alone.
+    pub fn element(&self, page: &Page<'_>) -> Element {
+        let markup = self.markup(page);
+        let base = base_of(&markup.context, page.addresses);
+        if tree::read(&markup.xml, &markup.context).is_some() {
+            return convert::whole(&markup, self.published_id, base);
+        }
+        // What the card says is still worth showing.
+        let target = own_target(&markup);
+        let seen = self.version.history.topmost().stamp.when();
+        let element = Neutral::of_card(&markup.card).element(&target, seen);
+        let written = convert::write_entry(&element, &target, &markup.card, &markup.context);
+        convert::whole(&written, self.published_id, base)
+    }
+}
+
+fn own_target(markup: &Markup) -> Target<'static> {
+    let family = markup.format.family();
+    Target { family, namespace: if family == Family::Atom { ATOM } else { "" } }
+}
+
+/// What all items of a collection have in common.
+struct Items<'a> {
+    page: &'a Page<'a>,
+    base: &'a str,
+    lang: Option<&'a str>,
+    scope: Vec<(String, String)>,
+}
+
+impl Items<'_> {
+    fn push(&self, out: &mut String, shown: &ShownVersion<'_>) {
+        let mut element = shown.element(self.page);
+        if let Some(shape) = shown.shape(self.page) {
+            element.children = shape.into_nodes();
+        }
+        tree::move_prefix(&mut element, ATOM, ATOM_PREFIX);
+        let mut scope = self.scope.clone();
+        out.push_str("<item");
+        self.push_attributes(out, &element);
+        out.push('>');
+        let mut nested = |out: &mut String, version: &Version<Markup>| {
+            self.push(out, &shown.conflict(version));
+        };
+        let dialect = self.page.dialect;
+        push_sync(
+            out,
+            dialect,
+            (SX, None),
+            (shown.version, shown.extras),
+            (shown.conflicts, shown.is_contested),
+            &mut nested,
+        );
+        for node in &element.children {
+            match node {
+                Node::Text(text) => xml::push_text(out, text),
+                Node::Element(child) => tree::write(out, child, &mut scope),
+            }
+        }
+        out.push_str("</item>");
+    }
+
+    /// Adds base and language where they are not those of the collection.
+    fn push_attributes(&self, out: &mut String, element: &Element) {
+        let value = |name: &str| {
+            let found = element.inherited().find(|attribute: &&Attribute| attribute.name == name);
+            found.map(|attribute| attribute.value.as_str())
+        };
+        if let Some(base) = value("base").filter(|base| *base != self.base) {
+            push_attribute(out, "xml:base", base);
+        }
+        if value("lang") != self.lang {
+            push_attribute(out, "xml:lang", value("lang").unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! From the older formats to the two that are published: RSS 0.90 and 1.0 to RSS 2.0, Atom 0.3 and
+//! JSON Feed to Atom 1.0, and heads and items from one family to the other.
+//!
+//! A conversion gives a [`Skeleton`] or [`Markup`] of the wanted format, which then goes the same
+//! way as one that a publisher wrote. Ids are left out: the published id is spliced in.
+
+mod atom03;
+mod author;
+mod category;
+mod element;
+mod head;
+mod json_feed;
+mod neutral;
+mod outline;
+mod rdf;
+
+use super::Addresses;
+use super::references::{Base, make_absolute};
+use super::scope::{ATOM, base_of};
+use std::borrow::Cow;
+use tidegate_core::model::{
+    Card, Context, Family, Format, Markup, Skeleton, SkeletonSlots, Slots, Time,
+};
+use tidegate_core::xml::tree::{self, Element};
+
+pub use author::{Person, authors, people};
+pub use category::{Category, Tags};
+pub use neutral::{DUBLIN_CORE, Neutral, Text};
+pub use outline::feed as list;
+
+/// What is converted to.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The family of the document.
+    pub family: Family,
+    /// The namespace of its own elements: of Atom, or the default namespace of an RSS document,
+    /// which has none as a rule.
+    pub namespace: &'a str,
+}
+
+impl Target<'_> {
+    /// The format that documents of this family are written in.
+    pub const fn format(&self) -> Format {
+        match self.family {
+            Family::Atom => Format::Atom10,
+            Family::Rss => Format::Rss20,
+        }
+    }
+
+    /// The name of an entry.
+    const fn entry(&self) -> &'static str {
+        match self.family {
+            Family::Atom => "entry",
+            Family::Rss => "item",
+        }
+    }
+}
+
+/// A skeleton in a family's current format; as it is where it has that format, unless its references
+/// are to be `absolute` and one is not.
+pub fn skeleton<'a>(
+    skeleton: &'a Skeleton,
+    addresses: &Addresses,
+    family: Family,
+    absolute: bool,
+) -> Cow<'a, Skeleton> {
+    let is_current = matches!(skeleton.format, Format::Atom10 | Format::Rss20 | Format::Rss09x);
+    if !is_current || skeleton.format.family() != family {
+        return Cow::Owned(write_skeleton(skeleton, head(skeleton, addresses, family), family));
+    }
+    if !absolute {
+        return Cow::Borrowed(skeleton);
+    }
+    let mut root = own_head(skeleton, addresses);
+    if !root_made_absolute(&mut root, skeleton, addresses) {
+        return Cow::Borrowed(skeleton);
+    }
+    let old = root.namespace.clone();
+    match family {
+        Family::Atom => tree::move_prefix(&mut root, ATOM, ""),
+        Family::Rss => tree::move_namespace(&mut root, &old, ""),
+    }
+    Cow::Owned(write_skeleton(skeleton, root, family))
+}
+
+/// What a skeleton says of its feed, as the feed or channel element of a family, without its entries.
+/// All its references are absolute.
+pub fn head(skeleton: &Skeleton, addresses: &Addresses, family: Family) -> Element {
+    let mut root = own_head(skeleton, addresses);
+    root_made_absolute(&mut root, skeleton, addresses);
+    match family {
+        Family::Rss if skeleton.format.family() != family => {
+            head::atom_to_rss(&root, skeleton, addresses)
+        }
+        Family::Atom if skeleton.format.family() != family => head::rss_to_atom(&root, skeleton),
+        _ => root,
+    }
+}
+
+/// The same in the current format of the skeleton's own family, its references as they are.
+fn own_head(skeleton: &Skeleton, addresses: &Addresses) -> Element {
+    match skeleton.format {
+        Format::Atom10 => tree::read(&skeleton.text, &Context::default()).unwrap_or_default(),
+        Format::Rss20 | Format::Rss09x => head::channel(skeleton),
+        Format::Atom03 => atom03::feed(skeleton),
+        Format::Rss10 | Format::Rss090 => rdf::channel(skeleton, addresses),
+        Format::JsonFeed => json_feed::feed(skeleton),
+        Format::Opml => outline::feed(skeleton),
+    }
+}
+
+fn root_made_absolute(root: &mut Element, skeleton: &Skeleton, addresses: &Addresses) -> bool {
+    let own = match skeleton.format.family() {
+        Family::Atom => ATOM.to_owned(),
+        Family::Rss => root.namespace.clone(),
+    };
+    make_absolute(root, &own, &Base::new(base_of(&skeleton.context, addresses)))
+}
+
+/// An entry in the current format of the target's family; as it is where it has that format. What is
+/// converted has no relative references: `base` is where they lead.
+///
+/// `seen` is when the gateway saw this version. It stands in where Atom requires `updated` and the
+/// publisher names no date.
+pub fn markup<'a>(
+    markup: &'a Markup,
+    target: &Target<'_>,
+    seen: Option<Time>,
+    base: &str,
+) -> Cow<'a, Markup> {
+    let converted = match (markup.format, target.family) {
+        (Format::Atom10, Family::Atom) | (Format::Rss20 | Format::Rss09x, Family::Rss) => {
+            return Cow::Borrowed(markup);
+        }
+        (Format::Atom03, Family::Atom) => atom03::entry(markup, seen),
+        (Format::Rss10 | Format::Rss090, Family::Rss) => rdf::item(markup, target),
+        (Format::JsonFeed, Family::Atom) => json_feed::entry(markup, seen),
+        (Format::Opml, Family::Atom) => outline::entry(markup, seen),
+        _ => Some(Neutral::of(markup, base).element(target, seen)),
+    };
+    let mut root =
+        converted.unwrap_or_else(|| Neutral::of_card(&markup.card).element(target, seen));
+    if markup.format != Format::Opml {
+        make_absolute(&mut root, target.namespace, &Base::new(base));
+    }
+    // Who took the entry over may know an author that its markup does not name.
+    if let (Family::Atom, None, Some(author)) =
+        (target.family, root.find(ATOM, "author"), &markup.card.author)
+    {
+        root.push(Person::named(author).element(ATOM, "author"));
+    }
+    Cow::Owned(write_entry(&root, target, &markup.card, &markup.context))
+}
+
+/// An entry of a family's current format with its references absolute; `None` where none is relative,
+/// or the entry cannot be read.
+pub fn absolute(markup: &Markup, base: &str) -> Option<Markup> {
+    let mut root = tree::read(&markup.xml, &markup.context)?;
+    let family = markup.format.family();
+    let own = if family == Family::Atom { ATOM.to_owned() } else { root.namespace.clone() };
+    let base = Base::new(base);
+    let mut changed = make_absolute(&mut root, &own, &base);
+    let guid = root.find(&own, "guid").filter(|_| family == Family::Rss);
+    if let Some(address) = guid.and_then(|guid| neutral::relative_permalink(guid, &base)) {
+        // What the item is known by stays as it is; where it leads is said by a link.
+        changed = true;
+        if root.find(&own, "link").is_none() {
+            root.push(Element::new(&own, "link").text(&address));
+        }
+        for node in &mut root.children {
+            if let tree::Node::Element(guid) = node
+                && guid.is(&own, "guid")
+            {
+                guid.attributes.retain(|attribute| attribute.name != "isPermaLink");
+                guid.set("isPermaLink", "false");
+            }
+        }
+    }
+    if !changed {
+        return None;
+    }
+    // Names without a prefix, as our own elements are written.
+    tree::move_prefix(&mut root, &own, "");
+    let target = Target { family, namespace: &own };
+    Some(write_entry(&root, &target, &markup.card, &markup.context))
+}
+
+/// Writes an entry's element as markup of the target's format that stands alone.
+pub fn write_entry(root: &Element, target: &Target<'_>, card: &Card, context: &Context) -> Markup {
+    let mut scope = tree::bindings(root);
+    if !target.namespace.is_empty() {
+        scope.insert(0, (String::new(), target.namespace.to_owned()));
+    }
+    let mut xml = String::new();
+    let id_name = if target.family == Family::Atom { "id" } else { "guid" };
+    let is_id = |child: &Element| child.is(target.namespace, id_name) && !child.children.is_empty();
+    let id_element = tree::write_noting(&mut xml, root, &mut scope.clone(), is_id);
+    let id = id_element.clone().and_then(|element| {
+        let written = xml.get(element.clone())?;
+        let open = end_of_tag(written)?;
+        Some(element.start + open..element.start + written.rfind("</")?)
+    });
+    let attributes = 1 + root.name.len();
+    let inner = (!root.children.is_empty())
+        .then(|| xml.get(attributes..).and_then(end_of_tag).map(|end| attributes + end))
+        .flatten();
+    Markup {
+        format: target.format(),
+        xml,
+        context: Context {
+            namespaces: scope,
+            base: context.base.clone(),
+            lang: context.lang.clone(),
+        },
+        slots: Slots { attributes, inner, id_element: id_element.filter(|_| id.is_some()), id },
+        card: card.clone(),
+    }
+}
+
+/// What `dc:identifier` an item of RSS has.
+pub fn identifier(markup: &Markup) -> Option<String> {
+    if !markup.xml.contains("identifier") {
+        return None;
+    }
+    let item = tree::read(&markup.xml, &markup.context)?;
+    // SimplePie knows both versions of Dublin Core.
+    let found = [neutral::DUBLIN_CORE, "http://purl.org/dc/elements/1.0/"]
+        .iter()
+        .find_map(|space| item.find(space, "identifier"));
+    let identifier = found?.content().trim().to_owned();
+    Some(identifier).filter(|identifier| !identifier.is_empty())
+}
+
+/// An entry whole, as a tree in the current format of its family: with the id that it is published
+/// with, and base and language on its root.
+///
+/// `namespace` is the one that RSS elements of this tree are in: none.
+pub fn whole(markup: &Markup, published: &str, base: &str) -> Element {
+    let family = markup.format.family();
+    let mut root = tree::read(&markup.xml, &markup.context).unwrap_or_default();
+    let old = root.namespace.clone();
+    if family == Family::Rss && !old.is_empty() {
+        tree::move_namespace(&mut root, &old, "");
+    }
+    let space = if family == Family::Atom { ATOM } else { "" };
+    if family == Family::Atom {
+        tree::move_prefix(&mut root, ATOM, "");
+    }
+    let name = if family == Family::Atom { "id" } else { "guid" };
+    let mut id = Element::new(space, name).text(published);
+    if family == Family::Rss {
+        let written = root.find(space, name);
+        let same = written.filter(|written| written.content().trim() == published);
+        let kind = same.and_then(|written| written.attribute("isPermaLink"));
+        match (same, kind) {
+            (Some(_), None) => {}
+            (_, kind) => id.set("isPermaLink", kind.unwrap_or("false")),
+        }
+    }
+    let place = root
+        .children
+        .iter()
+        .position(|node| matches!(node, tree::Node::Element(element) if element.is(space, name)));
+    match place.and_then(|at| root.children.get_mut(at)) {
+        Some(node) => *node = tree::Node::Element(id),
+        None => root.push(id),
+    }
+    let own = root.inherited().find(|attribute| attribute.name == "base");
+    let base = own.map_or_else(|| base.to_owned(), |own| super::head::resolve(base, &own.value));
+    let lang = root.inherited().find(|attribute| attribute.name == "lang");
+    let lang = lang.map(|own| own.value.clone()).or_else(|| markup.context.lang.clone());
+    root.attributes.retain(|attribute| attribute.prefix != "xml");
+    root.attributes.insert(0, tree::Attribute::base(&base));
+    root.attributes.extend(lang.map(|lang| tree::Attribute::lang(&lang)));
+    root
+}
+
+/// Where the start tag that goes on in `text` ends. Our own writer lets no `>` into a value.
+fn end_of_tag(text: &str) -> Option<usize> {
+    text.find('>').map(|at| at + 1)
+}
+
+/// Writes a feed's element as a skeleton: an Atom feed, or an RSS channel that is put into `rss`.
+fn write_skeleton(old: &Skeleton, mut root: Element, family: Family) -> Skeleton {
+    let format = match family {
+        Family::Atom => Format::Atom10,
+        Family::Rss => Format::Rss20,
+    };
+    // What the publisher's root declares is declared again, so that entries need not.
+    let mut namespaces = tree::bindings(&root);
+    for (prefix, name) in &old.context.namespaces {
+        let known = namespaces.iter().any(|(bound, _)| bound == prefix);
+        if !prefix.is_empty() && !known && !rdf::is_own(name) {
+            namespaces.push((prefix.clone(), name.clone()));
+        }
+    }
+    namespaces.sort();
+    if family == Family::Atom {
+        namespaces.insert(0, (String::new(), ATOM.to_owned()));
+    }
+    let outer = if family == Family::Atom { "feed" } else { "rss" };
+    let mut text = format!("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<{outer}");
+    let mut slots = SkeletonSlots { root_attributes: text.len(), ..SkeletonSlots::default() };
+    for (prefix, name) in &namespaces {
+        tidegate_core::xml::push_namespace(&mut text, prefix, name);
+    }
+    let said = root.inherited().find(|attribute| attribute.name == "lang");
+    let lang = old.context.lang.clone().or_else(|| said.map(|said| said.value.clone()));
+    let context = Context { namespaces, base: old.context.base.clone(), lang };
+    if let Some(base) = &context.base {
+        tidegate_core::xml::push_attribute(&mut text, "xml:base", base);
+    }
+    if let Some(lang) = &context.lang {
+        tidegate_core::xml::push_attribute(&mut text, "xml:lang", lang);
+    }
+    text.push('>');
+    if family == Family::Rss {
+        text.push_str("<channel>");
+    }
+    let own = if family == Family::Atom { ATOM } else { "" };
+    // Our own dates replace those; an id is kept.
+    root.children.retain(|node| match node {
+        tree::Node::Element(e) => !e.is(own, "updated") && !e.is(own, "lastBuildDate"),
+        tree::Node::Text(_) => false,
+    });
+    let mut scope = context.namespaces.clone();
+    for element in root.elements() {
+        let start = text.len();
+        tree::write(&mut text, element, &mut scope);
+        if element.is(ATOM, "id") && family == Family::Atom {
+            let open = text.get(start..).and_then(end_of_tag).map(|end| start + end);
+            let close = text.len() - "</id>".len();
+            slots.id = open.filter(|open| *open <= close).map(|open| open..close);
+        }
+    }
+    slots.entries = text.len();
+    text.push_str(if family == Family::Atom { "</feed>\n" } else { "</channel></rss>\n" });
+    Skeleton { format, text, slots, context, title: old.title.clone(), link: old.link.clone() }
+}
+
+/// A date as Atom wants it: what is written where that is RFC 3339, else what was read of it.
+fn atom_date(written: &str, read: Option<Time>) -> Option<String> {
+    let written = written.trim();
+    if Time::parse_rfc3339(written).is_ok() {
+        return Some(written.to_owned());
+    }
+    read.map(|time| time.to_string())
+}

@@ -1,0 +1,172 @@
+//! Atom 0.3 to Atom 1.0 (RFC 4287).
+
+use super::atom_date;
+use crate::render::scope::ATOM;
+use data_encoding::BASE64;
+use tidegate_core::model::{Card, Markup, Skeleton, Time};
+use tidegate_core::xml::tree::{self, Element, Node, XHTML};
+
+/// The namespace of Atom 0.3.
+const OLD: &str = "http://purl.org/atom/ns#";
+
+/// The feed element of a skeleton.
+pub fn feed(skeleton: &Skeleton) -> Element {
+    let mut feed = Element::new(ATOM, "feed");
+    match tree::read(&skeleton.text, &tidegate_core::model::Context::default()) {
+        Some(old) => convert_children(&old, &mut feed),
+        None => feed.push(Element::new(ATOM, "title").text(&skeleton.title)),
+    }
+    feed
+}
+
+/// An entry; `None` where its markup cannot be read.
+pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
+    let old = tree::read(&markup.xml, &markup.context)?;
+    let mut entry = Element::new(ATOM, "entry");
+    entry.attributes.extend(old.inherited().cloned());
+    convert_children(&old, &mut entry);
+    entry.children.retain(|node| !matches!(node, Node::Element(e) if e.is(ATOM, "id")));
+    dates(&old, &mut entry, &markup.card, seen);
+    Some(entry)
+}
+
+/// Issued becomes published, modified becomes updated; created stands in for either.
+fn dates(old: &Element, entry: &mut Element, card: &Card, seen: Option<Time>) {
+    let written = |name| old.find(OLD, name).map(Element::content).unwrap_or_default();
+    let (issued, modified, created) = (written("issued"), written("modified"), written("created"));
+    let published = atom_date(&issued, card.published).or_else(|| atom_date(&created, None));
+    let updated = atom_date(&modified, card.updated)
+        .or_else(|| published.clone())
+        .or_else(|| seen.map(|time| time.to_string()));
+    if let Some(published) = published {
+        entry.push(Element::new(ATOM, "published").text(&published));
+    }
+    if let Some(updated) = updated {
+        entry.push(Element::new(ATOM, "updated").text(&updated));
+    }
+}
+
+fn convert_children(old: &Element, new: &mut Element) {
+    for child in old.elements() {
+        if child.namespace != OLD {
+            new.push(child.clone());
+            continue;
+        }
+        match child.name.as_str() {
+            "title" | "summary" | "content" => new.push(text(child, &child.name)),
+            "tagline" => new.push(text(child, "subtitle")),
+            "copyright" => new.push(text(child, "rights")),
+            "author" | "contributor" => new.push(person(child)),
+            "generator" => new.push(generator(child)),
+            "id" => new.push(Element::new(ATOM, "id").text(child.content().trim())),
+            "link" => {
+                let mut link = child.clone();
+                link.prefix.clear();
+                link.namespace = ATOM.to_owned();
+                new.push(link);
+            }
+            // Dates are converted by `dates`; a feed's are ours. The rest has no equivalent.
+            _ => {}
+        }
+    }
+}
+
+fn person(old: &Element) -> Element {
+    let mut person = Element::new(ATOM, &old.name);
+    for (from, to) in [("name", "name"), ("url", "uri"), ("email", "email")] {
+        if let Some(value) = old.find(OLD, from) {
+            person.push(Element::new(ATOM, to).text(value.content().trim()));
+        }
+    }
+    // RFC 4287 section 3.2.1 requires a name.
+    if person.find(ATOM, "name").is_none() {
+        person.push(Element::new(ATOM, "name").text(old.content().trim()));
+    }
+    person
+}
+
+fn generator(old: &Element) -> Element {
+    let mut generator = Element::new(ATOM, "generator");
+    if let Some(url) = old.attribute("url") {
+        generator.set("uri", url);
+    }
+    if let Some(version) = old.attribute("version") {
+        generator.set("version", version);
+    }
+    generator.text(&old.content())
+}
+
+/// A content construct: `mode` and a media type become one of the types of RFC 4287 section 3.1.1.
+fn text(old: &Element, name: &str) -> Element {
+    let mut new = Element::new(ATOM, name);
+    new.attributes.extend(old.inherited().cloned());
+    let media = old.attribute("type").unwrap_or("text/plain").trim().to_ascii_lowercase();
+    let is_html =
+        matches!(media.as_str(), "text/html" | "application/xhtml+xml" | "html" | "xhtml");
+    match old.attribute("mode").unwrap_or("xml") {
+        "base64" => {
+            let mut encoded = old.content();
+            encoded.retain(|c| !c.is_whitespace());
+            let decoded = BASE64.decode(encoded.as_bytes()).ok();
+            match decoded.and_then(|bytes| String::from_utf8(bytes).ok()) {
+                Some(text) if media.starts_with("text/") || is_html => typed(new, is_html, &text),
+                _ if name == "content" => new.with("type", &media).text(&encoded),
+                _ => typed(new, false, ""),
+            }
+        }
+        "escaped" => typed(new, is_html, &old.content()),
+        _ if media == "multipart/alternative" => {
+            // The last alternative is the richest (RFC 2046 section 5.1.4).
+            match old.elements().rfind(|child| child.namespace == OLD) {
+                Some(child) if child.attribute("type") != Some("multipart/alternative") => {
+                    text(child, name)
+                }
+                _ => typed(new, false, &old.content()),
+            }
+        }
+        _ if old.elements().next().is_none() => typed(new, is_html, &old.content()),
+        _ => {
+            new.set("type", "xhtml");
+            new.push(division(old));
+            new
+        }
+    }
+}
+
+fn typed(new: Element, is_html: bool, text: &str) -> Element {
+    new.with("type", if is_html { "html" } else { "text" }).text(text)
+}
+
+/// Inline markup inside the one `xhtml:div` that RFC 4287 section 3.1.1.3 requires.
+fn division(old: &Element) -> Element {
+    let blank = |node: &Node| matches!(node, Node::Text(text) if text.trim().is_empty());
+    let mut solid = old.children.iter().filter(|node| !blank(node));
+    if let (Some(Node::Element(only)), None) = (solid.next(), solid.next())
+        && only.name == "div"
+    {
+        return as_xhtml(only);
+    }
+    let mut division = Element::new(XHTML, "div");
+    for node in &old.children {
+        division.children.push(match node {
+            Node::Text(text) => Node::Text(text.clone()),
+            Node::Element(child) => Node::Element(as_xhtml(child)),
+        });
+    }
+    division
+}
+
+/// Elements that a publisher forgot to give the namespace of XHTML get it.
+fn as_xhtml(element: &Element) -> Element {
+    let mut copy = element.clone();
+    if copy.namespace == OLD || copy.namespace.is_empty() || copy.namespace == XHTML {
+        copy.namespace = XHTML.to_owned();
+        copy.prefix.clear();
+    }
+    for node in &mut copy.children {
+        if let Node::Element(child) = node {
+            *child = as_xhtml(child);
+        }
+    }
+    copy
+}

@@ -1,0 +1,140 @@
+//! People: the authors of a feed or an entry, and who helped.
+
+use super::neutral::DUBLIN_CORE;
+use super::{atom03, head, json_feed};
+use crate::render::scope::ATOM;
+use tidegate_core::model::{Context, Format, Skeleton};
+use tidegate_core::xml::tree::{self, Element};
+
+/// The most people of one kind that are told of a feed or an entry.
+const PEOPLE_LIMIT: usize = 16;
+
+/// A person (RFC 4287 section 3.2).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Person {
+    /// The name; never empty.
+    pub name: String,
+    /// An address of a page about them.
+    pub uri: Option<String>,
+    /// An electronic mail address.
+    pub email: Option<String>,
+}
+
+impl Person {
+    /// Someone of whom the name is known alone.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.trim().to_owned(), ..Self::default() }
+    }
+
+    /// A person of Atom; `None` without a name.
+    pub fn of_atom(element: &Element) -> Option<Self> {
+        let said = |name| {
+            let found = element.find(ATOM, name).map(|part| part.content().trim().to_owned());
+            found.filter(|text| !text.is_empty())
+        };
+        Some(Self { name: said("name")?, uri: said("uri"), email: said("email") })
+    }
+
+    /// `mail@example.org (Name)`, as RSS 2.0 has authors and editors; a bare address or name as it is.
+    pub fn of_rss(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let split = text.strip_suffix(')').and_then(|rest| rest.split_once('('));
+        match split {
+            Some((mail, name)) if mail.contains('@') && !name.trim().is_empty() => {
+                let email = Some(mail.trim().to_owned());
+                Some(Self { email, ..Self::named(name) })
+            }
+            _ if text.is_empty() => None,
+            _ => Some(Self::named(text)),
+        }
+    }
+
+    /// As an element of Atom.
+    pub fn element(&self, namespace: &str, kind: &str) -> Element {
+        let simple = |name: &str, text: &str| Element::new(namespace, name).text(text);
+        let mut person = Element::new(namespace, kind).child(simple("name", &self.name));
+        for (name, value) in [("uri", &self.uri), ("email", &self.email)] {
+            if let Some(value) = value {
+                person.push(simple(name, value));
+            }
+        }
+        person
+    }
+}
+
+/// Adds someone who is not among them yet; what more is known of one who is, is added to them.
+pub fn add(people: &mut Vec<Person>, person: Person) {
+    if let Some(known) = people.iter_mut().find(|known| known.name == person.name) {
+        known.uri = known.uri.take().or(person.uri);
+        known.email = known.email.take().or(person.email);
+    } else if people.len() < PEOPLE_LIMIT && !person.name.is_empty() {
+        people.push(person);
+    }
+}
+
+/// The authors of a feed (RFC 4287 section 4.2.1 and its like in the other formats); none where it
+/// names nobody.
+pub fn people(skeleton: &Skeleton) -> Vec<Person> {
+    match skeleton.format {
+        Format::Atom10 | Format::Opml => {
+            let feed = tree::read(&skeleton.text, &Context::default());
+            named(&feed.unwrap_or_default(), "author")
+        }
+        Format::Atom03 => named(&atom03::feed(skeleton), "author"),
+        Format::JsonFeed => named(&json_feed::people(skeleton), "author"),
+        Format::Rss20 | Format::Rss09x | Format::Rss10 | Format::Rss090 => {
+            of_channel(&head::channel(skeleton))
+        }
+    }
+}
+
+/// The names of a feed's authors.
+pub fn authors(skeleton: &Skeleton) -> Vec<String> {
+    people(skeleton).into_iter().map(|person| person.name).collect()
+}
+
+/// The people in an element of Atom (a feed, an entry or a source), of a kind: `author`, `contributor`.
+pub fn named(element: &Element, kind: &str) -> Vec<Person> {
+    let mut found = Vec::new();
+    for person in element.elements().filter(|child| child.is(ATOM, kind)) {
+        if let Some(person) = Person::of_atom(person) {
+            add(&mut found, person);
+        }
+    }
+    found
+}
+
+/// Who a channel of RSS names as its authors: `dc:creator`, else its editor.
+pub fn of_channel(channel: &Element) -> Vec<Person> {
+    let mut found = Vec::new();
+    for creator in channel.elements().filter(|child| child.is(DUBLIN_CORE, "creator")) {
+        add(&mut found, Person::named(&creator.content()));
+    }
+    let editor = channel.find(&channel.namespace, "managingEditor").map(Element::content);
+    if let Some(editor) = editor.filter(|_| found.is_empty()).as_deref().and_then(Person::of_rss) {
+        add(&mut found, editor);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_of_rss_have_names_and_mail() {
+        let person = Person::of_rss(" a@example.org (Ada L.) ").unwrap();
+        assert_eq!((&*person.name, person.email.as_deref()), ("Ada L.", Some("a@example.org")));
+        assert_eq!(Person::of_rss("Ada (the first)"), Some(Person::named("Ada (the first)")));
+        assert_eq!(Person::of_rss(" "), None);
+    }
+
+    #[test]
+    fn one_person_is_told_once() {
+        let mut people = vec![Person::named("A")];
+        add(&mut people, Person { email: Some("a@x".to_owned()), ..Person::named("A") });
+        add(&mut people, Person::named(" "));
+        (0..99).for_each(|n| add(&mut people, Person::named(&n.to_string())));
+        assert_eq!((people.len(), people[0].email.as_deref()), (PEOPLE_LIMIT, Some("a@x")));
+    }
+}

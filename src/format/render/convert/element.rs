@@ -1,0 +1,219 @@
+//! What an entry says as an element of Atom 1.0 or RSS 2.0.
+//!
+//! What the one family has no element of its own for is said by a module that readers of it know:
+//! Dublin Core, `content:encoded`, `slash:comments`, and elements of Atom in RSS.
+
+use super::Target;
+use super::category::Category;
+use super::neutral::{CONTENT, DUBLIN_CORE, Enclosure, Neutral, SLASH, THREADING, Text};
+use crate::render::media;
+use crate::render::scope::ATOM;
+use tidegate_core::model::{Family, Time};
+use tidegate_core::xml::address::is_address;
+use tidegate_core::xml::tree::{Attribute, Element};
+
+impl Neutral {
+    /// As the element of an entry in the target's format, without id.
+    pub fn element(&self, target: &Target<'_>, seen: Option<Time>) -> Element {
+        let space = target.namespace;
+        let mut entry = Element::new(space, target.entry());
+        entry.attributes.clone_from(&self.attributes);
+        let is_said = entry.inherited().any(|attribute| attribute.name == "lang");
+        if let (Some(language), false) = (&self.language, is_said) {
+            entry.attributes.push(Attribute::lang(language));
+        }
+        match target.family {
+            Family::Atom => self.fill_atom(&mut entry, space, seen),
+            Family::Rss => self.fill_rss(&mut entry, space),
+        }
+        for foreign in &self.foreign {
+            entry.push(foreign.clone());
+        }
+        entry
+    }
+
+    fn fill_atom(&self, entry: &mut Element, space: &str, seen: Option<Time>) {
+        let simple = |name: &str, text: &str| Element::new(space, name).text(text);
+        let linked = |relation: &str, address: &str| {
+            Element::new(space, "link").with("rel", relation).with("href", address)
+        };
+        // RFC 4287 section 4.1.2 wants one, if an empty one.
+        entry.push(simple("title", &self.title));
+        if let Some(link) = self.link.as_deref().filter(|link| is_address(link)) {
+            entry.push(linked("alternate", link));
+        }
+        if let Some(updated) = self.updated.or(self.published).or(seen) {
+            entry.push(simple("updated", &updated.to_string()));
+        }
+        if let Some(published) = self.published {
+            entry.push(simple("published", &published.to_string()));
+        }
+        for (kind, people) in [("author", &self.authors), ("contributor", &self.contributors)] {
+            for person in people {
+                entry.push(person.element(space, kind));
+            }
+        }
+        for category in &self.categories {
+            entry.push(category.element(space));
+        }
+        for link in self.links.iter().filter(|link| link.attribute("href").is_some_and(is_address))
+        {
+            let mut link = link.clone();
+            link.namespace = space.to_owned();
+            link.prefix.clear();
+            entry.push(link);
+        }
+        if let Some((address, count)) =
+            self.comments.as_ref().filter(|(address, _)| is_address(address))
+        {
+            let mut replies = linked("replies", address).with("type", "text/html");
+            if let Some(count) = count.as_ref().filter(|count| is_number(count)) {
+                replies.attributes.push(Attribute::of("thr", THREADING, "count", count));
+            }
+            entry.push(replies);
+        }
+        for enclosure in self.enclosures.iter().filter(|enclosure| is_address(&enclosure.address)) {
+            let mut link = linked("enclosure", &enclosure.address);
+            let title = ("title", &enclosure.title);
+            for (name, value) in [("type", &enclosure.media), ("length", &enclosure.length), title]
+            {
+                if let Some(value) = value {
+                    link.set(name, value);
+                }
+            }
+            entry.push(link);
+        }
+        if let Some(rights) = &self.rights {
+            entry.push(simple("rights", rights));
+        }
+        if let Some((title, address)) = &self.source {
+            let source = Element::new(space, "source");
+            let source = source.child(simple("id", address)).child(simple("title", title));
+            entry.push(source.child(linked("self", address)));
+        }
+        for (name, text) in [("summary", &self.summary), ("content", &self.content)] {
+            if let Some(text) = text {
+                entry.push(simple(name, &text.html()).with("type", "html"));
+            }
+        }
+    }
+
+    fn fill_rss(&self, item: &mut Element, space: &str) {
+        let simple = |name: &str, text: &str| Element::new(space, name).text(text);
+        // RSS 2.0 wants a title or a description.
+        if !self.title.trim().is_empty() || self.content.is_none() {
+            item.push(simple("title", &self.title));
+        }
+        if let Some(link) = self.link.as_deref().filter(|link| is_address(link)) {
+            item.push(simple("link", link));
+        }
+        if let Some(date) = self.published.or(self.updated) {
+            item.push(simple("pubDate", &date.rfc822()));
+        }
+        let updated = self.updated.filter(|_| self.published.is_some());
+        if let Some(updated) = updated.filter(|updated| Some(*updated) != self.published) {
+            item.push(module("atom", ATOM, "updated", &updated.to_string()));
+        }
+        // RSS wants an electronic mail address in `author`.
+        let names = |people: &[super::Person]| -> Vec<String> {
+            people.iter().map(|person| person.name.clone()).collect()
+        };
+        let core = [
+            ("creator", names(&self.authors)),
+            ("contributor", names(&self.contributors)),
+            ("rights", self.rights.iter().cloned().collect()),
+            ("language", self.language.iter().cloned().collect()),
+        ];
+        for (name, texts) in core {
+            for text in texts {
+                item.push(module("dc", DUBLIN_CORE, name, &text));
+            }
+        }
+        for category in &self.categories {
+            category.push_rss(item, space);
+        }
+        if let Some((address, count)) = &self.comments {
+            item.push(simple("comments", address));
+            let is_counted = self.foreign.iter().any(|other| other.is(SLASH, "comments"));
+            if let Some(count) = count.as_ref().filter(|count| is_number(count) && !is_counted) {
+                item.push(module("slash", SLASH, "comments", count));
+            }
+        }
+        for enclosure in self.enclosures.iter().filter(|enclosure| is_address(&enclosure.address)) {
+            item.push(enclosure.rss(space));
+        }
+        for link in self.links.iter().filter(|link| link.attribute("href").is_some_and(is_address))
+        {
+            item.push(link.clone());
+        }
+        if let Some((title, address)) = &self.source {
+            item.push(simple("source", title).with("url", address));
+        }
+        let [content, summary] =
+            [&self.content, &self.summary].map(|text| text.as_ref().map(Text::html));
+        if let Some(description) = summary.as_ref().or(content.as_ref()) {
+            item.push(simple("description", description));
+        }
+        if let (Some(_), Some(content)) = (&summary, &content) {
+            item.push(module("content", CONTENT, "encoded", content));
+        }
+    }
+}
+
+impl Category {
+    /// As Atom's.
+    pub fn element(&self, space: &str) -> Element {
+        let mut category = Element::new(space, "category").with("term", &self.term);
+        // RFC 4287 section 4.2.2.2: a scheme is an IRI.
+        let scheme = self.scheme.as_deref().filter(|scheme| is_address(scheme));
+        for (name, value) in [("scheme", scheme), ("label", self.label.as_deref())] {
+            if let Some(value) = value {
+                category.set(name, value);
+            }
+        }
+        category
+    }
+
+    /// As that of RSS, which has one text: what people read. Where that is not the term, Atom's own
+    /// element stands beside it.
+    pub fn push_rss(&self, item: &mut Element, space: &str) {
+        let mut category = Element::new(space, "category").text(self.shown());
+        if let Some(scheme) = &self.scheme {
+            category.set("domain", scheme);
+        }
+        item.push(category);
+        if self.label.is_some() {
+            let mut whole = self.element(ATOM);
+            whole.prefix = "atom".to_owned();
+            item.push(whole);
+        }
+    }
+}
+
+impl Enclosure {
+    /// The media type, as it is said or as the address shows it.
+    pub fn media_type(&self) -> &str {
+        let said = self.media.as_deref().map(str::trim).filter(|media| media.contains('/'));
+        said.unwrap_or_else(|| media::of_address(&self.address))
+    }
+
+    /// RSS 2.0 wants all three attributes; a length of zero is how it says that none is known.
+    fn rss(&self, space: &str) -> Element {
+        let length = self.length.as_deref().map(str::trim).filter(|length| is_number(length));
+        Element::new(space, "enclosure")
+            .with("url", &self.address)
+            .with("type", self.media_type())
+            .with("length", length.unwrap_or("0"))
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// An element of a module, with its customary prefix.
+fn module(prefix: &str, namespace: &str, name: &str, text: &str) -> Element {
+    let mut element = Element::new(namespace, name).text(text);
+    element.prefix = prefix.to_owned();
+    element
+}

@@ -1,0 +1,187 @@
+//! The head of a feed from one family to the other.
+
+use super::author::{self, Person};
+use super::category::Category;
+use super::neutral::DUBLIN_CORE;
+use crate::render::Addresses;
+use crate::render::scope::ATOM;
+use tidegate_core::model::{Context, Skeleton};
+use tidegate_core::xml::address::is_address;
+use tidegate_core::xml::html::plain_text;
+use tidegate_core::xml::tree::{self, Attribute, Element};
+
+/// The namespace of `itunes:image`.
+const ITUNES: &str = "http://www.itunes.com/dtds/podcast-1.0.dtd";
+
+/// The channel of an RSS skeleton.
+pub fn channel(skeleton: &Skeleton) -> Element {
+    let root = tree::read(&skeleton.text, &Context::default()).unwrap_or_default();
+    let channel = root.elements().find(|element| element.name == "channel").cloned();
+    channel.unwrap_or_default()
+}
+
+/// An Atom feed's own elements as those of a channel.
+pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -> Element {
+    let mut channel = Element::new("", "channel");
+    let mut push = |name: &str, text: &str| channel.push(Element::new("", name).text(text));
+    let said = |name| {
+        let element = feed.find(ATOM, name)?;
+        let text = element.content().trim().to_owned();
+        let is_html = element.attribute("type").is_some_and(|kind| kind.contains("html"));
+        // Where RSS has plain text.
+        Some(if is_html && name != "subtitle" { plain_text(&text) } else { text })
+            .filter(|text| !text.is_empty())
+    };
+    let known = Some(skeleton.title.clone()).filter(|title| !title.is_empty());
+    let title = known.or_else(|| said("title")).unwrap_or_default();
+    let link = skeleton.link.as_deref().unwrap_or(&addresses.upstream);
+    // RSS 2.0 requires these three.
+    push("title", &title);
+    push("link", link);
+    push("description", &said("subtitle").unwrap_or_else(|| title.clone()));
+    let language = feed.inherited().find(|attribute| attribute.name == "lang");
+    let language = language.map(|language| &language.value).or(skeleton.context.lang.as_ref());
+    if let Some(language) = language.filter(|language| !language.is_empty()) {
+        push("language", language);
+    }
+    if let Some(rights) = said("rights") {
+        push("copyright", &rights);
+    }
+    if let Some(generator) = said("generator") {
+        push("generator", &generator);
+    }
+    push_people(&mut channel, feed);
+    for category in feed.elements().filter(|element| element.is(ATOM, "category")) {
+        let value = |name| category.attribute(name).map(ToOwned::to_owned);
+        let term = value("term").unwrap_or_default();
+        let label = value("label").filter(|label| *label != term);
+        let category = Category { term, scheme: value("scheme"), label };
+        if !category.shown().is_empty() {
+            category.push_rss(&mut channel, "");
+        }
+    }
+    let (logo, icon) = (said("logo"), said("icon"));
+    if let Some(picture) = logo.as_ref().or(icon.as_ref()) {
+        let part = |name: &str, text: &str| Element::new("", name).text(text);
+        let image = Element::new("", "image").child(part("url", picture));
+        channel.push(image.child(part("title", &title)).child(part("link", link)));
+    }
+    if let (Some(_), Some(icon)) = (&logo, &icon) {
+        channel.push(of_atom(Element::new(ATOM, "icon").text(icon)));
+    }
+    for other in feed.elements().filter(|element| is_other_link(element, skeleton)) {
+        channel.push(of_atom(other.clone()));
+    }
+    push_foreign(&mut channel, feed, ATOM);
+    channel
+}
+
+/// Adds who made the feed. RSS wants electronic mail addresses in its own elements for that.
+fn push_people(channel: &mut Element, feed: &Element) {
+    for (kind, name) in [("author", "creator"), ("contributor", "contributor")] {
+        for person in author::named(feed, kind) {
+            let mut core = Element::new(DUBLIN_CORE, name).text(&person.name);
+            core.prefix = "dc".to_owned();
+            channel.push(core);
+            let email = person.email.filter(|_| kind == "author");
+            if let Some(email) = email.filter(|_| channel.find("", "managingEditor").is_none()) {
+                let editor = format!("{email} ({})", person.name);
+                channel.push(Element::new("", "managingEditor").text(&editor));
+            }
+        }
+    }
+}
+
+/// Whether an element is a link to something else than the feed's site.
+fn is_other_link(element: &Element, skeleton: &Skeleton) -> bool {
+    let address = element.attribute("href").filter(|address| is_address(address));
+    let is_site = element.attribute("rel").is_none_or(|relation| relation == "alternate")
+        && address == skeleton.link.as_deref();
+    element.is(ATOM, "link") && address.is_some() && !is_site
+}
+
+/// An element of Atom in a feed of RSS.
+fn of_atom(mut element: Element) -> Element {
+    element.prefix = "atom".to_owned();
+    element
+}
+
+/// A channel's own elements as those of an Atom feed. Its id is not among them: the gateway's stands
+/// in.
+pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
+    let own = channel.namespace.as_str();
+    let mut feed = Element::new(ATOM, "feed");
+    let mut push = |name: &str, text: &str| feed.push(Element::new(ATOM, name).text(text));
+    let said = |space: &str, name| {
+        let found = channel.find(space, name).map(|element| element.content().trim().to_owned());
+        found.filter(|text| !text.is_empty())
+    };
+    push("title", &skeleton.title);
+    if let Some(rights) = said(own, "copyright").or_else(|| said(DUBLIN_CORE, "rights")) {
+        push("rights", &rights);
+    }
+    if let Some(generator) = said(own, "generator") {
+        push("generator", &generator);
+    }
+    let image = channel.find(own, "image").and_then(|image| image.find(own, "url"));
+    let image = image.map(|url| url.content().trim().to_owned());
+    let cover = || channel.find(ITUNES, "image")?.attribute("href").map(ToOwned::to_owned);
+    let said_logo = || said(ATOM, "logo");
+    if let Some(logo) = image.filter(|url| !url.is_empty()).or_else(said_logo).or_else(cover) {
+        push("logo", &logo);
+    }
+    if let Some(icon) = said(ATOM, "icon") {
+        push("icon", &icon);
+    }
+    if let Some(description) = said(own, "description") {
+        feed.push(Element::new(ATOM, "subtitle").with("type", "html").text(&description));
+    }
+    if let Some(link) = skeleton.link.as_deref().filter(|link| is_address(link)) {
+        feed.push(Element::new(ATOM, "link").with("rel", "alternate").with("href", link));
+    }
+    for other in channel.elements().filter(|element| is_other_link(element, skeleton)) {
+        let mut link = other.clone();
+        link.prefix.clear();
+        feed.push(link);
+    }
+    for category in channel.elements().filter(|element| element.is(own, "category")) {
+        let (term, scheme) = (category.content().trim().to_owned(), category.attribute("domain"));
+        let scheme = scheme.map(ToOwned::to_owned);
+        if !term.is_empty() {
+            feed.push(Category { term, scheme, label: None }.element(ATOM));
+        }
+    }
+    // RFC 4287 section 4.1.1 wants an author somewhere.
+    let mut authors = author::of_channel(channel);
+    if authors.is_empty() {
+        authors.push(Person::named(&skeleton.title));
+    }
+    for author in authors {
+        feed.push(author.element(ATOM, "author"));
+    }
+    for helper in channel.elements().filter(|element| element.is(DUBLIN_CORE, "contributor")) {
+        feed.push(Person::named(&helper.content()).element(ATOM, "contributor"));
+    }
+    let language = said(own, "language").or_else(|| said(DUBLIN_CORE, "language"));
+    if let Some(language) = language.filter(|_| skeleton.context.lang.is_none()) {
+        feed.attributes.push(Attribute::lang(&language));
+    }
+    push_foreign(&mut feed, channel, own);
+    feed
+}
+
+/// Adds what belongs to neither family and was not converted.
+fn push_foreign(to: &mut Element, from: &Element, own: &str) {
+    let is_foreign = |element: &&Element| {
+        let namespace = element.namespace.as_str();
+        let is_converted = namespace == DUBLIN_CORE
+            && matches!(element.name.as_str(), "creator" | "contributor" | "rights" | "language");
+        !namespace.is_empty()
+            && namespace != own
+            && namespace != ATOM
+            && !(is_converted && own != ATOM)
+    };
+    for foreign in from.elements().filter(is_foreign) {
+        to.push(foreign.clone());
+    }
+}

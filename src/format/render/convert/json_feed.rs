@@ -1,0 +1,164 @@
+//! JSON Feed 1.0 and 1.1 to Atom 1.0.
+
+use super::atom_date;
+use super::category::Tags;
+use crate::render::scope::ATOM;
+use serde_json::Value;
+use tidegate_core::model::{Card, Markup, Skeleton, Time};
+use tidegate_core::xml::address::is_address;
+use tidegate_core::xml::tree::Element;
+
+/// The namespace of Media RSS.
+const MEDIA: &str = "http://search.yahoo.com/mrss/";
+/// The namespace of `itunes:duration`.
+const ITUNES: &str = "http://www.itunes.com/dtds/podcast-1.0.dtd";
+
+/// The feed element of a skeleton.
+pub fn feed(skeleton: &Skeleton) -> Element {
+    let json: Value = serde_json::from_str(&skeleton.text).unwrap_or_default();
+    let mut feed = Element::new(ATOM, "feed");
+    let title = string(&json, "title").unwrap_or(&skeleton.title);
+    feed.push(simple("title", title));
+    if let Some(language) = string(&json, "language") {
+        feed.attributes.push(tidegate_core::xml::tree::Attribute::lang(language));
+    }
+    // RFC 4287 section 4.2.6: an id is an IRI.
+    if let Some(id) = string(&json, "feed_url").filter(|id| is_address(id)) {
+        feed.push(simple("id", id));
+    }
+    if let Some(page) = string(&json, "home_page_url").or(skeleton.link.as_deref()) {
+        feed.push(link("alternate", page));
+    }
+    for (from, to) in [("description", "subtitle"), ("favicon", "icon"), ("icon", "logo")] {
+        if let Some(value) = string(&json, from) {
+            feed.push(simple(to, value));
+        }
+    }
+    push_authors(&mut feed, &json);
+    // RFC 4287 section 4.1.1 wants an author somewhere.
+    if feed.find(ATOM, "author").is_none() {
+        feed.push(Element::new(ATOM, "author").child(simple("name", title)));
+    }
+    feed
+}
+
+/// The feed element of a skeleton with nothing but the authors that it names.
+pub fn people(skeleton: &Skeleton) -> Element {
+    let json: Value = serde_json::from_str(&skeleton.text).unwrap_or_default();
+    let mut feed = Element::new(ATOM, "feed");
+    push_authors(&mut feed, &json);
+    feed
+}
+
+/// An item; `None` where its markup cannot be read.
+pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
+    let json: Value = serde_json::from_str(&markup.xml).ok()?;
+    json.as_object()?;
+    let card: &Card = &markup.card;
+    let mut entry = Element::new(ATOM, "entry");
+    if let Some(language) = string(&json, "language") {
+        entry.attributes.push(tidegate_core::xml::tree::Attribute::lang(language));
+    }
+    entry.push(simple("title", string(&json, "title").unwrap_or_default()));
+    if let Some(page) = string(&json, "url").or(card.link.as_deref()) {
+        entry.push(link("alternate", page));
+    }
+    if let Some(other) = string(&json, "external_url") {
+        entry.push(link("related", other));
+    }
+    let date = |name, read| atom_date(string(&json, name).unwrap_or_default(), read);
+    let published = date("date_published", card.published);
+    let updated = date("date_modified", card.updated)
+        .or_else(|| published.clone())
+        .or_else(|| seen.map(|time| time.to_string()));
+    for (name, value) in [("published", published), ("updated", updated)] {
+        if let Some(value) = value {
+            entry.push(simple(name, &value));
+        }
+    }
+    push_authors(&mut entry, &json);
+    let mut tags = Tags::default();
+    list(&json, "tags").filter_map(Value::as_str).for_each(|tag| tags.add(tag));
+    for tag in tags.into_vec() {
+        entry.push(Element::new(ATOM, "category").with("term", &tag));
+    }
+    if let Some(summary) = string(&json, "summary") {
+        entry.push(simple("summary", summary));
+    }
+    if let Some(html) = string(&json, "content_html") {
+        entry.push(simple("content", html).with("type", "html"));
+    } else if let Some(text) = string(&json, "content_text") {
+        entry.push(simple("content", text).with("type", "text"));
+    }
+    let media = |name: &str, address: &str| {
+        let mut element = Element::new(MEDIA, name).with("url", address);
+        element.prefix = "media".to_owned();
+        element
+    };
+    // Some readers look for the one, some for the other.
+    let (image, banner) = (string(&json, "image"), string(&json, "banner_image"));
+    if let Some(image) = image.or(banner) {
+        entry.push(media("thumbnail", image));
+        entry.push(media("content", image).with("medium", "image"));
+    }
+    if let Some(banner) = banner.filter(|banner| image.is_some_and(|image| image != *banner)) {
+        entry.push(media("content", banner).with("medium", "image"));
+    }
+    for attachment in list(&json, "attachments") {
+        push_attachment(&mut entry, attachment);
+    }
+    let mut durations =
+        list(&json, "attachments").filter_map(|one| one.get("duration_in_seconds")?.as_f64());
+    if let Some(seconds) = durations.next().filter(|seconds| *seconds > 0.0) {
+        let mut duration = Element::new(ITUNES, "duration").text(&format!("{seconds:.0}"));
+        duration.prefix = "itunes".to_owned();
+        entry.push(duration);
+    }
+    Some(entry)
+}
+
+fn push_attachment(entry: &mut Element, attachment: &Value) {
+    let Some(address) = string(attachment, "url") else { return };
+    let mut enclosure = link("enclosure", address);
+    for (from, to) in [("mime_type", "type"), ("title", "title")] {
+        if let Some(value) = string(attachment, from) {
+            enclosure.set(to, value);
+        }
+    }
+    if let Some(size) = attachment.get("size_in_bytes").and_then(Value::as_u64) {
+        enclosure.set("length", &size.to_string());
+    }
+    entry.push(enclosure);
+}
+
+/// Authors of version 1.1 (`authors`), else the one of 1.0 (`author`).
+fn push_authors(element: &mut Element, json: &Value) {
+    let many: Vec<&Value> = list(json, "authors").collect();
+    let authors = if many.is_empty() { json.get("author").into_iter().collect() } else { many };
+    for author in authors {
+        let (name, address) = (string(author, "name"), string(author, "url"));
+        let Some(shown) = name.or(address) else { continue };
+        let mut person = Element::new(ATOM, "author").child(simple("name", shown));
+        if let Some(address) = address {
+            person.push(simple("uri", address));
+        }
+        element.push(person);
+    }
+}
+
+/// A value that is a text and not empty.
+fn string<'a>(json: &'a Value, name: &str) -> Option<&'a str> {
+    json.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+}
+
+fn list<'a>(json: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    json.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn simple(name: &str, text: &str) -> Element {
+    Element::new(ATOM, name).text(text)
+}
+
+fn link(relation: &str, address: &str) -> Element {
+    Element::new(ATOM, "link").with("rel", relation).with("href", address)
+}

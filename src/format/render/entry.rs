@@ -1,0 +1,451 @@
+//! One item: the publisher's bytes with `sx:sync`, the published id and what they inherited.
+
+use super::base::{self, Bases};
+use super::collection::ShownVersion;
+use super::convert::{self, Neutral, Target};
+use super::scope::{Prefixes, Scope, borrow};
+use super::{Dialect, tombstone};
+use std::borrow::Cow;
+use std::fmt::Write;
+use tidegate_core::model::{Family, Item, Markup, Shared, SyncExtras, Version};
+use tidegate_core::sync::to_091;
+use tidegate_core::sync_markup::{sx, sx091};
+use tidegate_core::xml::{self, push_attribute, tag};
+
+/// What all entries of a document have in common.
+#[derive(Debug)]
+pub struct Entries<'a> {
+    /// What they are converted to, where they must be.
+    pub target: Target<'a>,
+    /// The prefixes of our elements.
+    pub prefixes: &'a Prefixes,
+    /// What a base can be made of, where the publisher names none.
+    pub bases: Bases<'a>,
+    /// The feed's title.
+    pub feed_title: &'a str,
+    /// The language that the document around says for all, where its publisher did not say it as
+    /// `xml:lang`.
+    pub language: Option<&'a str>,
+    /// Whether all references are written as absolute addresses.
+    pub absolute: bool,
+}
+
+/// The text of an entry cut where it is spliced.
+struct Parts<'a> {
+    /// The name of its element.
+    name: &'a str,
+    /// The attributes of its start tag.
+    attributes: &'a str,
+    /// What stands between its tags, and where that begins; `None` in an empty-element tag.
+    inner: Option<(&'a str, usize)>,
+}
+
+impl<'a> Parts<'a> {
+    /// `None` where the slots do not fit the text.
+    fn of(markup: &'a Markup) -> Option<Self> {
+        let xml = markup.xml.as_str();
+        let slots = &markup.slots;
+        let name =
+            xml.get(..slots.attributes)?.strip_prefix('<').filter(|name| !name.is_empty())?;
+        match slots.inner {
+            Some(start) => Some(Self {
+                name,
+                attributes: xml.get(slots.attributes..start)?.strip_suffix('>')?,
+                inner: Some((xml.get(start..)?, start)),
+            }),
+            None => {
+                let attributes = xml.get(slots.attributes..)?.strip_suffix("/>")?;
+                Some(Self { name, attributes, inner: None })
+            }
+        }
+    }
+}
+
+impl Entries<'_> {
+    /// Adds an item with these conflicts.
+    pub fn push(
+        &self,
+        out: &mut String,
+        item: &Item,
+        conflicts: &[Version<Markup>],
+        scope: &Scope<'_>,
+    ) {
+        self.push_version(out, ShownVersion::new(item, conflicts), scope);
+    }
+
+    fn push_version(&self, out: &mut String, shown: ShownVersion<'_>, scope: &Scope<'_>) {
+        let version = shown.version;
+        let seen = version.history.topmost().stamp.when();
+        let markup = if version.deleted {
+            Cow::Owned(tombstone::shell(version, &self.target, self.feed_title, shown.is_redacted))
+        } else {
+            let base = version.data.context.base.as_deref().unwrap_or(self.bases.document);
+            let markup = convert::markup(&version.data, &self.target, seen, base);
+            let absolute = matches!(markup, Cow::Borrowed(_)) && self.absolute;
+            let absolute = absolute.then(|| convert::absolute(&markup, base)).flatten();
+            absolute.map_or(markup, Cow::Owned)
+        };
+        if let Some(parts) = Parts::of(&markup) {
+            self.splice(out, &markup, &parts, shown, scope);
+            return;
+        }
+        // Offsets that do not fit their text: what the card says is still worth showing.
+        let data = &version.data;
+        let element = Neutral::of_card(&data.card).element(&self.target, seen);
+        let markup = convert::write_entry(&element, &self.target, &data.card, &data.context);
+        if let Some(parts) = Parts::of(&markup) {
+            self.splice(out, &markup, &parts, shown, scope);
+        }
+    }
+
+    fn splice(
+        &self,
+        out: &mut String,
+        markup: &Markup,
+        parts: &Parts<'_>,
+        shown: ShownVersion<'_>,
+        scope: &Scope<'_>,
+    ) {
+        let added = self.bases.given(markup, parts.attributes, scope.base.as_deref());
+        if let Some((places, base)) = added.inside {
+            let markup = base::with_bases(markup, &places, &base);
+            if let Some(parts) = Parts::of(&markup) {
+                self.splice_with(out, &markup, &parts, shown, (scope, added.entry.as_deref()));
+                return;
+            }
+        }
+        self.splice_with(out, markup, parts, shown, (scope, added.entry.as_deref()));
+    }
+
+    /// The same with the base that the entry is given.
+    fn splice_with(
+        &self,
+        out: &mut String,
+        markup: &Markup,
+        parts: &Parts<'_>,
+        shown: ShownVersion<'_>,
+        (scope, base): (&Scope<'_>, Option<&str>),
+    ) {
+        out.push('<');
+        out.push_str(parts.name);
+        self.push_inherited(out, markup, parts, (scope, base));
+        out.push('>');
+
+        let prefix = self.prefixes.sharing.as_str();
+        let namespace = self.prefixes.sharing_namespace;
+        let bound = binding(prefix, markup, parts, scope);
+        let declare = (bound.as_deref() != Some(namespace)).then_some(namespace);
+        // The list is flat: a version in conflict has no conflicts (SSE 1.0 section 3.3).
+        let mut conflict = |out: &mut String, version: &Version<Markup>| {
+            let inside = self.inside(markup, parts, (scope, base));
+            let shown = shown.conflict(version);
+            self.push_version(out, shown, &inside);
+        };
+        push_sync(
+            out,
+            self.prefixes.dialect,
+            (prefix, declare),
+            (shown.version, shown.extras),
+            (shown.conflicts, shown.is_contested),
+            &mut conflict,
+        );
+
+        self.push_inner(out, markup, parts, shown.published_id);
+        if parts.inner.is_none() {
+            out.push_str("</");
+            out.push_str(parts.name);
+            out.push('>');
+        }
+    }
+
+    /// Adds the attributes of the root: what it inherited and `scope` does not give it, then its
+    /// own. An attribute that it has already is never added.
+    fn push_inherited(
+        &self,
+        out: &mut String,
+        markup: &Markup,
+        parts: &Parts<'_>,
+        (scope, base): (&Scope<'_>, Option<&str>),
+    ) {
+        let context = &markup.context;
+        for (prefix, namespace) in borrow(&context.namespaces) {
+            let same = scope.namespace(prefix).unwrap_or("") == namespace;
+            // XML binds the prefix `xml` itself, and lets no other be bound to nothing.
+            let bindable = prefix != "xml" && (prefix.is_empty() || !namespace.is_empty());
+            if !same && bindable && declared(parts.attributes, prefix).is_none() {
+                out.push_str(if prefix.is_empty() { " xmlns" } else { " xmlns:" });
+                out.push_str(prefix);
+                out.push_str("=\"");
+                xml::push_value(out, namespace);
+                out.push('"');
+            }
+        }
+        let named = context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
+        if !named
+            && !scope.default_namespace().is_empty()
+            && declared(parts.attributes, "").is_none()
+        {
+            out.push_str(" xmlns=\"\"");
+        }
+
+        let lang = context.lang.as_deref().or(self.language);
+        if lang != scope.lang && tag::find(parts.attributes, "xml:lang").is_none() {
+            push_attribute(out, "xml:lang", lang.unwrap_or_default());
+        }
+        if let Some(base) = base {
+            push_attribute(out, "xml:base", base);
+        }
+        let own = tag::find(parts.attributes, "xml:base");
+        let moved = own.filter(|_| context.base.as_deref() != scope.base.as_deref());
+        match moved.or_else(|| base::relative_at_the_top(parts.attributes, scope.base.as_deref())) {
+            None => out.push_str(parts.attributes),
+            Some(own) => {
+                // Relative to a base that is not around it any more.
+                let before = parts.attributes.get(..own.range.start).unwrap_or_default();
+                let after = parts.attributes.get(own.range.end..).unwrap_or_default();
+                out.push_str(before);
+                xml::push_value(out, &self.bases.own(markup, own.value));
+                out.push_str(after);
+            }
+        }
+    }
+
+    /// Adds everything behind the start tag, with the published id.
+    fn push_inner(&self, out: &mut String, markup: &Markup, parts: &Parts<'_>, published: &str) {
+        let Some((inner, start)) = parts.inner else {
+            push_id(out, self.target.family, parts.name, published);
+            return;
+        };
+        let Some(id) = IdElement::of(markup, start) else {
+            if self.target.family == Family::Rss {
+                self.push_identifier(out, markup, published);
+            }
+            push_id(out, self.target.family, parts.name, published);
+            out.push_str(inner);
+            return;
+        };
+        out.push_str(id.before);
+        let content = xml::plain(id.content);
+        if content == published {
+            out.push_str(id.element);
+        } else {
+            let renamed = content.trim() != published;
+            let is_permalink = self.target.family == Family::Rss
+                && tag::find(id.attributes(), "isPermaLink")
+                    .is_none_or(|written| !written.value.trim().eq_ignore_ascii_case("false"));
+            if renamed && is_permalink {
+                id.push_open_as_identifier(out);
+            } else {
+                out.push_str(id.open);
+            }
+            xml::push_text(out, published);
+            out.push_str(id.close);
+            let link = markup.card.link.as_deref().filter(|link| *link == content.trim());
+            if let Some(link) = link.filter(|_| renamed && is_permalink) {
+                push_link_unless_there(out, markup, parts, link);
+            }
+        }
+        out.push_str(id.after);
+    }
+
+    /// Adds the `dc:identifier` of an item that has no `guid`, as `atom:id`. Readers who know items by
+    /// their `dc:identifier` (SimplePie, FreshRSS) prefer a `guid` to it, and would take those that get
+    /// one here for new; `atom:id` goes before both. Others go by the `guid`, which is `rdf:about`.
+    fn push_identifier(&self, out: &mut String, markup: &Markup, published: &str) {
+        let Some(prefix) = &self.prefixes.atom else { return };
+        let Some(identifier) = convert::identifier(markup).filter(|id| id != published) else {
+            return;
+        };
+        let _ = write!(out, "<{prefix}:id>");
+        xml::push_text(out, &identifier);
+        let _ = write!(out, "</{prefix}:id>");
+    }
+
+    /// The scope inside an entry, for the entries in its `sx:conflicts`.
+    fn inside<'s>(
+        &'s self,
+        markup: &'s Markup,
+        parts: &Parts<'s>,
+        (scope, base): (&Scope<'s>, Option<&'s str>),
+    ) -> Scope<'s> {
+        let mut inside = scope.clone();
+        let named = markup.context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
+        if !named && declared(parts.attributes, "").is_none() {
+            inside.namespaces.push(("", ""));
+        }
+        inside.namespaces.extend(borrow(&markup.context.namespaces));
+        for attribute in tag::attributes(parts.attributes) {
+            match attribute.name.strip_prefix("xmlns") {
+                Some("") => inside.namespaces.push(("", attribute.value)),
+                Some(prefix) => {
+                    let prefix = prefix.strip_prefix(':').unwrap_or(prefix);
+                    inside.namespaces.push((prefix, attribute.value));
+                }
+                None => {}
+            }
+        }
+        inside.namespaces.push((&self.prefixes.sharing, self.prefixes.sharing_namespace));
+        if let Some(own) = tag::find(parts.attributes, "xml:base") {
+            inside.base = Some(Cow::Owned(self.bases.own(markup, own.value)));
+        } else if let Some(base) = base {
+            inside.base = Some(Cow::Borrowed(base));
+        }
+        inside.lang = match tag::find(parts.attributes, "xml:lang") {
+            Some(own) => Some(own.value),
+            None => markup.context.lang.as_deref().or(self.language),
+        };
+        inside
+    }
+}
+
+/// Whether something is in conflict with an item, kept or not.
+pub fn is_contested(item: &Item) -> bool {
+    item.sse091 == Some(true) || !item.shared.conflicts.is_empty()
+}
+
+/// Adds the `sx:sync` of a version in a dialect. `place`: the prefix, and the namespace where it must
+/// be declared; `conflicts`: those that are shown, and whether there are any at all, which SSE 0.91
+/// says without them; `conflict` adds a version as the item that stands in `sx:conflicts`.
+pub fn push_sync(
+    out: &mut String,
+    dialect: Dialect,
+    (prefix, declare): (&str, Option<&str>),
+    (version, extras): (&Version<Markup>, Option<&SyncExtras>),
+    (conflicts, is_contested): (&[Version<Markup>], bool),
+    conflict: &mut dyn FnMut(&mut String, &Version<Markup>),
+) {
+    if dialect == Dialect::Sse091 {
+        let conflicts = conflicts.iter().map(borrowed).collect();
+        let mut item = to_091(Shared { winner: borrowed(version), conflicts }, |lost| lost.data);
+        item.conflict |= is_contested;
+        sx091::sync_element(out, prefix, declare, &item, &mut |out, kept| {
+            out.push('>');
+            conflict(out, kept.data);
+        });
+        return;
+    }
+    let mut nested = |out: &mut String| {
+        for version in conflicts {
+            conflict(out, version);
+        }
+    };
+    let nested: Option<&mut dyn FnMut(&mut String)> =
+        if conflicts.is_empty() { None } else { Some(&mut nested) };
+    sx::sync_element_with(out, prefix, declare, version, extras, nested);
+}
+
+/// A version that has itself as its data, so that none of it is copied but the history.
+pub fn borrowed(version: &Version<Markup>) -> Version<&Version<Markup>> {
+    Version {
+        id: version.id.clone(),
+        updates: version.updates,
+        deleted: version.deleted,
+        noconflicts: version.noconflicts,
+        history: version.history.clone(),
+        data: version,
+    }
+}
+
+/// The element that bears the native id, and what stands around it inside its entry.
+struct IdElement<'a> {
+    before: &'a str,
+    element: &'a str,
+    open: &'a str,
+    content: &'a str,
+    close: &'a str,
+    after: &'a str,
+}
+
+impl<'a> IdElement<'a> {
+    /// `None` where the entry, whose content begins at `start`, has none.
+    fn of(markup: &'a Markup, start: usize) -> Option<Self> {
+        let xml = markup.xml.as_str();
+        let element = markup.slots.id_element.clone()?;
+        let id = markup.slots.id.clone()?;
+        Some(Self {
+            before: xml.get(start..element.start)?,
+            element: xml.get(element.clone())?,
+            open: xml.get(element.start..id.start)?,
+            content: xml.get(id.clone())?,
+            close: xml.get(id.end..element.end)?,
+            after: xml.get(element.end..)?,
+        })
+    }
+
+    /// What stands behind the name in the start tag.
+    fn attributes(&self) -> &'a str {
+        let end = self.open.find(|c: char| c.is_ascii_whitespace() || c == '>');
+        end.and_then(|end| self.open.get(end..)).unwrap_or_default()
+    }
+
+    /// Adds the start tag of a `guid` that is no permalink any more: the address that it shows from
+    /// now on is not the item's.
+    fn push_open_as_identifier(&self, out: &mut String) {
+        let attributes = self.attributes();
+        let name = self.open.strip_suffix(attributes).unwrap_or_default();
+        out.push_str(name);
+        if let Some(written) = tag::find(attributes, "isPermaLink") {
+            out.push_str(attributes.get(..written.range.start).unwrap_or_default());
+            out.push_str("false");
+            out.push_str(attributes.get(written.range.end..).unwrap_or_default());
+        } else {
+            out.push_str(" isPermaLink=\"false\"");
+            out.push_str(attributes);
+        }
+    }
+}
+
+/// Adds an id element where the entry has none.
+fn push_id(out: &mut String, family: Family, entry: &str, published: &str) {
+    match family {
+        Family::Atom => push_element(out, entry, "id", "", published),
+        Family::Rss => push_element(out, entry, "guid", " isPermaLink=\"false\"", published),
+    }
+}
+
+/// Adds a link to an item whose only address was its `guid`. A `link` anywhere in the text counts
+/// as one, in a comment too: then the item goes without, which does no harm.
+fn push_link_unless_there(out: &mut String, markup: &Markup, parts: &Parts<'_>, link: &str) {
+    let prefix = tag::prefix_of(parts.name);
+    if !markup.xml.contains(&format!("<{prefix}link")) {
+        push_element(out, parts.name, "link", "", link);
+    }
+}
+
+/// Adds an element of the same namespace as the element `sibling`.
+fn push_element(out: &mut String, sibling: &str, name: &str, attributes: &str, content: &str) {
+    let prefix = tag::prefix_of(sibling);
+    for piece in ["<", prefix, name, attributes, ">"] {
+        out.push_str(piece);
+    }
+    xml::push_text(out, content);
+    for piece in ["</", prefix, name, ">"] {
+        out.push_str(piece);
+    }
+}
+
+/// The namespace that a root's own attributes bind a prefix to.
+fn declared<'a>(attributes: &'a str, prefix: &str) -> Option<Cow<'a, str>> {
+    let own = tag::attributes(attributes).find(|attribute| {
+        let rest = attribute.name.strip_prefix("xmlns");
+        rest.is_some_and(|rest| {
+            if prefix.is_empty() { rest.is_empty() } else { rest.strip_prefix(':') == Some(prefix) }
+        })
+    });
+    own.map(|own| xml::plain_value(own.value))
+}
+
+/// The namespace that a prefix is bound to inside an entry.
+fn binding<'a>(
+    prefix: &str,
+    markup: &'a Markup,
+    parts: &Parts<'a>,
+    scope: &'a Scope<'_>,
+) -> Option<Cow<'a, str>> {
+    if let Some(own) = declared(parts.attributes, prefix) {
+        return Some(own);
+    }
+    let inherited = borrow(&markup.context.namespaces).find(|(bound, _)| *bound == prefix);
+    let found = inherited.map(|(_, namespace)| namespace).or_else(|| scope.namespace(prefix));
+    found.map(Cow::Borrowed)
+}

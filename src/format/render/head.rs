@@ -1,0 +1,316 @@
+//! What surrounds the entries: the skeleton with our declarations, links and `sx:sharing`.
+
+use super::base::Bases;
+use super::scope::{ATOM, Prefixes};
+use super::{Dialect, Page, ViewKind};
+use std::fmt::Write;
+use std::ops::Range;
+use tidegate_core::model::{Family, Skeleton, Tick, Time};
+use tidegate_core::xml::{self, push_attribute, tag};
+
+/// The relation of a feed to the SUP document that lists it (SUP section 3).
+const SUP: &str = "http://api.friendfeed.com/2008/03#sup";
+
+/// A replacement in the skeleton's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SkeletonEdit {
+    range: Range<usize>,
+    text: String,
+}
+
+/// A skeleton, ready to take entries.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    text: &'a str,
+    entries: usize,
+    edits: Vec<SkeletonEdit>,
+    feed_level: String,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Prepares a skeleton of the page's family for `page`.
+    pub fn new(page: &Page<'_>, skeleton: &'a Skeleton, prefixes: &Prefixes) -> Self {
+        let family = skeleton.format.family();
+        let slots = &skeleton.slots;
+        let text = skeleton.text.as_str();
+        let mut edits = Vec::new();
+        let mut add = |range, text| edits.push(SkeletonEdit { range, text });
+
+        let (before, attributes) =
+            text.split_at_checked(slots.root_attributes).unwrap_or((text, ""));
+        let own = own_prefix(tag::name_before(before), skeleton);
+        for range in stylesheets(before) {
+            add(range, String::new());
+        }
+        let mut declarations = String::new();
+        for (prefix, namespace) in &prefixes.declarations {
+            push_attribute(&mut declarations, &format!("xmlns:{prefix}"), namespace);
+        }
+        match tag::find(attributes, "xml:base") {
+            None => {
+                let document = page.addresses.upstream.as_str();
+                let bases = Bases { document, channel: skeleton.link.as_deref() };
+                for (range, text) in bases.head_edits(text) {
+                    add(range, text);
+                }
+            }
+            Some(base) => {
+                let value = xml::plain_value(base.value);
+                if url::Url::parse(&value).is_err() {
+                    let mut absolute = String::new();
+                    xml::push_value(&mut absolute, &resolve(&page.addresses.upstream, &value));
+                    let at = |offset| slots.root_attributes + offset;
+                    add(at(base.range.start)..at(base.range.end), absolute);
+                }
+            }
+        }
+        if family == Family::Rss {
+            match &slots.version {
+                Some(version) => add(version.clone(), "2.0".to_owned()),
+                None => push_attribute(&mut declarations, "version", "2.0"),
+            }
+        }
+        add(slots.root_attributes..slots.root_attributes, declarations);
+
+        let mut feed_level = String::new();
+        let (name, shown) = match family {
+            Family::Atom => ("updated", page.state.updated_at.to_string()),
+            Family::Rss => ("lastBuildDate", page.state.updated_at.rfc822()),
+        };
+        match &slots.updated {
+            Some(updated) => add(updated.clone(), shown),
+            None => {
+                let _ = write!(feed_level, "<{own}{name}>{shown}</{own}{name}>");
+            }
+        }
+        if family == Family::Atom && slots.id.is_none() {
+            let _ = write!(feed_level, "<{own}id>");
+            xml::push_text(&mut feed_level, &page.addresses.reader);
+            let _ = write!(feed_level, "</{own}id>");
+        }
+        if let (Some(mark), Some(prefix)) = (page.history.mark(), &prefixes.history) {
+            let _ = write!(feed_level, "<{prefix}:{mark}/>");
+        }
+        let link = match &prefixes.atom {
+            Some(prefix) => format!("{prefix}:link"),
+            None => format!("{own}link"),
+        };
+        push_links(&mut feed_level, page, &link);
+        if let (Family::Rss, None, Some(cloud)) =
+            (family, &page.history.archive, &page.addresses.cloud)
+        {
+            let _ = write!(feed_level, "<{own}cloud");
+            push_attribute(&mut feed_level, "domain", &cloud.domain);
+            push_attribute(&mut feed_level, "port", &cloud.port.to_string());
+            push_attribute(&mut feed_level, "path", &cloud.path);
+            feed_level.push_str(" registerProcedure=\"\" protocol=\"http-post\"/>");
+        }
+        push_sharing(&mut feed_level, page, &prefixes.sharing);
+        edits.sort_by_key(|edit| edit.range.start);
+        Self { text, entries: slots.entries, edits, feed_level }
+    }
+
+    /// How many bytes the surroundings will take at most.
+    pub fn size(&self) -> usize {
+        let edits: usize = self.edits.iter().map(|edit| edit.text.len()).sum();
+        self.text.len() + edits + self.feed_level.len()
+    }
+
+    /// Adds everything up to the first entry.
+    pub fn push_before(&self, out: &mut String) {
+        self.push_range(out, 0..self.entries);
+        out.push_str(&self.feed_level);
+        out.push('\n');
+    }
+
+    /// Adds everything behind the last entry.
+    pub fn push_after(&self, out: &mut String) {
+        self.push_range(out, self.entries..self.text.len());
+    }
+
+    /// Adds a part of the skeleton with the edits that lie in it. An edit that does not fit the
+    /// text is left out.
+    fn push_range(&self, out: &mut String, range: Range<usize>) {
+        let mut at = range.start;
+        for edit in &self.edits {
+            let fits = edit.range.start >= at && edit.range.end <= range.end;
+            let Some(kept) = self.text.get(at..edit.range.start).filter(|_| fits) else { continue };
+            out.push_str(kept);
+            out.push_str(&edit.text);
+            at = edit.range.end;
+        }
+        out.push_str(self.text.get(at..range.end).unwrap_or_default());
+    }
+}
+
+/// Where a prolog has `xml-stylesheet`. These are left out: their references are relative to an
+/// address that the document does not have any more, and a browser that cannot fetch one, or may not
+/// because it is of another origin, shows nothing of the document.
+///
+/// So they are for the publisher's own host too: the same bytes are answered at `/feeds/NAME`, where a relative
+/// reference leads to something of ours. That could be a feed, which can be a stylesheet (XSLT 1.0 section 2.3), and its
+/// scripts would be ours.
+fn stylesheets(prolog: &str) -> impl Iterator<Item = Range<usize>> {
+    prolog.match_indices("<?xml-stylesheet").filter_map(|(start, _)| {
+        let length = prolog.get(start..)?.find("?>")? + "?>".len();
+        Some(start..start + length)
+    })
+}
+
+/// The prefix, with its colon, of the feed's own elements: the root's, but where an Atom feed binds
+/// that to something else and another to Atom, that other.
+fn own_prefix(root: &str, skeleton: &Skeleton) -> String {
+    let prefix = tag::prefix_of(root);
+    let bound = || skeleton.context.namespaces.iter().filter(|(_, name)| name == ATOM);
+    let is_roots = |bound: &str| bound == prefix.trim_end_matches(':');
+    if skeleton.format.family() == Family::Rss || bound().any(|(bound, _)| is_roots(bound)) {
+        return prefix.to_owned();
+    }
+    match bound().next() {
+        None => prefix.to_owned(),
+        Some((bound, _)) if bound.is_empty() => String::new(),
+        Some((bound, _)) => format!("{bound}:"),
+    }
+}
+
+/// A reference against a base; the reference itself where either cannot be read.
+pub fn resolve(base: &str, reference: &str) -> String {
+    let resolved = url::Url::parse(base).and_then(|base| base.join(reference));
+    resolved.map_or_else(|_| reference.to_owned(), Into::into)
+}
+
+/// The address of the view that is rendered.
+pub const fn own_address<'a>(page: &Page<'a>) -> &'a String {
+    if let Some(archive) = &page.history.archive {
+        return &archive.own;
+    }
+    match page.kind {
+        ViewKind::Reader => &page.addresses.reader,
+        ViewKind::Sync => &page.addresses.sync,
+        ViewKind::Complete => &page.addresses.complete,
+    }
+}
+
+/// A link of a document.
+#[derive(Debug, Clone, Copy)]
+pub struct Link<'a> {
+    /// Its relation.
+    pub relation: &'static str,
+    /// The media type of what it leads to, where that is known.
+    pub media: Option<&'static str>,
+    /// The address.
+    pub address: &'a str,
+}
+
+/// The links of a document. Those to other documents of the feed lead to them in its container.
+pub fn links<'a>(page: &Page<'a>) -> Vec<Link<'a>> {
+    let media = page.container.media_range();
+    let mut links = Vec::new();
+    let mut push = |relation, media, address| links.push(Link { relation, media, address });
+    push("self", Some(media), own_address(page));
+    if let Some(via) = &page.addresses.via {
+        push("via", None, via);
+    }
+    for (relation, address) in page.history.links(&page.addresses.reader) {
+        push(relation, Some(media), address);
+    }
+    // An archive never changes and is nothing to subscribe to: it names neither hub nor SUP.
+    if page.history.archive.is_some() {
+        return links;
+    }
+    if page.kind == ViewKind::Reader {
+        push("related", Some(media), &page.addresses.sync);
+    }
+    if let Some(sup) = &page.addresses.sup {
+        push(SUP, Some("application/json"), sup);
+    }
+    if let Some(hub) = &page.addresses.hub {
+        push("hub", None, hub);
+    }
+    links
+}
+
+/// Adds the links as elements of this name.
+pub fn push_links(out: &mut String, page: &Page<'_>, name: &str) {
+    for link in links(page) {
+        out.push('<');
+        out.push_str(name);
+        push_attribute(out, "rel", link.relation);
+        if let Some(media) = link.media {
+            push_attribute(out, "type", media);
+        }
+        push_attribute(out, "href", link.address);
+        out.push_str("/>");
+    }
+}
+
+/// What a view says of the changes that it lists (SSE 1.0 section 2.2).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ViewBounds {
+    /// `since` and `until`: together, and only where the view lists every change.
+    pub bounds: Option<(Tick, Tick)>,
+    /// `expires`.
+    pub expires: Option<Time>,
+    /// Whether there is a complete feed beside it.
+    pub has_complete: bool,
+}
+
+impl ViewBounds {
+    /// Of a page.
+    pub fn of(page: &Page<'_>) -> Self {
+        let bounds = page.since.zip(page.until).filter(|_| page.kind != ViewKind::Reader);
+        let expires = page.expires.filter(|_| page.kind == ViewKind::Sync);
+        Self { bounds, expires, has_complete: page.kind != ViewKind::Complete }
+    }
+}
+
+/// A day, in seconds.
+const DAY: u64 = 86_400;
+
+/// Adds `sx:sharing` (SSE 1.0 section 2.2; SSE 0.91 section 2.1).
+pub fn push_sharing(out: &mut String, page: &Page<'_>, prefix: &str) {
+    let sharing = ViewBounds::of(page);
+    let is_091 = page.dialect == Dialect::Sse091;
+    let _ = write!(out, "<{prefix}:sharing");
+    match sharing.bounds {
+        // Who has read up to an `until` has what has that very time: that it is left out behind an
+        // equal `since` loses nobody anything, although 0.91 counts it in.
+        Some((since, until)) if is_091 => {
+            let (since, until) = (since.time().rfc822(), until.time().rfc822());
+            let _ = write!(out, " since=\"{since}\" until=\"{until}\"");
+        }
+        Some((since, until)) => {
+            let _ = write!(out, " since=\"{since}\" until=\"{until}\"");
+        }
+        None => {}
+    }
+    if is_091 {
+        out.push_str(" version=\"0.91\"");
+        // Rounded down, so that who reads once in that time misses nothing.
+        let days = page.window.map_or(0, |window| window.as_secs() / DAY);
+        if days > 0 && page.kind == ViewKind::Sync {
+            let _ = write!(out, " window=\"{days}\"");
+        }
+    } else if let Some(expires) = sharing.expires {
+        let _ = write!(out, " expires=\"{expires}\"");
+    }
+    let aggregated = &page.addresses.aggregated;
+    if !sharing.has_complete && aggregated.is_empty() {
+        out.push_str("/>");
+        return;
+    }
+    out.push('>');
+    if sharing.has_complete {
+        let _ = write!(out, "<{prefix}:related");
+        push_attribute(out, "link", &page.addresses.complete);
+        out.push_str(" type=\"complete\"/>");
+    }
+    for (title, link) in aggregated {
+        let _ = write!(out, "<{prefix}:related");
+        push_attribute(out, "link", link);
+        out.push_str(" type=\"aggregated\"");
+        push_attribute(out, "title", title);
+        out.push_str("/>");
+    }
+    let _ = write!(out, "</{prefix}:sharing>");
+}

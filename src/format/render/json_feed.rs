@@ -1,0 +1,177 @@
+//! JSON Feed 1.1, for feed readers: no tombstones in any view, and no conflicts.
+//!
+//! An item of a publisher's own JSON Feed keeps its members, those of extensions included.
+
+mod files;
+mod own;
+
+use super::collection::ShownVersion;
+use super::convert::{self, Neutral, Person, Tags, Text};
+use super::head::own_address;
+use super::references::Base;
+use super::scope::{ATOM, base_of};
+use super::{ItemPortions, Page, TextSink, json};
+use files::Files;
+use serde_json::{Map, Value, json};
+use tidegate_core::model::{Family, Format};
+use tidegate_core::xml::html::plain_text;
+use tidegate_core::xml::tree;
+
+/// The version that is written.
+pub const VERSION: &str = "https://jsonfeed.org/version/1.1";
+/// The member that has the items.
+const ITEMS: &str = "items";
+/// The specification of what stands in `_sharing`.
+const ABOUT: &str = "http://feedsync.org/2007/feedsync";
+
+/// Renders a page, and the items that follow those that it has.
+pub fn write<E>(
+    page: &Page<'_>,
+    rest: ItemPortions<'_, E>,
+    out: &mut dyn TextSink<E>,
+) -> Result<(), E> {
+    let mut feed = head(page);
+    let mut put = |name: &str, value: Value| feed.insert(name.to_owned(), value);
+    put("version", VERSION.into());
+    put("title", page.skeleton.title.clone().into());
+    put("feed_url", own_address(page).clone().into());
+    if let Some(link) = &page.skeleton.link {
+        put("home_page_url", link.clone().into());
+    }
+    // Archives hold what came before.
+    if let Some(next) = &page.history.previous {
+        put("next_url", next.clone().into());
+    }
+    if let Some(hub) = page.addresses.hub.as_ref().filter(|_| page.history.archive.is_none()) {
+        put("hubs", json!([{ "type": "WebSub", "url": hub }]));
+    }
+    let mut sharing = json::sharing(page);
+    if let Some(sharing) = sharing.as_object_mut() {
+        sharing.insert("about".to_owned(), ABOUT.into());
+    }
+    put("_sharing", sharing);
+    put(ITEMS, Value::Null);
+    let mut before = '{';
+    for (name, value) in &feed {
+        out.text().push(std::mem::replace(&mut before, ','));
+        out.text().push_str(&Value::from(name.as_str()).to_string());
+        out.text().push(':');
+        if name != ITEMS {
+            out.text().push_str(&value.to_string());
+            continue;
+        }
+        out.text().push('[');
+        let lives = |shown: &ShownVersion<'_>| !shown.version.deleted;
+        let value = |shown: &ShownVersion<'_>| lives(shown).then(|| item(page, shown));
+        json::write_items(page, rest, out, (",", value))?;
+        out.text().push(']');
+    }
+    out.text().push_str("}\n");
+    out.flush()
+}
+
+/// What the feed says of itself.
+fn head(page: &Page<'_>) -> Map<String, Value> {
+    let base = Base::new(base_of(&page.skeleton.context, page.addresses));
+    let mut feed = match page.skeleton.format {
+        Format::JsonFeed => own::feed(&page.skeleton.text, &base),
+        _ => Map::new(),
+    };
+    let said = convert::head(page.skeleton, page.addresses, Family::Atom);
+    let text = |name| said.find(ATOM, name).map(tree::Element::content);
+    let lang = said.inherited().find(|attribute| attribute.name == "lang");
+    let lang = page.skeleton.context.lang.clone().or_else(|| lang.map(|lang| lang.value.clone()));
+    let description = text("subtitle").map(|subtitle| plain_text(&subtitle));
+    let members = [
+        ("description", description),
+        ("icon", text("logo")),
+        ("favicon", text("icon")),
+        ("language", lang),
+    ];
+    for (name, value) in members {
+        if let Some(value) = value.map(|value| value.trim().to_owned()).filter(|v| !v.is_empty()) {
+            feed.entry(name).or_insert_with(|| value.into());
+        }
+    }
+    if !feed.contains_key("authors") {
+        put_authors(&mut feed, &convert::people(page.skeleton), &base);
+    }
+    feed
+}
+
+fn put_authors(object: &mut Map<String, Value>, people: &[Person], base: &Base) {
+    let authors = people.iter().map(|person| {
+        let mut author = json!({ "name": person.name });
+        // The mail of somebody is an address of theirs as well (version 1.1, `authors`).
+        let mail = || person.email.as_ref().map(|mail| format!("mailto:{mail}"));
+        let url = person.uri.as_deref().map(|uri| base.absolute(uri).into_owned()).or_else(mail);
+        if let (Some(url), Some(author)) = (url, author.as_object_mut()) {
+            author.insert("url".to_owned(), url.into());
+        }
+        author
+    });
+    let authors: Vec<Value> = authors.collect();
+    if !authors.is_empty() {
+        object.insert("authors".to_owned(), authors.into());
+    }
+}
+
+fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
+    let data = &shown.version.data;
+    let base = Base::new(base_of(&data.context, page.addresses));
+    let own = (data.format == Format::JsonFeed).then(|| own::item(&data.xml, &base)).flatten();
+    let mut item = own.unwrap_or_default();
+    let said = shown.says(page);
+    let files = Files::of(&said);
+    // One of the two has to be there.
+    if !["content_html", "content_text"].iter().any(|name| item.contains_key(*name)) {
+        let content = said.content.clone().or_else(|| files.description.clone());
+        let (name, text) = match content {
+            Some(Text::Html(html)) => ("content_html", html),
+            Some(Text::Plain(text)) => ("content_text", text),
+            None => ("content_text", said.title.clone()),
+        };
+        item.insert(name.to_owned(), text.into());
+    }
+    let summary = said.summary.as_ref().map(|summary| summary.plain().trim().to_owned());
+    let texts = [
+        ("url", said.link.clone()),
+        ("title", Some(said.title.clone())),
+        ("summary", summary),
+        ("image", files.image.clone()),
+        ("date_published", said.published.map(|time| time.to_string())),
+        ("date_modified", said.updated.map(|time| time.to_string())),
+        ("language", said.language.clone()),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+            item.entry(name).or_insert_with(|| text.into());
+        }
+    }
+    if !item.contains_key("authors") {
+        put_authors(&mut item, &said.authors, &base);
+    }
+    let tags = tags(&said);
+    if !tags.is_empty() {
+        item.entry("tags").or_insert_with(|| tags.into());
+    }
+    if !item.contains_key("attachments") && !files.attachments.is_empty() {
+        let attachments = files.attachments.iter().map(files::Attachment::json);
+        item.insert("attachments".to_owned(), attachments.collect());
+    }
+    item.insert("id".to_owned(), shown.published_id.into());
+    item.insert("_sharing".to_owned(), json::sync_object(shown.version, Vec::new()));
+    Value::Object(item)
+}
+
+/// The names of the categories, each once.
+fn tags(said: &Neutral) -> Vec<String> {
+    let subjects =
+        said.foreign.iter().filter(|element| element.is(convert::DUBLIN_CORE, "subject"));
+    let subjects = subjects.map(tree::Element::content);
+    let mut tags = Tags::default();
+    for tag in said.categories.iter().map(|category| category.shown().to_owned()).chain(subjects) {
+        tags.add(&tag);
+    }
+    tags.into_vec()
+}

@@ -1,0 +1,342 @@
+//! Lists as OPML 2.0 with SSE 0.91: the items as outlines, those of a list in each other as they stand
+//! there (SSE 0.91 sections 3.2 and 4.4.2).
+//!
+//! What an outline stands in is a part of what it says; its position is that in the order of the page.
+//! The items of other feeds are links (OPML 2.0, `type="link"`), without their texts.
+
+use super::collection::ShownVersion;
+use super::convert::{self, Neutral};
+use super::entry::{borrowed, is_contested};
+use super::head::push_sharing;
+use super::{Addresses, Container, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind};
+use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{
+    FeedState, Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX,
+    OUTLINE_ROOT, Shared, Skeleton, SyncId, Version,
+};
+use tidegate_core::sync::{
+    Item091, OutlineItem091, Outlines, PlacedOutline, break_cycles, in_order, to_091,
+};
+use tidegate_core::sync_markup::sx091;
+use tidegate_core::xml::tree::{self, Attribute, Element};
+use tidegate_core::xml::{self, push_attribute};
+
+/// The prefix of sync markup.
+const SX: &str = "sx";
+
+/// What an outline says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct OutlineElement {
+    attributes: Vec<Attribute>,
+    /// Elements that are neither outlines nor sync markup.
+    other: Vec<Element>,
+}
+
+impl OutlineElement {
+    fn of(attributes: &[(&str, &str)]) -> Self {
+        let mut said = Self::default();
+        for (name, value) in attributes {
+            said.put(name, value);
+        }
+        said
+    }
+
+    fn put(&mut self, name: &str, value: &str) {
+        self.attributes.extend(Element::default().with(name, value).attributes);
+    }
+}
+
+type RenderedOutline<'a> = OutlineItem091<OutlineElement, &'a Version<Markup>>;
+
+/// Renders a page, and the items that follow those that it has: outlines stand in each other, so that all
+/// are taken before any is written. There is one dialect of sync markup for lists.
+pub fn write<E>(
+    page: &Page<'_>,
+    rest: ItemPortions<'_, E>,
+    sink: &mut dyn TextSink<E>,
+) -> Result<(), E> {
+    let page = &Page { dialect: Dialect::Sse091, ..*page };
+    let rest: Vec<Vec<Item>> = rest.collect::<Result<_, E>>()?;
+    let out = sink.text();
+    out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<opml version=\"2.0\"");
+    push_attribute(out, &format!("xmlns:{SX}"), sx091::NAMESPACE);
+    push_attribute(out, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
+    out.push_str(">\n<head>\n");
+    for (name, text) in head(page) {
+        out.push_str(&format!("<{name}>"));
+        xml::push_text(out, &text);
+        out.push_str(&format!("</{name}>\n"));
+    }
+    push_sharing(out, page, SX);
+    out.push_str("\n</head>\n<body>");
+    let mut outlines = outlines(page, page.items.iter().chain(rest.iter().flatten()));
+    break_cycles(&mut outlines);
+    let mut open = 0;
+    for (depth, outline) in in_order(&outlines) {
+        // What would stand deeper than anybody reads stands beside.
+        let depth = depth.min(OUTLINE_DEPTH - 1);
+        close(out, &mut open, depth);
+        out.push('\n');
+        push(out, page, outline);
+        open = depth + 1;
+    }
+    close(out, &mut open, 0);
+    out.push_str("\n</body>\n</opml>\n");
+    sink.flush()
+}
+
+/// The outlines of a list that live, as a list of nothing else: to be read here, not to be published.
+pub fn living_outlines(state: &FeedState, skeleton: &Skeleton, items: &[Item]) -> String {
+    let nowhere = Addresses::default();
+    super::document(&Page {
+        kind: ViewKind::Reader,
+        container: Container::Opml,
+        dialect: Dialect::Sse091,
+        addresses: &nowhere,
+        state,
+        skeleton,
+        items,
+        deleted: &[],
+        history: &HistoryPlace::default(),
+        since: None,
+        until: None,
+        expires: None,
+        window: None,
+        // Every item of a list is an outline.
+        read_collection: |_| None,
+    })
+}
+
+fn close(out: &mut String, open: &mut usize, depth: usize) {
+    while *open > depth {
+        *open -= 1;
+        out.push_str("</outline>");
+    }
+}
+
+/// The elements of the head (OPML 2.0, "What is a `<head>`?").
+fn head(page: &Page<'_>) -> Vec<(String, String)> {
+    let mut head = vec![
+        ("title".to_owned(), page.skeleton.title.clone()),
+        ("dateModified".to_owned(), page.state.updated_at.rfc822()),
+    ];
+    let own = if page.skeleton.format == Format::Opml {
+        let feed = convert::list(page.skeleton);
+        let own = feed.find(OUTLINE_NAMESPACE, "head").map(|own| own.attributes.clone());
+        own.unwrap_or_default().into_iter().map(|a| (a.name, a.value)).collect()
+    } else {
+        let owner = convert::authors(page.skeleton).into_iter().next();
+        owner.map(|name| ("ownerName".to_owned(), name)).into_iter().collect::<Vec<_>>()
+    };
+    head.extend(own);
+    head
+}
+
+/// The outlines of a page by their ids, of these items those that it shows.
+fn outlines<'a>(
+    page: &Page<'a>,
+    items: impl Iterator<Item = &'a Item>,
+) -> Outlines<OutlineElement, &'a Version<Markup>> {
+    let shown = items.filter(|item| page.shows(item));
+    let shown = shown.map(|item| (item, said(page, &ShownVersion::of(page, item))));
+    let items: Vec<(&Item, (ListPosition, OutlineElement))> = shown.collect();
+    // Two lists may call their folders alike: one of the same list is meant, the nearest in front, else
+    // the first behind.
+    let mut behind: HashMap<(Option<&str>, &str), &SyncId> = HashMap::new();
+    for (item, (place, _)) in items.iter().rev() {
+        behind.extend(ids(item).map(|(name, id)| ((place.list.as_deref(), name), id)));
+    }
+    let mut before: HashMap<(Option<&str>, &str), &SyncId> = HashMap::new();
+    let mut outlines = Outlines::new();
+    for ((item, (place, data)), position) in items.iter().zip(0..) {
+        let list = place.list.as_deref();
+        let parent = place.parent.as_deref().filter(|id| *id != OUTLINE_ROOT).map(|id| (list, id));
+        let found = parent.and_then(|key| before.get(&key).or_else(|| behind.get(&key)));
+        let parent = found.map(|id| (*id).clone());
+        before.extend(ids(item).map(|(name, id)| ((list, name), id)));
+        let shared = Shared {
+            winner: borrowed(&item.shared.winner),
+            conflicts: page.conflicts(item).iter().map(borrowed).collect(),
+        };
+        let Item091 { id, version, deleted, conflict, last, updates, conflicts, .. } =
+            to_091(shared, |lost| lost.data);
+        let conflict = conflict || is_contested(item);
+        let data = PlacedOutline { parent, position, data: data.clone() };
+        let node =
+            Item091 { id: id.clone(), version, deleted, conflict, last, updates, conflicts, data };
+        outlines.insert(id, node);
+    }
+    outlines
+}
+
+/// The ids that an entry is known by, those of the outlines in it name one of them; a tombstone has
+/// nothing in it.
+fn ids(item: &Item) -> impl Iterator<Item = (&str, &SyncId)> {
+    let winner = &item.shared.winner;
+    let own = || winner.data.xml.get(winner.data.slots.id.clone()?).map(str::trim);
+    let names = own().into_iter().chain([item.published_id.as_str()]);
+    names.filter(|_| !winner.deleted).map(|name| (name, &winner.id))
+}
+
+/// Where an outline stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct ListPosition {
+    /// The list that it was taken over from, in an aggregate.
+    list: Option<String>,
+    /// The id of the entry that it stands in.
+    parent: Option<String>,
+}
+
+/// What an item says as an outline, and where it stands.
+fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, OutlineElement) {
+    let data = &shown.version.data;
+    let entry = (!shown.version.deleted && data.xml.contains("outline"))
+        .then(|| tree::read(&data.xml, &data.context))
+        .flatten();
+    let own =
+        entry.as_ref().and_then(|entry| Some((entry, entry.find(OUTLINE_NAMESPACE, "outline")?)));
+    let (place, said) = match own {
+        Some((entry, own)) => {
+            (ListPosition::of(entry), outline(entry, own, data.card.link.as_deref()))
+        }
+        None if shown.version.deleted => {
+            let title = shown.markup(page).card.title.clone();
+            (ListPosition::default(), OutlineElement::of(&[("text", &title)]))
+        }
+        None => (ListPosition::default(), link(&shown.says(page))),
+    };
+    (place, with_id(said, shown.published_id))
+}
+
+impl ListPosition {
+    fn of(entry: &Element) -> Self {
+        let source = entry.find(&entry.namespace, "source");
+        let list = source.and_then(|source| source.find(&entry.namespace, "id"));
+        let parent = entry.find(OUTLINE_NAMESPACE, "parent");
+        Self {
+            list: list.map(Element::content),
+            parent: parent.and_then(|parent| parent.attribute("ref")).map(str::to_owned),
+        }
+    }
+}
+
+/// What the entry of an outline says. `link`: where it leads.
+fn outline(entry: &Element, own: &Element, link: Option<&str>) -> OutlineElement {
+    let title = entry.find(&entry.namespace, "title").map(Element::content).unwrap_or_default();
+    let mut said = OutlineElement::of(&[("text", &title)]);
+    let has_site = own.attributes.iter().any(|a| a.name.eq_ignore_ascii_case("htmlUrl"));
+    if let Some(site) = link.filter(|link| !has_site && Some(*link) != address(&own.attributes)) {
+        said.put("htmlUrl", site);
+    }
+    let is_text = |a: &&Attribute| !a.namespace.is_empty() || a.name != "text";
+    said.attributes.extend(own.attributes.iter().filter(is_text).cloned());
+    // What only looks like an outline would be read as one that nobody listed.
+    said.other = own.elements().filter(|other| !has_outlines(other)).cloned().collect();
+    said
+}
+
+/// What an item says that is no outline.
+fn link(item: &Neutral) -> OutlineElement {
+    let has_title = !item.title.trim().is_empty();
+    let text = Some(item.title.as_str()).filter(|_| has_title).or(item.link.as_deref());
+    let mut said = OutlineElement::of(&[("text", text.unwrap_or_default())]);
+    if let Some(link) = &item.link {
+        said.put("type", "link");
+        said.put("url", link);
+    }
+    if let Some(published) = item.published {
+        said.put("created", &published.rfc822());
+    }
+    if !item.categories.is_empty() {
+        // A slash would make a hierarchy of a name (OPML 2.0, `category`), and a comma two of one.
+        let name = |category: &convert::Category| {
+            category.shown().replace('/', "\u{2044}").replace(',', "\u{201A}")
+        };
+        said.put("category", &item.categories.iter().map(name).collect::<Vec<_>>().join(","));
+    }
+    said
+}
+
+/// Whether an element would be read as an outline or as sync markup, or has any in it.
+fn has_outlines(element: &Element) -> bool {
+    ["outline", "sync"].iter().any(|name| element.name.eq_ignore_ascii_case(name))
+        || element.elements().any(has_outlines)
+}
+
+/// The address that an outline is known by.
+fn address(attributes: &[Attribute]) -> Option<&str> {
+    let names = ["xmlUrl", "url"];
+    let find = |name: &&str| attributes.iter().find(|a| a.name.eq_ignore_ascii_case(name));
+    names.iter().find_map(find).map(|attribute| attribute.value.trim())
+}
+
+/// With the id that its entry has in feeds, where nothing else tells it.
+fn with_id(mut said: OutlineElement, published: &str) -> OutlineElement {
+    if !published.is_empty() && address(&said.attributes) != Some(published) {
+        said.attributes.push(Attribute {
+            prefix: OUTLINE_PREFIX.to_owned(),
+            namespace: OUTLINE_NAMESPACE.to_owned(),
+            name: "id".to_owned(),
+            value: published.to_owned(),
+        });
+    }
+    said
+}
+
+/// Adds the start tag of an outline and all in it but other outlines.
+fn push(out: &mut String, page: &Page<'_>, outline: &RenderedOutline<'_>) {
+    push_said(out, &outline.data.data, None);
+    sx091::sync_element(out, SX, None, outline, &mut |out, kept| {
+        out.push('>');
+        let lost = kept.data;
+        let item =
+            to_091(Shared { winner: borrowed(lost), conflicts: Vec::new() }, |lost| lost.data);
+        let shown = ShownVersion::alone(lost);
+        let (place, said) = said(page, &shown);
+        push_said(out, &said, place.parent.as_deref());
+        sx091::sync_element(out, SX, None, &item, &mut |_, _| {});
+        out.push_str("</outline>");
+    });
+    for child in &outline.data.data.other {
+        tree::write(out, child, &mut scope());
+    }
+}
+
+/// What is bound at the root.
+fn scope() -> Vec<(String, String)> {
+    vec![
+        (SX.to_owned(), sx091::NAMESPACE.to_owned()),
+        (OUTLINE_PREFIX.to_owned(), OUTLINE_NAMESPACE.to_owned()),
+    ]
+}
+
+/// Adds the start tag. `parent`: what a version that lost stood in.
+fn push_said(out: &mut String, said: &OutlineElement, parent: Option<&str>) {
+    out.push_str("<outline");
+    let mut bound = scope();
+    let mut names: HashSet<(&str, &str)> = HashSet::new();
+    for attribute in &said.attributes {
+        let Attribute { prefix, namespace, name, value } = attribute;
+        if !names.insert((namespace, name)) {
+            continue;
+        }
+        if namespace.is_empty() {
+            push_attribute(out, name, value);
+            continue;
+        }
+        let binding = (prefix.clone(), namespace.clone());
+        if prefix != "xml" && !bound.contains(&binding) {
+            // A prefix means one thing in a tag.
+            if prefix.is_empty() || bound.iter().any(|(known, _)| known == prefix) {
+                continue;
+            }
+            push_attribute(out, &format!("xmlns:{prefix}"), namespace);
+            bound.push(binding);
+        }
+        push_attribute(out, &format!("{prefix}:{name}"), value);
+    }
+    if let Some(parent) = parent {
+        push_attribute(out, &format!("{OUTLINE_PREFIX}:parent"), parent);
+    }
+    out.push('>');
+}

@@ -1,0 +1,455 @@
+//! Where an element has relative references, found without reading what they stand in: a document
+//! whose publisher wrote no `xml:base` needs one only there.
+//!
+//! A reference is *structural* where the format itself has it (`link`, `enclosure`, `logo`), and
+//! *content* where it stands in text or markup for people. Readers resolve the two differently.
+
+mod absolute;
+
+use super::references::{HTML_ATTRIBUTES, ReferenceKind};
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::reader::Reader;
+use std::ops::Range;
+use tidegate_core::xml::html::{self, Piece, Pieces, TagRule, decoded_value};
+use tidegate_core::xml::tag;
+use tidegate_core::xml::{self, cut, reference, split_name};
+
+/// The most references of one element that are looked at, of each kind, and places that are noted.
+const REFERENCE_LIMIT: usize = 1_000;
+/// The longest value of an attribute in text that is read as one, in bytes.
+const VALUE_LIMIT: usize = 4_096;
+/// Elements that contain text or markup for people, by local name.
+const CONTENT: [&str; 12] = [
+    "body",
+    "content",
+    "copyright",
+    "description",
+    "encoded",
+    "info",
+    "rights",
+    "subtitle",
+    "summary",
+    "tagline",
+    "text",
+    "title",
+];
+/// Elements whose text is an address, by local name.
+const ADDRESSES: [&str; 9] =
+    ["commentRss", "comments", "docs", "icon", "link", "logo", "origLink", "uri", "url"];
+/// Attributes of the formats that are addresses, by local name.
+const STRUCTURAL: [&str; 4] = ["href", "src", "uri", "url"];
+/// The relative references of one element; What stands where an element
+/// around it within names a base of its own is relative to that, and counts only as far as that base
+/// is relative itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct References {
+    /// Those of the format that are more than a fragment, by their places in the text.
+    pub structural: Vec<Range<usize>>,
+    /// Those in text or markup for people that are more than a fragment, as they read.
+    pub content: Vec<String>,
+    /// Whether text or markup has a reference that is a fragment alone.
+    pub has_fragments: bool,
+    /// The first link to the entry's page, where that is relative.
+    pub page: Option<Range<usize>>,
+    /// Directly behind the names of the elements whose text or markup has either, in order.
+    pub places: Vec<usize>,
+}
+
+impl References {
+    /// Finds those of an element or a document. What cannot be read as XML ends the search.
+    pub fn of(xml: &str) -> Self {
+        Self::find(xml, absolute::end_of_plain_content)
+    }
+
+    /// The same; `end_of_plain_content` answers where an element ends whose content, which begins there, needs
+    /// not be read.
+    fn find(xml: &str, end_of_plain_content: fn(&str, usize) -> Option<usize>) -> Self {
+        let mut found = Self::default();
+        let (mut reader, mut start) = (reader_at(xml, 0), 0);
+        // Of the innermost elements that matter: where its content begins.
+        let mut content: Option<OpenContent> = None;
+        let mut address: Option<(usize, bool, bool)> = None;
+        // How many elements are open around, and around the outermost that names a base.
+        let mut depth: usize = 0;
+        let mut based: Option<usize> = None;
+        let position = |reader: &Reader<&[u8]>| usize::try_from(reader.buffer_position());
+        loop {
+            let Ok(before) = position(&reader).map(|at| start + at) else { return found };
+            let Ok(event) = reader.read_event() else { return found };
+            let is_empty = matches!(event, Event::Empty(_));
+            let Ok(after) = position(&reader).map(|at| start + at) else { return found };
+            if matches!(event, Event::End(_)) {
+                let Some(around) = depth.checked_sub(1) else { return found };
+                depth = around;
+                based = based.filter(|outermost| *outermost != depth);
+            }
+            let around = depth;
+            depth += usize::from(matches!(event, Event::Start(_)));
+            match (event, &mut content) {
+                (Event::Start(tag), Some(content)) => {
+                    content.depth += 1;
+                    found.take_markup(&tag, content);
+                }
+                (Event::Empty(tag), Some(content)) => found.take_markup(&tag, content),
+                (Event::Text(text), Some(content)) => content.text.push_str(&text.xml10_content()),
+                (Event::CData(text), Some(content)) => content.text.push_str(&text.xml10_content()),
+                (Event::GeneralRef(name), Some(content)) => {
+                    reference::push(&mut content.text, &name);
+                }
+                (Event::End(_), Some(open)) if open.depth > 0 => open.depth -= 1,
+                (Event::End(_), Some(_)) => {
+                    if let Some(content) = content.take() {
+                        found.take_content(&content);
+                    }
+                }
+                (Event::Start(tag) | Event::Empty(tag), None) => {
+                    let place = before + 1 + tag.name().0.len();
+                    let name = split_name(tag.name().0).1;
+                    let before = found.structural.len();
+                    let has_base = based.is_some() || found.take_base(xml, place..after);
+                    if !has_base {
+                        found.take_attributes(xml, place..after);
+                        if name == "link" && leads_to_page(&tag) {
+                            found.note_page(before);
+                        }
+                    }
+                    address = None;
+                    if is_empty {
+                        continue;
+                    }
+                    if has_base {
+                        based = based.or(Some(around));
+                    }
+                    if CONTENT.contains(&name) {
+                        if let Some(end) = end_of_plain_content(xml, after) {
+                            (reader, start) = (reader_at(xml, end), end);
+                            continue;
+                        }
+                        let (depth, text, has_any) = (0, String::new(), false);
+                        content = Some(OpenContent { place, depth, has_base, text, has_any });
+                    } else if !has_base && (ADDRESSES.contains(&name) || is_permalink(&tag, name)) {
+                        address = Some((after, name == "link", name == "guid"));
+                    }
+                }
+                (Event::End(_), None) => {
+                    if let Some((start, is_page, is_id)) = address.take() {
+                        let known = found.structural.len();
+                        found.take_address(xml, start..before, is_id);
+                        if is_page {
+                            found.note_page(known);
+                        }
+                    }
+                }
+                (Event::Eof, _) => return found,
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether there is none that is more than a fragment.
+    pub fn is_empty(&self) -> bool {
+        self.structural.is_empty() && self.content.is_empty()
+    }
+
+    /// Notes the structural reference at `index`, where there is one, as that to the page.
+    fn note_page(&mut self, index: usize) {
+        let found = self.structural.get(index);
+        self.page = self.page.take().or_else(|| found.cloned());
+    }
+
+    /// Takes the `xml:base` of a start tag; answers whether it has one.
+    fn take_base(&mut self, xml: &str, range: Range<usize>) -> bool {
+        let text = xml.get(range.clone()).unwrap_or_default();
+        let Some(base) = tag::find(text, "xml:base") else { return false };
+        let value = xml::plain_value(base.value);
+        // An empty one is the base around it.
+        if value.trim().is_empty() || ReferenceKind::of(&value) == ReferenceKind::Relative {
+            push(
+                &mut self.structural,
+                range.start + base.range.start..range.start + base.range.end,
+            );
+        }
+        true
+    }
+
+    /// Takes the attributes of a start tag.
+    fn take_attributes(&mut self, xml: &str, range: Range<usize>) {
+        let text = xml.get(range.clone()).unwrap_or_default();
+        for written in tag::attributes(text) {
+            if STRUCTURAL.contains(&split_name(written.name).1)
+                && ReferenceKind::of(&xml::plain_value(written.value)) == ReferenceKind::Relative
+            {
+                let value = range.start + written.range.start..range.start + written.range.end;
+                push(&mut self.structural, value);
+            }
+        }
+    }
+
+    fn take_address(&mut self, xml: &str, range: Range<usize>, is_id: bool) {
+        let text = xml.get(range.clone()).unwrap_or_default();
+        let (text, start) = match text.trim().strip_prefix("<![CDATA[") {
+            Some(inside) => (inside.strip_suffix("]]>").unwrap_or(inside), inside),
+            None => (text, text),
+        };
+        let value = text.trim();
+        // Words where an address is wanted lead nowhere. In an id they count: the address that a reader
+        // makes of it is what it knows the item by.
+        let is_word = value.contains(char::is_whitespace) || !value.contains(['/', '.']);
+        if value.is_empty() || value.contains('<') || is_word && !is_id {
+            return;
+        }
+        let all = xml.get(range.clone()).unwrap_or_default();
+        let offset = all.find(start).and_then(|outer| Some(outer + text.find(value)?));
+        if let (ReferenceKind::Relative, Some(offset)) =
+            (ReferenceKind::of(&xml::plain_value(value)), offset)
+        {
+            let at = range.start + offset;
+            push(&mut self.structural, at..at + value.len());
+        }
+    }
+
+    /// Takes the markup in the text of an element that has ended.
+    fn take_content(&mut self, content: &OpenContent) {
+        // What has a base of its own needs none.
+        if content.has_base {
+            return;
+        }
+        let mut has_any = content.has_any;
+        for piece in Pieces::new(&content.text, TagRule::All) {
+            let Piece::Tag(tag) = piece else { continue };
+            for attribute in html::attributes(tag) {
+                let value = cut(tag, attribute.value);
+                has_any |= self.take_value(attribute.name, &decoded_value(value));
+            }
+        }
+        if has_any {
+            push(&mut self.places, content.place);
+        }
+    }
+
+    /// Takes the attributes of a tag that stands as markup in text for people, where that has no base
+    /// of its own.
+    fn take_markup(&mut self, tag: &BytesStart<'_>, content: &mut OpenContent) {
+        if content.has_base {
+            return;
+        }
+        for written in tag::attributes(tag.attributes_raw()) {
+            content.has_any |= self.take_value(written.name, &xml::plain_value(written.value));
+        }
+    }
+
+    /// Takes a value of an attribute of HTML; answers whether it is a reference that needs a base.
+    fn take_value(&mut self, name: &str, value: &str) -> bool {
+        if value.len() > VALUE_LIMIT
+            || !HTML_ATTRIBUTES.iter().any(|a| a.eq_ignore_ascii_case(name))
+        {
+            return false;
+        }
+        match ReferenceKind::of(value) {
+            ReferenceKind::Relative => push(&mut self.content, value.to_owned()),
+            ReferenceKind::Fragment => self.has_fragments = true,
+            ReferenceKind::Absolute => return false,
+        }
+        true
+    }
+}
+
+/// Reads a document from a place in it.
+fn reader_at(xml: &str, start: usize) -> Reader<&[u8]> {
+    let mut reader = Reader::from_str(xml.get(start..).unwrap_or_default());
+    let config = reader.config_mut();
+    config.allow_dangling_amp = true;
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
+    reader
+}
+
+/// An open element with text or markup.
+struct OpenContent {
+    place: usize,
+    depth: usize,
+    has_base: bool,
+    /// Its text, in which markup may be.
+    text: String,
+    /// Whether its own markup has a reference that needs a base.
+    has_any: bool,
+}
+
+fn push<T>(list: &mut Vec<T>, one: T) {
+    if list.len() < REFERENCE_LIMIT {
+        list.push(one);
+    }
+}
+
+/// Whether an element is a `guid` that counts as an address: one that does not say that it is none
+/// (RSS 2.0). Some readers know an item by the address that it makes with the base (feedparser).
+fn is_permalink(tag: &BytesStart<'_>, name: &str) -> bool {
+    name == "guid"
+        && tag::find(tag.attributes_raw(), "isPermaLink")
+            .is_none_or(|said| !xml::plain_value(said.value).trim().eq_ignore_ascii_case("false"))
+}
+
+/// Whether a `link` of Atom leads to the entry's page (RFC 4287 section 4.2.7.2).
+fn leads_to_page(tag: &BytesStart<'_>) -> bool {
+    tag::find(tag.attributes_raw(), "rel").is_none_or(|relation| relation.value == "alternate")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn found(xml: &str) -> (Vec<&str>, Vec<String>, bool) {
+        let found = References::of(xml);
+        let structural =
+            found.structural.iter().map(|range| xml.get(range.clone()).unwrap()).collect();
+        (structural, found.content, found.has_fragments)
+    }
+
+    #[test]
+    fn references_are_found_where_they_stand() {
+        let xml = "<entry><link href='/a'/><link href='https://x.example/'/><id>/no</id>\
+                   <content type='html'>&lt;a href=&quot;b.html&quot;&gt;&lt;img src='#c'&gt; \
+                   href=&quot;text&quot; &lt;a data-src=&quot;n&quot; SRC = /d&gt;</content>\
+                   <summary type='xhtml'><div><a href=\"?e=1\"/></div></summary></entry>";
+        assert_eq!(
+            found(xml),
+            (vec!["/a"], ["b.html", "/d", "?e=1"].map(str::to_owned).to_vec(), true)
+        );
+        let xml = "<item><link>/a</link><guid isPermaLink='false'>1/2</guid><guid>/b</guid>\
+                   <enclosure url='c.mp3'/><description><![CDATA[<a href=\"#d\">]]></description>\
+                   <link><![CDATA[ e/f ]]></link><comments>none</comments></item>";
+        assert_eq!(found(xml), (vec!["/a", "/b", "c.mp3", "e/f"], vec![], true));
+    }
+
+    #[test]
+    fn a_bare_id_needs_a_base_where_it_counts_as_an_address() {
+        let guid = |attributes: &str| {
+            found(&format!("<item><guid{attributes}>CC400CDF D316</guid></item>")).0.len()
+        };
+        assert_eq!(
+            (guid(""), guid(" isPermaLink='true'"), guid(" isPermaLink='false'")),
+            (1, 1, 0)
+        );
+    }
+
+    #[test]
+    fn what_needs_no_base_is_none() {
+        for xml in [
+            "<item><description>&lt;a href=&quot;mailto:a@b&quot;&gt; &lt;a href=''&gt;</description></item>",
+            "<item><description>&lt;a href=&quot;&amp;#109;ailto:x&quot;&gt;</description></item>",
+            "<item><description><![CDATA[<a href='mailto&#58;x'><a href='&#35;n'>]]></description></item>",
+            "<item><link>https&#58;//x.example/</link><enclosure url='https&#58;//x.example/'/></item>",
+            "<entry xml:base='https://x.example/'><link href='a'/><logo>b</logo><title/></entry>",
+            "<entry><content xml:base='https://x.example/' type='html'>&lt;a href='/b'&gt;</content></entry>",
+            "<entry><content xml:base='https://x.example/' type='xhtml'><a href='/b'><img src='#c'/></a></content></entry>",
+            "<entry><title>a href=/b</title><category scheme='/x' term='href=/y'/></entry>",
+            "<item><description>&lt;a href=&quot;https://x.example/?src=/b&quot;&gt;</description></item>",
+            "<item><link>https://x.example/</link><description>1 &lt; x and y=/2</description></item>",
+        ] {
+            assert!(References::of(xml).is_empty(), "{xml}: {:?}", found(xml));
+        }
+        // Relative to what the publisher says, which is relative itself.
+        let xml = "<entry><content xml:base='b/'>&lt;a href='c'&gt;</content></entry>";
+        assert_eq!(found(xml), (vec!["b/"], vec![], false));
+        let xml = "<feed><entry xml:base='b/'><link xml:base='c/' href='d'/><icon>/e.f</icon></entry>\
+                   <link href='g'/><title xml:base=''>&lt;a href='h'></title><logo>/i</logo></feed>";
+        assert_eq!(found(xml), (vec!["b/", "g", "", "/i"], vec![], false));
+        assert!(References::of(xml).places.is_empty());
+    }
+
+    #[test]
+    fn no_more_places_are_noted_than_references() {
+        let xml = format!("<entry>{}</entry>", "<title>&lt;a href='#a'></title>".repeat(2_000));
+        assert_eq!(References::of(&xml).places.len(), REFERENCE_LIMIT);
+    }
+
+    /// Pieces of text in which a reference may be hidden.
+    fn piece() -> impl Strategy<Value = &'static str> {
+        proptest::sample::select(vec![
+            "href",
+            "HREF",
+            "data-src",
+            "srcset",
+            "hr",
+            "ef",
+            "src",
+            "=",
+            " = ",
+            "\"",
+            "'",
+            "&quot;",
+            "&#39;",
+            "&apos;",
+            "https://x.example/a",
+            "http://x.example",
+            "HTTP://x",
+            "/b",
+            "#c",
+            "c.html",
+            "&lt;a ",
+            "&lt;img ",
+            "&gt;",
+            "&#61;",
+            "&#x3D;",
+            "&#101;",
+            "&#xFFFF;",
+            "&#1;",
+            "&equals;",
+            "&nbsp;",
+            "&amp;",
+            "&amp;#61;",
+            "&",
+            "&#8217;",
+            "<b>",
+            "</b>",
+            "<br/>",
+            "<![CDATA[",
+            "]]>",
+            "<a href='d'>",
+            "<a ",
+            " ",
+            "\n",
+            "/",
+            ">",
+            "<!-- ",
+            " -->",
+            "é",
+            "wörter",
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn text_that_is_passed_over_has_no_reference(
+            pieces in proptest::collection::vec(piece(), 0..12),
+            around in proptest::sample::select(vec![("", ""), ("<![CDATA[", "]]>"), ("&lt;a ", "&gt;"), ("<![CDATA[<a ", ">]]>")]),
+            element in proptest::sample::select(vec!["description", "content", "title", "dc:rights"]),
+        ) {
+            let text = format!("{}{}{}", around.0, pieces.concat(), around.1);
+            let xml = format!("<item><{element}>{text}</{element}><enclosure url='c.mp3'/></item>");
+            prop_assert_eq!(References::of(&xml), References::find(&xml, |_, _| None), "{}", xml);
+        }
+    }
+
+    #[test]
+    fn most_text_is_passed_over() {
+        let end = |text: &str| absolute::end_of_plain_content(text, 0);
+        let text = "&lt;a class='b' href=&quot;https://x.example/?a=b&quot;&gt;It&#8217;s&lt;/a&gt;</title>";
+        assert_eq!(end(text), text.find("</title>"));
+        let text = " <![CDATA[<a href=\"http://x.example/\">It&#61;s</a>]]>\n</description>";
+        assert_eq!(end(text), text.find("</description>"));
+        assert_eq!(end("&lt;a href=&quot;b&quot;&gt;</title>"), None);
+        assert_eq!(end("&lt;a hr&#101;f=&quot;b&quot;&gt;</title>"), None);
+        assert_eq!(end("no end"), None);
+    }
+
+    #[test]
+    fn what_is_broken_ends_the_search() {
+        for xml in
+            ["", "<", "<a", "<item><description>&lt;a href=", "<a href='\u{e9}", "<item></x>"]
+        {
+            assert!(References::of(xml).is_empty(), "{xml}");
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Skeletons and markup for tests, cut out of whole documents with `find`.
+
+use crate::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, document};
+use quick_xml::events::Event;
+use quick_xml::name::ResolveResult;
+use quick_xml::reader::NsReader;
+use std::ops::Range;
+use tidegate_core::model::{
+    Card, Context, Count, Deletion, EndpointId, FeedState, Format, History, Item, ItemStatus,
+    Markup, Revision, Shared, Skeleton, SkeletonSlots, Slots, Stamp, SyncId, Tick, Time, Update,
+    Version,
+};
+use tidegate_core::xml::{self, tag};
+
+/// The time that everything here happens at.
+pub const NOW: i64 = 1_795_191_605;
+
+/// A feed, ready to render.
+#[derive(Debug)]
+pub struct Feed {
+    pub skeleton: Skeleton,
+    pub items: Vec<Item>,
+    pub deleted: Vec<Item>,
+    pub addresses: Addresses,
+    pub state: FeedState,
+    pub dialect: Dialect,
+    /// Where it is not the feed's own.
+    pub container: Option<Container>,
+    pub history: HistoryPlace,
+}
+
+impl Feed {
+    /// Cuts an XML document.
+    pub fn new(format: Format, document: &str) -> Self {
+        let (skeleton, entries) = cut(format, document);
+        Self::of(skeleton, entries.into_iter().map(item).collect())
+    }
+
+    /// Puts a feed together.
+    pub fn of(skeleton: Skeleton, items: Vec<Item>) -> Self {
+        let state = state(skeleton.format);
+        let (addresses, history) = (addresses(), HistoryPlace::default());
+        let dialect = Dialect::Sse;
+        let (deleted, container) = (Vec::new(), None);
+        Self { skeleton, items, deleted, addresses, state, dialect, container, history }
+    }
+
+    /// Renders a view and checks what holds of every document.
+    pub fn render(&self, kind: ViewKind) -> String {
+        let text = self.render_unchecked(kind);
+        check_well_formed(&text);
+        assert_eq!(self.render_unchecked(kind), text);
+        text
+    }
+
+    /// Renders a view.
+    pub fn render_unchecked(&self, kind: ViewKind) -> String {
+        let tick = |seconds| Some(Tick::at(Time::from_unix(NOW + seconds)));
+        let page = Page {
+            read_collection: crate::parse::collection::first_entry,
+            container: self.container.unwrap_or(Container::of(self.skeleton.format)),
+            window: Some(std::time::Duration::from_secs(30 * 86_400)),
+            kind,
+            dialect: self.dialect,
+            addresses: &self.addresses,
+            state: &self.state,
+            skeleton: &self.skeleton,
+            items: &self.items,
+            deleted: &self.deleted.iter().map(Deletion::from).collect::<Vec<_>>(),
+            history: &self.history,
+            since: tick(-3600),
+            until: tick(0),
+            expires: Some(Time::from_unix(NOW + 86_400)),
+        };
+        document(&page)
+    }
+
+    /// Renders the reader view.
+    pub fn reader(&self) -> String {
+        self.render(ViewKind::Reader)
+    }
+
+    /// Renders the reader view and gives only what stands from the first entry to the last.
+    pub fn entries(&self) -> String {
+        let text = self.reader();
+        let start = text.find("</sx:sharing>").unwrap() + "</sx:sharing>".len();
+        let end = ["</channel>", "</feed>", "</a:feed>"].iter().find_map(|end| text.rfind(end));
+        text[start..end.unwrap()].trim().to_owned()
+    }
+}
+
+/// The addresses that documents name here.
+pub fn addresses() -> Addresses {
+    Addresses {
+        reader: "https://gate.example/feeds/news".to_owned(),
+        sync: "https://gate.example/feeds/news/sync".to_owned(),
+        complete: "https://gate.example/feeds/news/complete".to_owned(),
+        upstream: "https://pub.example/blog/feed?a=1&b=2".to_owned(),
+        via: Some("https://pub.example/blog/feed?a=1&b=2".to_owned()),
+        sup: Some("https://gate.example/sup.json#abc".to_owned()),
+        hub: None,
+        absolute: false,
+        aggregated: Vec::new(),
+        cloud: None,
+    }
+}
+
+/// A feed's state.
+pub fn state(format: Format) -> FeedState {
+    FeedState {
+        revision: Revision(7),
+        tick: Some(Tick::at(Time::from_unix(NOW))),
+        render_revision: 3,
+        ..FeedState::untouched(format, Time::from_unix(NOW))
+    }
+}
+
+/// A live item that is published with its native id, or with an urn where it has none.
+pub fn item(markup: Markup) -> Item {
+    let id = markup.slots.id.clone().map(|id| xml::plain(&markup.xml[id]).trim().to_owned());
+    let about = tag::find(&markup.xml[markup.slots.attributes..], "rdf:about")
+        .map(|about| about.value.to_owned());
+    let json = serde_json::from_str::<serde_json::Value>(&markup.xml).ok();
+    let json = json.and_then(|json| json.get("id")?.as_str().map(ToOwned::to_owned));
+    let published = id.or(about).or(json).unwrap_or_else(|| "urn:sync:gate.example.x1".to_owned());
+    item_as(markup, &published)
+}
+
+/// A live item with a published id.
+pub fn item_as(markup: Markup, published_id: &str) -> Item {
+    let winner = version(1, markup);
+    Item {
+        shared: Shared::new(winner),
+        published_id: published_id.to_owned(),
+        tick: Tick::at(Time::from_unix(NOW)),
+        standing: ItemStatus::Current,
+        sse091: None,
+        extras: None,
+        touched: 3,
+    }
+}
+
+/// A version with a history of so many updates.
+pub fn version(updates: u32, markup: Markup) -> Version<Markup> {
+    let update = |n: u32| Update {
+        sequence: Count::new(n).unwrap(),
+        stamp: Stamp::Both {
+            when: Time::from_unix(NOW + 60 * i64::from(n)),
+            by: EndpointId::new("gate.example").unwrap(),
+        },
+    };
+    Version {
+        id: SyncId::new("gate.example.x1").unwrap(),
+        updates: Count::new(updates).unwrap(),
+        deleted: false,
+        noconflicts: None,
+        history: History::from_newest_first((1..=updates).rev().map(update)).unwrap(),
+        data: markup,
+    }
+}
+
+/// The same item, deleted.
+pub fn deleted(mut item: Item) -> Item {
+    item.shared.winner = version(2, item.shared.winner.data);
+    item.shared.winner.deleted = true;
+    item.standing = ItemStatus::Deleted { since: Time::from_unix(NOW) };
+    item
+}
+
+/// Cuts a document into its skeleton and its entries.
+pub fn cut(format: Format, document: &str) -> (Skeleton, Vec<Markup>) {
+    let root_at = document
+        .match_indices('<')
+        .find(|(at, _)| document[at + 1..].starts_with(|c: char| c.is_alphabetic()))
+        .map_or(0, |(at, _)| at);
+    let root_attributes = root_at + name_length(&document[root_at..]);
+    let root = tag::name_before(&document[..root_attributes]);
+    let prefix = tag::prefix_of(root);
+    let entry = match format {
+        Format::Atom10 | Format::Atom03 => format!("{prefix}entry"),
+        _ => "item".to_owned(),
+    };
+    let mut context = inherit(&Context::default(), &document[root_attributes..]);
+    if let Some(channel) = document.find("<channel").filter(|_| root == "rss") {
+        context = inherit(&context, &document[channel + "<channel".len()..]);
+    }
+    let mut text = document.to_owned();
+    let mut entries = Vec::new();
+    let mut at_entries = None;
+    while let Some(span) = element(&text, &entry) {
+        entries.push(markup(format, &text[span.clone()], context.clone()));
+        text.replace_range(span.clone(), "");
+        at_entries.get_or_insert(span.start);
+    }
+    let end = ["</channel>", "</feed>", "</a:feed>"].iter().find_map(|end| text.rfind(end));
+    let content = |name: &str| {
+        let open = format!("<{name}>");
+        let start = text.find(&open)? + open.len();
+        Some(start..start + text[start..].find("</")?)
+    };
+    let atom = matches!(format, Format::Atom10 | Format::Atom03);
+    let updated = if atom { format!("{prefix}updated") } else { "lastBuildDate".to_owned() };
+    let slots = SkeletonSlots {
+        root_attributes,
+        version: tag::find(&text[root_attributes..], "version")
+            .filter(|_| root == "rss")
+            .map(|v| v.range.start + root_attributes..v.range.end + root_attributes),
+        entries: at_entries.or(end).unwrap(),
+        updated: content(&updated),
+        id: content(&format!("{prefix}id")).filter(|_| atom),
+    };
+    let title = content(&format!("{prefix}title")).map_or("", |range| &text[range]);
+    let title = xml::plain(title).into_owned();
+    (Skeleton { format, text, slots, context, title, link: None }, entries)
+}
+
+/// Marks one entry.
+pub fn markup(format: Format, xml: &str, context: Context) -> Markup {
+    let attributes = name_length(xml);
+    let name = &xml[1..attributes];
+    let inner = xml.find('>').map(|end| end + 1).filter(|end| !xml[..*end].ends_with("/>"));
+    let prefix = tag::prefix_of(name);
+    let id_name = match format {
+        Format::Atom10 | Format::Atom03 => Some(format!("{prefix}id")),
+        Format::Rss20 | Format::Rss09x => Some("guid".to_owned()),
+        _ => None,
+    };
+    let id_element = id_name.and_then(|name| element(xml, &name));
+    let id = id_element.clone().map(|element| {
+        let end = element.start + xml[element.clone()].find('>').unwrap() + 1;
+        end..element.start + xml[element].rfind("</").unwrap()
+    });
+    let content = |name: &str| {
+        let span = element(xml, &format!("{prefix}{name}"))?;
+        let start = span.start + xml[span.clone()].find('>')? + 1;
+        Some(xml::plain(&xml[start..span.end]).trim().to_owned())
+    };
+    let date = |name: &str| content(name).and_then(|text| Time::parse_rfc3339(&text).ok());
+    let card = Card {
+        title: content("title").unwrap_or_default(),
+        link: content("link").filter(|link| !link.is_empty()),
+        author: content("author").filter(|author| !author.is_empty()),
+        published: date("published").or_else(|| date("issued")).or_else(|| date("dc:date")),
+        updated: date("updated").or_else(|| date("modified")),
+    };
+    Markup {
+        format,
+        xml: xml.to_owned(),
+        context,
+        slots: Slots { attributes, inner, id, id_element },
+        card,
+    }
+}
+
+fn name_length(tag: &str) -> usize {
+    tag.find(|c: char| c.is_whitespace() || matches!(c, '>' | '/')).unwrap()
+}
+
+/// The span of the first element with this name.
+fn element(text: &str, name: &str) -> Option<Range<usize>> {
+    let open = format!("<{name}");
+    let start = text.match_indices(&open).map(|(at, _)| at).find(|at| {
+        text[at + open.len()..].starts_with(|c: char| c.is_whitespace() || c == '>' || c == '/')
+    })?;
+    let tag_end = start + text[start..].find('>')? + 1;
+    if text[..tag_end].ends_with("/>") {
+        return Some(start..tag_end);
+    }
+    let close = format!("</{name}>");
+    Some(start..start + text[start..].find(&close)? + close.len())
+}
+
+fn inherit(outer: &Context, tag: &str) -> Context {
+    let mut context = outer.clone();
+    for attribute in tag::attributes(tag) {
+        let value = xml::plain_value(attribute.value).into_owned();
+        match attribute.name.split_once(':').unwrap_or((attribute.name, "")) {
+            ("xmlns", prefix) => {
+                context.namespaces.retain(|(bound, _)| bound != prefix);
+                context.namespaces.push((prefix.to_owned(), value));
+            }
+            ("xml", "base") => context.base = Some(value),
+            ("xml", "lang") => context.lang = Some(value),
+            _ => {}
+        }
+    }
+    context.namespaces.sort();
+    context
+}
+
+/// Fails unless a text is well-formed XML with one root, whose prefixes are all bound, and without
+/// characters that XML forbids.
+pub fn check_well_formed(text: &str) {
+    let mut reader = NsReader::from_str(text);
+    reader.config_mut().enable_all_checks(true);
+    let (mut depth, mut roots) = (0_usize, 0_usize);
+    loop {
+        let (namespace, event) =
+            reader.read_resolved_event().unwrap_or_else(|error| panic!("{error} in\n{text}"));
+        let unknown = matches!(namespace, ResolveResult::Unknown(_));
+        assert!(!unknown, "{namespace:?} {event:?} in\n{text}");
+        let at_top = depth == 0;
+        match &event {
+            Event::Start(tag) | Event::Empty(tag) => {
+                roots += usize::from(at_top);
+                depth += usize::from(matches!(event, Event::Start(_)));
+                let mut names = Vec::new();
+                for attribute in tag.attributes() {
+                    let attribute = attribute.unwrap_or_else(|e| panic!("{e} in {tag:?}"));
+                    let (space, local) = reader.resolver().resolve_attribute(attribute.key);
+                    assert!(!matches!(space, ResolveResult::Unknown(_)), "{tag:?} in\n{text}");
+                    assert!(!attribute.value.contains('<'), "{tag:?}");
+                    let name = (format!("{space:?}"), local.into_inner().to_owned());
+                    assert!(!names.contains(&name), "{tag:?} in\n{text}");
+                    names.push(name);
+                }
+            }
+            Event::End(_) => depth -= 1,
+            Event::Text(piece) => {
+                assert!(!at_top || piece.trim().is_empty(), "text outside the root");
+            }
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    assert_eq!((depth, roots), (0, 1), "in\n{text}");
+    let forbidden = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{7F}'..);
+    assert!(!text.contains(forbidden));
+}
+
+/// The ids and titles that a foreign reader finds.
+pub fn read_back(text: &str) -> Vec<(String, String)> {
+    let feed = feed_rs::parser::parse(text.as_bytes()).unwrap_or_else(|e| panic!("{e} in\n{text}"));
+    let title = |title: Option<feed_rs::model::Text>| title.map(|t| t.content).unwrap_or_default();
+    feed.entries.into_iter().map(|entry| (entry.id, title(entry.title))).collect()
+}

@@ -1,0 +1,471 @@
+//! Every container and dialect, read back: what is published is what is stored.
+
+use super::build::{Feed, NOW, cut, deleted, item_as, version};
+use super::{fixtures, golden::all};
+use crate::parse::collection::transcoded;
+use crate::parse::sse::{self, Payload};
+use crate::render::{Container, Dialect, ViewKind};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tidegate_core::model::{
+    Count, EndpointId, Format, History, Item, Markup, Shared, Stamp, SyncId, Time, Update, Version,
+};
+use tidegate_core::sync::{from_091, to_091};
+
+const DIALECTS: [Dialect; 3] = [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091];
+/// The containers that sync markup is written in.
+const CONTAINERS: [Container; 4] =
+    [Container::Atom, Container::Rss, Container::Pox, Container::Json];
+
+/// The items of a document, read by `parse`.
+fn back(text: &str) -> Vec<Shared<Payload>> {
+    let atom = transcoded(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let atom = atom.as_deref().unwrap_or(text);
+    let feed = sse::read(atom).unwrap_or_else(|error| panic!("{error}\n{text}\n{atom}"));
+    feed.items.iter().map(|item| item.any().unwrap().unwrap()).collect()
+}
+
+/// A version without what it says.
+fn bare<D>(version: &Version<D>) -> Version<()> {
+    Version {
+        id: version.id.clone(),
+        updates: version.updates,
+        deleted: version.deleted,
+        noconflicts: version.noconflicts,
+        history: version.history.clone(),
+        data: (),
+    }
+}
+
+fn bares<D>(shared: &Shared<D>) -> Shared<()> {
+    Shared { winner: bare(&shared.winner), conflicts: shared.conflicts.iter().map(bare).collect() }
+}
+
+/// What of an item survives a dialect (READINGS 2, its last sentence).
+fn surviving(shared: Shared<()>, dialect: Dialect, container: Container) -> Shared<()> {
+    // JSON has one dialect only.
+    if dialect != Dialect::Sse091 || container == Container::Json {
+        return shared;
+    }
+    struct Kept(Box<tidegate_core::sync::Item091<(), Kept>>);
+    from_091(to_091(shared, |lost| Kept(Box::new(lost))), |conflict| Some(*conflict.data.0))
+}
+
+fn update() -> impl Strategy<Value = Update> {
+    (1_u32..9, 0_usize..3, 0_usize..3, 0_i64..1000).prop_map(|(sequence, kind, name, seconds)| {
+        let by = EndpointId::new(["A", "B&\"<", "C"][name]).unwrap();
+        let when = Time::from_unix(NOW + seconds);
+        let stamp = match kind {
+            0 => Stamp::Both { when, by },
+            1 => Stamp::By(by),
+            _ => Stamp::When(when),
+        };
+        Update { sequence: Count::new(sequence).unwrap(), stamp }
+    })
+}
+
+fn any_version(markup: Markup, id: &'static str) -> impl Strategy<Value = Version<Markup>> {
+    let flags = (any::<bool>(), proptest::option::of(any::<bool>()));
+    (1_u32..9, flags, proptest::collection::vec(update(), 1..6)).prop_map(
+        move |(updates, (deleted, noconflicts), history)| Version {
+            id: SyncId::new(id).unwrap(),
+            updates: Count::new(updates).unwrap(),
+            deleted,
+            noconflicts,
+            history: History::from_newest_first(history).unwrap(),
+            data: markup.clone(),
+        },
+    )
+}
+
+/// Feeds of four formats whose items have any sync markup.
+fn any_feed() -> impl Strategy<Value = Feed> {
+    let formats = [
+        (Format::Atom10, fixtures::ATOM10),
+        (Format::Rss20, fixtures::RSS20),
+        (Format::Rss10, fixtures::RSS10),
+    ];
+    (0..formats.len()).prop_flat_map(move |n| {
+        let (format, text) = formats[n];
+        let (skeleton, entries) = cut(format, text);
+        let other = cut(Format::Atom10, fixtures::ATOM10).1;
+        let items: Vec<_> = entries
+            .into_iter()
+            .zip(["a", "b&c", "d"])
+            .map(|(markup, id)| {
+                // A loser may have come from a feed of another format.
+                let losers = any_version(other[0].clone(), id);
+                (any_version(markup, id), proptest::collection::vec(losers, 0..3)).prop_map(
+                    move |(winner, conflicts)| {
+                        let mut item = item_as(winner.data.clone(), &format!("urn:{id}"));
+                        item.shared = Shared { winner, conflicts };
+                        item
+                    },
+                )
+            })
+            .collect();
+        items.prop_map(move |items| Feed::of(skeleton.clone(), items))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn items_and_histories_come_back_from_every_container_and_dialect(mut feed in any_feed()) {
+        for container in CONTAINERS {
+            feed.container = Some(container);
+            for dialect in DIALECTS {
+                feed.dialect = dialect;
+                let text = feed.render_unchecked(ViewKind::Complete);
+                let read: Vec<_> = back(&text).iter().map(bares).collect();
+                let stored = feed.items.iter().map(|item| bares(&item.shared));
+                let wanted: Vec<_> =
+                    stored.map(|shared| surviving(shared, dialect, container)).collect();
+                prop_assert_eq!(read, wanted, "{:?} {:?}\n{}", container, dialect, text);
+            }
+        }
+    }
+}
+
+fn titles(items: &[Item]) -> Vec<String> {
+    items.iter().map(|item| item.shared.winner.data.card.title.trim().to_owned()).collect()
+}
+
+#[test]
+fn what_items_say_comes_back_from_every_container() {
+    for (name, mut feed) in all() {
+        for container in CONTAINERS {
+            feed.container = Some(container);
+            let read = back(&feed.render_unchecked(ViewKind::Sync));
+            let said: Vec<_> = read.iter().map(|item| &item.winner.data.values).collect();
+            let ids: Vec<_> = said.iter().map(|values| values.id.clone().unwrap()).collect();
+            let wanted: Vec<_> = feed.items.iter().map(|item| item.published_id.clone()).collect();
+            assert_eq!(ids, wanted, "{name} {container:?}");
+            let titled: Vec<_> =
+                said.iter().map(|values| values.title.clone().unwrap_or_default()).collect();
+            // What is HTML in a title is markup to one reader and its text to the other.
+            let plain = |title: &String| title.replace("<b>", "").replace("</b>", "");
+            for (read, wanted) in titled.iter().zip(titles(&feed.items)) {
+                // A card may say what stands in for a title that is not there.
+                let same = plain(read) == plain(&wanted) || name == "json" && read.is_empty();
+                assert!(same, "{name} {container:?}: {read:?} is not {wanted:?}");
+            }
+        }
+    }
+}
+
+/// Foreign markup, whole content and enclosures are not lost.
+#[test]
+fn plain_xml_and_json_lose_nothing() {
+    let mut feed = Feed::new(Format::Rss20, fixtures::RSS20);
+    for container in [Container::Pox, Container::Json] {
+        feed.container = Some(container);
+        let text = feed.render_unchecked(ViewKind::Complete);
+        let atom = transcoded(&text).unwrap().unwrap();
+        for kept in ["It came &amp; went", "ship-2", "2.mp3?a&amp;b", "<name>Bo</name>", "boats"] {
+            assert!(atom.contains(kept), "{container:?} lost {kept}\n{atom}");
+        }
+    }
+    let mut feed = Feed::new(Format::Atom10, fixtures::ATOM10);
+    for container in [Container::Pox, Container::Json] {
+        feed.container = Some(container);
+        let text = feed.render_unchecked(ViewKind::Complete);
+        let atom = transcoded(&text).unwrap().unwrap();
+        let (read, old) = (sse::read(&atom).unwrap(), feed.items.len());
+        assert_eq!(read.items.len(), old);
+        for kept in ["http://purl.org/syndication/thread/1.0", "2026-10-31T00:00:00+01:00"] {
+            assert!(atom.contains(kept), "{container:?} lost {kept}\n{atom}");
+        }
+        let base = read.plain(&read.items[0]).unwrap();
+        assert!(base.xml.contains("https://pub.example/blog/posts/"), "{}", base.xml);
+    }
+}
+
+fn contested() -> Feed {
+    let mut feed = Feed::new(Format::Rss20, fixtures::RSS20);
+    let loser = cut(Format::Atom10, fixtures::ATOM10).1.remove(1);
+    feed.items[0].shared.conflicts.push(version(3, loser));
+    feed
+}
+
+#[test]
+fn conflicts_stand_in_the_sync_and_the_complete_view_in_the_documents_family() {
+    let mut feed = contested();
+    for container in CONTAINERS {
+        feed.container = Some(container);
+        let reader = feed.render_unchecked(ViewKind::Reader);
+        assert!(!reader.contains("conflict"), "{container:?}: {reader}");
+        for kind in [ViewKind::Sync, ViewKind::Complete] {
+            let read = back(&feed.render_unchecked(kind));
+            let [lost] = read[0].conflicts.as_slice() else { panic!("{container:?}") };
+            assert_eq!(lost.data.values.title.as_deref(), Some("Two"), "{container:?}");
+            assert_eq!(lost.data.family, read[0].winner.data.family);
+        }
+    }
+}
+
+#[test]
+fn the_markup_of_sse_091_is_as_it_was_specified() {
+    let mut feed = contested();
+    feed.dialect = Dialect::Sse091;
+    feed.items.truncate(1);
+    feed.items[0].shared.winner = version(2, feed.items[0].shared.winner.data.clone());
+    let text = feed.render(ViewKind::Sync);
+    assert!(text.contains(
+        "<sx:sharing since=\"Fri, 20 Nov 2026 15:20:05 GMT\" \
+         until=\"Fri, 20 Nov 2026 16:20:05 GMT\" version=\"0.91\" window=\"30\"><sx:related "
+    ));
+    assert!(text.contains("xmlns:sx=\"http://www.microsoft.com/schemas/rss/sse\""));
+    assert!(text.contains(
+        "<sx:sync id=\"gate.example.x1\" version=\"2\" deleted=\"false\" conflict=\"true\">\
+         <sx:history when=\"Fri, 20 Nov 2026 16:22:05 GMT\" by=\"gate.example\"><sx:update \
+         when=\"Fri, 20 Nov 2026 16:21:05 GMT\" by=\"gate.example\"/></sx:history>\
+         <sx:conflicts><sx:conflict version=\"3\" when=\"Fri, 20 Nov 2026 16:23:05 GMT\" \
+         by=\"gate.example\"><item"
+    ));
+    let reader = feed.render(ViewKind::Reader);
+    assert!(reader.contains("<sx:sharing version=\"0.91\"><sx:related "), "{reader}");
+}
+
+#[test]
+fn the_other_family_has_a_whole_head() {
+    for (name, mut feed) in all() {
+        let is_atom = feed.skeleton.format.family() == tidegate_core::model::Family::Atom;
+        feed.container = Some(if is_atom { Container::Rss } else { Container::Atom });
+        for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
+            let text = feed.render(kind);
+            let read = feed_rs::parser::parse(text.as_bytes()).unwrap();
+            assert_eq!(read.entries.len(), feed.items.len(), "{name}");
+            let title = read.title.as_ref().map(|title| title.content.trim().to_owned());
+            let wanted = feed.skeleton.title.trim();
+            assert!(wanted.is_empty() || title.as_deref() == Some(wanted), "{name}: {title:?}");
+            let media = if is_atom { "application/rss+xml" } else { "application/atom+xml" };
+            let own = read.links.iter().find(|link| link.rel.as_deref() == Some("self"));
+            assert_eq!(own.and_then(|link| link.media_type.as_deref()), Some(media), "{name}");
+            for (entry, item) in read.entries.iter().zip(&feed.items) {
+                assert_eq!(entry.id, item.published_id, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_json_feed_is_for_readers() {
+    let mut feed = contested();
+    feed.items[1] = deleted(feed.items.remove(1));
+    feed.addresses.hub = Some("https://gate.example/websub".to_owned());
+    feed.history.previous = Some("https://gate.example/feeds/news/archive/x".to_owned());
+    feed.container = Some(Container::JsonFeed);
+    for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
+        let text = feed.render_unchecked(kind);
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["version"], "https://jsonfeed.org/version/1.1");
+        assert_eq!(json["next_url"], "https://gate.example/feeds/news/archive/x");
+        assert_eq!(json["hubs"][0]["type"], "WebSub");
+        let items = json["items"].as_array().unwrap();
+        assert_eq!(items.len(), 1, "no tombstones");
+        assert_eq!(items[0]["id"], feed.items[0].published_id);
+        assert_eq!(items[0]["content_html"], "<p>It came & went</p>");
+        assert_eq!(items[0]["_sharing"]["id"], "gate.example.x1");
+        assert!(items[0]["_sharing"].get("conflicts").is_none());
+        // It is read as a JSON Feed, not as a collection.
+        assert_eq!(transcoded(&text), Ok(None));
+        let read = crate::parse::document(&text, None, &crate::parse::Limits::default()).unwrap();
+        assert_eq!(read.entries.len(), 1);
+    }
+}
+
+#[test]
+fn the_authors_of_a_feed_stand_in_every_head() {
+    let atom = fixtures::ATOM10.replacen("Ada", "A &amp; B", 1);
+    for (format, text, name) in
+        [(Format::Atom10, atom.as_str(), "A &amp; B"), (Format::Rss20, fixtures::RSS20, "")]
+    {
+        let mut feed = Feed::new(format, text);
+        let named = crate::render::authors(&feed.skeleton);
+        assert_eq!(named.is_empty(), name.is_empty(), "{named:?}");
+        feed.container = Some(Container::Pox);
+        let head = format!("<atom:author><atom:name>{name}</atom:name></atom:author>");
+        let pox = feed.render(ViewKind::Complete);
+        let pox = pox.split_once("<item").unwrap().0;
+        assert_eq!(pox.contains(&head), !name.is_empty(), "{pox}");
+        for container in [Container::Json, Container::JsonFeed] {
+            feed.container = Some(container);
+            let json = feed.render_unchecked(ViewKind::Complete);
+            let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+            let said = match container {
+                Container::Json => &json["author"],
+                _ => &json["authors"][0]["name"],
+            };
+            assert_eq!(said.as_str(), named.first().map(String::as_str), "{json}");
+        }
+    }
+}
+
+#[test]
+fn atom_made_from_a_collection_has_an_author() {
+    let collection = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">\
+        <title>The &amp; list</title><item><sx:sync id=\"a\" updates=\"1\">\
+        <sx:history sequence=\"1\" by=\"A\"/></sx:sync><title>One</title></item></collection>";
+    let atom = transcoded(collection).unwrap().unwrap();
+    let feed = Feed::new(Format::Atom10, &atom);
+    let author = "<author><name>The &amp; list</name></author>";
+    assert_eq!(feed.reader().matches(author).count(), 1, "{}", feed.reader());
+}
+
+/// SSE 0.91 section 2.3: a conflict of which nothing is kept, or which the view does not show, is said.
+#[test]
+fn a_conflict_without_details_comes_out_as_true() {
+    let mut feed = contested();
+    feed.dialect = Dialect::Sse091;
+    feed.items.truncate(1);
+    assert!(feed.render(ViewKind::Reader).contains(" conflict=\"true\""));
+    feed.items[0].shared.conflicts.clear();
+    assert!(feed.render(ViewKind::Sync).contains(" conflict=\"false\""));
+    feed.items[0].sse091 = Some(true);
+    for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
+        assert!(feed.render(kind).contains(" conflict=\"true\""), "{kind:?}");
+    }
+}
+
+/// FeedSync for Collections leaves open what an item says, and how (section 2.1.7).
+#[test]
+fn items_of_collections_come_back_in_their_own_terms() {
+    let sync = "\"sync\":{\"id\":\"i\",\"updates\":\"1\",\"history\":[{\"sequence\":\"1\",\"when\":\
+                \"2005-05-21T09:43:33Z\",\"by\":\"A\"}]}";
+    let own = "\"subject\":\"s\",\"description\":\"d & <b>e</b>\",\"rank\":7,\"tags\":[\"a\",\"b\"],\
+               \"entry\":\"5\",\"more\":{\"deep\":true}";
+    let json = format!("{{\"items\":[{{{own},{sync}}}]}}");
+    let pox = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><item><sx:sync id=\"i\" \
+               updates=\"1\"><sx:history sequence=\"1\" when=\"2005-05-21T09:43:33Z\" by=\"A\"/></sx:sync>\
+               <subject>s</subject><body>b</body><rank unit=\"m\">7</rank><tag>x</tag><tag>y</tag></item>\
+               </collection>";
+    let feed = |text: &str| {
+        let atom = transcoded(text).unwrap().unwrap();
+        let document = crate::parse::document(&atom, None, &Default::default()).unwrap();
+        let entry = &document.entries[0];
+        assert!(entry.updated.is_some(), "{atom}");
+        let items = vec![super::build::item(crate::parse::own(&document, entry))];
+        Feed::of(document.skeleton, items)
+    };
+    let written = |feed: &mut Feed, container| {
+        feed.container = Some(container);
+        feed.render_unchecked(ViewKind::Complete)
+    };
+    let object = |text: &str| {
+        let collection: serde_json::Value = serde_json::from_str(text).unwrap();
+        let mut item = collection["items"][0].as_object().unwrap().clone();
+        item.remove("sync");
+        serde_json::Value::Object(item)
+    };
+    let mut from_json = feed(&json);
+    assert_eq!(object(&written(&mut from_json, Container::Json)), object(&json));
+    let elements = written(&mut from_json, Container::Pox);
+    for wanted in [
+        "<subject>s</subject>",
+        "<description>d &amp; &lt;b&gt;e&lt;/b&gt;</description>",
+        "<rank>7</rank>",
+        "<tags>a</tags><tags>b</tags>",
+        "<more><deep>true</deep></more>",
+    ] {
+        assert!(elements.contains(wanted), "{wanted}: {elements}");
+    }
+    let mut from_pox = feed(pox);
+    let elements = written(&mut from_pox, Container::Pox);
+    let wanted = "<subject>s</subject><body>b</body><rank unit=\"m\">7</rank><tag>x</tag><tag>y</tag></item>";
+    assert!(elements.contains(wanted), "{elements}");
+    let members = object(&written(&mut from_pox, Container::Json));
+    assert_eq!((&members["body"], &members["tag"][1]), (&"b".into(), &"y".into()));
+    assert_eq!(members["rank"]["@unit"], "m");
+    // What was edited elsewhere stands in the item's own terms, and all else of it stays.
+    let data = &mut from_json.items[0].shared.winner.data;
+    let title = Some("edited".to_owned());
+    let amendment = crate::parse::Amendment { title, ..Default::default() };
+    *data = crate::parse::amended_markup(data, &amendment).unwrap();
+    let members = object(&written(&mut from_json, Container::Json));
+    let mut wanted = object(&json);
+    wanted["subject"] = "edited".into();
+    assert_eq!(members, wanted);
+    edit(&mut from_json, "term=\"a\"", "term=\"z\"");
+    edit(&mut from_json, "<shape:json", "<author><name>N</name></author><shape:json");
+    edit(&mut from_json, "d &amp; &lt;b&gt;e", "d &amp; &lt;b&gt;f");
+    wanted["tags"] = serde_json::json!(["z", "b"]);
+    wanted["author"] = "N".into();
+    wanted["description"] = "d & <b>f</b>".into();
+    assert_eq!(object(&written(&mut from_json, Container::Json)), wanted);
+    edit(&mut from_pox, ">s<", ">t<");
+    edit(&mut from_pox, ">b<", ">c<");
+    edit(&mut from_pox, "<shape:pox", "<category term=\"k\"/><summary>m</summary><shape:pox");
+    let elements = written(&mut from_pox, Container::Pox);
+    let wanted = "<subject>t</subject><body>c</body><rank unit=\"m\">7</rank><tag>x</tag><tag>y</tag>\
+                  <description>m</description><category>k</category></item>";
+    assert!(elements.contains(wanted), "{elements}");
+}
+
+/// A feed of RSS takes the terms of an item along, and what is edited there stands in them too.
+#[test]
+fn items_of_collections_come_back_out_of_rss() {
+    let history = "{\"sequence\":\"1\",\"when\":\"2005-05-21T09:43:33Z\",\"by\":\"A\"}";
+    let sync = format!("\"sync\":{{\"id\":\"i\",\"updates\":\"1\",\"history\":[{history}]}}");
+    let items = [
+        json!({"subject": "s", "body": "a & b\nc < d", "rank": "7"}),
+        json!({"title": "s & t", "description": "<b>d</b> &amp; e", "content": "c", "link": "http://h/"}),
+        json!({"title": "s", "content": "<p>c</p>", "description": "<p>c</p>", "creator": "N"}),
+        json!({"title": "s", "body": "b", "pubDate": "Sat, 21 May 2005 09:43:33 GMT", "category": "k",
+               "enclosures": [{"url": "http://h/f.mp3"}]}),
+        json!({"title": "", "published": "2005-05-21T09:43:33Z", "updated": "2006-05-21T09:43:33Z"}),
+    ];
+    let document = |atom: &str| {
+        let document = crate::parse::document(atom, None, &Default::default()).unwrap();
+        let item = super::build::item(crate::parse::own(&document, &document.entries[0]));
+        Feed::of(document.skeleton, vec![item])
+    };
+    let members = |feed: &mut Feed| {
+        feed.container = Some(Container::Json);
+        let text = feed.render_unchecked(ViewKind::Complete);
+        let collection: Value = serde_json::from_str(&text).unwrap();
+        let mut item = collection["items"][0].clone();
+        item.as_object_mut().unwrap().remove("sync");
+        item
+    };
+    for item in items {
+        let text = item.to_string();
+        let text = format!("{{\"items\":[{},{sync}}}]}}", text.strip_suffix('}').unwrap());
+        let mut feed = document(&transcoded(&text).unwrap().unwrap());
+        feed.container = Some(Container::Rss);
+        let rss = feed.render_unchecked(ViewKind::Complete);
+        let mut feed = document(&rss);
+        assert_eq!(members(&mut feed), item, "{rss}");
+        if item["title"] == "" {
+            continue;
+        }
+        edit(&mut feed, "<title>s", "<title>z");
+        let name = if item["subject"].is_null() { "title" } else { "subject" };
+        let mut wanted = item.clone();
+        wanted[name] = item[name].as_str().unwrap().replacen('s', "z", 1).into();
+        assert_eq!(members(&mut feed), wanted, "{rss}");
+        // A text keeps its lines, and is HTML only where it was or now has tags.
+        if item["body"] == "a & b\nc < d" {
+            edit(&mut feed, "c &amp;lt; d", "e &amp;lt; f");
+            wanted["body"] = "a & b\ne < f".into();
+            assert_eq!(members(&mut feed), wanted, "{rss}");
+            edit(&mut feed, "a &amp;amp; b", "&lt;i&gt;a&lt;/i&gt;");
+            wanted["body"] = "<i>a</i>\ne &lt; f".into();
+            assert_eq!(members(&mut feed), wanted, "{rss}");
+        }
+    }
+}
+
+/// Changes what an item says in front of its shape, as somebody does who knows Atom alone.
+fn edit(feed: &mut Feed, old: &str, new: &str) {
+    let data = &mut feed.items[0].shared.winner.data;
+    let (said, shape) = data.xml.split_once("<shape:").unwrap();
+    let whole = match old.strip_prefix("<shape:") {
+        Some(rest) => format!("{said}{new}{}", shape.strip_prefix(rest).unwrap()),
+        None => format!("{}<shape:{shape}", said.replacen(old, new, 1)),
+    };
+    assert_ne!(*data.xml, *whole, "{old} in {}", data.xml);
+    data.xml = whole;
+    *data = crate::parse::amended_markup(data, &Default::default()).unwrap();
+}

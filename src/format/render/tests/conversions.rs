@@ -1,0 +1,216 @@
+//! What converted entries say, and entries of the other family.
+
+use super::build::{Feed, cut, deleted, item, item_as, markup, read_back};
+use super::{fixtures, golden};
+use crate::render::ViewKind;
+use tidegate_core::model::{Card, Context, Format, Markup, Skeleton, Time};
+
+#[test]
+fn every_entry_fits_every_document() {
+    // A feed that changes its format keeps its retired items.
+    let everything: Vec<_> = golden::all().into_iter().flat_map(|(_, feed)| feed.items).collect();
+    for (name, mut feed) in golden::all() {
+        feed.items = everything.clone();
+        let text = feed.render(ViewKind::Complete);
+        let ids: Vec<_> = read_back(&text).into_iter().map(|(id, _)| id).collect();
+        let expected: Vec<_> = everything.iter().map(|item| item.published_id.clone()).collect();
+        assert_eq!(ids, expected, "{name}");
+        let is_atom = feed.skeleton.format.family() == tidegate_core::model::Family::Atom;
+        let other = if is_atom { ["<item>", "<item "] } else { ["<entry>", "<entry "] };
+        assert!(other.iter().all(|other| !text.contains(other)), "{name}");
+        let read = feed_rs::parser::parse(text.as_bytes()).unwrap();
+        let body = |at: usize| {
+            let entry = &read.entries[at];
+            let content = entry.content.as_ref().and_then(|content| content.body.clone());
+            content
+                .or_else(|| entry.summary.as_ref().map(|s| s.content.clone()))
+                .unwrap_or_default()
+        };
+        assert!(body(0).contains("<p>Hello<br"), "{name}: {}", body(0));
+        assert!(body(1).contains("<p>a < b & c</p>"), "{name}: {}", body(1));
+        assert!(body(2).contains("It came & went"), "{name}: {}", body(2));
+        feed.items = everything.iter().cloned().map(deleted).collect();
+        assert_eq!(read_back(&feed.render(ViewKind::Sync)).len(), everything.len(), "{name}");
+    }
+}
+
+#[test]
+fn enclosures_and_categories_cross_over() {
+    let rss = Feed::new(Format::Rss20, fixtures::RSS20);
+    let mut atom = Feed::new(Format::Atom10, fixtures::ATOM10);
+    atom.items = vec![rss.items[1].clone()];
+    assert!(atom.reader().contains(
+        "<category term=\"boats\"/><link rel=\"enclosure\" \
+         href=\"https://pub.example/2.mp3?a&amp;b\" type=\"audio/mpeg\" length=\"77\"/>"
+    ));
+    let mut rss = rss;
+    rss.items = vec![golden::json_feed().items.remove(0)];
+    let text = rss.reader();
+    assert!(text.contains("<category>bird</category><category>sea</category>"));
+    assert!(text.contains(
+        "<enclosure url=\"https://pub.example/g.mp3\" type=\"audio/mpeg\" length=\"1234\"/>"
+    ));
+}
+
+#[test]
+fn links_of_a_json_feed_to_other_documents_are_left_out() {
+    let text = golden::json_feed().reader();
+    assert!(!text.contains("hub.example") && !text.contains("feed-2.json"));
+}
+
+#[test]
+fn atom_03_content_keeps_its_meaning() {
+    let feed = Feed::new(Format::Atom03, fixtures::ATOM03);
+    let text = feed.reader();
+    assert!(text.contains("<content type=\"html\">&lt;p&gt;a &amp;amp; b&lt;/p&gt;</content>"));
+    assert!(text.contains("<content type=\"html\">&lt;b&gt;bold&lt;/b&gt;</content>"));
+    assert!(text.contains(
+        "<content type=\"xhtml\"><div xmlns=\"http://www.w3.org/1999/xhtml\"><p>Hi<br/></p> there\
+         </div></content>"
+    ));
+    assert!(text.contains("<published>2004-05-01T10:00:00+02:00</published>"));
+    assert!(text.contains("<published>2004-05-02T10:00:00Z</published>"));
+    assert!(text.contains("<uri>https://pub.example/di</uri>"));
+    assert!(text.contains("<subtitle type=\"text\">Where water goes</subtitle>"));
+    assert!(!text.contains("purl.org/atom/ns#"));
+}
+
+fn atom03(content: &str) -> String {
+    let xml = format!("<entry><id>i</id>{content}</entry>");
+    let space = ("".to_owned(), "http://purl.org/atom/ns#".to_owned());
+    let context = Context { namespaces: vec![space], base: None, lang: None };
+    let mut feed = Feed::new(Format::Atom03, fixtures::ATOM03);
+    feed.items = vec![item(markup(Format::Atom03, &xml, context))];
+    let text = feed.entries();
+    let start = text.find("</sx:sync><id>i</id>").unwrap() + "</sx:sync><id>i</id>".len();
+    text[start..].trim_end_matches("</entry>").to_owned()
+}
+
+#[test]
+fn atom_03_modes() {
+    let seen = "<updated>2026-11-20T16:21:05Z</updated>";
+    for (old, new) in [
+        ("<title>a &amp; b</title>", "<title type=\"text\">a &amp; b</title>"),
+        (
+            "<content type='text/html'>&lt;b&gt;</content>",
+            "<content type=\"html\">&lt;b&gt;</content>",
+        ),
+        (
+            "<content type='application/xhtml+xml'>\n<div xml:lang='de'>a<b/></div>\n</content>",
+            "<content type=\"xhtml\"><div xmlns=\"http://www.w3.org/1999/xhtml\" \
+             xml:lang=\"de\">a<b/></div></content>",
+        ),
+        (
+            "<content type='image/png' mode='base64'>aGk= !</content>",
+            "<content type=\"image/png\">aGk=!</content>",
+        ),
+        (
+            "<content type='multipart/alternative'><content>t</content>\
+             <content type='text/html' mode='escaped'>&lt;i&gt;</content></content>",
+            "<content type=\"html\">&lt;i&gt;</content>",
+        ),
+        ("<author>Bare</author>", "<author><name>Bare</name></author>"),
+        ("<foo:x xmlns:foo='urn:f'/>", "<foo:x/>"),
+    ] {
+        assert_eq!(atom03(old), format!("{new}{seen}"), "{old}");
+    }
+}
+
+#[test]
+fn a_json_item_says_in_atom_what_it_said() {
+    let text = golden::json_feed().reader();
+    let read = feed_rs::parser::parse(text.as_bytes()).unwrap();
+    assert_eq!(read.title.map(|title| title.content).as_deref(), Some("Gulls & <terns>"));
+    let gull = &read.entries[0];
+    assert_eq!(
+        gull.content.as_ref().and_then(|c| c.body.as_deref()),
+        Some("<p>Loud & <b>white</b></p>")
+    );
+    assert_eq!(gull.published.map(|time| time.timestamp()), Some(1_793_523_600));
+    assert_eq!(gull.authors[0].name.as_deref(), Some("Flo"));
+    assert_eq!(gull.categories.len(), 2);
+    assert!(text.contains(
+        "<link rel=\"enclosure\" href=\"https://pub.example/g.mp3\" type=\"audio/mpeg\" \
+         title=\"Cry\" length=\"1234\"/>"
+    ));
+    // Atom requires a date; that of the gateway's own version stands in.
+    assert_eq!(read.entries[1].updated.map(|t| t.timestamp()), Some(super::build::NOW + 60));
+    assert!(text.contains("<content type=\"text\">No &lt;title&gt; &amp; no date</content>"));
+}
+
+#[test]
+fn rdf_becomes_rss() {
+    let text = Feed::new(Format::Rss10, fixtures::RSS10).reader();
+    assert!(!text.contains("rdf:") && !text.contains("purl.org/rss/1.0/\""));
+    assert!(text.contains("<guid isPermaLink=\"false\">https://pub.example/a</guid>"));
+    assert!(text.contains("<pubDate>Sun, 01 Nov 2026 00:00:00 GMT</pubDate>"));
+    assert!(text.contains("<dc:creator>Cy</dc:creator>"));
+    assert!(text.contains("<link>https://pub.example/</link>"));
+    let read = feed_rs::parser::parse(text.as_bytes()).unwrap();
+    assert_eq!(read.logo.map(|logo| logo.uri).as_deref(), Some("https://pub.example/i.png"));
+    let text = Feed::new(Format::Rss090, fixtures::RSS090).reader();
+    assert!(text.contains("<textInput><title>Find</title>"));
+}
+
+#[test]
+fn what_cannot_be_read_is_shown_by_its_card() {
+    let card = Card {
+        title: "Only & title".to_owned(),
+        link: Some("https://pub.example/x".to_owned()),
+        published: Some(Time::from_unix(0)),
+        ..Card::default()
+    };
+    for format in [Format::Atom03, Format::Rss10, Format::JsonFeed] {
+        for (name, mut feed) in golden::all() {
+            let broken = Markup {
+                format,
+                xml: "<broken".to_owned(),
+                context: Context::default(),
+                slots: Default::default(),
+                card: card.clone(),
+            };
+            feed.items = vec![item_as(broken, "urn:1")];
+            let expected = [("urn:1".to_owned(), "Only & title".to_owned())];
+            assert_eq!(read_back(&feed.reader()), expected, "{name} {format:?}");
+        }
+        let skeleton =
+            Skeleton { format, text: "<broken".to_owned(), ..golden::json_feed().skeleton };
+        let feed = Feed::of(skeleton, Vec::new());
+        let read = feed_rs::parser::parse(feed.reader().as_bytes()).unwrap();
+        assert_eq!(read.title.map(|title| title.content).as_deref(), Some("Gulls & <terns>"));
+    }
+}
+
+#[test]
+fn hostile_values_stay_values() {
+    let hostile = "</title><script>&\"'\u{0}\u{8}]]>";
+    let json = serde_json::json!({
+        "id": hostile, "title": hostile, "url": hostile, "summary": hostile,
+        "tags": [hostile], "authors": [{"name": hostile, "url": hostile}],
+        "attachments": [{"url": hostile, "mime_type": hostile}], "language": hostile,
+        "content_html": hostile, "date_published": hostile,
+    });
+    let mut feed = golden::json_feed();
+    let old = &feed.items[0].shared.winner.data;
+    let card = Card {
+        title: hostile.to_owned(),
+        link: Some(hostile.to_owned()),
+        author: Some(hostile.to_owned()),
+        ..Card::default()
+    };
+    let hostile_item = Markup { xml: json.to_string(), card, ..old.clone() };
+    feed.items = vec![item_as(hostile_item, hostile)];
+    feed.addresses.upstream = hostile.to_owned();
+    feed.addresses.hub = Some(hostile.to_owned());
+    let shown = "</title><script>&\"']]>";
+    let text = feed.reader();
+    assert_eq!(read_back(&text), [(shown.to_owned(), shown.to_owned())]);
+    assert!(!text.contains("<script"));
+    feed.deleted = vec![deleted(feed.items[0].clone())];
+    feed.reader();
+    let (skeleton, _) = cut(Format::Rss20, fixtures::RSS20);
+    feed = Feed { skeleton, ..feed };
+    assert!(!feed.reader().contains("<script"));
+    feed.items = feed.items.into_iter().map(deleted).collect();
+    assert!(!feed.render(ViewKind::Sync).contains("<script"));
+}

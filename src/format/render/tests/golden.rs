@@ -1,0 +1,94 @@
+//! Golden documents of each format and view, in `tests/golden`.
+
+use super::build::{Feed, deleted, item, read_back};
+use super::fixtures;
+use crate::render::ViewKind;
+use tidegate_core::model::{Card, Context, Format, Markup, Skeleton, SkeletonSlots, Slots, Time};
+
+/// The JSON Feed of the fixtures.
+pub fn json_feed() -> Feed {
+    let skeleton = Skeleton {
+        format: Format::JsonFeed,
+        text: fixtures::JSON_HEAD.to_owned(),
+        slots: SkeletonSlots::default(),
+        context: Context { lang: Some("en".to_owned()), ..Context::default() },
+        title: "Gulls & <terns>".to_owned(),
+        link: Some("https://pub.example/".to_owned()),
+    };
+    let markup = |xml: &str, title: &str| Markup {
+        format: Format::JsonFeed,
+        xml: xml.to_owned(),
+        context: skeleton.context.clone(),
+        slots: Slots::default(),
+        card: Card { title: title.to_owned(), ..Card::default() },
+    };
+    let items = vec![
+        item(markup(fixtures::JSON_FULL, "A gull")),
+        item(markup(fixtures::JSON_BARE, "No <title>")),
+    ];
+    Feed::of(skeleton, items)
+}
+
+/// The feed of every format.
+pub fn all() -> Vec<(&'static str, Feed)> {
+    vec![
+        ("atom10", Feed::new(Format::Atom10, fixtures::ATOM10)),
+        ("rss20", Feed::new(Format::Rss20, fixtures::RSS20)),
+        ("rss091", Feed::new(Format::Rss09x, fixtures::RSS091)),
+        ("rss10", Feed::new(Format::Rss10, fixtures::RSS10)),
+        ("rss090", Feed::new(Format::Rss090, fixtures::RSS090)),
+        ("atom03", Feed::new(Format::Atom03, fixtures::ATOM03)),
+        ("json", json_feed()),
+    ]
+}
+
+#[test]
+fn every_format_and_view() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../../../tests/golden");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for (name, mut feed) in all() {
+            insta::assert_snapshot!(format!("{name}-reader"), feed.render(ViewKind::Reader));
+            let last = feed.items.pop().unwrap();
+            feed.items.push(deleted(last));
+            feed.deleted = feed.items.last().cloned().into_iter().collect();
+            insta::assert_snapshot!(format!("{name}-sync"), feed.render(ViewKind::Sync));
+            feed.deleted.clear();
+            insta::assert_snapshot!(format!("{name}-complete"), feed.render(ViewKind::Complete));
+            let gone = feed.items.pop().unwrap();
+            (feed.deleted, feed.history) = (vec![gone], super::history::place());
+            insta::assert_snapshot!(format!("{name}-archive"), feed.reader());
+        }
+    });
+}
+
+#[test]
+fn a_foreign_reader_finds_every_item_in_order() {
+    for (name, feed) in all() {
+        let expected: Vec<_> = feed.items.iter().map(|item| item.published_id.clone()).collect();
+        for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
+            let found = read_back(&feed.render(kind));
+            let ids: Vec<_> = found.iter().map(|(id, _)| id.clone()).collect();
+            assert_eq!(ids, expected, "{name} {kind:?}");
+        }
+    }
+    let titles = |feed: &Feed| -> Vec<String> {
+        read_back(&feed.reader()).into_iter().map(|(_, title)| title).collect()
+    };
+    assert_eq!(titles(&all()[1].1), ["First ship", "Second <ship>", "No id"]);
+    assert_eq!(titles(&all()[3].1), ["Fresnel <1>"]);
+    assert_eq!(titles(&all()[5].1), ["Escaped", "Inline", "Encoded"]);
+}
+
+#[test]
+fn nothing_depends_on_anything_but_the_page() {
+    for (_, mut feed) in all() {
+        let before = feed.reader();
+        feed.state.updated_at = Time::from_unix(super::build::NOW + 1);
+        let after = feed.reader();
+        let differ = before.bytes().zip(after.bytes()).filter(|(a, b)| a != b).count();
+        assert_eq!((before.len(), differ), (after.len(), 1));
+    }
+}

@@ -1,0 +1,284 @@
+//! Namespaces, bases and languages of entries that come from other documents.
+
+use super::build::{Feed, check_well_formed, cut, item_as, version};
+use crate::render::ViewKind;
+use tidegate_core::model::{Context, Format, Markup};
+
+const ATOM: &str = "http://www.w3.org/2005/Atom";
+const SSE: &str = "http://www.microsoft.com/schemas/sse";
+
+/// The entry of one document in the skeleton of another.
+fn moved(skeleton: &str, document: &str) -> Feed {
+    let (skeleton, _) = cut(Format::Atom10, skeleton);
+    let (_, entries) = cut(Format::Atom10, document);
+    Feed::of(skeleton, entries.into_iter().map(|entry| item_as(entry, "urn:1")).collect())
+}
+
+fn start_tag(feed: &Feed) -> String {
+    let entries = feed.entries();
+    entries[..=entries.find('>').unwrap()].to_owned()
+}
+
+#[test]
+fn what_the_skeleton_gives_is_not_repeated() {
+    let document = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:x' xml:lang='en' \
+                    xml:base='https://pub.example/'><entry x:a='1'><id>urn:1</id></entry></feed>";
+    assert_eq!(start_tag(&moved(document, document)), "<entry x:a='1'>");
+}
+
+#[test]
+fn what_the_skeleton_lacks_or_binds_otherwise_is_declared() {
+    let skeleton = "<a:feed xmlns:a='http://www.w3.org/2005/Atom' xmlns:x='urn:other' \
+                    xmlns='urn:default' xml:lang='de' xml:base='https://old.example/'></a:feed>";
+    let document = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:x&amp;y' xml:lang='en' \
+                    xml:base='https://new.example/'><entry x:a='1'><id>urn:1</id></entry></feed>";
+    assert_eq!(
+        start_tag(&moved(skeleton, document)),
+        "<entry xmlns=\"http://www.w3.org/2005/Atom\" xmlns:x=\"urn:x&amp;y\" xml:lang=\"en\" \
+         xml:base=\"https://new.example/\" x:a='1'>"
+    );
+}
+
+#[test]
+fn what_was_absent_is_taken_away() {
+    let skeleton = "<feed xmlns='http://www.w3.org/2005/Atom' xml:lang='de' \
+                    xml:base='https://old.example/'></feed>";
+    let document = "<a:feed xmlns:a='http://www.w3.org/2005/Atom'><a:entry><b/></a:entry></a:feed>";
+    assert_eq!(
+        start_tag(&moved(skeleton, document)),
+        format!(
+            "<a:entry xmlns:a=\"{ATOM}\" xmlns=\"\" xml:lang=\"\" \
+             xml:base=\"https://pub.example/blog/feed?a=1&amp;b=2\">"
+        )
+    );
+}
+
+#[test]
+fn an_attribute_that_the_entry_has_is_never_added_twice() {
+    let skeleton = "<feed xmlns='http://www.w3.org/2005/Atom' xml:lang='de' \
+                    xml:base='https://old.example/'></feed>";
+    let document = "<feed xmlns='urn:none' xmlns:x='urn:x' xml:lang='en' \
+                    xml:base='https://new.example/a/'><entry xmlns='http://www.w3.org/2005/Atom' \
+                    xmlns:x='urn:y' xml:base='b/?c=1&amp;d' xml:lang='fr'></entry></feed>";
+    assert_eq!(
+        start_tag(&moved(skeleton, document)),
+        "<entry xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:y' \
+         xml:base='https://new.example/a/b/?c=1&amp;d' xml:lang='fr'>"
+    );
+}
+
+#[test]
+fn a_base_cannot_end_the_quotes_that_it_is_spliced_between() {
+    let skeleton =
+        "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='p/&apos; q=&apos;r'></feed>";
+    for base in ["x/&apos; y=&apos;z", "http://[&apos; onclick=&apos;alert(1)", "&quot; a=&quot;b"]
+    {
+        let document = format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='https://new.example/'>\
+             <entry xml:base='{base}'></entry></feed>"
+        );
+        let tag = start_tag(&moved(skeleton, &document));
+        assert_eq!(tag.matches(['\'', '"']).count(), 2, "{tag}");
+    }
+    // `reader` checks that the text is well-formed; the skeleton's own base is spliced alike.
+    let text = Feed::new(Format::Atom10, skeleton).reader();
+    assert!(text.contains("/p/&apos;%20q=&apos;r'"), "{text}");
+}
+
+#[test]
+fn a_document_without_base_gets_none_and_a_relative_one_is_made_absolute() {
+    let root = |feed: &Feed| {
+        let text = feed.reader();
+        text[..=text.find('>').unwrap()].to_owned()
+    };
+    let plain = "<feed xmlns='http://www.w3.org/2005/Atom'></feed>";
+    assert!(!root(&moved(plain, plain)).contains("xml:base"));
+    let relative = "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='/top/'></feed>";
+    assert!(root(&moved(relative, relative)).contains(" xml:base='https://pub.example/top/'"));
+    let absolute =
+        "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='https://x.example/'></feed>";
+    assert!(root(&moved(absolute, absolute)).ends_with(" xml:base='https://x.example/'>"));
+}
+
+/// The start tag of an entry with this inside whose page is `link`, and its whole text.
+fn based(link: Option<&str>, inside: &str) -> (String, String) {
+    let document = format!("<feed xmlns='{ATOM}'><entry><id>urn:1</id>{inside}</entry></feed>");
+    let (skeleton, mut entries) = cut(Format::Atom10, &document);
+    entries[0].card.link = link.map(str::to_owned);
+    let feed = Feed::of(skeleton, vec![item_as(entries.remove(0), "urn:1")]);
+    (start_tag(&feed), feed.entries())
+}
+
+#[test]
+fn an_entry_gets_a_base_only_where_a_reference_needs_one() {
+    let page = Some("https://pub.example/posts/1");
+    let html = |html: &str| format!("<content type='html'>{}</content>", html.replace('<', "&lt;"));
+    for none in ["", "<a href='#fn1'>", "<a href='https://x.example/'>", "<a href=''>"] {
+        assert_eq!(based(page, &html(none)).0, "<entry>", "{none}");
+    }
+    // Wherever it is the same, the entry's page: then fragments lead where they led.
+    let own = "<entry xml:base=\"https://pub.example/posts/1\">";
+    assert_eq!(based(page, &html("<a href='#fn1'><img src='/a.png'>")).0, own);
+    // What stands in the text is relative to the page it was cut out of.
+    assert_eq!(based(page, &html("<img src='a.png'>")).0, own);
+    // Unless that is somebody else's.
+    let document = "<entry xml:base=\"https://pub.example/blog/feed?a=1&amp;b=2\">";
+    assert_eq!(based(Some("https://other.example/"), &html("<img src='a.png'>")).0, document);
+    assert_eq!(based(None, &html("<img src='a.png'>")).0, document);
+}
+
+#[test]
+fn references_of_the_format_are_relative_to_the_document() {
+    let page = Some("https://pub.example/blog/posts/1");
+    let (tag, _) = based(page, "<link href='posts/1'/>");
+    let document = "https://pub.example/blog/feed?a=1&amp;b=2";
+    assert_eq!(tag, format!("<entry xml:base=\"{document}\">"));
+    let (tag, text) =
+        based(page, "<link href='posts/1'/><summary type='html'>&lt;a href='#a'></summary>");
+    assert_eq!(tag, format!("<entry xml:base=\"{document}\">"));
+    assert!(
+        text.contains("<summary xml:base=\"https://pub.example/blog/posts/1\" type='html'>"),
+        "{text}"
+    );
+    assert!(text.contains("<id>urn:1</id>"), "{text}");
+}
+
+#[test]
+fn a_head_without_base_has_absolute_references() {
+    let head = "<rss version='2.0'><channel><link>/</link><image><url>i.png</url></image>\
+                <description>&lt;a href='b'&gt;</description></channel></rss>";
+    let text = Feed::new(Format::Rss20, head).reader();
+    assert!(text.contains("<link>https://pub.example/</link>"), "{text}");
+    assert!(text.contains("<url>https://pub.example/blog/i.png</url>"), "{text}");
+    assert!(text.contains("<description xml:base=\"https://pub.example/"), "{text}");
+}
+
+#[test]
+fn a_base_that_is_written_is_never_added_twice() {
+    let page = Some("https://pub.example/posts/1");
+    let inside = "<link href='x/y'/><content type='html' xml:base='./'>&lt;a href='c'></content>\
+                  <summary type='html'>&lt;a href='c'></summary>";
+    let (_, text) = based(page, inside);
+    assert!(text.contains("<content type='html' xml:base='./'>"), "{text}");
+    assert!(text.contains("<summary xml:base=\"https://pub.example/posts/1\" type"), "{text}");
+    let head = format!(
+        "<feed xmlns='{ATOM}'><subtitle type='html' xml:base='./'>&lt;a href='c'>\
+                        </subtitle><rights type='html'>&lt;a href='c'></rights></feed>"
+    );
+    let text = Feed::new(Format::Atom10, &head).reader();
+    check_well_formed(&text);
+    assert!(text.contains("<subtitle type='html' xml:base='https://pub.example/blog/'>"), "{text}");
+}
+
+#[test]
+fn references_of_a_head_within_another_base_stay() {
+    let head = "<rss version='2.0'><channel xml:base='https://blog.example/'><link>/</link>\
+                <description>&lt;a href='b'&gt;</description></channel></rss>";
+    let text = Feed::new(Format::Rss20, head).reader();
+    assert!(text.contains("<link>/</link><description>&lt;"), "{text}");
+    let head = format!(
+        "<feed xmlns='{ATOM}'><link xml:base='https://a.example/' href='b'/>\
+                        <link href='c'/></feed>"
+    );
+    let text = Feed::new(Format::Atom10, &head).reader();
+    assert!(text.contains("<link xml:base='https://a.example/' href='b'/>"), "{text}");
+    assert!(text.contains("<link href='https://pub.example/blog/c'/>"), "{text}");
+}
+
+#[test]
+fn bases_are_added_at_many_places_in_one_pass() {
+    use crate::render::with_bases;
+    let (_, mut entries) =
+        cut(Format::Atom10, &format!("<feed xmlns='{ATOM}'><entry><id>urn:1</id></entry></feed>"));
+    let mut markup = entries.remove(0);
+    markup.xml = "<e><t>\u{e9}</t><id>urn:1</id><t/></e>".to_owned();
+    markup.slots.id = Some(16..21);
+    let made = with_bases(&markup, &[5, 7, 28, 1_000], "b");
+    let text = "<e><t xml:base=\"b\">\u{e9}</t><id>urn:1</id><t xml:base=\"b\"/></e>";
+    assert_eq!(made.xml.len(), text.len());
+    assert_eq!(made.xml, text);
+    assert_eq!(made.xml.get(made.slots.id.unwrap()), Some("urn:1"));
+}
+
+#[test]
+fn a_prefix_of_ours_that_the_publisher_uses_otherwise_is_avoided() {
+    let root = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:sx='urn:taken'>";
+    let document = format!("{root}<entry sx:a='1'><id>urn:1</id></entry></feed>");
+    let text = moved(&document, &document).render(ViewKind::Complete);
+    assert!(text.contains(&format!(" xmlns:sx1=\"{SSE}\"")));
+    assert!(text.contains("<sx1:sharing ") && text.contains("<entry sx:a='1'><sx1:sync "));
+}
+
+#[test]
+fn a_prefix_of_ours_that_an_entry_binds_otherwise_is_bound_again() {
+    let skeleton = "<feed xmlns='http://www.w3.org/2005/Atom'></feed>";
+    let inherited = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:sx='urn:taken'>\
+                     <entry sx:a='1'><id>urn:1</id></entry></feed>";
+    let own = "<feed xmlns='http://www.w3.org/2005/Atom'>\
+               <entry xmlns:sx='urn:taken' sx:a='1'><id>urn:1</id></entry></feed>";
+    for document in [inherited, own] {
+        let text = moved(skeleton, document).reader();
+        assert!(text.contains(&format!("<sx:sync xmlns:sx=\"{SSE}\" id=")), "{text}");
+        assert_eq!(
+            text.matches("xmlns:sx=\"urn:taken\"").count()
+                + text.matches("xmlns:sx='urn:taken'").count(),
+            1
+        );
+    }
+}
+
+#[test]
+fn a_publishers_own_binding_of_our_namespace_is_used() {
+    let root = format!("<feed xmlns='{ATOM}' xmlns:s='{SSE}'>");
+    let document = format!("{root}<entry><id>urn:1</id></entry></feed>");
+    let text = moved(&document, &document).render(ViewKind::Complete);
+    assert!(text.contains("<s:sync ") && !text.contains("xmlns:sx"));
+}
+
+#[test]
+fn conflicts_stand_inside_with_all_that_they_need() {
+    let skeleton = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:x'></feed>";
+    let document = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:x' xml:lang='en'>\
+                    <entry xmlns:x='urn:y' xml:base='https://b.example/'><x:k/><id>urn:1</id>\
+                    <title>winner</title></entry></feed>";
+    let mut feed = moved(skeleton, document);
+    let loser = "<entry x:l='1'><id>urn:other</id><title>loser</title></entry>";
+    let (_, losers) = cut(
+        Format::Atom10,
+        &format!("<feed xmlns='{ATOM}' xmlns:x='urn:x' xmlns:sx='urn:taken'>{loser}</feed>"),
+    );
+    let mut gone = version(3, losers[0].clone());
+    gone.deleted = true;
+    feed.items[0].shared.conflicts = vec![version(2, losers[0].clone()), gone];
+    let text = feed.render(ViewKind::Sync);
+    assert!(
+        text.contains(
+            "<sx:conflicts><entry xmlns:sx=\"urn:taken\" xmlns:x=\"urn:x\" xml:lang=\"\" \
+         xml:base=\"https://pub.example/blog/feed?a=1&amp;b=2\" x:l='1'>\
+         <sx:sync xmlns:sx=\"http://www.microsoft.com/schemas/sse\" id=\"gate.example.x1\" \
+         updates=\"2\">"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("<id>urn:1</id><title>loser</title>"));
+    assert_eq!(text.matches("<sx:conflicts>").count(), 1);
+    assert_eq!(text.matches("This item was deleted").count(), 1);
+    let found = super::build::read_back(&text);
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn an_rss_document_in_a_namespace_keeps_it() {
+    let root = "<rss version='0.92' xmlns='http://backend.userland.com/rss2'><channel>";
+    let document = format!("{root}<title>T</title><item><title>a</title></item></channel></rss>");
+    let (skeleton, mut entries) = cut(Format::Rss09x, &document);
+    let mut plain: Markup = entries[0].clone();
+    plain.context = Context::default();
+    let gone = super::build::deleted(item_as(entries[0].clone(), "urn:3"));
+    let items = vec![item_as(entries.remove(0), "urn:1"), item_as(plain, "urn:2"), gone];
+    let text = Feed::of(skeleton, items).render(ViewKind::Complete);
+    check_well_formed(&text);
+    assert_eq!(text.matches("<item>").count(), 2, "{text}");
+    assert_eq!(text.matches("<item xmlns=\"\">").count(), 1);
+    assert!(text.contains("version='2.0'"));
+}

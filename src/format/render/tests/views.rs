@@ -1,0 +1,182 @@
+//! What each view says of itself (CONTRACT, Addresses), and tombstones.
+
+use super::build::{Feed, deleted};
+use super::fixtures;
+use super::golden::all;
+use crate::render::{Dialect, ViewKind};
+use tidegate_core::model::{Format, Time};
+
+fn sharing(text: &str) -> &str {
+    let start = text.find("<sx:sharing").unwrap();
+    let end = text[start..].find("/>").unwrap() + start + 2;
+    &text[start..end]
+}
+
+#[test]
+fn each_view_tells_what_it_lists() {
+    for (name, feed) in all() {
+        assert_eq!(
+            sharing(&feed.render(ViewKind::Reader)),
+            "<sx:sharing><sx:related link=\"https://gate.example/feeds/news/complete\" \
+             type=\"complete\"/>",
+            "{name}"
+        );
+        assert_eq!(
+            sharing(&feed.render(ViewKind::Sync)),
+            "<sx:sharing since=\"2026-11-20T15:20:05Z\" until=\"2026-11-20T16:20:05Z\" \
+             expires=\"2026-11-21T16:20:05Z\"><sx:related \
+             link=\"https://gate.example/feeds/news/complete\" type=\"complete\"/>",
+            "{name}"
+        );
+        assert_eq!(
+            sharing(&feed.render(ViewKind::Complete)),
+            "<sx:sharing since=\"2026-11-20T15:20:05Z\" until=\"2026-11-20T16:20:05Z\"/>",
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn links_are_ours() {
+    for (name, mut feed) in all() {
+        feed.addresses.hub = Some("https://gate.example/websub".to_owned());
+        for (kind, path) in
+            [(ViewKind::Reader, ""), (ViewKind::Sync, "/sync"), (ViewKind::Complete, "/complete")]
+        {
+            let text = feed.render(kind);
+            let read = feed_rs::parser::parse(text.as_bytes()).unwrap();
+            let of = |relation: &str| -> Vec<String> {
+                let links = read.links.iter().filter(|l| l.rel.as_deref() == Some(relation));
+                links.map(|link| link.href.clone()).collect()
+            };
+            let own = format!("https://gate.example/feeds/news{path}");
+            assert_eq!(of("self"), [own], "{name}");
+            assert_eq!(of("via"), ["https://pub.example/blog/feed?a=1&b=2"], "{name}");
+            assert_eq!(of("hub"), ["https://gate.example/websub"], "{name}");
+            let sup = "http://api.friendfeed.com/2008/03#sup";
+            assert_eq!(of(sup), ["https://gate.example/sup.json#abc"], "{name}");
+            assert_eq!(of("related").len(), usize::from(kind == ViewKind::Reader), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_dialect_changes_the_namespace_only() {
+    let mut feed = Feed::new(Format::Rss20, fixtures::RSS20);
+    let sse = feed.reader();
+    feed.dialect = Dialect::FeedSync;
+    let other = feed.reader();
+    assert!(sse.contains("xmlns:sx=\"http://www.microsoft.com/schemas/sse\""));
+    let sse_as_other =
+        sse.replace("http://www.microsoft.com/schemas/sse", "http://feedsync.org/2007/feedsync");
+    assert_eq!(sse_as_other, other);
+}
+
+#[test]
+fn a_tombstone_is_a_valid_item_without_its_content() {
+    let mut feed = Feed::new(Format::Atom10, fixtures::ATOM10);
+    feed.items = feed.items.into_iter().map(deleted).collect();
+    let text = feed.render(ViewKind::Sync);
+    assert!(!text.contains("Hello") && !text.contains("thr:total"));
+    assert_eq!(text.matches("deleted=\"true\"").count(), 2);
+    let read = feed_rs::parser::parse(text.as_bytes()).unwrap();
+    for entry in &read.entries {
+        assert_eq!(entry.updated.map(|time| time.timestamp()), Some(super::build::NOW + 120));
+        assert_eq!(entry.authors.len(), 1);
+        let content = entry.content.as_ref().and_then(|content| content.body.as_deref());
+        assert_eq!(content, Some("This item was deleted by its publisher."));
+    }
+    let titles: Vec<_> = read.entries.iter().map(|e| e.title.clone().unwrap().content).collect();
+    assert_eq!(titles, ["One <b>bold</b>", "Two"]);
+    assert!(text.contains("<id>tag:pub.example,2026:2</id>"));
+}
+
+#[test]
+fn a_tombstone_keeps_a_later_date_of_its_own_and_needs_no_title() {
+    let mut feed = Feed::new(Format::Rss20, fixtures::RSS20);
+    feed.items.truncate(1);
+    feed.items = feed.items.into_iter().map(deleted).collect();
+    let card = &mut feed.items[0].shared.winner.data.card;
+    card.updated = Some(Time::from_unix(super::build::NOW + 86_400));
+    card.title = " ".to_owned();
+    let text = feed.render(ViewKind::Complete);
+    assert!(text.contains("<pubDate>Sat, 21 Nov 2026 16:20:05 GMT</pubDate>"));
+    assert!(text.contains("<title>Deleted</title>"));
+    assert!(text.contains("<guid isPermaLink=\"false\">https://pub.example/1</guid>"));
+    assert!(text.contains("<link>https://pub.example/1</link>"));
+}
+
+#[test]
+fn the_reader_view_has_no_tombstone_entries() {
+    for (name, mut feed) in all() {
+        let gone = deleted(feed.items.pop().unwrap());
+        feed.deleted = vec![gone.clone()];
+        let expected = feed.items.len();
+        feed.items.push(gone.clone());
+        let text = feed.reader();
+        assert!(!text.contains("deleted=\"true\""), "{name}");
+        assert_eq!(text.matches("<sx:sync ").count(), expected, "{name}");
+        let entry = format!(
+            "<at:deleted-entry ref=\"{}\" when=\"2026-11-20T16:22:05Z\"/>",
+            gone.published_id
+        );
+        let is_atom = feed.skeleton.format.family() == tidegate_core::model::Family::Atom;
+        assert_eq!(text.contains(&entry), is_atom, "{name}");
+        let declared = text.contains("xmlns:at=\"http://purl.org/atompub/tombstones/1.0\"");
+        assert_eq!(declared, is_atom, "{name}");
+    }
+}
+
+#[test]
+fn an_empty_feed_is_a_feed() {
+    for (name, mut feed) in all() {
+        feed.items.clear();
+        assert!(super::build::read_back(&feed.reader()).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_feed_without_dates_or_id_gets_them() {
+    let feed = Feed::new(
+        Format::Atom10,
+        "<a:feed xmlns:a='http://www.w3.org/2005/Atom'><a:title>T</a:title></a:feed>",
+    );
+    assert!(feed.reader().contains(
+        "<a:updated>2026-11-20T16:20:05Z</a:updated><a:id>https://gate.example/feeds/news</a:id>\
+         <a:link rel=\"self\""
+    ));
+    let feed = Feed::new(Format::Rss09x, "<rss><channel><title>T</title></channel></rss>");
+    let text = feed.reader();
+    assert!(text.contains("<lastBuildDate>Fri, 20 Nov 2026 16:20:05 GMT</lastBuildDate>"));
+    assert!(text.contains(" version=\"2.0\""));
+}
+
+#[test]
+fn elements_of_the_feed_may_stand_behind_its_entries() {
+    let feed = Feed::new(
+        Format::Atom10,
+        "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>i</id></entry>\
+         <updated>2020-01-01T00:00:00Z</updated><id>f</id></feed>",
+    );
+    let text = feed.reader();
+    assert!(text.ends_with("</entry>\n<updated>2026-11-20T16:20:05Z</updated><id>f</id></feed>"));
+    assert_eq!(text.matches("<updated>").count(), 1);
+}
+
+#[test]
+fn a_style_sheet_is_left_out() {
+    let text = Feed::new(Format::Atom10, fixtures::ATOM10).reader();
+    assert!(
+        text.starts_with(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<!-- made by hand -->\n<feed "
+        )
+    );
+}
+
+#[test]
+fn our_elements_are_atom_where_the_root_is_not() {
+    let text = Feed::new(Format::Atom10, "<feed xmlns:at='http://www.w3.org/2005/Atom'></feed>");
+    assert!(text.reader().contains("<at:updated>2026-11-20T16:20:05Z</at:updated><at:id>"));
+    let text = Feed::new(Format::Atom10, "<feed></feed>");
+    assert!(text.reader().contains("<updated>2026-11-20T16:20:05Z</updated><id>"));
+}

@@ -1,0 +1,238 @@
+//! What the items of a feed have in common.
+
+use super::{MOST_REST, ROW_GAP};
+use crate::diff::fingerprint::Fingerprint;
+use crate::diff::noise::{is_core_text, local_name};
+use crate::diff::path_print;
+use crate::diff::spans::PlacedSpan;
+use std::collections::{BTreeMap, BTreeSet};
+use tidegate_core::model::{FeedNoise, SharedField, SharedSpan, Time};
+
+/// A share of fewer items than this says nothing.
+const LEAST_ITEMS: usize = 4;
+
+/// A place between words in which a span of an item changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Varied {
+    path: String,
+    before: String,
+    after: String,
+    stamped: bool,
+    /// Whether the item shows for the first time that it never rests.
+    is_first: bool,
+}
+
+impl Varied {
+    pub(super) fn new(path: &str, place: &PlacedSpan<'_>, stamped: bool, is_first: bool) -> Self {
+        let (before, after) = (place.before.clone(), place.after.clone());
+        Self { path: path.to_owned(), before, after, stamped, is_first }
+    }
+}
+
+/// Whether enough was seen of a place for it to hold for all items.
+pub(super) fn is_shared(
+    feed: &FeedNoise,
+    path: &str,
+    place: &PlacedSpan<'_>,
+    is_stamped: bool,
+    now: Time,
+) -> bool {
+    feed.spans.iter().any(|span| {
+        span.in_force()
+            && (span.stamped || !is_stamped)
+            && now.since(span.last) <= MOST_REST
+            && is_there(span, path, &place.before, &place.after)
+    })
+}
+
+fn is_there(span: &SharedSpan, path: &str, before: &str, after: &str) -> bool {
+    let same = |shared: &Option<String>, own: &str| shared.as_ref().is_none_or(|s| s == own);
+    span.path == path && same(&span.before, before) && same(&span.after, after)
+}
+
+fn says_much(words: &str) -> bool {
+    words.chars().any(char::is_alphabetic)
+}
+
+/// Counts what an item has shown: for the place that it is, or for one that has the same words on
+/// one side of it.
+pub fn vote(feed: &mut FeedNoise, varied: &Varied, now: Time) {
+    let Varied { path, before, after, stamped, is_first } = varied;
+    feed.spans.retain(|span| now.since(span.last) <= MOST_REST);
+    let there = feed.spans.iter_mut().find(|span| is_there(span, path, before, after));
+    if let Some(span) = there {
+        span.last = now;
+        span.items = span.items.saturating_add(u32::from(*is_first));
+        span.stamped |= stamped & is_first;
+        return;
+    }
+    if !is_first {
+        return;
+    }
+    let similar = feed.spans.iter_mut().find(|span| {
+        let same = |shared: &Option<String>, own: &str| shared.as_deref() == Some(own);
+        let (first, last) = (same(&span.before, before), same(&span.after, after));
+        let one_sided = (first && says_much(before)) || (last && says_much(after));
+        span.path == *path && one_sided
+    });
+    if let Some(span) = similar {
+        span.before.take_if(|shared| shared != before);
+        span.after.take_if(|shared| shared != after);
+        span.items = span.items.saturating_add(1);
+        span.stamped |= stamped;
+        span.last = now;
+        return;
+    }
+    add(feed, path, (Some(before), Some(after)), now, |span| {
+        span.items = 1;
+        span.stamped = *stamped;
+    });
+}
+
+/// The words before and after a place, where they are the same in all items.
+type Words<'a> = (Option<&'a str>, Option<&'a str>);
+
+/// Adds a place; where there are too many, that of which least was seen makes room.
+fn add(
+    feed: &mut FeedNoise,
+    path: &str,
+    words: Words<'_>,
+    now: Time,
+    how: impl FnOnce(&mut SharedSpan),
+) {
+    if feed.spans.len() >= FeedNoise::SPAN_LIMIT {
+        let weakest = feed.spans.iter().enumerate();
+        let weakest = weakest.min_by_key(|(_, span)| (span.items, span.last));
+        if let Some(at) = weakest.map(|(at, _)| at) {
+            feed.spans.remove(at);
+        }
+    }
+    let mut span = SharedSpan {
+        path: path.to_owned(),
+        before: words.0.map(str::to_owned),
+        after: words.1.map(str::to_owned),
+        items: 0,
+        stamped: false,
+        since: now,
+        last: now,
+    };
+    how(&mut span);
+    feed.spans.push(span);
+}
+
+/// Learns which places between words varied in most of `items` at once; says whether one has come
+/// to hold for all items.
+pub fn sweep_spans(
+    feed: &mut FeedNoise,
+    items_varied: &[&[Varied]],
+    items: usize,
+    now: Time,
+) -> bool {
+    let mut places: BTreeMap<(&str, Words<'_>), usize> = BTreeMap::new();
+    for varied in items_varied {
+        let of_item: BTreeSet<_> = varied.iter().flat_map(words).collect();
+        for place in of_item {
+            *places.entry(place).or_default() += 1;
+        }
+    }
+    places.retain(|_, count| *count >= LEAST_ITEMS && *count * 2 > items);
+    let mut is_new = false;
+    for (path, words) in places.keys() {
+        // Words on both sides say more than those on one.
+        let is_part = |(other, (before, after)): &(&str, Words<'_>)| {
+            let both = before.is_some() && after.is_some();
+            other == path && both && (*before == words.0 || *after == words.1)
+        };
+        let is_one_sided = words.0.is_none() || words.1.is_none();
+        if is_one_sided && places.keys().any(is_part) {
+            continue;
+        }
+        let there = feed.spans.iter_mut().find(|span| {
+            span.path == *path && (span.before.as_deref(), span.after.as_deref()) == *words
+        });
+        match there {
+            Some(span) => {
+                let was = span.in_force();
+                span.items = span.items.saturating_add(1);
+                span.last = now;
+                is_new |= span.in_force() && !was;
+            }
+            None => add(feed, path, *words, now, |span| span.items = 1),
+        }
+    }
+    is_new
+}
+
+/// What a place may be known by in all items: the words on both sides of it, or those on one.
+fn words(varied: &Varied) -> impl Iterator<Item = (&str, Words<'_>)> {
+    let (path, before, after) = (varied.path.as_str(), &varied.before, &varied.after);
+    let first = says_much(before).then_some((Some(before.as_str()), None));
+    let last = says_much(after).then_some((None, Some(after.as_str())));
+    let both = (Some(before.as_str()), Some(after.as_str()));
+    std::iter::once(both).chain(first).chain(last).map(move |words| (path, words))
+}
+
+/// The fields that changed alone, over all items of a document.
+#[derive(Debug, Clone, Default)]
+pub struct Swept {
+    fields: BTreeMap<String, (usize, u64)>,
+}
+
+impl Swept {
+    /// Counts an item of which one field changed and nothing else.
+    pub fn add(&mut self, portrait: &Fingerprint<'_>, changed: &BTreeSet<u64>) {
+        let (Some(path), 1) = (changed.first(), changed.len()) else { return };
+        let mut seen = portrait.seen.iter().filter(|seen| seen.print.0 == *path).peekable();
+        let Some(name) = seen.peek().map(|seen| seen.path) else { return };
+        if is_the_item(name) {
+            return;
+        }
+        let (items, digest) = self.fields.entry(name.to_owned()).or_default();
+        *items += 1;
+        *digest = seen.fold(*digest, |digest, seen| digest.wrapping_add(seen.print.1));
+    }
+}
+
+/// Whether a field is what the item is about: its text or where it leads. Such a field is never
+/// taken for noise as a whole.
+fn is_the_item(path: &str) -> bool {
+    let name = local_name(path);
+    is_core_text(name) || ["link", "enclosure"].iter().any(|own| name.starts_with(own))
+}
+
+/// Learns which whole fields changed on most of `items` at once.
+pub fn sweep(feed: &mut FeedNoise, swept: &Swept, items: usize, now: Time) {
+    feed.fields.retain(|field| {
+        let is_volatile = field.documents >= FeedNoise::DOCUMENTS;
+        now.since(field.last) <= if is_volatile { MOST_REST } else { ROW_GAP }
+    });
+    for (path, (changed, digest)) in &swept.fields {
+        let most = *changed >= LEAST_ITEMS && changed * 2 > items;
+        let at = feed.fields.iter().position(|field| field.path == *path);
+        match (at.and_then(|at| feed.fields.get_mut(at)), most) {
+            (Some(field), true) if field.digest != *digest => {
+                field.documents = field.documents.saturating_add(1);
+                field.digest = *digest;
+                field.last = now;
+            }
+            (Some(field), false) if field.documents < FeedNoise::DOCUMENTS => field.documents = 0,
+            (None, true) => feed.fields.push(SharedField {
+                path: path.clone(),
+                digest: *digest,
+                documents: 1,
+                since: now,
+                last: now,
+            }),
+            _ => {}
+        }
+    }
+    feed.fields.retain(|field| field.documents > 0);
+    feed.fields.sort_by_key(|field| std::cmp::Reverse(field.documents));
+    feed.fields.truncate(FeedNoise::FIELD_LIMIT);
+}
+
+/// The fingerprints of the paths of fields that are volatile in the feed.
+pub fn volatile(feed: &FeedNoise) -> BTreeSet<u64> {
+    let fields = feed.fields.iter().filter(|field| field.documents >= FeedNoise::DOCUMENTS);
+    fields.map(|field| path_print(&field.path)).collect()
+}

@@ -1,0 +1,72 @@
+//! Which entry of a document is which known item: the ledger of identities.
+//!
+//! Matching goes in two rounds. The first pairs what bears the same native id. The second looks at
+//! what stayed unmatched on both sides and pairs what has two independent kinds of sign in common;
+//! such a pair keeps its sync id and goes by the new native id from then on (`rekeyed`). Pure: no
+//! clock, no I/O.
+
+mod dates;
+mod evidence;
+mod features;
+mod group;
+mod index;
+mod native;
+mod rules;
+mod sequence;
+mod signs;
+mod unlike;
+mod wording;
+
+pub use features::telling_texts;
+pub use index::{entry_keys, have_same_keys, item_keys, name_key};
+pub use native::{Keys, Native, is_made_up, native, natives};
+pub use rules::rule_names;
+pub use signs::{AddressSign, Basis, Signs};
+pub use unlike::unlike;
+pub use wording::wording;
+
+use tidegate_core::model::{FeedDocument, Snapshot, Without};
+
+/// An entry of the document and the known item that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatchedEntry {
+    /// Index into the document's entries.
+    pub entry: usize,
+    /// Index into the snapshot's ledger.
+    pub known: usize,
+    /// Why they are the same.
+    pub basis: Basis,
+}
+
+/// What a document and the ledger have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Matching {
+    /// Entries that are known items, in document order.
+    pub pairs: Vec<MatchedEntry>,
+    /// Entries that are none, in document order.
+    pub fresh: Vec<usize>,
+    /// Items of the last document that this one does not have, in the order of the last document;
+    /// then items that were missing before already.
+    pub missing: Vec<usize>,
+}
+
+impl Matching {
+    /// How many pairs were re-keyed.
+    pub fn rekeyed(&self) -> usize {
+        self.pairs.iter().filter(|p| p.basis.is_rename()).count()
+    }
+}
+
+/// Matches a document's entries with the ledger. `names` are the entries' [`natives`]; the rules in
+/// `without` are passed over.
+pub fn matching(
+    snapshot: &Snapshot,
+    document: &FeedDocument<'_>,
+    names: &[Native],
+    without: &Without,
+) -> Matching {
+    let mut sides = evidence::Sides::new(snapshot, document, names);
+    group::same_id(&mut sides);
+    rules::second_round(&mut sides, without);
+    sides.into_matching()
+}

@@ -1,0 +1,234 @@
+//! The two sides of a matching, and what can be seen of an entry beside an item.
+
+use super::signs::Basis;
+use super::{MatchedEntry, Matching, Native};
+use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{FeedDocument, ItemStatus, Snapshot, Time};
+
+/// Both sides of a matching while it is made.
+pub(super) struct Sides<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) document: &'a FeedDocument<'a>,
+    pub(super) names: &'a [Native],
+    entry_pair: Vec<Option<(usize, Basis)>>,
+    /// Entries that repeat an earlier one of the document; they are nobody.
+    copies: HashSet<usize>,
+    known_pair: Vec<Option<usize>>,
+    /// Position of each known item in the last document.
+    place: Vec<Option<usize>>,
+    /// The known item at each position of the last document.
+    old: Vec<usize>,
+    /// The first and the last entry that is paired with an item of the last document, and the first
+    /// and the last place that such an item had there.
+    paired: Option<((usize, usize), (usize, usize))>,
+    /// The time of day, in seconds, that so many entries have that it tells nothing.
+    day_second: Option<i64>,
+}
+
+/// The seconds of a day.
+const DAY: i64 = 86_400;
+/// So many entries that have the same time of day, and are half of those with dates, have none.
+const LEAST_DAYS: usize = 3;
+/// So far a neighbour is looked for in which both documents agree.
+const NEIGHBOURS: usize = 100;
+
+impl<'a> Sides<'a> {
+    pub(super) fn new(
+        snapshot: &'a Snapshot,
+        document: &'a FeedDocument<'a>,
+        names: &'a [Native],
+    ) -> Self {
+        let index: HashMap<&str, usize> =
+            snapshot.known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
+        let old: Vec<usize> =
+            snapshot.order.iter().filter_map(|id| index.get(id.as_str()).copied()).collect();
+        let mut place = vec![None; snapshot.known.len()];
+        for (at, known) in old.iter().enumerate() {
+            if let Some(place) = place.get_mut(*known) {
+                *place = Some(at);
+            }
+        }
+        Self {
+            snapshot,
+            document,
+            names,
+            entry_pair: vec![None; document.entries.len()],
+            copies: copies(document, names),
+            known_pair: vec![None; snapshot.known.len()],
+            place,
+            old,
+            paired: None,
+            day_second: day_second(document),
+        }
+    }
+
+    pub(super) fn is_entry_free(&self, entry: usize) -> bool {
+        matches!(self.entry_pair.get(entry), Some(None)) && !self.is_copy(entry)
+    }
+
+    /// Whether the entry repeats an earlier one.
+    pub(super) fn is_copy(&self, entry: usize) -> bool {
+        self.copies.contains(&entry)
+    }
+
+    pub(super) fn is_known_free(&self, known: usize) -> bool {
+        matches!(self.known_pair.get(known), Some(None))
+    }
+
+    pub(super) fn pair(&mut self, entry: usize, known: usize, basis: Basis) {
+        if let (Some(of_entry), Some(of_known)) =
+            (self.entry_pair.get_mut(entry), self.known_pair.get_mut(known))
+        {
+            *of_entry = Some((known, basis));
+            *of_known = Some(entry);
+            if let Some(place) = self.place(known) {
+                let (entries, places) = self.paired.unwrap_or(((entry, entry), (place, place)));
+                let join = |(first, last): (usize, usize), at| (first.min(at), last.max(at));
+                self.paired = Some((join(entries, entry), join(places, place)));
+            }
+        }
+    }
+
+    /// Whether one side has nothing left that could be paired.
+    pub(super) fn is_settled(&self) -> bool {
+        (0..self.entry_pair.len()).all(|at| !self.is_entry_free(at))
+            || self.known_pair.iter().all(Option::is_some)
+    }
+
+    /// Where the item stood in the last document.
+    pub(super) fn place(&self, known: usize) -> Option<usize> {
+        self.place.get(known).copied().flatten()
+    }
+
+    /// The items of the last document, in its order.
+    pub(super) fn listed(&self) -> &[usize] {
+        &self.old
+    }
+
+    /// Whether it stands between the same neighbours, or first in both documents.
+    pub(super) fn same_slot(&self, entry: usize, known: usize) -> bool {
+        let (above, below) = self.same_neighbours(entry, known);
+        below && (above || (entry == 0 && self.place(known) == Some(0)))
+    }
+
+    fn same_neighbours(&self, entry: usize, known: usize) -> (bool, bool) {
+        let Some(place) = self.place(known) else { return (false, false) };
+        let old = |at: &usize| self.old.get(*at).copied().filter(|k| !self.is_known_free(*k));
+        let new = |at: &usize| self.entry_pair.get(*at).copied().flatten().map(|(known, _)| known);
+        let above = (
+            (0..place).rev().take(NEIGHBOURS).find_map(|at| old(&at)),
+            (0..entry).rev().take(NEIGHBOURS).find_map(|at| new(&at)),
+        );
+        let below = (
+            (place + 1..self.old.len()).take(NEIGHBOURS).find_map(|at| old(&at)),
+            (entry + 1..self.entry_pair.len()).take(NEIGHBOURS).find_map(|at| new(&at)),
+        );
+        (above.0.is_some() && above.0 == above.1, below.0.is_some() && below.0 == below.1)
+    }
+
+    /// Whether the item left at one end of the feed while the entry came at the other: the next post
+    /// of a series, however like the last one it is.
+    pub(super) fn is_scroll(&self, entry: usize, known: usize) -> bool {
+        let Some(place) = self.place(known) else { return false };
+        if self.old.len() == 1 && self.document.entries.len() == 1 {
+            // A feed of one entry turns over with each post.
+            return self.dates(entry, known) != (None, None);
+        }
+        let Some((entries, places)) = self.paired else { return false };
+        let came_above = entry < entries.0 && place > places.1;
+        let came_below = entry > entries.1 && place < places.0;
+        match self.runs_down() {
+            Some(true) => came_above,
+            Some(false) => came_below,
+            None => came_above || came_below,
+        }
+    }
+
+    /// Whether the document has its newest entry first, by the dates of its ends.
+    fn runs_down(&self) -> Option<bool> {
+        let date = |at: usize| self.document.entries.get(at)?.published;
+        let (first, last) = (date(0)?, date(self.document.entries.len().checked_sub(1)?)?);
+        (first != last).then_some(first > last)
+    }
+
+    /// Whether a date is a day without a time, in whatever zone: at midnight UTC, or at a time of day
+    /// that half of the document's dates have.
+    pub(super) fn is_day(&self, date: Time) -> bool {
+        let second = date.unix().rem_euclid(DAY);
+        second == 0 || self.day_second == Some(second)
+    }
+
+    /// When they were published, or else updated.
+    pub(super) fn dates(&self, entry: usize, known: usize) -> (Option<Time>, Option<Time>) {
+        let new = self.document.entries.get(entry).and_then(|e| e.published.or(e.updated));
+        let old = self.snapshot.known.get(known).and_then(|k| k.published.or(k.updated));
+        (new, old)
+    }
+
+    /// Whether they bear different ids: what bears the same and was told apart in the first round
+    /// stays apart.
+    pub(super) fn differ_in_id(&self, entry: usize, known: usize) -> bool {
+        let new = self.names.get(entry).map(|native| &native.shown);
+        new != self.snapshot.known.get(known).map(|known| &known.native_shown)
+    }
+
+    pub(super) fn into_matching(self) -> Matching {
+        let mut matching = Matching::default();
+        for (entry, pair) in self.entry_pair.iter().enumerate() {
+            match pair {
+                Some((known, basis)) => {
+                    matching.pairs.push(MatchedEntry { entry, known: *known, basis: *basis });
+                }
+                None if self.copies.contains(&entry) => {}
+                None => matching.fresh.push(entry),
+            }
+        }
+        let mut missing: Vec<usize> = (0..self.known_pair.len())
+            .filter(|at| {
+                self.is_known_free(*at)
+                    && self
+                        .snapshot
+                        .known
+                        .get(*at)
+                        .is_some_and(|k| k.standing == ItemStatus::Current)
+            })
+            .collect();
+        missing.sort_by_key(|at| {
+            let place = self.place.get(*at).copied().flatten();
+            (place.is_none(), place)
+        });
+        matching.missing = missing;
+        matching
+    }
+}
+
+/// The time of day that half of the document's dates have, or more of them.
+fn day_second(document: &FeedDocument<'_>) -> Option<i64> {
+    let mut seconds: HashMap<i64, usize> = HashMap::new();
+    let dates = document.entries.iter().filter_map(|entry| entry.published.or(entry.updated));
+    for date in dates {
+        *seconds.entry(date.unix().rem_euclid(DAY)).or_default() += 1;
+    }
+    let all: usize = seconds.values().sum();
+    let (second, count) = seconds.into_iter().max_by_key(|(second, count)| (*count, *second))?;
+    (count >= LEAST_DAYS && count * 2 >= all).then_some(second)
+}
+
+/// The entries that stand in the document a second time, byte for byte.
+fn copies(document: &FeedDocument<'_>, names: &[Native]) -> HashSet<usize> {
+    let mut seen: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut copies = HashSet::new();
+    for (at, native) in names.iter().enumerate() {
+        seen.entry(&native.shown).or_default().push(at);
+    }
+    for group in seen.into_values().filter(|group| group.len() > 1) {
+        let mut bytes: HashSet<&str> = HashSet::new();
+        for at in group {
+            let entry = document.entries.get(at);
+            if entry.is_some_and(|entry| !bytes.insert(&entry.markup)) {
+                copies.insert(at);
+            }
+        }
+    }
+    copies
+}

@@ -1,0 +1,97 @@
+//! What becomes of an item that is missing.
+
+use super::draft::{ChangeDraft, EventDetails};
+use super::rate_limited;
+use crate::{Conclusion, JudgeInput};
+use tidegate_core::model::{
+    Absence, Doubts, EventKind, Evidence, ItemStatus, LedgerEntry, Markup, Time,
+};
+
+/// Concludes from an item's absence; false where it is too early.
+pub(super) fn conclude(
+    draft: &mut ChangeDraft<'_>,
+    at: usize,
+    absence: &Absence,
+    observations: u32,
+) -> bool {
+    let (now, aged) = (draft.round.now, draft.round.aged);
+    let conclusion = crate::conclude(absence, observations, draft.round.options.deletions, aged);
+    let stood = aged.since(absence.since).as_secs() / 3600;
+    let seen = absence.describe();
+    let mut words = if stood > 0 {
+        format!("{seen}; so for {stood} hours in {observations} observations")
+    } else {
+        seen.to_owned()
+    };
+    if let Some(probe) = &absence.probe {
+        let link = draft.item(at).and_then(|item| item.link.as_deref());
+        words = format!("{words}; {}", crate::probe::describe_probe(probe, link));
+    }
+    match conclusion {
+        Conclusion::Wait => return false,
+        Conclusion::Retire => {
+            if let Some(said) = rate_limited::last(draft, at) {
+                draft.come_out(at, said);
+            }
+            draft.change(at, |item| {
+                item.standing = ItemStatus::Retired { since: now };
+                item.absence = None;
+            });
+            draft.event(at, EventDetails::new(EventKind::Retired, words));
+        }
+        Conclusion::Delete => {
+            let said = EventDetails {
+                seen_gone: Some(absence.since),
+                ..EventDetails::new(EventKind::Deleted, words)
+            };
+            if draft.item(at).is_some_and(LedgerEntry::is_evicted) {
+                draft.bury(at, said);
+            } else {
+                draft.update(at, ItemStatus::Deleted { since: now }, None, said);
+            }
+        }
+    }
+    true
+}
+
+/// Makes an item of an entry that was seen only while the feed was held, and is not in the document
+/// that ended the hold. It slid off meanwhile: it is retired at once. Where the document lists every
+/// item it was taken away, which is confirmed as always, or not told at all.
+pub(super) fn seen_while_held(
+    draft: &mut ChangeDraft<'_>,
+    scene: &JudgeInput<'_>,
+    known: LedgerEntry,
+    markup: Markup,
+    since: Time,
+) {
+    let (now, aged) = (draft.round.now, draft.round.aged);
+    let (evidence, gone) = if scene.is_complete() {
+        (Evidence::Complete, "the document lists every item and not this one")
+    } else {
+        (Evidence::Aged, "it slid off the end of the document while the feed was held")
+    };
+    let seen = gone.to_owned();
+    let doubts = Doubts::NONE;
+    let absence = Absence {
+        evidence,
+        since: aged,
+        observations: 1,
+        backfilled: false,
+        doubts,
+        seen,
+        probe: None,
+    };
+    let conclusion = crate::conclude(&absence, 1, draft.round.options.deletions, aged);
+    let (standing, absence) = match conclusion {
+        Conclusion::Wait => (ItemStatus::Current, Some(absence)),
+        Conclusion::Retire => (ItemStatus::Retired { since: now }, None),
+        Conclusion::Delete => return,
+    };
+    let retired = absence.is_none();
+    let reason = format!("seen at {since} while the feed was held, and gone from it since");
+    let known = LedgerEntry { standing, absence, ..known };
+    let at = draft.create(known, markup, EventDetails::new(EventKind::Created, reason));
+    if retired {
+        draft.event(at, EventDetails::new(EventKind::Retired, gone));
+    }
+}

@@ -1,0 +1,474 @@
+//! A commit while it is being made.
+
+use super::updates::{count_on, updated};
+use super::{Observation, Verdict, head, last_changed, rate_limited, settled, window};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+use tidegate_core::model::{
+    Change, Conflicting, Entry, Event, EventKind, FeedState, HeldEntry, ItemStatus, LedgerEntry,
+    Markup, NewVersion, Shared, Skeleton, Snapshot, Stamp, SyncId, Tick, Time, Version,
+};
+
+/// Collects what changes; knows the tick that a version would get.
+pub(super) struct ChangeDraft<'a> {
+    pub(super) round: &'a Observation<'a>,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) state: FeedState,
+    tick: Tick,
+    /// Changed ledger entries by their index; new ones follow behind the old.
+    pub(super) known: BTreeMap<usize, LedgerEntry>,
+    next_index: usize,
+    versions: Vec<NewVersion>,
+    /// Where the version of an item stands among them.
+    version_at: HashMap<SyncId, usize>,
+    latest: BTreeMap<SyncId, Markup>,
+    pub(super) redacted: Vec<SyncId>,
+    /// What is in conflict, where that changes.
+    pub(super) conflicts: BTreeMap<SyncId, Vec<Version<Option<Markup>>>>,
+    events: Vec<Event>,
+    pub(super) order: Option<Vec<SyncId>>,
+    pub(super) skeleton: Option<Skeleton>,
+    /// What is kept of held documents, where it changes.
+    pub(super) kept: Option<Vec<HeldEntry>>,
+    /// Whether something that is shown changes.
+    pub(super) shown_changed: bool,
+    /// Whether the state changes in something that must be kept.
+    pub(super) state_changed: bool,
+    /// Whether its versions go into an archive at once: the reader view never shows them.
+    pub(super) seals_now: bool,
+    /// Whether the windows of sync and complete view begin with it, so that every subscriber reads the
+    /// complete feed.
+    pub(super) begins_window: bool,
+    /// Whether a change of the feed's head is told: it takes a tick, with or without an item.
+    pub(super) tells_head: bool,
+}
+
+/// The words of an event that are not known from its item.
+pub(super) struct EventDetails {
+    pub(super) kind: EventKind,
+    pub(super) reason: String,
+    pub(super) old_native_id: Option<String>,
+    pub(super) seen_gone: Option<Time>,
+    /// Whether it makes a version, as its kind has it.
+    pub(super) makes_version: bool,
+}
+
+impl EventDetails {
+    pub(super) fn new(kind: EventKind, reason: impl Into<String>) -> Self {
+        let makes_version = matches!(
+            kind,
+            EventKind::Created
+                | EventKind::Updated
+                | EventKind::Deleted
+                | EventKind::Undeleted
+                | EventKind::Backfilled
+        );
+        Self { kind, reason: reason.into(), old_native_id: None, seen_gone: None, makes_version }
+    }
+}
+
+impl<'a> ChangeDraft<'a> {
+    pub(super) fn new(round: &'a Observation<'a>, snapshot: &'a Snapshot) -> Self {
+        Self {
+            round,
+            snapshot,
+            state: snapshot.state.clone(),
+            tick: Tick::next(round.now, snapshot.state.tick),
+            known: BTreeMap::new(),
+            next_index: snapshot.known.len(),
+            versions: Vec::new(),
+            version_at: HashMap::new(),
+            latest: BTreeMap::new(),
+            redacted: Vec::new(),
+            conflicts: BTreeMap::new(),
+            events: Vec::new(),
+            order: None,
+            skeleton: None,
+            kept: None,
+            shown_changed: false,
+            state_changed: false,
+            seals_now: false,
+            begins_window: false,
+            tells_head: false,
+        }
+    }
+
+    /// The item as it stands in this draft.
+    pub(super) fn item(&self, index: usize) -> Option<&LedgerEntry> {
+        self.known.get(&index).or_else(|| self.snapshot.known.get(index))
+    }
+
+    /// Changes an item of the ledger.
+    pub(super) fn change(&mut self, index: usize, how: impl FnOnce(&mut LedgerEntry)) {
+        if let Some(mut known) = self.item(index).cloned() {
+            how(&mut known);
+            self.known.insert(index, known);
+        }
+    }
+
+    /// Adds an item to the ledger, as created by this gateway now (SSE 1.0 section 3.1). Answers its
+    /// index.
+    pub(super) fn create(
+        &mut self,
+        known: LedgerEntry,
+        markup: Markup,
+        said: EventDetails,
+    ) -> usize {
+        let index = self.next_index;
+        self.next_index += 1;
+        let id = known.id.clone();
+        self.known.insert(index, LedgerEntry { tick: self.tick, ..known });
+        self.state.sync_ids_issued = self.state.sync_ids_issued.saturating_add(1);
+        self.version(id, Some(markup), &said.reason);
+        self.event(index, said);
+        index
+    }
+
+    /// Makes a new version of an item: an update, a deletion (without bytes) or an un-deletion
+    /// (SSE 1.0 section 3.2). Answers false where the item can be updated no further.
+    pub(super) fn update(
+        &mut self,
+        index: usize,
+        standing: ItemStatus,
+        markup: Option<Markup>,
+        said: EventDetails,
+    ) -> bool {
+        self.next_version(index, markup, said, |known| {
+            known.standing = standing;
+            known.absence = None;
+        })
+    }
+
+    /// Takes over a version that was made elsewhere (SSE 1.0 section 3.3), with what is in conflict
+    /// with it: of an item of the ledger, or of a new one. `known` bears it already. Answers where
+    /// the item stands.
+    pub(super) fn incorporate(
+        &mut self,
+        index: Option<usize>,
+        known: LedgerEntry,
+        markup: Option<Markup>,
+        conflicts: Vec<Version<Option<Markup>>>,
+        said: EventDetails,
+    ) -> usize {
+        let index = index.unwrap_or_else(|| {
+            self.next_index += 1;
+            self.next_index - 1
+        });
+        let count = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
+        let had = self.item(index).map_or(0, |known| known.conflicts);
+        let id = known.id.clone();
+        if count > 0 || had > 0 {
+            self.conflicts.insert(id.clone(), conflicts);
+        }
+        // The reader view never shows it.
+        self.seals_now |= matches!(known.standing, ItemStatus::Retired { .. });
+        self.known.insert(index, LedgerEntry { tick: self.tick, conflicts: count, ..known });
+        self.version(id, markup, &said.reason);
+        self.event(index, said);
+        index
+    }
+
+    /// What is in conflict with an item's current version in this draft.
+    pub(super) fn conflicts_of(&self, id: &SyncId) -> Vec<Version<Option<Markup>>> {
+        if let Some(conflicts) = self.conflicts.get(id) {
+            return conflicts.clone();
+        }
+        let stored = self.snapshot.conflicts.get(id).map_or(&[][..], Vec::as_slice);
+        stored.iter().map(|version| version.with(Some(version.data.clone()))).collect()
+    }
+
+    /// How many items the ledger has in this draft.
+    pub(super) const fn size(&self) -> usize {
+        self.next_index
+    }
+
+    /// Where the items stand for which `wanted` holds.
+    pub(super) fn positions(&self, wanted: impl Fn(&LedgerEntry) -> bool) -> Vec<usize> {
+        let all = 0..self.next_index;
+        all.filter(|at| self.item(*at).is_some_and(&wanted)).collect()
+    }
+
+    /// Makes a new version of an item of what its newest bytes are already, as a change that waited.
+    pub(super) fn come_out(&mut self, index: usize, said: EventDetails) -> bool {
+        self.next_version(index, None, said, |_| {})
+    }
+
+    fn next_version(
+        &mut self,
+        index: usize,
+        markup: Option<Markup>,
+        said: EventDetails,
+        how: impl FnOnce(&mut LedgerEntry),
+    ) -> bool {
+        let stamp = self.stamp();
+        let tick = self.tick;
+        let Some(mut known) = self.item(index).cloned() else { return false };
+        let Some((updates, history)) = updated(&known, stamp, self.lost(&known)) else {
+            return false;
+        };
+        known.updates = updates;
+        known.history = history;
+        known.tick = tick;
+        // SSE 0.91 section 4.2 step 4.
+        known.sse091 = known.sse091.map(|_| false);
+        rate_limited::made(&mut known.noise, self.round.aged);
+        how(&mut known);
+        let id = known.id.clone();
+        self.known.insert(index, known);
+        self.version(id, markup, &said.reason);
+        self.event(index, said);
+        true
+    }
+
+    /// Makes a version of what the sharing algebra made of an item (SSE 1.0 sections 3.2 to 3.4). A
+    /// winner without bytes keeps the newest that the item has.
+    pub(super) fn share(
+        &mut self,
+        index: usize,
+        item: Shared<Option<Markup>>,
+        standing: ItemStatus,
+        said: EventDetails,
+    ) {
+        let tick = self.tick;
+        let Some(mut known) = self.item(index).cloned() else { return };
+        let lost = self.lost(&known);
+        let Shared { winner, conflicts } = item;
+        let id = winner.id;
+        (known.updates, known.history) = (winner.updates, winner.history);
+        if known.history.topmost().stamp.by() == Some(self.round.endpoint) {
+            count_on(&mut known, lost);
+        }
+        known.tick = tick;
+        known.standing = standing;
+        known.absence = None;
+        known.sse091 = known.sse091.map(|_| false);
+        if known.conflicts > 0 || !conflicts.is_empty() {
+            known.conflicts = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
+            self.conflicts.insert(id.clone(), conflicts);
+        }
+        rate_limited::made(&mut known.noise, self.round.aged);
+        self.known.insert(index, known);
+        self.version(id, winner.data, &said.reason);
+        self.event(index, said);
+    }
+
+    /// Notes a version. An item that changes twice in one commit has one, with the newest bytes.
+    fn version(&mut self, id: SyncId, markup: Option<Markup>, reason: &str) {
+        self.shown_changed = true;
+        let markup = markup.or_else(|| self.latest.get(&id).cloned());
+        self.latest.remove(&id);
+        let at = *self.version_at.entry(id.clone()).or_insert(self.versions.len());
+        match self.versions.get_mut(at) {
+            Some(version) => {
+                version.markup = markup.or_else(|| version.markup.take());
+                reason.clone_into(&mut version.reason);
+            }
+            None => self.versions.push(NewVersion { id, markup, reason: reason.to_owned() }),
+        }
+    }
+
+    /// The newest bytes that this draft brings of an item, where it brings any.
+    pub(super) fn pending(&self, id: &SyncId) -> Option<&Markup> {
+        let version = self.version_at.get(id).and_then(|at| self.versions.get(*at));
+        self.latest.get(id).or_else(|| version.and_then(|version| version.markup.as_ref()))
+    }
+
+    /// Keeps newer bytes of an item without a version.
+    pub(super) fn keep_latest(&mut self, id: SyncId, markup: Markup) {
+        match self.version_at.get(&id).and_then(|at| self.versions.get_mut(*at)) {
+            Some(version) => version.markup = Some(markup),
+            None => drop(self.latest.insert(id, markup)),
+        }
+        self.shown_changed = true;
+    }
+
+    /// Notes what happened to an item.
+    pub(super) fn event(&mut self, index: usize, said: EventDetails) {
+        let Some(known) = self.item(index) else { return };
+        let event = Event {
+            kind: said.kind,
+            id: known.id.clone(),
+            native_id: known.native_shown.clone(),
+            old_native_id: said.old_native_id,
+            title: known.title.clone(),
+            tick: said.makes_version.then_some(self.tick),
+            reason: said.reason,
+            at: self.round.now,
+            seen_gone: said.seen_gone,
+        };
+        self.events.push(event);
+    }
+
+    /// How often the item of an entry that is new here may have been updated already: before a purge,
+    /// or after the copy was made that the store was brought back from.
+    pub(super) fn before(&self, entry: &Entry<'_>) -> u32 {
+        let gap = self.state.gap.filter(|gap| entry.published.is_none_or(|date| date <= gap.until));
+        let lost = gap.map_or(0, |gap| gap.updates(self.round.versions_per_day));
+        lost.max(self.state.updates_before)
+    }
+
+    /// How often an item may have been updated after the copy was made that the store was brought back
+    /// from. Those who know these updates take in only what comes after them.
+    fn lost(&self, known: &LedgerEntry) -> u32 {
+        let gap = self.state.gap.filter(|gap| known.tick.time() <= gap.until);
+        gap.map_or(0, |gap| gap.updates(self.round.versions_per_day))
+    }
+
+    pub(super) fn stamp(&self) -> Stamp {
+        Stamp::Both { when: self.round.now, by: self.round.endpoint.clone() }
+    }
+
+    /// The order of the reader view before this commit.
+    pub(super) fn old_order(&self) -> &'a [SyncId] {
+        &self.snapshot.order
+    }
+
+    /// Sets the order of the reader view, where it is another than this draft has so far.
+    pub(super) fn set_order(&mut self, order: Vec<SyncId>) {
+        if order != self.order.as_deref().unwrap_or(self.old_order()) {
+            self.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
+            self.order = Some(order);
+            self.shown_changed = true;
+        }
+    }
+
+    /// Takes an item out of the reader view, where it is in it.
+    pub(super) fn take_out_of_view(&mut self, id: &SyncId) {
+        let order = self.order.as_deref().unwrap_or(self.old_order());
+        if order.contains(id) {
+            self.set_order(order.iter().filter(|other| *other != id).cloned().collect());
+        }
+    }
+
+    /// The items that this commit brings other bytes or a version of.
+    pub(super) fn brought(&self) -> impl Iterator<Item = &SyncId> {
+        self.versions.iter().map(|version| &version.id).chain(self.latest.keys())
+    }
+
+    /// Whether this commit deletes an item.
+    pub(super) fn deletes(&self) -> bool {
+        self.events.iter().any(|event| event.kind == EventKind::Deleted)
+    }
+
+    /// Where items stand in the ledger.
+    pub(super) fn indices(&self, ids: &HashSet<SyncId>) -> Vec<usize> {
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let old = self.snapshot.known.iter().enumerate();
+        let old = old.filter(|(_, known)| ids.contains(&known.id)).map(|(at, _)| at);
+        let new = self.known.range(self.snapshot.known.len()..);
+        old.chain(new.filter(|(_, known)| ids.contains(&known.id)).map(|(at, _)| *at)).collect()
+    }
+
+    /// Every item of the ledger as it stands in this draft.
+    pub(super) fn ledger(&self) -> impl Iterator<Item = &LedgerEntry> {
+        let old = self.snapshot.known.iter().enumerate();
+        let new = self.known.range(self.snapshot.known.len()..).map(|(_, known)| known);
+        old.map(|(at, known)| self.known.get(&at).unwrap_or(known)).chain(new)
+    }
+
+    pub(super) fn advance_window(&mut self) -> bool {
+        let mut state = self.state.clone();
+        let left = self.snapshot.settled.and_then(|settled| settled.left_window);
+        let (aged, window) = (self.round.aged, self.round.window);
+        let moved = window::advance(&mut state, self.ledger(), left, aged, window);
+        self.state = state;
+        moved
+    }
+
+    /// The verdict: a change where anything is worth a write.
+    pub(super) fn into_verdict(mut self, held: Option<String>) -> Verdict {
+        let deletions = self.round.options.deletions;
+        let (now, aged) = (self.round.now, self.round.aged);
+        let pending = self.ledger().filter(|k| k.standing == ItemStatus::Current);
+        let ripens = pending
+            .filter_map(|k| k.absence.as_ref())
+            .map(|absence| crate::ripens_from(absence, deletions, aged))
+            .min();
+        let due = self.ledger().filter_map(|k| k.noise.waiting.as_ref()).map(|w| w.due).min();
+        let look_again = if held.is_some() {
+            Some(crate::next_look(now))
+        } else {
+            let soon = ripens.filter(|at| *at <= aged.plus(SOON));
+            let ripens = soon.map(|at| at.clamp(aged.plus(LEAST_LOOK), aged.plus(MOST_LOOK)));
+            let look = earlier(ripens, due.map(|at| at.max(aged.plus(LEAST_LOOK))));
+            look.map(|at| at.by_another_clock(aged, now))
+        };
+        let due = earlier(due, head::due(&self));
+        self.state.next_decision_at = earlier(ripens, due);
+        let writes = self.shown_changed
+            || self.state_changed
+            || !self.known.is_empty()
+            || !self.events.is_empty();
+        if !writes {
+            return Verdict { held, look_again, ..Verdict::default() };
+        }
+        let has_tick = self.tells_head || self.begins_window || !self.versions.is_empty();
+        let tick = has_tick.then_some(self.tick);
+        self.shown_changed |= tick.is_some();
+        if tick.is_some() {
+            self.state.tick = tick;
+            if self.begins_window {
+                (self.state.window_start, self.state.complete_start) = (tick, tick);
+            }
+            let first = Tick::at(self.tick.time().minus(Duration::from_secs(1)));
+            self.state.window_start.get_or_insert(first);
+            self.state.complete_start.get_or_insert(first);
+        }
+        let made = u32::try_from(self.versions.len()).unwrap_or(u32::MAX);
+        let seals = self.seal(made);
+        let evicted = self.evict(&seals);
+        if self.shown_changed {
+            self.state.render_revision = self.state.render_revision.saturating_add(1);
+            // Each archive has a second of its own, and the feed the one after them; the one before
+            // was nobody's but the feed's.
+            let seconds = u64::try_from(seals.len()).unwrap_or(u64::MAX).max(1);
+            let later = self.state.updated_at.plus(Duration::from_secs(seconds));
+            self.state.updated_at =
+                if self.state.render_revision == 1 { now } else { now.max(later) };
+            last_changed::note(&mut self);
+        }
+        let reinstated = self.reinstated();
+        let shown = now.max(self.state.updated_at);
+        self.state.evictions.note(evicted.len(), reinstated.len(), shown);
+        self.count(&evicted);
+        let index = settled::index(&self, &evicted);
+        let change = Change {
+            feed: self.round.feed.clone(),
+            base: self.snapshot.state.revision,
+            at: now,
+            tick,
+            state: self.state,
+            skeleton: self.skeleton,
+            order: self.order,
+            known: self.known.into_values().collect(),
+            index,
+            versions: self.versions,
+            latest: self.latest.into_iter().collect(),
+            conflicts: self
+                .conflicts
+                .into_iter()
+                .map(|(id, versions)| Conflicting { id, versions })
+                .collect(),
+            kept: self.kept,
+            redacted: self.redacted,
+            evicted,
+            reinstated,
+            events: self.events,
+            seals,
+        };
+        Verdict { change: Some(change), held, look_again, ..Verdict::default() }
+    }
+}
+
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    one.into_iter().chain(other).min()
+}
+
+/// What ripens later than this is no reason to poll sooner than the schedule does.
+const SOON: Duration = Duration::from_secs(4 * 24 * 3600);
+/// Pending evidence is looked at again no sooner than this …
+const LEAST_LOOK: Duration = Duration::from_secs(15 * 60);
+/// … and no later.
+const MOST_LOOK: Duration = Duration::from_secs(6 * 3600);

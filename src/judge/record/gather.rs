@@ -1,0 +1,226 @@
+//! One feed out of several: an aggregate takes over the items of its sources, merged by sync id
+//! (SSE 1.0 sections 2.2.1 and 3.3). Ids and histories stay what they are.
+
+use super::draft::{ChangeDraft, EventDetails};
+use super::redact::forget_in;
+use super::shared::{self, Merging, Offer, OfferedBody, by_update};
+use super::{Observation, Verdict, local};
+use credit::credited;
+use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{
+    EventKind, FeedName, Format, Incoming, Item, ItemStatus, LedgerEntry, Origin, SyncId,
+};
+
+mod credit;
+
+pub use credit::Credit;
+
+/// A feed that an aggregate is made of, as it stands.
+#[derive(Debug)]
+pub struct AggregateSource<'a> {
+    pub name: &'a FeedName,
+    /// What it is called, and its address: what `atom:source` says of it.
+    pub credit: Credit<'a>,
+    /// Its items that may be news, oldest first.
+    pub items: &'a [Item],
+    /// What its reader view shows.
+    pub current: &'a [SyncId],
+    /// Those of its items that this gateway makes itself, in it.
+    pub minted: &'a HashSet<SyncId>,
+    /// Items whose text was taken out of it.
+    pub redacted: &'a [SyncId],
+    /// Items that it discarded.
+    pub discarded: &'a [SyncId],
+    /// The feeds whose items it may change.
+    pub may_change: &'a [FeedName],
+    pub format: Format,
+}
+
+impl AggregateSource<'_> {
+    /// Whether an item was made there by this gateway itself: who makes an item owns its id, whoever
+    /// claimed it before.
+    fn mints(&self, item: &Item) -> bool {
+        self.minted.contains(&item.shared.winner.id)
+    }
+}
+
+/// An item that an aggregate did not take over as its source has it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct LeftOut {
+    pub source: FeedName,
+    /// The item.
+    #[serde(rename = "sync_id")]
+    pub id: SyncId,
+    /// Why not, or what of it, as a sentence.
+    pub why: String,
+}
+
+/// Takes over what the sources have. `all`: the names of all sources, those among them that have
+/// nothing yet included; what came from another one leaves the reader view. Says what was not taken, at
+/// most as much as a merge notes.
+pub fn gather(
+    round: &Observation<'_>,
+    all: &[FeedName],
+    sources: &[AggregateSource<'_>],
+) -> (Verdict, Vec<LeftOut>) {
+    let first = local::nothing(round);
+    let snapshot = round.snapshot.unwrap_or(&first);
+    let places: HashMap<SyncId, usize> =
+        snapshot.known.iter().enumerate().map(|(at, known)| (known.id.clone(), at)).collect();
+    let mut draft = ChangeDraft::new(round, snapshot);
+    let mut merging = Merging::new(&mut draft, snapshot, &places);
+    merging.is_ours = true;
+    let mut left_out = Vec::new();
+    for source in sources {
+        for item in source.items {
+            let before = merging.merged.notes.len();
+            offer(&mut merging, all, source, item);
+            for why in merging.merged.notes.iter().skip(before) {
+                let (source, id) = (source.name.clone(), item.shared.winner.id.clone());
+                left_out.push(LeftOut { source, id, why: why.clone() });
+            }
+        }
+    }
+    for source in sources {
+        for id in source.redacted {
+            if let Some(at) = places.get(id) {
+                redact(&mut draft, source, *at);
+            }
+        }
+    }
+    discard(&mut draft, &places, sources);
+    retire(&mut draft, all, sources);
+    // Of lists alone comes a list. What has nothing yet may become anything.
+    let was_list = draft.state.format == Format::Opml;
+    let is_list = (sources.len() == all.len() || was_list)
+        && sources.iter().all(|source| source.format == Format::Opml);
+    if is_list {
+        draft.state.format = Format::Opml;
+        arrange_lists(&mut draft, sources);
+    } else {
+        draft.state.format = Format::Atom10;
+        arrange(&mut draft);
+    }
+    local::begin(&mut draft);
+    if draft.advance_window() {
+        draft.shown_changed = true;
+    }
+    (draft.into_verdict(None), left_out)
+}
+
+const fn is_redacted(item: &Item) -> bool {
+    matches!(item.standing, ItemStatus::Redacted { .. })
+}
+
+/// Offers an item, where its source may change it: an item's first source owns its id.
+fn offer(
+    merging: &mut Merging<'_, '_>,
+    all: &[FeedName],
+    source: &AggregateSource<'_>,
+    item: &Item,
+) {
+    if is_redacted(item) {
+        return;
+    }
+    let id = &item.shared.winner.id;
+    let origin = Origin::Feed(source.name.clone());
+    let owner = match merging.known(id).map(|(_, known)| &known.origin) {
+        Some(Origin::Feed(owner)) => Some(owner.clone()),
+        _ => None,
+    };
+    let takes_over = match owner {
+        Some(owner) if owner == *source.name => false,
+        Some(owner) if all.contains(&owner) && !source.mints(item) => {
+            if !source.may_change.contains(&owner) {
+                let name = source.name;
+                merging.merged.note(format!(
+                    "the item {id} of the feed {owner} stands in {name} as well; it changes only \
+                     where one of the two shares with the other"
+                ));
+                return;
+            }
+            false
+        }
+        Some(_) => true,
+        None => false,
+    };
+    let winner = &item.shared.winner;
+    let said = Incoming {
+        version: winner.with(()),
+        conflicts: item.shared.conflicts.clone(),
+        sse091: item.sse091,
+        extras: item.extras.as_deref().cloned().unwrap_or_default(),
+    };
+    let markup = credited(&winner.data, &source.credit);
+    merging.merge_offer(&Offer {
+        said: &said,
+        body: OfferedBody::Item(&markup),
+        published_id: Some(&item.published_id),
+        origin,
+        is_listed: item.standing == ItemStatus::Current,
+        takes_over,
+    });
+}
+
+/// What was redacted at its source leaves no text here either.
+fn redact(draft: &mut ChangeDraft<'_>, source: &AggregateSource<'_>, at: usize) {
+    if draft.item(at).is_some_and(|known| !known.is_redacted()) {
+        forget_in(draft, at, &format!("its text was removed in the feed {}", source.name));
+    }
+}
+
+/// What the first source of an item discarded goes here too, unless another one shows it.
+fn discard(
+    draft: &mut ChangeDraft<'_>,
+    places: &HashMap<SyncId, usize>,
+    sources: &[AggregateSource<'_>],
+) {
+    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| source.current).collect();
+    for source in sources {
+        let gone = source.discarded.iter().filter(|id| !shown.contains(*id));
+        let gone = gone.filter_map(|id| places.get(id)).copied().filter(|at| {
+            draft.item(*at).is_some_and(|known| {
+                known.origin == Origin::Feed(source.name.clone()) && !known.is_deleted()
+            })
+        });
+        let gone: Vec<usize> = gone.collect();
+        shared::discard(draft, &gone, &format!("it was discarded in the feed {}", source.name));
+    }
+}
+
+/// What no source shows any more leaves the reader view.
+fn retire(draft: &mut ChangeDraft<'_>, all: &[FeedName], sources: &[AggregateSource<'_>]) {
+    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| source.current).collect();
+    let left = |known: &LedgerEntry| match &known.origin {
+        Origin::Feed(owner) => {
+            known.standing == ItemStatus::Current
+                && (!all.contains(owner) || !shown.contains(&known.id))
+        }
+        _ => false,
+    };
+    let since = draft.round.now;
+    for at in draft.positions(left) {
+        draft.change(at, |item| item.standing = ItemStatus::Retired { since });
+        draft.event(
+            at,
+            EventDetails::new(EventKind::Retired, "its source does not show it any more"),
+        );
+    }
+}
+
+/// The order of the reader view: by update, the newest first.
+fn arrange(draft: &mut ChangeDraft<'_>) {
+    let order = by_update(draft).into_iter().map(|known| known.id.clone()).collect();
+    draft.set_order(order);
+}
+
+/// That of a list made of lists: one behind the other, each in its own order, so that everything
+/// stands where it stood.
+fn arrange_lists(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource<'_>]) {
+    let newest = by_update(draft).into_iter().map(|known| known.id.clone());
+    let newest: Vec<SyncId> = newest.collect();
+    let mut left: HashSet<&SyncId> = newest.iter().collect();
+    let listed = sources.iter().flat_map(|source| source.current);
+    let order = listed.chain(&newest).filter(|id| left.remove(*id)).cloned().collect();
+    draft.set_order(order);
+}

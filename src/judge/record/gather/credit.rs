@@ -1,0 +1,152 @@
+//! What an item of an aggregate says of the feed that it comes from: `atom:source` (RFC 4287 section
+//! 4.2.11) and RSS's `source`.
+
+use tidegate_core::model::{Format, Markup};
+use tidegate_core::xml;
+use tidegate_format::render::{Added, Bases, with_bases};
+
+/// The namespace of `dc:creator`: RSS wants an electronic mail address in `author`.
+const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
+
+/// What is said of a feed.
+#[derive(Debug, Clone, Copy)]
+pub struct Credit<'a> {
+    pub id: &'a str,
+    /// What it is called.
+    pub title: &'a str,
+    /// Whom it names as its authors, who are those of an item that names none itself.
+    pub authors: &'a [String],
+    pub address: &'a str,
+    /// What references in its items are relative to, where they say nothing else.
+    pub base: &'a str,
+}
+
+/// The entry with its source. One that names a source already keeps it, as does one in a format that
+/// has no such element.
+pub(super) fn credited(markup: &Markup, credit: &Credit<'_>) -> Markup {
+    let mut markup = based(markup, credit);
+    if markup.xml.contains("<source") || markup.xml.contains(":source") {
+        return markup;
+    }
+    let is_anonymous = markup.card.author.is_none();
+    if is_anonymous {
+        markup.card.author = credit.authors.first().cloned();
+    }
+    let Some(inner) = markup.slots.inner else { return markup };
+    let Some((before, after)) = markup.xml.split_at_checked(inner) else { return markup };
+    let Credit { id, title, authors, address, .. } = credit;
+    let mut people = String::new();
+    for author in authors.iter() {
+        let author = escaped(author);
+        people.push_str(&match markup.format {
+            Format::Rss20 if is_anonymous => {
+                format!("<dc:creator xmlns:dc=\"{DUBLIN_CORE}\">{author}</dc:creator>")
+            }
+            Format::Rss20 => String::new(),
+            _ => format!("<author><name>{author}</name></author>"),
+        });
+    }
+    let element = match markup.format {
+        Format::Atom10 | Format::Opml => format!(
+            "<source xmlns=\"http://www.w3.org/2005/Atom\"><id>{}</id><title>{}</title>\
+             <link rel=\"self\" href=\"{}\"/>{people}</source>",
+            escaped(id),
+            escaped(title),
+            escaped(address)
+        ),
+        Format::Rss20 => {
+            let (address, title) = (escaped(address), escaped(title));
+            format!("<source url=\"{address}\">{title}</source>{people}")
+        }
+        _ => return markup,
+    };
+    let mut slots = markup.slots.clone();
+    let moved = |range: &mut std::ops::Range<usize>| {
+        if range.start >= inner {
+            *range = range.start + element.len()..range.end + element.len();
+        }
+    };
+    for range in [&mut slots.id, &mut slots.id_element] {
+        range.as_mut().map(moved);
+    }
+    Markup { xml: format!("{before}{element}{after}"), slots, ..markup }
+}
+
+/// The entry with a base where its references need one: around it is another document now.
+fn based(markup: &Markup, credit: &Credit<'_>) -> Markup {
+    let mut markup = markup.clone();
+    if markup.context.base.is_some() {
+        return markup;
+    }
+    // References in JSON are found when it is converted.
+    if markup.format == Format::JsonFeed {
+        markup.context.base = Some(credit.base.to_owned());
+        return markup;
+    }
+    let Added { entry, inside } = Bases { document: credit.base, channel: None }.add(&markup);
+    if let Some((places, base)) = inside {
+        markup = with_bases(&markup, &places, &base);
+    }
+    markup.context.base = entry;
+    markup
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    xml::push_value(&mut out, text);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::model::{Card, Context, Slots};
+
+    fn shown(format: Format, xml: &str, author: Option<&str>, authors: &[String]) -> Markup {
+        let markup = Markup {
+            format,
+            xml: xml.to_owned(),
+            context: Context::default(),
+            slots: Slots { inner: xml.find('>').map(|at| at + 1), ..Slots::default() },
+            card: Card { author: author.map(ToOwned::to_owned), ..Card::default() },
+        };
+        let (id, title) = ("urn:s", "A & B");
+        credited(&markup, &Credit { id, title, authors, address: "http://s/", base: "http://b/" })
+    }
+
+    #[test]
+    fn an_item_without_an_author_has_that_of_its_source() {
+        let authors = ["Ann <a>".to_owned(), "Bob".to_owned()];
+        let atom = shown(Format::Atom10, "<entry><id>x</id></entry>", None, &authors);
+        let people = "<author><name>Ann &lt;a&gt;</name></author><author><name>Bob</name></author>";
+        assert_eq!(
+            atom.xml,
+            format!(
+                "<entry><source xmlns=\"http://www.w3.org/2005/Atom\"><id>urn:s</id>\
+                 <title>A &amp; B</title><link rel=\"self\" href=\"http://s/\"/>{people}</source>\
+                 <id>x</id></entry>"
+            )
+        );
+        assert_eq!(atom.card.author.as_deref(), Some("Ann <a>"));
+        let rss = shown(Format::Rss20, "<item><title/></item>", None, &authors[1..]);
+        assert_eq!(
+            rss.xml,
+            "<item><source url=\"http://s/\">A &amp; B</source><dc:creator \
+             xmlns:dc=\"http://purl.org/dc/elements/1.1/\">Bob</dc:creator><title/></item>"
+        );
+        // What is written in neither can still say it when it is converted.
+        let json = shown(Format::JsonFeed, "{}", None, &authors);
+        assert_eq!((json.xml.as_str(), json.card.author.as_deref()), ("{}", Some("Ann <a>")));
+    }
+
+    #[test]
+    fn an_author_of_its_own_stays() {
+        let authors = ["Ann".to_owned()];
+        let rss = shown(Format::Rss20, "<item><title/></item>", Some("Cy"), &authors);
+        assert!(!rss.xml.contains("creator"), "{}", rss.xml);
+        assert_eq!(rss.card.author.as_deref(), Some("Cy"));
+        let other = "<entry><source><id>o</id></source></entry>";
+        let kept = shown(Format::Atom10, other, None, &authors);
+        assert_eq!((kept.xml.as_str(), kept.card.author), (other, None));
+    }
+}

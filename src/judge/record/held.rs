@@ -1,0 +1,179 @@
+//! The brake applied: what is held, for how long, and what ends it.
+
+use super::compare::ChangedEntry;
+use super::draft::ChangeDraft;
+use super::{Observation, Verdict};
+use crate::identity::{self, MatchedEntry};
+use crate::{Braked, JudgeInput, WindowShift};
+use tidegate_core::model::{
+    BodyPrints, Completeness, Decision, FeedDocument, Hold, ItemStatus, LedgerEntry, Noise, Origin,
+    Snapshot,
+};
+
+/// What the brake makes of a document.
+pub(super) enum HoldDecision {
+    /// It goes through, and nothing was held.
+    Free,
+    /// It goes through and ends a hold. `theirs`: the feed is another one from now on, so that what
+    /// was held as another feed's is its own.
+    Ends { theirs: bool },
+    /// It is held, for this reason, and what is new in it is kept where it says so.
+    Held { reason: String, keep: Option<HeldKnowledge> },
+}
+
+/// What is known of the entries of a held document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeldKnowledge {
+    /// It is held for being another feed's.
+    pub(super) foreign: bool,
+    /// What was held before came from another address.
+    pub(super) moved: bool,
+}
+
+/// The part of a fingerprint that is enough to tell two documents of a feed apart.
+#[allow(clippy::cast_possible_truncation)]
+const fn short(print: u128) -> u64 {
+    print as u64
+}
+
+/// Applies the brake. `beside`: what there is to say against what the document led to.
+pub(super) fn hold(
+    scene: &JudgeInput<'_>,
+    window: &WindowShift,
+    prints: BodyPrints,
+    draft: &mut ChangeDraft<'_>,
+    beside: Option<Braked>,
+) -> HoldDecision {
+    let body = short(prints.body);
+    let source = draft.round.source();
+    let is_foreign = |kind: &str| kind == crate::OTHER_FEED;
+    let before = scene.snapshot.state.hold.as_ref();
+    let moved = before.is_some_and(|h| h.source != 0 && source != 0 && h.source != source);
+    let full = scene.document.completeness == Completeness::Full;
+    // A part says nothing of what a whole document is held for, and does not go around it.
+    if let (Some(before), false) = (before, full) {
+        let foreign = is_foreign(&before.kind);
+        return HoldDecision::Held {
+            reason: before.describe(),
+            keep: Some(HeldKnowledge { foreign, moved }),
+        };
+    }
+    let Some(braked) = crate::brake(scene, window).or(beside) else {
+        if before.is_none() {
+            return HoldDecision::Free;
+        }
+        draft.state.hold = None;
+        draft.state_changed = true;
+        return HoldDecision::Ends { theirs: false };
+    };
+    // What another address sent, and what was decided about it, says nothing of this document.
+    let before = before.filter(|_| !moved);
+    let foreign = is_foreign(braked.kind);
+    match before.and_then(|hold| hold.decision.map(|decision| (hold, decision))) {
+        Some((_, Decision::Release)) => {
+            draft.state.hold = None;
+            draft.state_changed = true;
+            return HoldDecision::Ends { theirs: foreign };
+        }
+        Some((dropped, Decision::Drop)) if dropped.body == body => {
+            let reason = format!("{} (dropped by the operator)", dropped.describe());
+            return HoldDecision::Held { reason, keep: None };
+        }
+        _ => {}
+    }
+    let same = before.filter(|hold| hold.kind == braked.kind && hold.decision.is_none());
+    let another = same.is_none_or(|hold| hold.body != body);
+    // What is wrong in one way after the other is still wrong: the day counts from the first.
+    let first = before.filter(|hold| hold.decision.is_none());
+    let is_overdue =
+        |hold: &Hold| scene.now.since(hold.since) >= crate::hold_terms(braked.kind).most;
+    let seen = same.or(first.filter(|hold| is_overdue(hold)));
+    let row = scene.snapshot.state.hold.as_ref();
+    let hold = Hold {
+        reason: braked.reason,
+        kind: braked.kind.to_owned(),
+        since: first.map_or(scene.now, |hold| hold.since),
+        row_since: row.map_or(scene.now, |hold| hold.row_since),
+        observations: seen.map_or(0, |hold| hold.observations).saturating_add(1),
+        documents: same.map_or(0, |hold| hold.documents).saturating_add(u32::from(another)),
+        body,
+        source,
+        kept: before.map_or(0, |hold| hold.kept),
+        decision: None,
+    };
+    draft.state_changed = true;
+    if crate::hold_is_ripe(&hold, scene.now) {
+        draft.state.hold = None;
+        return HoldDecision::Ends { theirs: foreign };
+    }
+    let reason = hold.describe();
+    draft.state.hold = Some(hold);
+    HoldDecision::Held { reason, keep: Some(HeldKnowledge { foreign, moved }) }
+}
+
+/// A document that shares nothing, of a feed that did: where it lists nothing of what that had, it is
+/// held like that of a plain feed (a login page's feed, a parked address, an accident).
+pub(super) fn hold_whole(
+    round: &Observation<'_>,
+    snapshot: &Snapshot,
+    document: &FeedDocument<'_>,
+    prints: BodyPrints,
+) -> Option<Verdict> {
+    let shares = document.sharing.is_some() || document.entries.iter().any(|e| e.sync.is_some());
+    let shared = |known: &LedgerEntry| {
+        known.origin == Origin::Upstream && known.standing == ItemStatus::Current
+    };
+    if shares || round.options.sharing.local || !snapshot.known.iter().any(shared) {
+        return None;
+    }
+    let names = identity::natives(document);
+    let matching = identity::matching(snapshot, document, &names, &round.options.without);
+    if !matching.pairs.is_empty() {
+        return None;
+    }
+    let scene = JudgeInput {
+        snapshot,
+        document,
+        names: &names,
+        matching: &matching,
+        options: round.options,
+        is_changed: &[],
+        moved: super::has_moved(&snapshot.state, round.url),
+        now: round.aged,
+    };
+    let window = WindowShift::new(&scene);
+    let mut draft = ChangeDraft::new(round, snapshot);
+    match hold(&scene, &window, prints, &mut draft, None) {
+        HoldDecision::Held { reason, .. } => Some(draft.into_verdict(Some(reason))),
+        HoldDecision::Free | HoldDecision::Ends { .. } => None,
+    }
+}
+
+/// What of a held document is let in at once.
+pub(super) fn news(
+    scene: &JudgeInput<'_>,
+    window: &WindowShift,
+    draft: &ChangeDraft<'_>,
+) -> Vec<usize> {
+    let hold = draft.state.hold.as_ref();
+    hold.map_or_else(Vec::new, |hold| crate::news(scene, window, &hold.kind))
+}
+
+/// Notes what a document that stays held teaches of how items change.
+pub(super) fn learn(
+    draft: &mut ChangeDraft<'_>,
+    pairs: &[MatchedEntry],
+    compared: &[Option<ChangedEntry>],
+) {
+    for (pair, compared) in pairs.iter().zip(compared) {
+        let Some(compared) = compared else { continue };
+        let teaches =
+            |noise: &Noise| noise.held != compared.is_sure || noise.restless != compared.restless;
+        if draft.item(pair.known).is_some_and(|item| teaches(&item.noise)) {
+            draft.change(pair.known, |item| {
+                item.noise.held = compared.is_sure;
+                item.noise.restless.clone_from(&compared.restless);
+            });
+        }
+    }
+}

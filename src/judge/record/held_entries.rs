@@ -1,0 +1,136 @@
+//! Entries that were seen only in held documents: kept while the hold stands, and what becomes of
+//! them when it ends (JUDGEMENT, Brakes).
+
+use super::draft::ChangeDraft;
+use super::held::HeldKnowledge;
+use super::newcomer::newcomer;
+use crate::JudgeInput;
+use crate::identity::{self, Native};
+use std::collections::HashSet;
+use tidegate_core::model::{Completeness, FeedDocument, Format, HeldEntry, Snapshot, SyncId};
+
+/// An entry that comes out with the document that ends a hold, which does not have it.
+pub(super) struct ReleasedEntry {
+    /// The entry.
+    pub(super) kept: HeldEntry,
+    /// What it calls itself.
+    pub(super) native: Native,
+}
+
+/// Keeps what is new in a held document, but for `news`, the entries that are let in.
+pub(super) fn keep(
+    scene: &JudgeInput<'_>,
+    draft: &mut ChangeDraft<'_>,
+    how: HeldKnowledge,
+    news: &[usize],
+) {
+    let HeldKnowledge { foreign, moved } = how;
+    let before = &scene.snapshot.kept;
+    let mut kept = before.clone();
+    if moved {
+        kept.retain(|kept| !kept.foreign);
+    }
+    let document = scene.document;
+    let seen = identity::matching(
+        &ledger(&kept, draft),
+        document,
+        scene.names,
+        &draft.round.options.without,
+    );
+    for pair in &seen.pairs {
+        if let (Some(kept), Some(entry)) =
+            (kept.get_mut(pair.known), document.entries.get(pair.entry))
+        {
+            kept.foreign &= foreign;
+            kept.entry = entry.detached();
+            kept.format = document.format;
+        }
+    }
+    let news: HashSet<usize> = news.iter().copied().collect();
+    let let_in = seen.pairs.iter().filter(|pair| news.contains(&pair.entry));
+    let let_in: HashSet<usize> = let_in.map(|pair| pair.known).collect();
+    let mut at = 0..;
+    kept.retain(|_| at.next().is_some_and(|at| !let_in.contains(&at)));
+    let mut room = HeldEntry::BYTES_LIMIT.saturating_sub(kept.iter().map(HeldEntry::size).sum());
+    // From the last, which mostly is the first to go from the document.
+    for at in scene.matching.fresh.iter().rev().filter(|at| seen.fresh.contains(at)) {
+        let Some(entry) = document.entries.get(*at) else { continue };
+        if news.contains(at) || is_damaged(scene, *at) {
+            continue;
+        }
+        let new = HeldEntry {
+            entry: entry.detached(),
+            format: document.format,
+            since: scene.now,
+            foreign,
+        };
+        let size = new.size();
+        if kept.len() < HeldEntry::ENTRIES_LIMIT && size <= room {
+            room -= size;
+            kept.push(new);
+        }
+    }
+    if let Some(hold) = &mut draft.state.hold {
+        hold.kept = u32::try_from(kept.len()).unwrap_or(u32::MAX);
+    }
+    if kept != *before {
+        draft.state_changed = true;
+        draft.kept = Some(kept);
+    }
+}
+
+/// Whether an entry of a broken document has lost its id there, unlike the others.
+fn is_damaged(scene: &JudgeInput<'_>, at: usize) -> bool {
+    let made_up = |native: &Native| identity::is_made_up(&native.shown);
+    matches!(scene.document.completeness, Completeness::Salvaged(_))
+        && scene.names.get(at).is_some_and(made_up)
+        && scene.snapshot.known.iter().any(|known| !identity::is_made_up(&known.native_shown))
+}
+
+/// What was kept and comes out with `document`: what is neither in it nor a known item by any rule
+/// of identity. `theirs`: what was seen only in documents of another feed comes out as well, since
+/// this is that feed now.
+pub(super) fn released(
+    snapshot: &Snapshot,
+    document: &FeedDocument<'_>,
+    names: &[Native],
+    draft: &ChangeDraft<'_>,
+    theirs: bool,
+) -> Vec<ReleasedEntry> {
+    let mut kept = snapshot.kept.clone();
+    kept.retain(|kept| theirs || !kept.foreign);
+    if kept.is_empty() {
+        return Vec::new();
+    }
+    let there =
+        identity::matching(&ledger(&kept, draft), document, names, &draft.round.options.without);
+    let mut at = 0..;
+    kept.retain(|_| at.next().is_some_and(|at| there.missing.contains(&at)));
+    // What stays is looked at as if it stood below the document, so that an entry whose item is in
+    // the document under another name is not taken for a new one.
+    let shown = document.entries.len();
+    let mut joined = document.clone();
+    joined.entries.extend(kept.iter().map(|kept| kept.entry.clone()));
+    let natives = identity::natives(&joined);
+    let found = identity::matching(snapshot, &joined, &natives, &draft.round.options.without);
+    let said = |native: &Native| document.tombstones.iter().any(|t| t.native_id == native.shown);
+    let new = found.fresh.into_iter().filter_map(|at| {
+        let kept = kept.get(at.checked_sub(shown)?)?.clone();
+        let native = natives.get(at)?.clone();
+        (!said(&native)).then_some(ReleasedEntry { kept, native })
+    });
+    new.collect()
+}
+
+/// What is kept, as if it were items, so that the rules of identity can be asked about it. No order
+/// says where they stood: they come from several documents.
+fn ledger(kept: &[HeldEntry], draft: &ChangeDraft<'_>) -> Snapshot {
+    let names = kept.iter().enumerate().map(|(at, kept)| (format!("kept.{at:05}"), &kept.entry));
+    let known = names.filter_map(|(id, entry)| {
+        let id = SyncId::new(&id).ok()?;
+        let native = identity::native(entry);
+        Some(newcomer(entry, &native, &native.shown, id, |_| false, draft))
+    });
+    let nothing = Snapshot::untouched(Format::Atom10, draft.round.now);
+    Snapshot { known: known.collect(), ..nothing }
+}

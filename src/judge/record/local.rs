@@ -1,0 +1,488 @@
+//! Items that are made here, and conflicts that a person resolves: what somebody asks for, to one
+//! commit (SSE 1.0 sections 3.1, 3.2 and 3.4).
+//!
+//! What becomes of `sx:sync` is decided by [`tidegate_core::sync`] alone. An update is that of FeedSync
+//! section 3.2: it takes this endpoint's own conflicting versions into its history. Items that
+//! somebody else writes cannot be changed here, but what is in conflict with them can be resolved.
+
+mod open;
+mod policy;
+#[cfg(test)]
+mod tests;
+mod written;
+
+pub use open::open;
+pub(super) use open::{begin, nothing};
+pub use policy::{PolicyResult, TURNS, settle_by_policy};
+pub use written::{CheckedEntry, EntryError, EntryFields};
+
+use super::draft::{ChangeDraft, EventDetails};
+use super::newcomer::{describe, newcomer};
+use super::{ITEMS_LIMIT, Observation, Verdict, mint};
+use crate::diff;
+use crate::identity::{self, Keys};
+use std::collections::HashSet;
+use tidegate_core::model::{
+    Count, EventKind, FeedName, IdError, ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot,
+    SyncId, Tick, Version,
+};
+use tidegate_core::sync::{self, Choice, SyncError};
+use tidegate_format::parse::Amendment;
+use xxhash_rust::xxh3::Xxh3;
+
+/// What somebody wants to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// A new item (section 3.1). `noconflicts` is said now or never (section 2.4).
+    Create {
+        /// What it says.
+        entry: CheckedEntry,
+        /// Whether its conflicts are dropped by everybody.
+        noconflicts: Option<bool>,
+    },
+    /// The item says something else (section 3.2).
+    Update {
+        /// The item.
+        id: SyncId,
+        /// What it says now.
+        entry: CheckedEntry,
+        /// How often it was updated, as far as the author knows.
+        expected: Option<Count>,
+    },
+    /// The item becomes a tombstone (section 3.2).
+    Delete {
+        /// The item.
+        id: SyncId,
+        /// How often it was updated, as far as the author knows.
+        expected: Option<Count>,
+    },
+    /// A tombstone lives again with what it said last, or with a new text (section 3.2).
+    Restore {
+        /// The item.
+        id: SyncId,
+        /// What it says now, where that is new.
+        entry: Option<CheckedEntry>,
+        /// How often it was updated, as far as the author knows.
+        expected: Option<Count>,
+    },
+    /// Conflicts are resolved (section 3.4).
+    Resolve {
+        /// The item.
+        id: SyncId,
+        /// What is kept.
+        keep: Resolution,
+        /// The conflicts that this is about, counted from 0; all of them where nothing is said.
+        conflicts: Option<Vec<usize>>,
+        /// The [`tag`] of what was looked at.
+        expected: Option<String>,
+    },
+}
+
+/// What an item shall say when its conflicts are resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolution {
+    /// What it says now.
+    Winner,
+    /// What the conflict of this number says, counted from 0.
+    Conflict(usize),
+    /// Something new.
+    New(CheckedEntry),
+}
+
+impl Act {
+    /// The item that it is about; a new one has none yet.
+    pub const fn id(&self) -> Option<&SyncId> {
+        match self {
+            Self::Create { .. } => None,
+            Self::Update { id, .. }
+            | Self::Delete { id, .. }
+            | Self::Restore { id, .. }
+            | Self::Resolve { id, .. } => Some(id),
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acted {
+    /// The item.
+    pub id: SyncId,
+    /// How often it was updated.
+    pub updates: Count,
+    /// The tick of its version.
+    pub tick: Tick,
+    /// Whether it is a tombstone.
+    pub deleted: bool,
+    /// How many versions are still in conflict with it.
+    pub conflicts: u32,
+}
+
+/// Why nothing was done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ActError {
+    /// The feed has no such item.
+    #[error("the feed {0} has no item of that sync id")]
+    Unknown(FeedName),
+    /// The feed, or the item, is somebody else's.
+    #[error(
+        "the items of the feed {0} come from its upstream; only what was made here, and the items \
+         of a feed with local = true, can be changed here"
+    )]
+    NotLocal(FeedName),
+    /// Its text was removed.
+    #[error("the text of this item was removed here for good, so it cannot be changed any more")]
+    Redacted,
+    /// Another item bears that id.
+    #[error("the id {id:?} is that of the item {item}; change that one, or give another id")]
+    Taken {
+        id: String,
+        /// The item that bears it.
+        item: SyncId,
+    },
+    /// It is a tombstone.
+    #[error("the item is deleted; restore it first")]
+    Deleted,
+    /// It is none.
+    #[error("the item is not deleted, so there is nothing to restore")]
+    Lives,
+    /// It was changed meanwhile.
+    #[error("the item was updated meanwhile: it is at {found}, not at {expected}; look again")]
+    Stale {
+        /// What the author knew of.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    #[error("no version is in conflict with this item any more")]
+    NoConflict,
+    #[error(transparent)]
+    Sync(#[from] SyncError),
+    /// The entry is not as it must be.
+    #[error(transparent)]
+    Entry(#[from] EntryError),
+    /// No id can be made for it.
+    #[error("no id can be made for it: {0}")]
+    Id(#[from] IdError),
+    /// The ledger is full.
+    #[error("the feed has {ITEMS_LIMIT} items, which is the limit; purge it or begin another")]
+    Full,
+}
+
+/// A version as the algebra sees it here. `None`: it has the newest bytes that the item has.
+type Own = Shared<Option<Markup>>;
+
+/// Does what is asked, or says why not. The verdict has a change in it.
+pub fn act(round: &Observation<'_>, act: &Act) -> Result<(Verdict, Acted), ActError> {
+    if let Act::Create { entry, noconflicts } = act {
+        return create(round, entry, *noconflicts);
+    }
+    let unknown = || ActError::Unknown(round.feed.clone());
+    let (Some(snapshot), Some(id)) = (round.snapshot, act.id()) else { return Err(unknown()) };
+    let found = snapshot.known.iter().enumerate().find(|(_, known)| known.id == *id);
+    let (index, known) = found.ok_or_else(unknown)?;
+    if known.is_redacted() {
+        return Err(ActError::Redacted);
+    }
+    let at = At { round, snapshot, index, known };
+    match act {
+        Act::Update { entry, expected, .. } => {
+            at.own(*expected)?;
+            if known.is_deleted() {
+                return Err(ActError::Deleted);
+            }
+            at.write(entry, |item, bytes, stamp| sync::update(item, Some(bytes), stamp))
+        }
+        Act::Restore { entry: Some(entry), expected, .. } => {
+            at.tombstone(*expected)?;
+            at.write(entry, |item, bytes, stamp| sync::restore(item, Some(bytes), stamp))
+        }
+        Act::Restore { entry: None, expected, .. } => {
+            at.tombstone(*expected)?;
+            let mut draft = ChangeDraft::new(round, snapshot);
+            let mut item = at.shared();
+            sync::restore(&mut item, None, draft.stamp())?;
+            let said = EventDetails::new(EventKind::Undeleted, "restored here");
+            at.commit(&mut draft, item, said);
+            at.done(draft)
+        }
+        Act::Delete { expected, .. } => {
+            at.own(*expected)?;
+            if known.is_deleted() {
+                return Err(ActError::Deleted);
+            }
+            let mut draft = ChangeDraft::new(round, snapshot);
+            let mut item = at.shared();
+            sync::delete(&mut item, draft.stamp())?;
+            at.commit(&mut draft, item, EventDetails::new(EventKind::Deleted, "deleted here"));
+            at.done(draft)
+        }
+        Act::Resolve { keep, conflicts, expected, .. } => {
+            at.resolve(keep, conflicts.as_deref(), expected.as_deref())
+        }
+        Act::Create { .. } => Err(unknown()),
+    }
+}
+
+/// What a person who looks at an item's conflicts sees of them, in a few characters: as long as it
+/// is the same, a decision is about what was seen.
+pub fn tag<D>(item: &Shared<D>) -> String {
+    let mut hash = Xxh3::new();
+    let versions = std::iter::once(&item.winner).chain(&item.conflicts);
+    for version in versions {
+        let topmost = version.history.topmost();
+        let by =
+            topmost.stamp.by().map(tidegate_core::model::EndpointId::as_str).unwrap_or_default();
+        let when = topmost.stamp.when().map_or(0, tidegate_core::model::Time::unix);
+        hash.update(&version.updates.value().to_be_bytes());
+        hash.update(&topmost.sequence.value().to_be_bytes());
+        hash.update(&when.to_be_bytes());
+        hash.update(by.as_bytes());
+        hash.update(&[0xff, u8::from(version.deleted)]);
+    }
+    format!("{:016x}", hash.digest())
+}
+
+fn create(
+    round: &Observation<'_>,
+    entry: &CheckedEntry,
+    noconflicts: Option<bool>,
+) -> Result<(Verdict, Acted), ActError> {
+    if !round.options.sharing.local {
+        return Err(ActError::NotLocal(round.feed.clone()));
+    }
+    let first = open::nothing(round);
+    let snapshot = round.snapshot.unwrap_or(&first);
+    if snapshot.known.len() >= ITEMS_LIMIT {
+        return Err(ActError::Full);
+    }
+    let mut draft = ChangeDraft::new(round, snapshot);
+    if round.snapshot.is_none() {
+        open::begin(&mut draft);
+    }
+    let (known, markup) = entry.read(round.now, |document, entry| {
+        if let Some(id) = entry.native_id.as_deref() {
+            let bears = |known: &&LedgerEntry| known.native_shown == id || known.published_id == id;
+            if let Some(other) = snapshot.known.iter().find(bears) {
+                return Err(ActError::Taken { id: id.to_owned(), item: other.id.clone() });
+            }
+        }
+        let native = identity::native(entry);
+        let keys = snapshot.known.iter().map(|known| known.native.clone());
+        let key = Keys::new(keys).assign_native_id(entry, &native);
+        let used: HashSet<SyncId> = snapshot.known.iter().map(|known| known.id.clone()).collect();
+        let id = mint::sync_id(round.endpoint, round.feed, &key, &used)?;
+        let known = newcomer(entry, &native, &key, id, |_| false, &draft);
+        Ok((known, tidegate_format::parse::own(document, entry)))
+    })??;
+    let known = LedgerEntry { noconflicts, origin: Origin::Local, ..known };
+    let id = known.id.clone();
+    let index = draft.create(known, markup, EventDetails::new(EventKind::Created, "made here"));
+    on_top(&mut draft, &id);
+    done(draft, index)
+}
+
+/// An item that something is to be done about.
+struct At<'a> {
+    round: &'a Observation<'a>,
+    snapshot: &'a Snapshot,
+    index: usize,
+    known: &'a LedgerEntry,
+}
+
+impl At<'_> {
+    /// Whether it may be changed here, and is as its author knows it.
+    fn own(&self, expected: Option<Count>) -> Result<(), ActError> {
+        if !self.round.options.sharing.local && self.known.origin != Origin::Local {
+            return Err(ActError::NotLocal(self.round.feed.clone()));
+        }
+        let found = self.known.updates;
+        match expected.filter(|expected| *expected != found) {
+            Some(expected) => Err(ActError::Stale {
+                expected: format!("update {}", expected.value()),
+                found: format!("update {}", found.value()),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn tombstone(&self, expected: Option<Count>) -> Result<(), ActError> {
+        self.own(expected)?;
+        if self.known.is_deleted() { Ok(()) } else { Err(ActError::Lives) }
+    }
+
+    /// What the algebra works with.
+    fn shared(&self) -> Own {
+        let conflicts = self.snapshot.conflicts.get(&self.known.id);
+        let conflicts = conflicts.into_iter().flatten();
+        Shared {
+            winner: self.known.version(None),
+            conflicts: conflicts.map(|version| version.with(Some(version.data.clone()))).collect(),
+        }
+    }
+
+    /// A version with a new text.
+    fn write(
+        &self,
+        entry: &CheckedEntry,
+        how: impl FnOnce(&mut Own, Markup, tidegate_core::model::Stamp) -> Result<(), SyncError>,
+    ) -> Result<(Verdict, Acted), ActError> {
+        let mut draft = ChangeDraft::new(self.round, self.snapshot);
+        let mut item = self.shared();
+        let markup = self.record_entry(&mut draft, entry)?;
+        how(&mut item, markup, draft.stamp())?;
+        let (kind, reason) = if self.known.is_deleted() {
+            (EventKind::Undeleted, "restored here with a new text")
+        } else {
+            (EventKind::Updated, "changed here")
+        };
+        self.commit(&mut draft, item, EventDetails::new(kind, reason));
+        self.done(draft)
+    }
+
+    /// Notes in the ledger what an entry says, and answers its bytes.
+    fn record_entry(
+        &self,
+        draft: &mut ChangeDraft<'_>,
+        entry: &CheckedEntry,
+    ) -> Result<Markup, ActError> {
+        let ignore = &self.round.options.ignore;
+        let markup = entry.read(self.round.now, |document, entry| {
+            // What a publisher's document is compared with stays what that document said.
+            let is_ours = self.known.origin.is_shared();
+            draft.change(self.index, |item| {
+                describe(item, entry);
+                if is_ours {
+                    item.prints = diff::fingerprint(entry, ignore).prints;
+                    (item.bytes, item.noise.scheme) = (diff::bytes_print(entry), diff::SCHEME);
+                }
+            });
+            tidegate_format::parse::own(document, entry)
+        })?;
+        Ok(markup)
+    }
+
+    fn resolve(
+        &self,
+        keep: &Resolution,
+        meant: Option<&[usize]>,
+        expected: Option<&str>,
+    ) -> Result<(Verdict, Acted), ActError> {
+        let mut item = self.shared();
+        if item.conflicts.is_empty() {
+            return Err(ActError::NoConflict);
+        }
+        let found = tag(&item);
+        if let Some(expected) = expected.filter(|expected| **expected != found) {
+            return Err(ActError::Stale { expected: expected.to_owned(), found });
+        }
+        let all: Vec<usize> = (0..item.conflicts.len()).collect();
+        let meant = meant.unwrap_or(&all);
+        let mut draft = ChangeDraft::new(self.round, self.snapshot);
+        let (before, was_deleted) = (item.conflicts.clone(), item.winner.deleted);
+        let choice = match keep {
+            Resolution::Winner => Choice::Winner,
+            Resolution::Conflict(number) => Choice::Conflict(*number),
+            Resolution::New(entry) => Choice::New(Some(self.record_entry(&mut draft, entry)?)),
+        };
+        sync::resolve(&mut item, choice, meant, draft.stamp())?;
+        if let Resolution::Conflict(number) = keep
+            && let Some(markup) = before.get(*number).and_then(|version| version.data.as_ref())
+        {
+            // It says something else from now on, and says so where it has a date for that.
+            let dated = Amendment { updated: Some(self.round.now), ..Amendment::default() };
+            let dated = tidegate_format::parse::amended_markup(markup, &dated);
+            let markup = dated.as_ref().unwrap_or(markup);
+            draft.change(self.index, |item| say(item, markup));
+            item.winner.data = Some(markup.clone());
+        }
+        if item.winner.deleted {
+            // A tombstone keeps the last bytes that the item had.
+            item.winner.data = None;
+        }
+        let kind = match (was_deleted, item.winner.deleted) {
+            (false, true) => EventKind::Deleted,
+            (true, false) => EventKind::Undeleted,
+            _ => EventKind::Updated,
+        };
+        let reason = resolution(keep, &before, item.conflicts.len());
+        self.commit(&mut draft, item, EventDetails::new(kind, reason));
+        self.done(draft)
+    }
+
+    /// Makes a version of what the algebra made of the item.
+    fn commit(&self, draft: &mut ChangeDraft<'_>, item: Own, said: EventDetails) {
+        let is_deleted = item.winner.deleted;
+        let standing = match (&self.known.standing, is_deleted) {
+            (ItemStatus::Retired { .. }, false) => self.known.standing.clone(),
+            (_, false) => ItemStatus::Current,
+            (_, true) if self.known.is_deleted() => self.known.standing.clone(),
+            (_, true) => ItemStatus::Deleted { since: self.round.now },
+        };
+        let comes = standing == ItemStatus::Current && self.known.is_deleted();
+        draft.share(self.index, item, standing, said);
+        if is_deleted {
+            draft.take_out_of_view(&self.known.id);
+        } else if comes {
+            draft.change(self.index, |item| item.came = self.round.aged);
+            on_top(draft, &self.known.id);
+        }
+    }
+
+    fn done(&self, draft: ChangeDraft<'_>) -> Result<(Verdict, Acted), ActError> {
+        done(draft, self.index)
+    }
+}
+
+fn done(draft: ChangeDraft<'_>, index: usize) -> Result<(Verdict, Acted), ActError> {
+    let unknown = || ActError::Unknown(draft.round.feed.clone());
+    let known = draft.item(index).ok_or_else(unknown)?;
+    let acted = Acted {
+        id: known.id.clone(),
+        updates: known.updates,
+        tick: known.tick,
+        deleted: known.is_deleted(),
+        conflicts: known.conflicts,
+    };
+    let mut draft = draft;
+    draft.advance_window();
+    Ok((draft.into_verdict(None), acted))
+}
+
+/// Notes in the ledger what a version that was in conflict says.
+fn say(item: &mut LedgerEntry, markup: &Markup) {
+    let card = &markup.card;
+    if item.origin.is_shared() {
+        item.bytes = diff::markup_print(markup);
+    }
+    item.title.clone_from(&card.title);
+    item.link.clone_from(&card.link);
+    (item.published, item.updated) = (card.published, card.updated);
+}
+
+/// Why a version was made, for people.
+fn resolution(keep: &Resolution, before: &[Version<Option<Markup>>], left: usize) -> String {
+    let by = |version: &Version<Option<Markup>>| {
+        version.history.topmost().stamp.by().map_or_else(String::new, |by| format!(" by {by}"))
+    };
+    let resolved = before.len().saturating_sub(left);
+    let of = if resolved == 1 { "a version".to_owned() } else { format!("{resolved} versions") };
+    let rest = match left {
+        0 => String::new(),
+        left => format!("; {left} more stay in conflict"),
+    };
+    let kept = match keep {
+        Resolution::Winner => "the winner was kept".to_owned(),
+        Resolution::Conflict(number) => {
+            let by = before.get(*number).map(by).unwrap_or_default();
+            format!("a version{by} that had lost was taken")
+        }
+        Resolution::New(_) => "a new text was written".to_owned(),
+    };
+    format!("a conflict with {of} was resolved: {kept}{rest}")
+}
+
+/// Puts an item on top of the reader view.
+fn on_top(draft: &mut ChangeDraft<'_>, id: &SyncId) {
+    let rest = draft.old_order().iter().filter(|other| *other != id).cloned();
+    draft.set_order(std::iter::once(id.clone()).chain(rest).collect());
+}

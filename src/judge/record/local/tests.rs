@@ -1,0 +1,186 @@
+//! Items made here, over a store in memory.
+
+mod items;
+mod policy;
+mod resolving;
+mod written;
+
+use super::*;
+use crate::archive;
+use crate::record::Observation;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::*;
+use tidegate_store::{Claim, EmbeddedStore, Select, Store, View};
+
+const NOW: i64 = 1_795_191_605;
+
+/// A store with one feed, and the acts that are done to it, a minute apart.
+struct Bench {
+    store: EmbeddedStore,
+    clock: ManualClock,
+    claim: Claim,
+    feed: FeedName,
+    options: FeedOptions,
+}
+
+impl Bench {
+    /// With a local feed.
+    async fn new() -> Self {
+        let clock = ManualClock::at(Time::from_unix(NOW));
+        let endpoint = EndpointId::own("gate").unwrap();
+        let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
+        let claim = store.claims(0, Duration::from_secs(3600)).await.unwrap().remove(0);
+        let sharing = SharingOptions { local: true, ..SharingOptions::default() };
+        let options = FeedOptions { sharing, ..FeedOptions::default() };
+        Self { store, clock, claim, feed: FeedName::new("notes").unwrap(), options }
+    }
+
+    async fn snapshot(&self) -> Option<Snapshot> {
+        self.store.snapshot(&self.feed).await.unwrap()
+    }
+
+    async fn view(&self, select: Select) -> View {
+        self.store.view(&self.feed, select).await.unwrap().unwrap()
+    }
+
+    /// The titles of the reader view, in order.
+    async fn titles(&self) -> Vec<String> {
+        let items = self.view(Select::Current).await.items;
+        items.into_iter().map(|item| item.shared.winner.data.card.title).collect()
+    }
+
+    async fn item(&self, id: &SyncId) -> Item {
+        self.store.item(&self.feed, id).await.unwrap().unwrap()
+    }
+
+    async fn known(&self, id: &SyncId) -> LedgerEntry {
+        self.store.known(&self.feed, id).await.unwrap().unwrap()
+    }
+
+    async fn commit(&self, make: impl FnOnce(&Observation<'_>) -> Verdict) {
+        pass(&self.clock);
+        let snapshot = self.snapshot().await;
+        let change = make(&self.round(snapshot.as_ref())).change.unwrap();
+        self.store.commit(&self.claim, change).await.unwrap();
+    }
+
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
+        Observation {
+            feed: &self.feed,
+            url: "",
+            endpoint: self.store.endpoint(),
+            options: &self.options,
+            snapshot,
+            now: tidegate_core::clock::Clock::now(&self.clock),
+            aged: tidegate_core::clock::Clock::now(&self.clock),
+            tombstones: crate::record::TOMBSTONES_KEPT,
+            window: Duration::from_secs(30 * 86_400),
+            versions_per_day: VERSIONS_PER_DAY,
+            items: crate::record::ITEMS_KEPT,
+            archives: archive::Policy::default(),
+        }
+    }
+
+    async fn act(&self, act: Act) -> Result<Acted, ActError> {
+        pass(&self.clock);
+        let snapshot = self.snapshot().await;
+        let (verdict, acted) = super::act(&self.round(snapshot.as_ref()), &act)?;
+        self.store.commit(&self.claim, verdict.change.unwrap()).await.unwrap();
+        Ok(acted)
+    }
+
+    async fn create(&self, title: &str) -> SyncId {
+        let entry = written(title);
+        self.act(Act::Create { entry, noconflicts: None }).await.unwrap().id
+    }
+
+    /// Takes in what another endpoint has of an item, as a merge does (section 3.3).
+    async fn merge(&self, incoming: Shared<Text>) {
+        let id = incoming.winner.id.clone();
+        let merged = sync::merge(self.shared(&id).await, incoming).unwrap();
+        self.commit(|round| {
+            let snapshot = round.snapshot.unwrap();
+            let index = snapshot.known.iter().position(|known| known.id == id).unwrap();
+            let mut draft = ChangeDraft::new(round, snapshot);
+            let bytes = |text: &Text| Some(text.0.clone());
+            let item = Shared {
+                winner: merged.winner.with(bytes(&merged.winner.data)),
+                conflicts: merged.conflicts.iter().map(|v| v.with(bytes(&v.data))).collect(),
+            };
+            let standing = match item.winner.deleted {
+                true => ItemStatus::Deleted { since: round.now },
+                false => ItemStatus::Current,
+            };
+            draft.share(index, item, standing, EventDetails::new(EventKind::Updated, "merged"));
+            draft.into_verdict(None)
+        })
+        .await;
+    }
+
+    /// The item as others would get it.
+    async fn shared(&self, id: &SyncId) -> Shared<Text> {
+        let shared = self.item(id).await.shared;
+        Shared {
+            winner: shared.winner.with(Text(shared.winner.data.clone())),
+            conflicts: shared.conflicts.iter().map(|v| v.with(Text(v.data.clone()))).collect(),
+        }
+    }
+
+    /// An item with two versions in conflict: those of `one` and `two`.
+    async fn contested(&self) -> SyncId {
+        let id = self.create("first").await;
+        let start = self.shared(&id).await;
+        for (endpoint, title) in [("one", "of one"), ("two", "of two")] {
+            let mut fork = start.clone();
+            pass(&self.clock);
+            sync::update(&mut fork, text(title), stamp(&self.clock, endpoint)).unwrap();
+            self.merge(fork).await;
+        }
+        let entry = written("ours");
+        let update = Act::Update { id: id.clone(), entry, expected: None };
+        // The third: it knows of `two`, which had won, and not of `one`.
+        self.act(update).await.unwrap();
+        let mut fork = start;
+        pass(&self.clock);
+        sync::update(&mut fork, text("of three"), stamp(&self.clock, "three")).unwrap();
+        self.merge(fork).await;
+        id
+    }
+}
+
+fn stamp(clock: &ManualClock, endpoint: &str) -> Stamp {
+    let by = EndpointId::new(endpoint).unwrap();
+    Stamp::Both { when: tidegate_core::clock::Clock::now(clock), by }
+}
+
+/// An entry's bytes as data of the algebra.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Text(Markup);
+
+impl sync::Canonical for Text {
+    fn canonical(&self) -> &[u8] {
+        self.0.xml.as_bytes()
+    }
+}
+
+fn text(title: &str) -> Text {
+    let now = Time::from_unix(NOW);
+    Text(written(title).read(now, tidegate_format::parse::own).unwrap())
+}
+
+fn written(title: &str) -> CheckedEntry {
+    let content = Some(format!("The text of {title}"));
+    CheckedEntry::fields(&EntryFields {
+        title: title.to_owned(),
+        content,
+        ..EntryFields::default()
+    })
+    .unwrap()
+}
+
+/// Lets a minute pass.
+fn pass(clock: &ManualClock) {
+    clock.set(tidegate_core::clock::Clock::now(clock).plus(Duration::from_secs(60)));
+}

@@ -1,0 +1,283 @@
+//! Endpoints that all resolve by themselves come to rest, and agree.
+
+use super::super::policy::{PolicyResult, TURNS, settle_by_policy};
+use super::{EndpointId, Shared, Stamp, SyncId, Time};
+use proptest::prelude::*;
+use tidegate_core::model::{ConflictPolicy, History, Update};
+use tidegate_core::sync::{self, Choice};
+
+const NAMES: [&str; 5] = ["gate-a", "gate-b", "gate-c", "gate-d", "gate-e"];
+
+type Replica = Shared<String>;
+
+fn by(at: usize) -> EndpointId {
+    EndpointId::new(NAMES[at]).unwrap()
+}
+
+fn stamp(at: usize, seconds: i64) -> Stamp {
+    Stamp::Both { when: Time::from_unix(seconds), by: by(at) }
+}
+
+fn first() -> Replica {
+    sync::create(SyncId::new("item").unwrap(), "created".to_owned(), stamp(0, 0), None)
+}
+
+fn versions(item: &Replica) -> (String, usize) {
+    (item.winner.data.clone(), item.conflicts.len())
+}
+
+/// What `at` has after it takes in `from` and settles by its policy.
+fn exchange(
+    at: usize,
+    own: &Replica,
+    from: &Replica,
+    policy: &ConflictPolicy,
+    now: i64,
+) -> (Replica, PolicyResult) {
+    let mut merged = sync::merge(own.clone(), from.clone()).unwrap();
+    let settled = settle_by_policy(&mut merged, policy, stamp(at, now)).unwrap();
+    (merged, settled)
+}
+
+fn edited(item: &Replica, at: usize, text: &str, now: i64) -> Replica {
+    let mut item = item.clone();
+    sync::update(&mut item, text.to_owned(), stamp(at, now)).unwrap();
+    item
+}
+
+#[test]
+fn what_is_to_be_kept_is_kept_as_it_is() {
+    let (a, b) = (edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6));
+    let merged = sync::merge(a, b).unwrap();
+    let mut item = merged.clone();
+    let settled = settle_by_policy(&mut item, &ConflictPolicy::Keep, stamp(2, 9));
+    assert_eq!((settled, &item), (Ok(PolicyResult::Not), &merged));
+    let mut calm = first();
+    let settled = settle_by_policy(&mut calm, &ConflictPolicy::Winner, stamp(2, 9));
+    assert_eq!((settled, calm), (Ok(PolicyResult::Not), first()));
+}
+
+#[test]
+fn one_who_made_none_of_them_keeps_the_winner_with_an_update() {
+    let (a, b) = (edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6));
+    let merged = sync::merge(a.clone(), b.clone()).unwrap();
+    let mut item = merged.clone();
+    let settled = settle_by_policy(&mut item, &ConflictPolicy::Winner, stamp(2, 9));
+    assert_eq!(settled, Ok(PolicyResult::KeptWinner));
+    assert_eq!(versions(&item), ("b".to_owned(), 0));
+    assert_eq!(item.winner.updates.value(), 3);
+    for version in [a, b] {
+        assert_eq!(sync::merge(item.clone(), version).unwrap(), item, "nobody is asked twice");
+    }
+}
+
+#[test]
+fn of_two_whose_versions_meet_the_winner_answers() {
+    let (a, b) = (edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6));
+    let (at_a, settled) = exchange(0, &a, &b, &ConflictPolicy::Winner, 9);
+    assert_eq!(settled, PolicyResult::Dropped);
+    assert_eq!(at_a, b);
+    let (at_b, settled) = exchange(1, &b, &a, &ConflictPolicy::Winner, 9);
+    assert_eq!(settled, PolicyResult::KeptWinner);
+    let (at_a, settled) = exchange(0, &at_a, &at_b, &ConflictPolicy::Winner, 10);
+    assert_eq!((settled, &at_a), (PolicyResult::Not, &at_b));
+}
+
+#[test]
+fn the_preferred_endpoint_wins_over_a_winner() {
+    let (a, b) = (edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6));
+    let policy = ConflictPolicy::Prefer(by(0));
+    let merged = sync::merge(a, b).unwrap();
+    let mut item = merged.clone();
+    assert_eq!(settle_by_policy(&mut item, &policy, stamp(2, 9)), Ok(PolicyResult::KeptPreferred));
+    assert_eq!(versions(&item), ("a".to_owned(), 0));
+    // Where none is its own, the winner is kept.
+    let mut item = merged.clone();
+    let nobody = ConflictPolicy::Prefer(by(4));
+    assert_eq!(settle_by_policy(&mut item, &nobody, stamp(2, 9)), Ok(PolicyResult::KeptWinner));
+    assert_eq!(versions(&item), ("b".to_owned(), 0));
+    // A deletion is preferred like anything else.
+    let mut gone = first();
+    sync::delete(&mut gone, stamp(0, 5)).unwrap();
+    let mut item = sync::merge(gone, edited(&first(), 1, "b", 6)).unwrap();
+    assert_eq!(settle_by_policy(&mut item, &policy, stamp(2, 9)), Ok(PolicyResult::KeptPreferred));
+    assert!(item.winner.deleted);
+}
+
+#[test]
+fn versions_that_say_the_same_are_no_conflict() {
+    let (a, b) = (edited(&first(), 0, "same", 5), edited(&first(), 1, "same", 6));
+    let mut item = sync::merge(a, b.clone()).unwrap();
+    let settled = settle_by_policy(&mut item, &ConflictPolicy::Winner, stamp(2, 9));
+    assert_eq!((settled, item), (Ok(PolicyResult::Dropped), b));
+}
+
+/// Two endpoints that each prefer the other, and always see what the other was a step before: the
+/// worst that can be, for each always has something to answer.
+#[test]
+fn answers_to_answers_end() {
+    let mut last = [edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6)];
+    let mut sent = last.clone();
+    let policies = [ConflictPolicy::Prefer(by(1)), ConflictPolicy::Prefer(by(0))];
+    let mut made = 0;
+    for round in 0..100 {
+        let seen = sent.clone();
+        sent = last.clone();
+        for at in 0..2 {
+            let (item, settled) = exchange(at, &last[at], &seen[1 - at], &policies[at], 10 + round);
+            made += usize::from(matches!(
+                settled,
+                PolicyResult::KeptWinner | PolicyResult::KeptPreferred
+            ));
+            last[at] = item;
+        }
+    }
+    assert!(made <= 4 * TURNS, "{made} resolutions");
+    assert_eq!(last[0], last[1]);
+    assert!(last[0].conflicts.is_empty());
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Edit,
+    Delete,
+    Restore,
+    /// A person resolves what is in conflict, where a policy left anything.
+    Decide,
+    /// Take in what `from` has, or had so many steps ago.
+    Pull {
+        from: usize,
+        ago: usize,
+    },
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => Just(Act::Edit),
+        1 => Just(Act::Delete),
+        1 => Just(Act::Restore),
+        1 => Just(Act::Decide),
+        8 => (0..NAMES.len(), 0..4_usize).prop_map(|(from, ago)| Act::Pull { from, ago }),
+    ]
+}
+
+fn policy() -> impl Strategy<Value = ConflictPolicy> {
+    prop_oneof![
+        2 => Just(ConflictPolicy::Winner),
+        3 => (0..NAMES.len()).prop_map(|at| ConflictPolicy::Prefer(by(at))),
+    ]
+}
+
+/// The most rounds, in each of which everybody hears of everybody, until nothing changes any more.
+const ROUNDS: i64 = 60;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever happened, and whatever each of them prefers: once nobody edits any more, exchanges,
+    /// late documents among them, come to an end, and all have the same item without a conflict.
+    #[test]
+    fn endpoints_with_policies_come_to_rest(
+        policies in proptest::collection::vec(policy(), NAMES.len()),
+        steps in proptest::collection::vec((0..NAMES.len(), act(), 0..6_i64), 1..50),
+        orders in proptest::collection::vec((0..NAMES.len(), 0..NAMES.len(), 0..2_usize), 10..60),
+    ) {
+        let mut past: Vec<Vec<Replica>> = vec![vec![first()]; NAMES.len()];
+        let mut now = 10;
+        for (number, (at, act, seconds)) in steps.into_iter().enumerate() {
+            now += seconds;
+            let own = past[at].last().unwrap().clone();
+            let mut item = own.clone();
+            match act {
+                Act::Edit => item = edited(&own, at, &format!("step {number}"), now),
+                Act::Delete => sync::delete(&mut item, stamp(at, now)).unwrap(),
+                Act::Restore => {
+                    sync::restore(&mut item, format!("step {number}"), stamp(at, now)).unwrap();
+                }
+                Act::Decide => sync::resolve_all(&mut item, Choice::Winner, stamp(at, now)).unwrap(),
+                Act::Pull { from, ago } => {
+                    let seen = past[from].iter().rev().nth(ago).unwrap_or(&past[from][0]).clone();
+                    item = exchange(at, &own, &seen, &policies[at], now).0;
+                }
+            }
+            past[at].push(item);
+        }
+        let mut last: Vec<Replica> = past.iter().map(|p| p.last().unwrap().clone()).collect();
+        let mut sent = last.clone();
+        let mut made = 0;
+        let mut at_rest = false;
+        for round in 0..ROUNDS {
+            now += 1;
+            let before = last.clone();
+            // Some hear late: what they take in is what was sent in the round before.
+            for (at, from, late) in &orders {
+                let seen = if *late == 1 { sent[*from].clone() } else { last[*from].clone() };
+                let (item, settled) = exchange(*at, &last[*at], &seen, &policies[*at], now);
+                made += u32::from(matches!(settled, PolicyResult::KeptWinner | PolicyResult::KeptPreferred));
+                last[*at] = item;
+            }
+            for at in 0..NAMES.len() {
+                for from in 0..NAMES.len() {
+                    let seen = if round % 2 == 0 { sent[from].clone() } else { last[from].clone() };
+                    last[at] = exchange(at, &last[at], &seen, &policies[at], now).0;
+                }
+            }
+            sent = before.clone();
+            if round > 2 && before == last && round % 2 == 1 {
+                at_rest = true;
+                break;
+            }
+        }
+        prop_assert!(at_rest, "{} resolutions and no rest: {:?}", made, last);
+        for item in &last {
+            prop_assert!(item.conflicts.is_empty());
+            prop_assert_eq!(item, &last[0]);
+        }
+    }
+
+    /// What the policy makes never takes anything back, and leaves nothing to decide.
+    #[test]
+    fn a_policy_leaves_a_well_made_item(
+        texts in proptest::collection::vec((0..4_usize, "[ab]", 0..4_i64), 1..8),
+        policy in policy(),
+    ) {
+        let mut item = first();
+        for (at, text, seconds) in texts {
+            item = sync::merge(item, edited(&first(), at, &text, seconds)).unwrap();
+        }
+        let before = item.clone();
+        let settled = settle_by_policy(&mut item, &policy, stamp(4, 9)).unwrap();
+        prop_assert!(item.conflicts.is_empty());
+        prop_assert!(item.winner.updates >= before.winner.updates);
+        let makes = matches!(settled, PolicyResult::KeptWinner | PolicyResult::KeptPreferred);
+        prop_assert_eq!(item.winner.updates > before.winner.updates, makes);
+        if makes {
+            for version in std::iter::once(&before.winner).chain(&before.conflicts) {
+                let again = sync::merge(item.clone(), Shared::new(version.clone())).unwrap();
+                let same = again.conflicts.is_empty() || says_the_same(version, &before);
+                prop_assert!(same, "{:?}", version);
+            }
+        }
+    }
+}
+
+fn says_the_same(version: &tidegate_core::model::Version<String>, before: &Replica) -> bool {
+    version.data == before.winner.data
+}
+
+#[test]
+fn turns_are_told_from_the_history() {
+    let update = |sequence: u32, at: usize| Update {
+        sequence: tidegate_core::model::Count::new(sequence).unwrap(),
+        stamp: stamp(at, 1),
+    };
+    let updates: Vec<Update> =
+        (0..2 * TURNS).map(|n| update(40 - u32::try_from(n).unwrap(), n % 2)).collect();
+    let mut item = sync::merge(edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6)).unwrap();
+    item.winner.history = History::from_newest_first(updates).unwrap();
+    let mut tired = item.clone();
+    let settled = settle_by_policy(&mut tired, &ConflictPolicy::Winner, stamp(0, 9));
+    assert_eq!(settled, Ok(PolicyResult::Dropped));
+    let settled = settle_by_policy(&mut item, &ConflictPolicy::Winner, stamp(2, 9));
+    assert_eq!(settled, Ok(PolicyResult::KeptWinner));
+}

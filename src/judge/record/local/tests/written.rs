@@ -1,0 +1,256 @@
+//! What is taken as an entry, and what is said of what is not.
+
+use super::*;
+use proptest::prelude::*;
+
+const ATOM: &str = "http://www.w3.org/2005/Atom";
+
+fn kept(entry: &CheckedEntry) -> Markup {
+    entry.read(Time::from_unix(NOW), tidegate_format::parse::own).unwrap()
+}
+
+#[test]
+fn an_entry_is_kept_as_it_is_written() {
+    let body = format!(
+        "<?xml version='1.0'?>\n<a:entry xmlns:a='{ATOM}' xmlns:m='urn:m' xml:lang='de'>\
+         <a:id>tag:x,2026:1</a:id><a:title type='html'>A &lt;i&gt;b&lt;/i&gt;</a:title>\
+         <a:updated>2026-01-02T03:04:05Z</a:updated><m:mood>fine</m:mood></a:entry>\n"
+    );
+    let markup = kept(&CheckedEntry::atom(&body).unwrap());
+    assert_eq!(markup.card.title, "A b");
+    assert_eq!(markup.card.updated, Some(Time::parse_rfc3339("2026-01-02T03:04:05Z").unwrap()));
+    assert!(markup.xml.starts_with("<a:entry xmlns:a=") && markup.xml.contains("<m:mood>"));
+    assert!(!markup.xml.contains("around"));
+    assert_eq!(markup.xml.matches("updated>").count(), 2);
+}
+
+#[test]
+fn what_bears_no_date_is_dated_in_its_own_terms() {
+    for (body, dated) in [
+        ("<entry><title>A</title></entry>".to_owned(), "<entry><updated>2026-"),
+        (format!("<a:entry xmlns:a='{ATOM}'><a:title>A</a:title></a:entry>"), "<a:updated>2026-"),
+        (
+            format!("<a:entry\n xmlns='urn:x' xmlns:a='{ATOM}'><a:title>A</a:title></a:entry>"),
+            "<a:updated>2026-",
+        ),
+    ] {
+        let markup = kept(&CheckedEntry::atom(&body).unwrap());
+        assert!(markup.xml.contains(dated), "{}", markup.xml);
+        assert_eq!(markup.card.updated, Some(Time::from_unix(NOW)));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    let said = |body: &str| CheckedEntry::atom(body).unwrap_err();
+    for (body, line, words) in [
+        ("", Some(1), "root must be an Atom entry"),
+        ("hello", Some(1), "root must be an Atom entry"),
+        ("<html><body/></html>", Some(1), "root must be an Atom entry"),
+        ("<entry/>", None, "no title"),
+        ("<entry>\n<title> </title></entry>", None, "no title"),
+        ("<entry><title>A</title><id>7</id></entry>", None, "no absolute address"),
+        ("<entry>\n<title>A</b>\n</entry>", Some(2), ""),
+        ("<entry>\n\n<title>A &nbsp; b</title></entry>", Some(3), "HTML"),
+        ("<entry><title>A</title></entry><entry><title>B</title></entry>", None, "there are 2"),
+        ("<entry><title>A</title></entry> and more", None, "nothing but"),
+        ("more <entry><title>A</title></entry>", Some(1), "nothing but"),
+        ("<title>Mine</title><entry><title>A</title></entry>", Some(1), "the root is <title>"),
+        ("<item><title>A</title></item>", Some(1), "root must be an Atom entry"),
+        ("<foo/>", Some(1), "the root is <foo>; the root must be an Atom entry"),
+        ("{\"title\":1}", Some(1), "no XML; the root must be an Atom entry"),
+        ("<entry xmlns='urn:x'><title>A</title></entry>", Some(1), "another namespace"),
+        ("<entry><title>A</title>", None, ""),
+        ("</around:feed><entry><title>A</title></entry>", None, ""),
+        ("<entry><title>A</title></entry></around:feed><x>", None, ""),
+        ("<!DOCTYPE a [<!ENTITY b 'c'>]><entry><title>&b;</title></entry>", None, ""),
+    ] {
+        let error = said(body);
+        assert!(error.message.contains(words), "{body:?}: {error}");
+        if line.is_some() {
+            assert_eq!(error.line, line, "{body:?}: {error}");
+        }
+        for never in ["upstream", "around", "taken for", "byte"] {
+            assert!(!error.to_string().contains(never), "{body:?}: {error}");
+        }
+    }
+}
+
+/// An entry with this on its third line.
+fn holding(inner: &str) -> String {
+    format!("<entry>\n<title>A</title>\n{inner}\n</entry>")
+}
+
+#[test]
+fn what_rfc_4287_forbids_is_refused_at_its_line() {
+    let date = "2026-01-02T03:04:05Z";
+    let dated = |name: &str, date: &str| format!("<{name}>{date}</{name}>");
+    let twice = |one: &str| format!("<content/>\n{one}{one}");
+    for (inner, line, words) in [
+        ("<title>B</title>".to_owned(), 3, "one <title>"),
+        (twice("<id>urn:x</id>"), 4, "one <id>"),
+        (twice(&dated("updated", date)), 4, "one <updated>"),
+        (twice(&dated("published", date)), 4, "one <published>"),
+        (twice("<summary>A</summary>"), 4, "one <summary>"),
+        (twice(""), 0, ""),
+        (format!("{0}{0}", "<content>A</content>"), 3, "one <content>"),
+        (dated("updated", "yesterday"), 3, "such as 2026-11-20T16:20:05Z"),
+        (dated("updated", "Fri, 20 Nov 2026 16:20:05 GMT"), 3, "such as"),
+        (dated("published", "2026-01-02"), 3, "such as"),
+        (dated("published", "2026-01-02 03:04:05Z"), 3, "such as"),
+        (dated("published", "2026-13-02T03:04:05Z"), 3, "such as"),
+        (dated("updated", ""), 3, "such as"),
+        ("<updated/>".to_owned(), 3, "such as"),
+        (dated("updated", "2026-01-02T03:04:05.25+01:00"), 0, ""),
+        (dated("published", "2026-01-02T03:04:&#48;5Z"), 0, ""),
+        ("<id> </id>".to_owned(), 3, "<id> is empty"),
+        ("<link/>".to_owned(), 3, "href"),
+        ("<link href=' '/>".to_owned(), 3, "href"),
+        ("<link href='javascript:x'/>".to_owned(), 3, "http or https"),
+        ("<link href='java&#10;script:x'/>".to_owned(), 3, "http or https"),
+        ("<link href='/there'/><link href='https://example.org/'/>".to_owned(), 0, ""),
+        ("<author><email>a@b.c</email></author>".to_owned(), 3, "one <name>"),
+        ("<author><name> </name></author>".to_owned(), 3, "one <name>"),
+        ("<author>A</author>".to_owned(), 3, "one <name>"),
+        ("<author><name>A</name></author>".to_owned(), 0, ""),
+        ("<category label='x'/>".to_owned(), 3, "term"),
+        ("<category term='x'/>".to_owned(), 0, ""),
+        ("<summary type='text/plain'>A</summary>".to_owned(), 3, "text, html or xhtml"),
+        ("<content type='markdown'>A</content>".to_owned(), 3, "or a media type"),
+        ("<content type='text/markdown'>A</content>".to_owned(), 0, ""),
+        ("<content type='image/svg+xml'><svg xmlns='urn:s'/></content>".to_owned(), 0, ""),
+        ("<content type='html'><p>A</p></content>".to_owned(), 3, "&lt;"),
+        ("<content><p>A</p></content>".to_owned(), 3, "&lt;"),
+        ("<content type='xhtml'>A</content>".to_owned(), 3, "<div"),
+        ("<content type='xhtml'><div>A</div></content>".to_owned(), 3, "<div"),
+        (
+            "<content type='xhtml'>\n<div xmlns='http://www.w3.org/1999/xhtml'><b>A</b></div> \
+             </content>"
+                .to_owned(),
+            0,
+            "",
+        ),
+        ("<content src='javascript:x'/>".to_owned(), 3, "src"),
+        ("<content src='/a.png' type='image/png'>A</content>".to_owned(), 3, "src"),
+        ("<content src='/a.png' type='image/png'/>".to_owned(), 0, ""),
+        ("and this".to_owned(), 3, "between the elements"),
+        (
+            "<sx:sync xmlns:sx='http://feedsync.org/2007/feedsync' id='a' updates='1'>\
+             <sx:history sequence='1' by='b'/></sx:sync>"
+                .to_owned(),
+            3,
+            "leave sx:sync out: it is made here",
+        ),
+        (
+            "<s:sync xmlns:s='http://www.microsoft.com/schemas/sse'/>".to_owned(),
+            3,
+            "leave sx:sync out: it is made here",
+        ),
+    ] {
+        match (CheckedEntry::atom(&holding(&inner)), line) {
+            (Ok(entry), 0) => assert!(kept(&entry).xml.matches("<updated>").count() == 1),
+            (Ok(_), _) => panic!("{inner} is taken"),
+            (Err(error), _) => {
+                assert_eq!(error.line, Some(line), "{inner}: {error}");
+                assert!(error.message.contains(words), "{inner}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_xml_is_said_to_its_author_and_its_line_once() {
+    for (inner, words) in [
+        ("<summary>A & B</summary>", "write it as &amp;"),
+        ("<summary>A < B</summary>", "write it as &lt;"),
+        ("<summary>A ]]> B</summary>", "]]&gt;"),
+        ("<summary>A &nbsp; B</summary>", "&#160;"),
+        ("<summary>A \u{1} B</summary>", "take it out"),
+        ("<category term=x/>", "quotes"),
+        ("<category term='x' term='y'/>", "twice"),
+        ("<m:mood>fine</m:mood>", "declare it with xmlns"),
+        ("<summary>A</summary></p>", ""),
+    ] {
+        let error = CheckedEntry::atom(&holding(inner)).unwrap_err();
+        assert!(error.message.contains(words), "{inner}: {error}");
+        let said = error.to_string();
+        assert!(said.matches("line ").count() <= 1, "{said}");
+        assert_eq!(error.line, Some(3), "{inner}: {error}");
+        for never in ["taken for", "plain one", "upstream", "around"] {
+            assert!(!said.contains(never), "{said}");
+        }
+    }
+}
+
+#[test]
+fn fields_become_an_entry_whatever_stands_in_them() {
+    let fields = EntryFields {
+        title: "A <b> & \"c\" ]]>".to_owned(),
+        content_html: Some("<p>One &amp; two</p><script>x</script>".to_owned()),
+        link: Some("https://example.org/?a=1&b=\"2\"".to_owned()),
+        author: Some("</name></author><id>urn:x</id>".to_owned()),
+        summary: Some("short".to_owned()),
+        categories: vec!["a\" scheme=\"b".to_owned()],
+        published: Some(Time::from_unix(0)),
+        updated: Some(Time::from_unix(60)),
+        ..EntryFields::default()
+    };
+    let markup = kept(&CheckedEntry::fields(&fields).unwrap());
+    assert_eq!(markup.card.title, fields.title);
+    assert_eq!(markup.card.author, fields.author);
+    assert_eq!(markup.card.published, fields.published);
+    assert!(markup.slots.id.is_none());
+    let said = tidegate_format::parse::again(&markup).unwrap();
+    let find = |path: &str| said.iter().find(|f| f.path == path).map(|f| f.value.to_string());
+    assert_eq!(find("content").as_deref(), fields.content_html.as_deref());
+    assert_eq!(find("category@term").as_deref(), Some("a\" scheme=\"b"));
+    let wrong = |fields: EntryFields| CheckedEntry::fields(&fields).unwrap_err().message;
+    let title = || "A".to_owned();
+    let both = Some("x".to_owned());
+    assert!(wrong(EntryFields::default()).contains("no title"));
+    assert!(
+        wrong(EntryFields {
+            title: title(),
+            link: Some("javascript:x".into()),
+            ..EntryFields::default()
+        })
+        .contains("no http")
+    );
+    assert!(
+        wrong(EntryFields { title: title(), id: Some("seven".into()), ..EntryFields::default() })
+            .contains("no absolute")
+    );
+    let two = EntryFields {
+        title: title(),
+        content: both.clone(),
+        content_html: both,
+        ..EntryFields::default()
+    };
+    assert!(wrong(two).contains("not both"));
+    let control = EntryFields { title: "A\u{0}b".to_owned(), ..EntryFields::default() };
+    assert!(
+        CheckedEntry::fields(&control).is_err(),
+        "what XML cannot hold is not dropped in silence"
+    );
+}
+
+proptest! {
+    /// Whatever is sent: what is taken can be read, is one entry, and says what was sent.
+    #[test]
+    fn no_body_is_too_strange(body in "(<|>|entry|/|title|id|=|'|\\PC| |\n|&|;){0,60}") {
+        if let Ok(entry) = CheckedEntry::atom(&body) {
+            prop_assert!(!kept(&entry).card.title.trim().is_empty());
+        }
+    }
+
+    #[test]
+    fn no_text_leaves_its_field(title in "\\PC{1,40}", text in "\\PC{0,60}") {
+        let fields =
+            EntryFields { title: title.clone(), content: Some(text.clone()), ..EntryFields::default() };
+        if let Ok(entry) = CheckedEntry::fields(&fields) {
+            let said = tidegate_format::parse::again(&kept(&entry)).unwrap();
+            let names: Vec<&str> = said.iter().map(|field| field.path.as_ref()).collect();
+            prop_assert!(names.iter().all(|n| ["title", "content", "content@type", "updated"].contains(n)), "{:?}", names);
+        }
+    }
+}

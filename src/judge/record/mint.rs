@@ -1,0 +1,90 @@
+//! New sync ids and published ids.
+
+use super::Observation;
+use data_encoding::BASE32_NOPAD;
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+use tidegate_core::model::{EndpointId, Entry, FeedName, IdError, SyncId};
+
+/// How much of the SHA-256 goes into a sync id, in bytes (READINGS 1, row 22).
+const HASH_BYTES: usize = 20;
+
+/// Mints the sync id of a new item: `<endpoint>.<base32 of a hash of (feed, identity, ordinal)>`
+/// (READINGS 1, row 22). The ordinal counts the ids minted from this identity in this feed, so that
+/// an id that is used again by another post gets its own; `used` holds every id of the feed.
+pub(super) fn sync_id(
+    endpoint: &EndpointId,
+    feed: &FeedName,
+    native: &str,
+    used: &HashSet<SyncId>,
+) -> Result<SyncId, IdError> {
+    let mut ordinal: u64 = 0;
+    // One of the first `used.len() + 1` ordinals is free.
+    loop {
+        let id = SyncId::new(&format!("{endpoint}.{}", hash(feed, native, ordinal)))?;
+        if !used.contains(&id) || ordinal > used.len() as u64 {
+            return Ok(id);
+        }
+        ordinal += 1;
+    }
+}
+
+/// The sync id that a new item of this native identity gets where none of the feed has it.
+pub(super) fn first_sync_id(round: &Observation<'_>, native: &str) -> Option<SyncId> {
+    sync_id(round.endpoint, round.feed, native, &HashSet::new()).ok()
+}
+
+fn hash(feed: &FeedName, native: &str, ordinal: u64) -> String {
+    let mut sha = Sha256::new();
+    for part in [feed.as_str().as_bytes(), native.as_bytes(), &ordinal.to_be_bytes()] {
+        sha.update((part.len() as u64).to_be_bytes());
+        sha.update(part);
+    }
+    let digest = sha.finalize();
+    let digest: &[u8] = digest.as_ref();
+    BASE32_NOPAD.encode(digest.get(..HASH_BYTES).unwrap_or(digest)).to_lowercase()
+}
+
+/// The id that an entry is published with, for ever: its own, else one made of its sync id
+/// (CONTRACT, Words).
+///
+/// `taken` says whether an item that goes by another id now was first published with it: readers
+/// would take the two for one.
+pub fn published_id(entry: &Entry<'_>, id: &SyncId, taken: impl Fn(&str) -> bool) -> String {
+    match entry.native_id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
+        Some(native) if !taken(native) => native.to_owned(),
+        _ => format!("urn:x-tidegate:{id}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_that_is_used_again_gets_its_own_id() {
+        let endpoint = EndpointId::own("gate.example").unwrap();
+        let feed = FeedName::new("news").unwrap();
+        let mut used = HashSet::new();
+        let first = sync_id(&endpoint, &feed, "urn:1", &used).unwrap();
+        assert_eq!(sync_id(&endpoint, &feed, "urn:1", &used).unwrap(), first);
+        used.insert(first.clone());
+        let second = sync_id(&endpoint, &feed, "urn:1", &used).unwrap();
+        assert_ne!(first, second);
+        let (by, hash) = first.as_str().rsplit_once('.').unwrap();
+        assert_eq!(by, "gate.example");
+        assert_eq!(hash.len(), 32);
+        assert!(hash.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()));
+    }
+
+    #[test]
+    fn two_gateways_and_two_feeds_mint_unequal_ids() {
+        let used = HashSet::new();
+        let mint = |endpoint: &str, feed: &str| {
+            let endpoint = EndpointId::own(endpoint).unwrap();
+            sync_id(&endpoint, &FeedName::new(feed).unwrap(), "urn:1", &used).unwrap()
+        };
+        assert_ne!(mint("a", "news"), mint("b", "news"));
+        assert_ne!(mint("a", "news"), mint("a", "other"));
+    }
+}

@@ -1,0 +1,51 @@
+//! Items whose fingerprints were made by another scheme than the program's.
+
+use crate::diff;
+use crate::identity;
+use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{
+    FeedDocument, Ignore, ItemStatus, LedgerEntry, Markup, Snapshot, SyncId, Without,
+};
+use tidegate_format::parse;
+
+/// The items that a document is compared with, listed or recognised in it, and that are fingerprinted by
+/// another scheme: their kept bytes are needed first ([`refreshed`]). None where the document has the bytes
+/// that they have.
+pub fn outdated(
+    snapshot: Option<&Snapshot>,
+    document: &FeedDocument<'_>,
+    without: &Without,
+) -> Vec<SyncId> {
+    let Some(snapshot) = snapshot else { return Vec::new() };
+    let is_old = |known: &LedgerEntry| {
+        known.noise.scheme != diff::SCHEME && !known.is_redacted() && !known.is_evicted()
+    };
+    if !snapshot.known.iter().any(is_old) {
+        return Vec::new();
+    }
+    let same: HashSet<u64> = document.entries.iter().map(diff::bytes_print).collect();
+    let names = identity::natives(document);
+    let matching = identity::matching(snapshot, document, &names, without);
+    let paired: HashSet<usize> = matching.pairs.iter().map(|pair| pair.known).collect();
+    let known = snapshot.known.iter().enumerate();
+    let old = known.filter(|(_, known)| is_old(known) && !same.contains(&known.bytes));
+    old.filter(|(at, known)| known.standing == ItemStatus::Current || paired.contains(at))
+        .map(|(_, known)| known.id.clone())
+        .collect()
+}
+
+/// A snapshot in which the items whose kept bytes these are have fingerprints by the present scheme.
+pub fn refreshed(
+    snapshot: &Snapshot,
+    kept: &HashMap<SyncId, Markup>,
+    ignore: &[Ignore],
+) -> Snapshot {
+    let mut refreshed = snapshot.clone();
+    for known in &mut refreshed.known {
+        let markup = kept.get(&known.id).filter(|_| known.noise.scheme != diff::SCHEME);
+        if let Some(entry) = markup.and_then(parse::entry_again) {
+            diff::refresh(known, &entry, ignore);
+        }
+    }
+    refreshed
+}

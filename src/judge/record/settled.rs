@@ -1,0 +1,181 @@
+//! Which items of the ledger a document is judged with, and by which keys the others are found.
+//!
+//! An item is settled when it is in no document, nothing of it is pending, and an archive has its last
+//! state. No rule of judgement sees a settled item unless the document names it or bears what it bears
+//! ([`identity::item_keys`]). So a verdict over the unsettled items and those that [`ledger_query`] finds is
+//! the one over the whole ledger; where it would not be, the whole ledger is wanted.
+
+use super::draft::ChangeDraft;
+use super::{Observation, Verdict, mint};
+use crate::identity;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use tidegate_core::model::{
+    Chain, FeedDocument, IndexKey, IndexUpdate, ItemStatus, LedgerEntry, LedgerQuery, Origin,
+    ReindexedItem, Stub, SyncId, WantedItems,
+};
+
+/// A ledger of no more items has no index, and is read whole.
+const READ_WHOLE: usize = if cfg!(test) { 4 } else { 128 };
+
+/// What judging a document needs of the settled items that its snapshot lacks.
+pub fn ledger_query(round: &Observation<'_>, document: &FeedDocument<'_>) -> WantedItems {
+    let nothing = WantedItems::Found(LedgerQuery::default());
+    let Some(snapshot) = round.snapshot else { return nothing };
+    let Some(settled) = snapshot.settled else { return nothing };
+    let is_shared = document.sharing.is_some()
+        || document.entries.iter().any(|entry| entry.sync.is_some())
+        || round.options.sharing.local;
+    // What was held is matched with everything again when the hold ends.
+    if is_shared || snapshot.state.hold.is_some() || !snapshot.kept.is_empty() {
+        return WantedItems::Whole;
+    }
+    let mut borne: HashMap<&str, usize> = HashMap::new();
+    for known in &snapshot.known {
+        *borne.entry(&known.native_shown).or_default() += 1;
+    }
+    let names = identity::natives(document);
+    let mut listed: HashMap<&str, usize> = HashMap::new();
+    for native in &names {
+        *listed.entry(&native.shown).or_default() += 1;
+    }
+    let (mut keys, mut ids, mut fresh) = (BTreeSet::new(), BTreeSet::new(), 0_usize);
+    for (entry, native) in document.entries.iter().zip(&names) {
+        let is_known = borne.get(native.shown.as_str()) == Some(&1);
+        if is_known && listed.get(native.shown.as_str()) == Some(&1) {
+            continue;
+        }
+        fresh += 1;
+        keys.extend(identity::entry_keys(entry, native));
+        ids.extend(mint::first_sync_id(round, &native.shown));
+    }
+    let said = document.tombstones.iter().map(|tombstone| tombstone.native_id.as_str());
+    keys.extend(said.filter(|name| !borne.contains_key(name)).map(identity::name_key));
+    if keys.len() > LedgerQuery::KEYS_LIMIT {
+        return WantedItems::Whole;
+    }
+    let visible = snapshot.known.iter().filter(|known| !known.is_hidden()).count();
+    let settled = settled.living.saturating_add(settled.tombstones);
+    let all = visible + usize::try_from(settled).unwrap_or(usize::MAX) + fresh;
+    let over = all.saturating_sub(round.items);
+    WantedItems::Found(LedgerQuery {
+        keys: keys.into_iter().collect(),
+        ids: ids.into_iter().collect(),
+        oldest: if over == 0 { 0 } else { over.saturating_add(OLDEST_MORE).min(OLDEST_LIMIT) },
+    })
+}
+
+/// Of the oldest items so many more are read than are to leave, for some of them may have to stay.
+const OLDEST_MORE: usize = 32;
+/// The most of the oldest items that are read with a document; maintenance lets the rest leave.
+const OLDEST_LIMIT: usize = 512;
+
+/// How often a document is judged anew at most because of what its verdict turned out to need, before the
+/// whole ledger is read.
+const LOOKS_LIMIT: usize = 4;
+
+/// What a verdict turned out to need of the settled items that its snapshot lacks; where that finds any,
+/// the document is to be judged anew with them. `looks`: how often it was so far. Nothing where the
+/// snapshot has the whole ledger, so that whoever asks comes to an end.
+pub fn wanted_after(
+    round: &Observation<'_>,
+    verdict: &Verdict,
+    looks: usize,
+) -> Option<WantedItems> {
+    let snapshot = round.snapshot.filter(|snapshot| snapshot.settled.is_some())?;
+    if looks >= LOOKS_LIMIT {
+        return Some(WantedItems::Whole);
+    }
+    // What may be let out of a held document is compared with all that ever was.
+    if verdict.held.is_some() {
+        return Some(WantedItems::Whole);
+    }
+    // No id is given out twice.
+    let known = &verdict.change.as_ref()?.known;
+    let new = known.iter().filter(|known| snapshot.find(&known.id).is_none());
+    let ids: Vec<SyncId> = new.map(|known| known.id.clone()).collect();
+    let query = LedgerQuery { ids, ..LedgerQuery::default() };
+    (!query.is_empty()).then_some(WantedItems::Found(query))
+}
+
+/// Whether an item outside the order is to be seen by every document.
+fn is_unsettled(known: &LedgerEntry, chain: &Chain) -> bool {
+    let is_out = matches!(known.standing, ItemStatus::Retired { .. } | ItemStatus::Deleted { .. });
+    !is_out
+        || !chain.is_sealed(known.tick)
+        || known.absence.is_some()
+        || known.conflicts > 0
+        || known.origin != Origin::Observed
+        || known.noise.waiting.is_some()
+        || known.noise.held
+}
+
+/// What a change makes of the index of its ledger. `evicted`: what leaves the ledger with it.
+pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[Stub]) -> IndexUpdate {
+    let snapshot = draft.snapshot;
+    let left: HashSet<&SyncId> = evicted.iter().map(|stub| &stub.id).collect();
+    let stays = |known: &&LedgerEntry| !known.is_evicted() && !left.contains(&known.id);
+    let ledger: Vec<&LedgerEntry> = draft.ledger().filter(stays).collect();
+    if snapshot.unsettled.is_none() && ledger.len() <= READ_WHOLE {
+        return IndexUpdate::NONE;
+    }
+    let mut bearers: HashMap<&str, usize> = HashMap::new();
+    for known in &ledger {
+        *bearers.entry(&known.native_shown).or_default() += 1;
+    }
+    let order = draft.order.as_deref().unwrap_or(draft.old_order());
+    let shown: HashSet<&SyncId> = order.iter().collect();
+    // Of several with one name the document may mean any.
+    let has_namesake = |known: &LedgerEntry| bearers.get(known.native_shown.as_str()) != Some(&1);
+    let chain = &draft.state.archives;
+    let unsettled: Vec<SyncId> = ledger
+        .iter()
+        .filter(|known| !shown.contains(&known.id))
+        .filter(|known| is_unsettled(known, chain) || has_namesake(known))
+        .map(|known| known.id.clone())
+        .collect();
+    let is_first = snapshot.unsettled.is_none();
+    let is_changed = snapshot.unsettled.as_ref() != Some(&unsettled);
+    let items = if is_first {
+        let all = ledger.iter().map(|known| ReindexedItem {
+            id: known.id.clone(),
+            added: identity::item_keys(known),
+            removed: Vec::new(),
+        });
+        all.collect()
+    } else {
+        reindexed(draft, evicted)
+    };
+    IndexUpdate { unsettled: is_changed.then_some(unsettled), items }
+}
+
+/// The items whose keys change with a commit.
+fn reindexed(draft: &ChangeDraft<'_>, evicted: &[Stub]) -> Vec<ReindexedItem> {
+    let keys = |known: Option<&LedgerEntry>| -> BTreeSet<IndexKey> {
+        // What had left the ledger has none.
+        let known = known.filter(|known| !known.is_evicted());
+        known.map(identity::item_keys).unwrap_or_default().into_iter().collect()
+    };
+    let is_same = |old: Option<&LedgerEntry>, new: &LedgerEntry| {
+        old.is_some_and(|old| {
+            old.is_evicted() == new.is_evicted() && identity::have_same_keys(old, new)
+        })
+    };
+    let changed = draft.known.iter().filter_map(|(at, known)| {
+        let old = draft.snapshot.known.get(*at);
+        if is_same(old, known) {
+            return None;
+        }
+        let (old, new) = (keys(old), keys(Some(known)));
+        Some(ReindexedItem {
+            id: known.id.clone(),
+            added: new.difference(&old).copied().collect(),
+            removed: old.difference(&new).copied().collect(),
+        })
+    });
+    let gone = evicted.iter().map(|stub| ReindexedItem {
+        id: stub.id.clone(),
+        added: Vec::new(),
+        removed: keys(draft.snapshot.find(&stub.id)).into_iter().collect(),
+    });
+    changed.chain(gone).filter(|item| !item.added.is_empty() || !item.removed.is_empty()).collect()
+}

@@ -1,0 +1,115 @@
+//! Versions in a merge: whose data they have, and what is said of them.
+
+use crate::diff;
+use tidegate_core::model::{
+    EndpointId, Incoming, LedgerEntry, Markup, Shared, SyncExtras, Version,
+};
+use tidegate_core::sync::{self, By091, Canonical};
+
+/// Whose data a version has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DataOwner {
+    /// The item's newest bytes.
+    Ours,
+    /// A conflict of the item, by its number.
+    Kept(usize),
+    Entry,
+    /// A conflict of the entry, by its number.
+    Theirs(usize),
+}
+
+/// Data where it stands, with a fingerprint to tell equal data by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Datum {
+    pub(super) place: DataOwner,
+    pub(super) print: [u8; 8],
+}
+
+impl Datum {
+    pub(super) const fn new(place: DataOwner, print: u64) -> Self {
+        Self { place, print: print.to_be_bytes() }
+    }
+
+    pub(super) fn from_markup(place: DataOwner, markup: &Markup) -> Self {
+        Self::new(place, diff::markup_print(markup))
+    }
+}
+
+impl Canonical for Datum {
+    fn canonical(&self) -> &[u8] {
+        &self.print
+    }
+}
+
+/// An item without data: what the versions are, and in which relation.
+pub(super) fn bare(item: &Shared<Datum>) -> Shared<()> {
+    Shared {
+        winner: item.winner.with(()),
+        conflicts: item.conflicts.iter().map(|c| c.with(())).collect(),
+    }
+}
+
+/// Makes the ledger entry bear a version.
+pub(super) fn bear<D>(known: &mut LedgerEntry, version: &Version<D>) {
+    known.updates = version.updates;
+    known.history = version.history.clone();
+    known.noconflicts = version.noconflicts;
+}
+
+/// Why an item is what it is after a merge.
+pub(super) fn reason(known: &LedgerEntry, before: &Shared<()>, merged: &Shared<Datum>) -> String {
+    let words = history_words(&merged.winner);
+    let conflicts = merged.conflicts.len();
+    let is_same = merged.winner.with(()) == before.winner;
+    match (is_same, conflicts) {
+        (true, 0) => {
+            format!("merged: version {} stays, and nothing is in conflict", known.updates.value())
+        }
+        (true, n) => {
+            format!("merged: version {} stays, {n} in conflict with it", known.updates.value())
+        }
+        (false, 0) => format!("merged: {words}"),
+        (false, n) => format!("merged: {words}, {n} in conflict with it"),
+    }
+}
+
+/// A version as it is spoken of: its number, and who made it when.
+pub(super) fn history_words<D>(version: &Version<D>) -> String {
+    let stamp = &version.history.topmost().stamp;
+    let mut words = format!("version {}", version.updates.value());
+    if let Some(by) = stamp.by() {
+        words.push_str(&format!(" by {by}"));
+    }
+    if let Some(when) = stamp.when() {
+        words.push_str(&format!(" of {when}"));
+    }
+    words
+}
+
+/// An item, and its `conflict` attribute where it is known by SSE 0.91 alone.
+pub(super) type MergedItem = (Shared<Datum>, Option<bool>);
+
+/// Merges by section 3.3; what is known by SSE 0.91 alone and comes by it, by section 4.4 of that. From
+/// the first version on that came by 1.0, it is an item of 1.0. What was made here alone, no history came
+/// to yet.
+pub(super) fn merged(
+    own: &EndpointId,
+    known: &LedgerEntry,
+    local: Shared<Datum>,
+    said: &Incoming,
+    incoming: Shared<Datum>,
+) -> Result<MergedItem, sync::SyncError> {
+    let is_made_here = known.history.iter().all(|update| update.stamp.by() == Some(own));
+    let ours = known.sse091.or(is_made_here.then_some(false));
+    let (Some(ours), Some(theirs)) = (ours, said.sse091) else {
+        return Ok((sync::merge(local, incoming)?, None));
+    };
+    let local = By091 { item: local, conflict: ours };
+    let merged = sync::merge_as_091(local, By091 { item: incoming, conflict: theirs });
+    Ok((merged.item, Some(merged.conflict)))
+}
+
+/// What an offered `sx:sync` says beyond SSE (section 2.1.8), where it says anything.
+pub(in crate::record) fn extras_of(said: &Incoming) -> Option<Box<SyncExtras>> {
+    Some(&said.extras).filter(|extras| !extras.is_empty()).cloned().map(Box::new)
+}

@@ -1,0 +1,158 @@
+//! What a publisher's complete feed does not list any more, seen by a subscriber that is out of sync:
+//! it is discarded (SSE 1.0 section 4.1.2, step 2.a.ii; READINGS 1, row 28).
+//!
+//! Why it is gone was said in changes that were missed, so no tombstone is made of it. It leaves all
+//! views but archives, and the feed's own window begins anew, so that every subscriber reads the
+//! complete feed and discards it too. Only what came from this publisher first is discarded, and only
+//! after its complete feed was read whole.
+
+use super::super::draft::{ChangeDraft, EventDetails};
+use super::Peers;
+use super::gap::is_id_of;
+use crate::Braked;
+use crate::identity;
+use std::collections::HashSet;
+use tidegate_core::model::{
+    Completeness, EndpointId, EventKind, FeedDocument, ItemStatus, LedgerEntry, Origin, Snapshot,
+    SyncId,
+};
+
+/// Of fewer items than this, what a complete feed does not list is no share worth holding it for.
+const LEAST_ITEMS: usize = 3;
+
+/// What is to be discarded.
+#[derive(Debug, Default)]
+pub(in crate::record) struct Discard {
+    /// Where the items stand in the ledger.
+    gone: Vec<usize>,
+    /// Why the complete feed is to be held first.
+    pub(in crate::record) braked: Option<Braked>,
+}
+
+/// Up to where the publisher is known, where a document says that its subscriber is out of sync
+/// (section 4.1.2, step 2.a). The values are compared by their characters (section 2.1.4), which are in
+/// the order of their bytes.
+fn missed<'s>(snapshot: &'s Snapshot, document: &FeedDocument<'_>) -> Option<&'s str> {
+    let known = snapshot.state.upstream_until.as_deref().filter(|known| !known.is_empty())?;
+    let (since, _) = document.sharing.as_ref()?.bounds.as_ref()?;
+    (since.as_str() > known).then_some(known)
+}
+
+/// What is to be discarded after a complete feed was merged.
+pub(in crate::record) fn discarded(
+    draft: &ChangeDraft<'_>,
+    document: &FeedDocument<'_>,
+    peers: &Peers<'_>,
+) -> Discard {
+    let round = draft.round;
+    let (Some(snapshot), Some(complete)) = (round.snapshot, peers.complete) else {
+        return Discard::default();
+    };
+    let Some(known) = missed(snapshot, document) else { return Discard::default() };
+    let is_whole =
+        complete.completeness == Completeness::Full && document.completeness == Completeness::Full;
+    let until = complete.sharing.as_ref().and_then(|sharing| sharing.bounds.as_ref());
+    let is_current = until.is_some_and(|(_, until)| until.as_str() >= known);
+    // What another address said up to then says nothing of this one.
+    if !is_whole || !is_current || crate::record::has_moved(&snapshot.state, round.url) {
+        return Discard::default();
+    }
+    let listed = ListedIds::from_documents([document, complete]);
+    let all = draft.positions(|known| known.origin == Origin::Upstream && !known.is_deleted());
+    let is_gone = |known: &LedgerEntry| {
+        snapshot.state.source_since.is_none_or(|since| known.first_seen >= since)
+            && !is_made_by(known, round.endpoint)
+            && !listed.has(known)
+    };
+    let gone: Vec<usize> =
+        all.iter().copied().filter(|at| draft.item(*at).is_some_and(is_gone)).collect();
+    let braked = braked(draft, gone.len(), all.len(), complete.entries.is_empty());
+    Discard { gone, braked }
+}
+
+/// Why a complete feed is held first, where it lists nothing or little of what its publisher had.
+fn braked(draft: &ChangeDraft<'_>, gone: usize, all: usize, empty: bool) -> Option<Braked> {
+    let is_on = |kind: &str| !draft.round.options.without.has(kind);
+    let is_much = gone * 2 > all && all >= LEAST_ITEMS;
+    if gone == 0 || !(is_much || gone == all) {
+        return None;
+    }
+    let kind = if empty { "empty" } else { "shrunken" };
+    let reason = format!(
+        "the complete feed, which was read because changes were missed, does not list {gone} of the \
+         {all} items that its publisher shared"
+    );
+    is_on(kind).then_some(Braked { kind, reason })
+}
+
+/// Whether an item was made or last updated by an endpoint (section 4.1.2, step 2.a.ii): its id is one
+/// of the endpoint's, or its first or its topmost update is.
+fn is_made_by(known: &LedgerEntry, own: &EndpointId) -> bool {
+    let mut updates = known.history.iter();
+    let topmost = updates.next();
+    let first = updates.last().or(topmost);
+    let is_own = |update: &tidegate_core::model::Update| update.stamp.by() == Some(own);
+    topmost.is_some_and(is_own) || first.is_some_and(is_own) || is_id_of(&known.id, own)
+}
+
+/// What documents list, by whatever it can be known.
+struct ListedIds<'d> {
+    ids: HashSet<&'d SyncId>,
+    natives: HashSet<String>,
+}
+
+impl<'d> ListedIds<'d> {
+    fn from_documents<'a: 'd>(documents: [&'d FeedDocument<'a>; 2]) -> Self {
+        let entries = || documents.into_iter().flat_map(|document| &document.entries);
+        let shared = entries().filter_map(|entry| entry.shared());
+        Self {
+            ids: shared.map(|said| said.id()).collect(),
+            // One whose sync markup is broken, or not believed, is there all the same.
+            natives: entries().map(|entry| identity::native(entry).shown).collect(),
+        }
+    }
+
+    fn has(&self, known: &LedgerEntry) -> bool {
+        self.ids.contains(&known.id)
+            || self.natives.contains(&known.native_shown)
+            || self.natives.contains(&known.published_id)
+    }
+}
+
+impl Discard {
+    /// Whether there is nothing to discard.
+    pub(in crate::record) const fn is_nothing(&self) -> bool {
+        self.gone.is_empty()
+    }
+
+    /// Discards it.
+    pub(in crate::record) fn apply(&self, draft: &mut ChangeDraft<'_>) {
+        let reason = "its publisher's complete feed, which was read because changes were missed, does \
+                      not list it";
+        discard(draft, &self.gone, reason);
+    }
+}
+
+/// Discards items, and begins the feed's own window anew.
+pub(in crate::record) fn discard(draft: &mut ChangeDraft<'_>, gone: &[usize], reason: &str) {
+    if gone.is_empty() {
+        return;
+    }
+    let since = draft.round.now;
+    for &at in gone {
+        let Some((id, contested)) = draft.item(at).map(|k| (k.id.clone(), k.conflicts > 0)) else {
+            continue;
+        };
+        if contested {
+            draft.conflicts.insert(id, Vec::new());
+        }
+        draft.change(at, |item| {
+            item.standing = ItemStatus::Discarded { since };
+            item.absence = None;
+            item.conflicts = 0;
+        });
+        draft.event(at, EventDetails::new(EventKind::Discarded, reason));
+    }
+    draft.begins_window = true;
+    draft.shown_changed = true;
+}

@@ -1,0 +1,160 @@
+//! The order of the reader view of a feed that has shared items.
+
+use super::super::draft::ChangeDraft;
+use super::{EntryOwner, SharedSplit};
+use crate::record::draft::EventDetails;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use tidegate_core::model::{
+    Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Origin, SyncId, Tick, Time,
+};
+
+/// What the document lists, in its order.
+#[derive(Debug, Default)]
+pub(in crate::record) struct DocumentOrder(pub(in crate::record) Vec<SyncId>);
+
+impl DocumentOrder {
+    /// What the whole document lists. `plain`: the items that its plain entries became.
+    pub(in crate::record) fn new(parts: &SharedSplit<'_>, plain: &HashMap<usize, SyncId>) -> Self {
+        let id = |slot: &EntryOwner| match slot {
+            EntryOwner::Plain(at) => plain.get(at).cloned(),
+            EntryOwner::Shared(said) => Some(said.id().clone()),
+            EntryOwner::Passed(id) => Some(id.clone()),
+        };
+        Self(parts.slots.iter().filter_map(id).collect())
+    }
+}
+
+/// The least items that the reader view shows of a publisher who lists changes only.
+pub(in crate::record) const SHOWN_LEAST: usize = 100;
+
+/// Whether nothing is known yet of a publisher who lists changes only.
+pub(super) fn is_first_of_changes(parts: &SharedSplit<'_>, document: &FeedDocument<'_>) -> bool {
+    document.lists_changes()
+        && !parts.whole.known.iter().any(|known| known.origin == Origin::Upstream)
+}
+
+/// What of a complete feed is shown beside what its document lists: the last that changed.
+pub(super) fn newest<'a>(
+    complete: &'a FeedDocument<'_>,
+    listed: &HashSet<&SyncId>,
+) -> Vec<&'a SyncId> {
+    let all = complete.entries.iter().filter_map(Entry::shared);
+    let living = all.filter(|said| !said.version.deleted && !listed.contains(said.id()));
+    let mut living: Vec<_> = living.collect();
+    living.sort_by_key(|said| Reverse(said.version.history.topmost().stamp.when()));
+    let room = SHOWN_LEAST.saturating_sub(listed.len());
+    living.into_iter().take(room).map(|said| said.id()).collect()
+}
+
+/// By what items stand in order of update: the date that they bear, but none that is later than the
+/// gateway saw it, and then when it was taken in.
+fn update_of(known: &LedgerEntry) -> (Time, Tick) {
+    let said = known.updated.max(known.published).or(known.history.topmost().stamp.when());
+    let seen = known.tick.time();
+    (said.map_or(seen, |said| said.min(seen)), known.tick)
+}
+
+/// What is current, by update, the newest first.
+pub(in crate::record) fn by_update<'d>(draft: &'d ChangeDraft<'_>) -> Vec<&'d LedgerEntry> {
+    let current = draft.ledger().filter(|known| known.standing == ItemStatus::Current);
+    let mut current: Vec<_> = current.map(|known| (update_of(known), known)).collect();
+    current.sort_by_key(|&(update, known)| (Reverse(update), &known.id));
+    current.into_iter().map(|(_, known)| known).collect()
+}
+
+/// The order of the reader view of a publisher whose document lists what changed of late
+/// (`sx:sharing/@since`): that something is not in it says nothing. What is listed stands in the
+/// publisher's order, or where that is the order of the changes themselves, by update; then what is
+/// not listed, by update, until there are newer items enough. `is_list`: its items are outlines, whose order
+/// is never that of changes.
+pub(in crate::record) fn by_changes(
+    draft: &mut ChangeDraft<'_>,
+    listed: &DocumentOrder,
+    is_list: bool,
+) -> Vec<SyncId> {
+    let there: HashSet<&SyncId> = listed.0.iter().collect();
+    let mut room = SHOWN_LEAST.saturating_sub(there.len());
+    let (mut first, mut order, mut leave) = (Vec::new(), Vec::new(), HashSet::new());
+    for known in by_update(draft) {
+        let id = known.id.clone();
+        if there.contains(&id) {
+            first.push(id);
+        } else if known.origin != Origin::Upstream {
+            order.push(id);
+        } else if room > 0 {
+            room -= 1;
+            order.push(id);
+        } else {
+            leave.insert(id);
+        }
+    }
+    let is_left =
+        |known: &LedgerEntry| known.origin == Origin::Upstream && leave.contains(&known.id);
+    let since = draft.round.now;
+    for at in draft.positions(is_left) {
+        draft.change(at, |item| item.standing = ItemStatus::Retired { since });
+        let reason = format!("it is not among the {SHOWN_LEAST} that changed last");
+        draft.event(at, EventDetails::new(EventKind::Retired, reason));
+    }
+    if is_list || !is_log(draft, listed) {
+        let mut shown: HashSet<SyncId> = first.drain(..).collect();
+        first = listed.0.iter().filter(|id| shown.remove(*id)).cloned().collect();
+    }
+    first.append(&mut order);
+    first
+}
+
+/// Whether a document lists shared items alone, in the order in which they were changed: that is the
+/// order of a log, and none of the publisher's.
+fn is_log(draft: &ChangeDraft<'_>, listed: &DocumentOrder) -> bool {
+    let shared = draft.ledger().filter(|known| known.origin == Origin::Upstream);
+    let changed: HashMap<&SyncId, _> =
+        shared.map(|known| (&known.id, known.history.topmost().stamp.when())).collect();
+    let keys: Option<Vec<_>> = listed.0.iter().map(|id| Some((*changed.get(id)?, id))).collect();
+    keys.is_some_and(|keys| keys.is_sorted())
+}
+
+/// Retires the shared items that a whole document does not list any more, and answers the order of
+/// the reader view. Where items are made here as well, or the document is a part, it takes nothing
+/// out: what is new stands above what was there. `is_whole`: whether the document
+/// is the whole one; `judged`: whether its plain part was taken in.
+pub(in crate::record) fn order(
+    draft: &mut ChangeDraft<'_>,
+    listed: &DocumentOrder,
+    is_whole: bool,
+    judged: bool,
+) -> Vec<SyncId> {
+    let there: HashSet<&SyncId> = listed.0.iter().collect();
+    let has_own = draft.round.options.sharing.local;
+    let replaces = is_whole && judged && !has_own;
+    if is_whole && !has_own {
+        let is_gone = |known: &LedgerEntry| {
+            known.origin == Origin::Upstream
+                && known.standing == ItemStatus::Current
+                && !there.contains(&known.id)
+        };
+        for at in draft.positions(is_gone) {
+            let since = draft.round.now;
+            draft.change(at, |item| item.standing = ItemStatus::Retired { since });
+            let reason = "its publisher, who shares it, does not list it any more";
+            draft.event(at, EventDetails::new(EventKind::Retired, reason));
+        }
+    }
+    let shown: HashSet<SyncId> = draft
+        .ledger()
+        .filter(|known| known.standing == ItemStatus::Current)
+        .map(|known| known.id.clone())
+        .collect();
+    let is_shown = |id: &&SyncId| shown.contains(*id);
+    let mut seen: HashSet<SyncId> = HashSet::new();
+    let listed = listed.0.iter().filter(is_shown);
+    let order: Vec<SyncId> = if replaces {
+        listed.cloned().collect()
+    } else {
+        let old: HashSet<&SyncId> = draft.old_order().iter().collect();
+        let added = listed.filter(|id| !old.contains(id));
+        added.chain(draft.old_order().iter().filter(is_shown)).cloned().collect()
+    };
+    order.into_iter().filter(|id| seen.insert(id.clone())).collect()
+}

@@ -1,0 +1,135 @@
+//! The shared and the plain part of a document and of what is known.
+
+use crate::identity::{self, Native};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use tidegate_core::model::{EntrySync, FeedDocument, Incoming, LedgerEntry, Snapshot, SyncId};
+
+/// What an entry of the whole document is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::record) enum EntryOwner {
+    /// An entry of the plain part, by its number there.
+    Plain(usize),
+    /// An entry of a shared item.
+    Shared(Arc<Incoming>),
+    /// One that says nothing new: its sync markup is broken, and its item is shared. The item.
+    Passed(SyncId),
+}
+
+/// A document and a ledger, taken apart.
+#[derive(Debug)]
+pub(in crate::record) struct SharedSplit<'a> {
+    /// Everything that is known; what is judged comes first, in order of sync id.
+    pub(in crate::record) whole: Snapshot,
+    /// Of the shared items among it, where they stand.
+    pub(in crate::record) shared: HashMap<SyncId, usize>,
+    /// What is judged.
+    pub(in crate::record) plain: Snapshot,
+    /// The document with the plain entries alone.
+    pub(in crate::record) document: FeedDocument<'a>,
+    /// What each entry of the whole document is.
+    pub(in crate::record) slots: Vec<EntryOwner>,
+    /// Items that were compared until now and are shared under another id from now on: where they
+    /// stand, by their native ids.
+    pub(in crate::record) replaced: HashMap<String, usize>,
+}
+
+impl SharedSplit<'_> {
+    /// Whether there is nothing to judge.
+    pub(in crate::record) fn is_all_shared(&self) -> bool {
+        self.document.entries.is_empty() && self.plain.order.is_empty()
+    }
+}
+
+/// The document in which the sync markup of these items counts for none.
+pub(in crate::record) fn without<'a>(
+    document: &FeedDocument<'a>,
+    refused: &HashSet<SyncId>,
+) -> FeedDocument<'a> {
+    let mut document = document.clone();
+    for entry in &mut document.entries {
+        if entry.shared().is_some_and(|said| refused.contains(said.id())) {
+            entry.sync = Some(EntrySync::Invalid);
+        }
+    }
+    document
+}
+
+/// Takes a document and the ledger apart; `None` where nothing is shared in either.
+pub(in crate::record) fn parts<'a>(
+    snapshot: &Snapshot,
+    document: &FeedDocument<'a>,
+    complete: Option<&FeedDocument<'_>>,
+) -> Option<SharedSplit<'a>> {
+    let is_shared = |known: &LedgerEntry| known.origin.is_shared();
+    let all = document.entries.iter().chain(complete.into_iter().flat_map(|c| &c.entries));
+    if !all.clone().any(|entry| entry.sync.is_some()) && !snapshot.known.iter().any(is_shared) {
+        return None;
+    }
+    let ids: HashMap<&SyncId, &LedgerEntry> = snapshot.known.iter().map(|k| (&k.id, k)).collect();
+    let natives: HashMap<&str, &LedgerEntry> = snapshot
+        .known
+        .iter()
+        .filter(|k| is_shared(k))
+        .map(|k| (k.native_shown.as_str(), k))
+        .collect();
+
+    // What the entries are.
+    let mut slots = Vec::with_capacity(document.entries.len());
+    let mut entries = Vec::new();
+    let mut incoming: HashSet<&SyncId> = HashSet::new();
+    let mut claimed: HashSet<String> = HashSet::new();
+    // Shared items whose entries are plain in this document: they are compared this time.
+    let mut compared: HashSet<&SyncId> = HashSet::new();
+    for entry in &document.entries {
+        let Native { shown } = identity::native(entry);
+        let shared = natives.get(shown.as_str());
+        match (&entry.sync, shared) {
+            (Some(EntrySync::Valid(said)), _) => {
+                claimed.insert(shown);
+                slots.push(EntryOwner::Shared(Arc::clone(said)));
+            }
+            (Some(EntrySync::Invalid), Some(known)) => {
+                slots.push(EntryOwner::Passed(known.id.clone()))
+            }
+            (_, known) => {
+                compared.extend(known.map(|known| &known.id));
+                slots.push(EntryOwner::Plain(entries.len()));
+                entries.push(entry.clone());
+            }
+        }
+    }
+    for entry in all {
+        if let Some(said) = entry.shared() {
+            incoming.extend(ids.get(said.id()).map(|known| &known.id));
+            claimed.insert(identity::native(entry).shown);
+        }
+    }
+    compared.retain(|id| !incoming.contains(id));
+
+    // What is known.
+    let (mut judged, mut rest, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for known in &snapshot.known {
+        let is_plain = !is_shared(known) || compared.contains(&known.id);
+        if incoming.contains(&known.id) || !is_plain {
+            rest.push(known.clone());
+        } else if !is_shared(known) && !known.is_deleted() && claimed.contains(&known.native_shown)
+        {
+            others.push(known.clone());
+        } else {
+            judged.push(known.clone());
+        }
+    }
+    let first = judged.len();
+    let replaced = others.iter().enumerate();
+    let replaced = replaced.map(|(at, k)| (k.native_shown.clone(), first + at)).collect();
+    let first = first + others.len();
+    let shared = rest.iter().enumerate().map(|(at, k)| (k.id.clone(), first + at)).collect();
+    let plain_ids: HashSet<&SyncId> = judged.iter().map(|known| &known.id).collect();
+    let order = snapshot.order.iter().filter(|id| plain_ids.contains(id)).cloned().collect();
+    let plain = snapshot.with_items(judged.clone(), order);
+    let known = judged.into_iter().chain(others).chain(rest).collect();
+    let whole = snapshot.with_items(known, snapshot.order.clone());
+    let document = document.with_entries(entries);
+    Some(SharedSplit { whole, shared, plain, document, slots, replaced })
+}

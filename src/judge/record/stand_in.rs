@@ -1,0 +1,87 @@
+//! Entries that stand in for bytes that are gone: a tombstone has a version, and a version has bytes.
+
+use tidegate_core::model::{
+    ATOM_NAMESPACE, Card, Context, Family, Format, LedgerEntry, Markup, Slots,
+};
+use tidegate_core::xml;
+
+/// An entry that says nothing.
+pub(super) fn nothing(format: Format) -> Markup {
+    let xml = match format {
+        Format::JsonFeed => "{}",
+        _ if format.family() == Family::Atom => "<entry/>",
+        _ => "<item/>",
+    };
+    let attributes = match format {
+        Format::JsonFeed => 0,
+        _ => xml.len() - "/>".len(),
+    };
+    Markup {
+        format,
+        xml: xml.to_owned(),
+        context: Context::default(),
+        slots: Slots { attributes, ..Slots::default() },
+        card: Card::default(),
+    }
+}
+
+/// An entry that says an item's native id and when it was published, in Atom: no other text of it is left.
+pub(super) fn named(known: &LedgerEntry) -> Markup {
+    let mut text = "<entry>".to_owned();
+    let inner = text.len();
+    text.push_str("<id>");
+    let start = text.len();
+    xml::push_text(&mut text, &known.native_shown);
+    let id = start..text.len();
+    text.push_str("</id>");
+    let id_element = inner..text.len();
+    if let Some(date) = known.published {
+        text.push_str(&format!("<published>{date}</published>"));
+    }
+    text.push_str("</entry>");
+    Markup {
+        format: Format::Atom10,
+        xml: text,
+        context: Context {
+            namespaces: vec![(String::new(), ATOM_NAMESPACE.to_owned())],
+            ..Context::default()
+        },
+        slots: Slots {
+            attributes: "<entry".len(),
+            inner: Some(inner),
+            id: Some(id),
+            id_element: Some(id_element),
+        },
+        card: Card { published: known.published, ..Card::default() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity;
+    use tidegate_core::model::{Stub, Time};
+
+    /// Whoever reads what stands in again, as an aggregate does, finds the item that it stands in for.
+    #[test]
+    fn what_says_a_name_is_read_again() {
+        let date = Some(Time::from_unix(1_767_225_600));
+        for name in ["urn:a", "http://a.example/?a=1&b=<2>", "title:\"So\" it's", "ä \u{1}"] {
+            for published in [date, None] {
+                let markup = named(&Stub { published, ..Stub::named(name) }.into_known());
+                let entry = tidegate_format::parse::entry_again(&markup).unwrap();
+                let plain = name.replace('\u{1}', "");
+                assert_eq!(identity::native(&entry).shown, plain.trim(), "{}", markup.xml);
+                assert_eq!((entry.published, markup.card.published), (published, published));
+                // The same elements lie at the slots; behind the attributes a declaration was added.
+                let (made, read) = (&markup.slots, &entry.slots);
+                let inner = |text: &str, slots: &Slots| text.get(slots.inner?..).map(str::to_owned);
+                assert_eq!(inner(&entry.markup, read), inner(&markup.xml, made), "{}", markup.xml);
+                for (made, read) in [(&made.id, &read.id), (&made.id_element, &read.id_element)] {
+                    let made = markup.xml.get(made.clone().unwrap()).unwrap();
+                    assert_eq!(entry.markup.get(read.clone().unwrap()), Some(made));
+                }
+            }
+        }
+    }
+}

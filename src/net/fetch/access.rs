@@ -1,0 +1,266 @@
+//! What a feed is asked with: its secrets, read when they are needed, as headers for its own origin.
+
+use super::error::FetchError;
+use data_encoding::BASE64;
+use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use std::fmt;
+use std::hash::BuildHasher as _;
+use std::hash::RandomState;
+use std::io::Read as _;
+use std::sync::OnceLock;
+use tidegate_core::model::{FeedAccess, Login, ProxyAddress, ProxyRoute, SecretSource, SecretText};
+use url::{Origin, Url};
+
+/// How a feed is asked for, and whose it is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RequestAccess {
+    /// The origin of the feed's own address; `None` where that is no address.
+    origin: Option<Origin>,
+    access: Box<FeedAccess>,
+}
+
+impl RequestAccess {
+    /// What goes to the origin of a feed's address, and the way that it is asked for by.
+    pub fn new(url: &str, access: &FeedAccess) -> Self {
+        let origin = Url::parse(url).ok().map(|url| url.origin());
+        Self { origin, access: Box::new(access.clone()) }
+    }
+
+    /// The way, where it is not the gateway's.
+    pub(super) fn route(&self) -> Option<&ProxyRoute> {
+        self.access.route.as_ref()
+    }
+}
+
+impl fmt::Debug for RequestAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestAccess").finish_non_exhaustive()
+    }
+}
+
+/// What a request is made with once all secrets were read.
+#[derive(Default)]
+pub(super) struct RequestIdentity {
+    origin: Option<Origin>,
+    /// Goes to the origin alone.
+    credentials: HeaderMap,
+    user_agent: Option<HeaderValue>,
+    /// Tells it from others while this program runs; 0: as every other feed is asked.
+    pub(super) print: u64,
+}
+
+impl RequestIdentity {
+    /// Reads the secrets.
+    pub(super) async fn read(request: Option<&RequestAccess>) -> Result<Self, FetchError> {
+        let Some(RequestAccess { origin, access }) = request else { return Ok(Self::default()) };
+        let has_files =
+            access.secrets().iter().any(|(_, source)| matches!(source, SecretSource::File(_)));
+        let headers = if has_files {
+            let access = access.clone();
+            // A file may lie on a disk that does not answer.
+            let reading = tokio::task::spawn_blocking(move || headers(&access)).await;
+            reading.map_err(|error| FetchError::Client {
+                what: "read secrets",
+                why: error.to_string(),
+            })?
+        } else {
+            headers(access)
+        }?;
+        let user_agent = access.user_agent.as_deref();
+        let user_agent = user_agent.and_then(|name| HeaderValue::from_str(name).ok());
+        let print = print(&headers, user_agent.as_ref());
+        Ok(Self { origin: origin.clone(), credentials: headers, user_agent, print })
+    }
+
+    /// Whether an address gets credentials.
+    pub(super) fn is_known_to(&self, url: &Url) -> bool {
+        !self.credentials.is_empty() && self.origin.as_ref() == Some(&url.origin())
+    }
+
+    /// The origin, where there are credentials and the address is of another one.
+    pub(super) fn withheld_from(&self, url: &Url) -> Option<String> {
+        let origin = self.origin.as_ref().filter(|_| !self.credentials.is_empty())?;
+        (*origin != url.origin()).then(|| origin.ascii_serialization())
+    }
+
+    /// Puts the headers for an address in place.
+    pub(super) fn apply(&self, url: &Url, headers: &mut HeaderMap) {
+        if let Some(name) = &self.user_agent {
+            headers.insert(USER_AGENT, name.clone());
+        }
+        if self.is_known_to(url) {
+            headers.extend(self.credentials.clone());
+        }
+    }
+}
+
+/// Tells what is sent from what else may be, without a way back to it.
+fn print(credentials: &HeaderMap, user_agent: Option<&HeaderValue>) -> u64 {
+    static KEY: OnceLock<RandomState> = OnceLock::new();
+    if credentials.is_empty() && user_agent.is_none() {
+        return 0;
+    }
+    let bytes = |value: &HeaderValue| value.as_bytes().to_vec();
+    let sent: Vec<_> =
+        credentials.iter().map(|(name, value)| (name.clone(), bytes(value))).collect();
+    KEY.get_or_init(RandomState::new).hash_one((sent, user_agent.map(bytes))).max(1)
+}
+
+fn headers(access: &FeedAccess) -> Result<HeaderMap, FetchError> {
+    let mut headers = HeaderMap::new();
+    for (name, source) in &access.headers {
+        let wrong = |why: String| unusable(&format!("headers.{name}"), &why);
+        let (name, value) = secret_header(name, source).map_err(wrong)?;
+        headers.insert(name, value);
+    }
+    if let Some(source) = &access.cookie {
+        headers.insert(COOKIE, header("cookie", &read_secret("cookie", source, false)?)?);
+    }
+    match &access.login {
+        Some(Login::Basic(login)) => {
+            let user = read_secret("basic.user", &login.user, true)?;
+            let password = read_secret("basic.password", &login.password, true)?;
+            let pair = BASE64.encode(format!("{user}:{password}").as_bytes());
+            headers.insert(AUTHORIZATION, header("basic", &format!("Basic {pair}"))?);
+        }
+        Some(Login::Bearer(source)) => {
+            let token = read_secret("bearer", source, false)?;
+            headers.insert(AUTHORIZATION, header("bearer", &format!("Bearer {token}"))?);
+        }
+        None => {}
+    }
+    Ok(headers)
+}
+
+/// A header whose value is a secret, which is read; else what is wrong and what to do.
+pub fn secret_header(
+    name: &str,
+    source: &SecretSource,
+) -> Result<(HeaderName, HeaderValue), String> {
+    let value = sensitive(&filled_secret(source, false)?)?;
+    let name = HeaderName::from_bytes(name.as_bytes());
+    Ok((name.map_err(|_| "is no name of a header".to_owned())?, value))
+}
+
+fn sensitive(value: &str) -> Result<HeaderValue, String> {
+    let mut value = HeaderValue::from_bytes(value.as_bytes())
+        .map_err(|_| "has a character that no header can have".to_owned())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn header(name: &str, value: &str) -> Result<HeaderValue, FetchError> {
+    sensitive(value).map_err(|why| unusable(name, &why))
+}
+
+fn unusable(name: &str, why: &str) -> FetchError {
+    FetchError::Secret { name: name.to_owned(), why: why.to_owned() }
+}
+
+/// Reads a secret; `name` is what the error calls it.
+fn read_secret(
+    name: &str,
+    source: &SecretSource,
+    may_be_empty: bool,
+) -> Result<String, FetchError> {
+    filled_secret(source, may_be_empty).map_err(|why| unusable(name, &why))
+}
+
+fn filled_secret(source: &SecretSource, may_be_empty: bool) -> Result<String, String> {
+    let text = find_secret(source)?;
+    if text.is_empty() && !may_be_empty {
+        return Err("is empty".to_owned());
+    }
+    Ok(text)
+}
+
+/// The secret that a source names, without the line's end of a file; else what is wrong and what to do.
+pub fn find_secret(source: &SecretSource) -> Result<String, String> {
+    let checked = |place: String, text: &str| {
+        let text = SecretText::new(text.trim_end_matches(['\r', '\n']));
+        text.map(|text| text.reveal().to_owned()).map_err(|error| format!("{place} {error}"))
+    };
+    match source {
+        SecretSource::Literal(text) => Ok(text.reveal().to_owned()),
+        SecretSource::Env(name) => match std::env::var(name) {
+            Ok(text) => checked(format!("the variable {name} of the environment"), &text),
+            Err(std::env::VarError::NotPresent) => Err(format!(
+                "the variable {name} of the environment is not set; start the gateway with it"
+            )),
+            Err(std::env::VarError::NotUnicode(_)) => {
+                Err(format!("the variable {name} of the environment is not UTF-8"))
+            }
+        },
+        SecretSource::File(path) => {
+            let place = format!("the file {path}");
+            let unread = |error: std::io::Error| format!("{place} cannot be read: {error}");
+            let limit = u64::try_from(SecretText::LIMIT).unwrap_or(u64::MAX).saturating_add(2);
+            let mut text = String::new();
+            let file = std::fs::File::open(path).map_err(unread)?;
+            file.take(limit).read_to_string(&mut text).map_err(unread)?;
+            checked(place, &text)
+        }
+        SecretSource::LeftOut => Err(
+            "was left out of the export that this gateway was made from; give it to the feed again"
+                .to_owned(),
+        ),
+    }
+}
+
+/// A proxy with the credentials that were read for it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct ReadyProxy {
+    /// With credentials.
+    url: Url,
+}
+
+impl ReadyProxy {
+    /// Reads the secrets of a proxy.
+    pub(super) fn read(proxy: &ProxyAddress) -> Result<Self, FetchError> {
+        let wrong = || unusable("proxy", "is no address of a proxy");
+        let mut url = Url::parse(&proxy.url).map_err(|_| wrong())?;
+        if let Some(login) = &proxy.login {
+            let user = read_secret("proxy.user", &login.user, true)?;
+            let password = read_secret("proxy.password", &login.password, true)?;
+            url.set_username(&user).map_err(|()| wrong())?;
+            url.set_password(Some(&password)).map_err(|()| wrong())?;
+        }
+        Ok(Self { url })
+    }
+
+    /// The same away from the tasks that serve.
+    pub(super) async fn read_soon(proxy: &ProxyAddress) -> Result<Self, FetchError> {
+        if proxy.login.is_none() {
+            return Self::read(proxy);
+        }
+        let proxy = proxy.clone();
+        let reading = tokio::task::spawn_blocking(move || Self::read(&proxy)).await;
+        reading
+            .map_err(|error| FetchError::Client { what: "read secrets", why: error.to_string() })?
+    }
+
+    /// Its address with credentials, for the client.
+    pub(super) const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Its address as messages name it.
+    pub(super) fn shown(&self) -> String {
+        let mut url = self.url.clone();
+        super::guard::strip_credentials(&mut url);
+        url.as_str().trim_end_matches('/').to_owned()
+    }
+
+    /// Its host, as the resolver is asked for it.
+    pub(super) fn host(&self) -> String {
+        self.url.host_str().unwrap_or_default().to_ascii_lowercase()
+    }
+
+    /// Whether the names of hosts are resolved here and not by the proxy.
+    pub(super) fn resolves_here(&self) -> bool {
+        self.url.scheme() == "socks5"
+    }
+}
+
+#[cfg(test)]
+mod tests;

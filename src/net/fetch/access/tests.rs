@@ -1,0 +1,213 @@
+//! Against publishers in this process, each on a port and so an origin of its own.
+
+use super::super::{
+    AllowPrivate, FetchAnswer, FetchBlame, FetchRequest, FetchSettings, Fetched, Validators,
+    services,
+};
+use super::*;
+use crate::testing::{Publisher, response};
+use proptest::prelude::*;
+use proptest::sample::select;
+use tidegate_core::model::{Time, UserPassword};
+use tower::ServiceExt as _;
+
+fn literal(text: &str) -> SecretSource {
+    SecretSource::Literal(SecretText::new(text).unwrap())
+}
+
+fn basic() -> Login {
+    Login::Basic(UserPassword { user: literal("me"), password: literal("pässword") })
+}
+
+fn everything() -> FeedAccess {
+    FeedAccess {
+        headers: vec![("X-Api-Key".to_owned(), literal("key-hush"))],
+        cookie: Some(literal("cookie-hush")),
+        user_agent: Some("our reader".to_owned()),
+        login: Some(basic()),
+        route: None,
+    }
+}
+
+fn request(url: &str, access: &FeedAccess) -> FetchRequest {
+    let asked = FetchRequest::whole(url.to_owned(), Time::from_unix(0));
+    FetchRequest { access: Some(RequestAccess::new(url, access)), ..asked }
+}
+
+async fn ask(request: FetchRequest) -> Result<Fetched, FetchError> {
+    let settings = FetchSettings { allow_private: AllowPrivate::All, ..FetchSettings::default() };
+    services(settings).unwrap().fetch.oneshot(request).await
+}
+
+fn is_known(head: &str) -> bool {
+    let sent = ["x-api-key: key-hush", "cookie: cookie-hush", "authorization: basic "]
+        .map(|line| head.contains(line));
+    assert!(sent == [true; 3] || sent == [false; 3], "{head}");
+    assert!(sent[0] || !head.contains("hush"), "{head}");
+    sent[0]
+}
+
+#[tokio::test]
+async fn credentials_go_to_the_feeds_own_origin_alone() {
+    let other = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
+    let elsewhere = other.url("/feed");
+    let publisher = Publisher::start(move |head| match head {
+        head if head.starts_with("GET /same ") => response("302 Found", "location: /feed\r\n", b""),
+        head if head.starts_with("GET /other ") => {
+            response("301 Moved", &format!("location: {elsewhere}\r\n"), b"")
+        }
+        _ => response("200 OK", "", b"<feed/>"),
+    })
+    .await;
+    ask(request(&publisher.url("/same"), &everything())).await.unwrap();
+    assert_eq!(
+        publisher.heads().iter().map(|head| is_known(head)).collect::<Vec<_>>(),
+        [true, true]
+    );
+    let moved = ask(request(&publisher.url("/other"), &everything())).await.unwrap();
+    assert_eq!(moved.moved_to, Some(other.url("/feed")));
+    // Where the redirect is remembered, the other origin is asked first.
+    let mut remembered = request(&publisher.url("/other"), &everything());
+    remembered.start = moved.moved_to;
+    ask(remembered).await.unwrap();
+    let heads = other.heads();
+    assert_eq!(heads.iter().map(|head| is_known(head)).collect::<Vec<_>>(), [false, false]);
+    for head in publisher.heads().iter().chain(&heads) {
+        assert!(head.contains("user-agent: our reader\r\n"), "{head}");
+        assert_eq!(head.matches("user-agent").count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_wants_what_it_does_not_get_is_named() {
+    let other = Publisher::start(|_| response("401 No", "", b"")).await;
+    let elsewhere = other.url("/feed");
+    let publisher = Publisher::start(move |_| {
+        response("302 Found", &format!("location: {elsewhere}\r\n"), b"")
+    })
+    .await;
+    let error = ask(request(&publisher.url("/"), &everything())).await.unwrap_err();
+    let origin = publisher.url("");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "a redirect of the publisher leads to 127.0.0.1, which answered 401; the credentials of \
+             this feed go to {origin} alone: if that host is to have them, make its address the url \
+             of the feed"
+        )
+    );
+    assert_eq!((error.blame(), error.status()), (FetchBlame::Operator, Some(401)));
+}
+
+#[tokio::test]
+async fn validators_are_for_whom_they_were_given_to() {
+    let publisher = Publisher::start(|head| {
+        let is_same = head.to_lowercase().contains("if-none-match");
+        let status = if is_same { "304 Not Modified" } else { "200 OK" };
+        response(status, "etag: \"1\"\r\n", if is_same { b"" } else { b"<feed/>" })
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    let source = SecretSource::File(path.display().to_string());
+    let access = FeedAccess { login: Some(Login::Bearer(source)), ..FeedAccess::default() };
+    let with = |validators: &Validators, access: &FeedAccess| FetchRequest {
+        validators: validators.clone(),
+        ..request(&publisher.url("/"), access)
+    };
+    std::fs::write(&path, "one\r\n").unwrap();
+    let first = ask(with(&Validators::default(), &access)).await.unwrap().validators;
+    let again = ask(with(&first, &access)).await.unwrap();
+    assert_eq!(
+        (again.answer, again.validators.given_to),
+        (FetchAnswer::NotModified, first.given_to)
+    );
+    // The file has another token now, and then the feed has none at all.
+    std::fs::write(&path, "two\n").unwrap();
+    let second = ask(with(&first, &access)).await.unwrap();
+    assert!(matches!(second.answer, FetchAnswer::Document(_)));
+    let nobody = ask(with(&first, &FeedAccess::default())).await.unwrap();
+    assert!(matches!(nobody.answer, FetchAnswer::Document(_)));
+    assert!(first.given_to != 0 && nobody.validators.given_to == 0);
+    let heads = publisher.heads();
+    let tokens: Vec<_> = heads
+        .iter()
+        .filter_map(|head| head.lines().find_map(|line| line.strip_prefix("authorization: ")))
+        .collect();
+    assert_eq!(tokens, ["bearer one", "bearer one", "bearer two"]);
+}
+
+#[tokio::test]
+async fn a_secret_that_cannot_be_had_is_the_operators() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        SecretSource::File(path.display().to_string())
+    };
+    for (source, said) in [
+        (
+            SecretSource::Env("TIDEGATE_NO_SUCH_VARIABLE".to_owned()),
+            "is not set; start the gateway with it",
+        ),
+        (
+            SecretSource::File("/nowhere/token".to_owned()),
+            "the file /nowhere/token cannot be read: ",
+        ),
+        (SecretSource::LeftOut, "was left out of the export"),
+        (file("two-lines", b"hush\nhush\n"), "has a line break or a control character"),
+        (file("long", &[b'x'; SecretText::LIMIT + 9]), "is 8194 bytes long, the limit is 8192"),
+        (file("bytes", b"\xff\xfehush"), "cannot be read"),
+        (file("empty", b"\n"), "is empty"),
+    ] {
+        let access = FeedAccess { login: Some(Login::Bearer(source)), ..FeedAccess::default() };
+        let error = ask(request("http://127.0.0.1:1/", &access)).await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("the secret bearer of the feed cannot be used: "), "{text}");
+        assert!(text.contains(said) && !text.contains("hush"), "{text}");
+        assert_eq!(error.blame(), FetchBlame::Operator);
+    }
+}
+
+#[test]
+fn a_password_may_be_empty_and_nothing_is_shown() {
+    let login = UserPassword { user: literal("key-hush"), password: literal("") };
+    let access = FeedAccess { login: Some(Login::Basic(login)), ..everything() };
+    let sent = headers(&access).unwrap();
+    assert_eq!(sent[AUTHORIZATION], "Basic a2V5LWh1c2g6");
+    assert!(!format!("{sent:?}").contains("hush"), "{sent:?}");
+    let asked = request("http://a.example/", &access);
+    assert!(!format!("{asked:?} {:?}", asked.access).contains("hush"));
+}
+
+/// An address, and its scheme, host and port.
+fn address() -> impl Strategy<Value = (String, (&'static str, String, u16))> {
+    let scheme = select(vec![("http", 80), ("https", 443)]);
+    let host = select(vec!["a.example", "A.Example", "b.a.example", "127.0.0.1", "[::1]"]);
+    let port = select(vec![None, Some(80), Some(443), Some(8080)]);
+    let rest = select(vec!["/", "/feed?x=@a.example", "/a.example/"]);
+    (scheme, host, port, rest).prop_map(|((scheme, usual), host, port, rest)| {
+        let written = port.map(|port: u16| format!(":{port}")).unwrap_or_default();
+        let origin = (scheme, host.to_ascii_lowercase(), port.unwrap_or(usual));
+        (format!("{scheme}://{host}{written}{rest}"), origin)
+    })
+}
+
+proptest! {
+    /// An address gets credentials exactly where its scheme, host and port are those of the feed.
+    #[test]
+    fn no_other_origin_gets_credentials(feed in address(), asked in address()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let access = RequestAccess::new(&feed.0, &everything());
+        let identity = runtime.block_on(RequestIdentity::read(Some(&access))).unwrap();
+        let url = Url::parse(&asked.0).unwrap();
+        let mut sent = HeaderMap::new();
+        identity.apply(&url, &mut sent);
+        let is_own = feed.1 == asked.1;
+        for name in ["x-api-key", "cookie", "authorization"] {
+            prop_assert_eq!(sent.contains_key(name), is_own, "{} {}", name, &asked.0);
+        }
+        prop_assert_eq!(identity.withheld_from(&url).is_some(), !is_own);
+        prop_assert!(sent.contains_key("user-agent"));
+    }
+}

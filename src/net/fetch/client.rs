@@ -1,0 +1,403 @@
+//! The client: follows redirects itself, so that every hop passes the guard.
+
+mod site_names;
+mod ways;
+
+pub(super) use ways::RequestWay;
+
+use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
+use super::clients::{ClientMaker, Clients, HttpVersions, MAX_HEADER_BYTES, own_headers};
+use super::error::{ANSWERING, FetchError};
+use super::guard::{AllowPrivate, Openness};
+use super::handover::Handover;
+use super::kept_hosts::KeptHosts;
+use super::message::{
+    FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
+};
+use super::passers::Passers;
+use super::redirect::{self, Credentials, RedirectChain};
+use super::resolver::GuardedResolver;
+use super::{
+    Call, Fetch, FetchLimits, FetchSettings, PageFetch, Pass, Passage, Passing, Services, body,
+    challenge, decode, freshness,
+};
+use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, LOCATION,
+};
+use reqwest::Response;
+use std::sync::{Arc, Mutex, OnceLock};
+use tidegate_core::model::BodyPrints;
+use tower::{BoxError, ServiceBuilder};
+use url::Url;
+
+/// Asks for what changed since the document of the validators (RFC 3229 section 10.5.3).
+const A_IM: HeaderName = HeaderName::from_static("a-im");
+/// What a delta begins with (RFC 3229 section 10.5.1).
+const DELTA_BASE: HeaderName = HeaderName::from_static("delta-base");
+/// The longest content type that is passed on, in bytes.
+const MAX_CONTENT_TYPE_BYTES: usize = 256;
+
+/// Makes the fetching services, each with a limit on what runs at once and a limit on the time of
+/// each request, over the same clients.
+pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
+    let limits = settings.limits;
+    let polled_with = own_headers(&settings);
+    let core = Arc::new(Core::new(settings)?);
+    let (pages, calls, passes) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
+    let handover = core.handover.clone();
+    let fetch = tower::service_fn(move |request| {
+        let core = Arc::clone(&core);
+        async move { core.fetch(request).await }
+    });
+    let fetch = ServiceBuilder::new()
+        .map_err(move |error| into_fetch_error(error, "send the whole document", limits.total))
+        .concurrency_limit(limits.at_once.max(1))
+        .timeout(limits.total)
+        .service(fetch);
+    let ask = tower::service_fn(move |request| {
+        let core = Arc::clone(&pages);
+        async move { core.page(request).await }
+    });
+    let ask = ServiceBuilder::new()
+        .map_err(move |error| into_fetch_error(error, ANSWERING, limits.page))
+        .concurrency_limit(limits.pages_at_once.max(1))
+        .timeout(limits.page)
+        .service(ask);
+    let call = tower::service_fn(move |request| {
+        let core = Arc::clone(&calls);
+        async move { core.call(request).await }
+    });
+    let call = ServiceBuilder::new()
+        .map_err(move |error| into_fetch_error(error, ANSWERING, limits.call))
+        .concurrency_limit(limits.calls_at_once.max(1))
+        .timeout(limits.call)
+        .service(call);
+    let pass = move |request| -> Passage { Box::pin(Arc::clone(&passes).pass(request)) };
+    Ok(Services {
+        fetch: Fetch::new(fetch),
+        ask: PageFetch::new(ask),
+        call: Call::new(call),
+        passing: Passing { pass: Pass::new(pass), handover, polled_with },
+    })
+}
+
+/// The error of the stack, as ours.
+fn into_fetch_error(error: BoxError, what: &'static str, limit: std::time::Duration) -> FetchError {
+    match error.downcast::<FetchError>() {
+        Ok(error) => *error,
+        Err(_) => FetchError::Timeout { what, limit },
+    }
+}
+
+pub(super) struct Core {
+    maker: ClientMaker,
+    public: Clients,
+    /// For hosts that may be private; clients of their own, so that no other URL ever reaches their
+    /// resolver or their connections.
+    opened: Clients,
+    allow: AllowPrivate,
+    kept: Mutex<KeptHosts>,
+    pub(super) limits: FetchLimits,
+    /// The way out of every request that has none of its own.
+    proxy: Option<ReadyProxy>,
+    proxy_resolves: bool,
+    /// Look up names that a proxy is asked for, for hosts that are public, private or named, and those that may lead
+    /// to others.
+    names: [GuardedResolver; 3],
+    /// Clients for requests with a `Host` of their own, to public and to other hosts; made where they are needed.
+    hosted: [OnceLock<Clients>; 2],
+    /// Clients that pass requests on, likewise: first those for requests without such a `Host`, then the others.
+    passers: [[OnceLock<Passers>; 2]; 2],
+    pub(super) handover: Handover,
+    sites: Vec<Arc<OriginSite>>,
+}
+
+impl Core {
+    pub(super) fn new(settings: FetchSettings) -> Result<Self, FetchError> {
+        // Whoever was first wins; any provider does.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let maker = ClientMaker::new(&settings)?;
+        let limits = settings.limits;
+        let openness = match settings.allow_private {
+            AllowPrivate::No => Openness::Public,
+            AllowPrivate::All => Openness::Private,
+            AllowPrivate::Only(_) => Openness::Named,
+        };
+        let opened = maker.direct(openness, HttpVersions::All)?;
+        let public = match openness {
+            // Every host is public: the other clients are asked for nothing.
+            Openness::Public => opened.clone(),
+            Openness::Named | Openness::Private => {
+                maker.direct(Openness::Public, HttpVersions::All)?
+            }
+        };
+        let proxy = settings.proxy.as_ref().map(ReadyProxy::read).transpose()?;
+        let proxy_resolves = settings.proxy_resolves;
+        let names =
+            [Openness::Public, Openness::Private, Openness::Named].map(GuardedResolver::new);
+        let (allow, kept) = (settings.allow_private, Mutex::default());
+        Ok(Self {
+            maker,
+            public,
+            opened,
+            allow,
+            kept,
+            limits,
+            proxy,
+            proxy_resolves,
+            names,
+            hosted: Default::default(),
+            passers: Default::default(),
+            handover: Handover::default(),
+            sites: settings.sites,
+        })
+    }
+
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, FetchError> {
+        let (credentials, mut trail) = redirect::begin(&request.url, request.start.as_deref())?;
+        let identity = RequestIdentity::read(request.access.as_ref()).await?;
+        let is_anybodys = credentials.is_none() && !identity.is_known_to(&trail.url);
+        let mut leads = self.way_to(&request.leads, &request.url).await?;
+        if let Some(there) = self.behind_our_address(leads.at()) {
+            leads.begin_at(there);
+        }
+        // Everybody may lead to what everybody gets of our sites, and they to more of it.
+        let ours = self.behind_our_address(&trail.url);
+        let ours = ours.or_else(|| self.moved_within_site(&request.url, &trail.url));
+        let ours = ours.filter(|_| is_anybodys);
+        let mut is_ours = ours.is_some();
+        if let Some(there) = ours {
+            trail.begin_at(there);
+        }
+        self.lead(&mut leads, &trail.url).await;
+        let asked = IdentifiedRequest { request: &request, identity };
+        if let Some(handed) = self.handed(&request) {
+            let response = http::Response::new(handed.body);
+            let (mut head, body) = response.into_parts();
+            head.headers = handed.headers;
+            let response = Response::from(http::Response::from_parts(head, body));
+            let answer = self.answer(&asked, trail, response).await;
+            return answer.map(|answer| Fetched { is_handed: true, ..answer });
+        }
+        // Ends by the limit on redirects in `follow`.
+        loop {
+            let is_public = leads.is_confined() && !is_ours;
+            let asking = self.ask(&asked, &trail, credentials.as_ref(), is_public);
+            let response = asking.await.map_err(|error| leads.explained(error))?;
+            let code = response.status().as_u16();
+            if !redirect::is_redirect(code) {
+                return self.answer(&asked, trail, response).await;
+            }
+            let led = response.headers().get(LOCATION);
+            let within = self.within_site(led, &trail.url);
+            is_ours &= within.is_some();
+            let within = within.as_ref().map(|url| url.as_str().as_bytes());
+            trail.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
+            self.lead(&mut leads, &trail.url).await;
+        }
+    }
+
+    /// The answer to a reader's request that waits for a poll. What is polled with an identity of its own takes none.
+    fn handed(&self, request: &FetchRequest) -> Option<WholeAnswer> {
+        request.for_everybody.then(|| self.handover.take(&request.url)).flatten()
+    }
+
+    /// One hop. `is_public`: to public addresses alone.
+    async fn ask(
+        &self,
+        asked: &IdentifiedRequest<'_>,
+        trail: &RedirectChain,
+        credentials: Option<&Credentials>,
+        is_public: bool,
+    ) -> Result<Response, FetchError> {
+        let url = &trail.url;
+        let request = asked.request;
+        // A redirect on the same host is the next request to it.
+        let soon = request.soon || trail.hops > 0;
+        let route = request.access.as_ref().and_then(RequestAccess::route);
+        let mut headers = asked.conditions(url);
+        self.say_name(url, &mut headers);
+        asked.identity.apply(url, &mut headers);
+        let way = RequestWay { route, versions: HttpVersions::of_request(&headers), is_public };
+        let by = self.client_for(url, trail.hops, soon, way).await?;
+        // The client turns credentials in a URL into basic authentication.
+        let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));
+        let sent = by.client.get(target).headers(headers).send().await;
+        let response = sent.map_err(|e| by.unreached(e, url, trail.hops, &self.limits))?;
+        let size: usize =
+            response.headers().iter().map(|(k, v)| k.as_str().len() + v.len() + 4).sum();
+        if size > MAX_HEADER_BYTES {
+            return Err(FetchError::Headers { what: "bytes", limit: MAX_HEADER_BYTES });
+        }
+        Ok(response)
+    }
+
+    /// The answer that stands at the end of the redirects.
+    async fn answer(
+        &self,
+        asked: &IdentifiedRequest<'_>,
+        trail: RedirectChain,
+        mut response: Response,
+    ) -> Result<Fetched, FetchError> {
+        let IdentifiedRequest { request, identity } = asked;
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        if request.for_everybody && matches!(status, 200 | 203 | 226 | 304) {
+            check_for_everybody(&headers)?;
+        }
+        let final_url = trail.url.to_string();
+        let found = Validators::from_headers(&headers, &final_url, identity.print);
+        let announced = announced(&headers, &final_url);
+        let links = hub_links(&headers, &final_url);
+        let mut fetched = Fetched {
+            announced,
+            links,
+            answer: FetchAnswer::NotModified,
+            status,
+            validators: found,
+            freshness: freshness::freshness(&headers, request.now),
+            final_url,
+            moved_to: trail.moved_to.map(String::from),
+            wire_bytes: 0,
+            notes: trail.notes,
+            is_handed: false,
+        };
+        match status {
+            304 if !asked.has_conditions(&trail.url) => Err(FetchError::Unasked304),
+            304 => {
+                fetched.validators = fetched.validators.or(&request.validators);
+                Ok(fetched)
+            }
+            200 | 203 | 226 => {
+                let delta = status == 226;
+                if delta && request.deltas && !asked.begins_there(&headers, &trail.url) {
+                    return Err(FetchError::DeltaBase);
+                }
+                let wire = body::read(response, &self.limits).await?;
+                fetched.wire_bytes = u64::try_from(wire.bytes.len()).unwrap_or(u64::MAX);
+                if !delta && request.known_wire == Some(wire.print) {
+                    fetched.answer = FetchAnswer::Same;
+                    return Ok(fetched);
+                }
+                let document = Box::pin(self.document(wire, &headers, delta)).await?;
+                if let Some(service) = challenge::in_page(&headers, &document.bytes) {
+                    let redirected_to = asked.redirected(trail.hops, fetched.final_url);
+                    let (code, retry_after) = (status, None);
+                    return Err(FetchError::Challenge {
+                        service,
+                        code,
+                        retry_after,
+                        redirected_to,
+                    });
+                }
+                fetched.answer = FetchAnswer::Document(document);
+                Ok(fetched)
+            }
+            code => {
+                let retry_after = freshness::retry_after(&headers, request.now);
+                let withheld = identity.withheld_from(&trail.url);
+                let is_known = identity.is_known_to(&trail.url);
+                let host = trail.url.host_str().unwrap_or_default().to_owned();
+                let redirected_to = asked.redirected(trail.hops, fetched.final_url);
+                let start = match challenge::needs_body(code, &headers) {
+                    true => body::beginning(response, &headers, challenge::LOOKED_AT).await,
+                    false => bytes::Bytes::new(),
+                };
+                if let Some(service) = challenge::recognize(code, &headers, &start) {
+                    return Err(FetchError::Challenge {
+                        service,
+                        code,
+                        retry_after,
+                        redirected_to,
+                    });
+                }
+                Err(match (withheld, redirected_to) {
+                    (Some(origin), Some(redirected_to)) if matches!(code, 401 | 403) => {
+                        FetchError::Withheld { code, retry_after, redirected_to, host, origin }
+                    }
+                    _ if code == 401 && is_known => FetchError::WrongCredentials,
+                    (_, redirected_to) => FetchError::Status { code, retry_after, redirected_to },
+                })
+            }
+        }
+    }
+
+    async fn document(
+        &self,
+        wire: body::Wire,
+        headers: &HeaderMap,
+        delta: bool,
+    ) -> Result<FetchedDocument, FetchError> {
+        let applied = headers.get_all(CONTENT_ENCODING).into_iter();
+        let codings = decode::codings(applied.map(|v| v.to_str().unwrap_or("an unreadable one")))
+            .map_err(|error| FetchError::Decode { why: error.to_string() })?;
+        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = content_type.filter(|text| text.len() <= MAX_CONTENT_TYPE_BYTES);
+        let (bytes, print) = body::open(wire.bytes, codings, self.limits.decoded_bytes).await?;
+        Ok(FetchedDocument {
+            bytes,
+            content_type: content_type.map(str::to_owned),
+            prints: BodyPrints { wire: wire.print, body: print },
+            delta,
+        })
+    }
+}
+
+/// A request, and as whom it is made.
+struct IdentifiedRequest<'a> {
+    request: &'a FetchRequest,
+    identity: RequestIdentity,
+}
+
+impl IdentifiedRequest<'_> {
+    /// Whether a request to `url` has conditions: none where the validators are another address's, or
+    /// were given to who asked otherwise.
+    fn has_conditions(&self, url: &Url) -> bool {
+        let validators = &self.request.validators;
+        !validators.is_empty()
+            && validators.answered_by.as_deref() == Some(url.as_str())
+            && validators.given_to == self.identity.print
+    }
+
+    /// The conditions of a request to `url`.
+    fn conditions(&self, url: &Url) -> HeaderMap {
+        let validators = &self.request.validators;
+        let mut headers = HeaderMap::new();
+        if self.has_conditions(url) {
+            let mut set = |name: HeaderName, value: Option<&String>| {
+                let value = value.and_then(|text| HeaderValue::from_bytes(text.as_bytes()).ok());
+                if let Some(value) = value {
+                    headers.insert(name, value);
+                }
+            };
+            set(IF_NONE_MATCH, validators.etag.as_ref());
+            set(IF_MODIFIED_SINCE, validators.last_modified.as_ref());
+            if self.request.deltas && headers.contains_key(IF_NONE_MATCH) {
+                headers.insert(A_IM, HeaderValue::from_static("feed"));
+            }
+        }
+        headers
+    }
+
+    /// Whether a delta leads on from the document that is known. One that does not say what it begins
+    /// with begins with the one that was named (RFC 3229 section 10.5.1).
+    fn begins_there(&self, headers: &HeaderMap, url: &Url) -> bool {
+        let text = |value: Option<&HeaderValue>| {
+            let text = value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+            text.map(|tag| tag.trim().trim_start_matches("W/").to_owned())
+        };
+        let named = text(self.conditions(url).get(IF_NONE_MATCH));
+        let base = text(headers.get(DELTA_BASE));
+        named.is_some() && base.is_none_or(|base| Some(base) == named)
+    }
+
+    /// The address that answered, where redirects led to another one.
+    fn redirected(&self, hops: usize, final_url: String) -> Option<String> {
+        (hops > 0 || self.request.start.is_some()).then_some(final_url)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+use crate::fetch::{
+    AllowPrivate, AskRequest, FetchError, FetchRequest, FetchSettings, LeadScope, Services,
+    services,
+};
+use crate::origin::{OriginSite, PassRequest};
+use crate::testing::site_of_config;
+use crate::testing::{Publisher, our_ca, response, tls};
+use http::{HeaderMap, Method};
+use std::sync::{Arc, Mutex};
+use tidegate_config::OriginPlace;
+use tidegate_core::model::Time;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt as _;
+use url::Url;
+
+/// A site that is `https://blog.example/` here.
+fn site(url: &str, sends_host: bool) -> OriginSite {
+    let host = OriginPlace::Host("blog.example".to_owned());
+    site_of_config(url, host, "https://gw.example/", sends_host)
+}
+
+fn in_front_of(site: &OriginSite) -> Services {
+    let sites = vec![Arc::new(site.clone())];
+    let (allow_private, ca_file) = (AllowPrivate::All, Some(our_ca()));
+    services(FetchSettings { allow_private, ca_file, sites, ..FetchSettings::default() }).unwrap()
+}
+
+fn poll(url: &str) -> FetchRequest {
+    FetchRequest::whole(url.to_owned(), Time::from_unix(0))
+}
+
+fn page(url: &str) -> AskRequest {
+    let url = Url::parse(url).unwrap();
+    let (leads, now) = (LeadScope::default(), Time::from_unix(0));
+    AskRequest { url, get: true, route: None, leads, now }
+}
+
+/// A request that the gateway sends of its own to find a feed.
+fn passed(site: &OriginSite, url: &str) -> PassRequest {
+    let mut headers = HeaderMap::new();
+    site.public_name().unwrap().write(&mut headers);
+    let url = Url::parse(url).unwrap();
+    PassRequest { method: Method::GET, url, target: None, headers, body: None }
+}
+
+const NAMES: [&str; 3] = [
+    "x-forwarded-host: blog.example\r\n",
+    "x-forwarded-proto: https\r\n",
+    "forwarded: host=blog.example;proto=https\r\n",
+];
+
+#[tokio::test]
+async fn polls_and_looks_tell_a_site_the_name_that_passed_requests_do() {
+    let publisher = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
+    let site = site(&publisher.url("/site/"), false);
+    let services = in_front_of(&site);
+    let url = publisher.url("/site/feed");
+    services.fetch.clone().oneshot(poll(&url)).await.unwrap();
+    services.ask.clone().oneshot(page(&url)).await.unwrap();
+    services.passing.pass.clone().oneshot(passed(&site, &url)).await.unwrap();
+    // What is of no site is told nothing.
+    services.fetch.clone().oneshot(poll(&publisher.url("/feed"))).await.unwrap();
+    let mut heads = publisher.heads();
+    let outside = heads.pop().unwrap();
+    assert!(!outside.contains("forwarded"), "{outside}");
+    assert_eq!(heads.len(), 3);
+    let own = format!("host: 127.0.0.1:{}\r\n", publisher.port);
+    for head in heads {
+        for line in NAMES.into_iter().chain([own.as_str()]) {
+            assert!(head.contains(line), "{line} is not in {head}");
+        }
+        assert!(!head.contains("for=") && !head.contains("x-forwarded-for"), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_site_may_be_told_its_host_in_host() {
+    let publisher = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
+    let url = publisher.url("/feed");
+    let site = site(&publisher.url("/"), true);
+    let services = in_front_of(&site);
+    services.fetch.clone().oneshot(poll(&url)).await.unwrap();
+    services.ask.clone().oneshot(page(&url)).await.unwrap();
+    services.passing.pass.clone().oneshot(passed(&site, &url)).await.unwrap();
+    for head in publisher.heads() {
+        assert!(head.contains("\r\nhost: blog.example\r\n"), "{head}");
+        assert_eq!(head.matches("\r\nhost: ").count(), 1, "{head}");
+    }
+}
+
+#[tokio::test]
+async fn redirects_to_the_public_name_of_a_site_stay_at_the_site() {
+    let publisher = Publisher::start(|head| {
+        if head.starts_with("GET /old ") {
+            let to = "location: https://blog.example/new?a\r\n";
+            return response("301 Moved Permanently", to, b"");
+        }
+        response("200 OK", "", b"<feed/>")
+    })
+    .await;
+    let services = in_front_of(&site(&publisher.url("/"), false));
+    let new = publisher.url("/new?a");
+    let fetched = services.fetch.clone().oneshot(poll(&publisher.url("/old"))).await.unwrap();
+    assert_eq!((&fetched.final_url, fetched.moved_to.as_ref()), (&new, Some(&new)));
+    let asked = services.ask.clone().oneshot(page(&publisher.url("/old"))).await.unwrap();
+    assert_eq!(asked.location.map(String::from), Some(new));
+    // An older document that the site names by its public name.
+    let fetched = services.fetch.clone().oneshot(poll("https://blog.example/2")).await.unwrap();
+    assert_eq!(fetched.final_url, publisher.url("/2"));
+}
+
+/// Also where a list at a public address says it, which may lead to no other private address.
+#[tokio::test]
+async fn who_may_lead_to_a_site_is_led_on_within_it_and_no_further() {
+    let other = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
+    let out = format!("location: {}\r\n", other.url("/"));
+    let publisher = Publisher::start(move |head| match head.split(' ').nth(1) {
+        Some("/feed") => {
+            let to = "location: https://blog.example/feed/\r\n";
+            response("301 Moved Permanently", to, b"")
+        }
+        Some("/out") => response("302 Found", &out, b""),
+        _ => response("200 OK", "", b"<feed/>"),
+    })
+    .await;
+    let services = in_front_of(&site(&publisher.url("/"), false));
+    let fetch = |url: &str, start: Option<String>| {
+        let leads = LeadScope::default().by_answer("http://198.51.101.1/list");
+        services.fetch.clone().oneshot(FetchRequest { leads, start, ..poll(url) })
+    };
+    let there = publisher.url("/feed/");
+    for start in [None, Some(there.clone())] {
+        let fetched = fetch("https://blog.example/feed", start).await.unwrap();
+        assert_eq!(fetched.moved_to.as_ref(), Some(&there));
+    }
+    for (url, start) in [
+        ("https://blog.example/out", None),
+        ("https://blog.example/feed", Some(other.url("/"))),
+        // Nothing but its public address is what everybody gets.
+        (there.as_str(), None),
+    ] {
+        let refused = fetch(url, start).await;
+        assert!(matches!(refused, Err(FetchError::Refused { .. })), "{url}: {refused:?}");
+    }
+    assert!(other.heads().is_empty());
+}
+
+/// A site with TLS that speaks HTTP/2 to who can; its port, and what its requests begin with.
+async fn tls_site() -> (u16, Arc<Mutex<Vec<String>>>) {
+    let acceptor = TlsAcceptor::from(tls(&[b"h2", b"http/1.1"]));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&heads);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(socket).await else { continue };
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                match stream.read_u8().await {
+                    Ok(byte) => head.push(byte),
+                    Err(_) => break,
+                }
+            }
+            noted.lock().unwrap().push(String::from_utf8_lossy(&head).to_lowercase());
+            let _ = stream.write_all(&response("200 OK", "", b"<feed/>")).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    (port, heads)
+}
+
+#[tokio::test]
+async fn a_host_of_its_own_goes_over_http_1_to_a_server_proved_by_its_address() {
+    let (port, heads) = tls_site().await;
+    let base = format!("https://localhost:{port}/");
+    let url = format!("{base}feed");
+    let site = site(&base, true);
+    let services = in_front_of(&site);
+    services.fetch.clone().oneshot(poll(&url)).await.unwrap();
+    services.ask.clone().oneshot(page(&url)).await.unwrap();
+    services.passing.pass.clone().oneshot(passed(&site, &url)).await.unwrap();
+    let told = std::mem::take(&mut *heads.lock().unwrap());
+    assert_eq!(told.len(), 3);
+    for head in told {
+        assert!(head.starts_with("get /feed http/1.1\r\n"), "{head}");
+        assert!(head.contains("\r\nhost: blog.example\r\n"), "{head}");
+    }
+    // Without it the site would have chosen HTTP/2.
+    let plain = in_front_of(&self::site(&base, false));
+    let _ = plain.fetch.clone().oneshot(poll(&url)).await;
+    let head = heads.lock().unwrap().first().cloned().unwrap();
+    assert!(head.starts_with("pri * http/2"), "{head}");
+}

@@ -1,0 +1,414 @@
+//! Against a publisher in this process, on a port of its own.
+
+use super::*;
+use crate::fetch::clients::MAX_HEADERS;
+use crate::fetch::error::ANSWERING;
+use crate::testing::{Publisher, response};
+use std::io::Write as _;
+use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Time};
+use tokio::net::TcpListener;
+use tower::ServiceExt as _;
+
+fn quick() -> FetchLimits {
+    FetchLimits {
+        total: Duration::from_secs(30),
+        idle: Duration::from_millis(400),
+        wire_bytes: 100_000,
+        decoded_bytes: 200_000,
+        ..FetchLimits::STANDARD
+    }
+}
+
+fn fetch(allow_private: AllowPrivate) -> Fetch {
+    let about_url = Some("https://feeds.example.org/".to_owned());
+    let limits = quick();
+    let settings = FetchSettings { about_url, allow_private, limits, ..FetchSettings::default() };
+    services(settings).unwrap().fetch
+}
+
+fn request(url: &str) -> FetchRequest {
+    FetchRequest::whole(url.to_owned(), Time::from_unix(1_795_191_605))
+}
+
+async fn ask(url: &str) -> Result<Fetched, FetchError> {
+    fetch(AllowPrivate::All).oneshot(request(url)).await
+}
+
+fn document(fetched: &Fetched) -> &FetchedDocument {
+    match &fetched.answer {
+        FetchAnswer::Document(document) => document,
+        other => panic!("no document: {other:?}"),
+    }
+}
+
+fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn a_document_comes_with_everything_that_stood_around_it() {
+    let publisher = Publisher::start(|_| {
+        let headers = "content-type: application/atom+xml\r\netag: \"1\"\r\n\
+             last-modified: some day\r\ncache-control: max-age=60\r\n";
+        response("200 OK", headers, b"<feed/>")
+    })
+    .await;
+    let fetched = ask(&publisher.url("/a?b#c")).await.unwrap();
+    let found = document(&fetched);
+    assert_eq!(found.bytes, "<feed/>");
+    assert_eq!(found.content_type.as_deref(), Some("application/atom+xml"));
+    assert_eq!(found.prints.wire, found.prints.body);
+    assert!(!found.delta);
+    assert_eq!(fetched.freshness, Some(Duration::from_secs(60)));
+    assert_eq!(fetched.final_url, publisher.url("/a?b"));
+    assert_eq!(fetched.validators.etag.as_deref(), Some("\"1\""));
+    assert_eq!(fetched.validators.last_modified.as_deref(), Some("some day"));
+    assert_eq!((fetched.moved_to, fetched.wire_bytes, fetched.status), (None, 7, 200));
+    let head = publisher.heads().remove(0);
+    for line in [
+        "get /a?b http/1.1\r\n",
+        concat!(
+            "user-agent: tidegate/",
+            env!("CARGO_PKG_VERSION"),
+            " (+https://feeds.example.org/)\r\n"
+        ),
+        "accept: application/atom+xml, ",
+        "accept-encoding: gzip, br, zstd, deflate\r\n",
+    ] {
+        assert!(head.contains(line), "{line:?} is not in {head}");
+    }
+    for absent in ["if-none-match", "if-modified-since", "cookie", "referer", "authorization"] {
+        assert!(!head.contains(absent), "{absent} is in {head}");
+    }
+}
+
+#[tokio::test]
+async fn validators_go_back_verbatim_and_only_to_whom_they_belong() {
+    let publisher = Publisher::start(|head| {
+        if head.starts_with("GET /old") {
+            return response("302 Found", "location: /new\r\n", b"");
+        }
+        if head.to_lowercase().contains("if-none-match: w/\"x y\"\r\n") {
+            return response("304 Not Modified", "etag: W/\"2\"\r\n", b"");
+        }
+        response("200 OK", "", b"<rss/>")
+    })
+    .await;
+    let mut asked = request(&publisher.url("/old"));
+    asked.validators = Validators {
+        etag: Some("W/\"x y\"".into()),
+        last_modified: Some("whenever".into()),
+        answered_by: Some(publisher.url("/new")),
+        given_to: 0,
+    };
+    let fetched = fetch(AllowPrivate::All).oneshot(asked.clone()).await.unwrap();
+    assert_eq!(fetched.answer, FetchAnswer::NotModified);
+    assert_eq!(fetched.validators.etag.as_deref(), Some("W/\"2\""));
+    assert_eq!(fetched.validators.last_modified.as_deref(), Some("whenever"));
+    let heads = publisher.heads();
+    assert!(!heads[0].contains("if-none-match"), "{}", heads[0]);
+    assert!(heads[1].contains("if-modified-since: whenever\r\n"), "{}", heads[1]);
+
+    asked.validators.answered_by = Some(publisher.url("/other"));
+    let fetched = fetch(AllowPrivate::All).oneshot(asked).await.unwrap();
+    assert_eq!(document(&fetched).bytes, "<rss/>");
+}
+
+/// A feed that a reader's request made is public, so that what its site closes is not taken; what an operator asks for is.
+#[tokio::test]
+async fn what_is_not_for_everybody_is_not_taken_for_everybody() {
+    let publisher = Publisher::start(|head| {
+        let closed = "cache-control: private, max-age=60\r\nset-cookie: a=b\r\netag: \"1\"\r\n";
+        match (head.starts_with("GET /open"), head.to_lowercase().contains("if-none-match")) {
+            (true, _) => response("200 OK", "cache-control: max-age=60\r\n", b"<feed/>"),
+            (false, true) => response("304 Not Modified", closed, b""),
+            (false, false) => response("200 OK", closed, b"<feed/>"),
+        }
+    })
+    .await;
+    let name = FeedName::new("a").unwrap();
+    let asked = |path: &str, etag: Option<&str>| {
+        let url = publisher.url(path);
+        let answered_by = etag.map(|_| url.clone());
+        let etag = etag.map(str::to_owned);
+        let validators = Validators { etag, answered_by, ..Validators::default() };
+        FetchRequest { validators, ..request(&url) }
+    };
+    let (feed, site) = (publisher.url("/f"), publisher.url("/"));
+    let made = FeedRecord::on_demand(name.clone(), &feed, &site, Time::from_unix(0));
+    let fetch = fetch(AllowPrivate::All);
+    for (path, etag) in [("/closed", None), ("/closed", Some("\"1\""))] {
+        let error = fetch.clone().oneshot(asked(path, etag).for_feed(&made)).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the site says that this is not for everybody (Cache-Control: private)"
+        );
+        assert_eq!(error.blame(), crate::fetch::FetchBlame::Upstream);
+    }
+    assert!(fetch.clone().oneshot(asked("/open", None).for_feed(&made)).await.is_ok());
+    let own = FeedRecord::new(name, feed, FeedSource::File);
+    assert!(fetch.oneshot(asked("/closed", None).for_feed(&own)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_304_that_nobody_asked_for_is_the_publishers_fault() {
+    let publisher = Publisher::start(|_| response("304 Not Modified", "", b"")).await;
+    let error = ask(&publisher.url("/")).await.unwrap_err();
+    assert_eq!((error.blame(), error.status()), (crate::fetch::FetchBlame::Upstream, Some(304)));
+}
+
+#[tokio::test]
+async fn the_same_bytes_over_the_wire_are_not_decompressed() {
+    // The body is no gzip at all, so that reading it would fail.
+    let broken = |_: &str| response("200 OK", "content-encoding: gzip\r\n", b"no gzip");
+    let publisher = Publisher::start(broken).await;
+    let mut asked = request(&publisher.url("/"));
+    asked.known_wire = Some(xxhash_rust::xxh3::xxh3_128(b"no gzip"));
+    let fetched = fetch(AllowPrivate::All).oneshot(asked).await.unwrap();
+    assert_eq!((fetched.answer, fetched.wire_bytes), (FetchAnswer::Same, 7));
+    assert!(matches!(ask(&publisher.url("/")).await, Err(FetchError::Decode { .. })));
+}
+
+#[tokio::test]
+async fn a_bomb_is_refused_by_the_limit_on_decoded_bytes() {
+    let bomb = gzip(&vec![b' '; 200_001]);
+    let publisher =
+        Publisher::start(move |_| response("200 OK", "content-encoding: gzip\r\n", &bomb)).await;
+    let error = ask(&publisher.url("/")).await.unwrap_err();
+    assert!(error.to_string().contains("more than 200000 bytes once decompressed"), "{error}");
+}
+
+#[tokio::test]
+async fn a_large_body_is_refused_with_and_without_a_length() {
+    let publisher = Publisher::start(|head| {
+        let body = vec![b'x'; 100_001];
+        if head.starts_with("GET /length") {
+            return response("200 OK", "", &body);
+        }
+        [b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".as_slice(), &body].concat()
+    })
+    .await;
+    for path in ["/length", "/none"] {
+        let refused = ask(&publisher.url(path)).await;
+        assert_eq!(refused, Err(FetchError::TooLarge { limit: 100_000 }), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_ends_early_is_an_error() {
+    let publisher = Publisher::start(|head| {
+        if head.starts_with("GET /chunked") {
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n<feed\r\n".to_vec()
+        } else {
+            b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n<feed/>".to_vec()
+        }
+    })
+    .await;
+    for path in ["/chunked", "/length"] {
+        let error = ask(&publisher.url(path)).await.unwrap_err();
+        assert!(matches!(error, FetchError::CutOff { .. }), "{path}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn silence_meets_the_idle_limit_before_and_inside_the_body() {
+    let publisher = Publisher::start(|head| {
+        if head.starts_with("GET /body") {
+            b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n<feed/>STALL".to_vec()
+        } else {
+            Vec::new()
+        }
+    })
+    .await;
+    // Who sends nothing at all may be out of reach.
+    for (path, what, is_unreached) in [("/", ANSWERING, true), ("/body", "send anything", false)] {
+        let error = ask(&publisher.url(path)).await.unwrap_err();
+        assert_eq!(error, FetchError::Timeout { what, limit: quick().idle }, "{path}");
+        assert_eq!(error.is_unreached(), is_unreached, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_whole_fetch_has_a_limit_of_time() {
+    let publisher = Publisher::start(|_| Vec::new()).await;
+    let limits = FetchLimits { total: Duration::from_millis(50), ..quick() };
+    let settings =
+        FetchSettings { allow_private: AllowPrivate::All, limits, ..FetchSettings::default() };
+    let fetch = services(settings).unwrap().fetch;
+    let error = fetch.oneshot(request(&publisher.url("/"))).await.unwrap_err();
+    assert!(matches!(error, FetchError::Timeout { limit, .. } if limit == limits.total));
+}
+
+#[tokio::test]
+async fn huge_headers_are_refused() {
+    let publisher = Publisher::start(|head| {
+        let headers = if head.starts_with("GET /many") {
+            "x-y: z\r\n".repeat(MAX_HEADERS + 1)
+        } else {
+            format!("x-large: {}\r\n", "x".repeat(MAX_HEADER_BYTES))
+        };
+        response("200 OK", &headers, b"<feed/>")
+    })
+    .await;
+    for path in ["/many", "/large"] {
+        let error = ask(&publisher.url(path)).await.unwrap_err();
+        assert!(matches!(error, FetchError::Headers { .. }), "{path}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_followed_and_permanent_ones_shown() {
+    let publisher = Publisher::start(|head| match head.split(' ').nth(1) {
+        Some("/a") => response("301 Moved", "location: /b\r\n", b""),
+        Some("/b") => response("308 Moved", "location: c\r\n", b""),
+        Some("/c") => response("307 Moved", "location: /d\r\n", b""),
+        Some("/loop") => response("302 Found", "location: /loop\r\n", b""),
+        Some("/nowhere") => response("302 Found", "", b""),
+        _ => response("200 OK", "", b"<feed/>"),
+    })
+    .await;
+    let fetched = ask(&publisher.url("/a")).await.unwrap();
+    assert_eq!(fetched.final_url, publisher.url("/d"));
+    assert_eq!(fetched.moved_to, Some(publisher.url("/c")));
+
+    let mut again = request(&publisher.url("/a"));
+    again.start = Some(publisher.url("/c"));
+    let fetched = fetch(AllowPrivate::All).oneshot(again).await.unwrap();
+    assert_eq!(fetched.moved_to, Some(publisher.url("/c")));
+    let asked: Vec<_> =
+        publisher.heads().iter().map(|h| h.split(' ').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(asked, ["/a", "/b", "/c", "/d", "/c", "/d"]);
+
+    assert_eq!(ask(&publisher.url("/loop")).await, Err(FetchError::Redirects));
+    let nowhere = ask(&publisher.url("/nowhere")).await;
+    assert_eq!(nowhere, Err(FetchError::Location { code: 302 }));
+}
+
+#[tokio::test]
+async fn credentials_do_not_cross_origins() {
+    let other = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
+    let target = other.url("/");
+    let publisher = Publisher::start(move |head| {
+        if head.starts_with("GET /a") {
+            return response("302 Found", "location: /b\r\n", b"");
+        }
+        response("302 Found", &format!("location: {target}\r\n"), b"")
+    })
+    .await;
+    let url = publisher.url("/a").replace("//", "//me:s%20t@");
+    let fetched = ask(&url).await.unwrap();
+    // "me:s t"
+    let sent = "authorization: basic bwu6cyb0\r\n";
+    assert!(publisher.heads().iter().all(|head| head.contains(sent)), "{:?}", publisher.heads());
+    assert!(!other.heads()[0].contains("authorization"), "{:?}", other.heads());
+    assert!(!format!("{fetched:?}").contains("me:"));
+}
+
+#[tokio::test]
+async fn the_guard_stands_before_every_hop_and_behind_every_name() {
+    let inside = Publisher::start(|_| response("200 OK", "", b"secret")).await;
+    let (literal, name) = (inside.url("/"), format!("http://localhost:{}/", inside.port));
+    let targets = [literal.clone(), name.clone(), "file:///etc/passwd".to_owned()];
+    let entry = Publisher::start(move |head| {
+        let at: usize = head.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
+        response("302 Found", &format!("location: {}\r\n", targets[at]), b"")
+    })
+    .await;
+    let listed = AllowPrivate::only([format!("127.0.0.1:{}", entry.port).as_str()]).unwrap();
+    for at in 0..3 {
+        let asked = request(&entry.url(&format!("/{at}")));
+        let error = fetch(listed.clone()).oneshot(asked).await.unwrap_err();
+        assert!(matches!(error, FetchError::Refused { hop: 1, .. }), "{at}: {error:?}");
+    }
+    for url in [literal, name] {
+        let error = fetch(AllowPrivate::No).oneshot(request(&url)).await.unwrap_err();
+        assert!(matches!(error, FetchError::Refused { hop: 0, .. }), "{url}: {error:?}");
+    }
+    assert_eq!(inside.heads().len(), 0);
+    // The same name passes where it is meant.
+    let listed = AllowPrivate::only([format!("localhost:{}", inside.port).as_str()]).unwrap();
+    let url = format!("http://localhost:{}/", inside.port);
+    assert!(fetch(listed).oneshot(request(&url)).await.is_ok());
+}
+
+#[tokio::test]
+async fn statuses_carry_what_the_publisher_asks() {
+    let publisher = Publisher::start(|head| {
+        let code = head.split(['/', ' ']).nth(2).unwrap();
+        response(&format!("{code} X"), "retry-after: 90\r\n", b"sorry")
+    })
+    .await;
+    for code in [204, 403, 404, 410, 429, 500, 503] {
+        let error = ask(&publisher.url(&format!("/{code}"))).await.unwrap_err();
+        let retry_after = Some(Duration::from_secs(90));
+        assert_eq!(error, FetchError::Status { code, retry_after, redirected_to: None });
+    }
+    // Who answers is not always who was asked.
+    let elsewhere = publisher.url("/503");
+    let redirect = format!("location: {elsewhere}\r\n");
+    let before = Publisher::start(move |_| response("302 Found", &redirect, b"")).await;
+    let pause = ask(&before.url("/feed")).await.unwrap_err().pause(&before.url("/feed"));
+    assert_eq!(pause.map(|pause| pause.address), Some(elsewhere));
+}
+
+/// RFC 3229: a delta is asked for from a document, and must begin with that one.
+#[tokio::test]
+async fn a_delta_that_is_asked_for_begins_with_what_is_known() {
+    let publisher = Publisher::start(|head| {
+        let base = head.lines().next().unwrap().split('?').nth(1).unwrap_or_default();
+        let base = base.split(' ').next().unwrap_or_default().replace('~', "\"");
+        let base = if base.is_empty() { base } else { format!("delta-base: {base}\r\n") };
+        response("226 IM Used", &format!("im: feed\r\n{base}"), b"<feed/>")
+    })
+    .await;
+    for (path, etag, is_taken) in [
+        ("/", Some("\"1\""), true),
+        ("/", Some("W/\"1\""), true),
+        ("/?~1~", Some("\"1\""), true),
+        ("/?~2~", Some("\"1\""), false),
+        ("/", None, false),
+    ] {
+        let url = publisher.url(path);
+        let validators = Validators {
+            etag: etag.map(str::to_owned),
+            last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
+            answered_by: Some(url.clone()),
+            given_to: 0,
+        };
+        let asked = FetchRequest { validators, deltas: true, ..request(&url) };
+        let got = fetch(AllowPrivate::All).oneshot(asked).await;
+        match got {
+            Ok(fetched) => assert!(is_taken && document(&fetched).delta, "{path} {etag:?}"),
+            Err(error) => {
+                assert_eq!((error, is_taken), (FetchError::DeltaBase, false), "{path} {etag:?}");
+            }
+        }
+        let head = publisher.heads().pop().unwrap();
+        assert_eq!(head.contains("a-im: feed"), etag.is_some(), "{head}");
+    }
+    let _ = ask(&publisher.url("/")).await;
+    assert!(!publisher.heads().pop().unwrap().contains("a-im"), "who polls reads the whole");
+}
+
+#[tokio::test]
+async fn a_226_is_a_part_on_purpose() {
+    let publisher = Publisher::start(|_| response("226 IM Used", "im: feed\r\n", b"<feed/>")).await;
+    assert!(document(&ask(&publisher.url("/")).await.unwrap()).delta);
+}
+
+#[tokio::test]
+async fn nobody_there_and_nonsense_are_told_apart() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let error = ask(&format!("http://127.0.0.1:{port}/")).await.unwrap_err();
+    let said = error.to_string();
+    assert!(said.starts_with("could not connect to 127.0.0.1: Connection refused"), "{said}");
+
+    let nonsense = Publisher::start(|_| b"SSH-2.0-server\r\n\r\n".to_vec()).await;
+    let error = ask(&nonsense.url("/")).await.unwrap_err();
+    assert!(error.to_string().contains("does not speak HTTP"), "{error}");
+}

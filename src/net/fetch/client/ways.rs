@@ -1,0 +1,212 @@
+//! By which client a request goes, once its address passed the guard.
+
+use super::Core;
+use crate::fetch::FetchLimits;
+use crate::fetch::access::ReadyProxy;
+use crate::fetch::address::kind;
+use crate::fetch::clients::{Clients, HttpVersions};
+use crate::fetch::error::FetchError;
+use crate::fetch::guard::{self, AllowPrivate, Openness};
+use crate::fetch::lead::{LeadScope, LeadTrail, read_named};
+use crate::fetch::passers::Passers;
+use crate::fetch::resolver::{LookupError, Unresolved};
+use crate::fetch::unreached::unreached;
+use reqwest::Client;
+use std::sync::PoisonError;
+use tidegate_core::model::ProxyRoute;
+use tokio::time::Instant;
+use url::{Host, Position, Url};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How a request goes out.
+#[derive(Clone, Copy)]
+pub(in crate::fetch) struct RequestWay<'r> {
+    /// Its route, where it is not that of every request.
+    pub(in crate::fetch) route: Option<&'r ProxyRoute>,
+    /// The versions that it may have.
+    pub(in crate::fetch) versions: HttpVersions,
+    /// Whether it goes to public addresses alone.
+    pub(in crate::fetch) is_public: bool,
+}
+
+/// A client for one request, and the proxy that it goes by.
+pub(in crate::fetch) struct ClientForRequest {
+    pub(in crate::fetch) client: Client,
+    /// As messages name it.
+    proxy: Option<String>,
+}
+
+impl Core {
+    /// Passes the guard, and answers the clients that pass requests on; `None` where they go by a proxy.
+    pub(in crate::fetch) fn passers(
+        &self,
+        url: &Url,
+        versions: HttpVersions,
+    ) -> Result<Option<&Passers>, FetchError> {
+        let openness = self.admit(url, 0, false)?;
+        if self.proxy.is_some() && !self.allow.is_own_host(url) {
+            return Ok(None);
+        }
+        let [public, opened] = &self.passers;
+        let [all, hosted] = if openness == Openness::Public { public } else { opened };
+        let place = if versions == HttpVersions::All { all } else { hosted };
+        Ok(Some(place.get_or_init(|| self.maker.passers(openness, versions))))
+    }
+
+    /// The clients that ask without a proxy.
+    fn direct(&self, openness: Openness, versions: HttpVersions) -> Result<Clients, FetchError> {
+        let [public, opened] = &self.hosted;
+        let (all, place) = match openness {
+            Openness::Public => (&self.public, public),
+            _ => (&self.opened, opened),
+        };
+        if versions == HttpVersions::All {
+            return Ok(all.clone());
+        }
+        if let Some(made) = place.get() {
+            return Ok(made.clone());
+        }
+        let made = self.maker.direct(openness, versions)?;
+        Ok(place.get_or_init(|| made).clone())
+    }
+
+    /// Passes the guard. `is_public`: at public addresses alone.
+    fn admit(&self, url: &Url, hop: usize, is_public: bool) -> Result<Openness, FetchError> {
+        let allow = if is_public { &AllowPrivate::No } else { &self.allow };
+        let openness =
+            guard::check(url, allow).map_err(|refusal| FetchError::Refused { hop, refusal })?;
+        if url.scheme() == "https" && !self.maker.trust().has_authorities {
+            return Err(FetchError::NoRoots);
+        }
+        Ok(openness)
+    }
+
+    /// Passes the guard, and says which client may ask. `soon`: the host is asked again within
+    /// [`KEPT_IDLE`](crate::fetch::KEPT_IDLE).
+    pub(in crate::fetch) async fn client_for(
+        &self,
+        url: &Url,
+        hop: usize,
+        soon: bool,
+        way: RequestWay<'_>,
+    ) -> Result<ClientForRequest, FetchError> {
+        let RequestWay { route, versions, is_public } = way;
+        let openness = self.admit(url, hop, is_public)?;
+        let proxy = match route {
+            Some(ProxyRoute::Direct) => None,
+            Some(ProxyRoute::Proxy(proxy)) => Some(ReadyProxy::read_soon(proxy).await?),
+            // The operator's own hosts are not behind it.
+            None => self.proxy.clone().filter(|_| !self.allow.is_own_host(url)),
+        };
+        let clients = match &proxy {
+            Some(proxy) => {
+                self.check_name(url, hop, openness, proxy).await?;
+                self.maker.by_proxy(proxy, openness, versions)?
+            }
+            None => self.direct(openness, versions)?,
+        };
+        let host = xxh3_64(url[..Position::BeforePath].as_bytes());
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let keeps = kept.admit(host, soon, Instant::now());
+        let client = if keeps { clients.keeping } else { clients.closing };
+        Ok(ClientForRequest { client, proxy: proxy.map(|proxy| proxy.shown()) })
+    }
+
+    /// Goes from who may name an address to who names this one.
+    pub(in crate::fetch) async fn way_to(
+        &self,
+        scope: &LeadScope,
+        asked: &str,
+    ) -> Result<LeadTrail, FetchError> {
+        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
+        let mut trail = LeadTrail::begin(scope, asked).map_err(refused)?;
+        for named in scope.named_by.iter().skip(1) {
+            let named = read_named(named).map_err(refused)?;
+            match self.is_free(&trail, &named).await {
+                Ok(is_free) => trail.go(&named, is_free),
+                Err(unknown) => trail.go_unknown(&named, unknown),
+            }
+        }
+        Ok(trail)
+    }
+
+    /// Goes where an answer leads.
+    pub(in crate::fetch) async fn lead(&self, trail: &mut LeadTrail, to: &Url) {
+        let is_free = self.is_free(trail, to).await.unwrap_or(false);
+        trail.go(to, is_free);
+    }
+
+    /// Whether the next address may be private.
+    async fn is_free(&self, trail: &LeadTrail, to: &Url) -> Result<bool, FetchError> {
+        Ok(trail.stays(to) || trail.may_leave() && self.is_own(trail.at()).await?)
+    }
+
+    /// Whether an address is at a host of the operator's own. Where all private addresses are allowed, a name says
+    /// that by what it leads to.
+    async fn is_own(&self, url: &Url) -> Result<bool, FetchError> {
+        if self.allow.is_own_host(url) {
+            return Ok(true);
+        }
+        let (AllowPrivate::All, Some(Host::Domain(name))) = (&self.allow, url.host()) else {
+            return Ok(false);
+        };
+        let [_, private, _] = &self.names;
+        match private.look_up(name).await {
+            Ok(found) => {
+                let is_private = found.iter().all(|address| kind(address.ip()).is_some());
+                Ok(is_private && !found.is_empty())
+            }
+            Err(LookupError::Refused(_)) => Ok(false),
+            Err(LookupError::Unresolved(Unresolved { why })) => {
+                Err(FetchError::Name { host: name.to_owned(), why })
+            }
+        }
+    }
+
+    /// Looks up here what a proxy is about to be asked for by its name, and refuses what leads to no
+    /// address that the guard admits.
+    async fn check_name(
+        &self,
+        url: &Url,
+        hop: usize,
+        openness: Openness,
+        proxy: &ReadyProxy,
+    ) -> Result<(), FetchError> {
+        let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
+        let [public, private, named] = &self.names;
+        let names = match openness {
+            Openness::Public => public,
+            Openness::Private => private,
+            Openness::Named => named,
+        };
+        let host = name.to_owned();
+        match names.look_up(name).await {
+            Ok(found) if !found.is_empty() => Ok(()),
+            Err(LookupError::Refused(refusal)) => Err(FetchError::Refused { hop, refusal }),
+            _ if self.proxy_resolves && !proxy.resolves_here() => Ok(()),
+            Err(LookupError::Unresolved(Unresolved { why })) => {
+                Err(FetchError::Unchecked { host, why })
+            }
+            Ok(_) => Err(FetchError::Unchecked { host, why: "it has none".to_owned() }),
+        }
+    }
+}
+
+impl ClientForRequest {
+    /// Why no response came.
+    pub(in crate::fetch) fn unreached(
+        &self,
+        error: reqwest::Error,
+        url: &Url,
+        hop: usize,
+        limits: &FetchLimits,
+    ) -> FetchError {
+        let error = unreached(error, url, hop, limits);
+        match (error, &self.proxy) {
+            (FetchError::Connect { host, why } | FetchError::Name { host, why }, Some(proxy)) => {
+                FetchError::Proxy { proxy: proxy.clone(), host, why }
+            }
+            (error, _) => error,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The clients: one pair for each way out, made once and kept within a limit.
+
+use super::access::ReadyProxy;
+use super::error::{FetchError, root_cause};
+use super::guard::Openness;
+use super::kept_hosts::KEPT_IDLE;
+use super::resolver::GuardedResolver;
+use super::{FetchLimits, FetchSettings};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT as USER_AGENT_HEADER,
+};
+use reqwest::Client;
+use rustls::client::Resumption;
+use std::sync::{Arc, Mutex, PoisonError};
+use tidegate_core::trust::{ServerTrust, read_certificates};
+
+/// What this gateway can read, best first.
+const ACCEPTED: &str = "application/atom+xml, application/rss+xml, application/feed+json;q=0.9, \
+     application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1";
+/// The codings that this gateway undoes.
+const CODINGS: &str = "gzip, br, zstd, deflate";
+/// The most header fields of a response.
+pub(super) const MAX_HEADERS: usize = 200;
+/// The largest header section of a response, in bytes.
+pub(super) const MAX_HEADER_BYTES: usize = 64 * 1024;
+/// The most proxies, each with its credentials, for which clients are kept. Of more, those that were
+/// not used for longest are made anew.
+pub const MAX_PROXY_CLIENTS: usize = 32;
+
+/// The versions of HTTP that a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HttpVersions {
+    All,
+    /// HTTP/1.1 alone, where `Host` is another one than that of the address: HTTP/2 names the host in the address
+    /// (RFC 9113 section 8.3.1).
+    Http1,
+}
+
+impl HttpVersions {
+    /// For a request with these headers.
+    pub(super) fn of_request(headers: &HeaderMap) -> Self {
+        if headers.contains_key(HOST) { Self::Http1 } else { Self::All }
+    }
+
+    /// What a server is offered in a handshake (RFC 7301), best first.
+    fn offered(self) -> Vec<Vec<u8>> {
+        let all: &[&[u8]] = match self {
+            Self::All => &[b"h2", b"http/1.1"],
+            Self::Http1 => &[b"http/1.1"],
+        };
+        all.iter().map(|name| name.to_vec()).collect()
+    }
+}
+
+/// Two clients with one resolver.
+#[derive(Clone)]
+pub(super) struct Clients {
+    /// Keeps a connection to each host open for [`KEPT_IDLE`].
+    pub(super) keeping: Client,
+    /// Keeps none.
+    pub(super) closing: Client,
+}
+
+/// What all clients are made with.
+pub(super) struct ClientMaker {
+    headers: HeaderMap,
+    limits: FetchLimits,
+    trust: ServerTrust,
+    /// Those for proxies, the one that was used last at the end.
+    proxied: Mutex<Vec<(ProxyKey, Clients)>>,
+}
+
+/// By what clients for proxies are told apart.
+type ProxyKey = (ReadyProxy, Openness, HttpVersions);
+
+impl ClientMaker {
+    pub(super) fn new(settings: &FetchSettings) -> Result<Self, FetchError> {
+        let own = settings.ca_file.as_deref().map(read_certificates).transpose();
+        let own = own.map_err(|why| FetchError::Client { what: "read polling.ca_file", why })?;
+        let trust = ServerTrust::with(&own.unwrap_or_default())
+            .map_err(|error| FetchError::Client { what: "be set up", why: root_cause(&error) })?;
+        Ok(Self {
+            headers: own_headers(settings),
+            limits: settings.limits,
+            trust,
+            proxied: Mutex::default(),
+        })
+    }
+
+    /// Clients that give out their connections to addresses that `openness` admits.
+    pub(super) fn direct(
+        &self,
+        openness: Openness,
+        versions: HttpVersions,
+    ) -> Result<Clients, FetchError> {
+        self.make(None, versions, GuardedResolver::new(openness))
+    }
+
+    /// Clients for a proxy. The proxy may have any address, since the operator named it.
+    pub(super) fn by_proxy(
+        &self,
+        proxy: &ReadyProxy,
+        openness: Openness,
+        versions: HttpVersions,
+    ) -> Result<Clients, FetchError> {
+        let key = (proxy.clone(), openness, versions);
+        let mut proxied = self.proxied.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = match proxied.iter().position(|(known, _)| *known == key) {
+            Some(at) => proxied.remove(at).1,
+            None => {
+                let resolver = GuardedResolver::new(openness).with_named(proxy.host());
+                self.make(Some(proxy), versions, resolver)?
+            }
+        };
+        if proxied.len() >= MAX_PROXY_CLIENTS {
+            proxied.remove(0);
+        }
+        proxied.push((key, clients.clone()));
+        Ok(clients)
+    }
+
+    fn make(
+        &self,
+        proxy: Option<&ReadyProxy>,
+        versions: HttpVersions,
+        resolver: GuardedResolver,
+    ) -> Result<Clients, FetchError> {
+        let resolver = Arc::new(resolver);
+        let keeping = self.client(proxy, versions, (&resolver, 1))?;
+        let closing = self.client(proxy, versions, (&resolver, 0))?;
+        Ok(Clients { keeping, closing })
+    }
+
+    /// What servers are believed by. A machine without any authority must still be able to poll `http` addresses.
+    pub(super) const fn trust(&self) -> &ServerTrust {
+        &self.trust
+    }
+
+    pub(super) const fn limits(&self) -> &FetchLimits {
+        &self.limits
+    }
+
+    /// A client that keeps so many idle connections to a host.
+    fn client(
+        &self,
+        proxy: Option<&ReadyProxy>,
+        versions: HttpVersions,
+        (resolver, idle): (&Arc<GuardedResolver>, usize),
+    ) -> Result<Client, FetchError> {
+        let limits = &self.limits;
+        let failed = |error: reqwest::Error| {
+            let why = root_cause(&error.without_url());
+            FetchError::Client { what: "be set up", why }
+        };
+        let proxy = proxy.map(|proxy| reqwest::Proxy::all(proxy.url().clone()));
+        let proxy = proxy.transpose().map_err(failed)?;
+        let mut tls = self.trust.config.clone();
+        // Each client resumes its own sessions.
+        tls.resumption = Resumption::default();
+        tls.alpn_protocols = versions.offered();
+        let builder = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .default_headers(self.headers.clone())
+            .read_timeout(limits.idle)
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .no_proxy()
+            .dns_resolver(Arc::clone(resolver))
+            .connect_timeout(limits.connect)
+            .pool_idle_timeout(KEPT_IDLE)
+            .pool_max_idle_per_host(idle)
+            .http1_max_headers(MAX_HEADERS)
+            .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX));
+        let builder = match versions {
+            HttpVersions::All => builder,
+            HttpVersions::Http1 => builder.http1_only(),
+        };
+        let builder = match proxy {
+            Some(proxy) => builder.proxy(proxy),
+            None => builder,
+        };
+        builder.build().map_err(failed)
+    }
+}
+
+/// How the gateway names itself where nothing else is configured.
+const USER_AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
+
+/// What every request says of the gateway: how it names itself and what it reads.
+pub(super) fn own_headers(settings: &FetchSettings) -> HeaderMap {
+    let sendable = |text: &&str| HeaderValue::from_str(text).is_ok();
+    let about = settings.about_url.as_deref().filter(sendable);
+    let name = settings.user_agent.as_deref().filter(sendable).unwrap_or(USER_AGENT);
+    let agent = about.map_or_else(|| name.to_owned(), |about| format!("{name} (+{about})"));
+    let agent = HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static(USER_AGENT));
+    HeaderMap::from_iter([
+        (USER_AGENT_HEADER, agent),
+        (ACCEPT, HeaderValue::from_static(ACCEPTED)),
+        (ACCEPT_ENCODING, HeaderValue::from_static(CODINGS)),
+    ])
+}
+
+#[cfg(test)]
+mod tests;

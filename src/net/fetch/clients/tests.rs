@@ -1,0 +1,263 @@
+//! Proxies and certificates, with a proxy and a publisher with TLS in this process.
+
+use super::super::access::RequestAccess;
+use super::super::{
+    AllowPrivate, AskRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, LeadScope, Refusal,
+    services,
+};
+use super::*;
+use crate::origin::PassRequest;
+use crate::testing::{Publisher, our_ca, response, tls};
+use http::Method;
+use http_body_util::{BodyExt, Full};
+use std::io::{Read as _, Write as _};
+use tidegate_core::model::{
+    FeedAccess, ProxyAddress, ProxyRoute, SecretSource, SecretText, Time, UserPassword,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt as _;
+use url::Url;
+
+fn literal(text: &str) -> SecretSource {
+    SecretSource::Literal(SecretText::new(text).unwrap())
+}
+
+fn proxy(url: &str) -> ProxyAddress {
+    ProxyAddress { url: url.to_owned(), login: None }
+}
+
+fn with_login(url: &str) -> ProxyAddress {
+    let login = UserPassword { user: literal("me"), password: literal("a:b@/c") };
+    ProxyAddress { login: Some(Box::new(login)), ..proxy(url) }
+}
+
+async fn fetch(
+    url: &str,
+    route: Option<ProxyRoute>,
+    settings: FetchSettings,
+) -> Result<Fetched, FetchError> {
+    let access = FeedAccess { route, ..FeedAccess::default() };
+    let asked = FetchRequest::whole(url.to_owned(), Time::from_unix(0));
+    let asked = FetchRequest { access: Some(RequestAccess::new(url, &access)), ..asked };
+    services(settings).unwrap().fetch.oneshot(asked).await
+}
+
+fn all_private() -> FetchSettings {
+    FetchSettings { allow_private: AllowPrivate::All, ..FetchSettings::default() }
+}
+
+fn body(fetched: &Fetched) -> &[u8] {
+    match &fetched.answer {
+        FetchAnswer::Document(document) => &document.bytes,
+        other => panic!("no document: {other:?}"),
+    }
+}
+
+/// A publisher with TLS, which answers every request with a feed. Its certificate is of the tests' own
+/// authority.
+fn tls_publisher() -> u16 {
+    let config = tls(&[]);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        while let Ok((socket, _)) = listener.accept() {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = rustls::StreamOwned::new(connection, socket);
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+                head.push(byte[0]);
+            }
+            let _ = stream.write_all(&response("200 OK", "", b"<feed/>"));
+            stream.conn.send_close_notify();
+            let _ = stream.flush();
+        }
+    });
+    port
+}
+
+/// A proxy that opens tunnels to a port of this machine, whatever host is asked for. Answers the heads
+/// of its requests.
+async fn tunnels_to(port: u16, refuses: bool) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&heads);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(socket.read_u8().await.unwrap());
+            }
+            seen.lock().unwrap().push(String::from_utf8(head).unwrap());
+            if refuses {
+                let _ = socket.write_all(b"HTTP/1.1 407 Who are you\r\n\r\n").await;
+                continue;
+            }
+            socket.write_all(b"HTTP/1.1 200 Go on\r\n\r\n").await.unwrap();
+            let mut to = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            tokio::spawn(async move { copy_bidirectional(&mut socket, &mut to).await });
+        }
+    });
+    (address, heads)
+}
+
+#[tokio::test]
+async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_it() {
+    let url = format!("https://localhost:{}/feed", tls_publisher());
+    let refused = fetch(&url, None, all_private()).await.unwrap_err();
+    assert!(matches!(refused, FetchError::Certificate { .. } | FetchError::NoRoots), "{refused}");
+    let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
+    assert_eq!(body(&fetch(&url, None, settings).await.unwrap()), b"<feed/>");
+}
+
+#[tokio::test]
+async fn requests_are_passed_on_to_whom_the_operators_authority_vouches_for() {
+    let url = Url::parse(&format!("https://localhost:{}/feed", tls_publisher())).unwrap();
+    let pass = |settings: FetchSettings, method: Method| {
+        let (url, headers) = (url.clone(), HeaderMap::new());
+        let body = (method == Method::POST).then(|| Full::from("a").map_err(|e| match e {}));
+        let body = body.map(BodyExt::boxed_unsync);
+        let request = PassRequest { method, url, target: None, headers, body };
+        services(settings).unwrap().passing.pass.oneshot(request)
+    };
+    let refused = pass(all_private(), Method::GET).await.unwrap_err();
+    assert!(matches!(refused, FetchError::Certificate { .. } | FetchError::NoRoots), "{refused}");
+    for method in [Method::GET, Method::POST] {
+        let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
+        let answer = pass(settings, method).await.unwrap();
+        assert_eq!(answer.body.collect().await.unwrap().to_bytes(), "<feed/>");
+    }
+}
+
+#[tokio::test]
+async fn a_tunnel_leads_to_a_publisher_with_tls() {
+    let (address, heads) = tunnels_to(tls_publisher(), false).await;
+    let route = Some(ProxyRoute::Proxy(with_login(&address)));
+    let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
+    // The proxy leads to the publisher whatever the port is.
+    let fetched = fetch("https://localhost:4433/feed", route, settings).await.unwrap();
+    assert_eq!(body(&fetched), b"<feed/>");
+    let head = heads.lock().unwrap().remove(0).to_lowercase();
+    assert!(head.starts_with("connect localhost:4433 http/1.1\r\n"), "{head}");
+    let pair = data_encoding::BASE64.encode(b"me:a:b@/c").to_lowercase();
+    assert!(head.contains(&format!("proxy-authorization: basic {pair}\r\n")), "{head}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_gives_no_connection_is_named_without_its_credentials() {
+    let (address, _) = tunnels_to(1, true).await;
+    let route = |address: &str| Some(ProxyRoute::Proxy(with_login(address)));
+    let closed = "http://127.0.0.1:1";
+    for (proxy, why) in [(address.as_str(), "authorization required"), (closed, "refused")] {
+        let error = fetch("https://localhost/feed", route(proxy), all_private()).await.unwrap_err();
+        let said = error.to_string();
+        let start = format!("the proxy {proxy} gave no connection to localhost: ");
+        assert!(said.starts_with(&start) && said.contains(why), "{said}");
+        assert_eq!(error.blame(), FetchBlame::Network);
+    }
+}
+
+#[tokio::test]
+async fn the_proxy_of_all_is_for_all_but_the_operators_own_hosts_and_feeds_with_another_way() {
+    let through = Publisher::start(|_| response("200 OK", "", b"by proxy")).await;
+    let direct = Publisher::start(|_| response("200 OK", "", b"direct")).await;
+    let settings = FetchSettings {
+        proxy: Some(with_login(&through.url(""))),
+        proxy_resolves: true,
+        ..all_private()
+    };
+    let known_by_proxy = "http://news.invalid/feed?a=b";
+    let fetched = fetch(known_by_proxy, None, settings.clone()).await.unwrap();
+    assert_eq!(body(&fetched), b"by proxy");
+    let head = through.heads().remove(0);
+    assert!(head.starts_with("get http://news.invalid/feed?a=b http/1.1\r\n"), "{head}");
+    assert!(head.contains("proxy-authorization: basic "), "{head}");
+    let own = direct.url("/feed");
+    let fetched = fetch(&own, None, settings.clone()).await.unwrap();
+    assert_eq!(body(&fetched), b"direct");
+    let by = Some(ProxyRoute::Proxy(proxy(&through.url(""))));
+    assert_eq!(body(&fetch(&own, by.clone(), all_private()).await.unwrap()), b"by proxy");
+    let straight = fetch(known_by_proxy, Some(ProxyRoute::Direct), settings.clone()).await;
+    assert!(matches!(straight, Err(FetchError::Name { .. })), "{straight:?}");
+    // So it is for pages.
+    let services = services(settings).unwrap();
+    let page = |route| AskRequest {
+        url: Url::parse(&own).unwrap(),
+        get: true,
+        route,
+        leads: LeadScope::default(),
+        now: Time::from_unix(0),
+    };
+    services.ask.clone().oneshot(page(by)).await.unwrap();
+    assert_eq!(through.heads().len(), 3);
+    services.ask.oneshot(page(None)).await.unwrap();
+    assert_eq!(direct.heads().len(), 2);
+}
+
+#[tokio::test]
+async fn the_guard_stands_before_proxies_as_well() {
+    let through = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
+    for scheme in ["http", "socks5", "socks5h"] {
+        let address = format!("{scheme}://127.0.0.1:{}", through.port);
+        let settings = FetchSettings {
+            proxy: Some(proxy(&address)),
+            proxy_resolves: true,
+            ..FetchSettings::default()
+        };
+        for url in [
+            "http://10.0.0.1/feed",
+            "http://[::ffff:169.254.169.254]/",
+            "http://2130706433/",
+            "http://localhost/feed",
+            "https://localhost:8443/feed",
+        ] {
+            for route in [None, Some(ProxyRoute::Proxy(proxy(&address)))] {
+                let refused = fetch(url, route, settings.clone()).await;
+                let is_refused = matches!(
+                    refused,
+                    Err(FetchError::Refused { refusal: Refusal::Address { .. }, .. })
+                );
+                assert!(is_refused, "{scheme} {url}: {refused:?}");
+            }
+        }
+        // What cannot be looked up here is left to the proxy only where the operator says so.
+        let strict = FetchSettings { proxy_resolves: false, ..settings };
+        let error = fetch("http://news.invalid/feed", None, strict).await.unwrap_err();
+        assert!(matches!(error, FetchError::Unchecked { .. }), "{error}");
+        assert_eq!(error.blame(), FetchBlame::Operator);
+    }
+    assert_eq!(through.heads().len(), 0);
+}
+
+#[tokio::test]
+async fn a_redirect_behind_a_proxy_leads_to_no_private_name() {
+    let through =
+        Publisher::start(|_| response("302 Found", "location: http://localhost/admin\r\n", b""))
+            .await;
+    let settings = FetchSettings {
+        proxy: Some(proxy(&through.url(""))),
+        proxy_resolves: true,
+        ..FetchSettings::default()
+    };
+    let refused = fetch("http://news.invalid/", None, settings).await.unwrap_err();
+    assert!(matches!(refused, FetchError::Refused { hop: 1, .. }), "{refused:?}");
+    assert_eq!(through.heads().len(), 1);
+}
+
+#[test]
+fn clients_are_made_once_and_kept_within_the_limit() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let maker = ClientMaker::new(&FetchSettings::default()).unwrap();
+    let ready =
+        |n: usize| ReadyProxy::read(&proxy(&format!("http://127.0.0.1:{}", n + 1))).unwrap();
+    for n in 0..MAX_PROXY_CLIENTS + 2 {
+        maker.by_proxy(&ready(n), Openness::Public, HttpVersions::All).unwrap();
+        maker.by_proxy(&ready(0), Openness::Public, HttpVersions::All).unwrap();
+    }
+    let kept = maker.proxied.lock().unwrap();
+    assert_eq!(kept.len(), MAX_PROXY_CLIENTS);
+    let has = |n: usize| kept.iter().any(|((proxy, ..), _)| *proxy == ready(n));
+    assert!(has(0) && has(MAX_PROXY_CLIENTS + 1) && !has(1) && !has(2), "the oldest goes");
+}

@@ -1,0 +1,183 @@
+//! Takes content codings off a body (RFC 9110 section 8.4), within a cap. Pure.
+
+use bytes::Bytes;
+use flate2::{Decompress, FlushDecompress, Status};
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+use std::io::{self, Read};
+
+/// The most content codings that may be applied to one body.
+pub const MAX_CODINGS: usize = 3;
+/// The largest zstd window, as a power of two: 8 MiB (RFC 9659 section 3).
+const ZSTD_WINDOW_LOG: u32 = 23;
+/// The buffer that deflate and brotli are decoded through, in bytes.
+const CHUNK: usize = 16 * 1024;
+
+/// A content coding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// `gzip` or `x-gzip`.
+    Gzip,
+    /// `deflate`: with the zlib wrapper as RFC 9110 says, or raw as some servers send it.
+    Deflate,
+    /// `br`.
+    Brotli,
+    Zstd,
+}
+
+impl Coding {
+    /// Its name in the header.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// Why a body could not be decoded.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// A coding that was not asked for.
+    #[error("the publisher sent the content coding {coding:?}, which was not asked for")]
+    Unknown {
+        /// Its name.
+        coding: String,
+    },
+    /// Too many codings on top of each other.
+    #[error("the publisher applied more than {MAX_CODINGS} content codings")]
+    TooMany,
+    /// The decoded body is too large.
+    #[error("the document has more than {limit} bytes once decompressed, which is the limit")]
+    TooLarge { limit: usize },
+    /// The data is damaged or cut off.
+    #[error("the {coding} data of the publisher is damaged or cut off")]
+    Damaged {
+        /// The coding's name.
+        coding: &'static str,
+        /// What the decoder said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The codings that a `Content-Encoding` names, in the order they were applied; `identity` is none.
+pub fn codings<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Vec<Coding>, DecodeError> {
+    let mut found = Vec::new();
+    for token in values.into_iter().flat_map(|value| value.split(',')) {
+        let token = token.trim().to_ascii_lowercase();
+        let coding = match token.as_str() {
+            "" | "identity" => continue,
+            "gzip" | "x-gzip" => Coding::Gzip,
+            "deflate" => Coding::Deflate,
+            "br" => Coding::Brotli,
+            "zstd" => Coding::Zstd,
+            _ => return Err(DecodeError::Unknown { coding: token.chars().take(64).collect() }),
+        };
+        if found.len() == MAX_CODINGS {
+            return Err(DecodeError::TooMany);
+        }
+        found.push(coding);
+    }
+    Ok(found)
+}
+
+/// A body without the codings that its headers name, of at most `limit` bytes.
+pub fn decoded(headers: &HeaderMap, body: Bytes, limit: usize) -> Result<Bytes, DecodeError> {
+    let applied = headers.get_all(CONTENT_ENCODING).into_iter();
+    let applied = codings(applied.map(|value| value.to_str().unwrap_or("an unreadable one")))?;
+    decode(body, &applied, limit)
+}
+
+/// Decodes a body, last coding first. No step gives more than `limit` bytes.
+pub fn decode(body: Bytes, codings: &[Coding], limit: usize) -> Result<Bytes, DecodeError> {
+    let mut body = body;
+    for coding in codings.iter().rev() {
+        body = Bytes::from(one(&body, *coding, limit)?);
+    }
+    if body.len() > limit { Err(DecodeError::TooLarge { limit }) } else { Ok(body) }
+}
+
+fn one(body: &[u8], coding: Coding, limit: usize) -> Result<Vec<u8>, DecodeError> {
+    match coding {
+        Coding::Gzip => gzip(body, limit),
+        Coding::Deflate => match inflate(body, true, limit) {
+            Err(DecodeError::Damaged { .. }) => inflate(body, false, limit),
+            answer => answer,
+        },
+        Coding::Brotli => {
+            read(brotli_decompressor::Decompressor::new(body, CHUNK), Coding::Brotli, limit, Vec::new())
+        }
+        Coding::Zstd => {
+            let decoder = zstd::stream::read::Decoder::with_buffer(body).and_then(|mut decoder| {
+                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+                Ok(decoder)
+            });
+            let decoder = decoder.map_err(|source| damaged(Coding::Zstd, source))?;
+            read(decoder, Coding::Zstd, limit, Vec::new())
+        }
+    }
+}
+
+/// Every member of a gzip body; what is no member after the first (padding) is passed over, as
+/// browsers do.
+fn gzip(mut body: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
+    let mut out = Vec::new();
+    loop {
+        let mut decoder = flate2::bufread::GzDecoder::new(body);
+        out = read(&mut decoder, Coding::Gzip, limit, out)?;
+        // Each turn takes a member's header off the body, so that this ends.
+        body = decoder.into_inner();
+        if !body.starts_with(&[0x1f, 0x8b]) {
+            return Ok(out);
+        }
+    }
+}
+
+fn read(
+    reader: impl Read,
+    coding: Coding,
+    limit: usize,
+    mut out: Vec<u8>,
+) -> Result<Vec<u8>, DecodeError> {
+    let room = limit.saturating_sub(out.len()).saturating_add(1);
+    let room = u64::try_from(room).unwrap_or(u64::MAX);
+    reader.take(room).read_to_end(&mut out).map_err(|source| damaged(coding, source))?;
+    if out.len() > limit { Err(DecodeError::TooLarge { limit }) } else { Ok(out) }
+}
+
+/// Inflates to the end of the stream. The readers of `flate2` take a cut stream for a whole one
+/// where there is no trailer, therefore this looks for the end itself.
+fn inflate(body: &[u8], zlib: bool, limit: usize) -> Result<Vec<u8>, DecodeError> {
+    let wrong = |what: &str| {
+        damaged(Coding::Deflate, io::Error::new(io::ErrorKind::InvalidData, what.to_owned()))
+    };
+    let mut stream = Decompress::new(zlib);
+    let mut out = Vec::new();
+    loop {
+        let (read, written) = (stream.total_in(), stream.total_out());
+        let rest = usize::try_from(read).ok().and_then(|at| body.get(at..)).unwrap_or_default();
+        out.reserve(CHUNK);
+        let status = stream
+            .decompress_vec(rest, &mut out, FlushDecompress::None)
+            .map_err(|error| wrong(&error.to_string()))?;
+        if out.len() > limit {
+            return Err(DecodeError::TooLarge { limit });
+        }
+        if status == Status::StreamEnd {
+            return Ok(out);
+        }
+        if stream.total_in() == read && stream.total_out() == written {
+            return Err(wrong("the stream has no end"));
+        }
+    }
+}
+
+fn damaged(coding: Coding, source: io::Error) -> DecodeError {
+    DecodeError::Damaged { coding: coding.name(), source }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! What a response says of its own age: `Cache-Control`, `Expires`, `Retry-After`. Pure.
+
+use http::HeaderMap;
+use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, RETRY_AFTER};
+use std::time::Duration;
+use tidegate_core::model::Time;
+
+/// The longest time that a response is believed to stay fresh, or to ask for: a year.
+pub const MAX_STATED: Duration = Duration::from_secs(365 * 86_400);
+
+/// How long a response stays fresh from now on (RFC 9111 section 4.2.1); `None` where it does not
+/// say, must not be stored, or is stale already.
+pub fn freshness(headers: &HeaderMap, now: Time) -> Option<Duration> {
+    let mut max_age = None;
+    for directive in list(headers, &CACHE_CONTROL) {
+        let (name, value) = directive.split_once('=').unwrap_or((directive, ""));
+        match name.trim().to_ascii_lowercase().as_str() {
+            "no-cache" | "no-store" => return None,
+            "max-age" => max_age = max_age.or(seconds(value.trim().trim_matches('"'))),
+            _ => {}
+        }
+    }
+    let age = text(headers, &AGE).and_then(seconds).unwrap_or_default();
+    let left = match max_age {
+        Some(lifetime) => lifetime.checked_sub(age)?,
+        None => {
+            let expires = text(headers, &EXPIRES).and_then(date)?;
+            let made = text(headers, &DATE).and_then(date).unwrap_or(now);
+            expires.since(made).checked_sub(age)?
+        }
+    };
+    (!left.is_zero()).then(|| left.min(MAX_STATED))
+}
+
+/// How long the publisher asks to be left alone (RFC 9110 section 10.2.3).
+pub fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
+    let value = text(headers, &RETRY_AFTER)?;
+    let wait = seconds(value).or_else(|| date(value).map(|until| until.since(now)))?;
+    Some(wait.min(MAX_STATED))
+}
+
+/// A date in one of the three forms of RFC 9110 section 5.6.7, or one like them with a wrong weekday.
+fn date(text: &str) -> Option<Time> {
+    let read = httpdate::parse_http_date(text).ok().map(httpdate::HttpDate::from);
+    let text = read.map_or_else(|| text.to_owned(), |date| date.to_string());
+    Time::parse_rfc2822(&text)
+}
+
+/// Delta-seconds; a number too large to hold is a very long time (RFC 9111 section 1.2.2).
+fn seconds(text: &str) -> Option<Duration> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().map_or(MAX_STATED, Duration::from_secs))
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_unix(1_795_191_605);
+
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+        lines
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn freshness_as_the_cache_specification_has_it() {
+        let secs = |n| Some(Duration::from_secs(n));
+        for (lines, expected) in [
+            (vec![], None),
+            (vec![("cache-control", "max-age=600")], secs(600)),
+            (vec![("cache-control", "public, Max-Age=\"600\"")], secs(600)),
+            (vec![("cache-control", "max-age=600"), ("age", "100")], secs(500)),
+            (vec![("cache-control", "max-age=600"), ("age", "600")], None),
+            (vec![("cache-control", "max-age=600"), ("age", "9999")], None),
+            (vec![("cache-control", "max-age=600, no-cache")], None),
+            (vec![("cache-control", "no-store"), ("cache-control", "max-age=1")], None),
+            (vec![("cache-control", "max-age=-1")], None),
+            (vec![("cache-control", "max-age=99999999999999999999999")], Some(MAX_STATED)),
+            (vec![("expires", "Fri, 20 Nov 2026 16:30:05 GMT")], secs(600)),
+            (vec![("expires", "Mon, 20 Nov 2026 16:30:05 GMT")], secs(600)),
+            (vec![("expires", "Friday, 20-Nov-26 16:30:05 GMT")], secs(600)),
+            (vec![("expires", "Fri Nov 20 16:30:05 2026")], secs(600)),
+            (vec![("expires", "0")], None),
+            (vec![("expires", "Fri, 20 Nov 2026 16:00:00 GMT")], None),
+            // A server with a wrong clock is measured by that clock.
+            (
+                vec![
+                    ("date", "Fri, 20 Nov 2020 16:00:00 GMT"),
+                    ("expires", "Fri, 20 Nov 2020 16:10:00 GMT"),
+                ],
+                secs(600),
+            ),
+            (
+                vec![("cache-control", "max-age=60"), ("expires", "Fri, 20 Nov 2026 16:30:05 GMT")],
+                secs(60),
+            ),
+        ] {
+            assert_eq!(freshness(&headers(&lines), NOW), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        for (value, expected) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("Fri, 20 Nov 2026 16:22:05 GMT", Some(120)),
+            ("Fri, 20 Nov 2020 16:22:05 GMT", Some(0)),
+            ("soon", None),
+            ("2099-12-31", None),
+            ("Thu, 31 Dec 2099", None),
+            ("-5", None),
+            ("1.5", None),
+        ] {
+            let found = retry_after(&headers(&[("retry-after", value)]), NOW);
+            assert_eq!(found, expected.map(Duration::from_secs), "{value}");
+        }
+        let huge = retry_after(&headers(&[("retry-after", "99999999999999999999")]), NOW);
+        assert_eq!(huge, Some(MAX_STATED));
+    }
+}

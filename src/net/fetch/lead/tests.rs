@@ -1,0 +1,210 @@
+use super::super::{
+    AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings, Fetched, services,
+};
+use super::*;
+use crate::testing::{Publisher, response};
+use tidegate_core::model::{FeedName, FeedSource, Time};
+use tower::ServiceExt as _;
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
+
+fn feed(url: &str) -> FeedRecord {
+    FeedRecord::new(FeedName::new("a").unwrap(), url, FeedSource::Api)
+}
+
+fn made_by_request(url: &str, site: &str) -> FeedRecord {
+    FeedRecord::on_demand(FeedName::new("a").unwrap(), url, site, Time::from_unix(0))
+}
+
+const INTRANET: [&str; 3] = ["intranet.example:80", "wiki.intranet.example:80", "127.0.0.1:9000"];
+
+#[test]
+fn a_private_host_leads_to_another_one_and_a_public_host_to_none() {
+    let only = AllowPrivate::only(INTRANET).unwrap();
+    let (own, public) = (feed("http://intranet.example/feed"), feed("http://news.example/feed"));
+    let made = made_by_request("http://127.0.0.1:9000/blog/feed", "http://127.0.0.1:9000/blog/");
+    for (to, allow, by_own, by_public, by_made) in [
+        ("http://wiki.intranet.example/2", &only, true, false, false),
+        ("http://127.0.0.1:9000/2", &only, true, false, false),
+        ("http://127.0.0.1:9000/blog/2", &only, true, false, true),
+        ("https://elsewhere.example/2", &only, true, true, true),
+        ("http://news.example/2", &only, true, true, true),
+        // Of a name alone it is not known here what it leads to.
+        ("http://10.0.0.1/2", &AllowPrivate::All, false, false, false),
+        ("http://127.0.0.1:9000/blog/2", &AllowPrivate::All, false, false, true),
+    ] {
+        let admits = |feed: &FeedRecord| LeadScope::of_feed(feed).admits(&url(to), allow);
+        assert_eq!(
+            [admits(&own), admits(&public), admits(&made)],
+            [by_own, by_public, by_made],
+            "{to}"
+        );
+    }
+    let plain = feed("http://127.0.0.1:8000/feed");
+    assert!(LeadScope::of_feed(&plain).admits(&url("http://10.0.0.1/2"), &AllowPrivate::All));
+    // Who asks for an address of his own needs nobody's leave.
+    assert!(LeadScope::default().admits(&url("http://wiki.intranet.example/"), &only));
+}
+
+#[test]
+fn no_way_leads_from_a_public_host_back_to_a_private_one() {
+    let scope = LeadScope::of_feed(&feed("http://intranet.example/feed"));
+    let mut trail = LeadTrail::begin(&scope, "http://intranet.example/feed").unwrap();
+    assert!(trail.stays(&url("http://intranet.example/new")));
+    assert!(!trail.stays(&url("https://intranet.example/new")) && trail.may_leave());
+    trail.go(&url("https://news.example/"), true);
+    trail.go(&url("http://intranet.example/secret"), false);
+    assert!(trail.is_confined() && !trail.may_leave());
+    trail.go(&url("http://intranet.example/more"), true);
+    assert!(trail.is_confined());
+}
+
+#[test]
+fn a_secret_address_is_told_by_its_host_alone() {
+    let mut secret = feed("https://news.example/hidden/feed");
+    assert_eq!(LeadScope::by_feed(&secret), LeadScope::of_feed(&secret));
+    secret.options.secret = Some(true);
+    let told = LeadScope::by_feed(&secret).named_by;
+    assert_eq!(told, ["https://news.example"]);
+    let trail = LeadTrail::begin(&LeadScope::by_feed(&secret), "").unwrap();
+    assert!(trail.stays(&url("https://news.example/sup.json")));
+}
+
+/// Fetches what a feed is asked for.
+async fn asked(
+    feed: &FeedRecord,
+    url: &str,
+    allow_private: AllowPrivate,
+) -> Result<Fetched, FetchError> {
+    let settings = FetchSettings { allow_private, ..FetchSettings::default() };
+    let request = FetchRequest::whole(url.to_owned(), Time::from_unix(0)).for_feed(feed);
+    services(settings).unwrap().fetch.oneshot(request).await
+}
+
+/// A publisher that redirects each path but `/feed` and those in it to the address that stands behind `/to/`.
+async fn redirecting() -> Publisher {
+    Publisher::start(|head| match head.split(' ').nth(1) {
+        Some(path) if path.contains("/to/") => {
+            let (_, to) = path.split_once("/to/").unwrap();
+            response("302 Found", &format!("location: http://{to}\r\n"), b"")
+        }
+        _ => response("200 OK", "", b"<feed/>"),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_feed_that_a_request_made_leads_to_its_site_and_not_behind_the_walls() {
+    let (site, other) = (redirecting().await, redirecting().await);
+    let (site_at, other_at) =
+        (format!("127.0.0.1:{}", site.port), format!("127.0.0.1:{}", other.port));
+    let lists = || AllowPrivate::only([site_at.as_str(), other_at.as_str()]).unwrap();
+    let base = site.url("/sub/");
+    for allow in [lists(), AllowPrivate::All] {
+        let within = format!("{base}to/{site_at}/sub/feed");
+        asked(&made_by_request(&within, &base), &within, allow.clone()).await.unwrap();
+        for there in [format!("{other_at}/secret"), format!("{site_at}/admin")] {
+            let trap = format!("{base}to/{there}");
+            let refused = asked(&made_by_request(&trap, &base), &trap, allow.clone()).await;
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.blame(), FetchBlame::Upstream);
+            assert_eq!(
+                refused.to_string(),
+                format!(
+                    "a redirect was not followed: {trap} leads to http://{there}, which has a loopback \
+                     address; a feed that a request made leads to its site, {base}, and to public \
+                     addresses alone; if that is meant, put a feed with this address into the \
+                     configuration"
+                )
+            );
+            // The same of the operator's own making.
+            asked(&feed(&trap), &trap, allow.clone()).await.unwrap();
+        }
+        // An older document that the feed names.
+        let made = made_by_request(&format!("{base}feed"), &base);
+        asked(&made, &format!("{base}2"), allow.clone()).await.unwrap();
+        let refused = asked(&made, &other.url("/2"), allow).await.unwrap_err();
+        assert_eq!(refused.blame(), FetchBlame::Upstream);
+        assert!(refused.to_string().starts_with(&format!("{base}feed leads to ")), "{refused}");
+    }
+    assert!(
+        other.heads().iter().all(|head| head.starts_with("get /secret ")),
+        "{:?}",
+        other.heads()
+    );
+    assert_eq!(other.heads().len(), 2);
+}
+
+#[tokio::test]
+async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
+    let private = redirecting().await;
+    let there = format!("127.0.0.1:{}", private.port);
+    for allow in [AllowPrivate::only([there.as_str()]).unwrap(), AllowPrivate::All] {
+        for public in ["http://198.51.101.1/feed", "http://name.invalid/feed"] {
+            let public = feed(public);
+            let refused = asked(&public, &private.url("/2"), allow.clone()).await.unwrap_err();
+            assert_eq!(
+                refused.to_string(),
+                format!(
+                    "{} leads to {}, which has a loopback address; what is published at a public \
+                     address leads to public addresses alone; if that is meant, give the feed an \
+                     address at a host that polling.allow_private lists",
+                    public.url,
+                    private.url("/2")
+                )
+            );
+            // Where a lasting redirect of it led before.
+            let moved = FetchRequest {
+                start: Some(private.url("/3")),
+                ..FetchRequest::whole(public.url.clone(), Time::from_unix(0))
+            };
+            let allow_private = allow.clone();
+            let settings = FetchSettings { allow_private, ..FetchSettings::default() };
+            let refused = services(settings).unwrap().fetch.oneshot(moved.for_feed(&public)).await;
+            assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
+            // A name is refused by what it leads to.
+            let by_name = format!("http://localhost:{}/2", private.port);
+            let refused = asked(&public, &by_name, allow.clone()).await.unwrap_err();
+            assert_eq!(refused.blame(), FetchBlame::Upstream);
+            let said = format!("{} leads to {by_name}, which has a loopback address", public.url);
+            assert!(refused.to_string().starts_with(&said), "{refused}");
+        }
+    }
+    assert!(private.heads().is_empty());
+}
+
+#[tokio::test]
+async fn whoever_led_to_a_private_address_had_to_be_private() {
+    let private = redirecting().await;
+    let asked_by = async |leads: LeadScope, path: &str| {
+        let allow_private = AllowPrivate::All;
+        let settings = FetchSettings { allow_private, ..FetchSettings::default() };
+        let whole = FetchRequest::whole(private.url(path), Time::from_unix(0));
+        services(settings).unwrap().fetch.oneshot(FetchRequest { leads, ..whole }).await
+    };
+    let is_refused =
+        |asked: &Result<Fetched, FetchError>| matches!(asked, Err(FetchError::Refused { .. }));
+    let (member, public) = (feed(&private.url("/feed")), feed("http://198.51.101.1/feed"));
+    let inside = feed("http://127.0.0.1:1/list");
+    // The feed itself, and what it names at its own place.
+    for path in ["/feed", "/2"] {
+        let by = |list: &FeedRecord| LeadScope::of_feed(&member).added_by(list);
+        let asked = asked_by(by(&public), path).await;
+        assert!(is_refused(&asked), "{path}: {asked:?}");
+        asked_by(by(&inside), path).await.unwrap();
+    }
+    // Of a list that cannot be looked up nobody knows whether it is private.
+    let lost = LeadScope::of_feed(&member).added_by(&feed("http://lists.invalid/list"));
+    let asked = asked_by(lost, "/feed").await;
+    assert!(matches!(asked, Err(FetchError::Name { .. })), "{asked:?}");
+    // A public feed gains nothing by a private list.
+    let asked = asked_by(LeadScope::of_feed(&public).added_by(&inside), "/2").await;
+    assert!(is_refused(&asked), "{asked:?}");
+    // Nor by what it names, which may have had another address when it was asked for.
+    let named = LeadScope::of_feed(&public).by_answer(&private.url("/sup.json"));
+    let asked = asked_by(named, "/sup2.json").await;
+    assert!(is_refused(&asked), "{asked:?}");
+    assert_eq!(private.heads().len(), 2);
+}

@@ -1,0 +1,249 @@
+//! What is asked of the client, and what it answers.
+
+use super::{LeadScope, RequestAccess};
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{ETAG, HeaderName, LAST_MODIFIED};
+use std::fmt;
+use std::time::Duration;
+use tidegate_core::model::{BodyPrints, FeedRecord, Time};
+use tidegate_core::sup::{SupAnnouncement, in_header, in_links};
+use tidegate_core::websub::HubLinks;
+
+/// The longest validator that is kept and sent back, in bytes.
+pub const MAX_VALIDATOR_BYTES: usize = 1024;
+
+/// `ETag` and `Last-Modified`, verbatim, and whose they are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Validators {
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+    /// The address that gave them; they are sent to no other one.
+    pub answered_by: Option<String>,
+    /// Whom they were given to, as this program tells credentials apart while it runs; 0: who has
+    /// none. They are sent for nobody else, whose document may be another.
+    pub given_to: u64,
+}
+
+impl Validators {
+    /// Reads the validators of a response. One that is too long or not UTF-8 is not kept, since it
+    /// could not be sent back as it came.
+    pub fn from_headers(headers: &HeaderMap, answered_by: &str, given_to: u64) -> Self {
+        let kept = |name: &HeaderName| {
+            let value = headers.get(name)?.as_bytes();
+            let text = std::str::from_utf8(value).ok()?;
+            (!text.is_empty() && text.len() <= MAX_VALIDATOR_BYTES).then(|| text.to_owned())
+        };
+        Self {
+            etag: kept(&ETAG),
+            last_modified: kept(&LAST_MODIFIED),
+            answered_by: Some(answered_by.to_owned()),
+            given_to,
+        }
+    }
+
+    /// These, with what is missing taken from the earlier ones: for a 304, which may repeat them.
+    pub fn or(self, earlier: &Self) -> Self {
+        Self {
+            etag: self.etag.or_else(|| earlier.etag.clone()),
+            last_modified: self.last_modified.or_else(|| earlier.last_modified.clone()),
+            answered_by: self.answered_by.or_else(|| earlier.answered_by.clone()),
+            given_to: self.given_to,
+        }
+    }
+
+    /// Whether there is nothing to send.
+    pub const fn is_empty(&self) -> bool {
+        self.etag.is_none() && self.last_modified.is_none()
+    }
+}
+
+/// Asks for a document.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FetchRequest {
+    /// The address as configured; credentials in it are for its own origin only.
+    pub url: String,
+    /// Where to begin instead: where a permanent redirect led before.
+    pub start: Option<String>,
+    /// What the last answer was validated by; empty to get the whole document.
+    pub validators: Validators,
+    /// Whether a delta from the document of these validators is welcome (RFC 3229, `A-IM: feed`).
+    pub deltas: bool,
+    /// The fingerprint of the last body as it came over the wire.
+    pub known_wire: Option<u128>,
+    /// Whether its host is asked again within [`KEPT_IDLE`](super::KEPT_IDLE), as far as is known.
+    pub soon: bool,
+    /// What the feed is asked with beside its address, where that is not as of every other.
+    pub access: Option<RequestAccess>,
+    /// Whether only an answer that everybody gets is taken.
+    pub for_everybody: bool,
+    /// On whose word the address is asked for.
+    pub leads: LeadScope,
+    /// The time of the request.
+    pub now: Time,
+}
+
+impl FetchRequest {
+    /// Asks for a whole document, whatever is known of it.
+    pub fn whole(url: String, now: Time) -> Self {
+        Self {
+            url,
+            start: None,
+            validators: Validators::default(),
+            deltas: false,
+            known_wire: None,
+            soon: false,
+            access: None,
+            for_everybody: false,
+            leads: LeadScope::default(),
+            now,
+        }
+    }
+}
+
+impl FetchRequest {
+    /// The same as a feed is asked for. What an operator did not configure is for everybody, or is not taken, and an
+    /// address that is not the feed's is one that the feed names.
+    pub fn for_feed(self, feed: &FeedRecord) -> Self {
+        let access = feed.access.as_ref().map(|access| RequestAccess::new(&feed.url, access));
+        let for_everybody = feed.on_demand.is_some() && !feed.private && access.is_none();
+        let leads = LeadScope::of_feed(feed);
+        Self { access, for_everybody, leads, ..self }
+    }
+}
+
+impl fmt::Debug for FetchRequest {
+    // The URL may hold credentials, so it is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchRequest")
+            .field("start", &self.start)
+            .field("validators", &self.validators)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A document that arrived whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchedDocument {
+    /// Its bytes, decompressed.
+    pub bytes: Bytes,
+    /// `Content-Type`, as sent.
+    pub content_type: Option<String>,
+    /// Its fingerprints.
+    pub prints: BodyPrints,
+    /// Whether it is a part on purpose (status 226, RFC 3229).
+    pub delta: bool,
+}
+
+/// What the publisher answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FetchAnswer {
+    /// 304.
+    NotModified,
+    /// The same bytes over the wire as last time.
+    Same,
+    Document(FetchedDocument),
+}
+
+/// An answer, with what stood around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    pub answer: FetchAnswer,
+    pub status: u16,
+    /// The validators to send next time.
+    pub validators: Validators,
+    /// How long the answer says that it stays fresh.
+    pub freshness: Option<Duration>,
+    /// The address that answered, without credentials.
+    pub final_url: String,
+    /// Where permanent redirects lead (301, 308, before any temporary one).
+    pub moved_to: Option<String>,
+    /// Bytes of the body as they came over the wire.
+    pub wire_bytes: u64,
+    /// What an operator may want to know: a redirect from https to http.
+    pub notes: Vec<String>,
+    /// Whether the site gave it to a reader ([`Handover`](super::Handover)): it says nothing of how the gateway's own
+    /// requests fare.
+    pub is_handed: bool,
+    /// Where the headers say that changes are announced (SUP sections 6.1 and 6.3).
+    pub announced: Option<SupAnnouncement>,
+    /// Which hubs the headers name, and under which address (WebSub section 4).
+    pub links: HubLinks,
+}
+
+/// Where the headers of an answer from `url` say that changes are announced.
+pub(super) fn announced(headers: &HeaderMap, url: &str) -> Option<SupAnnouncement> {
+    let header = texts(headers, "x-sup-id").find_map(in_header);
+    header.or_else(|| texts(headers, "link").find_map(|value| in_links(value, url)))
+}
+
+/// Which hubs the headers of an answer from `url` name.
+pub(super) fn hub_links(headers: &HeaderMap, url: &str) -> HubLinks {
+    HubLinks::in_headers(texts(headers, "link"), url)
+}
+
+fn texts<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).into_iter().take(LINKS_LOOKED_AT);
+    values.filter_map(|value| value.to_str().ok())
+}
+
+/// How many headers of one name are looked at.
+const LINKS_LOOKED_AT: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn validators_are_kept_verbatim_or_not_at_all() {
+        let mut headers = HeaderMap::new();
+        headers.insert(ETAG, "W/\"a b\"".parse().unwrap());
+        headers.insert(LAST_MODIFIED, "yesterday, or so".parse().unwrap());
+        let kept = Validators::from_headers(&headers, "http://e.org/", 0);
+        assert_eq!(kept.etag.as_deref(), Some("W/\"a b\""));
+        assert_eq!(kept.last_modified.as_deref(), Some("yesterday, or so"));
+
+        headers.insert(ETAG, "x".repeat(MAX_VALIDATOR_BYTES + 1).parse().unwrap());
+        headers.insert(LAST_MODIFIED, http::HeaderValue::from_bytes(b"\xe9t\xe9").unwrap());
+        assert!(Validators::from_headers(&headers, "http://e.org/", 0).is_empty());
+    }
+
+    #[test]
+    fn a_304_replaces_what_it_repeats_and_keeps_the_rest() {
+        let text = |t: &str| Some(t.to_owned());
+        let of = |etag, last_modified| Validators {
+            etag: text(etag),
+            last_modified,
+            answered_by: text("u"),
+            given_to: 7,
+        };
+        let (old, new) = (of("1", text("d")), of("2", None));
+        let both = new.or(&old);
+        assert_eq!(both, of("2", text("d")));
+    }
+
+    #[test]
+    fn a_request_does_not_show_its_credentials() {
+        let request = FetchRequest::whole("http://me:secret@e.org/".into(), Time::from_unix(0));
+        assert!(!format!("{request:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_sup_document_is_found_in_either_header() {
+        let of = |pairs: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.append(*name, value.parse().unwrap());
+            }
+            announced(&headers, "http://e.org/feed").map(|place| place.document)
+        };
+        let link = format!("</sup#1>; rel=\"{}\"", tidegate_core::sup::RELATION);
+        let found = |address: &str| Some(address.to_owned());
+        assert_eq!(of(&[("link", "</>; rel=self"), ("link", &link)]), found("http://e.org/sup"));
+        let header = ("x-sup-id", "http://o.org/s#1");
+        assert_eq!(of(&[("link", &link), header]), found("http://o.org/s"));
+        assert_eq!(of(&[("link", &link), ("x-sup-id", "none")]), found("http://e.org/sup"));
+        assert_eq!(of(&[("link", "</sup#1>; rel=sup")]), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! An origin that speaks HTTP/2: what it gets, what comes back, and streams that it resets.
+
+use super::super::super::Pass;
+use super::*;
+use crate::origin::{ForwardedFor, OwnCookie, Via, to_origin};
+use crate::testing::site_of_config;
+use crate::testing::{our_ca, tls};
+use futures_util::stream::{self, StreamExt as _};
+use http::Version;
+use http_body_util::StreamBody;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::io;
+use tidegate_config::OriginPlace;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio_rustls::TlsAcceptor;
+
+/// Larger than all windows of a stream and of a connection, in pieces.
+const PIECE: usize = 1 << 20;
+const PIECES: usize = 5;
+
+/// A request as it arrived.
+struct Arrived {
+    version: Version,
+    uri: Uri,
+    headers: HeaderMap,
+    size: usize,
+    trailers: Option<HeaderMap>,
+}
+
+impl Arrived {
+    async fn read(request: Request<Incoming>) -> hyper::Result<Self> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await?;
+        let trailers = body.trailers().cloned();
+        let size = body.to_bytes().len();
+        Ok(Self { version: head.version, uri: head.uri, headers: head.headers, size, trailers })
+    }
+}
+
+/// What an origin answers; an error resets the stream.
+type Answer = io::Result<Response<UnsyncBoxBody<Bytes, io::Error>>>;
+
+/// An origin that speaks HTTP/2 alone, over TLS, and what arrived there.
+struct Http2Origin {
+    port: u16,
+    arrived: Arc<Mutex<Vec<Arrived>>>,
+}
+
+impl Http2Origin {
+    async fn start(answer: impl Fn() -> Answer + Send + Sync + 'static) -> Self {
+        let acceptor = TlsAcceptor::from(tls(&[b"h2"]));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let arrived = Arc::new(Mutex::new(Vec::new()));
+        let (answer, noted) = (Arc::new(answer), Arc::clone(&arrived));
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let (acceptor, answer, noted) =
+                    (acceptor.clone(), Arc::clone(&answer), Arc::clone(&noted));
+                tokio::spawn(async move {
+                    let Ok(stream) = acceptor.accept(socket).await else { return };
+                    let service = service_fn(move |request: Request<Incoming>| {
+                        let (answer, noted) = (Arc::clone(&answer), Arc::clone(&noted));
+                        async move {
+                            let request = Arrived::read(request).await.map_err(io::Error::other)?;
+                            noted.lock().unwrap().push(request);
+                            answer()
+                        }
+                    });
+                    let serving = http2::Builder::new(TokioExecutor::new())
+                        .serve_connection(TokioIo::new(stream), service);
+                    // It ends where the client closes the connection.
+                    let _ = serving.await;
+                });
+            }
+        });
+        Self { port, arrived }
+    }
+
+    fn request(&self, method: Method, path: &str) -> PassRequest {
+        let request = request(&format!("https://localhost:{}{path}", self.port));
+        PassRequest { method, ..request }
+    }
+
+    /// What arrived since this was asked last.
+    fn arrived(&self) -> Vec<Arrived> {
+        std::mem::take(&mut *self.arrived.lock().unwrap())
+    }
+}
+
+/// Passes requests on to who the tests' own authority vouches for.
+fn passing() -> Pass {
+    let allow_private = AllowPrivate::All;
+    let settings = FetchSettings { allow_private, ca_file: Some(our_ca()), ..Default::default() };
+    services(settings).unwrap().passing.pass
+}
+
+/// A body of these pieces.
+fn streamed<E: Send + 'static>(pieces: Vec<Result<Frame<Bytes>, E>>) -> UnsyncBoxBody<Bytes, E> {
+    StreamBody::new(stream::iter(pieces)).boxed_unsync()
+}
+
+fn piece<E>(byte: u8) -> Result<Frame<Bytes>, E> {
+    Ok(Frame::data(Bytes::from(vec![byte; PIECE])))
+}
+
+fn trailers<E>() -> Result<Frame<Bytes>, E> {
+    let trailers = HeaderMap::from_iter([(http::header::SET_COOKIE, "a=b".parse().unwrap())]);
+    Ok(Frame::trailers(trailers))
+}
+
+#[tokio::test]
+async fn a_request_and_its_answer_are_passed_on_over_http_2() {
+    let origin = Http2Origin::start(|| {
+        let mut answer = Response::new(streamed(vec![Ok(Frame::data(Bytes::from("words")))]));
+        *answer.status_mut() = StatusCode::NOT_FOUND;
+        for value in ["1", "2"] {
+            answer.headers_mut().append("x-a", value.parse().unwrap());
+        }
+        Ok(answer)
+    })
+    .await;
+    let mut asked = origin.request(Method::GET, "/a%20b?c=%2F");
+    asked.headers.insert("x-mine", "7".parse().unwrap());
+    let answer = passing().oneshot(asked).await.unwrap();
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    let twice: Vec<_> = answer.headers.get_all("x-a").iter().collect();
+    assert_eq!(twice, ["1", "2"]);
+    assert_eq!(answer.body.collect().await.unwrap().to_bytes(), "words");
+    let arrived = origin.arrived().remove(0);
+    assert_eq!(arrived.version, Version::HTTP_2);
+    assert_eq!(arrived.uri, format!("https://localhost:{}/a%20b?c=%2F", origin.port).as_str());
+    assert_eq!(arrived.headers["x-mine"], "7");
+    assert_eq!(arrived.headers.len(), 1, "nothing is added: {:?}", arrived.headers);
+}
+
+#[tokio::test]
+async fn headers_of_one_http_1_connection_are_not_in_http_2() {
+    let origin = Http2Origin::start(|| Ok(Response::new(streamed(Vec::new())))).await;
+    let mut asked = HeaderMap::new();
+    let of_connection = [
+        ("connection", "keep-alive, x-hop"),
+        ("keep-alive", "timeout=5"),
+        ("x-hop", "1"),
+        ("proxy-connection", "keep-alive"),
+        ("proxy-authorization", "Basic YTpi"),
+        ("te", "trailers"),
+        ("trailer", "x-sum"),
+        ("transfer-encoding", "chunked"),
+        ("upgrade", "websocket"),
+        ("http2-settings", "AAMAAABkAAQAAP__"),
+        ("expect", "100-continue"),
+        ("host", "blog.example"),
+    ];
+    for (name, value) in of_connection.into_iter().chain([("x-kept", "1")]) {
+        asked.insert(name, value.parse().unwrap());
+    }
+    let place = OriginPlace::Host("blog.example".to_owned());
+    let site = site_of_config("http://127.0.0.1/", place, "https://gw.example/", false);
+    let name = site.public_name().unwrap();
+    let forwarded = ForwardedFor { peer: [192, 0, 2, 1].into(), is_trusted: false, name };
+    let mut request = origin.request(Method::POST, "/");
+    let own = OwnCookie("session");
+    request.headers = to_origin(&asked, None, own, Some(&forwarded), &Via::new("gw"));
+    request.body = Some(streamed(vec![Ok(Frame::data(Bytes::from("body")))]));
+    passing().oneshot(request).await.unwrap();
+    let arrived = origin.arrived().remove(0);
+    for (name, _) in of_connection {
+        assert!(!arrived.headers.contains_key(name), "{name}: {:?}", arrived.headers);
+    }
+    assert_eq!(arrived.uri.authority().unwrap().as_str(), format!("localhost:{}", origin.port));
+    assert_eq!(arrived.headers["x-forwarded-host"], "blog.example");
+    assert_eq!((&arrived.headers["x-kept"], arrived.size), (&"1".parse().unwrap(), 4));
+}
+
+#[tokio::test]
+async fn large_bodies_go_both_ways_and_trailers_go_nowhere() {
+    let origin = Http2Origin::start(|| {
+        let pieces = (0..PIECES).map(|_| piece(b'a')).chain([trailers()]);
+        Ok(Response::new(streamed(pieces.collect())))
+    })
+    .await;
+    let mut upload = origin.request(Method::PUT, "/");
+    let pieces = (0..PIECES).map(|_| piece(b'u')).chain([trailers()]);
+    upload.body = Some(streamed(pieces.collect()));
+    let answer = passing().oneshot(upload).await.unwrap();
+    let body = answer.body.collect().await.unwrap();
+    assert!(body.trailers().is_none(), "{:?}", body.trailers());
+    let bytes = body.to_bytes();
+    assert!(bytes.len() == PIECES * PIECE && bytes.iter().all(|byte| *byte == b'a'));
+    let arrived = origin.arrived().remove(0);
+    assert_eq!((arrived.size, arrived.trailers), (PIECES * PIECE, None));
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_before_an_answer_is_repeated_once_where_that_is_safe() {
+    let origin = Http2Origin::start(|| Err(io::Error::other("not now"))).await;
+    let passing = passing();
+    let reset = passing.clone().oneshot(origin.request(Method::GET, "/")).await.unwrap_err();
+    assert!(matches!(reset, FetchError::CutOff { .. }), "{reset:?}");
+    assert_eq!(origin.arrived().len(), 2);
+    for body in [None, Some(streamed(vec![piece(b'u')]))] {
+        let posted = PassRequest { body, ..origin.request(Method::POST, "/") };
+        let reset = passing.clone().oneshot(posted).await.unwrap_err();
+        assert!(matches!(reset, FetchError::CutOff { .. }), "{reset:?}");
+        assert_eq!(origin.arrived().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_reset_is_not_whole() {
+    let has_begun = Arc::new(Notify::new());
+    let waits = Arc::clone(&has_begun);
+    let origin = Http2Origin::start(move || {
+        let waits = Arc::clone(&waits);
+        let beginning = stream::iter([Ok(Frame::data(Bytes::from("some of it")))]);
+        let broken = stream::once(async move {
+            waits.notified().await;
+            Err(io::Error::other("not the rest"))
+        });
+        Ok(Response::new(StreamBody::new(beginning.chain(broken)).boxed_unsync()))
+    })
+    .await;
+    for method in [Method::GET, Method::POST] {
+        let answer = passing().oneshot(origin.request(method.clone(), "/")).await.unwrap();
+        assert_eq!(answer.status, StatusCode::OK);
+        let mut body = answer.body;
+        let first = body.frame().await.unwrap().unwrap();
+        assert_eq!(first.into_data().unwrap(), "some of it");
+        has_begun.notify_one();
+        assert!(body.collect().await.is_err(), "{method}");
+        assert_eq!(origin.arrived().len(), 1, "{method}");
+    }
+}

@@ -1,0 +1,396 @@
+//! The addresses of an origin, here and there.
+
+use super::forwarded::PublicName;
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue, Uri, header};
+use percent_encoding::{AsciiSet, percent_encode};
+use std::iter;
+use std::sync::Arc;
+use tidegate_config::{OriginConfig, OriginPlace, PassMode};
+use tidegate_core::model::ShownAddress;
+use url::{Position, Url};
+
+/// The longest address that is passed on, in bytes.
+const ADDRESS_LIMIT: usize = 8192;
+
+/// Whether no address has a character (RFC 3986 appendix A).
+const fn is_foreign(character: u8) -> bool {
+    !character.is_ascii_graphic()
+        || matches!(character, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+}
+
+/// An origin, and where it is reached at this gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginSite {
+    config: OriginConfig,
+    /// What its addresses here begin with, up to what comes before the rest of the path.
+    public: String,
+    /// The same without scheme and host, for redirects.
+    below: String,
+    /// Scheme and host of its addresses there, read once for all requests; `None` where no request can name them.
+    server: Option<Uri>,
+    /// The name of the site that it is told; `None` where it is somebody else's.
+    name: Option<PublicName>,
+    /// Its `Host`.
+    host: Option<HeaderValue>,
+}
+
+/// Why a path is not passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AddressFault {
+    /// A step of it is `.` or `..`.
+    #[error("the path has a step . or .., which might lead out of the origin")]
+    Dots,
+    #[error("the path has a backslash or a control character")]
+    Character,
+    #[error("the address has more than {ADDRESS_LIMIT} bytes")]
+    TooLong,
+    /// It does not lead below the origin's address.
+    #[error("the address does not lead to the origin")]
+    Outside,
+}
+
+impl OriginSite {
+    /// An origin of a gateway that is reached at `public_url`.
+    pub fn new(config: OriginConfig, public_url: &Url) -> Self {
+        let public = public_url.as_str().trim_end_matches('/');
+        let port = public_url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let (public, below) = match &config.place {
+            OriginPlace::At(at) => {
+                let path = public_url.path().trim_end_matches('/');
+                (format!("{public}{at}"), format!("{path}{at}"))
+            }
+            OriginPlace::Host(host) => {
+                (format!("{}://{host}{port}/", public_url.scheme()), "/".to_owned())
+            }
+        };
+        let authority = match &config.place {
+            OriginPlace::At(_) => public_url[Position::BeforeHost..Position::AfterPort].to_owned(),
+            OriginPlace::Host(host) => format!("{host}{port}"),
+        };
+        // A site to which requests are redirected has names of its own.
+        let name = match config.passes {
+            PassMode::Through => {
+                PublicName::new(public_url.scheme(), &authority, config.sends_host)
+            }
+            PassMode::Redirect => None,
+        };
+        let host = &config.url[Position::BeforeHost..Position::AfterPort];
+        let server = format!("{}://{host}", config.url.scheme()).parse().ok();
+        // Over TLS it may be HTTP/2 that is spoken, which has none.
+        let is_http_1 = config.url.scheme() == "http";
+        let host = is_http_1.then(|| HeaderValue::from_str(host).ok()).flatten();
+        Self { config, public, below, server, name, host }
+    }
+
+    /// What the configuration says of it.
+    pub const fn config(&self) -> &OriginConfig {
+        &self.config
+    }
+
+    /// The name that the site is told with every request, passed on or the gateway's own; `None` where it is told none.
+    pub const fn public_name(&self) -> Option<&PublicName> {
+        self.name.as_ref()
+    }
+
+    /// The rest of a path that is this origin's at a host; `None` where it is not.
+    pub fn rest<'p>(&self, host: Option<&str>, path: &'p str) -> Option<&'p str> {
+        match &self.config.place {
+            OriginPlace::At(at) => path.strip_prefix(at.as_str()),
+            OriginPlace::Host(own) => {
+                let is_name =
+                    |host: &str| without_dot(without_port(host)).eq_ignore_ascii_case(own);
+                let is_own = host.is_some_and(is_name);
+                is_own.then(|| path.strip_prefix('/').unwrap_or(path))
+            }
+        }
+    }
+
+    /// The address there of the rest of a path here, with a query, as [`spelled_below`] spells it.
+    pub fn upstream(&self, rest: &str, query: Option<&str>) -> Result<Url, AddressFault> {
+        let base = &self.config.url;
+        let length = base.as_str().len() + rest.len() + query.map_or(0, str::len);
+        if length > ADDRESS_LIMIT {
+            return Err(AddressFault::TooLong);
+        }
+        if rest.contains(|c: char| c == '\\' || c.is_control() || c == '#') {
+            return Err(AddressFault::Character);
+        }
+        if steps(rest).any(is_dots) {
+            return Err(AddressFault::Dots);
+        }
+        let url = normalized(self.as_written(rest, query), base);
+        let is_below = url.path().starts_with(base.path());
+        is_below.then_some(url).ok_or(AddressFault::Outside)
+    }
+
+    /// The address there of the rest of a path here, in the spelling that the client chose.
+    fn as_written(&self, rest: &str, query: Option<&str>) -> Url {
+        // Scheme and host are read once for all, and stay as they are.
+        let base = &self.config.url;
+        let mut url = base.clone();
+        let mut path = String::with_capacity(base.path().len() + rest.len());
+        path.push_str(base.path());
+        path.push_str(rest);
+        url.set_path(&path);
+        url.set_query(query);
+        url
+    }
+
+    /// The address there of one that [`OriginSite::upstream`] takes, in the characters that the client chose, but for
+    /// those that no address has; `None` where it is none for HTTP.
+    pub fn target(&self, rest: &str, query: Option<&str>) -> Option<Uri> {
+        let has_foreign = |text: &str| text.bytes().any(is_foreign);
+        if has_foreign(rest) || query.is_some_and(has_foreign) {
+            return self.as_written(rest, query).as_str().parse().ok();
+        }
+        let (mark, query) = query.map_or(("", ""), |query| ("?", query));
+        let path = [self.config.url.path(), rest, mark, query].concat();
+        let mut parts = self.server.clone()?.into_parts();
+        parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
+        Uri::from_parts(parts).ok()
+    }
+
+    /// The `Host` of requests to it, where it is known that they have one.
+    pub const fn host(&self) -> Option<&HeaderValue> {
+        self.host.as_ref()
+    }
+
+    /// Whether a path is that of its place without the slash at its end.
+    pub fn is_place_without_slash(&self, path: &str) -> bool {
+        matches!(&self.config.place, OriginPlace::At(at) if at.strip_suffix('/') == Some(path))
+    }
+
+    /// The address there of one of ours that is this origin's.
+    pub fn upstream_of(&self, ours: &Url) -> Option<Url> {
+        let plain = undotted(ours);
+        let ours = plain.as_ref().unwrap_or(ours);
+        let whole = &ours[..Position::AfterPath];
+        let rest = whole.strip_prefix(self.public.as_str())?;
+        self.upstream(rest, ours.query()).ok()
+    }
+
+    /// The address there of one that is the origin's, there or here, without its fragment; `None` where it is neither.
+    pub fn there(&self, url: &Url) -> Option<Url> {
+        let url = self.without_our_host(url.clone());
+        if self.holds(&url) { spelled_below(url, &self.config.url) } else { self.upstream_of(&url) }
+    }
+
+    /// The same address with the server that the origin has, where the origin named it by our host with another scheme
+    /// or port than ours: as a server does that is told our host in `Host`, and knows its own port alone.
+    fn without_our_host(&self, url: Url) -> Url {
+        let OriginPlace::Host(host) = &self.config.place else { return url };
+        let authority = &url[Position::BeforeHost..Position::AfterPort];
+        let is_told = |name: &PublicName| url.port().is_none() || name.has_authority(authority);
+        let is_ours = self.config.sends_host
+            && url.host_str().map(without_dot) == Some(host.as_str())
+            && matches!(url.scheme(), "http" | "https")
+            && (self.name.as_ref().is_some_and(is_told)
+                || url.port_or_known_default() == self.config.url.port_or_known_default())
+            && !url.as_str().starts_with(self.public.as_str());
+        if !is_ours {
+            return url;
+        }
+        let mut there = self.config.url.clone();
+        there.set_path(url.path());
+        there.set_query(url.query());
+        there.set_fragment(url.fragment());
+        there
+    }
+
+    /// Whether an address is one of the origin's here.
+    pub fn is_public(&self, address: &str) -> bool {
+        address.starts_with(self.public.as_str())
+    }
+
+    /// Whether an address is one of the origin.
+    pub fn holds(&self, url: &Url) -> bool {
+        is_below(url, &self.config.url)
+    }
+
+    /// The address here of one of the origin, absolute.
+    pub fn public_address(&self, url: &Url) -> Option<String> {
+        Some(format!("{}{}", self.public, self.rest_of(url)?))
+    }
+
+    /// Whether the address here of one of the origin has a key in it: whoever knows it has the document.
+    pub fn shows_key(&self, url: &Url) -> bool {
+        self.public_address(url).is_some_and(|here| ShownAddress::new(&here, None).is_masked())
+    }
+
+    /// Where a redirect of the origin leads here: without scheme and host where that is below the origin; `None`
+    /// where it stays as it is. `asked`: the address whose answer it is.
+    pub fn redirected(&self, location: &str, asked: &Url) -> Option<String> {
+        let to = self.without_our_host(asked.join(location).ok()?);
+        let fragment = to.fragment().map(|part| format!("#{part}")).unwrap_or_default();
+        let Some(rest) = self.rest_of(&to) else {
+            // What names no host would lead to ours.
+            let is_relative = Url::parse(location).is_err() && !location.starts_with("//");
+            return is_relative.then(|| to.to_string());
+        };
+        let here = format!("{}{rest}{fragment}", self.below);
+        // Two slashes would name a host.
+        Some(if here.starts_with("//") { format!("/.{here}") } else { here })
+    }
+
+    /// The same of a header of the answer that leads somewhere.
+    pub fn led_here(&self, name: &HeaderName, value: &HeaderValue, asked: &Url) -> Option<String> {
+        let leads = escaped(value);
+        match *name {
+            header::REFRESH => self.refreshed(&leads, asked),
+            _ => self.redirected(&leads, asked),
+        }
+    }
+
+    /// The same of a `Refresh`: a number of seconds, and behind it where it leads (HTML section 4.2.5.3).
+    pub fn refreshed(&self, refresh: &str, asked: &Url) -> Option<String> {
+        let (wait, target) = refresh.split_once([';', ','])?;
+        let target = target.trim_ascii_start();
+        let named =
+            target.split_once('=').filter(|(key, _)| key.trim_ascii().eq_ignore_ascii_case("url"));
+        let target = named.map_or(target, |(_, target)| target.trim_ascii_start());
+        let quote = target.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let target = match quote {
+            Some(quote) => target.split(quote).nth(1)?,
+            None => target.trim_ascii_end(),
+        };
+        let here = self.redirected(target, asked)?;
+        Some(format!("{wait};url={here}"))
+    }
+
+    /// What of an address comes after the origin's, with its query.
+    fn rest_of<'u>(&self, url: &'u Url) -> Option<&'u str> {
+        let whole = &url[Position::BeforePath..Position::AfterQuery];
+        self.holds(url).then(|| whole.strip_prefix(self.config.url.path())).flatten()
+    }
+}
+
+/// An address below another one, in one spelling of all that are the same (RFC 3986 section 6.2.2): behind that other
+/// one's path, what needs no escape has none, and escapes are in upper case. It has no fragment, which no server is sent.
+fn normalized(url: Url, base: &Url) -> Url {
+    let mut url = url;
+    url.set_fragment(None);
+    let behind = url.path().strip_prefix(base.path());
+    if let Some(behind) = behind.and_then(respelled) {
+        url.set_path(&[base.path(), &behind].concat());
+    }
+    if let Some(query) = url.query().and_then(respelled) {
+        url.set_query(Some(&query));
+    }
+    url
+}
+
+/// An address that is below another one, in the one spelling of all that are the same; `None` where it is not, or leads
+/// elsewhere for a server that takes an escaped slash for one.
+pub fn spelled_below(url: Url, base: &Url) -> Option<Url> {
+    let leads_on = |behind: &str| !steps(behind).any(is_dots);
+    let is_there =
+        is_below(&url, base) && url.path().strip_prefix(base.path()).is_some_and(leads_on);
+    is_there.then(|| normalized(url, base))
+}
+
+/// A part of an address in that spelling; `None` where nothing of it changes, or a `%` is no escape.
+fn respelled(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return None;
+    }
+    let mut pieces = text.split('%');
+    let mut spelled = pieces.next()?.to_owned();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        match u8::from_str_radix(digits, 16).ok()? {
+            byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                spelled.push(char::from(byte));
+            }
+            _ => {
+                spelled.push('%');
+                spelled.push_str(&digits.to_ascii_uppercase());
+            }
+        }
+        spelled.push_str(rest);
+    }
+    (spelled != text).then_some(spelled)
+}
+
+/// Whose an address is: the first of these sites that has it, which says what it is called here.
+pub fn site_of<'s>(sites: &'s [Arc<OriginSite>], url: &Url) -> Option<&'s Arc<OriginSite>> {
+    sites.iter().find(|site| site.holds(url))
+}
+
+/// Whether an address is below another one, whose path ends with a slash.
+fn is_below(url: &Url, base: &Url) -> bool {
+    let is_same_origin = url.scheme() == base.scheme()
+        && url.host() == base.host()
+        && url.port_or_known_default() == base.port_or_known_default();
+    is_same_origin
+        && url.path().starts_with(base.path())
+        && url.username().is_empty()
+        && url.password().is_none()
+}
+
+/// What a header says, with what is not of ASCII escaped as clients do it, in whatever coding it is.
+pub fn escaped(value: &HeaderValue) -> String {
+    percent_encode(value.as_bytes(), &AsciiSet::EMPTY).to_string()
+}
+
+/// A host without its port.
+fn without_port(host: &str) -> &str {
+    // An address of IPv6 is no host name, and stands in brackets.
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// A host without the dot at its end, with which it is the same in full (RFC 1034 section 3.1).
+fn without_dot(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+/// The same address, of one whose host has that dot.
+fn undotted(url: &Url) -> Option<Url> {
+    let host = url.host_str()?.strip_suffix('.')?;
+    let mut plain = url.clone();
+    plain.set_host(Some(host)).ok()?;
+    Some(plain)
+}
+
+/// The steps of a path, as a server has them that takes an escaped slash or backslash for one.
+fn steps(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').flat_map(|part| {
+        let mut rest = Some(part);
+        // Each round ends behind an escape, or is the last.
+        iter::from_fn(move || {
+            let here = rest?;
+            let mut cuts = here.match_indices('%').map(|(at, _)| here.split_at(at));
+            let cut = cuts.find_map(|(step, from)| {
+                let after = ESCAPED_SLASHES.iter().find_map(|slash| from.strip_prefix(slash))?;
+                Some((step, after))
+            });
+            rest = cut.map(|(_, after)| after);
+            Some(cut.map_or(here, |(step, _)| step))
+        })
+    })
+}
+
+/// A slash and a backslash, escaped.
+const ESCAPED_SLASHES: [&str; 4] = ["%2f", "%2F", "%5c", "%5C"];
+/// How a dot is written.
+const DOTS: [&str; 3] = [".", "%2e", "%2E"];
+
+/// Whether a step of a path is `.` or `..`, in whatever spelling.
+fn is_dots(step: &str) -> bool {
+    let step = step.split(';').next().unwrap_or(step);
+    let Some(rest) = behind_dot(step) else { return false };
+    rest.is_empty() || behind_dot(rest).is_some_and(str::is_empty)
+}
+
+fn behind_dot(text: &str) -> Option<&str> {
+    DOTS.iter().find_map(|dot| text.strip_prefix(dot))
+}
+
+#[cfg(test)]
+pub(super) mod tests;

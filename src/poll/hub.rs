@@ -1,0 +1,257 @@
+//! The WebSub hub (W3C Recommendation of 23 January 2018): takes subscriptions, asks callbacks
+//! whether they mean it, and delivers each changed document.
+//!
+//! What a subscription is and what is due are decided by [`tidegate_core::websub`]; this room keeps them
+//! (`ledger`), follows the change log (`worker`) and calls (`calls`). A request is answered
+//! once it is durable. A subscription knows the newest change that it was told of; what a feed has
+//! beyond it is due, so that neither a restart nor a log that is cut loses a change, and one who is
+//! behind gets the newest document only. What is absent: who reads, how documents are made.
+
+mod budget;
+mod calls;
+mod lanes;
+mod ledger;
+mod worker;
+
+pub use budget::{BYTES, FIRST_VERIFICATIONS, OTHER_VERIFICATIONS, REQUESTS, WITHIN};
+pub use ledger::{AskError, SubscriptionCount};
+
+use async_trait::async_trait;
+use budget::Budgets;
+use bytes::Bytes;
+use http::HeaderMap;
+use ledger::Ledger;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{FeedName, Tick, Time};
+use tidegate_core::websub::{HubRequest, Leases, Secret, Subscription};
+use tidegate_net::fetch::{AllowPrivate, Call};
+use tidegate_net::traces::Traces;
+use tidegate_store::{Store, StoreError};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+/// What operators say of the hub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubSettings {
+    /// How long subscriptions last.
+    pub leases: Leases,
+    /// The most subscriptions.
+    pub subscriptions: usize,
+    /// The most subscriptions whose callbacks are of one host (its registrable domain, or its address).
+    pub per_host: usize,
+}
+
+impl Default for HubSettings {
+    fn default() -> Self {
+        const DAY: u64 = 86_400;
+        let leases = Leases {
+            usual: Duration::from_secs(10 * DAY),
+            least: Duration::from_secs(300),
+            most: Duration::from_secs(30 * DAY),
+        };
+        Self { leases, subscriptions: 100_000, per_host: 10_000 }
+    }
+}
+
+/// What the hub needs.
+pub struct HubConfig {
+    /// Where subscriptions are kept, and where changes are read.
+    pub store: Arc<dyn Store>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// What operators say of it.
+    pub settings: HubSettings,
+    /// How callbacks are called.
+    pub calling: Calling,
+    /// Where the spans of deliveries begin.
+    pub traces: Traces,
+}
+
+/// How callbacks are called; changes when the configuration is read again.
+#[derive(Clone)]
+pub struct Calling {
+    /// Calls them, through the guard.
+    pub call: Call,
+    /// Which of them may be private.
+    pub allow_private: AllowPrivate,
+}
+
+/// The documents that can be subscribed to, as they are served: the seam to the side that serves.
+#[async_trait]
+pub trait Topics: Send + Sync + 'static {
+    /// Whether there is such a document.
+    async fn stands(&self, topic: &str) -> Result<(), NoHubDocument>;
+
+    /// The document as it is now, as a GET of the topic would answer it.
+    async fn document(&self, topic: &str) -> Result<HubDocument, NoHubDocument>;
+
+    /// The oldest changes of a feed after a tick, as a webhook is told them.
+    async fn changes(
+        &self,
+        feed: &FeedName,
+        after: Option<Tick>,
+    ) -> Result<HubChanges, NoHubDocument>;
+}
+
+/// Changes of a feed to deliver, and the tick up to which they go.
+pub type HubChanges = (HubDocument, Option<Tick>);
+
+/// A document to deliver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubDocument {
+    /// `Content-Type`, and the `Link`s to the hub and to the topic (section 7).
+    pub headers: HeaderMap,
+    /// Its bytes, in no encoding.
+    pub body: Bytes,
+}
+
+/// Why there is no document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoHubDocument {
+    /// There is, or will be, no such topic; says why.
+    Gone(String),
+    /// It cannot be had just now; says why.
+    Later(String),
+}
+
+struct HubShared {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ledger: Ledger,
+    calling: RwLock<Calling>,
+    budgets: Mutex<Budgets>,
+    /// Wakes the worker.
+    wake: Notify,
+    /// Wakes it to look whether all topics are still there.
+    look: Notify,
+    traces: Traces,
+}
+
+/// The hub; clones are handles on the same one.
+#[derive(Clone)]
+pub struct Hub(Arc<HubShared>);
+
+impl Hub {
+    /// Reads the subscriptions that there are. Nobody is called before [`Hub::run`].
+    pub async fn open(parts: HubConfig) -> Result<Self, StoreError> {
+        let HubConfig { store, clock, settings, calling, traces } = parts;
+        let kept = store.subscriptions().await?;
+        let ledger = Ledger::new(Arc::clone(&store), settings, kept, clock.now());
+        let (calling, wake, look) = (RwLock::new(calling), Notify::new(), Notify::new());
+        let budgets = Mutex::default();
+        Ok(Self(Arc::new(HubShared { store, clock, ledger, calling, budgets, wake, look, traces })))
+    }
+
+    /// Takes a request about a topic that is a document of `feed`. Durable on return (section 5.1:
+    /// it is answered before the callback is asked).
+    pub async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), AskError> {
+        // An end takes nothing in.
+        if matches!(request, HubRequest::Subscribe { .. }) {
+            self.0.store.condition().check_intake()?;
+        }
+        self.change_ledger(feed, |ledger, allow, tick, now| {
+            ledger.ask(feed, request, allow, tick, now)
+        })
+        .await
+    }
+
+    /// Registers a callback with the cloud (rssCloud), likewise.
+    pub async fn register(
+        &self,
+        feed: &FeedName,
+        topic: String,
+        callback: Url,
+    ) -> Result<(), AskError> {
+        self.0.store.condition().check_intake()?;
+        let key = (topic, callback);
+        self.change_ledger(feed, |ledger, allow, tick, now| {
+            ledger.register(feed, key, allow, tick, now)
+        })
+        .await
+    }
+
+    /// Has a feed's webhook be this one, or none; one that there is goes on where it was. Durable on return.
+    pub async fn set_webhook(
+        &self,
+        feed: &FeedName,
+        webhook: Option<(Url, Secret)>,
+    ) -> Result<(), AskError> {
+        if webhook.is_some() {
+            self.0.store.condition().check_intake()?;
+        }
+        self.change_ledger(feed, |ledger, allow, tick, now| {
+            ledger.set_webhook(feed, webhook, allow, tick, now)
+        })
+        .await
+    }
+
+    async fn change_ledger(
+        &self,
+        feed: &FeedName,
+        ask: impl FnOnce(&Ledger, &AllowPrivate, Option<Tick>, Time) -> Result<(), AskError>,
+    ) -> Result<(), AskError> {
+        let shared = &self.0;
+        let allow = {
+            let calling = shared.calling.read().unwrap_or_else(PoisonError::into_inner);
+            calling.allow_private.clone()
+        };
+        let tick = shared.tick(feed).await?;
+        ask(&shared.ledger, &allow, tick, shared.clock.now())?;
+        shared.ledger.flush().await?;
+        // A change that came between the two looks is not missed.
+        let tick = shared.tick(feed).await?;
+        shared.ledger.saw(feed, tick, shared.clock.now());
+        shared.wake.notify_one();
+        Ok(())
+    }
+
+    /// The subscriptions, of one feed or of all, by topic and callback; at most `limit`.
+    pub fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
+        self.0.ledger.list(feed, limit)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> SubscriptionCount {
+        self.0.ledger.count()
+    }
+
+    /// Looks whether all topics are still there, soon.
+    pub fn check_topics(&self) {
+        self.0.look.notify_one();
+    }
+
+    /// Goes on with another way of calling and other limits. Subscriptions that there are keep their leases.
+    pub fn reconfigure(&self, calling: Calling, settings: HubSettings) {
+        self.0.ledger.reconfigure(settings);
+        *self.0.calling.write().unwrap_or_else(PoisonError::into_inner) = calling;
+    }
+
+    /// Verifies and delivers until it is cancelled.
+    pub async fn run(self, topics: Arc<dyn Topics>, cancel: CancellationToken) {
+        worker::run(self.0, topics, cancel).await;
+    }
+}
+
+impl HubShared {
+    /// The newest tick of a feed.
+    async fn tick(&self, feed: &FeedName) -> Result<Option<Tick>, StoreError> {
+        Ok(self.store.state(feed).await?.and_then(|state| state.tick))
+    }
+
+    /// Whether callbacks may be called: this gateway is sure to have the store. Otherwise another one may write by now,
+    /// and calls them. A store that nobody else can have is always sure.
+    fn can_call(&self) -> bool {
+        self.store.answers_from_memory() && self.store.condition().unanswered.is_none()
+    }
+
+    fn budgets(&self) -> MutexGuard<'_, Budgets> {
+        self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call(&self) -> Call {
+        self.calling.read().unwrap_or_else(PoisonError::into_inner).call.clone()
+    }
+}

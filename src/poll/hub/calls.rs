@@ -1,0 +1,379 @@
+//! One call of a callback each: to verify, to deny, to deliver.
+
+use super::lanes::host_of;
+use super::ledger::Task;
+use super::{HubDocument, HubShared, NoHubDocument, Topics};
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use std::time::Duration;
+use tidegate_core::model::Tick;
+use tidegate_core::websub::cloud;
+use tidegate_core::websub::{
+    CallbackPurpose, Duty, FORM_TYPE, Intent, Manner, Push, SIGNATURE_HEADER, Verification,
+    VerificationResult, webhook,
+};
+use tidegate_net::fetch::{CallBody, CallRequest, Called, FetchError, LeadScope};
+use tidegate_net::traces::TraceSpan;
+use tokio::time::sleep;
+use tower::ServiceExt as _;
+use url::Url;
+
+/// How much of an answer to a verification is read, in bytes: more than any challenge.
+const ECHO: usize = 256;
+/// How much of an answer to a delivery is read, in bytes, so that its connection can go on.
+const THANKS: usize = 1024;
+/// The largest document that is delivered, in bytes.
+const DOCUMENT_LIMIT: usize = 16 * 1024 * 1024;
+/// The bytes of chance in a challenge.
+const CHALLENGE: usize = 32;
+/// How often it is looked whether a call in flight may go on: several times between the end of a lease and the moment
+/// at which another gateway may take the store.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
+
+/// Another gateway may have the store by now, and calls.
+struct MayBeTaken;
+
+impl From<MayBeTaken> for CallOutcome {
+    fn from(_: MayBeTaken) -> Self {
+        let why = "another gateway may have the store, which calls then";
+        Self::PutOff(why.to_owned())
+    }
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CallOutcome {
+    /// A verification or a denial was answered.
+    Heard(VerificationResult),
+    /// A delivery was answered; the change that the document has, at least.
+    Pushed(Push, Option<Tick>),
+    /// The document cannot be had just now.
+    PutOff(String),
+    /// There is no such topic any more.
+    Gone(String),
+}
+
+/// Does what a task says.
+pub(super) async fn perform(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOutcome {
+    match task.duty {
+        Duty::Verify(intent) => {
+            verify(shared, task, intent).await.map_or_else(CallOutcome::from, CallOutcome::Heard)
+        }
+        Duty::Deny => deny(shared, task).await.map_or_else(CallOutcome::from, CallOutcome::Heard),
+        Duty::Deliver => {
+            let span = shared.traces.begin_delivery(span_name(task.subscription.manner));
+            let outcome = deliver(shared, topics, task).await;
+            end_span(span, task, &outcome);
+            outcome
+        }
+        // The ledger does this by itself.
+        Duty::Expire => CallOutcome::PutOff("its lease has ended".to_owned()),
+    }
+}
+
+const fn span_name(manner: Manner) -> &'static str {
+    match manner {
+        Manner::WebSub => "WebSub delivery",
+        Manner::RssCloud => "rssCloud delivery",
+        Manner::Webhook => "webhook delivery",
+    }
+}
+
+/// Says what came of a delivery, which ends its span. Neither the topic nor the callback is told, for both may
+/// be secret.
+fn end_span(mut span: TraceSpan, task: &Task, outcome: &CallOutcome) {
+    span.set("tidegate.feed", || task.subscription.feed.to_string());
+    let (word, has_failed) = match outcome {
+        CallOutcome::Heard(_) => ("answered", false),
+        CallOutcome::Pushed(Push::Taken, _) => ("taken", false),
+        CallOutcome::Pushed(Push::Gone, _) => ("callback gone", false),
+        CallOutcome::Pushed(_, _) => ("failed", true),
+        CallOutcome::PutOff(_) => ("put off", true),
+        CallOutcome::Gone(_) => ("topic gone", false),
+    };
+    span.set("tidegate.outcome", || word);
+    if has_failed {
+        span.fail();
+    }
+}
+
+async fn verify(
+    shared: &HubShared,
+    task: &Task,
+    intent: Intent,
+) -> Result<VerificationResult, MayBeTaken> {
+    let mut random = [0; CHALLENGE];
+    if getrandom::fill(&mut random).is_err() {
+        let why = "this machine gives no random numbers for a challenge".to_owned();
+        return Ok(VerificationResult::Failed { why, after: None });
+    }
+    let challenge = HEXLOWER.encode(&random);
+    let wanted = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
+    let lease = match wanted {
+        Some(CallbackPurpose::Subscribe { lease, .. }) => Some(*lease),
+        _ => None,
+    };
+    let topic = task.subscription.topic.clone();
+    let callback = &task.subscription.callback;
+    let url = match task.subscription.manner {
+        Manner::RssCloud => cloud::challenged(callback, &topic, &challenge),
+        Manner::WebSub | Manner::Webhook => {
+            let challenge = challenge.clone();
+            Verification::Intent { intent, topic, challenge, lease }.address(callback)
+        }
+    };
+    Ok(match ask(shared, url).await? {
+        Ok(called) => {
+            let Called { status, body, whole, retry_after, .. } = called;
+            VerificationResult::from_answer((status, retry_after), &body, whole, &challenge)
+        }
+        Err(error) => unheard(&error),
+    })
+}
+
+async fn deny(shared: &HubShared, task: &Task) -> Result<VerificationResult, MayBeTaken> {
+    let pending = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
+    let reason = match pending {
+        Some(CallbackPurpose::Denial { reason }) => Some(reason.clone()),
+        _ => None,
+    };
+    let said = Verification::Denied { topic: task.subscription.topic.clone(), reason };
+    Ok(match ask(shared, said.address(&task.subscription.callback)).await? {
+        Ok(called) if called.status >= 500 => {
+            let why = format!("the callback answered {}", called.status);
+            VerificationResult::Failed { why, after: called.retry_after }
+        }
+        // It was said; what the answer says is of no consequence (section 5.2).
+        Ok(_) => VerificationResult::Agreed,
+        Err(error) => unheard(&error),
+    })
+}
+
+async fn ask(shared: &HubShared, url: Url) -> Result<Result<Called, FetchError>, MayBeTaken> {
+    let (leads, now) = (LeadScope::default(), shared.clock.now());
+    let request = CallRequest { url, send: None, answer: ECHO, leads, now };
+    call(shared, request).await
+}
+
+/// Calls a callback, as long as this gateway is sure to have the store. Where it was not any more, the callback may have
+/// got the request.
+async fn call(
+    shared: &HubShared,
+    request: CallRequest,
+) -> Result<Result<Called, FetchError>, MayBeTaken> {
+    let until_unsure = async {
+        while shared.can_call() {
+            sleep(CHECK_EVERY).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = until_unsure => Err(MayBeTaken),
+        called = shared.call().oneshot(request) => Ok(called),
+    }
+}
+
+async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOutcome {
+    let subscription = &task.subscription;
+    // Read before the document, which so has this change at least.
+    let tick = match shared.tick(&subscription.feed).await {
+        Ok(tick) => tick,
+        Err(error) => return CallOutcome::PutOff(error.to_string()),
+    };
+    let active = subscription.active.as_ref();
+    let told = active.and_then(|active| active.told);
+    let document = match subscription.manner {
+        Manner::WebSub => topics.document(&subscription.topic).await.map(|all| (all, tick)),
+        Manner::RssCloud => {
+            topics.stands(&subscription.topic).await.map(|()| (notice(&subscription.topic), tick))
+        }
+        Manner::Webhook => topics.changes(&subscription.feed, told).await,
+    };
+    let (document, tick) = match document {
+        Ok(document) => document,
+        Err(NoHubDocument::Gone(why)) => return CallOutcome::Gone(why),
+        Err(NoHubDocument::Later(why)) => return CallOutcome::PutOff(why),
+    };
+    let failed = |why: String| CallOutcome::Pushed(Push::Failed { why, after: None }, tick);
+    let (mut headers, body) = (document.headers, document.body);
+    if body.len() > DOCUMENT_LIMIT {
+        // No fault of the callback's.
+        let found = body.len();
+        let said = format!("the document has {found} bytes, the limit is {DOCUMENT_LIMIT}");
+        return CallOutcome::PutOff(said);
+    }
+    let now = shared.clock.now();
+    let secret = active.and_then(|active| active.secret.as_ref());
+    let signed = match (subscription.manner, secret, tick) {
+        (Manner::Webhook, Some(secret), Some(tick)) => {
+            let id = webhook::message_id(&subscription.feed, told, tick);
+            let signature = webhook::sign(secret, &id, now, &body);
+            let at = now.unix().to_string();
+            let (id_in, at_in) = (webhook::ID_HEADER, webhook::TIMESTAMP_HEADER);
+            vec![(id_in, id), (at_in, at), (webhook::SIGNATURE_HEADER, signature)]
+        }
+        (_, Some(secret), _) => vec![(SIGNATURE_HEADER, secret.sign(&body))],
+        (_, None, _) => Vec::new(),
+    };
+    for (name, value) in signed {
+        let Ok(value) = HeaderValue::from_str(&value) else {
+            return failed("the signature is no header".to_owned());
+        };
+        headers.insert(name, value);
+    }
+    shared.budgets().sent(&host_of(&subscription.callback), body.len());
+    let sent = CallBody { headers, body: Bytes::clone(&body) };
+    let (url, send) = (subscription.callback.clone(), Some(sent));
+    let request = CallRequest { url, send, answer: THANKS, leads: LeadScope::default(), now };
+    match call(shared, request).await {
+        Ok(Ok(called)) => {
+            CallOutcome::Pushed(Push::from_status(called.status, called.retry_after), tick)
+        }
+        Ok(Err(error)) => failed(describe_error(&error)),
+        Err(taken) => taken.into(),
+    }
+}
+
+/// What the cloud says instead of the document.
+fn notice(topic: &str) -> HubDocument {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
+    HubDocument { headers, body: cloud::changed(topic).into() }
+}
+
+fn unheard(error: &FetchError) -> VerificationResult {
+    match error {
+        FetchError::Refused { .. } => VerificationResult::Refused(describe_error(error)),
+        _ => VerificationResult::Failed { why: describe_error(error), after: None },
+    }
+}
+
+/// Why a callback could not be called: a client's errors speak of publishers.
+fn describe_error(error: &FetchError) -> String {
+    match error {
+        FetchError::Timeout { limit, .. } => {
+            format!("the callback did not answer within {} s", limit.as_secs_f32())
+        }
+        FetchError::CutOff { .. } => "the connection to the callback broke".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::{Calling, Hub, HubConfig, HubSettings};
+    use std::sync::Arc;
+    use tidegate_core::clock::ManualClock;
+    use tidegate_core::model::{EndpointId, FeedName, Time};
+    use tidegate_core::websub::Subscription;
+    use tidegate_net::fetch::{AllowPrivate, Call};
+    use tidegate_store::EmbeddedStore;
+
+    /// Makes documents of so many bytes, whatever else it does for that.
+    struct Made<F>(F);
+
+    #[async_trait::async_trait]
+    impl<F: Fn() -> usize + Send + Sync + 'static> Topics for Made<F> {
+        async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
+            Ok(())
+        }
+
+        async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
+            Ok(HubDocument { headers: HeaderMap::new(), body: vec![b' '; (self.0)()].into() })
+        }
+
+        async fn changes(
+            &self,
+            _: &FeedName,
+            after: Option<Tick>,
+        ) -> Result<crate::hub::HubChanges, NoHubDocument> {
+            Ok((self.document("").await?, after))
+        }
+    }
+
+    fn clock() -> Arc<ManualClock> {
+        Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)))
+    }
+
+    async fn hub(store: EmbeddedStore, call: Call) -> Hub {
+        let parts = HubConfig {
+            store: Arc::new(store),
+            clock: clock(),
+            settings: HubSettings::default(),
+            calling: Calling { call, allow_private: AllowPrivate::No },
+            traces: tidegate_net::traces::Traces::default(),
+        };
+        Hub::open(parts).await.unwrap()
+    }
+
+    fn delivery() -> Task {
+        let (feed, topic) = (FeedName::new("news").unwrap(), "https://gate.example/feeds/news");
+        let callback = Url::parse("https://reader.example/").unwrap();
+        let subscription = Subscription::new(Manner::WebSub, feed, topic.to_owned(), callback);
+        Task { subscription, duty: Duty::Deliver, serial: 1 }
+    }
+
+    #[tokio::test]
+    async fn a_document_that_is_too_large_is_no_failure_of_the_callback() {
+        let own = EndpointId::own("gate").unwrap();
+        let store = EmbeddedStore::in_memory(Some(own), clock()).unwrap();
+        let gone = tower::service_fn(async |_: CallRequest| {
+            let (body, whole) = (Bytes::new(), true);
+            Ok(Called { status: 410, body, whole, retry_after: None, location: None })
+        });
+        let (hub, task) = (hub(store, Call::new(gone)).await, delivery());
+        let outcome = perform(&hub.0, &Made(|| DOCUMENT_LIMIT + 1), &task).await;
+        let CallOutcome::PutOff(why) = outcome else { panic!("{outcome:?}") };
+        assert!(why.contains("the limit is 16777216"), "{why}");
+        let outcome = perform(&hub.0, &Made(|| DOCUMENT_LIMIT), &task).await;
+        assert_eq!(outcome, CallOutcome::Pushed(Push::Gone, None));
+    }
+
+    /// A lease that ends while a document is made: it may be older than what the next owner has delivered by now.
+    #[tokio::test]
+    async fn a_store_that_was_lost_before_a_call_begins_puts_it_off() {
+        let (store, lease) = EmbeddedStore::in_memory_with_lease(clock());
+        let call = tower::service_fn(async |request: CallRequest| -> Result<Called, FetchError> {
+            panic!("{} was called", request.url)
+        });
+        let hub = hub(store, Call::new(call)).await;
+        for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {
+            lease.hold();
+            let task = Task { duty, ..delivery() };
+            let losing = Made({
+                let lease = lease.clone();
+                move || {
+                    lease.lose();
+                    0
+                }
+            });
+            // Only a delivery asks for a document.
+            if duty != Duty::Deliver {
+                lease.lose();
+            }
+            let outcome = perform(&hub.0, &losing, &task).await;
+            assert!(matches!(outcome, CallOutcome::PutOff(_)), "{duty:?}: {outcome:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_in_flight_ends_once_the_store_is_lost() {
+        let (store, lease) = EmbeddedStore::in_memory_with_lease(clock());
+        let call = tower::service_fn(async |_: CallRequest| -> Result<Called, FetchError> {
+            std::future::pending().await
+        });
+        let (hub, task) = (hub(store, Call::new(call)).await, delivery());
+        let losing = async {
+            sleep(Duration::from_secs(5)).await;
+            lease.lose();
+        };
+        let called = async {
+            let limit = Duration::from_secs(6);
+            tokio::time::timeout(limit, perform(&hub.0, &Made(|| 1), &task)).await
+        };
+        let (outcome, ()) = tokio::join!(called, losing);
+        assert!(matches!(outcome, Ok(CallOutcome::PutOff(_))), "{outcome:?}");
+    }
+}

@@ -1,0 +1,255 @@
+//! The subscriptions in memory, with their counts and their queue.
+
+use super::super::lanes::host_of;
+use super::{AskError, HubSettings};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::model::{FeedName, Tick, Time};
+use tidegate_core::websub::{Manner, Subscription, SubscriptionId};
+use url::Url;
+
+/// The most requests of one host that wait for their first verification.
+pub(super) const UNVERIFIED_PER_HOST: usize = 200;
+/// How long a registration with the cloud waits for the answer about another one of its callback. It
+/// is asked about by itself then.
+const FOLLOWS: Duration = Duration::from_secs(3600);
+/// The most requests that do, all hosts together.
+pub(super) const UNVERIFIED: usize = 5000;
+pub(super) struct BookEntry {
+    pub(super) subscription: Subscription,
+    pub(super) host: Arc<str>,
+    /// Raised by each new request, so that an answer to an earlier one is known as such.
+    pub(super) serial: u64,
+    pub(super) due: Option<Time>,
+    /// It waits for its turn, or is being called.
+    pub(super) busy: bool,
+}
+
+#[derive(Default)]
+pub(super) struct FeedBook {
+    ids: HashSet<SubscriptionId>,
+    tick: Option<Tick>,
+}
+
+#[derive(Default)]
+pub(super) struct HostBook {
+    all: usize,
+    unverified: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Inner {
+    pub(super) entries: HashMap<SubscriptionId, BookEntry>,
+    pub(super) feeds: HashMap<FeedName, FeedBook>,
+    pub(super) hosts: HashMap<Arc<str>, HostBook>,
+    unverified: usize,
+    /// Of the unverified those whose callback failed once already, by when they were asked for.
+    tried: BTreeSet<(Time, SubscriptionId)>,
+    pub(super) queue: BTreeSet<(Time, SubscriptionId)>,
+    /// What is to be written, as it stood when it last changed.
+    pub(super) dirty: HashMap<SubscriptionId, Subscription>,
+    pub(super) delivered: u64,
+    pub(super) failed: u64,
+    /// When it was last looked what is due.
+    looked: Option<Time>,
+}
+
+impl Inner {
+    /// Whether there is room for another of this host. A request whose callback failed already gives
+    /// way to one that was not tried yet.
+    pub(super) fn make_room(
+        &mut self,
+        host: &Arc<str>,
+        settings: &HubSettings,
+        now: Time,
+    ) -> Result<(), AskError> {
+        let full = |what, limit| Err(AskError::Full { what, limit });
+        if self.entries.len() >= settings.subscriptions {
+            return full("this hub has no room for another subscription", settings.subscriptions);
+        }
+        let of_host = self.hosts.get(host);
+        if of_host.is_some_and(|host| host.all >= settings.per_host) {
+            return full("this hub has no room for another callback there", settings.per_host);
+        }
+        if of_host.is_some_and(|host| host.unverified >= UNVERIFIED_PER_HOST) {
+            let what = "too many requests with callbacks there are not verified yet";
+            return full(what, UNVERIFIED_PER_HOST);
+        }
+        if self.unverified >= UNVERIFIED && !self.evict(now) {
+            return full("too many requests are not verified yet", UNVERIFIED);
+        }
+        Ok(())
+    }
+
+    /// Drops the oldest request whose callback failed already; says whether there was one.
+    fn evict(&mut self, now: Time) -> bool {
+        // One that is being called stays: what is answered would be taken for a later request's.
+        let idle = |id| self.entries.get(&id).is_some_and(|entry: &BookEntry| !entry.busy);
+        let Some((_, id)) = self.tried.iter().copied().find(|(_, id)| idle(*id)) else {
+            return false;
+        };
+        self.change(id, now, |entry| entry.subscription.pending.take().is_some());
+        true
+    }
+
+    /// The registrations with the cloud of one callback that are asked for.
+    pub(super) fn of_cloud(&self, callback: &Url) -> Vec<SubscriptionId> {
+        let of = |entry: &BookEntry| {
+            let subscription = &entry.subscription;
+            subscription.manner == Manner::RssCloud
+                && subscription.callback == *callback
+                && subscription.is_asked_for()
+        };
+        self.entries.iter().filter(|(_, entry)| of(entry)).map(|(id, _)| *id).collect()
+    }
+
+    /// The webhooks of a feed: one at most, but for what is to take its place.
+    pub(super) fn webhooks(&self, feed: &FeedName) -> Vec<SubscriptionId> {
+        let of_feed = self.feeds.get(feed).map(|feed| &feed.ids);
+        let is_one = |id: &&SubscriptionId| {
+            let entry = self.entries.get(*id);
+            entry.is_some_and(|entry| entry.subscription.manner == Manner::Webhook)
+        };
+        of_feed.into_iter().flatten().filter(is_one).copied().collect()
+    }
+
+    /// Has all registrations of a callback but one wait for what is answered about that one.
+    pub(super) fn wait_for_first(&mut self, callback: &Url, now: Time) {
+        let all = self.of_cloud(callback);
+        let asks = |id: &SubscriptionId| {
+            let entry = self.entries.get(id);
+            let pending = entry.and_then(|entry| entry.subscription.pending.as_ref());
+            entry.is_some_and(|entry| entry.busy)
+                || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
+        };
+        let first = all
+            .iter()
+            .copied()
+            .filter(asks)
+            .min_by_key(|id| self.entries.get(id).map(|entry| (!entry.busy, entry.serial)));
+        for id in all.into_iter().filter(|id| Some(*id) != first) {
+            self.change(id, now, |entry| {
+                let waits = !entry.busy;
+                if let Some(pending) = entry.subscription.pending.as_mut().filter(|_| waits) {
+                    pending.not_before = Some(now.plus(FOLLOWS));
+                }
+                waits
+            });
+        }
+    }
+
+    /// Takes note of the time; where the clock was set back, what is due is reckoned anew.
+    pub(super) fn set_time(&mut self, now: Time) {
+        let before = self.looked.replace(now);
+        if before.is_none_or(|before| before <= now) {
+            return;
+        }
+        let ids: Vec<SubscriptionId> = self.entries.keys().copied().collect();
+        for id in ids {
+            self.change(id, now, |entry| entry.subscription.turned_back(now));
+        }
+    }
+
+    pub(super) fn insert(&mut self, subscription: Subscription, now: Time) {
+        let (id, host) = (subscription.id(), host_of(&subscription.callback));
+        self.feeds.entry(subscription.feed.clone()).or_default().ids.insert(id);
+        self.weigh(&host, &subscription, true);
+        let entry = BookEntry { subscription, host, serial: 0, due: None, busy: false };
+        self.entries.insert(id, entry);
+        self.schedule(id, now);
+    }
+
+    /// Counts a subscription of a host in, or out.
+    fn weigh(&mut self, host: &Arc<str>, subscription: &Subscription, comes: bool) {
+        let unverified = subscription.is_unverified();
+        let step = |count: &mut usize, by: bool| {
+            *count = if comes { *count + usize::from(by) } else { count.saturating_sub(by.into()) };
+        };
+        let of_host = self.hosts.entry(Arc::clone(host)).or_default();
+        step(&mut of_host.all, true);
+        step(&mut of_host.unverified, unverified);
+        if of_host.all == 0 {
+            self.hosts.remove(host);
+        }
+        step(&mut self.unverified, unverified);
+        let tried = subscription.pending.as_ref().filter(|of| unverified && of.attempts > 0);
+        if let Some(pending) = tried {
+            let key = (pending.asked, subscription.id());
+            if comes {
+                self.tried.insert(key);
+            } else {
+                self.tried.remove(&key);
+            }
+        }
+    }
+
+    /// Changes a subscription: `edit` says whether it did. One of which nothing is left goes.
+    pub(super) fn change(
+        &mut self,
+        id: SubscriptionId,
+        now: Time,
+        edit: impl FnOnce(&mut BookEntry) -> bool,
+    ) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let (host, before) = (Arc::clone(&entry.host), entry.subscription.clone());
+        if edit(entry) {
+            let (state, over) = (entry.subscription.clone(), entry.subscription.is_over());
+            self.weigh(&host, &before, false);
+            if !over {
+                self.weigh(&host, &state, true);
+            }
+            self.dirty.insert(id, state);
+            if over {
+                return self.remove(id);
+            }
+        }
+        self.schedule(id, now);
+    }
+
+    fn remove(&mut self, id: SubscriptionId) {
+        let Some(entry) = self.entries.remove(&id) else { return };
+        if let Some(due) = entry.due {
+            self.queue.remove(&(due, id));
+        }
+        if let Some(feed) = self.feeds.get_mut(&entry.subscription.feed) {
+            feed.ids.remove(&id);
+            if feed.ids.is_empty() {
+                self.feeds.remove(&entry.subscription.feed);
+            }
+        }
+    }
+
+    pub(super) fn tick_of(&self, id: SubscriptionId) -> Option<Tick> {
+        let entry = self.entries.get(&id)?;
+        self.feeds.get(&entry.subscription.feed).and_then(|feed| feed.tick)
+    }
+
+    /// Puts a subscription into the queue by what is due next.
+    pub(super) fn schedule(&mut self, id: SubscriptionId, now: Time) {
+        let tick = self.tick_of(id);
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        if let Some(due) = entry.due.take() {
+            self.queue.remove(&(due, id));
+        }
+        if entry.busy {
+            return;
+        }
+        if let Some((due, _)) = entry.subscription.next(tick, now) {
+            entry.due = Some(due);
+            self.queue.insert((due, id));
+        }
+    }
+
+    pub(super) fn raise(&mut self, feed: &FeedName, tick: Option<Tick>, now: Time) {
+        let Some(of_feed) = self.feeds.get_mut(feed) else { return };
+        if tick <= of_feed.tick {
+            return;
+        }
+        of_feed.tick = tick;
+        let ids: Vec<SubscriptionId> = of_feed.ids.iter().copied().collect();
+        for id in ids {
+            self.schedule(id, now);
+        }
+    }
+}

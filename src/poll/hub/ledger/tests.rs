@@ -1,0 +1,283 @@
+//! The ledger: its limits, what is due, and what is written when the store does not work.
+
+use super::books::{UNVERIFIED, UNVERIFIED_PER_HOST};
+use super::*;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::EndpointId;
+use tidegate_core::websub::{Intent, Push, VerificationResult};
+use tidegate_store::EmbeddedStore;
+
+const TOPIC: &str = "https://gate.example/feeds/news";
+
+fn at(seconds: i64) -> Time {
+    Time::from_unix(1_795_191_605 + seconds)
+}
+
+fn tick(seconds: i64) -> Option<Tick> {
+    Some(Tick::at(at(seconds)))
+}
+
+fn news() -> FeedName {
+    FeedName::new("news").unwrap()
+}
+
+struct Bench {
+    store: Arc<EmbeddedStore>,
+    ledger: Ledger,
+}
+
+impl Bench {
+    fn new(settings: HubSettings) -> Self {
+        let clock = Arc::new(ManualClock::at(at(0)));
+        let store = Arc::new(
+            EmbeddedStore::in_memory(Some(EndpointId::own("gate").unwrap()), clock).unwrap(),
+        );
+        let ledger = Ledger::new(Arc::clone(&store) as Arc<dyn Store>, settings, Vec::new(), at(0));
+        Self { store, ledger }
+    }
+
+    fn ask(&self, callback: &str, now: i64) -> Result<(), AskError> {
+        let callback = Url::parse(callback).unwrap();
+        let request =
+            HubRequest::Subscribe { topic: TOPIC.to_owned(), callback, lease: None, secret: None };
+        self.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(now))
+    }
+
+    /// Whom to call now, and what for.
+    fn begun(&self, now: i64) -> Vec<(SubscriptionId, Task)> {
+        let due = self.ledger.due(at(now));
+        due.into_iter()
+            .filter_map(|turn| self.ledger.begin(turn.id, at(now)).map(|task| (turn.id, task)))
+            .collect()
+    }
+
+    fn agree(&self, now: i64) {
+        for (id, task) in self.begun(now) {
+            assert_eq!(task.duty, Duty::Verify(Intent::Subscribe));
+            let agreed = |of: &mut Subscription| of.heard(VerificationResult::Agreed, at(now));
+            self.ledger.finish(id, Some(task.serial), at(now), agreed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_settled_is_in_the_store_and_comes_back() {
+    let bench = Bench::new(HubSettings::default());
+    bench.ask("https://reader.example/a", 0).unwrap();
+    bench.agree(1);
+    assert!(bench.ledger.is_dirty());
+    bench.ledger.flush().await.unwrap();
+    assert!(!bench.ledger.is_dirty());
+    let kept = bench.store.subscriptions().await.unwrap();
+    assert_eq!(kept, bench.ledger.list(None, 9));
+    let store = Arc::clone(&bench.store) as Arc<dyn Store>;
+    let again = Ledger::new(store, HubSettings::default(), kept, at(2));
+    assert_eq!((again.count().active, again.feeds()), (1, vec![news()]));
+    again.saw(&news(), tick(5), at(5));
+    assert_eq!(again.due(at(5)).len(), 1);
+    assert!(again.list(FeedName::new("other").ok().as_ref(), 9).is_empty());
+}
+
+#[tokio::test]
+async fn what_could_not_be_written_is_written_later_as_it_then_stands() {
+    let bench = Bench::new(HubSettings::default());
+    bench.store.close().await.unwrap();
+    bench.ask("https://reader.example/a", 0).unwrap();
+    assert!(bench.ledger.flush().await.is_err());
+    assert!(bench.ledger.is_dirty(), "it is not forgotten");
+    // What is asked for again is answered only once it is stored.
+    bench.ask("https://reader.example/a", 1).unwrap();
+    assert!(bench.ledger.flush().await.is_err());
+}
+
+#[test]
+fn requests_that_nobody_verifies_have_a_limit_for_each_domain() {
+    let bench = Bench::new(HubSettings::default());
+    for number in 0..UNVERIFIED_PER_HOST {
+        bench.ask(&format!("https://n{number}.reader.example/"), 0).unwrap();
+    }
+    let full = bench.ask("https://one-more.reader.example/", 0).unwrap_err();
+    assert!(matches!(full, AskError::Full { limit: UNVERIFIED_PER_HOST, .. }), "{full}");
+    bench.ask("https://other.example/", 0).unwrap();
+    // Verified, they make room; refused, too.
+    bench.agree(1);
+    bench.ask("https://one-more.reader.example/", 2).unwrap();
+    assert_eq!(bench.ledger.count().active, UNVERIFIED_PER_HOST + 1);
+}
+
+#[test]
+fn settings_limit_all_and_those_of_one_domain() {
+    let settings = HubSettings { subscriptions: 3, per_host: 2, ..HubSettings::default() };
+    let bench = Bench::new(settings);
+    bench.ask("https://a.reader.example/1", 0).unwrap();
+    bench.ask("https://b.reader.example/2", 0).unwrap();
+    assert!(bench.ask("https://c.reader.example/3", 0).is_err());
+    bench.ask("https://other.example/", 0).unwrap();
+    assert!(bench.ask("https://third.example/", 0).is_err());
+    bench.ask("https://a.reader.example/1", 1).unwrap();
+    for (id, task) in bench.begun(2) {
+        let refuse =
+            |of: &mut Subscription| of.heard(VerificationResult::Refused("no".into()), at(2));
+        bench.ledger.finish(id, Some(task.serial), at(2), refuse);
+    }
+    assert_eq!(bench.ledger.count(), SubscriptionCount::default());
+    assert!(bench.ledger.inner().hosts.is_empty() && bench.ledger.inner().feeds.is_empty());
+    bench.ask("https://c.reader.example/3", 3).unwrap();
+}
+
+#[test]
+fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
+    let bench = Bench::new(HubSettings::default());
+    bench.ask("https://reader.example/a", 0).unwrap();
+    let (id, task) = bench.begun(1).remove(0);
+    // Meanwhile the subscriber changes its mind.
+    let callback = Url::parse("https://reader.example/a").unwrap();
+    let (topic, lease) = (TOPIC.to_owned(), Some(600));
+    let request = HubRequest::Subscribe { topic, callback, lease, secret: None };
+    bench.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(2)).unwrap();
+    assert!(bench.begun(2).is_empty(), "one call at a time");
+    let agreed = |of: &mut Subscription| of.heard(VerificationResult::Agreed, at(3));
+    bench.ledger.finish(id, Some(task.serial), at(3), agreed);
+    assert_eq!(bench.ledger.count().active, 0);
+    assert_eq!(bench.begun(3)[0].1.duty, Duty::Verify(Intent::Subscribe));
+}
+
+#[test]
+fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
+    let bench = Bench::new(HubSettings::default());
+    let end = |now| {
+        let callback = Url::parse("https://reader.example/a").unwrap();
+        let request = HubRequest::Unsubscribe { topic: TOPIC.to_owned(), callback };
+        bench.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(now))
+    };
+    bench.ask("https://reader.example/a", 0).unwrap();
+    assert!(matches!(end(0), Err(AskError::Pending)));
+    bench.agree(1);
+    assert_eq!(bench.ledger.count().active, 1);
+    end(2).unwrap();
+    assert_eq!(bench.begun(2)[0].1.duty, Duty::Verify(Intent::Unsubscribe));
+}
+
+#[test]
+fn when_all_room_is_taken_who_failed_once_gives_way() {
+    let bench = Bench::new(HubSettings::default());
+    for number in 0..UNVERIFIED {
+        bench.ask(&format!("https://reader{number}.example/"), 0).unwrap();
+    }
+    let full = bench.ask("https://late.example/", 1).unwrap_err();
+    assert!(matches!(full, AskError::Full { limit: UNVERIFIED, .. }), "{full}");
+    let (id, task) = bench.begun(1).remove(0);
+    let failed = VerificationResult::Failed { why: "it hangs".to_owned(), after: None };
+    let edit = |of: &mut Subscription| of.heard(failed, at(2));
+    bench.ledger.finish(id, Some(task.serial), at(2), edit);
+    bench.ask("https://late.example/", 3).unwrap();
+    let kept = bench.ledger.list(None, UNVERIFIED);
+    assert_eq!((kept.len(), kept.iter().any(|of| of.id() == id)), (UNVERIFIED, false));
+    assert!(bench.ask("https://later.example/", 4).is_err(), "nobody else has failed");
+}
+
+#[test]
+fn a_denial_is_no_unverified_request() {
+    let bench = Bench::new(HubSettings::default());
+    for number in 0..UNVERIFIED_PER_HOST {
+        bench.ask(&format!("https://reader.example/{number}"), 0).unwrap();
+    }
+    bench.agree(1);
+    bench.ledger.deny(&HashMap::from([(TOPIC.to_owned(), "gone".to_owned())]), at(2));
+    assert_eq!(bench.ledger.count().pending, UNVERIFIED_PER_HOST);
+    bench.ask("https://reader.example/one-more", 3).unwrap();
+}
+
+#[test]
+fn a_clock_that_is_set_back_delays_nobody() {
+    let bench = Bench::new(HubSettings::default());
+    bench.ask("https://reader.example/a", 9000).unwrap();
+    assert!(bench.ledger.due(at(8999)).is_empty());
+    assert_eq!(bench.begun(20).len(), 1, "an hour and more was taken back");
+}
+
+#[test]
+fn a_change_is_due_once_for_each_and_expired_ones_go() {
+    let bench = Bench::new(HubSettings::default());
+    bench.ask("https://a.example/", 0).unwrap();
+    bench.ask("https://b.example/", 0).unwrap();
+    bench.agree(1);
+    assert!(bench.begun(2).is_empty(), "what they know is not delivered");
+    bench.ledger.saw(&news(), tick(3), at(3));
+    bench.ledger.saw(&news(), tick(2), at(3));
+    let begun = bench.begun(3);
+    assert_eq!(begun.len(), 2);
+    assert!(begun.iter().all(|(_, task)| task.duty == Duty::Deliver));
+    for (id, _) in &begun {
+        bench.ledger.finish(*id, None, at(4), |of| of.pushed(Push::Taken, tick(3), at(4)));
+        bench.ledger.counted(true);
+    }
+    assert!(bench.begun(5).is_empty());
+    assert_eq!(bench.ledger.count().delivered, 2);
+    let end = bench.ledger.next().unwrap();
+    assert_eq!(end, at(1).plus(HubSettings::default().leases.usual));
+    assert!(bench.ledger.due(end).is_empty());
+    assert_eq!(
+        (bench.ledger.count(), bench.ledger.next()),
+        (SubscriptionCount { delivered: 2, ..SubscriptionCount::default() }, None)
+    );
+}
+
+#[test]
+fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
+    let bench = Bench::new(HubSettings::default());
+    bench.ask("https://a.example/", 0).unwrap();
+    bench.agree(1);
+    bench.ledger.saw(&news(), tick(3), at(3));
+    let id = bench.ledger.due(at(3)).remove(0).id;
+    let end = at(1).plus(HubSettings::default().leases.usual);
+    assert!(bench.ledger.begin(id, end).is_none());
+    assert_eq!(bench.ledger.count().active, 0);
+}
+
+/// A registration with the cloud may name ten feeds, and is one question to one reader.
+#[test]
+fn a_registration_with_the_cloud_is_one_question() {
+    let callback = Url::parse("https://reader.example/told").unwrap();
+    let bench = Bench::new(HubSettings::default());
+    let register = |topics: std::ops::Range<usize>, now| {
+        for n in topics {
+            let key = (format!("{TOPIC}{n}"), callback.clone());
+            bench.ledger.register(&news(), key, &AllowPrivate::No, tick(0), at(now)).unwrap();
+        }
+    };
+    let answered = |task: &Task, heard: VerificationResult, now| {
+        bench.ledger.finish_cloud(task, &heard, at(now));
+        let id = task.subscription.id();
+        bench.ledger.finish(id, Some(task.serial), at(now), |of| of.heard(heard, at(now)));
+    };
+    register(0..10, 0);
+    let begun = bench.begun(1);
+    assert_eq!(begun.len(), 1, "one challenge");
+    register(0..10, 1);
+    assert_eq!(bench.begun(2).len(), 0, "nor another while it is asked");
+    answered(&begun[0].1, VerificationResult::Agreed, 2);
+    assert_eq!(bench.ledger.count().active, 10);
+    // A registration that is renewed is one question as well, and a no counts for all of it.
+    register(0..10, 100);
+    let begun = bench.begun(101);
+    assert_eq!(begun.len(), 1);
+    answered(&begun[0].1, VerificationResult::Refused("no".to_owned()), 102);
+    assert_eq!(bench.begun(50_000).len(), 0);
+    // One that cannot be asked is given up as a whole.
+    let bench = Bench::new(HubSettings::default());
+    for n in 0..10 {
+        let key = (format!("{TOPIC}{n}"), callback.clone());
+        bench.ledger.register(&news(), key, &AllowPrivate::No, tick(0), at(0)).unwrap();
+    }
+    let mut calls = 0;
+    for now in (0..20_000).step_by(10) {
+        for (id, task) in bench.begun(now) {
+            calls += 1;
+            let failed = VerificationResult::Failed { why: "down".to_owned(), after: None };
+            bench.ledger.finish_cloud(&task, &failed, at(now));
+            bench.ledger.finish(id, Some(task.serial), at(now), |of| of.heard(failed, at(now)));
+        }
+    }
+    assert_eq!((calls, bench.ledger.count().pending), (3, 0));
+}

@@ -1,0 +1,283 @@
+//! The one task that follows the change log, lets what is due be done, and takes over what came of
+//! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
+
+use super::budget::Purpose;
+use super::calls::{self, CallOutcome};
+use super::lanes::{LaneTurn, Lanes};
+use super::ledger::Task;
+use super::{HubShared, NoHubDocument, Topics};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::model::{Time, mask_token};
+use tidegate_core::websub::{Duty, Manner, Push, SubscriptionId, VerificationResult};
+use tidegate_net::fetch::{self, AllowPrivate};
+use tidegate_store::{Epoch, StoreError, in_words};
+use tokio::sync::watch;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// The longest sleep.
+const SLICE: Duration = Duration::from_secs(1);
+/// How often it is looked at whether all topics are still there.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// How many epochs are read at once.
+const EPOCHS: usize = 256;
+/// How long calls in flight may take when the hub stops; what is cut is done again at the next start.
+const STOP_WAIT: Duration = Duration::from_secs(2);
+
+/// Runs until it is cancelled.
+pub(super) async fn run(
+    shared: Arc<HubShared>,
+    topics: Arc<dyn Topics>,
+    cancel: CancellationToken,
+) {
+    let sealed = shared.store.watch_epochs();
+    let at = *sealed.borrow();
+    let mut worker = Worker {
+        shared,
+        topics,
+        sealed,
+        at,
+        stale: true,
+        lanes: Lanes::default(),
+        calls: JoinSet::new(),
+        turns: HashMap::new(),
+    };
+    worker.work(&cancel).await;
+    let ended = timeout(STOP_WAIT, async {
+        while let Some(done) = worker.calls.join_next_with_id().await {
+            worker.done(&done);
+        }
+    });
+    if ended.await.is_err() {
+        worker.calls.shutdown().await;
+    }
+    if let Err(error) = worker.shared.ledger.flush().await {
+        tracing::warn!(error = in_words(&error), "what the hub did last could not be stored");
+    }
+}
+
+struct Worker {
+    shared: Arc<HubShared>,
+    topics: Arc<dyn Topics>,
+    sealed: watch::Receiver<Epoch>,
+    /// The last epoch that was read.
+    at: Epoch,
+    /// Whether the ticks of all feeds are to be read, because the log does not tell them.
+    stale: bool,
+    lanes: Lanes,
+    calls: JoinSet<()>,
+    /// Whose the calls in flight are.
+    turns: HashMap<Id, (LaneTurn, Duty)>,
+}
+
+impl Worker {
+    async fn work(&mut self, cancel: &CancellationToken) {
+        let mut look = Instant::now();
+        while !cancel.is_cancelled() {
+            if Instant::now() >= look {
+                self.end_gone_topics().await;
+                look = Instant::now() + LOOK_EVERY;
+            }
+            if let Err(error) = self.follow().await {
+                // The store itself has logged that it stopped.
+                if !matches!(error, StoreError::Stopped(_)) {
+                    tracing::warn!(
+                        error = in_words(&error),
+                        "the hub could not read what has changed"
+                    );
+                }
+                self.stale = true;
+            }
+            self.start();
+            if self.shared.ledger.is_dirty()
+                && self.shared.store.condition().stop.is_none()
+                && self.shared.can_call()
+                && let Err(error) = self.shared.ledger.flush().await
+            {
+                tracing::warn!(error = in_words(&error), "what the hub knows could not be stored");
+            }
+            let (shared, pause) = (Arc::clone(&self.shared), self.pause());
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                Some(done) = self.calls.join_next_with_id() => self.done(&done),
+                () = shared.wake.notified() => {}
+                () = shared.look.notified() => look = Instant::now(),
+                changed = self.sealed.changed() => if changed.is_err() {
+                    // A store that is closed wakes nobody up again.
+                    sleep(SLICE).await;
+                },
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// How long there is nothing to do.
+    fn pause(&self) -> Duration {
+        let now = self.shared.clock.now();
+        let next = self.shared.ledger.next().map_or(SLICE, |due| due.since(now));
+        // Never nothing: a second that has begun is waited for.
+        next.clamp(SLICE / 4, SLICE)
+    }
+
+    /// Takes note of what has changed since the last look.
+    async fn follow(&mut self) -> Result<(), StoreError> {
+        let newest = *self.sealed.borrow_and_update();
+        if self.stale {
+            self.at = newest;
+            for feed in self.shared.ledger.feeds() {
+                let tick = self.shared.tick(&feed).await?;
+                self.shared.ledger.saw(&feed, tick, self.shared.clock.now());
+            }
+            self.stale = false;
+        }
+        // Each round reads a batch or ends.
+        while self.at < newest {
+            let read = self.shared.store.epochs_after(self.at, EPOCHS).await?;
+            let follows = read.first().is_some_and(|first| first.epoch.0 == self.at.0 + 1);
+            if !follows {
+                self.stale = true;
+                self.at = newest;
+                return Ok(());
+            }
+            let now = self.shared.clock.now();
+            for sealed in read {
+                for change in &sealed.changes {
+                    self.shared.ledger.saw(&change.feed, Some(change.tick), now);
+                }
+                self.at = sealed.epoch;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the subscriptions of topics that are not there any more (section 5.2).
+    async fn end_gone_topics(&self) {
+        let mut gone = HashMap::new();
+        for topic in self.shared.ledger.topics() {
+            if let Err(NoHubDocument::Gone(why)) = self.topics.stands(&topic).await {
+                let shown = mask_token(&topic);
+                tracing::info!(topic = %shown, why, "the hub ends the subscriptions of a topic");
+                gone.insert(topic, why);
+            }
+        }
+        self.shared.ledger.deny(&gone, self.shared.clock.now());
+    }
+
+    /// Starts what is due, as far as there is room.
+    fn start(&mut self) {
+        // What is due stays so, here and at whoever has the store.
+        if !self.shared.can_call() {
+            return;
+        }
+        let now = self.shared.clock.now();
+        for turn in self.shared.ledger.due(now) {
+            self.lanes.push(&turn);
+        }
+        while let Some(turn) = self.lanes.next() {
+            let id = turn.id;
+            let Some(task) = self.shared.ledger.begin(id, now) else {
+                self.lanes.done(&turn);
+                continue;
+            };
+            // Whom the operator allows by name needs no protection from this hub.
+            let public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
+            let purpose = purpose(&task);
+            if public && !self.shared.budgets().try_spend(&turn.host, purpose, Instant::now()) {
+                self.shared.ledger.finish(id, None, now, |of| of.put_off(task.duty, now));
+                self.lanes.done(&turn);
+                continue;
+            }
+            let duty = task.duty;
+            let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
+            let call = self.calls.spawn(async move {
+                let outcome = calls::perform(&shared, topics.as_ref(), &task).await;
+                take_over(&shared, id, &task, outcome, shared.clock.now());
+                // Otherwise the worker stores it once the store is sure.
+                if shared.can_call()
+                    && let Err(error) = shared.ledger.flush().await
+                {
+                    tracing::warn!(
+                        error = in_words(&error),
+                        "what came of a call could not be stored"
+                    );
+                }
+            });
+            self.turns.insert(call.id(), (turn, duty));
+        }
+    }
+
+    fn done(&mut self, done: &Result<(Id, ()), JoinError>) {
+        let (id, broke) = match done {
+            Ok((id, ())) => (*id, false),
+            Err(error) => (error.id(), true),
+        };
+        let Some((turn, duty)) = self.turns.remove(&id) else { return };
+        if broke {
+            let now = self.shared.clock.now();
+            tracing::error!(host = &*turn.host, "a call of the hub broke off");
+            self.shared.ledger.finish(turn.id, None, now, |of| of.put_off(duty, now));
+        }
+        self.lanes.done(&turn);
+    }
+}
+
+/// Which part of its host's budget a call belongs to.
+fn purpose(task: &Task) -> Purpose {
+    match task.duty {
+        Duty::Deliver => Purpose::Delivery,
+        Duty::Verify(_) if task.subscription.is_unverified() => Purpose::FirstVerification,
+        Duty::Verify(_) | Duty::Deny | Duty::Expire => Purpose::OtherVerification,
+    }
+}
+
+/// Takes over what came of a call, and says it in the log; never the callback's whole address.
+fn take_over(shared: &HubShared, id: SubscriptionId, task: &Task, outcome: CallOutcome, now: Time) {
+    let ledger = &shared.ledger;
+    let whole = task.subscription.topic.as_str();
+    let topic = &*mask_token(whole);
+    let host = task.subscription.callback.host_str().unwrap_or_default();
+    match outcome {
+        CallOutcome::Heard(heard) => {
+            match (&heard, task.duty) {
+                (VerificationResult::Agreed, Duty::Verify(intent)) => {
+                    tracing::info!(topic, host, intent = intent.mode(), "a callback agreed");
+                }
+                (VerificationResult::Refused(why), Duty::Verify(_)) => {
+                    tracing::info!(topic, host, why, "a request to the hub was dropped");
+                }
+                (VerificationResult::Failed { why, .. }, _) => {
+                    tracing::info!(topic, host, why, "a callback could not be asked");
+                }
+                _ => {}
+            }
+            if task.subscription.manner == Manner::RssCloud {
+                ledger.finish_cloud(task, &heard, now);
+            }
+            ledger.finish(id, Some(task.serial), now, |of| of.heard(heard, now));
+        }
+        CallOutcome::Pushed(push, tick) => {
+            match &push {
+                Push::Taken => tracing::debug!(topic, host, "delivered"),
+                Push::Gone => tracing::info!(topic, host, "the callback says that it is gone"),
+                Push::Failed { why, .. } => tracing::info!(topic, host, why, "not delivered"),
+            }
+            ledger.counted(push == Push::Taken);
+            ledger.finish(id, None, now, |of| of.pushed(push, tick, now));
+        }
+        CallOutcome::PutOff(why) => {
+            tracing::warn!(topic, why, "a callback is called later");
+            ledger.finish(id, None, now, |of| of.put_off(task.duty, now));
+        }
+        CallOutcome::Gone(why) => {
+            tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
+            ledger.finish(id, None, now, |_| {});
+            ledger.deny(&HashMap::from([(whole.to_owned(), why)]), now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Who is called, where many want to be.
+
+use super::super::budget::FIRST_VERIFICATIONS;
+use super::super::{Calling, Hub, HubConfig, HubDocument, HubSettings};
+use super::*;
+use bytes::Bytes;
+use http::HeaderMap;
+use std::sync::Mutex;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{EndpointId, FeedName, Tick};
+use tidegate_core::websub::HubRequest;
+use tidegate_net::fetch::{Call, CallRequest, Called};
+use tidegate_store::EmbeddedStore;
+use url::Url;
+
+const NOW: Time = Time::from_unix(1_795_191_605);
+const TOPIC: &str = "https://gate.example/feeds/news";
+const KNOWN: &str = "https://reader.example/known";
+
+struct News;
+
+#[async_trait::async_trait]
+impl Topics for News {
+    async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
+        Ok(())
+    }
+
+    async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
+        Ok(HubDocument { headers: HeaderMap::new(), body: Bytes::from_static(b"news") })
+    }
+
+    async fn changes(
+        &self,
+        _: &FeedName,
+        after: Option<Tick>,
+    ) -> Result<crate::hub::HubChanges, NoHubDocument> {
+        Ok((self.document("").await?, after))
+    }
+}
+
+/// How often the known callback was delivered to, and how often others were asked.
+type Seen = Arc<Mutex<(usize, usize)>>;
+
+/// A reader who wanted one callback, and lets who asks about others wait for ever or refuses.
+fn reader(seen: &Seen, answers_strangers: bool) -> Call {
+    let seen = Arc::clone(seen);
+    Call::new(tower::service_fn(move |request: CallRequest| {
+        let (is_known, is_sent) = (request.url.path() == "/known", request.send.is_some());
+        let mut counts = seen.lock().unwrap();
+        counts.0 += usize::from(is_known && is_sent);
+        counts.1 += usize::from(!is_known);
+        let challenge = request.url.query_pairs().find(|(key, _)| key == "hub.challenge");
+        let body = Bytes::from(challenge.map(|(_, it)| it.into_owned()).unwrap_or_default());
+        async move {
+            if !is_known && !answers_strangers {
+                std::future::pending::<()>().await;
+            }
+            let status = if is_known { 200 } else { 404 };
+            Ok(Called { status, body, whole: true, retry_after: None, location: None })
+        }
+    }))
+}
+
+fn subscribes(callback: &str) -> HubRequest {
+    let (topic, callback) = (TOPIC.to_owned(), Url::parse(callback).unwrap());
+    HubRequest::Subscribe { topic, callback, lease: None, secret: None }
+}
+
+async fn asks(hub: &Hub, callback: &str) {
+    hub.ask(&FeedName::new("news").unwrap(), subscribes(callback)).await.unwrap();
+}
+
+/// Over this store, calling so.
+async fn open(store: EmbeddedStore, clock: Arc<ManualClock>, call: Call) -> Hub {
+    let parts = HubConfig {
+        store: Arc::new(store),
+        clock,
+        settings: HubSettings::default(),
+        calling: Calling { call, allow_private: AllowPrivate::No },
+        traces: tidegate_net::traces::Traces::default(),
+    };
+    Hub::open(parts).await.unwrap()
+}
+
+async fn eventually(mut holds: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never came about");
+}
+
+/// Strangers name the host of somebody who has subscribed: what is due there still comes.
+#[tokio::test(start_paused = true)]
+async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
+    // The reader itself was verified once.
+    for (answers_strangers, asked) in [(true, FIRST_VERIFICATIONS - 1), (false, 2)] {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let own = EndpointId::own("gate").unwrap();
+        let store = EmbeddedStore::in_memory(Some(own), Arc::clone(&clock) as Arc<_>).unwrap();
+        let seen = Seen::default();
+        let hub = open(store, clock, reader(&seen, answers_strangers)).await;
+        let cancel = CancellationToken::new();
+        let task = tokio::spawn(hub.clone().run(Arc::new(News), cancel.clone()));
+        asks(&hub, KNOWN).await;
+        eventually(|| hub.count().active == 1).await;
+        for number in 0..190 {
+            asks(&hub, &format!("https://n{number}.reader.example/")).await;
+        }
+        sleep(Duration::from_secs(5)).await;
+        let feed = FeedName::new("news").unwrap();
+        hub.0.ledger.saw(&feed, Some(Tick::at(NOW)), NOW);
+        hub.0.wake.notify_one();
+        eventually(|| seen.lock().unwrap().0 > 0).await;
+        let strangers = seen.lock().unwrap().1;
+        assert_eq!(strangers, usize::try_from(asked).unwrap());
+        cancel.cancel();
+        task.await.unwrap();
+    }
+}
+
+/// Another gateway may have the database by now, and calls: nothing is called here, and nothing that is due is lost.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_called_while_another_gateway_may_have_the_store() {
+    for is_silent in [false, true] {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let (store, lease) = EmbeddedStore::in_memory_with_lease(Arc::clone(&clock) as Arc<_>);
+        let seen = Seen::default();
+        let hub = open(store, clock, reader(&seen, true)).await;
+        let cancel = CancellationToken::new();
+        let task = tokio::spawn(hub.clone().run(Arc::new(News), cancel.clone()));
+        asks(&hub, KNOWN).await;
+        eventually(|| hub.count().active == 1).await;
+        match is_silent {
+            true => lease.fall_silent(),
+            false => lease.lose(),
+        }
+        // One that is to be verified, and a change that is to be delivered.
+        let (feed, ledger) = (FeedName::new("news").unwrap(), &hub.0.ledger);
+        let request = subscribes("https://other.reader.example/");
+        ledger.ask(&feed, request, &AllowPrivate::No, None, NOW).unwrap();
+        ledger.saw(&feed, Some(Tick::at(NOW)), NOW);
+        hub.0.wake.notify_one();
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(*seen.lock().unwrap(), (0, 0), "{is_silent}");
+        lease.hold();
+        eventually(|| {
+            let seen = *seen.lock().unwrap();
+            seen.0 > 0 && seen.1 == 1
+        })
+        .await;
+        cancel.cancel();
+        task.await.unwrap();
+    }
+}

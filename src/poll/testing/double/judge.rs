@@ -1,0 +1,131 @@
+//! A judge that decides by a few words.
+
+use super::{event, state};
+use crate::{
+    DocumentJudge, JudgeError, Judged, LedgerReader, ReceivedDocument, SharingContext, Wants,
+};
+use std::sync::Mutex;
+use std::time::Duration;
+use tidegate_core::model::{
+    Backfill, BodyPrints, Change, EventKind, Hold, Revision, SyncId, UpdateHints,
+};
+use tidegate_judge::record::{Issued, Observation, Verdict};
+
+/// Takes every document for a change with one new item, but for a few words.
+#[derive(Default)]
+pub struct JudgeDouble {
+    /// The counts of equal observations that it was told.
+    pub looked: Mutex<Vec<u32>>,
+    /// What it was told last that other feeds know.
+    pub issued: Mutex<Option<Issued>>,
+}
+
+impl DocumentJudge for JudgeDouble {
+    fn take_in(
+        &self,
+        round: &Observation<'_>,
+        seen: &ReceivedDocument,
+        beside: &SharingContext,
+        _ledger: &dyn LedgerReader,
+    ) -> Result<Judged, JudgeError> {
+        let text = String::from_utf8_lossy(&seen.bytes).into_owned();
+        assert!(!text.contains("panic"), "as the document says");
+        if text.contains("login") {
+            return Err(JudgeError::Unreadable("the publisher sent a web page".into()));
+        }
+        if let Some(wants) = wants(&text, seen, beside) {
+            return Ok(Judged { wants: Some(wants), ..Judged::default() });
+        }
+        self.issued.lock().unwrap().clone_from(&beside.issued);
+        let mut change = change(round, seen.prints, EventKind::Created);
+        if text.contains("missing") {
+            change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
+            change.events.clear();
+            change.state.render_revision -= 1;
+        }
+        if text.contains("empty") {
+            change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
+            change.events.clear();
+            change.state.render_revision -= 1;
+            change.state.hold = Some(Hold {
+                reason: "it is empty".into(),
+                kind: "empty".into(),
+                since: round.now,
+                row_since: round.now,
+                observations: 1,
+                documents: 1,
+                body: 0,
+                source: 0,
+                kept: 0,
+                decision: None,
+            });
+        }
+        let trivial = text.contains("trivial");
+        let look_again = change.state.next_decision_at;
+        let hold = change.state.hold.as_ref();
+        let held = hold.map(Hold::describe);
+        Ok(Judged {
+            sup: None,
+            hub: tidegate_core::websub::HubLinks::default(),
+            verdict: Verdict {
+                change: (!trivial).then_some(change),
+                held,
+                look_again,
+                ..Verdict::default()
+            },
+            hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
+            full: !text.contains("salvaged"),
+            entries: 1,
+            partial: None,
+            warnings: Vec::new(),
+            walked: None,
+            wants: None,
+            lacking: false,
+        })
+    }
+
+    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
+        self.looked.lock().unwrap().push(same);
+        let known = &round.snapshot.unwrap().state;
+        let prints = BodyPrints { wire: known.wire, body: known.body };
+        let change = change(round, prints, EventKind::Deleted);
+        Ok(Verdict { change: Some(change), ..Verdict::default() })
+    }
+
+    fn backfill(
+        &self,
+        _: &Observation<'_>,
+        _: &ReceivedDocument,
+        _: &Backfill,
+        _: &std::collections::HashSet<String>,
+    ) -> Result<Judged, JudgeError> {
+        Err(JudgeError::Unreadable("nobody walks here".to_owned()))
+    }
+
+    fn answered(
+        &self,
+        _: &Observation<'_>,
+        replies: &tidegate_judge::probe::Replies,
+        _: u32,
+    ) -> Result<Judged, JudgeError> {
+        panic!("nobody was to be asked: {replies:?}")
+    }
+}
+
+/// What a judgement waits for: the complete feed where the document leads to one, and what other feeds know of a hundred
+/// items where it says that they are ours.
+fn wants(text: &str, seen: &ReceivedDocument, beside: &SharingContext) -> Option<Wants> {
+    if text.contains("leads") && beside.complete.is_none() {
+        return Some(Wants::Complete(format!("{}/complete", seen.url)));
+    }
+    let is_asked = text.contains("ours") && beside.issued.is_none();
+    let ids = (0..100).map(|number| SyncId::new(&format!("here.{number}")).unwrap());
+    is_asked.then(|| Wants::Issued(ids.collect()))
+}
+
+fn change(round: &Observation<'_>, prints: BodyPrints, kind: EventKind) -> Change {
+    let state = state(round.snapshot, prints, round.now);
+    let base = round.snapshot.map_or(Revision(0), |snapshot| snapshot.state.revision);
+    let (tick, events) = (state.tick, vec![event(kind, state.tick)]);
+    Change { tick, events, ..Change::of_state(round.feed.clone(), base, round.now, state) }
+}

@@ -1,0 +1,222 @@
+//! A scripted publisher, and a gateway without a network.
+
+use super::double::*;
+use crate::*;
+use bytes::Bytes;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::BodyPrints;
+use tidegate_net::fetch::{
+    AskRequest, Call, CallRequest, Fetch, FetchAnswer, FetchError, FetchRequest, Fetched,
+    FetchedDocument, PageFetch, Passing, Services, Validators,
+};
+use tidegate_status::{PollResponse, PollStatus};
+use tidegate_store::Store;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// A polling side has nobody to call.
+pub fn no_calls() -> Call {
+    Call::new(tower::service_fn(|request: CallRequest| async move {
+        panic!("nobody is to call {}", request.url)
+    }))
+}
+
+/// A publisher that answers what it is told to, once it is let.
+pub struct Publisher {
+    pub answer: Mutex<Result<(&'static str, &'static str), FetchError>>,
+    pub asked: Mutex<Vec<FetchRequest>>,
+    /// One permit lets one answer out.
+    pub gate: Option<Semaphore>,
+}
+
+impl Publisher {
+    pub fn new(text: &'static str) -> Arc<Self> {
+        let answer = Mutex::new(Ok((text, "1")));
+        Arc::new(Self { answer, asked: Mutex::default(), gate: None })
+    }
+
+    pub fn gated(text: &'static str) -> Arc<Self> {
+        let answer = Mutex::new(Ok((text, "1")));
+        Arc::new(Self { answer, asked: Mutex::default(), gate: Some(Semaphore::new(0)) })
+    }
+
+    pub fn says(&self, text: &'static str, etag: &'static str) {
+        *self.answer.lock().unwrap() = Ok((text, etag));
+    }
+
+    pub fn fails(&self, error: FetchError) {
+        *self.answer.lock().unwrap() = Err(error);
+    }
+
+    pub fn requests(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
+    /// It has no pages.
+    pub fn services(self: &Arc<Self>) -> Services {
+        let ask = tower::service_fn(|request: AskRequest| async move {
+            panic!("nobody is to ask for {}", request.url)
+        });
+        Services {
+            fetch: self.fetch(),
+            ask: PageFetch::new(ask),
+            call: no_calls(),
+            passing: Passing::default(),
+        }
+    }
+
+    pub fn fetch(self: &Arc<Self>) -> Fetch {
+        let publisher = Arc::clone(self);
+        Fetch::new(tower::service_fn(move |request: FetchRequest| {
+            let publisher = Arc::clone(&publisher);
+            async move {
+                publisher.asked.lock().unwrap().push(request.clone());
+                if let Some(gate) = &publisher.gate {
+                    gate.acquire().await.unwrap().forget();
+                }
+                publisher.reply(&request)
+            }
+        }))
+    }
+
+    /// Answers as a server and the client before it would. White space at the ends is taken for
+    /// what differs over the wire and not once decompressed.
+    pub fn reply(&self, request: &FetchRequest) -> Result<Fetched, FetchError> {
+        let (text, etag) = self.answer.lock().unwrap().clone()?;
+        let print = xxh3_128(text.as_bytes());
+        let known = request.validators.etag.as_deref() == Some(etag);
+        let answer = if known {
+            FetchAnswer::NotModified
+        } else if request.known_wire == Some(print) && !text.contains("delta") {
+            FetchAnswer::Same
+        } else {
+            FetchAnswer::Document(FetchedDocument {
+                bytes: Bytes::from_static(text.as_bytes()),
+                content_type: None,
+                prints: BodyPrints { wire: print, body: xxh3_128(text.trim().as_bytes()) },
+                delta: text.contains("delta"),
+            })
+        };
+        Ok(Fetched {
+            announced: None,
+            links: tidegate_core::websub::HubLinks::default(),
+            answer,
+            status: if known { 304 } else { 200 },
+            validators: Validators {
+                etag: Some(etag.to_owned()),
+                last_modified: None,
+                answered_by: Some(request.url.clone()),
+                given_to: 0,
+            },
+            freshness: None,
+            final_url: request.url.clone(),
+            moved_to: text.contains("moved").then(|| "http://new.example/".to_owned()),
+            wire_bytes: if known { 0 } else { text.len() as u64 },
+            notes: Vec::new(),
+            is_handed: false,
+        })
+    }
+}
+
+/// A gateway without a network.
+pub struct Gateway {
+    pub store: Arc<StoreDouble>,
+    pub publisher: Arc<Publisher>,
+    pub judge: Arc<JudgeDouble>,
+    pub clock: ManualClock,
+    pub poller: Poller,
+    pub cancel: CancellationToken,
+    pub task: JoinHandle<()>,
+}
+
+impl Gateway {
+    pub async fn start(store: &Arc<StoreDouble>, publisher: &Arc<Publisher>) -> Self {
+        Self::with_client(store, publisher, publisher.services()).await
+    }
+
+    /// A gateway that starts so many seconds later.
+    pub async fn start_later(
+        store: &Arc<StoreDouble>,
+        publisher: &Arc<Publisher>,
+        seconds: u64,
+    ) -> Self {
+        let now = NOW.plus(Duration::from_secs(seconds));
+        Self::at(store, publisher, publisher.services(), now).await
+    }
+
+    /// A gateway with a client of its own, for publishers outside.
+    pub async fn with_client(
+        store: &Arc<StoreDouble>,
+        publisher: &Arc<Publisher>,
+        services: Services,
+    ) -> Self {
+        Self::at(store, publisher, services, NOW).await
+    }
+
+    async fn at(
+        store: &Arc<StoreDouble>,
+        publisher: &Arc<Publisher>,
+        services: Services,
+        now: tidegate_core::model::Time,
+    ) -> Self {
+        let clock = ManualClock::at(now);
+        let judge = Arc::new(JudgeDouble::default());
+        let cancel = CancellationToken::new();
+        let parts = PollerConfig {
+            settings: PollSettings::default(),
+            store: Arc::clone(store) as Arc<dyn Store>,
+            clock: Arc::new(clock.clone()),
+            running: Arc::new(clock.clone()),
+            services,
+            load: Arc::default(),
+            judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
+            cancel: cancel.clone(),
+            traces: Default::default(),
+        };
+        let (poller, task) = Poller::start(parts).await.unwrap();
+        let (store, publisher) = (Arc::clone(store), Arc::clone(publisher));
+        Self { store, publisher, judge, clock, poller, cancel, task }
+    }
+
+    /// A gateway whose feed `news` has been polled for the first time.
+    pub async fn with_news(text: &'static str) -> Self {
+        let gateway = Self::start(&StoreDouble::new(&["news"]), &Publisher::new(text)).await;
+        gateway.polls("news", 1).await;
+        gateway
+    }
+
+    pub async fn poll(&self) -> PollResponse {
+        self.poller.poll_now(&name("news")).await.unwrap()
+    }
+
+    pub fn status(&self) -> PollStatus {
+        self.poller.status(&name("news")).unwrap()
+    }
+
+    /// Waits until so many polls of a feed are over.
+    pub async fn polls(&self, feed: &str, polls: u64) {
+        let feed = name(feed);
+        eventually(|| self.poller.status(&feed).is_some_and(|s| s.totals.polls() >= polls)).await;
+    }
+
+    pub async fn stop(self) -> Arc<StoreDouble> {
+        self.cancel.cancel();
+        self.task.await.unwrap();
+        self.store
+    }
+}
+
+/// Waits until something holds, and fails only after a time in which anything would have happened.
+pub async fn eventually(mut holds: impl FnMut() -> bool) {
+    for _ in 0..6000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it never came about");
+}

@@ -1,0 +1,493 @@
+//! Everything that answers: feed views, item pages, the dashboard, administration.
+//!
+//! This room reads the store and renders; it never polls. What administration asks of the polling
+//! side goes through [`Operator`]. Addresses and headers are those of CONTRACT, Addresses.
+
+mod about;
+mod access;
+mod actions;
+mod add;
+mod address;
+mod admin;
+mod admission;
+mod archives;
+mod audience;
+mod auth;
+mod callback;
+mod change_feed;
+mod client;
+mod cloud;
+mod compressed;
+mod conditional;
+mod conflicts;
+mod connections;
+mod control;
+mod dashboard;
+mod delta;
+mod directory;
+mod discarded;
+mod edit;
+mod error_page;
+mod event_streams;
+mod explain;
+mod export;
+mod feed_form;
+mod feed_list;
+mod feeds;
+mod forms;
+mod html;
+mod hub;
+mod ignore;
+mod import_list;
+mod item_list;
+mod items;
+mod json;
+mod keeping;
+mod life;
+mod list_members;
+mod listen;
+mod log;
+mod metrics;
+mod negotiate;
+mod observe;
+mod openapi;
+mod operator;
+mod opml;
+mod origins;
+mod paging;
+mod past;
+mod patch;
+mod plain;
+mod plan;
+mod prefix;
+mod probes;
+mod problem;
+mod put;
+mod query;
+mod readers;
+mod reading;
+mod ready;
+mod relay;
+mod rendition;
+mod rendition_cache;
+mod request_rules;
+mod session;
+mod settings;
+mod shared_work;
+mod shares;
+mod single_flight;
+mod site_service;
+mod spool;
+mod stall;
+mod standby;
+mod standing;
+mod subscribe;
+mod sup;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod topics;
+mod unnamed_proxies;
+mod unsent_bodies;
+mod webhook;
+
+pub use address::item_page;
+pub use auth::{AdminToken, TokenError};
+pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
+pub use control::{ReloadableSettings, SiteControl};
+pub use delta::DeltaViews;
+pub use hub::{HubError, HubService, HubTotals};
+pub use keeping::Keeping;
+pub use listen::{ServeError, SiteServer};
+pub use operator::{
+    AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
+    Operator, OperatorError, Put, PutFeed, Redacted,
+};
+pub use origins::{
+    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
+    OriginService, OriginSettings, PassError, document_or_page,
+};
+pub use readers::{ReaderAccess, ReaderKey, SiteReaders};
+pub use settings::ServeSettings;
+pub use tls::{TlsError, TlsIdentity, TlsKeys};
+pub use topics::{NoTopic, SiteTopics, TopicDocument};
+
+use address::Site;
+use admission::Admission;
+use arc_swap::ArcSwap;
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{Method, Uri};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{get, post};
+use conflicts::Contested;
+use control::SiteSettings;
+use directory::{DIRECTORY_AGE, Directory};
+use event_streams::EventStreams;
+use keeping::Counted;
+use log::ChangeLog;
+use metrics::Metrics;
+use origins::{Origins, PlaceRules};
+use problem::Problem;
+use readers::KnownReaders;
+use ready::ReadyAnswers;
+use rendition::Renderer;
+use rendition_cache::RenditionCache;
+use session::Sessions;
+use site_service::ListenerSite;
+use spool::Spool;
+use std::path::PathBuf;
+use std::sync::Arc;
+use sup::SupDocuments;
+use tidegate_core::clock::Clock;
+use tidegate_core::model::mask_token;
+use tidegate_net::traces::Traces;
+use tidegate_status::load::Load;
+use tidegate_store::Store;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use unnamed_proxies::UnnamedProxies;
+use unsent_bodies::Bodies;
+
+/// The longest body of a request, in bytes.
+pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;
+
+/// For whom a listener is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listener {
+    /// For everybody: there is one.
+    Everybody,
+    /// For readers; operators have their own.
+    Readers,
+    Operators,
+}
+
+/// What serving needs.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Where everything is read from.
+    pub store: Arc<dyn Store>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Acts for administration.
+    pub operator: Arc<dyn Operator>,
+    /// Keeps the subscriptions of the WebSub hub, where there is one.
+    pub hub: Option<Arc<dyn HubService>>,
+    /// Says what is left for later.
+    pub load: Arc<Load>,
+    /// How this gateway shows itself.
+    pub settings: ServeSettings,
+    /// The folder for documents that are too large for memory; `None`: all stay there.
+    pub folder: Option<PathBuf>,
+    /// Where the spans of requests begin.
+    pub traces: Traces,
+    /// The sites that it stands in front of.
+    pub origins: OriginSettings,
+}
+
+/// What every handler shares.
+struct AppState {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    operator: Arc<dyn Operator>,
+    hub: Option<Arc<dyn HubService>>,
+    load: Arc<Load>,
+    site: Arc<Site>,
+    readers: KnownReaders,
+    challenge: bool,
+    pages_are_closed: bool,
+    operators_apart: bool,
+    /// What changes when the configuration is read again.
+    settings: ArcSwap<SiteSettings>,
+    unnamed_proxies: UnnamedProxies,
+    sessions: Sessions,
+    directory: Arc<Directory>,
+    origins: Origins,
+    asked: Arc<AskedFeeds>,
+    admission: Arc<Admission>,
+    about: about::FeedPages,
+    description: openapi::ApiDescription,
+    shelf: Arc<RenditionCache>,
+    counted: Counted,
+    contested: Contested,
+    conflicts: conflicts::ConflictPages,
+    change_feeds: change_feed::ChangeFeeds,
+    overview: dashboard::Overview,
+    comparisons: Arc<Semaphore>,
+    item_lists: item_list::ItemLists,
+    reading: reading::ReadingPages,
+    item_pages: items::Answers,
+    item_versions: items::Answers,
+    pushes: Semaphore,
+    pushing: callback::Pushing,
+    relays: relay::RelayPlaces,
+    log: Arc<ChangeLog>,
+    sup: SupDocuments,
+    lists: opml::Lists,
+    doors: EventStreams,
+    bodies: Arc<Bodies>,
+    /// Bodies on their way out of files.
+    file_bodies: Arc<Bodies>,
+    metrics: Metrics,
+    traces: Traces,
+    ready: ReadyAnswers,
+    closing: CancellationToken,
+}
+
+type SharedState = Arc<AppState>;
+
+impl AppState {
+    fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
+        let ServerConfig { store, clock, operator, hub, load, settings, folder, traces, origins } =
+            parts;
+        let reloadable = SiteSettings::new(&settings);
+        let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
+        let metrics = Metrics::new();
+        let site = Arc::new(Site {
+            sup_ids: store.sup_ids(),
+            history: settings.history,
+            sup: !settings.periods.is_empty(),
+            hub: settings.hub,
+            cloud: settings.cloud,
+            absolute: settings.absolute_urls,
+            ..Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
+        });
+        let rules = PlaceRules {
+            sites: origins.sites.clone(),
+            paths: origins.paths.clone(),
+            base: site.at(""),
+        };
+        let asked = Arc::clone(&origins.asked);
+        let directory = Directory::new(Arc::clone(&store), DIRECTORY_AGE, Arc::clone(&clock));
+        let directory =
+            Arc::new(directory.with_places(rules, Arc::clone(&site.places), Arc::clone(&asked)));
+        let admission = Arc::new(Admission::new());
+        let shelf = RenditionCache::new(
+            Arc::clone(&store),
+            settings.window,
+            settings.deltas,
+            (renderer, spool),
+            (&admission, &metrics, Arc::clone(&load)),
+        );
+        let lists = opml::Lists::new(Arc::clone(&admission));
+        let counted = Counted::new(Arc::clone(&store));
+        let contested = Contested::new(Arc::clone(&store));
+        let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
+        let sup = SupDocuments::new(
+            settings.periods,
+            Arc::clone(&log),
+            Arc::clone(&clock),
+            (Arc::clone(&site), Arc::clone(&directory)),
+        );
+        Arc::new(Self {
+            directory,
+            asked,
+            origins: Origins::new(&origins, site.endpoint.as_str()),
+            readers: KnownReaders::new(settings.readers),
+            challenge: settings.challenge,
+            pages_are_closed: settings.pages_are_closed,
+            operators_apart: settings.operators_apart,
+            sessions: Sessions::new(Arc::clone(&clock), &reloadable.admin_token),
+            store,
+            clock,
+            operator,
+            hub,
+            load,
+            traces,
+            description: openapi::ApiDescription::new(&site),
+            site,
+            settings: ArcSwap::from_pointee(reloadable),
+            unnamed_proxies: UnnamedProxies::default(),
+            about: about::pages(Arc::clone(&admission), metrics.clone()),
+            item_lists: item_list::pages(Arc::clone(&admission), metrics.clone()),
+            reading: reading::pages(Arc::clone(&admission), metrics.clone()),
+            item_pages: items::answers("item pages", &admission, &metrics),
+            item_versions: items::answers("item versions", &admission, &metrics),
+            change_feeds: change_feed::documents(Arc::clone(&admission), metrics.clone()),
+            conflicts: conflicts::pages(Arc::clone(&admission), metrics.clone()),
+            overview: dashboard::Overview::new(Arc::clone(&admission)),
+            admission,
+            shelf,
+            counted,
+            contested,
+            comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
+            pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
+            pushing: callback::Pushing::default(),
+            relays: relay::RelayPlaces::new(),
+            log,
+            sup,
+            lists,
+            doors: EventStreams::new(),
+            bodies: Bodies::new(),
+            file_bodies: Bodies::of_files(),
+            metrics,
+            ready: ReadyAnswers::new(),
+            closing,
+        })
+    }
+}
+
+/// The whole site, to be asked without a socket.
+pub fn router(parts: ServerConfig) -> Router {
+    let room = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
+    routes(room, Listener::Everybody)
+}
+
+/// All that a listener answers, to be asked without a socket.
+fn routes(room: SharedState, listener: Listener) -> Router {
+    ListenerSite::new(room, listener).into_router()
+}
+
+/// What operators ask, and nobody else.
+fn administration(room: &SharedState) -> Router<SharedState> {
+    let items = Router::new()
+        .route("/feeds/{name}/items", get(admin::items).post(edit::create))
+        .route("/feeds/{name}/items/{id}", get(admin::item).put(edit::update).delete(edit::delete))
+        .route("/feeds/{name}/items/{id}/restore", post(edit::restore))
+        .route("/feeds/{name}/items/{id}/resolve", post(edit::resolve))
+        .layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));
+    let administration = Router::new()
+        .merge(items)
+        .route("/feeds", get(feed_list::list).post(add::create))
+        .route("/preview", post(add::preview_address))
+        .route("/subscriptions", get(hub::list))
+        .route("/import", post(import_list::post).layer(DefaultBodyLimit::max(LIST_LIMIT)))
+        .route("/export", get(export::export))
+        .route("/readers", get(readers::list))
+        .route(
+            "/feeds/{name}",
+            get(admin::show).put(admin::put).patch(patch::change).delete(admin::delete),
+        )
+        .route("/feeds/{name}/poll", post(admin::poll))
+        .route("/feeds/{name}/hold", post(admin::hold))
+        .route("/feeds/{name}/pause", post(admin::pause))
+        .route("/feeds/{name}/backfill", post(admin::backfill))
+        .route(
+            "/feeds/{name}/webhook",
+            get(webhook::show).put(webhook::put).delete(webhook::delete),
+        )
+        .route("/feeds/{name}/conflicts", get(edit::conflicts))
+        .route("/feeds/{name}/items/{id}/delete", post(admin::delete_missing))
+        .route("/feeds/{name}/items/{id}/redact", post(admin::redact))
+        .fallback(unknown_administration)
+        .method_not_allowed_fallback(wrong_method)
+        // Whatever is asked below this address, the token is asked for first.
+        .layer(from_fn(query::known_only))
+        .layer(from_fn_with_state(Arc::clone(room), auth::require));
+    let conflicts = post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));
+    Router::new()
+        .route("/feeds/{name}/about", post(actions::act))
+        .route("/feeds/{name}/items/{id}", post(items::act))
+        .route("/feeds/{name}/conflicts", conflicts)
+        .route("/feeds/{name}/edit", get(feed_form::show).post(feed_form::send))
+        .route("/add", get(add::show).post(add::send))
+        .route(
+            "/add/list",
+            get(import_list::show)
+                .post(import_list::upload)
+                .layer(DefaultBodyLimit::max(import_list::UPLOAD_LIMIT)),
+        )
+        .route("/session", get(session::show).post(session::begin))
+        .route("/session/end", post(session::end))
+        .route("/metrics", get(probes::metrics))
+        .nest(API, administration)
+}
+
+/// The pages for people.
+fn pages(room: &SharedState) -> Router<SharedState> {
+    Router::new()
+        .route("/", get(dashboard::page))
+        .route("/recent", get(dashboard::recent))
+        .route("/subscribe", get(subscribe::show).post(subscribe::send))
+        .route("/feeds/{name}/items", get(item_list::show))
+        .route("/feeds/{name}/items/{id}", get(items::item))
+        .route("/feeds/{name}/conflicts", get(conflicts::show))
+        .route("/feeds/{name}/about", get(about::page))
+        .route_layer(from_fn_with_state(Arc::clone(room), audience::pages))
+}
+
+/// What a listener answers that is no origin's. What is not for it is as unknown there as what is nowhere.
+fn own_routes(room: SharedState, listener: Listener) -> Router {
+    let prefix = prefix::Prefix::from_public_url(&room.site.at(""));
+    let operators = match listener {
+        Listener::Everybody | Listener::Operators => administration(&room),
+        Listener::Readers => Router::new()
+            .route("/feeds/{name}/about", post(unknown))
+            .route("/feeds/{name}/items/{id}", post(unknown))
+            .route("/feeds/{name}/conflicts", post(unknown)),
+    };
+    let readable = Router::new()
+        .route("/feeds/{name}", get(feeds::view))
+        .route("/feeds/{name}/sync", get(feeds::view))
+        .route("/feeds/{name}/complete", get(feeds::view))
+        .route("/feeds/{name}/archive/{id}", get(archives::archive))
+        .route("/feeds/{name}/changes", get(change_feed::show))
+        .route("/subscriptions.opml", get(opml::document))
+        .route("/sup.json", get(sup::document))
+        .route("/events", get(event_streams::events))
+        .route("/changes", get(event_streams::changes))
+        .route(openapi::ROUTE, get(openapi::document))
+        .method_not_allowed_fallback(wrong_method)
+        .route_layer(from_fn(request_rules::readable_anywhere));
+    let site = Router::new()
+        .merge(readable)
+        .merge(pages(&room))
+        .merge(operators)
+        .route("/assets/style.css", get(html::style))
+        .route(html::ICON, get(html::icon))
+        .route("/favicon.ico", get(html::icon))
+        .route("/websub", post(hub::request))
+        .route(address::CLOUD_PATH, post(cloud::register))
+        .route(callback::ROUTE, get(callback::verify).post(callback::push))
+        .route("/healthz", get(probes::alive))
+        .route("/readyz", get(probes::ready))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
+        .layer(from_fn(observe::time_limit))
+        .layer(from_fn(error_page::show))
+        .layer(from_fn_with_state(prefix, prefix::put_before))
+        .layer(from_fn_with_state((Arc::clone(&room), listener), relay::relay))
+        .layer(from_fn(standby::refuse))
+        .layer(from_fn(request_rules::drain))
+        .layer(from_fn(request_rules::one_host))
+        .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
+        .layer(from_fn_with_state(Arc::clone(&room), unsent_bodies::count))
+        .layer(from_fn_with_state(Arc::clone(&room), observe::answer))
+        .with_state(Arc::clone(&room));
+    // Around the routing: the path that is routed has no token in it.
+    Router::new()
+        .fallback_service(site)
+        .layer(from_fn_with_state((room, listener), audience::enter))
+}
+
+async fn unknown(request: Request) -> Result<Response, Problem> {
+    let elsewhere = request_rules::readable_without_slash(&request);
+    elsewhere.ok_or_else(|| nothing_at(request.uri().path()))
+}
+
+/// The same below the administration's address, which the routes there do not see.
+async fn unknown_administration(uri: Uri) -> Problem {
+    nothing_at(&format!("{API}{}", if uri.path() == "/" { "" } else { uri.path() }))
+}
+
+fn nothing_at(path: &str) -> Problem {
+    let path: String = mask_token(path).chars().take(PATH_SHOWN).collect();
+    Problem::not_found(format!("there is nothing at {path}"))
+}
+
+/// Where administration is.
+const API: &str = "/api/v1";
+
+/// How many characters of an unknown path are said back.
+const PATH_SHOWN: usize = 200;
+
+async fn wrong_method(method: Method) -> Problem {
+    let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
+    let said = match known.iter().find(|known| **known == method) {
+        Some(method) => format!("{method} is not for this address; see the header Allow"),
+        None => "this method is not for this address; see the header Allow".to_owned(),
+    };
+    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, said)
+}
