@@ -45,7 +45,7 @@ const FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
 /// A feed of changes as a document.
 pub(super) enum ChangeDocument {
     /// For programs, packed.
-    Feed(Rendition),
+    Feed(Box<Rendition>),
     /// For people. What it leads to depends on who looks, so that it is packed when that was put in.
     Page(String),
 }
@@ -141,7 +141,7 @@ async fn made(
             ChangeFeedForm::Page => return Ok(ChangeDocument::Page(page(&name, &feed))),
         };
         let about = About { media_type, shown, revision, token: None };
-        Rendition::build_quickly(text, about).map(ChangeDocument::Feed)
+        Rendition::build_quickly(text, about).map(Box::new).map(ChangeDocument::Feed)
     });
     let packed = packing.await.map_err(|error| error.to_string());
     packed.and_then(|packed| packed.map_err(|error| error.to_string())).map_err(|error| {

@@ -163,6 +163,5 @@ pub(super) async fn answer(
     add(&mut headers, header::LINK, &current);
     // An earlier date says nothing here: after a redaction the same past has other bytes.
     let modified = Some(rendition.shown);
-    Ok(Representation { modified, ..rendition.represented(asked, headers) }
-        .answer(asked))
+    Ok(Representation { modified, ..rendition.represented(asked, headers) }.answer(asked))
 }

@@ -364,11 +364,7 @@ impl Rendition {
     }
 
     /// It as it is answered to a client; the other headers are those that a 304 has too.
-    pub(super) fn represented(
-        &self,
-        asked: &HeaderMap,
-        headers: HeaderMap,
-    ) -> Representation<'_> {
+    pub(super) fn represented(&self, asked: &HeaderMap, headers: HeaderMap) -> Representation<'_> {
         let encoding = self.encoding(asked);
         Representation {
             headers,

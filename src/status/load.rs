@@ -171,7 +171,7 @@ mod tests {
             load.committed(Duration::from_secs(5));
             tokio::time::sleep(TICK).await;
         }
-        assert!(load.is_left(Deferrable::CompleteView) && !load.is_left(Deferrable::NewFeed));
+        assert!(load.is_left(Deferrable::Backfill) && !load.is_left(Deferrable::CompleteView));
         tokio::time::sleep(WINDOW * 4).await;
         assert_eq!(load.level(), 0);
         cancel.cancel();

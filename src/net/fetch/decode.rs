@@ -107,9 +107,12 @@ fn one(body: &[u8], coding: Coding, limit: usize) -> Result<Vec<u8>, DecodeError
             Err(DecodeError::Damaged { .. }) => inflate(body, false, limit),
             answer => answer,
         },
-        Coding::Brotli => {
-            read(brotli_decompressor::Decompressor::new(body, CHUNK), Coding::Brotli, limit, Vec::new())
-        }
+        Coding::Brotli => read(
+            brotli_decompressor::Decompressor::new(body, CHUNK),
+            Coding::Brotli,
+            limit,
+            Vec::new(),
+        ),
         Coding::Zstd => {
             let decoder = zstd::stream::read::Decoder::with_buffer(body).and_then(|mut decoder| {
                 decoder.window_log_max(ZSTD_WINDOW_LOG)?;

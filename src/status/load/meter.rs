@@ -4,10 +4,12 @@ use super::{Deferrable, TICK, WINDOW};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The delay of a wake-up at which the first kind is left; each further one at twice as much.
+/// The delay of a wake-up at which the first kind is left.
 const WAKE_LATE: Duration = Duration::from_millis(50);
 /// The same of a commit.
 const COMMIT_LATE: Duration = Duration::from_secs(1);
+/// How many times that delay each kind is left at; what clients and feeds wait for comes late.
+const STEPS: [u32; Deferrable::ALL.len()] = [1, 2, 8, 16, 32];
 /// A kind is taken up again below this part of the delay at which it was left: one in so many.
 const RELIEF: u32 = 2;
 /// Of so many looks commits must tell, so that a single one, which may have been large, says nothing.
@@ -48,7 +50,7 @@ impl LoadMeter {
 
 /// How many kinds a delay has left, where `first` has the first one left.
 fn level(delay: Duration, first: Duration) -> u8 {
-    let steps = (0_u8..).zip(Deferrable::ALL).take_while(|(step, _)| delay >= first * (1 << step));
+    let steps = STEPS.into_iter().take_while(|step| delay >= first * *step);
     u8::try_from(steps.count()).unwrap_or(u8::MAX)
 }
 
@@ -62,18 +64,18 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_left_at_twice_the_delay_of_the_one_before() {
+    fn each_kind_is_left_at_its_delay() {
         for (late, expected) in [
             (0, 0),
             (49, 0),
             (50, 1),
             (99, 1),
             (100, 2),
-            (200, 3),
-            (400, 4),
-            (800, 5),
-            (1_600, 6),
-            (60_000, 6),
+            (399, 2),
+            (400, 3),
+            (800, 4),
+            (1_600, 5),
+            (60_000, 5),
         ] {
             assert_eq!(after(&mut LoadMeter::default(), LOOKS, late, None), expected, "{late} ms");
             let slow = late * 20;
@@ -88,7 +90,7 @@ mod tests {
         assert_eq!(after(&mut meter, LOOKS - 1, 5_000, None), 0);
         assert_eq!(after(&mut meter, 1, 0, None), 0);
         assert_eq!(after(&mut meter, LOOKS - 1, 5_000, None), 0);
-        assert_eq!(after(&mut meter, 1, 5_000, None), 6);
+        assert_eq!(after(&mut meter, 1, 5_000, None), 5);
         // One large commit among looks without any.
         let mut meter = LoadMeter::default();
         after(&mut meter, LOOKS, 0, None);
@@ -99,10 +101,10 @@ mod tests {
     #[test]
     fn what_was_left_is_taken_up_again_one_kind_at_a_time_and_not_at_once() {
         let mut meter = LoadMeter::default();
-        assert_eq!(after(&mut meter, LOOKS, 200, None), 3);
+        assert_eq!(after(&mut meter, LOOKS, 400, None), 3);
         // Somewhat less is no relief yet.
-        assert_eq!(after(&mut meter, 3 * LOOKS, 110, None), 3);
-        assert_eq!(after(&mut meter, 3 * LOOKS, 90, None), 2);
+        assert_eq!(after(&mut meter, 3 * LOOKS, 210, None), 3);
+        assert_eq!(after(&mut meter, 3 * LOOKS, 190, None), 2);
         assert_eq!([1, 1, 1].map(|looks| after(&mut meter, looks, 0, None)), [1, 0, 0]);
     }
 }

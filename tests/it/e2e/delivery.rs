@@ -3,7 +3,6 @@
 use crate::e2e::support::{Format, Stage, posts};
 use std::io::Read;
 
-
 const VIEWS: [&str; 3] = ["", "/sync", "/complete"];
 
 fn address(view: &str) -> String {

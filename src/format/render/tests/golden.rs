@@ -45,7 +45,7 @@ pub fn all() -> Vec<(&'static str, Feed)> {
 #[test]
 fn every_format_and_view() {
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("../../../tests/golden");
+    settings.set_snapshot_path("../../../../tests/golden");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| {
