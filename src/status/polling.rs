@@ -87,7 +87,7 @@ pub struct ParsedNote {
     pub entries: usize,
     /// Why only a part of it counts, where that is so.
     pub partial: Option<String>,
-    /// What was wrong with it, with the place; at most [`tidegate_poll::MAX_WARNINGS`].
+    /// What was wrong with it, with the place; at most `tidegate_poll::MAX_WARNINGS`.
     pub warnings: Vec<String>,
 }
 
