@@ -12,7 +12,7 @@ const ONLY_IN: [(&str, &[&str]); 8] = [
     ("sled::", &["store/sled/", "store/lib.rs"]),
     ("fjall::", &["store/fjall/", "store/lib.rs"]),
     ("tokio_postgres::", &["store/postgres/"]),
-    ("instant_acme::", &["net/acme.rs"]),
+    ("instant_acme::", &["net/acme"]),
     ("axum::", &["serve/", "demo"]),
     ("hyper_util::server::", &["serve/", "demo"]),
     // Decisions come out the same wherever they are made.

@@ -11,7 +11,7 @@ mod unpolled;
 use self::cutter::Cutter;
 use super::{PostgresRequest, open_with_lease};
 use crate::disk::faults::{change, claim, news, refused};
-use crate::testing::TestSchema;
+use crate::testing::{TestSchema, sql};
 use crate::{CommitError, EmbeddedStore, Store, StoreError};
 use std::net::ToSocketAddrs;
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 //! A store that another gateway writes, and this one reads.
 
-use super::{OTHER_NODE, SHORT_LEASE, commit, open};
+use super::{OTHER_NODE, SHORT_LEASE, TestSchema, commit, open, sql};
 use crate::disk::faults::{change, claim, news, refused};
 use crate::postgres::{PostgresRequest, follow_with_lease};
-use crate::testing::{TestSchema, sql};
 use crate::{CommitError, EmbeddedStore, Epoch, PinnedFeed, Retention, Select, Store, StoreError};
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -2,10 +2,9 @@
 
 use super::follow::{follow, listed, named, shown, wide};
 use super::unpolled::half;
-use super::{SHORT_LEASE, commit, open, open_for};
+use super::{SHORT_LEASE, TestSchema, commit, open, open_for, sql};
 use crate::conformance::make::poll_state;
 use crate::disk::faults::{change, claim, news};
-use crate::testing::{TestSchema, sql};
 use crate::{
     AnswerQuestions, CommitError, EmbeddedStore, Epoch, GatewayAnswer, PollShards, PublisherReach,
     SHARDS, Shard, SharedSettings, Store,
@@ -36,8 +35,7 @@ async fn what_a_follower_commits_is_written_by_the_other_gateway() {
     let right = claim(&follower).await;
     assert_eq!(right, claim(&writer).await);
     // The first commit of a feed, the next, and one that the writer makes in portions.
-    let first = change(&follower, "one").await;
-    let done = follower.commit(&right, first).await.unwrap();
+    let done = follower.commit(&right, change(&follower, "one").await).await.unwrap();
     assert_eq!((done.revision, done.epoch), (Revision(1), Some(Epoch(1))));
     assert_eq!(follower.state(&news()).await.unwrap().unwrap().revision, Revision(1));
     let stale = change(&follower, "two, but late").await;
