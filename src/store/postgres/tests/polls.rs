@@ -90,9 +90,9 @@ async fn what_polling_remembers_goes_to_the_writer_too() {
     writer.close().await.unwrap();
     let next = change(&follower, "two").await;
     let writer = open(&schema).unwrap();
+    follower.catch_up().await.unwrap();
     let refused = follower.commit(&right, next).await.unwrap_err();
     assert!(matches!(refused, CommitError::Fenced), "{refused:?}");
-    follower.catch_up().await.unwrap();
     let (right, next) = (claim(&follower).await, change(&follower, "two").await);
     assert_eq!(follower.commit(&right, next).await.unwrap().revision, Revision(2));
     follower.close().await.unwrap();
