@@ -7,10 +7,10 @@
 //! small has a budget and turns of its own and never waits for what is large. What was admitted runs to
 //! its end, in a task of its own, and keeps what it was admitted with for so long.
 
+use super::cache::Cache;
 use super::client::Client;
 use super::problem::{Problem, RETRY_SOON};
 use super::shares::{FairShares, Share};
-use moka::sync::Cache;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -206,7 +206,7 @@ impl Admission {
             large: AdmissionBudget::new(LARGE, processors.saturating_sub(SPARED)),
             small: AdmissionBudget::new(SMALL, processors.saturating_mul(SMALL_TURNS)),
             waiting: FairShares::new(WAITING_EACH),
-            costs: Cache::new(REMEMBERED),
+            costs: Cache::of(REMEMBERED),
         }
     }
 
@@ -219,7 +219,7 @@ impl Admission {
             WorkKind::Changes => items.saturating_mul(UNKNOWN_CHANGE),
             _ => items.saturating_mul(UNKNOWN_EACH),
         };
-        self.costs.get(work).unwrap_or_else(unknown)
+        self.costs.get(work).map_or_else(unknown, |cost| *cost)
     }
 
     /// Remembers what something took, in bytes.

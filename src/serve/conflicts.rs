@@ -11,6 +11,7 @@ pub(super) use page::excerpt;
 use super::address::Site;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
+use super::cache::Cache;
 use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::items::{self, CompareBudget, Differences};
@@ -24,7 +25,6 @@ use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, Method};
-use moka::future::Cache;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -113,7 +113,7 @@ pub(super) struct Contested {
 impl Contested {
     /// Nothing counted yet.
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        let counted = Cache::builder().max_capacity(COUNTED_FEEDS).build();
+        let counted = Cache::of(COUNTED_FEEDS);
         Self { store, counted, last: Mutex::default() }
     }
 
@@ -151,11 +151,11 @@ impl Contested {
     pub(super) async fn count(&self, feed: &FeedName) -> Result<u32, StoreError> {
         let Some(state) = self.store.state(feed).await? else { return Ok(0) };
         let key = (feed.clone(), state.revision);
-        if let Some(counted) = self.counted.get(&key).await {
-            return Ok(counted);
+        if let Some(counted) = self.counted.get(&key) {
+            return Ok(*counted);
         }
         let count = u32::try_from(self.store.contested(feed).await?.len()).unwrap_or(u32::MAX);
-        self.counted.insert(key, count).await;
+        self.counted.insert(key, count);
         Ok(count)
     }
 }

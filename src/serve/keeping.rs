@@ -1,10 +1,10 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
 use super::SharedState;
+use super::cache::Cache;
 use super::html::moment;
 use super::json;
 use maud::{Markup, html};
-use moka::future::Cache;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +39,7 @@ pub(super) struct Counted {
 impl Counted {
     /// Nothing counted yet.
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        let kept = Cache::builder().max_capacity(COUNTED_FEEDS).time_to_live(COUNTED_FRESH);
-        Self { store, kept: kept.build() }
+        Self { store, kept: Cache::new(COUNTED_FEEDS, COUNTED_FRESH, |_| 1, |_| ()) }
     }
 
     /// What is kept of a feed in this state.
@@ -48,9 +47,14 @@ impl Counted {
         &self,
         feed: &FeedName,
         state: &FeedState,
-    ) -> Result<Holdings, Arc<StoreError>> {
+    ) -> Result<Arc<Holdings>, StoreError> {
         let key = (feed.clone(), state.revision);
-        self.kept.try_get_with(key, self.store.holdings(feed)).await
+        if let Some(counted) = self.kept.get(&key) {
+            return Ok(counted);
+        }
+        let counted = Arc::new(self.store.holdings(feed).await?);
+        self.kept.insert(key, Arc::clone(&counted));
+        Ok(counted)
     }
 }
 
@@ -60,7 +64,7 @@ pub(super) async fn part(
     status: &FeedStatus,
     state: &FeedState,
     oldest: Option<&ArchiveNote>,
-) -> Result<Markup, Arc<StoreError>> {
+) -> Result<Markup, StoreError> {
     let kept = room.counted.holdings(&status.name, state).await?;
     let of = (&status.name, status.pending_absences);
     Ok(shown(of, state, &kept, oldest, &room.settings.load().keeping))

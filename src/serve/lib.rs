@@ -13,6 +13,7 @@ mod admission;
 mod archives;
 mod audience;
 mod auth;
+mod cache;
 mod callback;
 mod change_feed;
 mod client;
@@ -93,6 +94,7 @@ mod webhook;
 
 pub use address::item_page;
 pub use auth::{AdminToken, TokenError};
+pub use cache::Cache;
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use control::{ReloadableSettings, SiteControl};
 pub use delta::DeltaViews;

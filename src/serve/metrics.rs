@@ -20,7 +20,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tidegate_core::model::{FeedName, Time};
@@ -113,7 +112,7 @@ struct Meters {
 }
 
 /// Counts the bytes that a cache keeps.
-type CountBytes = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = u64> + Send>> + Send + Sync>;
+type CountBytes = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// The meters of this module, and those that are read from the operator's side at each scrape.
 #[derive(Clone)]
@@ -287,23 +286,23 @@ impl Metrics {
     }
 
     /// Has the bytes of a cache shown, which keeps at most `limit`.
-    pub(super) fn cache<F: Future<Output = u64> + Send + 'static>(
+    pub(super) fn cache(
         &self,
         cache: &'static str,
         limit: u64,
-        bytes: impl Fn() -> F + Send + Sync + 'static,
+        bytes: impl Fn() -> u64 + Send + Sync + 'static,
     ) {
         let gauge = self.meters.cache_limits.get_or_create(&CacheLabel { cache });
         gauge.set(i64::try_from(limit).unwrap_or(i64::MAX));
         let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
-        caches.push((cache, Arc::new(move || Box::pin(bytes()))));
+        caches.push((cache, Arc::new(bytes)));
     }
 
     /// Looks what the caches keep, until when the certificate is good, and what the process takes.
     pub(super) async fn measure(&self) {
         let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (cache, bytes) in caches {
-            let bytes = bytes().await;
+            let bytes = bytes();
             let gauge = self.meters.caches.get_or_create(&CacheLabel { cache });
             gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         }

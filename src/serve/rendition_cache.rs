@@ -7,6 +7,7 @@ use super::address::DocumentForm;
 use super::admission::{Admission, Work, WorkKind};
 use super::archives::ArchiveKey;
 use super::audience::{AudienceKey, ServedFeed};
+use super::cache::Cache;
 use super::client::Client;
 use super::delta::{DeltaViews, Point};
 use super::metrics::Metrics;
@@ -18,7 +19,6 @@ use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::spool::Spool;
 pub(super) use deltas::Delta;
 use deltas::{DeltaKey, MaybeDelta};
-use moka::future::Cache;
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl RenditionCache {
                 Arc::clone(admission),
                 metrics.clone(),
             ),
-            last: Cache::builder().max_capacity(LAST_KEYS).support_invalidation_closures().build(),
+            last: Cache::of(LAST_KEYS),
             forgotten: AtomicU64::new(0),
         })
     }
@@ -160,7 +160,7 @@ impl RenditionCache {
         let of = feed.clone();
         self.deltas.forget(move |key| key.of.feed == of);
         let of = feed.clone();
-        let _ = self.last.invalidate_entries_if(move |(_, feed, ..), _| *feed == of);
+        self.last.remove_all(move |(_, feed, ..)| *feed == of);
         // Last: who finds the old number has found what was kept before.
         self.forgotten.fetch_add(1, Ordering::AcqRel);
     }
@@ -217,12 +217,12 @@ impl RenditionCache {
         let rendition = press.get(key.clone(), ask, make).await?;
         if usual {
             let place = (key.audience, record.name.clone(), wish.kind, key.form);
-            let before = self.last.get(&place).await;
+            let before = self.last.get(&place);
             // Nobody asks for it any more, and it may be large.
             if let Some(before) = before.filter(|before| before.revision < key.revision) {
-                self.renditions.drop_kept(&before).await;
+                self.renditions.drop_kept(&before);
             }
-            self.last.insert(place, key).await;
+            self.last.insert(place, key);
         }
         Ok(rendition)
     }
@@ -274,9 +274,9 @@ impl RenditionCache {
                     wish.form(&state)
                 });
             let place = (record.site.key(), record.name.clone(), wish.kind, form);
-            if let Some(key) = self.last.get(&place).await
+            if let Some(key) = self.last.get(&place)
                 && published.is_some_and(|published| key.revision >= published)
-                && let Some(rendition) = self.renditions.kept(&key).await
+                && let Some(rendition) = self.renditions.kept(&key)
             {
                 return Ok(rendition);
             }

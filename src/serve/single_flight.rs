@@ -6,10 +6,9 @@ mod share;
 pub(super) use super::shared_work::WorkRequest;
 
 use super::admission::{Admission, Overloaded, Work};
+use super::cache::Cache;
 use super::metrics::Metrics;
 use super::shared_work::SingleFlight;
-use moka::future::Cache;
-use moka::notification::RemovalCause;
 use share::FeedShares;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ const FEED_SHARE: u64 = 2;
 
 /// What is kept, and what it takes to make more of it.
 pub(super) struct SingleFlightCache<K, V, E> {
-    kept: Cache<K, Arc<V>>,
+    kept: Cache<K, V>,
     shares: Arc<FeedShares<K>>,
     flights: SingleFlight<K, V, E>,
     weigh: fn(&V) -> u32,
@@ -57,45 +56,28 @@ where
     ) -> Self {
         let shares: Arc<FeedShares<K>> = Arc::new(FeedShares::new(bytes / FEED_SHARE));
         let of = Arc::clone(&shares);
-        let kept = Cache::builder()
-            .max_capacity(bytes)
-            .weigher(move |_: &K, value: &Arc<V>| weigh(value))
-            .eviction_listener(move |key: Arc<K>, _, cause| {
-                // What takes the place of another under its key stands in the shares itself.
-                if cause != RemovalCause::Replaced {
-                    of.left(key.as_ref());
-                }
-            })
-            .support_invalidation_closures();
-        let kept = if age == Duration::MAX { kept } else { kept.time_to_live(age) };
-        let (kept, flights) = (kept.build(), SingleFlight::new(admission));
+        let kept = Cache::new(bytes, age, weigh, move |key| of.left(key));
+        let flights = SingleFlight::new(admission);
         let counted = kept.clone();
-        metrics.cache(name, bytes, move || {
-            let counted = counted.clone();
-            async move {
-                counted.run_pending_tasks().await;
-                counted.weighted_size()
-            }
-        });
+        metrics.cache(name, bytes, move || counted.weight());
         Self { kept, shares, flights, weigh, metrics }
     }
 
     /// Lets go of what is kept under some keys.
     pub(super) fn forget(&self, those: impl Fn(&K) -> bool + Send + Sync + 'static) {
-        // Whatever is not dropped here is under a key that nobody asks for any more.
-        let _ = self.kept.invalidate_entries_if(move |key, _| those(key));
+        self.kept.remove_all(those);
     }
 
     /// Lets go of what is kept under a key.
-    pub(super) async fn drop_kept(&self, key: &K) {
-        self.kept.invalidate(key).await;
+    pub(super) fn drop_kept(&self, key: &K) {
+        self.kept.remove(key);
         // At once, and not when somebody asks next.
-        self.kept.run_pending_tasks().await;
+        self.kept.settle();
     }
 
     /// What is kept under a key; nothing is made.
-    pub(super) async fn kept(&self, key: &K) -> Option<Arc<V>> {
-        self.kept.get(key).await
+    pub(super) fn kept(&self, key: &K) -> Option<Arc<V>> {
+        self.kept.get(key)
     }
 
     /// What is kept under a key, or what `make` answers: begun when it is admitted, and kept whoever
@@ -109,7 +91,7 @@ where
     where
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
-        if let Some(hit) = self.kept.get(&key).await {
+        if let Some(hit) = self.kept.get(&key) {
             self.shares.used(&key);
             self.metrics.cache_hit();
             return Ok(hit);
@@ -142,7 +124,7 @@ where
         let weigh = self.weigh;
         async move {
             // Who made it may have ended just before this began.
-            if let Some(hit) = kept.get(&key).await {
+            if let Some(hit) = kept.get(&key) {
                 metrics.cache_hit();
                 return Ok(hit);
             }
@@ -151,13 +133,13 @@ where
             let weight = u64::from(weigh(&value));
             if let Some(feed) = work.feed() {
                 for gone in shares.came(feed, &key, weight) {
-                    kept.invalidate(&gone).await;
+                    kept.remove(&gone);
                 }
             }
             if tells {
                 admission.took(work, weight.saturating_mul(TIMES));
             }
-            kept.insert(key, Arc::clone(&value)).await;
+            kept.insert(key, Arc::clone(&value));
             Ok(value)
         }
     }
@@ -266,9 +248,12 @@ mod tests {
             // The one that is asked for all the time stays.
             get(2, 0).await;
         }
-        press.kept.run_pending_tasks().await;
-        let mut kept: Vec<(u8, u8)> = press.kept.iter().map(|(key, _)| *key).collect();
-        kept.sort_unstable();
+        press.kept.settle();
+        let kept: Vec<(u8, u8)> = (1..=2)
+            .flat_map(|feed| (0..100).map(move |number| (feed, number)))
+            .filter(|key| press.kept.get(key).is_some())
+            .collect();
+
         assert_eq!(kept, [(1, 0), (2, 0), (2, 96), (2, 97), (2, 98), (2, 99)]);
         assert_eq!(press.shares.keys(), 6);
     }

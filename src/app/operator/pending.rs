@@ -1,11 +1,11 @@
 //! What is missing of feeds and waits for a conclusion, read from a ledger once for each revision.
 
 use super::AdminService;
-use moka::sync::Cache;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedOptions, FeedRecord, FeedState, LedgerEntry, Revision};
 use tidegate_judge::{self as judge, PENDING_SHOWN, PendingAbsence};
-use tidegate_serve::OperatorError;
+use tidegate_serve::{Cache, OperatorError};
 
 /// How many items are remembered in all, at most [`PENDING_SHOWN`] of a feed.
 const REMEMBERED: u64 = 16 * 1024;
@@ -13,7 +13,7 @@ const REMEMBERED: u64 = 16 * 1024;
 /// What the items of a feed that wait are a function of.
 type PendingKey = (FeedName, Revision, FeedOptions);
 /// Those that are shown, what is decided first first, and how many there are.
-type PendingItems = Arc<(Vec<LedgerEntry>, usize)>;
+type PendingItems = (Vec<LedgerEntry>, usize);
 
 /// What was found in ledgers.
 pub(super) struct AbsentItems(Cache<PendingKey, PendingItems>);
@@ -21,10 +21,10 @@ pub(super) struct AbsentItems(Cache<PendingKey, PendingItems>);
 impl AbsentItems {
     /// Nothing yet.
     pub(super) fn new() -> Self {
-        let weigh = |_: &PendingKey, waiting: &PendingItems| {
+        let weigh = |waiting: &PendingItems| {
             u32::try_from(waiting.0.len()).unwrap_or(u32::MAX).saturating_add(1)
         };
-        Self(Cache::builder().max_capacity(REMEMBERED).weigher(weigh).build())
+        Self(Cache::new(REMEMBERED, Duration::MAX, weigh, |_| ()))
     }
 }
 

@@ -1,0 +1,177 @@
+//! A cache for keys and values of any type. The library's machinery is compiled once, for keys and values whose
+//! type is forgotten: compiled for each type, it was half of this crate.
+
+use moka::notification::RemovalCause;
+use moka::sync;
+use std::any::Any;
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A key of some type.
+trait AnyKey: Any + Send + Sync {
+    fn equals(&self, other: &dyn AnyKey) -> bool;
+    fn add_to(&self, state: &mut dyn Hasher);
+}
+
+impl<K: Eq + Hash + Send + Sync + 'static> AnyKey for K {
+    fn equals(&self, other: &dyn AnyKey) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref() == Some(self)
+    }
+
+    fn add_to(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
+    }
+}
+
+impl PartialEq for dyn AnyKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.equals(other)
+    }
+}
+
+impl Eq for dyn AnyKey {}
+
+impl Hash for dyn AnyKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.add_to(state);
+    }
+}
+
+/// A key that is kept.
+#[derive(Clone, Eq, Hash)]
+struct Key(Arc<dyn AnyKey>);
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        *self.0 == *other.0
+    }
+}
+
+impl Key {
+    fn to<K: 'static>(&self) -> Option<&K> {
+        let key: &dyn Any = self.0.as_ref();
+        key.downcast_ref()
+    }
+}
+
+impl Borrow<dyn AnyKey> for Key {
+    fn borrow(&self) -> &(dyn AnyKey + 'static) {
+        self.0.as_ref()
+    }
+}
+
+type Kept = sync::Cache<Key, Arc<dyn Any + Send + Sync>>;
+
+/// What is kept by key. A clone is the same cache.
+pub struct Cache<K, V> {
+    kept: Kept,
+    of: PhantomData<fn(K) -> V>,
+}
+
+impl<K, V> fmt::Debug for Cache<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").finish_non_exhaustive()
+    }
+}
+
+impl<K, V> Clone for Cache<K, V> {
+    fn clone(&self) -> Self {
+        Self { kept: self.kept.clone(), of: PhantomData }
+    }
+}
+
+impl<K, V> Cache<K, V>
+where
+    K: Eq + Hash + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// At most so many entries.
+    #[must_use]
+    pub fn of(entries: u64) -> Self {
+        Self::new(entries, Duration::MAX, |_| 1, |_| ())
+    }
+
+    /// At most so much, as `weigh` has it, none for longer than `age`. `left` is told of what leaves, but not of what
+    /// another takes the place of.
+    #[must_use]
+    pub fn new(
+        capacity: u64,
+        age: Duration,
+        weigh: fn(&V) -> u32,
+        left: impl Fn(&K) + Send + Sync + 'static,
+    ) -> Self {
+        let kept = sync::Cache::builder()
+            .max_capacity(capacity)
+            .weigher(move |_: &Key, value: &Arc<dyn Any + Send + Sync>| {
+                value.downcast_ref().map_or(u32::MAX, weigh)
+            })
+            .eviction_listener(move |key: Arc<Key>, _, cause| {
+                if let Some(key) = key.to().filter(|_| cause != RemovalCause::Replaced) {
+                    left(key);
+                }
+            })
+            .support_invalidation_closures();
+        let kept = if age == Duration::MAX { kept } else { kept.time_to_live(age) };
+        Self { kept: kept.build(), of: PhantomData }
+    }
+
+    /// What is kept under a key.
+    #[must_use]
+    pub fn get(&self, key: &K) -> Option<Arc<V>> {
+        let key: &dyn AnyKey = key;
+        self.kept.get(key)?.downcast().ok()
+    }
+
+    /// Keeps something, in the place of what was under the key.
+    pub fn insert(&self, key: K, value: impl Into<Arc<V>>) {
+        self.kept.insert(Key(Arc::new(key)), value.into());
+    }
+
+    /// Lets go of what is under a key.
+    pub fn remove(&self, key: &K) {
+        let key: &dyn AnyKey = key;
+        self.kept.invalidate(key);
+    }
+
+    /// Lets go of what is under some keys.
+    pub fn remove_all(&self, those: impl Fn(&K) -> bool + Send + Sync + 'static) {
+        // Whatever is not dropped here is under a key that nobody asks for any more.
+        let _ = self.kept.invalidate_entries_if(move |key, _| key.to().is_some_and(&those));
+    }
+
+    /// What is kept weighs so much.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.settle();
+        self.kept.weighted_size()
+    }
+
+    /// Does now what is done at times: who left is told of, and what is too much goes.
+    pub fn settle(&self) {
+        self.kept.run_pending_tasks();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_by_its_key_until_it_is_let_go() {
+        let cache: Cache<(u8, String), String> = Cache::of(10);
+        for number in 0..3 {
+            cache.insert((number, "a".into()), format!("value {number}"));
+        }
+        assert_eq!(cache.get(&(1, "a".into())).as_deref().map(String::as_str), Some("value 1"));
+        assert!(cache.get(&(1, "b".into())).is_none());
+        cache.remove(&(1, "a".into()));
+        cache.remove_all(|(number, _)| *number == 2);
+        assert!(cache.get(&(1, "a".into())).is_none() && cache.get(&(2, "a".into())).is_none());
+        assert_eq!(cache.weight(), 1);
+    }
+}
