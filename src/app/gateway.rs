@@ -147,8 +147,9 @@ impl Gateway {
         }
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
-        let services = translate::services(translate::fetch_settings(config, &public_url))?;
-        let calling = translate::calling(config, &services);
+        let fetch = translate::fetch_settings(config, &public_url);
+        let services = translate::services(fetch.clone())?;
+        let calling = translate::calling(config, fetch, &services)?;
         let last = retention::last_running(store.as_ref(), clock.as_ref()).await;
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
         // Leases are promised to last.

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use tidegate_config::{Config, WebhookConfig};
 use tidegate_core::model::{FeedName, FeedSource, Tick};
 use tidegate_core::websub::{HubRequest, Manner, Secret, Subscription};
@@ -16,8 +17,13 @@ pub(super) struct HubAccess(pub(super) Hub);
 
 #[async_trait]
 impl serve::HubService for HubAccess {
-    async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), HubError> {
-        self.0.ask(feed, request).await.map_err(|error| refused(&error))
+    async fn ask(
+        &self,
+        feed: &FeedName,
+        request: HubRequest,
+        client: Option<IpAddr>,
+    ) -> Result<(), HubError> {
+        self.0.ask(feed, request, client).await.map_err(|error| refused(&error))
     }
 
     async fn register(
@@ -25,8 +31,9 @@ impl serve::HubService for HubAccess {
         feed: &FeedName,
         topic: String,
         callback: Url,
+        client: Option<IpAddr>,
     ) -> Result<(), HubError> {
-        self.0.register(feed, topic, callback).await.map_err(|error| refused(&error))
+        self.0.register(feed, topic, callback, client).await.map_err(|error| refused(&error))
     }
 
     async fn set_webhook(
@@ -73,6 +80,7 @@ pub(super) struct Served(pub(super) serve::SiteTopics);
 fn absent(missing: NoTopic) -> NoHubDocument {
     match missing {
         NoTopic::Gone(why) => NoHubDocument::Gone(why),
+        NoTopic::TooLarge(bytes) => NoHubDocument::TooLarge(bytes),
         NoTopic::Later(why) => NoHubDocument::Later(why),
     }
 }

@@ -60,12 +60,24 @@ pub(super) fn hub(config: &Config) -> hub::HubSettings {
         leases,
         subscriptions: limit(websub.subscriptions),
         per_host: limit(websub.subscriptions_per_host),
+        private_callbacks: private(&websub.private_callbacks),
     }
 }
 
-/// How the hub calls.
-pub(super) fn calling(config: &Config, services: &Services) -> hub::Calling {
-    hub::Calling { call: services.call.clone(), allow_private: allow_private(config) }
+/// How the hub calls. `fetch`: the settings of the services. What strangers name has a client of its own, unless the same
+/// is allowed to them.
+pub(super) fn calling(
+    config: &Config,
+    fetch: FetchSettings,
+    all: &Services,
+) -> Result<hub::Calling, AppError> {
+    let (webhooks, allow_private) = (all.call.clone(), allow_private(config));
+    let private_callbacks = private(&config.websub.private_callbacks);
+    let callbacks = match private_callbacks == allow_private {
+        true => webhooks.clone(),
+        false => services(FetchSettings { allow_private: private_callbacks, ..fetch })?.call,
+    };
+    Ok(hub::Calling { callbacks, webhooks, allow_private })
 }
 
 /// How feeds are polled.
@@ -128,7 +140,11 @@ pub(super) fn archives(config: &Config) -> archive::Policy {
 }
 
 pub(super) fn allow_private(config: &Config) -> fetch::AllowPrivate {
-    match &config.polling.allow_private {
+    private(&config.polling.allow_private)
+}
+
+fn private(setting: &AllowPrivateSetting) -> fetch::AllowPrivate {
+    match setting {
         AllowPrivateSetting::No => fetch::AllowPrivate::No,
         AllowPrivateSetting::Yes => fetch::AllowPrivate::All,
         AllowPrivateSetting::Only(hosts) => {

@@ -91,7 +91,7 @@ pub struct ServeArgs {
     /// The address under which the gateway is reached [default: http://LISTEN]
     #[arg(long, value_name = "URL", value_parser = public_address)]
     pub public_url: Option<String>,
-    /// Let upstreams be at loopback and private addresses
+    /// Let upstreams and callbacks be at loopback and private addresses
     #[arg(long)]
     pub allow_private: bool,
     /// How logs are written to standard error; TIDEGATE_LOG sets what (info, tidegate=debug, …)

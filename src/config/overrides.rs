@@ -15,7 +15,7 @@ pub struct Overrides {
     pub data: Option<PathBuf>,
     /// The address under which the gateway is reached, checked by [`super::public_address`].
     pub public_url: Option<String>,
-    /// All upstreams may be at loopback or private addresses.
+    /// All upstreams and callbacks may be at loopback or private addresses.
     pub allow_private: bool,
     /// Feeds to add, named after their addresses.
     pub feeds: Vec<Url>,
@@ -46,6 +46,7 @@ impl Overrides {
         }
         if self.allow_private {
             config.polling.allow_private = AllowPrivateSetting::Yes;
+            config.websub.private_callbacks = AllowPrivateSetting::Yes;
         }
         for url in &self.feeds {
             add(config, url);
@@ -123,6 +124,7 @@ url = "https://example.org/news"
         assert_eq!(config.store.path, PathBuf::from("b"));
         assert_eq!(config.server.public_url.as_deref(), Some("https://b.example"));
         assert_eq!(config.polling.allow_private, AllowPrivateSetting::Yes);
+        assert_eq!(config.websub.private_callbacks, AllowPrivateSetting::Yes);
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub(super) fn user_agent(text: &str) -> Result<String, String> {
 }
 
 /// `true`, `false`, or a list of hosts with ports.
-struct PrivateAddresses;
+pub(super) struct PrivateAddresses;
 
 impl Kind for PrivateAddresses {
     type Out = AllowPrivateSetting;

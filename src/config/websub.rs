@@ -5,6 +5,7 @@ use super::keys::{
     section,
 };
 use super::kinds::{Flag, Lasting, Maybe, Number};
+use super::polling::{AllowPrivateSetting, PrivateAddresses};
 use super::section::Section;
 use super::written;
 use std::ops::RangeInclusive;
@@ -20,8 +21,7 @@ section! {
     pub struct Websub {
         /// Whether there is a hub at `/websub`.
         ///
-        /// It tells subscribers of each change. Callbacks at private addresses are called only where
-        /// polling.allow_private says so.
+        /// It tells subscribers of each change.
         hub: bool = Flag, Preset("true"), at restart;
         /// Whether RSS feeds name it as a cloud too.
         ///
@@ -34,6 +34,11 @@ section! {
         /// The most subscriptions, in all and with callbacks of one host.
         subscriptions: u32 = Number(SUBSCRIPTIONS), Preset("100000");
         subscriptions_per_host: u32 = Number(SUBSCRIPTIONS), Preset("10000");
+        /// Which callbacks may be at loopback or private addresses: `false` (none), `true` (all), or a
+        /// list of `host:port`.
+        ///
+        /// Anybody can subscribe a callback, and so have the gateway ask for any path of these hosts.
+        private_callbacks: AllowPrivateSetting = PrivateAddresses, Preset("false");
         /// Whether hubs of upstreams are subscribed to.
         ///
         /// A push makes the gateway poll at once. Hubs call back under server.public_url. Where
@@ -99,6 +104,10 @@ mod tests {
             !read("").unwrap().http_secrets && read("http_secrets = true").unwrap().http_secrets
         );
         assert_eq!(read("subscribe = true").unwrap().subscribe, Some(true));
+        let private = |text: &str| read(text).unwrap().private_callbacks;
+        assert_eq!(private(""), AllowPrivateSetting::No);
+        let listed = AllowPrivateSetting::Only(["localhost:81".parse().unwrap()].into());
+        assert_eq!(private("private_callbacks = [\"LocalHost:81\"]"), listed);
     }
 
     #[test]
@@ -111,6 +120,7 @@ mod tests {
             ("lease = \"3d\"\nlease_max = \"2d\"", "does not lie between"),
             ("lease_min = \"3d\"\nlease_max = \"2d\"", "does not lie between"),
             ("subscriptions = 0", "out of bounds"),
+            ("private_callbacks = [\"localhost\"]", "not a host with a port"),
             ("leases = \"1d\"", "did you mean lease?"),
         ] {
             let error = read(bad).unwrap_err();

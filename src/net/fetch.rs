@@ -180,7 +180,7 @@ impl FetchLimits {
         page: Duration::from_secs(20),
         pages_at_once: 16,
         call: Duration::from_secs(15),
-        calls_at_once: 128,
+        calls_at_once: 512,
         pass_idle: Duration::from_secs(60),
         pass_upload: Duration::from_secs(3600),
     };

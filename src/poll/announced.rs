@@ -2,21 +2,32 @@
 //! believed. Decisions only: the clock and the network are for the desk.
 //!
 //! A feed is *covered* once it was read after its document was: from then on every change of it must
-//! be listed, and it is looked at only when it is, or now and then to see whether that is true.
+//! be listed, and it is looked at only when it is, or now and then to see whether that is true. That
+//! ends when the document is not read in time. Documents take turns by host, so that slow ones of one
+//! publisher keep no other from being read.
+
+mod look;
+
+pub use look::{Begun, LOOK_TIME, Looked};
 
 use super::sup::{Question, SupError};
+use look::{SupRequest, Told};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, ShownAddress, SupId, Time};
-use tidegate_core::sup::{Follower, FollowerStatus, SupAnnouncement, SupDocument};
-use tidegate_net::fetch::{Fetch, LeadScope, PauseRequest, Retry};
+use tidegate_core::sup::{Follower, SupAnnouncement};
+use tidegate_net::fetch::{LeadScope, Retry};
 use tokio::time::Instant;
 
 /// The most SUP documents that are followed; feeds of further ones are polled each for itself.
 pub const MAX_DOCUMENTS: usize = 256;
-/// The most documents that are asked for at once.
+/// The most documents that are asked for at once, each of another host.
 pub const MAX_LOOKS_AT_ONCE: usize = 8;
+/// Of them, those that were not read quickly when they were last asked for, or never yet.
+const MAX_SLOW_LOOKS_AT_ONCE: usize = MAX_LOOKS_AT_ONCE / 2;
+/// A look that takes longer is slow.
+const QUICK: Duration = Duration::from_secs(5);
 /// After so many failures in a row a document covers nothing any more. They follow each other
 /// quickly: an outage must not blind for longer than about a period.
 pub const FAILURES_BORNE: u32 = 3;
@@ -40,43 +51,6 @@ pub const DISTRUST: Duration = Duration::from_secs(24 * 3600);
 const PAUSE_LIMIT: Duration = Duration::from_secs(3600);
 /// The shortest pause between two looks.
 const PAUSE_LEAST: Duration = Duration::from_secs(1);
-/// How often a document of a longer period is asked for in one look; each is of a longer one.
-const LONGER: usize = 16;
-
-/// What a request for a document needs, and keeps.
-#[derive(Debug, Clone)]
-struct SupRequest {
-    question: Question,
-    follower: Follower,
-}
-
-/// What came of a look.
-pub struct Looked {
-    look: SupRequest,
-    result: Result<Option<Told>, SupError>,
-}
-
-impl Looked {
-    /// What a host asks for in answer.
-    pub fn pause(&self) -> Option<PauseRequest> {
-        match &self.result {
-            Err(SupError::Fetch(error)) => error.pause(&self.look.question.address),
-            _ => None,
-        }
-    }
-}
-
-/// What a document told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Told {
-    /// `updated_time`.
-    updated: Time,
-    listed: BTreeSet<SupId>,
-    missed: bool,
-    period: u32,
-    /// Where documents of other periods are.
-    available: BTreeMap<u32, String>,
-}
 
 /// A feed that is to be polled because of what a document told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +66,10 @@ pub struct AnnouncedFeed {
 struct SupSource {
     /// `None` while a look has it.
     look: Option<SupRequest>,
+    /// The host of the address that is asked for; `None` until a look needs it.
+    host: Option<Arc<str>>,
+    /// Whether the last look was not slow.
+    is_quick: bool,
     /// On whose word it is asked for: that of the feed that named it first.
     leads: LeadScope,
     feeds: BTreeMap<SupId, BTreeSet<FeedName>>,
@@ -99,6 +77,8 @@ struct SupSource {
     period: Duration,
     /// Since when everything that changes is known to be listed.
     good_since: Option<Instant>,
+    /// When that was confirmed last.
+    confirmed: Instant,
     failures: u32,
     /// The newest `updated_time`, and how many looks in a row found none that is newer.
     updated: Option<Time>,
@@ -115,11 +95,14 @@ impl SupSource {
         let question = Question::new(address, leads.clone());
         Self {
             look: Some(SupRequest { question, follower: Follower::new() }),
+            host: None,
+            is_quick: false,
             leads,
             feeds: BTreeMap::new(),
             due: now,
             period: Duration::from_secs(60),
             good_since: None,
+            confirmed: now,
             failures: 0,
             updated: None,
             went_on: now,
@@ -127,6 +110,11 @@ impl SupSource {
             suspects: BTreeMap::new(),
             lies: 0,
         }
+    }
+
+    /// Until when its feeds are covered, if it is not read again.
+    fn covers_until(&self) -> Option<Instant> {
+        self.good_since.map(|_| self.confirmed + self.period + LOOK_TIME)
     }
 
     fn all(&self, reason: &'static str) -> Vec<AnnouncedFeed> {
@@ -143,7 +131,15 @@ pub struct SupPolls {
     /// What is not believed, and until when: documents, and single feeds of them.
     documents: HashMap<String, Instant>,
     feeds: HashMap<FeedName, Instant>,
-    looking: usize,
+    /// The looks that have begun, by the address of the document.
+    looking: HashMap<String, LookInFlight>,
+}
+
+#[derive(Debug)]
+struct LookInFlight {
+    host: Arc<str>,
+    is_quick: bool,
+    since: Instant,
 }
 
 impl SupPolls {
@@ -203,27 +199,56 @@ impl SupPolls {
         }
     }
 
-    /// When something is to be asked.
+    /// When something is to be asked, or a document covers nothing any more.
     pub fn wake_at(&self) -> Option<Instant> {
-        let room = self.looking < MAX_LOOKS_AT_ONCE;
-        let idle = self.sources.values().filter(|source| room && source.look.is_some());
-        idle.map(|source| source.due).min()
+        let asked = self.sources.values().filter(|source| self.may_look(source));
+        let lapses = self.sources.values().filter_map(SupSource::covers_until);
+        asked.map(|source| source.due).chain(lapses).min()
     }
 
-    /// The next document to ask for, by its address as it was announced.
-    pub fn take_due(&mut self, now: Instant) -> Option<(String, Begun)> {
-        if self.looking >= MAX_LOOKS_AT_ONCE {
-            return None;
+    /// Whether there is room for a look at a document.
+    fn may_look(&self, source: &SupSource) -> bool {
+        let slow = self.looking.values().filter(|look| !look.is_quick).count();
+        source.look.is_some()
+            && self.looking.len() < MAX_LOOKS_AT_ONCE
+            && (source.is_quick || slow < MAX_SLOW_LOOKS_AT_ONCE)
+            && !self.looking.values().any(|look| Some(&look.host) == source.host.as_ref())
+    }
+
+    /// The next document to ask for, by its address as it was announced: the one that is due for longest of those whose
+    /// host is not asked for another one. `host_of`: the host of an address.
+    pub fn take_due(
+        &mut self,
+        now: Instant,
+        host_of: impl Fn(&str) -> Arc<str>,
+    ) -> Option<(String, Begun)> {
+        for source in self.sources.values_mut().filter(|source| source.due <= now) {
+            if let (Some(look), None) = (&source.look, &source.host) {
+                source.host = Some(host_of(&look.question.address));
+            }
         }
-        let due = |source: &SupSource| source.look.is_some() && source.due <= now;
-        let (address, source) = self.sources.iter_mut().find(|(_, source)| due(source))?;
+        let due = |source: &SupSource| source.due <= now && self.may_look(source);
+        let due = self.sources.iter().filter(|(_, source)| due(source));
+        let address = due.min_by_key(|(_, source)| source.due)?.0.clone();
+        let source = self.sources.get_mut(&address)?;
         let mut look = source.look.take()?;
         // What else it lists is nothing to remember.
         let ids: Arc<BTreeSet<SupId>> = Arc::new(source.feeds.keys().cloned().collect());
         look.question.only(&ids);
         look.follower.keep_only(&ids);
-        self.looking += 1;
-        Some((address.clone(), Begun(look)))
+        let (host, is_quick) = (source.host.clone()?, source.is_quick);
+        self.looking.insert(address.clone(), LookInFlight { host, is_quick, since: now });
+        Some((address, Begun(look)))
+    }
+
+    /// Ends the cover of what was not confirmed in time; the feeds that are to be polled.
+    pub fn lapse(&mut self, now: Instant) -> Vec<AnnouncedFeed> {
+        let is_late = |source: &&mut SupSource| source.covers_until().is_some_and(|end| end <= now);
+        let late = self.sources.values_mut().filter(is_late).flat_map(|source| {
+            source.good_since = None;
+            source.all("its SUP document was not read in time")
+        });
+        late.collect()
     }
 
     /// Takes in that a look must wait, for its host wants to be left alone for so long; the feeds that
@@ -235,7 +260,7 @@ impl SupPolls {
         left: Duration,
         now: Instant,
     ) -> Vec<AnnouncedFeed> {
-        self.looking = self.looking.saturating_sub(1);
+        self.looking.remove(address);
         let Some(source) = self.sources.get_mut(address) else { return Vec::new() };
         source.look = Some(begun.0);
         source.due = now + left;
@@ -254,9 +279,10 @@ impl SupPolls {
         least: Duration,
         now: Instant,
     ) -> Vec<AnnouncedFeed> {
-        self.looking = self.looking.saturating_sub(1);
+        let begun = self.looking.remove(address).map_or(now, |look| look.since);
         // Its last feed may have left meanwhile.
         let Some(source) = self.sources.get_mut(address) else { return Vec::new() };
+        source.is_quick = now - begun < QUICK;
         let Some(Looked { look, result }) = looked else {
             *source = SupSource {
                 feeds: std::mem::take(&mut source.feeds),
@@ -292,6 +318,7 @@ impl SupPolls {
         });
         source.settle_on(&told, least);
         source.due = now + source.period;
+        source.confirmed = now;
         let first = source.good_since.is_none();
         if first || told.missed {
             source.good_since = Some(now);
@@ -405,66 +432,13 @@ impl SupSource {
             Some((period, address)) => {
                 if let Some(look) = self.look.as_mut().filter(|_| *period != told.period) {
                     look.question = look.question.of_another(address.as_str());
+                    self.host = None;
                 }
                 *period
             }
             None => told.period,
         };
         self.period = Duration::from_secs(u64::from(period)).max(PAUSE_LEAST);
-    }
-}
-
-/// A look that is about to begin.
-pub struct Begun(SupRequest);
-
-impl Begun {
-    /// The address that is asked.
-    pub fn address(&self) -> &str {
-        &self.0.question.address
-    }
-
-    /// Asks for the document, and for those of longer periods where it does not reach back to the
-    /// last one that was read.
-    pub async fn read_updates(self, fetch: &Fetch, now: Time) -> Looked {
-        let Self(mut look) = self;
-        let before = look.follower.clone();
-        let result = look.read(fetch, now).await;
-        if result.is_err() {
-            // Half of what was to be read is nothing: the same is asked again, whole.
-            look.follower = before;
-            look.question = look.question.anew();
-        }
-        Looked { look, result }
-    }
-}
-
-impl SupRequest {
-    async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<Told>, SupError> {
-        let Some(mut document) = self.question.ask(fetch, now).await? else { return Ok(None) };
-        let updated = document.updated;
-        let (period, available) = (document.period, std::mem::take(&mut document.available));
-        document.available.clone_from(&available);
-        let mut told = Told { updated, listed: BTreeSet::new(), missed: false, period, available };
-        for _ in 0..LONGER {
-            match self.apply_document(&document, &mut told) {
-                FollowerStatus::Complete => return Ok(Some(told)),
-                FollowerStatus::Missed { .. } => break,
-                FollowerStatus::Ask { address, .. } => {
-                    match self.question.of_another(address).ask(fetch, now).await? {
-                        Some(longer) => document = longer,
-                        None => break,
-                    }
-                }
-            }
-        }
-        told.missed = true;
-        Ok(Some(told))
-    }
-
-    fn apply_document(&mut self, document: &SupDocument, told: &mut Told) -> FollowerStatus {
-        let news = self.follower.apply_document(document);
-        told.listed.extend(news.updates.into_iter().map(|update| update.id));
-        news.standing
     }
 }
 

@@ -11,6 +11,7 @@ mod budget;
 mod calls;
 mod lanes;
 mod ledger;
+mod shares;
 mod worker;
 
 pub use budget::{BYTES, FIRST_VERIFICATIONS, OTHER_VERIFICATIONS, REQUESTS, WITHIN};
@@ -21,11 +22,12 @@ use budget::Budgets;
 use bytes::Bytes;
 use http::HeaderMap;
 use ledger::Ledger;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
-use tidegate_core::websub::{HubRequest, Leases, Secret, Subscription};
+use tidegate_core::websub::{HubRequest, Leases, Manner, Secret, Subscription};
 use tidegate_net::fetch::{AllowPrivate, Call};
 use tidegate_net::traces::Traces;
 use tidegate_store::{Store, StoreError};
@@ -42,6 +44,8 @@ pub struct HubSettings {
     pub subscriptions: usize,
     /// The most subscriptions whose callbacks are of one host (its registrable domain, or its address).
     pub per_host: usize,
+    /// Which callbacks may be private that strangers name (`websub.private_callbacks`).
+    pub private_callbacks: AllowPrivate,
 }
 
 impl Default for HubSettings {
@@ -52,7 +56,8 @@ impl Default for HubSettings {
             least: Duration::from_secs(300),
             most: Duration::from_secs(30 * DAY),
         };
-        Self { leases, subscriptions: 100_000, per_host: 10_000 }
+        let private_callbacks = AllowPrivate::No;
+        Self { leases, subscriptions: 100_000, per_host: 10_000, private_callbacks }
     }
 }
 
@@ -73,9 +78,11 @@ pub struct HubConfig {
 /// How callbacks are called; changes when the configuration is read again.
 #[derive(Clone)]
 pub struct Calling {
-    /// Calls them, through the guard.
-    pub call: Call,
-    /// Which of them may be private.
+    /// Calls those that strangers name, through a guard that admits [`HubSettings::private_callbacks`].
+    pub callbacks: Call,
+    /// Calls webhooks, which the operator names, through a guard that admits `allow_private`.
+    pub webhooks: Call,
+    /// Which webhooks may be private.
     pub allow_private: AllowPrivate,
 }
 
@@ -113,6 +120,8 @@ pub struct HubDocument {
 pub enum NoHubDocument {
     /// There is, or will be, no such topic; says why.
     Gone(String),
+    /// It is too large to be delivered, at so many bytes.
+    TooLarge(u64),
     /// It cannot be had just now; says why.
     Later(String),
 }
@@ -145,17 +154,20 @@ impl Hub {
         Ok(Self(Arc::new(HubShared { store, clock, ledger, calling, budgets, wake, look, traces })))
     }
 
-    /// Takes a request about a topic that is a document of `feed`. Durable on return (section 5.1:
+    /// Takes a request of a client about a topic that is a document of `feed`. Durable on return (section 5.1:
     /// it is answered before the callback is asked).
-    pub async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), AskError> {
+    pub async fn ask(
+        &self,
+        feed: &FeedName,
+        request: HubRequest,
+        client: Option<IpAddr>,
+    ) -> Result<(), AskError> {
         // An end takes nothing in.
         if matches!(request, HubRequest::Subscribe { .. }) {
             self.0.store.condition().check_intake()?;
         }
-        self.change_ledger(feed, |ledger, allow, tick, now| {
-            ledger.ask(feed, request, allow, tick, now)
-        })
-        .await
+        self.change_ledger(feed, |ledger, tick, now| ledger.ask(feed, request, client, tick, now))
+            .await
     }
 
     /// Registers a callback with the cloud (rssCloud), likewise.
@@ -164,13 +176,12 @@ impl Hub {
         feed: &FeedName,
         topic: String,
         callback: Url,
+        client: Option<IpAddr>,
     ) -> Result<(), AskError> {
         self.0.store.condition().check_intake()?;
         let key = (topic, callback);
-        self.change_ledger(feed, |ledger, allow, tick, now| {
-            ledger.register(feed, key, allow, tick, now)
-        })
-        .await
+        self.change_ledger(feed, |ledger, tick, now| ledger.register(feed, key, client, tick, now))
+            .await
     }
 
     /// Has a feed's webhook be this one, or none; one that there is goes on where it was. Durable on return.
@@ -182,8 +193,9 @@ impl Hub {
         if webhook.is_some() {
             self.0.store.condition().check_intake()?;
         }
-        self.change_ledger(feed, |ledger, allow, tick, now| {
-            ledger.set_webhook(feed, webhook, allow, tick, now)
+        let allow = self.0.calling(|calling| calling.allow_private.clone());
+        self.change_ledger(feed, |ledger, tick, now| {
+            ledger.set_webhook(feed, webhook, &allow, tick, now)
         })
         .await
     }
@@ -191,15 +203,11 @@ impl Hub {
     async fn change_ledger(
         &self,
         feed: &FeedName,
-        ask: impl FnOnce(&Ledger, &AllowPrivate, Option<Tick>, Time) -> Result<(), AskError>,
+        ask: impl FnOnce(&Ledger, Option<Tick>, Time) -> Result<(), AskError>,
     ) -> Result<(), AskError> {
         let shared = &self.0;
-        let allow = {
-            let calling = shared.calling.read().unwrap_or_else(PoisonError::into_inner);
-            calling.allow_private.clone()
-        };
         let tick = shared.tick(feed).await?;
-        ask(&shared.ledger, &allow, tick, shared.clock.now())?;
+        ask(&shared.ledger, tick, shared.clock.now())?;
         shared.ledger.flush().await?;
         // A change that came between the two looks is not missed.
         let tick = shared.tick(feed).await?;
@@ -251,7 +259,15 @@ impl HubShared {
         self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn call(&self) -> Call {
-        self.calling.read().unwrap_or_else(PoisonError::into_inner).call.clone()
+    fn calling<T>(&self, part: impl FnOnce(&Calling) -> T) -> T {
+        part(&self.calling.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Calls what is named in this manner.
+    fn call(&self, manner: Manner) -> Call {
+        self.calling(|calling| match manner {
+            Manner::WebSub | Manner::RssCloud => calling.callbacks.clone(),
+            Manner::Webhook => calling.webhooks.clone(),
+        })
     }
 }

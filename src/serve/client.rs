@@ -39,6 +39,14 @@ impl Client {
             }
         })
     }
+
+    /// The address that it is told apart by.
+    pub(super) const fn address(self) -> Option<IpAddr> {
+        match self {
+            Self::Own => None,
+            Self::At(address) => Some(address),
+        }
+    }
 }
 
 impl<S: Sync> FromRequestParts<S> for Client {

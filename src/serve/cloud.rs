@@ -50,7 +50,8 @@ async fn taken(
         feeds.push((record, topic));
     }
     for (record, topic) in feeds {
-        let registered = hub.register(&record.name, topic, callback.clone()).await;
+        let client = client.address();
+        let registered = hub.register(&record.name, topic, callback.clone(), client).await;
         // What failed here is for the operator's log.
         registered.map_err(|error| Problem::from(error).detail().to_owned())?;
     }

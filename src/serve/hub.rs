@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::net::IpAddr;
 use tidegate_core::model::{FeedName, mask_token};
 use tidegate_core::websub::{
     CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Secret, Subscription,
@@ -27,12 +28,22 @@ const SHOWN: usize = 1000;
 /// Keeps the subscriptions: the seam to the hub. A double stands in for it in tests.
 #[async_trait]
 pub trait HubService: Send + Sync + 'static {
-    /// Takes a request about a document of `feed`. Durable on return.
-    async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), HubError>;
+    /// Takes a request of a client about a document of `feed`. Durable on return.
+    async fn ask(
+        &self,
+        feed: &FeedName,
+        request: HubRequest,
+        client: Option<IpAddr>,
+    ) -> Result<(), HubError>;
 
     /// Registers a callback with the cloud for a document of `feed`. Durable on return.
-    async fn register(&self, feed: &FeedName, topic: String, callback: Url)
-    -> Result<(), HubError>;
+    async fn register(
+        &self,
+        feed: &FeedName,
+        topic: String,
+        callback: Url,
+        client: Option<IpAddr>,
+    ) -> Result<(), HubError>;
 
     /// Has a feed's webhook be this one, or none. Durable on return.
     async fn set_webhook(
@@ -126,7 +137,7 @@ pub(super) async fn request(
     };
     let (record, _) =
         room.topic(topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
-    hub.ask(&record.name, request).await?;
+    hub.ask(&record.name, request, client.address()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 

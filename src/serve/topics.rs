@@ -33,6 +33,8 @@ pub struct TopicDocument {
 pub enum NoTopic {
     /// There is none, or none any more; says why.
     Gone(String),
+    /// It is too large to be delivered, at so many bytes.
+    TooLarge(u64),
     /// It cannot be had just now; says why.
     Later(String),
 }
@@ -85,10 +87,7 @@ impl SiteTopics {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));
         match &rendition.body(Encoding::Identity).content {
             BodyContent::Memory(bytes) => Ok(TopicDocument { headers, body: bytes.clone() }),
-            BodyContent::File(file) => Err(NoTopic::Later(format!(
-                "the document has {} bytes, which is too much to be delivered",
-                file.len()
-            ))),
+            BodyContent::File(file) => Err(NoTopic::TooLarge(file.len())),
         }
     }
 

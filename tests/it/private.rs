@@ -44,7 +44,7 @@ fn configuration(urls: [&str; 2], readers: &str, server: &str) -> String {
     format!(
         "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{ADMIN}\"\n{server}\n[store]\npath = \"data\"\n\
          [polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-         [[feed]]\nname = \"open\"\nurl = \"{open}\"\n\
+         [websub]\nprivate_callbacks = true\n[[feed]]\nname = \"open\"\nurl = \"{open}\"\n\
          [[feed]]\nname = \"{NAME}\"\nurl = \"{closed}\"\nprivate = true\n{readers}"
     )
 }

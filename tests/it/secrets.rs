@@ -25,7 +25,7 @@ fn configuration(open: &str, closed: &str, hook: &str) -> String {
     format!(
         "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{ADMIN}\"\n[store]\npath = \"data\"\n\
          [polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-         [[feed]]\nname = \"open\"\nurl = \"{open}\"\nheaders = {{ X-Api-Key = \"key-{HUSH}\" }}\n\
+         [websub]\nprivate_callbacks = true\n[[feed]]\nname = \"open\"\nurl = \"{open}\"\nheaders = {{ X-Api-Key = \"key-{HUSH}\" }}\n\
          cookie = \"session={HUSH}\"\nbasic = {{ user = \"user-{HUSH}\", password = \"{HUSH}\" }}\n\
          webhook = {{ url = \"{hook}\", secret = \"whsec-{HUSH}-long-enough-to-sign\" }}\n\
          [[feed]]\nname = \"{NAME}\"\nurl = \"{closed}?key={HUSH}\"\nsecret = true\nprivate = true\n\

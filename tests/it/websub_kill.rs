@@ -53,7 +53,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     let config = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://gate.example\"\n\
          [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"1d\"\n\
-         max_interval = \"1d\"\n[[feed]]\nname = \"news\"\nurl = \"http://127.0.0.1:{upstream}/\"\n"
+         max_interval = \"1d\"\n[websub]\nprivate_callbacks = true\n[[feed]]\nname = \"news\"\nurl = \"http://127.0.0.1:{upstream}/\"\n"
     );
     std::fs::write(folder.path().join("t.toml"), config).unwrap();
     let callback = Callback::start().await;

@@ -4,6 +4,7 @@ import collections
 import http.client
 import http.server
 import json
+import os
 import random
 import re
 import socket
@@ -35,6 +36,8 @@ url = {{ file = "{}" }}
 [polling]
 allow_private = true
 """
+# Subscribers are on this machine. No key of the file: an older program would refuse it.
+os.environ["TIDEGATE_WEBSUB_PRIVATE_CALLBACKS"] = "true"
 PUBLIC = "https://feeds.example.org"
 POLLING = """
 min_interval = "{0}s"

@@ -78,12 +78,13 @@ impl AdminService {
         let live = LiveSettings::from_config(&config, &self.public_url);
         // What can fail comes first.
         let admin_token = token::changed(&before, &config)?;
-        let services = translate::services(live.fetch)?;
+        let services = translate::services(live.fetch.clone())?;
+        let calling = translate::calling(&config, live.fetch, &services)?;
         if let Some(tls) = self.reloaded.get().and_then(|reloaded| reloaded.tls.as_ref()) {
             tls.renew(now)?;
         }
         if let Some(hub) = &self.hub {
-            hub.reconfigure(translate::calling(&config, &services), live.hub);
+            hub.reconfigure(calling, live.hub);
         }
         if let Some(Reloaded { site, space, .. }) = self.reloaded.get() {
             let (trusted_proxies, keeping) = (live.trusted_proxies, live.keeping);
@@ -199,6 +200,7 @@ mod tests {
         ("websub", "subscriptions", "7"),
         ("websub", "subscriptions_per_host", "7"),
         ("websub", "subscribe", "false"),
+        ("websub", "private_callbacks", "true"),
         ("websub", "http_secrets", "true"),
         ("traces", "endpoint", "\"http://collector.example:4318\""),
         ("traces", "headers", "{ X-Org = \"a\" }"),

@@ -346,6 +346,12 @@ impl Subscription {
         self.active.is_none() && self.is_asked_for()
     }
 
+    /// Whether something was delivered already. What the operator names needs no proof.
+    pub fn is_proven(&self) -> bool {
+        let has_delivered = self.active.as_ref().is_some_and(|active| active.deliveries > 0);
+        has_delivered || self.manner == Manner::Webhook
+    }
+
     /// Whether the last call of its callback failed.
     pub fn is_in_trouble(&self) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.attempts > 0)
@@ -425,22 +431,19 @@ impl Subscription {
         }
     }
 
-    /// Puts a call off that could not be made here; no fault of the callback's. What else it is to be
-    /// called for does not wait for that.
-    pub fn put_off(&mut self, duty: Duty, now: Time) {
-        let again = Some(now.plus(DELIVER_AGAIN));
-        match duty {
-            Duty::Deliver => {
-                if let Some(active) = &mut self.active {
-                    active.not_before = again;
-                }
+    /// Puts a call off until then that could not be made here, for what reason; no fault of the callback's. What else
+    /// it is to be called for does not wait for that.
+    pub fn put_off(&mut self, duty: Duty, until: Time, why: Option<&str>) {
+        let (not_before, trouble) = match (duty, &mut self.active, &mut self.pending) {
+            (Duty::Deliver, Some(active), _) => (&mut active.not_before, &mut active.trouble),
+            (Duty::Verify(_) | Duty::Deny, _, Some(pending)) => {
+                (&mut pending.not_before, &mut pending.trouble)
             }
-            Duty::Verify(_) | Duty::Deny => {
-                if let Some(pending) = &mut self.pending {
-                    pending.not_before = pending.not_before.max(again);
-                }
-            }
-            Duty::Expire => {}
+            _ => return,
+        };
+        *not_before = (*not_before).max(Some(until));
+        if let Some(why) = why {
+            *trouble = Some(clipped(why));
         }
     }
 

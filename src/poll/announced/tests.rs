@@ -1,4 +1,5 @@
 use super::*;
+use tidegate_net::fetch::Fetch;
 
 const LEAST: Duration = Duration::from_secs(300);
 const DOCUMENT: &str = "http://a.example/sup.json";
@@ -14,6 +15,10 @@ fn id(name: &str) -> SupId {
 fn place(name: &str) -> Option<(SupAnnouncement, LeadScope)> {
     let place = SupAnnouncement { document: DOCUMENT.to_owned(), id: id(name) };
     Some((place, LeadScope::default()))
+}
+
+fn host(address: &str) -> Arc<str> {
+    address.split('/').nth(2).unwrap().into()
 }
 
 /// Feeds that share a document, and the time.
@@ -35,7 +40,7 @@ impl Bench {
     /// The document is asked for, and this comes of it.
     fn look(&mut self, result: Result<Option<Told>, SupError>) -> Vec<AnnouncedFeed> {
         self.now = self.announced.wake_at().unwrap().max(self.now);
-        let (address, Begun(look)) = self.announced.take_due(self.now).unwrap();
+        let (address, Begun(look)) = self.announced.take_due(self.now, host).unwrap();
         self.now += Duration::from_secs(1);
         let looked = Some(Looked { look, result });
         self.announced.looked(&address, looked, LEAST, self.now)
@@ -121,7 +126,7 @@ async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
     bench.told(&["a"], false);
     assert!(bench.covers("a"));
     // A reader that panics is as good as none.
-    let (address, _) = bench.announced.take_due(bench.now + LEAST).unwrap();
+    let (address, _) = bench.announced.take_due(bench.now + LEAST, host).unwrap();
     let wanted = bench.announced.looked(&address, None, LEAST, bench.now);
     assert_eq!(wanted.len(), 2);
     assert!(!bench.covers("a"));
@@ -167,16 +172,16 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     bench.announced.attach(&feed("b"), None, bench.now);
     assert_eq!(bench.announced.wake_at(), None);
     for n in 0..=MAX_DOCUMENTS {
-        let place = SupAnnouncement { document: format!("http://a.example/{n}"), id: id("x") };
+        let place = SupAnnouncement { document: format!("http://h{n}.example/"), id: id("x") };
         let place = Some((place, LeadScope::default()));
         bench.announced.attach(&feed(&format!("f{n}")), place, bench.now);
     }
     assert_eq!(bench.announced.sources.len(), MAX_DOCUMENTS);
     let mut looks = Vec::new();
-    while let Some(look) = bench.announced.take_due(bench.now) {
+    while let Some(look) = bench.announced.take_due(bench.now, host) {
         looks.push(look);
     }
-    assert_eq!(looks.len(), MAX_LOOKS_AT_ONCE);
+    assert_eq!(looks.len(), MAX_SLOW_LOOKS_AT_ONCE, "none was read yet");
     assert_eq!(bench.announced.wake_at(), None, "there is no room before one is over");
     // A feed that leaves while its document is read is not missed.
     let (address, Begun(look)) = looks.remove(0);
@@ -185,6 +190,93 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     }
     let looked = Some(Looked { look, result: Ok(None) });
     assert_eq!(bench.announced.looked(&address, looked, LEAST, bench.now), []);
+}
+
+/// Documents of one publisher, or of several, that come slowly or never.
+#[tokio::test(start_paused = true)]
+async fn slow_documents_keep_no_other_from_being_read() {
+    for hosts in [1, 26, 200] {
+        let mut bench = Bench::new(&["a"]);
+        bench.told(&[], false);
+        let covered = bench.now;
+        // Their addresses come first.
+        for n in 0..200 {
+            let document = format!("http://0{}.example/{n}", n % hosts);
+            let place = SupAnnouncement { document, id: id("x") };
+            bench.announced.attach(
+                &feed(&format!("f{n}")),
+                Some((place, LeadScope::default())),
+                bench.now,
+            );
+        }
+        let (mut slow, mut read) = (Vec::new(), 0);
+        for second in 0..3600 {
+            bench.now = covered + Duration::from_secs(second);
+            let lapsed = bench.announced.lapse(bench.now);
+            assert!(lapsed.iter().all(|lapsed| lapsed.feed != feed("a")));
+            while let Some((address, Begun(look))) = bench.announced.take_due(bench.now, host) {
+                if address == DOCUMENT {
+                    bench.updated += 300;
+                    let updated = Time::from_unix(bench.updated);
+                    let result = Ok(Some(Told { updated, ..told(&[], false) }));
+                    let looked = Some(Looked { look, result });
+                    bench.announced.looked(&address, looked, LEAST, bench.now);
+                    read += 1;
+                } else {
+                    slow.push((second + 15, address, look));
+                }
+            }
+            let (over, left) = slow.into_iter().partition(|(end, ..)| *end <= second);
+            slow = left;
+            for (end, address, look) in over {
+                let updated = Time::from_unix(i64::try_from(end).unwrap());
+                let available = BTreeMap::new();
+                let result = Ok(Some(Told { updated, available, ..told(&[], false) }));
+                let looked = Some(Looked { look, result });
+                bench.announced.looked(&address, looked, LEAST, bench.now);
+            }
+            assert!(slow.len() <= hosts.min(MAX_SLOW_LOOKS_AT_ONCE));
+        }
+        assert_eq!((read, bench.covers("a")), (3600 / 300 - 1, true), "{hosts}");
+    }
+}
+
+/// Its publisher sends it so slowly that no look ends, or others take all room.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_read_in_time_covers_nothing() {
+    let mut bench = Bench::new(&["a", "b"]);
+    bench.told(&[], false);
+    let confirmed = bench.now;
+    bench.now = bench.announced.wake_at().unwrap();
+    let (address, Begun(look)) = bench.announced.take_due(bench.now, host).unwrap();
+    let late = confirmed + LEAST + LOOK_TIME;
+    assert_eq!(bench.announced.wake_at(), Some(late));
+    assert_eq!(bench.announced.lapse(late - Duration::from_secs(1)), []);
+    assert!(bench.covers("a"));
+    let wanted = bench.announced.lapse(late);
+    assert!(wanted.iter().all(|wanted| !wanted.listed && wanted.reason.contains("in time")));
+    assert_eq!((wanted.len(), bench.covers("a"), bench.announced.wake_at()), (2, false, None));
+    // What it says in the end counts from then on.
+    bench.now = late;
+    let result = Ok(Some(Told { updated: Time::from_unix(600), ..told(&["a"], false) }));
+    assert_eq!(bench.announced.looked(&address, Some(Looked { look, result }), LEAST, late), []);
+    assert!(bench.covers("a") && !bench.announced.covers(&feed("a"), confirmed));
+}
+
+/// A document that leads to others must not take its time for each of them.
+#[tokio::test(start_paused = true)]
+async fn a_look_has_a_limit_however_many_documents_it_leads_to() {
+    let mut bench = Bench::new(&["a"]);
+    let (address, begun) = bench.announced.take_due(bench.now, host).unwrap();
+    let fetch = Fetch::new(tower::service_fn(|_: tidegate_net::fetch::FetchRequest| {
+        std::future::pending::<Result<_, tidegate_net::fetch::FetchError>>()
+    }));
+    let looked = begun.read_updates(&fetch, Time::from_unix(0)).await;
+    assert_eq!(bench.now.elapsed().as_secs(), LOOK_TIME.as_secs());
+    let error = looked.result.as_ref().unwrap_err().to_string();
+    assert!(error.contains("did not send its SUP documents within 60 s"), "{error}");
+    bench.announced.looked(&address, Some(looked), LEAST, Instant::now());
+    assert!(!bench.covers("a"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,7 +329,7 @@ async fn a_look_that_is_put_off_for_long_covers_nothing() {
     bench.told(&[], false);
     for (wait, wanted) in [(30, 0), (1800, 1)] {
         bench.now = bench.announced.wake_at().unwrap();
-        let (address, begun) = bench.announced.take_due(bench.now).unwrap();
+        let (address, begun) = bench.announced.take_due(bench.now, host).unwrap();
         assert!(begun.address().starts_with(&address), "of any period");
         let left = Duration::from_secs(wait);
         assert_eq!(bench.announced.put_off(&address, begun, left, bench.now).len(), wanted);
@@ -252,7 +344,7 @@ async fn a_look_that_is_put_off_for_long_covers_nothing() {
 #[tokio::test(start_paused = true)]
 async fn only_ids_that_matter_are_remembered() {
     let mut bench = Bench::new(&["a", "b"]);
-    let (_, Begun(mut look)) = bench.announced.take_due(bench.now).unwrap();
+    let (_, Begun(mut look)) = bench.announced.take_due(bench.now, host).unwrap();
     let listed: Vec<String> = (0..2000).map(|n| format!("[\"x{n}\",\"1\"]")).collect();
     let text = format!(
         "{{\"period\":60,\"since_time\":\"2026-11-20T16:20:05Z\",\
@@ -291,7 +383,7 @@ async fn a_document_has_no_more_leave_than_the_feed_that_names_it() {
     let now = Instant::now();
     let (place, _) = place("a").unwrap();
     announced.attach(&feed("a"), Some((place, leads.clone())), now);
-    let (address, begun) = announced.take_due(now).unwrap();
+    let (address, begun) = announced.take_due(now, host).unwrap();
     let asked = |look: &SupRequest| look.question.leads().clone();
     assert_eq!(asked(&begun.0), leads);
     // Where it failed, and where reading it broke off, it is asked for as before.
@@ -301,7 +393,7 @@ async fn a_document_has_no_more_leave_than_the_feed_that_names_it() {
     let looked = begun.read_updates(&fetch, Time::from_unix(0)).await;
     assert_eq!(asked(&looked.look), leads);
     announced.looked(&address, None, LEAST, now);
-    let (_, Begun(look)) = announced.take_due(now + PAUSE_LIMIT).unwrap();
+    let (_, Begun(look)) = announced.take_due(now + PAUSE_LIMIT, host).unwrap();
     assert_eq!(asked(&look), leads);
     let longer = look.question.of_another("http://c.example/sup.json");
     let by_document = leads.by_answer(DOCUMENT);

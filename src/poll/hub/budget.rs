@@ -6,20 +6,24 @@
 //! the newest document only.
 //!
 //! Anybody may ask for the verification of a callback at any host. So verifications have a part of their
-//! own, and deliveries to those who have agreed have the rest: no stranger can use that up.
+//! own, in which each client has a share, and deliveries to those who have agreed have the rest: no stranger can use
+//! that up.
 
+use super::shares::Shares;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Calls of one host within [`WITHIN`].
-pub const REQUESTS: u32 = 120;
+pub const REQUESTS: usize = FIRST_VERIFICATIONS + OF_SUBSCRIBERS;
 /// Of them, those that ask whether somebody wants to subscribe.
-pub const FIRST_VERIFICATIONS: u32 = REQUESTS / 4;
-/// Of them, those that are asked of one who has subscribed, about a renewal or an end: whoever knows the
+pub const FIRST_VERIFICATIONS: usize = 60;
+/// Of them, those to somebody who has subscribed.
+const OF_SUBSCRIBERS: usize = 90;
+/// Of the latter, those about a renewal or an end: whoever knows the
 /// callback may ask for these as well.
-pub const OTHER_VERIFICATIONS: u32 = REQUESTS / 4;
+pub const OTHER_VERIFICATIONS: usize = 30;
 /// Bytes that are sent to one host within [`WITHIN`]; the call that reaches it is finished.
 pub const BYTES: u64 = 32 * 1024 * 1024;
 /// The time that both count for.
@@ -38,28 +42,37 @@ pub(super) enum Purpose {
     Delivery,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Spent {
     since: Instant,
-    first: u32,
-    other: u32,
-    delivered: u32,
+    first: Shares,
+    other: usize,
+    delivered: usize,
     bytes: u64,
 }
 
 impl Spent {
-    /// Takes a call; whether there is room for it.
-    fn try_spend(&mut self, purpose: Purpose) -> bool {
-        let of_subscribers = self.other + self.delivered;
-        let is_free = of_subscribers < REQUESTS - FIRST_VERIFICATIONS;
+    fn new(since: Instant) -> Self {
+        Self { since, first: Shares::default(), other: 0, delivered: 0, bytes: 0 }
+    }
+
+    /// Takes a call of an owner; whether there is room for it.
+    fn try_spend(&mut self, owner: &Arc<str>, purpose: Purpose) -> bool {
+        let is_free = self.other + self.delivered < OF_SUBSCRIBERS;
         let (room, count) = match purpose {
-            Purpose::FirstVerification => (self.first < FIRST_VERIFICATIONS, &mut self.first),
+            Purpose::FirstVerification => {
+                let room = self.first.has_room(Some(owner), FIRST_VERIFICATIONS);
+                if room {
+                    self.first.add(Some(owner));
+                }
+                return room;
+            }
             Purpose::OtherVerification => {
                 (is_free && self.other < OTHER_VERIFICATIONS, &mut self.other)
             }
             Purpose::Delivery => (is_free && self.bytes < BYTES, &mut self.delivered),
         };
-        *count += u32::from(room);
+        *count += usize::from(room);
         room
     }
 }
@@ -69,18 +82,24 @@ impl Spent {
 pub(super) struct Budgets(HashMap<Arc<str>, Spent>);
 
 impl Budgets {
-    /// Takes one call of a host; whether there is room for it.
-    pub(super) fn try_spend(&mut self, host: &Arc<str>, purpose: Purpose, now: Instant) -> bool {
+    /// Takes one call of a host, for whose share it counts; whether there is room for it.
+    pub(super) fn try_spend(
+        &mut self,
+        host: &Arc<str>,
+        owner: &Arc<str>,
+        purpose: Purpose,
+        now: Instant,
+    ) -> bool {
         let is_over = |spent: &Spent| now.saturating_duration_since(spent.since) >= WITHIN;
         if self.0.len() >= HOSTS {
             self.0.retain(|_, spent| !is_over(spent));
         }
-        let fresh = Spent { since: now, first: 0, other: 0, delivered: 0, bytes: 0 };
-        let spent = self.0.entry(Arc::clone(host)).or_insert(fresh);
+        let fresh = || Spent::new(now);
+        let spent = self.0.entry(Arc::clone(host)).or_insert_with(fresh);
         if is_over(spent) {
-            *spent = fresh;
+            *spent = fresh();
         }
-        spent.try_spend(purpose)
+        spent.try_spend(owner, purpose)
     }
 
     /// Notes that so many bytes were sent to a host.
@@ -95,46 +114,58 @@ impl Budgets {
 mod tests {
     use super::*;
 
+    /// How many of 10,000 calls of a host there is room for.
+    fn taken(
+        budgets: &mut Budgets,
+        (host, owner): (&str, &str),
+        purpose: Purpose,
+        now: Instant,
+    ) -> usize {
+        let (host, owner) = (host.into(), owner.into());
+        (0..10_000).filter(|_| budgets.try_spend(&host, &owner, purpose, now)).count()
+    }
+
     #[test]
     fn a_host_is_sent_so_much_within_a_minute() {
         let (mut budgets, start) = (Budgets::default(), Instant::now());
-        let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
-        let taken =
-            (0..10_000).filter(|_| budgets.try_spend(&one, Purpose::Delivery, start)).count();
-        assert_eq!(taken, 90);
-        assert!(budgets.try_spend(&other, Purpose::Delivery, start), "others have their own");
+        let delivery = Purpose::Delivery;
+        assert_eq!(taken(&mut budgets, ("one", "one"), delivery, start), 90);
+        budgets.sent("one", 1);
+        let other: Arc<str> = "other".into();
+        assert!(budgets.try_spend(&other, &other, delivery, start), "others have their own");
         budgets.sent("other", 32 * 1024 * 1024);
-        assert!(!budgets.try_spend(&other, Purpose::Delivery, start + WITHIN / 2));
-        for host in [&one, &other] {
-            assert!(budgets.try_spend(host, Purpose::Delivery, start + WITHIN));
+        assert!(!budgets.try_spend(&other, &other, delivery, start + WITHIN / 2));
+        for host in [&"one".into(), &other] {
+            assert!(budgets.try_spend(host, host, delivery, start + WITHIN));
         }
     }
 
     #[test]
-    fn strangers_take_nothing_from_those_who_have_agreed() {
+    fn strangers_take_nothing_from_those_who_have_agreed_nor_from_each_other() {
         let (mut budgets, now) = (Budgets::default(), Instant::now());
-        let host: Arc<str> = "one".into();
-        let mut taken =
-            |purpose| (0..10_000).filter(|_| budgets.try_spend(&host, purpose, now)).count();
-        assert_eq!(taken(Purpose::FirstVerification), 30);
+        let mut take = |host, owner, purpose| taken(&mut budgets, (host, owner), purpose, now);
+        assert_eq!(take("one", "stranger", Purpose::FirstVerification), 30);
+        assert_eq!(take("one", "another", Purpose::FirstVerification), 15);
         // Whoever knows a callback may have it asked about its renewal again and again.
-        assert_eq!(taken(Purpose::OtherVerification), 30);
-        assert_eq!(taken(Purpose::Delivery), 60);
+        assert_eq!(take("one", "one", Purpose::OtherVerification), 30);
+        assert_eq!(take("one", "one", Purpose::Delivery), 60);
         // Nor does one who is sent much keep others from subscribing.
-        let host: Arc<str> = "other".into();
-        let mut taken =
-            |purpose| (0..10_000).filter(|_| budgets.try_spend(&host, purpose, now)).count();
-        assert_eq!(taken(Purpose::Delivery), 90);
-        assert_eq!((taken(Purpose::OtherVerification), taken(Purpose::FirstVerification)), (0, 30));
+        assert_eq!(take("other", "other", Purpose::Delivery), 90);
+        assert_eq!(take("other", "other", Purpose::OtherVerification), 0);
+        assert_eq!(take("other", "stranger", Purpose::FirstVerification), 30);
     }
 
     #[test]
     fn hosts_are_forgotten() {
         let (mut budgets, start) = (Budgets::default(), Instant::now());
+        let mut take = |host: &str, now| {
+            let host = host.into();
+            budgets.try_spend(&host, &host, Purpose::Delivery, now);
+            budgets.0.len()
+        };
         for n in 0..HOSTS {
-            budgets.try_spend(&format!("host {n}").into(), Purpose::Delivery, start);
+            take(&format!("host {n}"), start);
         }
-        budgets.try_spend(&"new".into(), Purpose::Delivery, start + WITHIN);
-        assert_eq!(budgets.0.len(), 1);
+        assert_eq!(take("new", start + WITHIN), 1);
     }
 }

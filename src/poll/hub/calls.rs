@@ -1,7 +1,7 @@
 //! One call of a callback each: to verify, to deny, to deliver.
 
 use super::lanes::host_of;
-use super::ledger::Task;
+use super::ledger::{NOT_PUBLIC, Task};
 use super::{HubDocument, HubShared, NoHubDocument, Topics};
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
@@ -13,9 +13,9 @@ use tidegate_core::websub::{
     CallbackPurpose, Duty, FORM_TYPE, Intent, Manner, Push, SIGNATURE_HEADER, Verification,
     VerificationResult, webhook,
 };
-use tidegate_net::fetch::{CallBody, CallRequest, Called, FetchError, LeadScope};
+use tidegate_net::fetch::{CallBody, CallRequest, Called, FetchError, LeadScope, Refusal};
 use tidegate_net::traces::TraceSpan;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tower::ServiceExt as _;
 use url::Url;
 
@@ -25,6 +25,10 @@ const ECHO: usize = 256;
 const THANKS: usize = 1024;
 /// The largest document that is delivered, in bytes.
 const DOCUMENT_LIMIT: usize = 16 * 1024 * 1024;
+/// How long a callback may take that is asked for the first time and has agreed to nothing yet: strangers name many
+/// that never answer. It has the usual time when it is asked again.
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
+const LATE: FetchError = FetchError::Timeout { what: "answer", limit: FIRST_ANSWER };
 /// The bytes of chance in a challenge.
 const CHALLENGE: usize = 32;
 /// How often it is looked whether a call in flight may go on: several times between the end of a lease and the moment
@@ -50,8 +54,8 @@ pub(super) enum CallOutcome {
     Pushed(Push, Option<Tick>),
     /// The document cannot be had just now.
     PutOff(String),
-    /// There is no such topic any more.
-    Gone(String),
+    /// The topic's subscriptions end, and why; `of_document`: those alone to which the document itself is delivered.
+    End { why: String, of_document: bool },
 }
 
 /// Does what a task says.
@@ -90,7 +94,7 @@ fn end_span(mut span: TraceSpan, task: &Task, outcome: &CallOutcome) {
         CallOutcome::Pushed(Push::Gone, _) => ("callback gone", false),
         CallOutcome::Pushed(_, _) => ("failed", true),
         CallOutcome::PutOff(_) => ("put off", true),
-        CallOutcome::Gone(_) => ("topic gone", false),
+        CallOutcome::End { .. } => ("topic ended", false),
     };
     span.set("tidegate.outcome", || word);
     if has_failed {
@@ -123,7 +127,13 @@ async fn verify(
             Verification::Intent { intent, topic, challenge, lease }.address(callback)
         }
     };
-    Ok(match ask(shared, url).await? {
+    let asked = ask(shared, url);
+    let subscription = &task.subscription;
+    let answered = match subscription.is_unverified() && !subscription.is_in_trouble() {
+        true => timeout(FIRST_ANSWER, asked).await.unwrap_or_else(|_| Ok(Err(LATE))),
+        false => asked.await,
+    };
+    Ok(match answered? {
         Ok(called) => {
             let Called { status, body, whole, retry_after, .. } = called;
             VerificationResult::from_answer((status, retry_after), &body, whole, &challenge)
@@ -150,16 +160,18 @@ async fn deny(shared: &HubShared, task: &Task) -> Result<VerificationResult, May
     })
 }
 
+/// Asks a callback that a stranger named.
 async fn ask(shared: &HubShared, url: Url) -> Result<Result<Called, FetchError>, MayBeTaken> {
     let (leads, now) = (LeadScope::default(), shared.clock.now());
     let request = CallRequest { url, send: None, answer: ECHO, leads, now };
-    call(shared, request).await
+    call(shared, Manner::WebSub, request).await
 }
 
 /// Calls a callback, as long as this gateway is sure to have the store. Where it was not any more, the callback may have
 /// got the request.
 async fn call(
     shared: &HubShared,
+    manner: Manner,
     request: CallRequest,
 ) -> Result<Result<Called, FetchError>, MayBeTaken> {
     let until_unsure = async {
@@ -170,7 +182,7 @@ async fn call(
     tokio::select! {
         biased;
         () = until_unsure => Err(MayBeTaken),
-        called = shared.call().oneshot(request) => Ok(called),
+        called = shared.call(manner).oneshot(request) => Ok(called),
     }
 }
 
@@ -192,16 +204,15 @@ async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOu
     };
     let (document, tick) = match document {
         Ok(document) => document,
-        Err(NoHubDocument::Gone(why)) => return CallOutcome::Gone(why),
+        Err(NoHubDocument::Gone(why)) => return CallOutcome::End { why, of_document: false },
+        Err(NoHubDocument::TooLarge(bytes)) => return too_large(bytes),
         Err(NoHubDocument::Later(why)) => return CallOutcome::PutOff(why),
     };
     let failed = |why: String| CallOutcome::Pushed(Push::Failed { why, after: None }, tick);
     let (mut headers, body) = (document.headers, document.body);
-    if body.len() > DOCUMENT_LIMIT {
-        // No fault of the callback's.
-        let found = body.len();
-        let said = format!("the document has {found} bytes, the limit is {DOCUMENT_LIMIT}");
-        return CallOutcome::PutOff(said);
+    // A webhook is told changes, which have a bound of their own.
+    if subscription.manner == Manner::WebSub && body.len() > DOCUMENT_LIMIT {
+        return too_large(u64::try_from(body.len()).unwrap_or(u64::MAX));
     }
     let now = shared.clock.now();
     let secret = active.and_then(|active| active.secret.as_ref());
@@ -226,13 +237,21 @@ async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOu
     let sent = CallBody { headers, body: Bytes::clone(&body) };
     let (url, send) = (subscription.callback.clone(), Some(sent));
     let request = CallRequest { url, send, answer: THANKS, leads: LeadScope::default(), now };
-    match call(shared, request).await {
+    match call(shared, subscription.manner, request).await {
         Ok(Ok(called)) => {
             CallOutcome::Pushed(Push::from_status(called.status, called.retry_after), tick)
         }
-        Ok(Err(error)) => failed(describe_error(&error)),
+        Ok(Err(error)) => failed(describe_error(&error, subscription.manner)),
         Err(taken) => taken.into(),
     }
+}
+
+/// No fault of the callback's, and none that passes by itself.
+fn too_large(bytes: u64) -> CallOutcome {
+    let why = format!(
+        "the document has {bytes} bytes, and this hub delivers at most {DOCUMENT_LIMIT}; read it by its address"
+    );
+    CallOutcome::End { why, of_document: true }
 }
 
 /// What the cloud says instead of the document.
@@ -244,16 +263,26 @@ fn notice(topic: &str) -> HubDocument {
 
 fn unheard(error: &FetchError) -> VerificationResult {
     match error {
-        FetchError::Refused { .. } => VerificationResult::Refused(describe_error(error)),
-        _ => VerificationResult::Failed { why: describe_error(error), after: None },
+        FetchError::Refused { .. } => {
+            VerificationResult::Refused(describe_error(error, Manner::WebSub))
+        }
+        _ => {
+            let why = describe_error(error, Manner::WebSub);
+            VerificationResult::Failed { why, after: None }
+        }
     }
 }
 
-/// Why a callback could not be called: a client's errors speak of publishers.
-fn describe_error(error: &FetchError) -> String {
+/// Why a callback could not be called: a client's errors speak of publishers, and of what is allowed to them.
+fn describe_error(error: &FetchError, manner: Manner) -> String {
     match error {
         FetchError::Timeout { limit, .. } => {
             format!("the callback did not answer within {} s", limit.as_secs_f32())
+        }
+        FetchError::Refused { refusal: Refusal::Address { .. }, .. }
+            if manner != Manner::Webhook =>
+        {
+            NOT_PUBLIC.to_owned()
         }
         FetchError::CutOff { .. } => "the connection to the callback broke".to_owned(),
         other => other.to_string(),
@@ -302,7 +331,11 @@ mod tests {
             store: Arc::new(store),
             clock: clock(),
             settings: HubSettings::default(),
-            calling: Calling { call, allow_private: AllowPrivate::No },
+            calling: Calling {
+                callbacks: call.clone(),
+                webhooks: call,
+                allow_private: AllowPrivate::No,
+            },
             traces: tidegate_net::traces::Traces::default(),
         };
         Hub::open(parts).await.unwrap()
@@ -325,10 +358,35 @@ mod tests {
         });
         let (hub, task) = (hub(store, Call::new(gone)).await, delivery());
         let outcome = perform(&hub.0, &Made(|| DOCUMENT_LIMIT + 1), &task).await;
-        let CallOutcome::PutOff(why) = outcome else { panic!("{outcome:?}") };
-        assert!(why.contains("the limit is 16777216"), "{why}");
+        let CallOutcome::End { why, of_document: true } = outcome else { panic!("{outcome:?}") };
+        assert!(why.contains("at most 16777216"), "{why}");
         let outcome = perform(&hub.0, &Made(|| DOCUMENT_LIMIT), &task).await;
         assert_eq!(outcome, CallOutcome::Pushed(Push::Gone, None));
+    }
+
+    /// Strangers' callbacks and the operator's webhooks are behind guards of their own.
+    #[tokio::test]
+    async fn what_strangers_name_is_never_called_as_what_the_operator_names() {
+        let answers = |status| {
+            Call::new(tower::service_fn(move |_: CallRequest| {
+                let (body, whole) = (Bytes::new(), true);
+                let called = Called { status, body, whole, retry_after: None, location: None };
+                std::future::ready(Ok(called))
+            }))
+        };
+        let own = EndpointId::own("gate").unwrap();
+        let store = EmbeddedStore::in_memory(Some(own), clock()).unwrap();
+        let hub = hub(store, answers(204)).await;
+        let (callbacks, webhooks) = (answers(410), answers(204));
+        let calling = Calling { callbacks, webhooks, allow_private: AllowPrivate::No };
+        hub.reconfigure(calling, HubSettings::default());
+        for manner in [Manner::WebSub, Manner::RssCloud, Manner::Webhook] {
+            let mut task = delivery();
+            task.subscription.manner = manner;
+            let outcome = perform(&hub.0, &Made(|| 1), &task).await;
+            let push = if manner == Manner::Webhook { Push::Taken } else { Push::Gone };
+            assert_eq!(outcome, CallOutcome::Pushed(push, None), "{manner:?}");
+        }
     }
 
     /// A lease that ends while a document is made: it may be older than what the next owner has delivered by now.

@@ -1,6 +1,7 @@
-//! Who is called now: so many at once, and of one host no more than a few, so that slow callbacks
+//! Who is called now: so many at once, and for one client or host no more than its share, so that slow callbacks
 //! hold up nobody else. Pure.
 
+use super::shares::Shares;
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -8,15 +9,16 @@ use tidegate_core::websub::SubscriptionId;
 use tidegate_net::fetch::{self, AllowPrivate};
 use url::Url;
 
-/// Calls at once.
-pub(super) const AT_ONCE: usize = 64;
+/// Calls at once to callbacks that something was delivered to before, and whose last call did not fail.
+pub(super) const AT_ONCE: usize = 128;
+/// Calls at once to callbacks that nothing was delivered to yet: strangers name them.
+pub(super) const AT_ONCE_NEW: usize = 128;
+/// Calls at once to callbacks whose last call failed.
+pub(super) const AT_ONCE_IN_TROUBLE: usize = 32;
 /// Calls at once to one host.
 pub(super) const AT_ONCE_PER_HOST: usize = 4;
-/// Calls at once, of all, to callbacks whose last call failed, or that have agreed to nothing yet: many
-/// that time out, or that strangers name, leave the rest of the calls to those that answer.
-pub(super) const AT_ONCE_IN_TROUBLE: usize = 16;
-/// Of the calls at once to one host, those to such callbacks.
-pub(super) const AT_ONCE_IN_TROUBLE_PER_HOST: usize = AT_ONCE_PER_HOST / 2;
+/// Of them, those to callbacks whose last call failed, or that have agreed to nothing yet.
+pub(super) const AT_ONCE_IN_DOUBT_PER_HOST: usize = AT_ONCE_PER_HOST / 2;
 
 /// The host of a callback: its registrable domain, so that a thousand names below it are one; its
 /// address without the port, of IPv6 the network of 64 bits that one subscriber has.
@@ -43,127 +45,186 @@ pub(super) fn host_of(callback: &Url) -> Arc<str> {
     }
 }
 
+/// What is known of a callback, by which it shares in the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Something was delivered to it, and its last call did not fail.
+    Proven,
+    /// Nothing was delivered to it yet.
+    New,
+    /// Its last call failed.
+    Troubled,
+}
+
 /// A subscription that waits for its turn, or has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LaneTurn {
+    /// Whose share of the calls it takes.
+    pub(super) owner: Arc<str>,
     /// The host of its callback.
     pub(super) host: Arc<str>,
     /// Which.
     pub(super) id: SubscriptionId,
+    pub(super) standing: Standing,
     /// Whether the last call of its callback failed, or it has agreed to nothing yet.
-    pub(super) troubled: bool,
+    pub(super) in_doubt: bool,
 }
 
-/// The waiting of one host, either those that are well or those in trouble.
-#[derive(Debug, Default)]
-struct HostLane {
-    waiting: VecDeque<SubscriptionId>,
-    /// Whether the host stands among those that may go on.
-    ready: bool,
+/// The subscriptions of one owner and one host that wait.
+#[derive(Debug)]
+struct HostQueue {
+    host: Arc<str>,
+    in_doubt: bool,
+    ids: VecDeque<SubscriptionId>,
 }
 
+/// What waits for one owner, hosts in turn.
 #[derive(Debug, Default)]
+struct OwnerQueue(VecDeque<HostQueue>);
+
+impl OwnerQueue {
+    /// The next whose host is free.
+    fn next(&mut self, hosts: &HostCalls) -> Option<(Arc<str>, bool, SubscriptionId)> {
+        for _ in 0..self.0.len() {
+            let mut queue = self.0.pop_front()?;
+            let (host, in_doubt) = (Arc::clone(&queue.host), queue.in_doubt);
+            let id = if hosts.is_free(&host, in_doubt) { queue.ids.pop_front() } else { None };
+            if !queue.ids.is_empty() {
+                self.0.push_back(queue);
+            }
+            if let Some(id) = id {
+                return Some((host, in_doubt, id));
+            }
+        }
+        None
+    }
+}
+
+/// The calls to each host, and how many of them are in doubt.
+#[derive(Debug, Default)]
+struct HostCalls(HashMap<Arc<str>, (usize, usize)>);
+
+impl HostCalls {
+    fn is_free(&self, host: &str, in_doubt: bool) -> bool {
+        self.0.get(host).is_none_or(|(running, doubtful)| {
+            *running < AT_ONCE_PER_HOST && (!in_doubt || *doubtful < AT_ONCE_IN_DOUBT_PER_HOST)
+        })
+    }
+
+    fn begin(&mut self, turn: &LaneTurn) {
+        let (running, doubtful) = self.0.entry(Arc::clone(&turn.host)).or_default();
+        *running += 1;
+        *doubtful += usize::from(turn.in_doubt);
+    }
+
+    fn end(&mut self, turn: &LaneTurn) {
+        let Some((running, doubtful)) = self.0.get_mut(&turn.host) else { return };
+        *running = running.saturating_sub(1);
+        *doubtful = doubtful.saturating_sub(turn.in_doubt.into());
+        if *running == 0 {
+            self.0.remove(&turn.host);
+        }
+    }
+}
+
+/// The calls to callbacks of one standing.
+#[derive(Debug)]
 struct Lane {
-    well: HostLane,
-    troubled: HostLane,
-    running: usize,
-    in_trouble: usize,
+    standing: Standing,
+    at_once: usize,
+    running: Shares,
+    /// The owners for whom something waits, by whose turn it is.
+    turns: VecDeque<Arc<str>>,
+    waiting: HashMap<Arc<str>, OwnerQueue>,
 }
 
 impl Lane {
-    /// Whether another call may begin.
-    fn is_free(&self, troubled: bool) -> bool {
-        self.running < AT_ONCE_PER_HOST
-            && (!troubled || self.in_trouble < AT_ONCE_IN_TROUBLE_PER_HOST)
+    fn new(standing: Standing, at_once: usize) -> Self {
+        let (running, turns, waiting) = (Shares::default(), VecDeque::new(), HashMap::new());
+        Self { standing, at_once, running, turns, waiting }
     }
 
-    fn line(&mut self, troubled: bool) -> &mut HostLane {
-        if troubled { &mut self.troubled } else { &mut self.well }
+    fn push(&mut self, turn: &LaneTurn) {
+        let OwnerQueue(queues) = self.waiting.entry(Arc::clone(&turn.owner)).or_default();
+        if queues.is_empty() {
+            self.turns.push_back(Arc::clone(&turn.owner));
+        }
+        let key = (&turn.host, turn.in_doubt);
+        match queues.iter_mut().find(|queue| (&queue.host, queue.in_doubt) == key) {
+            Some(queue) => queue.ids.push_back(turn.id),
+            None => {
+                let (host, in_doubt) = (Arc::clone(&turn.host), turn.in_doubt);
+                queues.push_back(HostQueue { host, in_doubt, ids: [turn.id].into() });
+            }
+        }
+    }
+
+    /// The next whose turn it is.
+    fn next(&mut self, hosts: &HostCalls) -> Option<LaneTurn> {
+        // Each round looks at one of those who wait.
+        let rounds = if self.running.has_room(None, self.at_once) { self.turns.len() } else { 0 };
+        for _ in 0..rounds {
+            let owner = self.turns.pop_front()?;
+            let queue = self.waiting.get_mut(&owner)?;
+            let has_room = self.running.has_room(Some(&owner), self.at_once);
+            let next = if has_room { queue.next(hosts) } else { None };
+            if queue.0.is_empty() {
+                self.waiting.remove(&owner);
+            } else {
+                self.turns.push_back(Arc::clone(&owner));
+            }
+            if let Some((host, in_doubt, id)) = next {
+                self.running.add(Some(&owner));
+                return Some(LaneTurn { owner, host, id, standing: self.standing, in_doubt });
+            }
+        }
+        None
     }
 }
 
-/// Lines of waiting subscriptions for each host. Each subscription waits once at most.
-#[derive(Debug, Default)]
+/// Waiting subscriptions, and the calls that are made. Each subscription waits once at most.
+#[derive(Debug)]
 pub(super) struct Lanes {
-    lanes: HashMap<Arc<str>, Lane>,
-    well: VecDeque<Arc<str>>,
-    troubled: VecDeque<Arc<str>>,
-    running: usize,
-    in_trouble: usize,
-    /// Whether those in trouble are looked at first: every other time, so that neither starves.
-    turned: bool,
+    lanes: [Lane; 3],
+    hosts: HostCalls,
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        let lanes = [
+            Lane::new(Standing::Proven, AT_ONCE),
+            Lane::new(Standing::New, AT_ONCE_NEW),
+            Lane::new(Standing::Troubled, AT_ONCE_IN_TROUBLE),
+        ];
+        Self { lanes, hosts: HostCalls::default() }
+    }
 }
 
 impl Lanes {
     /// Lets a subscription wait for its turn.
     pub(super) fn push(&mut self, turn: &LaneTurn) {
-        let lane = self.lanes.entry(Arc::clone(&turn.host)).or_default();
-        lane.line(turn.troubled).waiting.push_back(turn.id);
-        self.make_ready(&turn.host, turn.troubled);
+        if let Some(lane) = self.lane(turn.standing) {
+            lane.push(turn);
+        }
     }
 
     /// The next whose turn it is; to be given back by [`Lanes::done`].
     pub(super) fn next(&mut self) -> Option<LaneTurn> {
-        if self.running >= AT_ONCE {
-            return None;
-        }
-        self.turned = !self.turned;
-        self.next_turn(self.turned).or_else(|| self.next_turn(!self.turned))
+        let turn = self.lanes.iter_mut().find_map(|lane| lane.next(&self.hosts))?;
+        self.hosts.begin(&turn);
+        Some(turn)
     }
 
     /// A call has ended.
     pub(super) fn done(&mut self, turn: &LaneTurn) {
-        let Some(lane) = self.lanes.get_mut(&turn.host) else { return };
-        lane.running = lane.running.saturating_sub(1);
-        self.running = self.running.saturating_sub(1);
-        if turn.troubled {
-            lane.in_trouble = lane.in_trouble.saturating_sub(1);
-            self.in_trouble = self.in_trouble.saturating_sub(1);
-        }
-        let waits = !lane.well.waiting.is_empty() || !lane.troubled.waiting.is_empty();
-        if lane.running > 0 || waits {
-            self.make_ready(&turn.host, false);
-            self.make_ready(&turn.host, true);
-        } else {
-            self.lanes.remove(&turn.host);
+        self.hosts.end(turn);
+        if let Some(lane) = self.lane(turn.standing) {
+            lane.running.remove(Some(&turn.owner));
         }
     }
 
-    fn hosts(&mut self, troubled: bool) -> &mut VecDeque<Arc<str>> {
-        if troubled { &mut self.troubled } else { &mut self.well }
-    }
-
-    /// Lets a host stand among those that may go on, where it may.
-    fn make_ready(&mut self, host: &Arc<str>, troubled: bool) {
-        let Some(lane) = self.lanes.get_mut(host) else { return };
-        let free = lane.is_free(troubled);
-        let line = lane.line(troubled);
-        if free && !line.waiting.is_empty() && !line.ready {
-            line.ready = true;
-            self.hosts(troubled).push_back(Arc::clone(host));
-        }
-    }
-
-    fn next_turn(&mut self, troubled: bool) -> Option<LaneTurn> {
-        if troubled && self.in_trouble >= AT_ONCE_IN_TROUBLE {
-            return None;
-        }
-        // Each round takes one away.
-        while let Some(host) = self.hosts(troubled).pop_front() {
-            let Some(lane) = self.lanes.get_mut(&host) else { continue };
-            let free = lane.is_free(troubled);
-            let line = lane.line(troubled);
-            line.ready = false;
-            // Its other line may have used up what the host may have; then it is ready again later.
-            let Some(id) = free.then(|| line.waiting.pop_front()).flatten() else { continue };
-            lane.running += 1;
-            lane.in_trouble += usize::from(troubled);
-            self.running += 1;
-            self.in_trouble += usize::from(troubled);
-            self.make_ready(&host, troubled);
-            return Some(LaneTurn { host, id, troubled });
-        }
-        None
+    fn lane(&mut self, standing: Standing) -> Option<&mut Lane> {
+        self.lanes.iter_mut().find(|lane| lane.standing == standing)
     }
 }
 
@@ -181,8 +242,17 @@ mod tests {
         )
     }
 
-    fn turn(host: &Arc<str>, number: usize, troubled: bool) -> LaneTurn {
-        LaneTurn { host: Arc::clone(host), id: id(number), troubled }
+    /// One of a subscriber of this host.
+    fn turn(host: &str, number: usize, standing: Standing) -> LaneTurn {
+        let host: Arc<str> = host.into();
+        let in_doubt = standing == Standing::Troubled;
+        LaneTurn { owner: Arc::clone(&host), host, id: id(number), standing, in_doubt }
+    }
+
+    /// A request of a client with a callback at this host.
+    fn asked(client: &str, host: &str, number: usize) -> LaneTurn {
+        let (owner, in_doubt) = (client.into(), true);
+        LaneTurn { owner, in_doubt, ..turn(host, number, Standing::New) }
     }
 
     fn drain(lanes: &mut Lanes) -> Vec<LaneTurn> {
@@ -191,32 +261,32 @@ mod tests {
 
     #[test]
     fn a_host_has_a_few_calls_and_the_others_go_past_it() {
-        let (slow, quick): (Arc<str>, Arc<str>) = ("slow".into(), "quick".into());
         let mut lanes = Lanes::default();
         for number in 0..100 {
-            lanes.push(&turn(&slow, number, number % 3 == 0));
+            let troubled = number % 3 == 0;
+            let standing = if troubled { Standing::Troubled } else { Standing::Proven };
+            lanes.push(&turn("slow", number, standing));
         }
-        lanes.push(&turn(&quick, 100, false));
+        let of_quick = turn("quick", 100, Standing::Proven);
+        lanes.push(&of_quick);
         let begun = drain(&mut lanes);
-        assert_eq!(begun.iter().filter(|turn| turn.host == slow).count(), AT_ONCE_PER_HOST);
-        let of_quick = turn(&quick, 100, false);
+        assert_eq!(begun.iter().filter(|turn| &*turn.host == "slow").count(), AT_ONCE_PER_HOST);
         assert!(begun.contains(&of_quick));
         lanes.done(&of_quick);
         assert!(drain(&mut lanes).is_empty());
-        lanes.done(begun.iter().find(|turn| turn.host == slow).unwrap());
+        lanes.done(begun.iter().find(|turn| &*turn.host == "slow").unwrap());
         assert_eq!(drain(&mut lanes).len(), 1);
     }
 
     #[test]
     fn all_hosts_together_have_a_limit_and_everybody_has_a_turn() {
         let mut lanes = Lanes::default();
-        let hosts: Vec<Arc<str>> = (0..200).map(|n| format!("host {n}").into()).collect();
-        for (number, host) in hosts.iter().enumerate() {
-            lanes.push(&turn(host, number, false));
-            lanes.push(&turn(host, 200 + number, true));
+        let standings = [Standing::Proven, Standing::New, Standing::Troubled];
+        for number in 0..600 {
+            lanes.push(&turn(&format!("host {number}"), number, standings[number % 3]));
         }
         let mut running = drain(&mut lanes);
-        assert_eq!(running.len(), AT_ONCE);
+        assert_eq!(running.len(), AT_ONCE + AT_ONCE_NEW + AT_ONCE_IN_TROUBLE);
         let mut turns = running.len();
         while let Some(ended) = running.pop() {
             lanes.done(&ended);
@@ -224,40 +294,74 @@ mod tests {
             turns += begun.len();
             running.extend(begun);
         }
-        assert_eq!(turns, 400);
-        assert!(lanes.lanes.is_empty() && lanes.well.is_empty() && lanes.troubled.is_empty());
-        assert_eq!((lanes.running, lanes.in_trouble), (0, 0));
+        assert_eq!(turns, 600);
+        let is_empty = |lane: &Lane| lane.waiting.is_empty() && lane.turns.is_empty();
+        assert!(lanes.hosts.0.is_empty() && lanes.lanes.iter().all(is_empty));
+        assert!(lanes.lanes.iter().all(|lane| lane.running.all() == 0));
     }
 
     #[test]
     fn callbacks_in_trouble_share_a_part_of_the_calls() {
         let mut lanes = Lanes::default();
-        let hosts: Vec<Arc<str>> = (0..100).map(|n| format!("slow {n}").into()).collect();
-        for (number, host) in hosts.iter().enumerate() {
-            lanes.push(&turn(host, number, true));
+        for number in 0..100 {
+            lanes.push(&turn(&format!("slow {number}"), number, Standing::Troubled));
         }
         let begun = drain(&mut lanes);
         assert_eq!(begun.len(), AT_ONCE_IN_TROUBLE, "none of these ends");
-        let quick: Arc<str> = "quick".into();
-        lanes.push(&turn(&quick, 100, false));
-        assert_eq!(lanes.next(), Some(turn(&quick, 100, false)));
+        for well in [turn("quick", 100, Standing::Proven), asked("client", "new", 101)] {
+            lanes.push(&well);
+            assert_eq!(lanes.next(), Some(well));
+        }
         assert_eq!(lanes.next(), None);
         lanes.done(&begun[0]);
-        assert!(lanes.next().is_some_and(|turn| turn.troubled));
+        assert!(lanes.next().is_some_and(|turn| turn.standing == Standing::Troubled));
     }
 
     #[test]
     fn what_strangers_ask_for_leaves_calls_to_those_who_have_agreed() {
-        let (mut lanes, host): (_, Arc<str>) = (Lanes::default(), "reader".into());
+        let mut lanes = Lanes::default();
         for number in 0..200 {
-            lanes.push(&turn(&host, number, true));
+            lanes.push(&asked("stranger", "reader", number));
         }
-        assert_eq!(drain(&mut lanes).len(), AT_ONCE_IN_TROUBLE_PER_HOST, "none of these ends");
-        let delivery = turn(&host, 200, false);
-        lanes.push(&delivery);
-        assert_eq!(drain(&mut lanes), std::slice::from_ref(&delivery));
-        lanes.done(&delivery);
+        assert_eq!(drain(&mut lanes).len(), AT_ONCE_IN_DOUBT_PER_HOST, "none of these ends");
+        // Also where nothing was delivered to them yet.
+        for standing in [Standing::Proven, Standing::New] {
+            let delivery = turn("reader", 200, standing);
+            lanes.push(&delivery);
+            assert_eq!(drain(&mut lanes), std::slice::from_ref(&delivery));
+            lanes.done(&delivery);
+        }
         assert!(drain(&mut lanes).is_empty());
+    }
+
+    /// Callbacks that never answer, each at another host.
+    #[test]
+    fn who_asks_for_many_leaves_room_for_the_requests_of_others() {
+        for clients in [1, 3, 60] {
+            let mut lanes = Lanes::default();
+            for number in 0..5000 {
+                let client = format!("client {}", number % clients);
+                lanes.push(&asked(&client, &format!("silent {number}"), number));
+            }
+            let begun = drain(&mut lanes);
+            let share = AT_ONCE_NEW / (clients + 1);
+            assert!(begun.len() >= clients * share && begun.len() < AT_ONCE_NEW, "{clients}");
+            let honest = asked("honest", "reader", 5000);
+            lanes.push(&honest);
+            assert_eq!(drain(&mut lanes), [honest], "{clients}");
+        }
+    }
+
+    /// Where a proxy hides who asks, all are one client.
+    #[test]
+    fn a_host_that_is_asked_for_often_keeps_no_other_from_its_turn() {
+        let mut lanes = Lanes::default();
+        for number in 0..200 {
+            lanes.push(&asked("proxy", "silent", number));
+        }
+        let honest = asked("proxy", "reader", 200);
+        lanes.push(&honest);
+        assert!(drain(&mut lanes).contains(&honest));
     }
 
     #[test]

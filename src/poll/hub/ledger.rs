@@ -8,7 +8,8 @@ mod books;
 use super::HubSettings;
 use super::lanes::{LaneTurn, host_of};
 use books::Inner;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::cloud::CLOUD_LEASE;
@@ -22,6 +23,10 @@ use url::Url;
 
 /// The most subscriptions that are written in one transaction.
 const BATCH: usize = 256;
+
+/// Why a callback is not called that a stranger names.
+pub(super) const NOT_PUBLIC: &str = "the callback leads to an address that is not public; this hub calls it only where \
+                                     websub.private_callbacks names its host and port";
 
 /// Why a request is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +82,17 @@ pub(super) struct Task {
     pub(super) serial: u64,
 }
 
+/// The name of a client in shares. Of IPv6 it is the network of 48 bits: one who has that has many of 64.
+fn client_name(client: IpAddr) -> Arc<str> {
+    match client {
+        IpAddr::V4(address) => format!("client {address}").into(),
+        IpAddr::V6(address) => {
+            let network = Ipv6Addr::from_bits(address.to_bits() >> 80 << 80);
+            format!("client {network}/48").into()
+        }
+    }
+}
+
 /// What the topic of a feed's webhook is called: it is no document.
 fn webhook_topic(feed: &FeedName) -> String {
     format!("/feeds/{feed}/webhook")
@@ -85,7 +101,7 @@ fn webhook_topic(feed: &FeedName) -> String {
 /// Every subscription.
 pub(super) struct Ledger {
     store: Arc<dyn Store>,
-    settings: RwLock<HubSettings>,
+    settings: RwLock<Arc<HubSettings>>,
     inner: Arc<Mutex<Inner>>,
     /// One writer at a time, so that a later state is never overtaken by an earlier one.
     writing: Arc<tokio::sync::Mutex<()>>,
@@ -101,32 +117,32 @@ impl Ledger {
     ) -> Self {
         let mut inner = Inner::default();
         for subscription in kept {
-            inner.insert(subscription, now);
+            inner.insert(subscription, None, now);
         }
-        let settings = RwLock::new(settings);
+        let settings = RwLock::new(Arc::new(settings));
         Self { store, settings, inner: Arc::new(Mutex::new(inner)), writing: Arc::default() }
     }
 
     /// Goes on with other limits.
     pub(super) fn reconfigure(&self, settings: HubSettings) {
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
-    fn settings(&self) -> HubSettings {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn settings(&self) -> Arc<HubSettings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a request, within the limits; not durable before [`Ledger::flush`]. `tick`: the
+    /// Takes a request, within the limits; not durable before [`Ledger::flush`]. `client`: who asks; `tick`: the
     /// feed's newest.
     pub(super) fn ask(
         &self,
         feed: &FeedName,
         request: HubRequest,
-        allow: &AllowPrivate,
+        client: Option<IpAddr>,
         tick: Option<Tick>,
         now: Time,
     ) -> Result<(), AskError> {
@@ -144,7 +160,7 @@ impl Ledger {
                 ));
             }
         };
-        self.change_subscription(Manner::WebSub, feed, key, allow, tick, now)
+        self.change_subscription((Manner::WebSub, client), feed, key, tick, now)
     }
 
     /// Takes a registration with the cloud, likewise.
@@ -152,20 +168,14 @@ impl Ledger {
         &self,
         feed: &FeedName,
         (topic, callback): (String, Url),
-        allow: &AllowPrivate,
+        client: Option<IpAddr>,
         tick: Option<Tick>,
         now: Time,
     ) -> Result<(), AskError> {
         let lease = CLOUD_LEASE.as_secs();
         let wanted = CallbackPurpose::Subscribe { lease, secret: None, told: tick };
-        self.change_subscription(
-            Manner::RssCloud,
-            feed,
-            (topic, callback.clone(), wanted),
-            allow,
-            tick,
-            now,
-        )?;
+        let key = (topic, callback.clone(), wanted);
+        self.change_subscription((Manner::RssCloud, client), feed, key, tick, now)?;
         self.inner().wait_for_first(&callback, now);
         Ok(())
     }
@@ -195,9 +205,9 @@ impl Ledger {
         }
         if let (Some((callback, secret)), Some(id)) = (webhook, wanted) {
             if !inner.entries.contains_key(&id) {
-                inner.make_room(&host_of(&callback), &self.settings(), now)?;
+                inner.make_room(&host_of(&callback), None, &self.settings(), now)?;
                 let new = Subscription::new(Manner::Webhook, feed.clone(), topic, callback);
-                inner.insert(new, now);
+                inner.insert(new, None, now);
             }
             inner.change(id, now, |entry| entry.subscription.keep_webhook(secret, tick, now));
         }
@@ -230,17 +240,15 @@ impl Ledger {
 
     fn change_subscription(
         &self,
-        manner: Manner,
+        (manner, client): (Manner, Option<IpAddr>),
         feed: &FeedName,
         (topic, callback, wanted): (String, Url, CallbackPurpose),
-        allow: &AllowPrivate,
         tick: Option<Tick>,
         now: Time,
     ) -> Result<(), AskError> {
-        if fetch::check(&callback, allow).is_err() {
-            let said = "the callback leads to an address that this hub does not call: it is not \
-                        public";
-            return Err(AskError::Callback(said.to_owned()));
+        let settings = self.settings();
+        if fetch::check(&callback, &settings.private_callbacks).is_err() {
+            return Err(AskError::Callback(NOT_PUBLIC.to_owned()));
         }
         let id = SubscriptionId::new(manner, &topic, &callback);
         let mut inner = self.inner();
@@ -248,8 +256,9 @@ impl Ledger {
             if wanted == CallbackPurpose::Unsubscribe {
                 return Err(AskError::Unknown);
             }
-            inner.make_room(&host_of(&callback), &self.settings(), now)?;
-            inner.insert(Subscription::new(manner, feed.clone(), topic, callback), now);
+            let (host, client) = (host_of(&callback), client.map(client_name));
+            inner.make_room(&host, client.as_ref(), &settings, now)?;
+            inner.insert(Subscription::new(manner, feed.clone(), topic, callback), client, now);
         }
         let asked_for = inner.entries.get(&id).is_some_and(|of| of.subscription.is_asked_for());
         if wanted == CallbackPurpose::Unsubscribe && asked_for {
@@ -315,25 +324,26 @@ impl Ledger {
         all.filter(|of| of.manner != Manner::Webhook).map(|of| of.topic.clone()).collect()
     }
 
-    /// Ends all subscriptions of topics that have gone; `gone`: why, by topic.
-    pub(super) fn deny(&self, gone: &HashMap<String, String>, now: Time) {
-        if gone.is_empty() {
-            return;
-        }
+    /// Ends the subscriptions for which there is a reason; says how many those were.
+    pub(super) fn deny<'r>(
+        &self,
+        now: Time,
+        reason: impl Fn(&Subscription) -> Option<&'r str>,
+    ) -> usize {
         let mut inner = self.inner();
-        let of_topics = inner.entries.iter().filter_map(|(id, entry)| {
-            gone.get(&entry.subscription.topic).map(|reason| (*id, reason))
-        });
-        let of_topics: Vec<(SubscriptionId, &String)> = of_topics.collect();
-        for (id, reason) in of_topics {
+        let all = inner.entries.iter();
+        let ended = all.filter_map(|(id, entry)| Some((*id, reason(&entry.subscription)?)));
+        let ended: Vec<(SubscriptionId, &str)> = ended.collect();
+        let mut count = 0;
+        for (id, reason) in ended {
             inner.change(id, now, |entry| {
                 let denied = entry.subscription.deny(reason, now);
-                if denied {
-                    entry.serial += 1;
-                }
+                entry.serial += u64::from(denied);
+                count += usize::from(denied);
                 denied
             });
         }
+        count
     }
 
     /// What is due: ends leases, and answers whom to call.
@@ -353,10 +363,7 @@ impl Ledger {
             {
                 inner.queue.remove(&(entry.due.take().unwrap_or(time), id));
                 entry.busy = true;
-                let of = &entry.subscription;
-                let troubled = of.is_in_trouble() || of.is_unverified();
-                let host = Arc::clone(&entry.host);
-                due.push(LaneTurn { host, id, troubled });
+                due.push(entry.turn(id));
             }
         }
         due
@@ -409,9 +416,21 @@ impl Ledger {
         });
     }
 
-    /// Counts a delivery.
-    pub(super) fn counted(&self, arrived: bool) {
+    /// Puts off a call that could not be made here, as [`Inner::put_off`] does.
+    pub(super) fn put_off(
+        &self,
+        id: SubscriptionId,
+        duty: Duty,
+        why: Option<&str>,
+        now: Time,
+    ) -> bool {
+        self.inner().put_off(id, duty, why, now)
+    }
+
+    /// Counts a delivery, whose document was had.
+    pub(super) fn counted(&self, id: SubscriptionId, arrived: bool) {
         let mut inner = self.inner();
+        inner.found(id);
         if arrived {
             inner.delivered += 1;
         } else {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{Time, mask_token};
-use tidegate_core::websub::{Duty, Manner, Push, SubscriptionId, VerificationResult};
+use tidegate_core::websub::{Duty, Manner, Push, Subscription, SubscriptionId, VerificationResult};
 use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::{Epoch, StoreError, in_words};
 use tokio::sync::watch;
@@ -163,7 +163,10 @@ impl Worker {
                 gone.insert(topic, why);
             }
         }
-        self.shared.ledger.deny(&gone, self.shared.clock.now());
+        if !gone.is_empty() {
+            let reason = |of: &Subscription| gone.get(&of.topic).map(String::as_str);
+            self.shared.ledger.deny(self.shared.clock.now(), reason);
+        }
     }
 
     /// Starts what is due, as far as there is room.
@@ -185,8 +188,10 @@ impl Worker {
             // Whom the operator allows by name needs no protection from this hub.
             let public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
             let purpose = purpose(&task);
-            if public && !self.shared.budgets().try_spend(&turn.host, purpose, Instant::now()) {
-                self.shared.ledger.finish(id, None, now, |of| of.put_off(task.duty, now));
+            let spend =
+                |now| self.shared.budgets().try_spend(&turn.host, &turn.owner, purpose, now);
+            if public && !spend(Instant::now()) {
+                self.shared.ledger.put_off(id, task.duty, None, now);
                 self.lanes.done(&turn);
                 continue;
             }
@@ -218,7 +223,7 @@ impl Worker {
         if broke {
             let now = self.shared.clock.now();
             tracing::error!(host = &*turn.host, "a call of the hub broke off");
-            self.shared.ledger.finish(turn.id, None, now, |of| of.put_off(duty, now));
+            self.shared.ledger.put_off(turn.id, duty, Some("the call broke off"), now);
         }
         self.lanes.done(&turn);
     }
@@ -264,17 +269,25 @@ fn take_over(shared: &HubShared, id: SubscriptionId, task: &Task, outcome: CallO
                 Push::Gone => tracing::info!(topic, host, "the callback says that it is gone"),
                 Push::Failed { why, .. } => tracing::info!(topic, host, why, "not delivered"),
             }
-            ledger.counted(push == Push::Taken);
+            ledger.counted(id, push == Push::Taken);
             ledger.finish(id, None, now, |of| of.pushed(push, tick, now));
         }
         CallOutcome::PutOff(why) => {
-            tracing::warn!(topic, why, "a callback is called later");
-            ledger.finish(id, None, now, |of| of.put_off(task.duty, now));
+            // Said once of a topic: the reason may last, and hold for many.
+            if ledger.put_off(id, task.duty, Some(&why), now) {
+                tracing::warn!(topic, why, "callbacks are called later");
+            }
         }
-        CallOutcome::Gone(why) => {
-            tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
+        CallOutcome::End { why, of_document } => {
             ledger.finish(id, None, now, |_| {});
-            ledger.deny(&HashMap::from([(whole.to_owned(), why)]), now);
+            let ended = ledger.deny(now, |of| {
+                let has_it = of.manner == Manner::WebSub || !of_document;
+                (of.topic == whole && has_it).then_some(why.as_str())
+            });
+            // Others may have been at it at the same time.
+            if ended > 0 {
+                tracing::warn!(topic, ended, why, "the hub ends the subscriptions of a topic");
+            }
         }
     }
 }

@@ -68,12 +68,17 @@ impl PushTriggers {
 }
 
 impl PollScheduler {
-    /// Asks for the SUP documents that are due.
+    /// Ends the cover of SUP documents that were not read in time, and asks for those that are due.
     pub(super) fn look_at_documents(&mut self) {
+        for wanted in self.announced.lapse(Instant::now()) {
+            self.want(&wanted);
+        }
         if !self.may_begin() {
             return;
         }
-        while let Some((address, begun)) = self.announced.take_due(Instant::now()) {
+        while let Some((address, begun)) =
+            self.announced.take_due(Instant::now(), |url| self.settings.host(url).name().into())
+        {
             // It is one more request to that host.
             let (host, at) = (self.settings.host(begun.address()), Instant::now());
             if let Err(left) = self.polite.ask_out_of_turn(&host, at) {

@@ -83,7 +83,9 @@ async fn what_is_asked_wrongly_is_refused_in_words_and_nobody_is_called() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_private_callback_is_refused_however_it_is_named() {
-    let stage = Stage::without_feeds("allow_private = false", "").await;
+    // The operator allows them to feeds.
+    let websub = "[websub]\nprivate_callbacks = false\n";
+    let stage = Stage::without_feeds("allow_private = true", websub).await;
     stage.add("news").await;
     let callback = Callback::start().await;
     let news = topic("/feeds/news");
@@ -104,6 +106,13 @@ async fn a_private_callback_is_refused_however_it_is_named() {
             stage.seen().await["subscriptions"] == serde_json::json!([])
         })
         .await;
+    let mut form = url::form_urlencoded::Serializer::new(String::new());
+    form.extend_pairs([("notifyProcedure", ""), ("protocol", "http-post"), ("path", "/push?a=b")]);
+    form.extend_pairs([("domain", "127.0.0.1"), ("port", port), ("url1", &news)]);
+    let cloud = reqwest::Client::new().post(stage.at("/rsscloud/pleaseNotify"));
+    let cloud = cloud.header("content-type", "application/x-www-form-urlencoded");
+    let said = cloud.body(form.finish()).send().await.unwrap().text().await.unwrap();
+    assert!(said.contains("success=\"false\"") && said.contains("not public"), "{said}");
     assert!(callback.seen().is_empty(), "{:?}", callback.seen());
 }
 

@@ -58,7 +58,8 @@ impl Stage {
         stage
     }
 
-    /// A gateway without feeds; `private`: which private addresses it may call.
+    /// A gateway without feeds; `private`: which private addresses it may ask and, where `more` does not say
+    /// otherwise, call for strangers.
     pub async fn without_feeds(private: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let text = format!(
@@ -68,7 +69,11 @@ impl Stage {
              max_interval = \"365d\"\n{more}",
             folder.path().display()
         );
-        let config = config::check("test", &text).unwrap_or_else(|e| panic!("{e}\n{text}")).config;
+        let mut config =
+            config::check("test", &text).unwrap_or_else(|e| panic!("{e}\n{text}")).config;
+        if !more.contains("private_callbacks") {
+            config.websub.private_callbacks = config.polling.allow_private.clone();
+        }
         let _ = rustls::crypto::ring::default_provider().install_default();
         let now = Time::from_unix(START);
         let mut stage = Self {

@@ -1,24 +1,34 @@
 //! The subscriptions in memory, with their counts and their queue.
 
-use super::super::lanes::host_of;
+use super::super::lanes::{LaneTurn, Standing, host_of};
+use super::super::shares::Shares;
 use super::{AskError, HubSettings};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time};
-use tidegate_core::websub::{Manner, Subscription, SubscriptionId};
+use tidegate_core::websub::{Duty, Manner, Subscription, SubscriptionId};
 use url::Url;
 
 /// The most requests of one host that wait for their first verification.
-pub(super) const UNVERIFIED_PER_HOST: usize = 200;
+pub(super) const UNVERIFIED_PER_HOST: usize = 400;
 /// How long a registration with the cloud waits for the answer about another one of its callback. It
 /// is asked about by itself then.
 const FOLLOWS: Duration = Duration::from_secs(3600);
 /// The most requests that do, all hosts together.
 pub(super) const UNVERIFIED: usize = 5000;
+/// How long a call is put off that could not be made here.
+const PUT_OFF: Duration = Duration::from_secs(30);
+/// The longest that it is put off where that is twice as long each time.
+const PUT_OFF_LIMIT: Duration = Duration::from_secs(15 * 60);
+
 pub(super) struct BookEntry {
     pub(super) subscription: Subscription,
     pub(super) host: Arc<str>,
+    /// Who asked for it, where that was since the start.
+    client: Option<Arc<str>>,
+    /// How often in a row a call could not be made for a reason that may last.
+    put_offs: u32,
     /// Raised by each new request, so that an answer to an earlier one is known as such.
     pub(super) serial: u64,
     pub(super) due: Option<Time>,
@@ -26,16 +36,35 @@ pub(super) struct BookEntry {
     pub(super) busy: bool,
 }
 
+impl BookEntry {
+    /// What waits for its turn now.
+    pub(super) fn turn(&self, id: SubscriptionId) -> LaneTurn {
+        let of = &self.subscription;
+        let standing = match (of.is_in_trouble(), of.is_proven()) {
+            (true, _) => Standing::Troubled,
+            (false, true) => Standing::Proven,
+            (false, false) => Standing::New,
+        };
+        let client = self.client.as_ref().filter(|_| !of.is_proven());
+        let owner = Arc::clone(client.unwrap_or(&self.host));
+        let in_doubt = of.is_in_trouble() || of.is_unverified();
+        LaneTurn { owner, host: Arc::clone(&self.host), id, standing, in_doubt }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct FeedBook {
     ids: HashSet<SubscriptionId>,
     tick: Option<Tick>,
+    /// The topics whose documents could not be had when they were last wanted.
+    missing: HashSet<String>,
 }
 
 #[derive(Default)]
 pub(super) struct HostBook {
     all: usize,
-    unverified: usize,
+    /// Of them those that are not verified, by who asked.
+    unverified: Shares,
 }
 
 #[derive(Default)]
@@ -43,7 +72,8 @@ pub(super) struct Inner {
     pub(super) entries: HashMap<SubscriptionId, BookEntry>,
     pub(super) feeds: HashMap<FeedName, FeedBook>,
     pub(super) hosts: HashMap<Arc<str>, HostBook>,
-    unverified: usize,
+    /// The requests that are not verified, by who asked.
+    unverified: Shares,
     /// Of the unverified those whose callback failed once already, by when they were asked for.
     tried: BTreeSet<(Time, SubscriptionId)>,
     pub(super) queue: BTreeSet<(Time, SubscriptionId)>,
@@ -56,11 +86,12 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    /// Whether there is room for another of this host. A request whose callback failed already gives
+    /// Whether there is room for another of this host and this client. A request whose callback failed already gives
     /// way to one that was not tried yet.
     pub(super) fn make_room(
         &mut self,
         host: &Arc<str>,
+        client: Option<&Arc<str>>,
         settings: &HubSettings,
         now: Time,
     ) -> Result<(), AskError> {
@@ -72,11 +103,12 @@ impl Inner {
         if of_host.is_some_and(|host| host.all >= settings.per_host) {
             return full("this hub has no room for another callback there", settings.per_host);
         }
-        if of_host.is_some_and(|host| host.unverified >= UNVERIFIED_PER_HOST) {
+        if of_host.is_some_and(|host| !host.unverified.has_room(client, UNVERIFIED_PER_HOST)) {
             let what = "too many requests with callbacks there are not verified yet";
             return full(what, UNVERIFIED_PER_HOST);
         }
-        if self.unverified >= UNVERIFIED && !self.evict(now) {
+        let is_full = self.unverified.all() >= UNVERIFIED;
+        if !self.unverified.has_room(client, UNVERIFIED) && !(is_full && self.evict(now)) {
             return full("too many requests are not verified yet", UNVERIFIED);
         }
         Ok(())
@@ -151,28 +183,39 @@ impl Inner {
         }
     }
 
-    pub(super) fn insert(&mut self, subscription: Subscription, now: Time) {
+    pub(super) fn insert(
+        &mut self,
+        subscription: Subscription,
+        client: Option<Arc<str>>,
+        now: Time,
+    ) {
         let (id, host) = (subscription.id(), host_of(&subscription.callback));
         self.feeds.entry(subscription.feed.clone()).or_default().ids.insert(id);
-        self.weigh(&host, &subscription, true);
-        let entry = BookEntry { subscription, host, serial: 0, due: None, busy: false };
+        self.weigh((&host, client.as_ref()), &subscription, true);
+        let (serial, put_offs, due, busy) = (0, 0, None, false);
+        let entry = BookEntry { subscription, host, client, put_offs, serial, due, busy };
         self.entries.insert(id, entry);
         self.schedule(id, now);
     }
 
-    /// Counts a subscription of a host in, or out.
-    fn weigh(&mut self, host: &Arc<str>, subscription: &Subscription, comes: bool) {
+    /// Counts a subscription of a host, and of who asked for it, in, or out.
+    fn weigh(
+        &mut self,
+        (host, client): (&Arc<str>, Option<&Arc<str>>),
+        subscription: &Subscription,
+        comes: bool,
+    ) {
         let unverified = subscription.is_unverified();
-        let step = |count: &mut usize, by: bool| {
-            *count = if comes { *count + usize::from(by) } else { count.saturating_sub(by.into()) };
-        };
         let of_host = self.hosts.entry(Arc::clone(host)).or_default();
-        step(&mut of_host.all, true);
-        step(&mut of_host.unverified, unverified);
+        of_host.all = if comes { of_host.all + 1 } else { of_host.all.saturating_sub(1) };
+        let step = if comes { Shares::add } else { Shares::remove };
+        if unverified {
+            step(&mut of_host.unverified, client);
+            step(&mut self.unverified, client);
+        }
         if of_host.all == 0 {
             self.hosts.remove(host);
         }
-        step(&mut self.unverified, unverified);
         let tried = subscription.pending.as_ref().filter(|of| unverified && of.attempts > 0);
         if let Some(pending) = tried {
             let key = (pending.asked, subscription.id());
@@ -192,12 +235,13 @@ impl Inner {
         edit: impl FnOnce(&mut BookEntry) -> bool,
     ) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        let (host, before) = (Arc::clone(&entry.host), entry.subscription.clone());
+        let (host, client) = (Arc::clone(&entry.host), entry.client.clone());
+        let (owners, before) = ((&host, client.as_ref()), entry.subscription.clone());
         if edit(entry) {
             let (state, over) = (entry.subscription.clone(), entry.subscription.is_over());
-            self.weigh(&host, &before, false);
+            self.weigh(owners, &before, false);
             if !over {
-                self.weigh(&host, &state, true);
+                self.weigh(owners, &state, true);
             }
             self.dirty.insert(id, state);
             if over {
@@ -217,6 +261,37 @@ impl Inner {
             if feed.ids.is_empty() {
                 self.feeds.remove(&entry.subscription.feed);
             }
+        }
+    }
+
+    /// Puts off a call that could not be made here, `why`: for a reason that may last. Nothing is to be written for that.
+    /// Says whether it is the first that this reason keeps from its topic's document.
+    pub(super) fn put_off(
+        &mut self,
+        id: SubscriptionId,
+        duty: Duty,
+        why: Option<&str>,
+        now: Time,
+    ) -> bool {
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
+        entry.busy = false;
+        let doubled = why.map_or(1, |_| 2_u32.saturating_pow(entry.put_offs));
+        entry.put_offs = entry.put_offs.saturating_add(why.is_some().into());
+        let pause = PUT_OFF.saturating_mul(doubled).min(PUT_OFF_LIMIT);
+        entry.subscription.put_off(duty, now.plus(pause), why);
+        let (feed, topic) = (&entry.subscription.feed, entry.subscription.topic.clone());
+        let of_feed = self.feeds.get_mut(feed).filter(|_| why.is_some());
+        let is_first = of_feed.is_some_and(|feed| feed.missing.insert(topic));
+        self.schedule(id, now);
+        is_first
+    }
+
+    /// Takes note that the document of a topic was had.
+    pub(super) fn found(&mut self, id: SubscriptionId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.put_offs = 0;
+        if let Some(feed) = self.feeds.get_mut(&entry.subscription.feed) {
+            feed.missing.remove(&entry.subscription.topic);
         }
     }
 

@@ -37,10 +37,15 @@ impl Bench {
     }
 
     fn ask(&self, callback: &str, now: i64) -> Result<(), AskError> {
+        self.ask_as(None, callback, now)
+    }
+
+    fn ask_as(&self, client: Option<&str>, callback: &str, now: i64) -> Result<(), AskError> {
+        let client = client.map(|client| client.parse().unwrap());
         let callback = Url::parse(callback).unwrap();
         let request =
             HubRequest::Subscribe { topic: TOPIC.to_owned(), callback, lease: None, secret: None };
-        self.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(now))
+        self.ledger.ask(&news(), request, client, tick(0), at(now))
     }
 
     /// Whom to call now, and what for.
@@ -134,7 +139,7 @@ fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
     let callback = Url::parse("https://reader.example/a").unwrap();
     let (topic, lease) = (TOPIC.to_owned(), Some(600));
     let request = HubRequest::Subscribe { topic, callback, lease, secret: None };
-    bench.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(2)).unwrap();
+    bench.ledger.ask(&news(), request, None, tick(0), at(2)).unwrap();
     assert!(bench.begun(2).is_empty(), "one call at a time");
     let agreed = |of: &mut Subscription| of.heard(VerificationResult::Agreed, at(3));
     bench.ledger.finish(id, Some(task.serial), at(3), agreed);
@@ -148,7 +153,7 @@ fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
     let end = |now| {
         let callback = Url::parse("https://reader.example/a").unwrap();
         let request = HubRequest::Unsubscribe { topic: TOPIC.to_owned(), callback };
-        bench.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(now))
+        bench.ledger.ask(&news(), request, None, tick(0), at(now))
     };
     bench.ask("https://reader.example/a", 0).unwrap();
     assert!(matches!(end(0), Err(AskError::Pending)));
@@ -176,6 +181,88 @@ fn when_all_room_is_taken_who_failed_once_gives_way() {
     assert!(bench.ask("https://later.example/", 4).is_err(), "nobody else has failed");
 }
 
+/// With one callback after the other that never answers.
+#[test]
+fn a_client_leaves_room_for_the_requests_of_others() {
+    let bench = Bench::new(HubSettings::default());
+    let mut taken = 0;
+    let full = loop {
+        // Of one network, each time at another address of it.
+        let client = format!("2001:db8:1:{taken:x}::1");
+        match bench.ask_as(Some(&client), &format!("https://silent{taken}.example/"), 0) {
+            Ok(()) => taken += 1,
+            Err(full) => break full,
+        }
+    };
+    assert_eq!(taken, UNVERIFIED / 2);
+    assert!(matches!(full, AskError::Full { limit: UNVERIFIED, .. }), "{full}");
+    let mut others =
+        (0..100).map(|n| (format!("192.0.2.{n}"), format!("https://reader{n}.example/")));
+    assert!(others.all(|(client, callback)| bench.ask_as(Some(&client), &callback, 1).is_ok()));
+    // Only what is not verified counts.
+    bench.agree(2);
+    let (client, callback) = (Some("2001:db8:1::1"), "https://silent.example/");
+    bench.ask_as(client, callback, 3).unwrap();
+    // Nor is a host one client's.
+    let bench = Bench::new(HubSettings::default());
+    let of = |client, n| bench.ask_as(Some(client), &format!("https://reader.example/{n}"), 0);
+    assert_eq!((0..1000).filter(|n| of("192.0.2.1", *n).is_ok()).count(), UNVERIFIED_PER_HOST / 2);
+    assert!((1000..1100).all(|n| of("192.0.2.2", n).is_ok()));
+}
+
+/// What the operator allows to feeds and webhooks is for no stranger to use.
+#[test]
+fn strangers_name_private_addresses_only_where_the_operator_says_so() {
+    let allowed = AllowPrivate::only(["10.0.0.1:81"]).unwrap();
+    let settings = HubSettings { private_callbacks: allowed, ..HubSettings::default() };
+    let bench = Bench::new(settings);
+    bench.ask("http://10.0.0.1:81/a", 0).unwrap();
+    for callback in ["http://10.0.0.1/a", "http://10.0.0.2:81/", "http://[::ffff:7f00:1]:81/"] {
+        let refused = bench.ask(callback, 0).unwrap_err();
+        assert!(refused.to_string().contains("websub.private_callbacks"), "{refused}");
+        let key = (TOPIC.to_owned(), Url::parse(callback).unwrap());
+        let refused = bench.ledger.register(&news(), key, None, tick(0), at(0));
+        assert!(matches!(refused, Err(AskError::Callback(_))), "{refused:?}");
+    }
+    let secret = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+    let hook = Some((Url::parse("http://10.0.0.2:81/").unwrap(), secret));
+    let set = |allow| bench.ledger.set_webhook(&news(), hook.clone(), &allow, None, at(0));
+    assert!(set(AllowPrivate::No).is_err() && set(AllowPrivate::All).is_ok());
+}
+
+/// A document that cannot be had, for hours.
+#[test]
+fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written() {
+    let bench = Bench::new(HubSettings::default());
+    for host in ["a", "b"] {
+        bench.ask(&format!("https://{host}.example/"), 0).unwrap();
+    }
+    bench.agree(1);
+    bench.ledger.saw(&news(), tick(2), at(2));
+    bench.ledger.inner().dirty.clear();
+    let (mut tried, mut said) = (0, 0);
+    for now in 2..36_002 {
+        for (id, task) in bench.begun(now) {
+            let first = bench.ledger.put_off(id, task.duty, Some("it is not there"), at(now));
+            (tried, said) = (tried + 1, said + usize::from(first));
+        }
+    }
+    assert_eq!((tried, said, bench.ledger.is_dirty()), (2 * 44, 1, false));
+    let troubles = bench.ledger.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
+    assert!(troubles.into_iter().all(|trouble| trouble.as_deref() == Some("it is not there")));
+    // A host that has had its calls of a minute is called in the next one, however often.
+    let ids: Vec<_> = bench.begun(37_000).into_iter().map(|(id, task)| (id, task.duty)).collect();
+    for now in [37_000, 37_030, 37_060] {
+        for (id, duty) in &ids {
+            assert!(!bench.ledger.put_off(*id, *duty, None, at(now)));
+        }
+        assert_eq!(bench.begun(now + 30).len(), 2);
+    }
+    // Once it is there, it is said anew that it is not.
+    bench.ledger.counted(ids[0].0, true);
+    assert!(bench.ledger.put_off(ids[0].0, Duty::Deliver, Some("gone again"), at(38_000)));
+}
+
 #[test]
 fn a_denial_is_no_unverified_request() {
     let bench = Bench::new(HubSettings::default());
@@ -183,7 +270,7 @@ fn a_denial_is_no_unverified_request() {
         bench.ask(&format!("https://reader.example/{number}"), 0).unwrap();
     }
     bench.agree(1);
-    bench.ledger.deny(&HashMap::from([(TOPIC.to_owned(), "gone".to_owned())]), at(2));
+    bench.ledger.deny(at(2), |_| Some("gone"));
     assert_eq!(bench.ledger.count().pending, UNVERIFIED_PER_HOST);
     bench.ask("https://reader.example/one-more", 3).unwrap();
 }
@@ -210,7 +297,7 @@ fn a_change_is_due_once_for_each_and_expired_ones_go() {
     assert!(begun.iter().all(|(_, task)| task.duty == Duty::Deliver));
     for (id, _) in &begun {
         bench.ledger.finish(*id, None, at(4), |of| of.pushed(Push::Taken, tick(3), at(4)));
-        bench.ledger.counted(true);
+        bench.ledger.counted(*id, true);
     }
     assert!(bench.begun(5).is_empty());
     assert_eq!(bench.ledger.count().delivered, 2);
@@ -243,7 +330,7 @@ fn a_registration_with_the_cloud_is_one_question() {
     let register = |topics: std::ops::Range<usize>, now| {
         for n in topics {
             let key = (format!("{TOPIC}{n}"), callback.clone());
-            bench.ledger.register(&news(), key, &AllowPrivate::No, tick(0), at(now)).unwrap();
+            bench.ledger.register(&news(), key, None, tick(0), at(now)).unwrap();
         }
     };
     let answered = |task: &Task, heard: VerificationResult, now| {
@@ -268,7 +355,7 @@ fn a_registration_with_the_cloud_is_one_question() {
     let bench = Bench::new(HubSettings::default());
     for n in 0..10 {
         let key = (format!("{TOPIC}{n}"), callback.clone());
-        bench.ledger.register(&news(), key, &AllowPrivate::No, tick(0), at(0)).unwrap();
+        bench.ledger.register(&news(), key, None, tick(0), at(0)).unwrap();
     }
     let mut calls = 0;
     for now in (0..20_000).step_by(10) {
