@@ -484,8 +484,7 @@ const API: &str = "/api/v1";
 const PATH_SHOWN: usize = 200;
 
 async fn wrong_method(method: Method) -> Problem {
-    let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
-    let said = match known.iter().find(|known| **known == method) {
+    let said = match query::known_method(&method) {
         Some(method) => format!("{method} is not for this address; see the header Allow"),
         None => "this method is not for this address; see the header Allow".to_owned(),
     };

@@ -430,3 +430,9 @@ async fn an_export_goes_out_piece_by_piece_and_breaks_off_where_it_fails() {
     let answer = site.call("GET", "/export", "").await;
     assert!(http_body_util::BodyExt::collect(answer.into_body()).await.is_err());
 }
+    // A misspelt key is no reason to change something.
+    let patch = site.call("PATCH", "/feeds/news?nonsense=1", r#"{"probe":false}"#).await;
+    assert_eq!(problem(patch, 400).await["parameter"], "nonsense");
+    assert!(site.operator.asked.lock().unwrap().is_empty());
+    let wrong = problem(site.call("PATCH", "/feeds", "").await, 405).await;
+    assert!(wrong["detail"].as_str().unwrap().starts_with("PATCH is not for this"), "{wrong}");
