@@ -19,11 +19,6 @@ use url::Url;
 
 /// From where a request comes, as the browser says (Fetch Metadata).
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// What forms may do: be sent to this gateway. Everything else is as on any page.
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; \
-     frame-ancestors 'none'",
-);
 /// A form of a page without a referrer would not say which origin it comes from.
 const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
 /// The most fields that are read.
@@ -163,7 +158,7 @@ pub(super) fn page_about(of: (&FeedName, Container), title: &str, content: &Mark
 
 fn with_forms(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(header::CONTENT_SECURITY_POLICY, html::POLICY);
     headers.insert(header::REFERRER_POLICY, REFERRER);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
