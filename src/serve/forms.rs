@@ -4,7 +4,9 @@
 //! ([`super::session`]) or who sends the admin token along.
 
 use super::audience::Audience;
+use super::client::Client;
 use super::edit::whole;
+use super::guesses::demand;
 use super::hub::is_form;
 use super::problem::Problem;
 use super::{SharedState, html};
@@ -72,14 +74,20 @@ impl SentForm {
     }
 
     /// The same of a form that is obeyed: of somebody who is signed in, or sends the admin token.
-    pub(super) fn authorized(
+    pub(super) async fn authorized(
         room: &SharedState,
-        headers: &HeaderMap,
+        (client, headers): (Client, &HeaderMap),
         body: Result<Bytes, BytesRejection>,
         limit: usize,
     ) -> Result<Self, Problem> {
         let form = Self::read(room, headers, body, limit)?;
-        form.authorize(room, headers)?;
+        let token = form.get("token").trim();
+        if !token.is_empty() {
+            demand(room, client, token, wrong_token).await?;
+        } else if !room.sessions.is_open(headers) {
+            let said = "sign in first, then send it again";
+            return Err(Problem::new(StatusCode::FORBIDDEN, said));
+        }
         Ok(form)
     }
 
@@ -91,23 +99,6 @@ impl SentForm {
     /// All values of a field, in order.
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Refuses a form of somebody who is not signed in and does not send the admin token.
-    pub(super) fn authorize(&self, room: &SharedState, headers: &HeaderMap) -> Result<(), Problem> {
-        let token = self.get("token").trim();
-        if token.is_empty() {
-            return match room.sessions.is_open(headers) {
-                true => Ok(()),
-                false => {
-                    Err(Problem::new(StatusCode::FORBIDDEN, "sign in first, then send it again"))
-                }
-            };
-        }
-        match room.settings.load().admin_token.is(token) {
-            true => Ok(()),
-            false => Err(wrong_token()),
-        }
     }
 }
 

@@ -36,6 +36,7 @@ mod feed_list;
 mod feeds;
 mod forms;
 mod html;
+mod guesses;
 mod hub;
 mod ignore;
 mod import_list;
@@ -127,6 +128,7 @@ use directory::{DIRECTORY_AGE, Directory};
 use event_streams::EventStreams;
 use keeping::Counted;
 use log::ChangeLog;
+use guesses::Guesses;
 use metrics::Metrics;
 use origins::{Origins, PlaceRules};
 use problem::Problem;
@@ -203,6 +205,7 @@ struct AppState {
     unnamed_proxies: UnnamedProxies,
     sessions: Sessions,
     directory: Arc<Directory>,
+    guesses: Guesses,
     origins: Origins,
     asked: Arc<AskedFeeds>,
     admission: Arc<Admission>,
@@ -301,6 +304,7 @@ impl AppState {
             unnamed_proxies: UnnamedProxies::default(),
             about: about::pages(Arc::clone(&admission), metrics.clone()),
             item_lists: item_list::pages(Arc::clone(&admission), metrics.clone()),
+            guesses: Guesses::new(),
             reading: reading::pages(Arc::clone(&admission), metrics.clone()),
             item_pages: items::answers("item pages", &admission, &metrics),
             item_versions: items::answers("item versions", &admission, &metrics),
