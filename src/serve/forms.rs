@@ -68,7 +68,7 @@ impl SentForm {
         let is_of_browser =
             headers.contains_key(FETCH_SITE) || headers.contains_key(header::ORIGIN);
         if is_of_browser && audience.reader().is_none() {
-            refuse_foreign(room, headers)?;
+            refuse_other(headers, !room.operators_apart || !audience.may_sign_in(), room)?;
         }
         Self::fields(headers, body, limit)
     }
@@ -102,9 +102,14 @@ impl SentForm {
     }
 }
 
-/// Refuses a form that another site sends.
+/// Refuses a form of administration that another site sends. Where administration has a listener of its own, a page at
+/// the public address is another site: scripts of an origin may run there.
 pub(super) fn refuse_foreign(room: &SharedState, headers: &HeaderMap) -> Result<(), Problem> {
-    if is_ours(headers, &room.site.at("")) {
+    refuse_other(headers, !room.operators_apart, room)
+}
+
+fn refuse_other(headers: &HeaderMap, is_public: bool, room: &SharedState) -> Result<(), Problem> {
+    if is_ours(headers, is_public.then(|| room.site.at(""))) {
         return Ok(());
     }
     let said = "the form was not sent from a page of this gateway, so it is not obeyed";
@@ -162,9 +167,9 @@ pub(super) fn see(address: &str) -> Result<Response, Problem> {
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response())
 }
 
-/// Whether a form was sent from a page of this origin. A browser says so, and no page of another
-/// origin can make it say otherwise.
-fn is_ours(headers: &HeaderMap, base: &str) -> bool {
+/// Whether a form was sent from a page of the origin that it is sent to: by `Host`, or by the address that is public
+/// there. A browser says so, and no page of another origin can make it say otherwise.
+fn is_ours(headers: &HeaderMap, public: Option<String>) -> bool {
     if let Some(site) = headers.get(FETCH_SITE) {
         return site == "same-origin";
     }
@@ -172,8 +177,9 @@ fn is_ours(headers: &HeaderMap, base: &str) -> bool {
     let Some(origin) = text(header::ORIGIN).and_then(|origin| Url::parse(origin).ok()) else {
         return false;
     };
-    let is_base = Url::parse(base).is_ok_and(|base| base.origin() == origin.origin());
+    let public = public.and_then(|public| Url::parse(&public).ok());
+    let is_public = public.is_some_and(|public| public.origin() == origin.origin());
     let named = text(header::HOST)
         .and_then(|host| Url::parse(&format!("{}://{host}", origin.scheme())).ok());
-    is_base || named.is_some_and(|named| named.origin() == origin.origin())
+    is_public || named.is_some_and(|named| named.origin() == origin.origin())
 }
