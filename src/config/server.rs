@@ -5,13 +5,14 @@ use super::keys::{
     Preset::{Value as Preset, Words},
     section,
 };
-use super::kinds::{Flag, Hidden, List, Mapped, Maybe, OneOf, Parsed};
+use super::kinds::{Flag, Hidden, List, Mapped, Maybe, Number, OneOf, Parsed};
 use super::section::Section;
 use super::store::StoreKind;
 use super::web::{bare_address, public_address};
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use url::{Host, Url};
 
@@ -68,6 +69,11 @@ section! {
         /// asked for it. All names that are unknown or private are answered so where any
         /// reader is configured, and otherwise with 404.
         challenge: bool = Flag, Preset("false"), at restart;
+        /// How many connections are served at once.
+        ///
+        /// One client has an eighth of them, a /48 of IPv6 a quarter. They are half of the files that the process may
+        /// have open at most.
+        connections: u32 = Number(CONNECTIONS), Preset("1024"), at restart;
         /// Addresses and networks of the proxies in front.
         ///
         /// Each client has a share of connections and of work. From a trusted proxy the client is the

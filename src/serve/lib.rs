@@ -34,9 +34,10 @@ mod export;
 mod feed_form;
 mod feed_list;
 mod feeds;
+mod files;
 mod forms;
-mod html;
 mod guesses;
+mod html;
 mod hub;
 mod ignore;
 mod import_list;
@@ -97,6 +98,7 @@ pub use auth::{AdminToken, TokenError};
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use control::{ReloadableSettings, SiteControl};
 pub use delta::DeltaViews;
+pub use files::connections_within_files;
 pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
@@ -126,9 +128,9 @@ use conflicts::Contested;
 use control::SiteSettings;
 use directory::{DIRECTORY_AGE, Directory};
 use event_streams::EventStreams;
+use guesses::Guesses;
 use keeping::Counted;
 use log::ChangeLog;
-use guesses::Guesses;
 use metrics::Metrics;
 use origins::{Origins, PlaceRules};
 use problem::Problem;
@@ -203,9 +205,9 @@ struct AppState {
     /// What changes when the configuration is read again.
     settings: ArcSwap<SiteSettings>,
     unnamed_proxies: UnnamedProxies,
+    guesses: Guesses,
     sessions: Sessions,
     directory: Arc<Directory>,
-    guesses: Guesses,
     origins: Origins,
     asked: Arc<AskedFeeds>,
     admission: Arc<Admission>,
@@ -302,9 +304,9 @@ impl AppState {
             site,
             settings: ArcSwap::from_pointee(reloadable),
             unnamed_proxies: UnnamedProxies::default(),
+            guesses: Guesses::new(),
             about: about::pages(Arc::clone(&admission), metrics.clone()),
             item_lists: item_list::pages(Arc::clone(&admission), metrics.clone()),
-            guesses: Guesses::new(),
             reading: reading::pages(Arc::clone(&admission), metrics.clone()),
             item_pages: items::answers("item pages", &admission, &metrics),
             item_versions: items::answers("item versions", &admission, &metrics),
@@ -322,7 +324,7 @@ impl AppState {
             log,
             sup,
             lists,
-            doors: EventStreams::new(),
+            doors: EventStreams::new(settings.connections),
             bodies: Bodies::new(),
             file_bodies: Bodies::of_files(),
             metrics,

@@ -217,6 +217,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             admin_token: AdminToken::new("correct-horse").unwrap(),
             dialect: Dialect::Sse,
             window: gate.window,
+            connections: 1024,
             history: LinkForms::default(),
             absolute_urls: false,
             deltas: DeltaViews::All,
