@@ -40,9 +40,6 @@ impl Operator for Nobody {
     fn totals(&self) -> PollTotals {
         PollTotals::default()
     }
-    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
-        never()
-    }
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
         never()
     }
@@ -217,10 +214,10 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             admin_token: AdminToken::new("correct-horse").unwrap(),
             dialect: Dialect::Sse,
             window: gate.window,
-            connections: 1024,
             history: LinkForms::default(),
             absolute_urls: false,
             deltas: DeltaViews::All,
+            connections: 1024,
             trusted_proxies: Vec::new(),
             periods: Vec::new(),
             hub: false,
