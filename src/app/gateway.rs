@@ -192,6 +192,7 @@ impl Gateway {
         let public_address = public_url.clone();
         let settings = serve::ServeSettings {
             public_url,
+            connections: serve::connections_within_files(config.server.connections),
             trusted_proxies: config.server.trusted_proxies.clone(),
             admin_token,
             dialect: translate::dialect(config),

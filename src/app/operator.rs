@@ -249,12 +249,6 @@ impl Operator for AdminService {
         self.poller.totals()
     }
 
-    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
-        let feeds = self.store.feed_list().await?;
-        let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
-        self.statuses_of(&records, &feeds).await
-    }
-
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
         let feeds = self.store.feed_list().await?;
         let mut all = self.polling_summaries(&feeds).await?;

@@ -95,24 +95,25 @@ async fn feeds(args: FeedsArgs) -> Result<(), AppError> {
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     pairs.extend(show.as_deref().map(|show| ("show", show)));
     pairs.extend(args.search.as_deref().map(|text| ("q", text)));
-    if args.json {
-        pairs.extend(limit.as_deref().map(|limit| ("limit", limit)));
-        return gateway.copy(("/feeds", &pairs), &mut std::io::stdout().lock()).await;
-    }
     pairs.push(("limit", limit.as_deref().unwrap_or(PAGE)));
-    let (mut rows, mut last) = (Vec::new(), None::<String>);
+    let (mut all, mut last) = (json!({}), None::<String>);
+    let mut feeds = Vec::new();
     for _ in 0..PAGES {
         let mut pairs = pairs.clone();
         pairs.extend(last.as_deref().map(|last| ("after", last)));
-        let page = gateway.call(Method::GET, ("/feeds", &pairs), None).await?;
-        let feeds = shown::list(&page, "feeds");
-        rows.extend(feeds.iter().map(shown::feed_row));
+        all = gateway.call(Method::GET, ("/feeds", &pairs), None).await?;
+        feeds.extend_from_slice(shown::list(&all, "feeds"));
         let next = feeds.last().map(|feed| shown::text(feed, "/name").to_owned());
-        last = next.filter(|_| limit.is_none() && !shown::text(&page, "/next").is_empty());
+        last = next.filter(|_| limit.is_none() && !shown::text(&all, "/next").is_empty());
         if last.is_none() {
             break;
         }
     }
+    if args.json {
+        all.as_object_mut().map(|all| all.insert("feeds".to_owned(), feeds.into()));
+        return print(&format!("{all}\n"));
+    }
+    let rows: Vec<_> = feeds.iter().map(shown::feed_row).collect();
     print(&shown::feeds(&rows))
 }
 

@@ -257,6 +257,13 @@ pub(super) struct Feeds {
     places: BTreeMap<FeedName, usize>,
 }
 
+impl Feeds {
+    /// Whether some are for readers alone.
+    pub(super) fn has_private(&self) -> bool {
+        !private_names(self).is_empty()
+    }
+}
+
 /// The names that a table refers to with their places, to be looked up when all are known.
 struct Refers {
     /// Its own name, where that is good.

@@ -234,7 +234,8 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     let hosts = hosts::read(&mut top);
     let origins = origins::read(&mut top, &server);
     let allow = origins::read_allowed(&mut top);
-    let feeds = feeds::read(&mut top, &polling, &websub, &origins);
+    let feeds = feeds::read(&mut top, &polling, &websub, &origins.checked);
+    origins::check_readers(&mut top, &origins, feeds.has_private());
     let feeds::Feeds { checked: feeds, aggregates, names, .. } = feeds;
     let readers = readers::read(&mut top, &names);
     Config {
@@ -249,7 +250,7 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
         feeds,
         aggregates,
         readers,
-        origins,
+        origins: origins.checked,
         allow,
     }
 }

@@ -147,8 +147,8 @@ pub(super) const ORIGIN_KEYS: KeyTable<OriginTable> = keys! {
         Words("", "\"blog.gw.example\""), at restart;
     /// What becomes of requests for anything but a feed: `"redirect"` (to the site), `true` (passed on to it).
     ///
-    /// true is for publishers in front of their own site. It needs a host, or server.admin_listen, so that the
-    /// site's scripts never run beside the forms of administration.
+    /// true is for publishers in front of their own site. It needs a host, so that the site's scripts run at no
+    /// page of the gateway. With server.admin_listen, and without readers and private feeds, at does as well.
     pass => passes: TrueOr("redirect", [PassMode::Through, PassMode::Redirect]),
         Preset("\"redirect\""), at restart;
     /// Whether the site gets `host` in `Host`, with the port of server.public_url; else it gets the host of `url`.
@@ -203,9 +203,16 @@ impl Default for AllowTable {
     }
 }
 
+/// The origins, and where those say `pass` whose scripts run at the gateway's own host.
+pub(super) struct Origins {
+    pub(super) checked: Vec<OriginConfig>,
+    pass_at_own_host: Vec<usize>,
+}
+
 /// Reads the origins.
-pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Vec<OriginConfig> {
+pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Origins {
     top.note_tables(ORIGINS);
+    let mut pass_at_own_host = Vec::new();
     let public = server.public_url.as_deref().and_then(|url| Url::parse(url).ok());
     let mut origins = Vec::new();
     let mut names: HashMap<FeedName, usize> = HashMap::new();
@@ -216,6 +223,9 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Vec
         let OriginTable { name, url, at, host, passes, sends_host, first_wait, idle, feeds } =
             table;
         check_place(section, (host.as_deref(), passes), public.as_ref(), server);
+        if passes == PassMode::Through && at.is_some() {
+            pass_at_own_host.push(section.place("pass"));
+        }
         if sends_host && !(section.has("host") && passes == PassMode::Through) {
             let message = "needs host and pass = true: only such a site has the gateway's name";
             section.fault("send_host", message.to_owned());
@@ -258,7 +268,20 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Vec
         }
         origins.push(config);
     });
-    origins
+    Origins { checked: origins, pass_at_own_host }
+}
+
+/// Checks that no script of a site runs at a host where readers send their tokens as passwords: a browser sends
+/// those of its reader along with whatever the script asks for.
+pub(super) fn check_readers(top: &mut Section<'_, '_, '_>, origins: &Origins, has_private: bool) {
+    if !has_private && !top.has("reader") {
+        return;
+    }
+    for place in &origins.pass_at_own_host {
+        let message = "needs a host instead of at where there are readers or private feeds: the site's scripts would \
+                       read with the password of whoever visits the site";
+        top.sheet().fault(*place, "origin.pass".to_owned(), message.to_owned());
+    }
 }
 
 /// Checks where an origin is, but for other origins.

@@ -383,12 +383,26 @@ fn mistakes_in_json_say_where() {
 
 #[test]
 fn warnings_do_not_stop_anything() {
-    let text = "[server]\nadmin_token = \"short\"\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
+    let text = "[server]\nacme_agreed = true\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
                 [[aggregate]]\nname=\"all\"\nsources=[\"a\"]";
     let Checked { config, warnings, .. } = check("f", text).unwrap();
     assert_eq!(config.aggregates[0].sharing.sources, [FeedName::new("a").unwrap()]);
     let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
-    assert_eq!(said, ["f:2: server.admin_token: is shorter than 16 characters and may be guessed"]);
+    assert_eq!(said, ["f:2: server.acme_agreed: has no effect: acme_names is empty"]);
+}
+
+#[test]
+fn a_token_that_can_be_guessed_is_refused() {
+    let read = |token: &str| check("f", &format!("[server]\nadmin_token = {token:?}"));
+    for short in ["", "1234", "fifteen-letters"] {
+        let said = read(short).unwrap_err().to_string();
+        let wanted = format!(
+            "f:2: server.admin_token: a token is 16 to 512 characters long, so that nobody guesses it; this has {}",
+            short.len()
+        );
+        assert!(said.starts_with(&wanted) && !said.contains("fifteen"), "{said}");
+    }
+    assert!(read("sixteen--letters").is_ok());
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn conditional_requests_are_answered_304() {
 fn the_configuration_polls_the_publisher_and_no_other_private_address() {
     let (publisher, listen): (SocketAddr, SocketAddr) =
         ("127.0.0.1:4711".parse().unwrap(), "127.0.0.1:0".parse().unwrap());
-    let token = AdminTokenSetting::Here(SecretToken::new("secret").unwrap());
+    let token = AdminTokenSetting::Here(SecretToken::new("a-secret-of-a-demonstration").unwrap());
     let config = configuration(publisher, listen, None, token.clone());
     assert_eq!(config.server.admin_token, token);
     let urls: Vec<&str> =

@@ -1,6 +1,7 @@
 //! `POST /feeds/NAME/about`: what a person does with a feed on its page.
 
 use super::audience::Audience;
+use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::forms::{self, SentForm};
 use super::operator::OperatorError;
@@ -60,14 +61,14 @@ impl FeedAction {
 /// `POST /feeds/NAME/about`.
 pub(super) async fn act(
     State(room): State<SharedState>,
-    audience: Audience,
+    (audience, client): (Audience, Client),
     name: NameInPath,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let name = room.directory.served(&name, &audience).await?.name.clone();
-    let form = SentForm::authorized(&room, &headers, body, REQUEST_BODY_LIMIT)?;
+    let form = SentForm::authorized(&room, (client, &headers), body, REQUEST_BODY_LIMIT).await?;
     let action = FeedAction::ALL.into_iter().find(|action| action.name() == form.get("do"));
     let action = action.ok_or_else(|| Problem::parameter("do", "nothing was chosen"))?;
     if action == FeedAction::Remove && form.get("name").trim() != name.as_str() {

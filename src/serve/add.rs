@@ -2,6 +2,7 @@
 //! for programs: `POST /api/v1/preview` and `POST /api/v1/feeds`.
 
 use super::address::shown;
+use super::client::Client;
 use super::edit::whole;
 use super::forms::{self, SentForm};
 use super::operator::{AddressPreview, FeedPreview, FoundFeed, PutFeed};
@@ -36,10 +37,11 @@ pub(super) async fn show(State(room): State<SharedState>, headers: HeaderMap) ->
 /// `POST /add`: looks at an address, or adds the feed at one.
 pub(super) async fn send(
     State(room): State<SharedState>,
+    client: Client,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
-    let form = SentForm::authorized(&room, &headers, body, REQUEST_BODY_LIMIT)?;
+    let form = SentForm::authorized(&room, (client, &headers), body, REQUEST_BODY_LIMIT).await?;
     let address = completed(form.get("url"));
     let done = match form.get("do") {
         "add" => add(&room, &address, &form).await.map(AddResult::Added),

@@ -8,11 +8,14 @@
 use super::address::Site;
 use super::auth;
 use super::client::Client;
+use super::guesses::too_many_tokens;
 use super::observe::guard;
 use super::problem::Problem;
-use super::readers::{AccessMark, KnownReader, WRONG_TOKEN_PAUSE};
+use super::readers::{AccessMark, KnownReader};
 use super::session::sign_in_address;
-use super::{AppState, Listener, SharedState, address, error_page, negotiate, standby, subscribe};
+use super::{
+    API, AppState, Listener, SharedState, address, error_page, negotiate, standby, subscribe,
+};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -238,7 +241,7 @@ pub(super) async fn enter(
         return guarded(leads);
     }
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
-    let audience = find(&room, listener, &mut request);
+    let audience = find(&room, listener, client, &mut request);
     let path = request.uri().path();
     let (is_feed, is_subscribing) = (path.starts_with("/feeds/"), path == subscribe::PATH);
     request.extensions_mut().insert(audience.clone());
@@ -269,7 +272,7 @@ fn guarded(mut response: Response) -> Response {
 }
 
 /// The audience of a request, whose path has no token any more.
-fn find(room: &AppState, listener: Listener, request: &mut Request) -> Audience {
+fn find(room: &AppState, listener: Listener, client: Client, request: &mut Request) -> Audience {
     let may_sign_in = listener != Listener::Readers;
     let public = |is_guess| Audience { may_sign_in, is_guess, ..Audience::public(room) };
     if let Some((token, path)) = token_in(request.uri().path()) {
@@ -284,21 +287,20 @@ fn find(room: &AppState, listener: Listener, request: &mut Request) -> Audience 
         put_path(request.uri_mut(), &path);
         return audience;
     }
-    if !request.headers().keys().any(may_identify) {
+    // Administration asks for the token itself.
+    let is_administration = request.uri().path().starts_with(API);
+    if is_administration || !request.headers().keys().any(may_identify) {
         return public(false);
     }
-    let takes_token = takes_token(request.uri().path());
-    match identified(room, request.headers(), may_sign_in) {
-        Identified::As(audience) if audience.is_operator() || takes_token => audience,
+    let (headers, takes_token) = (request.headers(), takes_token(request.uri().path()));
+    if may_sign_in && (room.sessions.is_open(headers) || room.admits(client, headers)) {
+        return Audience::operator(room);
+    }
+    match identified(room, headers) {
+        Identified::As(audience) if takes_token => audience,
         Identified::Wrong => public(takes_token),
         _ => public(false),
     }
-}
-
-/// What a client is told that guesses too fast.
-pub(super) fn too_many_tokens() -> Problem {
-    let said = "too many tokens were sent that open nothing; wait a little";
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(WRONG_TOKEN_PAUSE)
 }
 
 /// What readers are answered that may send a password.
@@ -323,12 +325,7 @@ enum Identified {
     Nobody,
 }
 
-fn identified(room: &AppState, headers: &HeaderMap, is_of_operators: bool) -> Identified {
-    if is_of_operators
-        && (room.settings.load().admin_token.admits(headers) || room.sessions.is_open(headers))
-    {
-        return Identified::As(Audience::operator(room));
-    }
+fn identified(room: &AppState, headers: &HeaderMap) -> Identified {
     let Some(password) = auth::password(headers) else { return Identified::Nobody };
     match room.readers.find(&password) {
         Some(reader) => {

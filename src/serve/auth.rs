@@ -1,10 +1,12 @@
 //! The token that administration must bring along (RFC 6750 section 2.1).
 
 use super::SharedState;
+use super::client::Client;
+use super::guesses::demand;
 use super::problem::Problem;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -45,16 +47,16 @@ impl AdminToken {
         &self.0
     }
 
-    /// Whether this is the token. Hashes are compared, in constant time, so that the time tells
+    /// Whether this is the hash of the token. Hashes are compared, in constant time, so that the time tells
     /// nothing of the length or of how much was right.
-    pub(super) fn is(&self, presented: &str) -> bool {
-        let presented: [u8; 32] = Sha256::digest(presented).into();
-        bool::from(self.0.ct_eq(&presented))
+    pub(super) fn has_hash(&self, presented: &[u8; 32]) -> bool {
+        bool::from(self.0.ct_eq(presented))
     }
 
-    /// Whether a request brings the token along.
+    /// Whether a request brings the token along. Who is told has to be asked first whether the client may guess
+    /// (`guesses`).
     pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
-        credentials(headers, "bearer").is_some_and(|token| self.is(token))
+        bearer(headers).is_some_and(|token| self.has_hash(&Sha256::digest(token).into()))
     }
 }
 
@@ -73,6 +75,11 @@ fn credentials<'h>(headers: &'h HeaderMap, scheme: &str) -> Option<&'h str> {
     named.eq_ignore_ascii_case(scheme).then(|| credentials.trim())
 }
 
+/// The token that a request brings along.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    credentials(headers, "bearer")
+}
+
 /// The password of basic authentication (RFC 7617 section 2); the user may be anybody.
 pub(super) fn password(headers: &HeaderMap) -> Option<String> {
     let encoded = credentials(headers, "basic").filter(|text| text.len() <= PASSWORD_LIMIT)?;
@@ -84,14 +91,13 @@ pub(super) fn password(headers: &HeaderMap) -> Option<String> {
 /// Lets through only what brings the token along.
 pub(super) async fn require(
     State(room): State<SharedState>,
+    client: Client,
     request: Request,
     next: Next,
-) -> Response {
-    if room.settings.load().admin_token.admits(request.headers()) {
-        next.run(request).await
-    } else {
-        Problem::unauthorized().into_response()
-    }
+) -> Result<Response, Problem> {
+    let presented = bearer(request.headers()).ok_or_else(Problem::unauthorized)?;
+    demand(&room, client, presented, Problem::unauthorized).await?;
+    Ok(next.run(request).await)
 }
 
 #[cfg(test)]

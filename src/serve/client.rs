@@ -18,6 +18,8 @@ use tidegate_net::origin::X_FORWARDED_FOR;
 const HOPS: usize = 32;
 /// The bits of an IPv6 address that tell clients apart: one has a whole network of the rest.
 const V6_BITS: u32 = 64;
+/// Those of a site, which has as many such networks as it likes (RFC 6177).
+const V6_SITE_BITS: u32 = 48;
 
 /// A client, as shares go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,13 +33,26 @@ pub(super) enum Client {
 impl Client {
     /// The client at an address.
     pub(super) fn at(address: IpAddr) -> Self {
-        Self::At(match address.to_canonical() {
-            IpAddr::V4(address) => IpAddr::V4(address),
-            IpAddr::V6(address) => {
-                let network = u128::MAX << (u128::BITS - V6_BITS);
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & network))
-            }
-        })
+        Self::At(cut(address.to_canonical(), V6_BITS))
+    }
+
+    /// The site of a client: an IPv4 address, or the first address of a /48 of IPv6.
+    pub(super) fn site(self) -> Self {
+        match self {
+            Self::Own => Self::Own,
+            Self::At(address) => Self::At(cut(address, V6_SITE_BITS)),
+        }
+    }
+}
+
+/// The first address of a network of so many bits, where it is one of IPv6.
+fn cut(address: IpAddr, bits: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let network = u128::MAX << (u128::BITS - bits);
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & network))
+        }
     }
 
     /// The address that it is told apart by.
@@ -285,6 +300,9 @@ mod tests {
         assert_eq!(at("2001:db8:7:8::1"), at("2001:db8:7:8:ffff::2"));
         assert_ne!(at("2001:db8:7:8::1"), at("2001:db8:7:9::1"));
         assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
+        assert_eq!(at("2001:db8:7:8::1").site(), at("2001:db8:7:ffff::2").site());
+        assert_ne!(at("2001:db8:7:8::1").site(), at("2001:db8:8:8::1").site());
+        assert_eq!(at("192.0.2.1").site(), at("192.0.2.1"));
     }
 
     proptest::proptest! {

@@ -1,14 +1,15 @@
-//! Who is connected: a share for each peer, and when there are too many the least useful go first.
+//! Who is connected: a share for each peer and each site of peers, and when there are too many the least useful go
+//! first.
 //!
-//! A connection without a request in flight is of the least use: its client opens another when it has
-//! something to ask. Where all have one, the peer that has most gives way to one that has fewer. What
-//! comes from a trusted proxy is of many clients: it has no share of its own, and its requests are let
-//! finish.
+//! A connection whose client is waited for is of the least use: for a request, for the body of one, or until it takes
+//! its answer. Where the gateway works for all, the site that has most gives way to one that has fewer. What comes from
+//! a trusted proxy is of many clients: it has no share of its own, and its requests are let finish. Where nobody gives
+//! way, a newcomer is answered whether the gateway is alive, and nothing else.
 
 mod activity;
 mod limits;
 
-pub(super) use activity::{Activity, Busy, Ending, EndingWatch};
+pub(super) use activity::{Activity, Busy, ClientTurn, Ending, EndingWatch};
 pub(super) use limits::ConnectionLimits;
 
 use super::client::Client;
@@ -16,16 +17,13 @@ use activity::SweepClock;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Connections at once.
-pub(super) const CONNECTION_LIMIT: usize = 1024;
-/// Those of one peer that is no trusted proxy.
-pub(super) const PEER_LIMIT: usize = 128;
-/// How long a newcomer waits where nobody can give way; then it is closed, and the next one waits.
-const WAIT: Duration = Duration::from_secs(1);
+/// The part of all connections that one peer may have which is no trusted proxy, and that of its site.
+const PEER_PART: usize = 8;
+const SITE_PART: usize = 4;
+/// Connections beyond the others, for who asks whether the gateway is alive.
+const RESERVE: usize = 16;
 
 /// How many connections there may be.
 #[derive(Debug, Clone, Copy)]
@@ -34,17 +32,27 @@ pub(super) struct ConnectionShares {
     pub(super) all: usize,
     /// Of one peer.
     pub(super) each: usize,
+    /// Of the peers of one site.
+    pub(super) site: usize,
 }
 
 impl ConnectionShares {
-    /// Those of a running gateway.
-    pub(super) const USUAL: Self = Self { all: CONNECTION_LIMIT, each: PEER_LIMIT };
+    /// Those of a gateway with so many connections.
+    pub(super) const fn of(all: usize) -> Self {
+        Self { all, each: all.div_ceil(PEER_PART), site: all.div_ceil(SITE_PART) }
+    }
+
+    /// Those of a listener for operators, who have as many as one client.
+    pub(super) const fn of_operators(self) -> Self {
+        Self { all: self.each, each: self.each, site: self.each }
+    }
 }
 
 #[derive(Debug)]
 struct OpenConnection {
     peer: Client,
     is_proxy: bool,
+    is_reserved: bool,
     activity: Arc<Activity>,
 }
 
@@ -52,46 +60,72 @@ struct OpenConnection {
 struct ConnectionTable {
     next: u64,
     open: HashMap<u64, OpenConnection>,
-    /// How many each peer has, proxies left out.
+    reserved: usize,
+    /// How many each peer has, and each site, proxies left out.
     peers: HashMap<Client, usize>,
+    sites: HashMap<Client, usize>,
+}
+
+fn count(of: &HashMap<Client, usize>, client: Client) -> usize {
+    of.get(&client).copied().unwrap_or(0)
+}
+
+fn uncount(of: &mut HashMap<Client, usize>, client: Client) {
+    if let Some(count) = of.get_mut(&client) {
+        *count -= 1;
+        if *count == 0 {
+            of.remove(&client);
+        }
+    }
 }
 
 impl ConnectionTable {
-    fn count(&self, peer: Client) -> usize {
-        self.peers.get(&peer).copied().unwrap_or(0)
+    fn insert(&mut self, open: OpenConnection) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.reserved += usize::from(open.is_reserved);
+        if !open.is_proxy {
+            *self.peers.entry(open.peer).or_default() += 1;
+            *self.sites.entry(open.peer.site()).or_default() += 1;
+        }
+        self.open.insert(id, open);
+        id
     }
 
     fn remove(&mut self, id: u64) -> Option<OpenConnection> {
         let open = self.open.remove(&id)?;
-        if !open.is_proxy
-            && let Some(count) = self.peers.get_mut(&open.peer)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.peers.remove(&open.peer);
-            }
+        self.reserved -= usize::from(open.is_reserved);
+        if !open.is_proxy {
+            uncount(&mut self.peers, open.peer);
+            uncount(&mut self.sites, open.peer.site());
         }
         Some(open)
     }
 
-    /// The connection at rest that goes first: of the peer that has most, the one that rests longest.
-    fn idle(&self, of: Option<Client>) -> Option<u64> {
-        let wanted = |open: &OpenConnection| of.is_none_or(|of| !open.is_proxy && open.peer == of);
-        let idle = self.open.iter().filter(|(_, open)| wanted(open) && open.activity.is_idle());
+    /// The connection at rest that goes first of these: of the site and the peer that have most, the one whose client
+    /// has not gone on for longest.
+    fn at_rest(&self, is_one: impl Fn(&OpenConnection) -> bool) -> Option<u64> {
+        let all = self.open.iter();
+        let all = all.filter(|(_, open)| is_one(open) && open.activity.is_at_rest());
         let rank = |id: u64, open: &OpenConnection| {
-            let count = if open.is_proxy { 0 } else { self.count(open.peer) };
-            (std::cmp::Reverse(count), open.activity.rested(), id)
+            let most = match open.is_proxy {
+                true => (0, 0),
+                false => (count(&self.sites, open.peer.site()), count(&self.peers, open.peer)),
+            };
+            (std::cmp::Reverse(most), open.activity.rested(), id)
         };
-        idle.min_by_key(|(id, open)| rank(**id, open)).map(|(id, _)| *id)
+        all.min_by_key(|(id, open)| rank(**id, open)).map(|(id, _)| *id)
     }
 
-    /// The oldest connection of the peer that has most, where that is more than `fewer` will have.
+    /// The oldest connection of the site that has most, where that is more than `fewer` will have.
     fn of_the_greatest(&self, fewer: usize) -> Option<u64> {
-        let (greatest, count) = self.peers.iter().max_by_key(|(_, count)| **count)?;
+        let (greatest, count) = self.sites.iter().max_by_key(|(_, count)| **count)?;
         if *count <= fewer + 1 {
             return None;
         }
-        let its = |open: &OpenConnection| !open.is_proxy && open.peer == *greatest;
+        let its = |open: &OpenConnection| {
+            !open.is_proxy && !open.is_reserved && open.peer.site() == *greatest
+        };
         self.open.iter().filter(|(_, open)| its(open)).map(|(id, _)| *id).min()
     }
 }
@@ -103,70 +137,43 @@ pub(super) struct Connections {
     table: Mutex<ConnectionTable>,
     begun: Instant,
     clock: SweepClock,
-    left: Notify,
-}
-
-/// What becomes of a newcomer.
-enum Admittance {
-    Here(ConnectionSlot),
-    /// Its peer has its share, and each of them is busy.
-    Refused,
-    /// All places are taken, and nobody has more than the newcomer would have.
-    Full,
 }
 
 impl Connections {
     /// None yet.
     pub(super) fn new(shares: ConnectionShares) -> Arc<Self> {
         let (table, clock) = (Mutex::default(), SweepClock::default());
-        Arc::new(Self { shares, table, begun: Instant::now(), clock, left: Notify::new() })
+        Arc::new(Self { shares, table, begun: Instant::now(), clock })
     }
 
     fn table(&self) -> MutexGuard<'_, ConnectionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a connection of this peer, as soon as there is one; `None` where it is to be closed.
-    pub(super) async fn place(
-        self: &Arc<Self>,
-        peer: Client,
-        is_proxy: bool,
-    ) -> Option<ConnectionSlot> {
-        let wait = tokio::time::sleep(WAIT);
-        let mut wait = std::pin::pin!(wait);
-        loop {
-            let left = self.left.notified();
-            match self.try_place(peer, is_proxy) {
-                Admittance::Here(place) => return Some(place),
-                Admittance::Refused => return None,
-                Admittance::Full => {}
-            }
-            tokio::select! {
-                () = left => {}
-                () = wait.as_mut() => return None,
-            }
-        }
-    }
-
     /// Whether a peer has all the connections that one may have.
     pub(super) fn has_its_share(&self, peer: Client) -> bool {
-        self.table().count(peer) >= self.shares.each
+        count(&self.table().peers, peer) >= self.shares.each
     }
 
-    fn try_place(self: &Arc<Self>, peer: Client, is_proxy: bool) -> Admittance {
+    /// A place for a connection of this peer; `None` where it is to be closed.
+    pub(super) fn place(self: &Arc<Self>, peer: Client, is_proxy: bool) -> Option<ConnectionSlot> {
+        let ConnectionShares { all, each, site } = self.shares;
         let mut table = self.table();
-        let count = table.count(peer);
-        let goes = if !is_proxy && count >= self.shares.each {
-            match table.idle(Some(peer)) {
-                Some(id) => Some(id),
-                None => return Admittance::Refused,
-            }
-        } else if table.open.len() >= self.shares.all {
+        let of_site = count(&table.sites, peer.site());
+        let mut is_reserved = false;
+        let goes = if !is_proxy && count(&table.peers, peer) >= each {
+            Some(table.at_rest(|open| !open.is_proxy && open.peer == peer)?)
+        } else if !is_proxy && of_site >= site {
+            Some(table.at_rest(|open| !open.is_proxy && open.peer.site() == peer.site())?)
+        } else if table.open.len() - table.reserved >= all {
             // A proxy's connection may be of a client that has no other.
-            let fewer = if is_proxy { 0 } else { count };
-            match table.idle(None).or_else(|| table.of_the_greatest(fewer)) {
-                Some(id) => Some(id),
-                None => return Admittance::Full,
+            let fewer = if is_proxy { 0 } else { of_site };
+            let goes = table.at_rest(|open| !open.is_reserved);
+            let goes = goes.or_else(|| table.of_the_greatest(fewer));
+            is_reserved = goes.is_none();
+            match goes {
+                None if table.reserved >= RESERVE => Some(table.at_rest(|open| open.is_reserved)?),
+                goes => goes,
             }
         } else {
             None
@@ -174,15 +181,10 @@ impl Connections {
         if let Some(open) = goes.and_then(|id| table.remove(id)) {
             open.activity.end(Ending::Now);
         }
-        let id = table.next;
-        table.next += 1;
         let activity = Arc::new(Activity::new(Arc::clone(&self.clock)));
-        if !is_proxy {
-            *table.peers.entry(peer).or_default() += 1;
-        }
-        let place = ConnectionSlot { id, activity: Arc::clone(&activity), all: Arc::clone(self) };
-        table.open.insert(id, OpenConnection { peer, is_proxy, activity });
-        Admittance::Here(place)
+        let open = OpenConnection { peer, is_proxy, is_reserved, activity: Arc::clone(&activity) };
+        let id = table.insert(open);
+        Some(ConnectionSlot { id, activity, is_reserved, all: Arc::clone(self) })
     }
 
     /// Ends the connections that have come to a limit, and where the server `is_closing` all others when
@@ -202,12 +204,19 @@ impl Connections {
 pub(super) struct Connection {
     id: u64,
     activity: Arc<Activity>,
+    /// Whether it is only for who asks whether the gateway is alive.
+    pub(super) is_reserved: bool,
 }
 
 impl Connection {
     /// A request is in flight on it until what this returns is dropped.
     pub(super) fn begin(&self, is_http_1: bool) -> Busy {
         self.activity.begin(is_http_1)
+    }
+
+    /// Says of a request on it whether the client is waited for.
+    pub(super) fn turn(&self) -> ClientTurn {
+        self.activity.turn()
     }
 
     /// Ends it.
@@ -218,7 +227,8 @@ impl Connection {
     /// One of a test.
     #[cfg(test)]
     pub(super) fn new(id: u64) -> Self {
-        Self { id, activity: Arc::new(Activity::new(SweepClock::default())) }
+        let activity = Arc::new(Activity::new(SweepClock::default()));
+        Self { id, activity, is_reserved: false }
     }
 
     /// Whether it was ended.
@@ -245,7 +255,8 @@ impl std::hash::Hash for Connection {
 impl ConnectionSlot {
     /// The connection that has this place.
     pub(super) fn connection(&self) -> Connection {
-        Connection { id: self.id, activity: Arc::clone(&self.activity) }
+        let (id, activity) = (self.id, Arc::clone(&self.activity));
+        Connection { id, activity, is_reserved: self.is_reserved }
     }
 
     #[cfg(test)]
@@ -260,13 +271,13 @@ pub(super) struct ConnectionSlot {
     id: u64,
     /// What the connection is doing.
     pub(super) activity: Arc<Activity>,
+    is_reserved: bool,
     all: Arc<Connections>,
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.all.table().remove(self.id);
-        self.all.left.notify_one();
     }
 }
 
@@ -279,65 +290,126 @@ mod tests {
     }
 
     fn connections(all: usize, each: usize) -> Arc<Connections> {
-        Connections::new(ConnectionShares { all, each })
+        Connections::new(ConnectionShares { all, each, site: all })
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_peer_has_its_share_and_what_rests_gives_way() {
+    #[test]
+    fn a_peer_has_its_share_and_what_rests_gives_way() {
         let connections = connections(8, 2);
-        let first = connections.place(peer(1), false).await.unwrap();
-        let second = connections.place(peer(1), false).await.unwrap();
+        let first = connections.place(peer(1), false).unwrap();
+        let second = connections.place(peer(1), false).unwrap();
         let busy = first.activity.begin(true);
-        let third = connections.place(peer(1), false).await.unwrap();
+        let third = connections.place(peer(1), false).unwrap();
         assert!(!first.is_cut() && second.is_cut());
         let also_busy = third.activity.begin(true);
         assert!(connections.has_its_share(peer(1)) && !connections.has_its_share(peer(2)));
-        assert!(connections.place(peer(1), false).await.is_none(), "all of its own are busy");
-        let other = connections.place(peer(2), false).await;
+        assert!(connections.place(peer(1), false).is_none(), "all of its own are busy");
+        let other = connections.place(peer(2), false);
         assert!(other.is_some(), "another peer has its own share");
         drop((busy, also_busy));
         // What came to rest first goes first.
-        assert!(connections.place(peer(1), false).await.is_some());
+        assert!(connections.place(peer(1), false).is_some());
         assert!(first.is_cut() && !third.is_cut());
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn under_pressure_the_idle_go_and_then_the_greatest_gives_way() {
+    #[test]
+    fn under_pressure_the_idle_go_and_then_the_greatest_gives_way() {
         let connections = connections(4, 4);
         let mut held = Vec::new();
         for _ in 0..3 {
-            let place = connections.place(peer(1), false).await.unwrap();
+            let place = connections.place(peer(1), false).unwrap();
             held.push((place.activity.begin(true), place));
         }
-        let idle = connections.place(peer(2), false).await.unwrap();
-        let third = connections.place(peer(3), false).await.unwrap();
+        let idle = connections.place(peer(2), false).unwrap();
+        let third = connections.place(peer(3), false).unwrap();
         assert!(idle.is_cut(), "the only one at rest");
         let busy = third.activity.begin(true);
-        let fourth = connections.place(peer(4), false).await.unwrap();
+        let fourth = connections.place(peer(4), false).unwrap();
         assert!(held[0].1.is_cut(), "the greatest has more than the newcomer");
         let also_busy = fourth.activity.begin(true);
-        let fifth = connections.place(peer(5), false).await;
-        assert!(fifth.is_some() == held[1].1.is_cut());
+        let fifth = connections.place(peer(5), false).unwrap();
+        assert!(!fifth.is_reserved && held[1].1.is_cut());
         drop((busy, also_busy));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_proxy_has_no_share_and_its_requests_finish() {
+    /// Requests whose bodies do not come, answers that nobody takes.
+    #[test]
+    fn who_keeps_the_gateway_waiting_gives_way_the_slowest_first() {
+        let connections = connections(3, 3);
+        let limits = ConnectionLimits::USUAL;
+        let mut held = Vec::new();
+        for last in 1..=3 {
+            let place = connections.place(peer(last), false).unwrap();
+            let mut busy = place.activity.begin(true);
+            let mut body = place.activity.turn();
+            match last {
+                1 => busy.turn.is(true),
+                2 => body.is(true),
+                _ => {}
+            }
+            held.push((place, body, busy));
+        }
+        connections.clock.store(1000, Ordering::Relaxed);
+        held[0].2.turn.moved(1 << 20);
+        held[1].1.moved(100);
+        let fourth = connections.place(peer(4), false).unwrap();
+        assert!(held[1].0.is_cut() && !held[0].0.is_cut() && !held[2].0.is_cut());
+        let _busy = fourth.activity.begin(true);
+        let fifth = connections.place(peer(5), false).unwrap();
+        assert!(held[0].0.is_cut() && !held[2].0.is_cut());
+        let _also_busy = fifth.activity.begin(true);
+        connections.sweep(&limits, false);
+        assert!(!held[2].0.is_cut(), "the gateway works for it");
+    }
+
+    #[test]
+    fn where_nobody_gives_way_a_few_may_ask_whether_the_gateway_is_alive() {
         let connections = connections(4, 1);
         let mut held = Vec::new();
         for _ in 0..4 {
-            let place = connections.place(peer(9), true).await.unwrap();
+            let place = connections.place(peer(9), true).unwrap();
             held.push((place.activity.begin(true), place));
         }
-        assert!(connections.place(peer(1), false).await.is_none(), "nobody can give way");
-        let waiting = {
-            let connections = Arc::clone(&connections);
-            tokio::spawn(async move { connections.place(peer(1), false).await.is_some() })
-        };
-        tokio::task::yield_now().await;
+        let mut reserved = Vec::new();
+        for last in 10..40 {
+            let place = connections.place(peer(last), false).unwrap();
+            assert!(place.is_reserved && !held.iter().any(|(_, held)| held.is_cut()));
+            reserved.push(place);
+        }
+        let cut = reserved.iter().filter(|place| place.is_cut()).count();
+        assert_eq!(reserved.len() - cut, RESERVE);
+        assert!(reserved[..cut].iter().all(ConnectionSlot::is_cut), "who has waited longest goes");
+        let _busy: Vec<_> = reserved.iter().map(|place| place.activity.begin(true)).collect();
+        assert!(connections.place(peer(1), false).is_none(), "these are busy as well");
         held.pop();
-        assert!(waiting.await.unwrap(), "who waits comes in when somebody leaves");
+        assert!(!connections.place(peer(1), false).unwrap().is_reserved, "one left");
         drop(held.remove(0).0);
-        assert!(connections.place(peer(2), false).await.is_some());
+        assert!(!connections.place(peer(2), false).unwrap().is_reserved);
+    }
+
+    #[test]
+    fn a_site_has_a_share_however_many_networks_it_has() {
+        let connections = Connections::new(ConnectionShares { all: 8, each: 2, site: 4 });
+        let at = |network: u16| {
+            Client::at(std::net::Ipv6Addr::new(0x2001, 0xdb8, 7, network, 0, 0, 0, 1).into())
+        };
+        let mut held = Vec::new();
+        for network in 0..4 {
+            let place = connections.place(at(network), false).unwrap();
+            held.push((place.activity.begin(true), place));
+        }
+        assert!(connections.place(at(5), false).is_none(), "the site has its share, all busy");
+        drop(held.remove(2).0);
+        let other = connections.place(at(6), false).unwrap();
+        assert!(!other.is_reserved && held.iter().all(|(_, place)| !place.is_cut()));
+        // Where all are busy, the site with most gives way to who has fewer.
+        let mut others = Vec::new();
+        for last in 1..=4 {
+            let place = connections.place(peer(last), false).unwrap();
+            others.push((place.activity.begin(true), place));
+        }
+        let _busy = other.activity.begin(true);
+        assert!(!connections.place(peer(5), false).unwrap().is_reserved);
+        assert!(held[0].1.is_cut() && others.iter().all(|(_, place)| !place.is_cut()));
     }
 }

@@ -18,21 +18,25 @@ use super::client::Client;
 use super::conflicts::{CONTESTED_WITHIN, ContestedFeeds};
 use super::html;
 use super::problem::{Problem, RETRY_SOON};
-use super::shared_work::{SingleFlight, WorkRequest};
+use super::shared_work::{LastMade, SingleFlight, WorkRequest};
 use super::{AppState, SharedState, session, subscribe};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, Method};
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use std::sync::Arc;
 use tidegate_core::model::{Event, FeedName, FeedStanding, counted};
 use tidegate_status::TicksAhead;
 use tidegate_store::{Epoch, KnownGateway, SHARDS, StoreStop};
+use tokio::task::yield_now;
+use tokio::time::Instant;
 
 /// How many feeds are named while the store is closed.
 const NAMED: usize = 500;
 /// How many events of each feed on a page are read.
 const EVENTS_READ: usize = 100;
+/// After so many feeds others have their turn.
+const LOOKED_AT_IN_A_ROW: usize = 500;
 /// What a feed takes that is looked at, and one that is shown, in bytes.
 const LOOK: u64 = 1024;
 const ROW: u64 = 64 * 1024;
@@ -40,16 +44,26 @@ const ROW: u64 = 64 * 1024;
 /// What is said where the store never told which feeds have items in conflict.
 const CONFLICTS_UNKNOWN: &str = "conflicts are not known just now";
 
-/// The dashboard, which is made once for all who ask for the same of it at the same time.
+/// What pages about all feeds are made of. All feeds are looked at once for all who ask at the same time, and what
+/// everybody sees is shown again for a while.
 pub(super) struct Overview {
-    pages: SingleFlight<(AudienceKey, DashboardQuery), String, Problem>,
+    flights: SingleFlight<(AudienceKey, u64), OverviewFeeds, Problem>,
+    everybodys: LastMade<OverviewFeeds>,
 }
 
 impl Overview {
     /// Not made yet.
     pub(super) fn new(admission: Arc<Admission>) -> Self {
-        Self { pages: SingleFlight::new(admission) }
+        Self { flights: SingleFlight::new(admission), everybodys: LastMade::default() }
     }
+}
+
+/// What is known of all feeds.
+struct OverviewFeeds {
+    /// In the order of the reader's list.
+    feeds: Vec<OverviewFeed>,
+    /// Whether it is known which have items in conflict.
+    knows_conflicts: bool,
 }
 
 /// A feed on the page, with what happened to it, newest first.
@@ -58,12 +72,45 @@ struct FeedRow<'a> {
     events: Vec<Event>,
 }
 
-/// What looking at all feeds takes, and showing a page of them.
-async fn ask(room: &AppState, client: Client) -> Result<WorkRequest, Problem> {
-    let feeds = u64::try_from(room.directory.listing().await?.len()).unwrap_or(u64::MAX);
-    let rows = u64::try_from(PAGE).unwrap_or(u64::MAX).saturating_mul(ROW);
-    let cost = feeds.saturating_mul(LOOK).saturating_add(rows);
-    Ok(WorkRequest { client, work: Work::of_all(WorkKind::Standing), cost, tells: false })
+/// Looks at all feeds.
+async fn look(
+    room: &SharedState,
+    audience: &Audience,
+    client: Client,
+) -> Result<Arc<OverviewFeeds>, Problem> {
+    let listing = room.directory.listing().await?;
+    let kept = audience.is_public().then(|| room.overview.everybodys.get(listing.list()));
+    if let Some(kept) = kept.flatten() {
+        return Ok(kept);
+    }
+    let cost = u64::try_from(listing.len()).unwrap_or(u64::MAX).saturating_mul(LOOK);
+    let work = Work::of_all(WorkKind::Standing);
+    let ask = WorkRequest { client, work, cost, tells: false };
+    let make = || {
+        let (room, audience) = (Arc::clone(room), audience.clone());
+        async move {
+            let begun = Instant::now();
+            let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
+            let feeds = listed(&room, &audience, in_conflict.as_ref()).await.map_err(Arc::new)?;
+            let made = Arc::new(OverviewFeeds { feeds, knows_conflicts: in_conflict.is_some() });
+            if audience.is_public() && made.knows_conflicts {
+                room.overview.everybodys.keep(listing.list(), begun, &made);
+            }
+            Ok(made)
+        }
+    };
+    let key = (audience.key(), room.directory.generation());
+    Ok(room.overview.flights.get(&key, ask, make).await?)
+}
+
+/// Makes a page of what is known of all feeds.
+async fn show<T: Send + 'static>(
+    room: &SharedState,
+    client: Client,
+    making: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Result<T, Problem> {
+    let cost = u64::try_from(PAGE).unwrap_or(u64::MAX).saturating_mul(ROW);
+    room.admission.run(client, &Work::of_all(WorkKind::Standing), cost, making).await
 }
 
 /// `GET /`.
@@ -82,12 +129,8 @@ pub(super) async fn page(
     if let Some(stop) = &condition.stop {
         return Ok(html::page("Feeds", &while_stopped(&room, &audience, stop).await));
     }
-    let ask = ask(&room, client).await?;
-    let make = || {
-        let (room, audience, query) = (Arc::clone(&room), audience.clone(), query.clone());
-        async move { made(&room, &audience, &query).await.map(Arc::new).map_err(Arc::new) }
-    };
-    let page = room.overview.pages.get(&(audience.key(), query.clone()), ask, make).await?;
+    let (known, making) = (look(&room, &audience, client).await?, Arc::clone(&room));
+    let page = show(&room, client, async move { made(&making, &known, &query).await }).await?;
     let content = html! {
         (session::notice(&room, &method, &headers))
         @match (&condition.owner, condition.check_polls()) {
@@ -102,7 +145,7 @@ pub(super) async fn page(
             @if let Some(said) = condition.clock_difference() { p.bad { (said) "." } }
             (gateways(&condition.gateways, room.log.newest()))
         }
-        (PreEscaped(page.as_str()))
+        (page)
     };
     Ok(html::page("Overview", &content))
 }
@@ -169,6 +212,9 @@ async fn listed(
         let record = (&**record, is_private);
         let contested = contested.unwrap_or_default();
         feeds.push(OverviewFeed::new(record, summary, state.as_ref(), contested, now));
+        if feeds.len() % LOOKED_AT_IN_A_ROW == 0 {
+            yield_now().await;
+        }
     }
     placement::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
     Ok(feeds)
@@ -212,13 +258,12 @@ fn bookmarklet(page: &str) -> Markup {
 
 async fn made(
     room: &AppState,
-    audience: &Audience,
+    known: &OverviewFeeds,
     query: &DashboardQuery,
-) -> Result<String, Problem> {
-    let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
-    let feeds = listed(room, audience, in_conflict.as_ref()).await?;
+) -> Result<Markup, Problem> {
+    let feeds = &known.feeds;
     let now = room.clock.now();
-    let list = list::select(&feeds, query);
+    let list = list::select(feeds, query);
     let mut rows = Vec::with_capacity(list.feeds.len());
     for feed in &list.feeds {
         let events = room.store.events(&feed.name, EVENTS_READ).await?;
@@ -226,22 +271,21 @@ async fn made(
     }
     let page = DashboardPage {
         query,
-        totals: ListTotals::new(&feeds, now),
+        totals: ListTotals::new(feeds, now),
         polls: room.operator.totals(),
-        problems: table::worst(&feeds),
+        problems: table::worst(feeds),
         list: &list,
         rows,
         now,
     };
     let mut ahead = TicksAhead::default();
     feeds.iter().for_each(|feed| ahead.note(&feed.name, feed.changed, now));
-    let content = html! {
+    Ok(html! {
         @if !ahead.is_empty() { p.bad { (ahead) "." } }
-        @if in_conflict.is_none() { p.bad { (CONFLICTS_UNKNOWN) "." } }
+        @if !known.knows_conflicts { p.bad { (CONFLICTS_UNKNOWN) "." } }
         (table::content(&page, room.operator.ready()))
         @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
-    };
-    Ok(content.into_string())
+    })
 }
 
 #[cfg(test)]

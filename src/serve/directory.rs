@@ -49,6 +49,11 @@ impl Listing {
         Self { feeds, private, places: Arc::new(places) }
     }
 
+    /// Every feed; the same allocation for as long as they are the same.
+    pub(super) const fn list(&self) -> &Arc<FeedList> {
+        &self.feeds
+    }
+
     /// The addresses that feeds have beside `/feeds/NAME`.
     pub(super) const fn places(&self) -> &Arc<FeedPlaces> {
         &self.places

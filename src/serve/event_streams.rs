@@ -23,10 +23,10 @@ use std::sync::Arc;
 use tidegate_core::model::FeedName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Event streams at once: a quarter of the connections that are served.
+/// Event streams at once, and long polls that wait: each a quarter of the connections that are served, and not more
+/// than these.
 pub(super) const STREAMS_AT_ONCE: usize = 256;
-/// Long polls that wait at once.
-pub(super) const WAITING_AT_ONCE: usize = 256;
+const PART: usize = 4;
 /// Of each, those of one client.
 const EACH: u32 = 32;
 /// The most feeds that one request names.
@@ -73,18 +73,16 @@ impl StreamDoor {
 }
 
 impl EventStreams {
-    /// Doors in which nobody stands.
-    pub(super) fn new() -> Self {
-        Self {
-            streams: StreamDoor::new(STREAMS_AT_ONCE),
-            waiting: StreamDoor::new(WAITING_AT_ONCE),
-        }
+    /// Doors in which nobody stands, of a gateway with so many connections.
+    pub(super) fn new(connections: usize) -> Self {
+        let limit = connections.div_ceil(PART).min(STREAMS_AT_ONCE);
+        Self { streams: StreamDoor::new(limit), waiting: StreamDoor::new(limit) }
     }
 
     /// How many streams are open.
     #[cfg(test)]
     pub(super) fn open_streams(&self) -> usize {
-        STREAMS_AT_ONCE - self.streams.all.available_permits()
+        self.streams.limit - self.streams.all.available_permits()
     }
 }
 

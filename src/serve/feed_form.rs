@@ -2,6 +2,7 @@
 //! credentials among it.
 
 use super::audience::Audience;
+use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::forms::{self, SentForm};
 use super::operator::{OperatorError, PutFeed};
@@ -107,15 +108,14 @@ pub(super) async fn show(
 /// `POST /feeds/NAME/edit`.
 pub(super) async fn send(
     State(room): State<SharedState>,
-    audience: Audience,
+    (audience, client): (Audience, Client),
     name: NameInPath,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name, &audience).await?;
-    let sent = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
-    sent.authorize(&room, &headers)?;
+    let sent = SentForm::authorized(&room, (client, &headers), body, REQUEST_BODY_LIMIT).await?;
     let status = room.operator.status(&record.name).await?;
     let mut settings = patch::written(&status);
     match change(&room, &record, &mut settings, &sent).await {

@@ -15,16 +15,16 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tidegate_core::model::FeedName;
-use tidegate_status::FeedStatus;
 
-/// The most feeds of an answer, where a number is asked for.
+/// The most feeds of an answer, and how many it has where no number is asked for.
 const LIMIT: usize = 1000;
+const PAGE: usize = 500;
 /// What a feed takes that is listed, and one that is looked at, in bytes.
 const ROW: u64 = 4 * 1024;
 const LOOK: u64 = 1024;
 
 /// Which feeds are asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct FeedListQuery {
     /// What a title, a name, an address or a folder contains, in lower case.
     search: String,
@@ -32,7 +32,7 @@ struct FeedListQuery {
     filter: Option<FeedFilter>,
     /// Only those behind this one.
     after: Option<FeedName>,
-    limit: Option<usize>,
+    limit: usize,
 }
 
 impl FeedListQuery {
@@ -46,7 +46,9 @@ impl FeedListQuery {
             filter: query.get("show")?.map(|_| filter),
             after: query
                 .parse("after", "after is the name of a feed", |name| FeedName::new(name).ok())?,
-            limit: query.parse("limit", &format!("limit is a number from 1 to {LIMIT}"), within)?,
+            limit: query
+                .parse("limit", &format!("limit is a number from 1 to {LIMIT}"), within)?
+                .unwrap_or(PAGE),
         })
     }
 
@@ -55,9 +57,14 @@ impl FeedListQuery {
         self.filter.is_some() || !self.search.is_empty()
     }
 
+    /// Whether a feed is behind the one that it begins after.
+    fn is_behind(&self, name: &FeedName) -> bool {
+        self.after.as_ref().is_none_or(|after| name > after)
+    }
+
     /// The address of the feeds behind one.
     fn address_after(&self, last: &FeedName) -> String {
-        let limit = self.limit.map(|limit| limit.to_string()).unwrap_or_default();
+        let limit = if self.limit == PAGE { String::new() } else { self.limit.to_string() };
         let pairs = [
             ("q", self.search.as_str()),
             ("show", self.filter.map(FeedFilter::name).unwrap_or_default()),
@@ -81,11 +88,10 @@ impl FeedNamePage {
     /// Those of the names, which are in order, that are behind `after`, at most `limit`.
     fn cut(all: Vec<FeedName>, query: &FeedListQuery) -> Self {
         let matches = all.len();
-        let is_behind = |name: &FeedName| query.after.as_ref().is_none_or(|after| name > after);
-        let mut names: Vec<FeedName> = all.into_iter().filter(is_behind).collect();
-        let limit = query.limit.unwrap_or(usize::MAX);
-        let has_more = names.len() > limit;
-        names.truncate(limit);
+        let mut names: Vec<FeedName> =
+            all.into_iter().filter(|name| query.is_behind(name)).collect();
+        let has_more = names.len() > query.limit;
+        names.truncate(query.limit);
         Self { names, matches, has_more }
     }
 }
@@ -104,19 +110,22 @@ pub(super) async fn list(
     Ok(admin::answer(StatusCode::OK, room.admission.run(client, &work, cost, listed).await?))
 }
 
-/// What telling how feeds stand takes: a row of each, and the largest of the ledgers that something waits
-/// in, which are read one after the other.
+/// What telling how feeds stand takes: a row of each of a page, and the largest of the ledgers that something waits in,
+/// which are read one after the other. Where feeds are looked for, any may be on the page.
 async fn cost(room: &SharedState, query: &FeedListQuery) -> Result<u64, Problem> {
-    let (mut looks, mut rows, mut ledger) = (0_u64, 0_u64, 0_u64);
-    let most = query.limit.and_then(|limit| u64::try_from(limit).ok());
-    let most = most.map_or(u64::MAX, |limit| limit.saturating_mul(ROW));
-    for record in room.directory.listing().await?.values() {
-        looks = looks.saturating_add(if query.is_selective() { LOOK } else { 0 });
-        rows = rows.saturating_add(ROW).min(most);
-        let Some(state) = room.store.state(&record.name).await? else { continue };
+    let (look, most) = match query.is_selective() {
+        true => (LOOK, usize::MAX),
+        false => (0, query.limit),
+    };
+    let rows = u64::try_from(query.limit).unwrap_or(u64::MAX).saturating_mul(ROW);
+    let (mut looks, mut ledger) = (0_u64, 0_u64);
+    let listing = room.directory.listing().await?;
+    for name in listing.keys().filter(|name| query.is_behind(name)).take(most) {
+        looks = looks.saturating_add(look);
+        let Some(state) = room.store.state(name).await? else { continue };
         if state.next_decision_at.is_some() {
             let items = u64::from(state.living) + u64::from(state.tombstones);
-            let work = Work::new(&record.name, WorkKind::Ledger);
+            let work = Work::new(name, WorkKind::Ledger);
             ledger = ledger.max(room.admission.cost_of(&work, items));
         }
     }
@@ -133,7 +142,8 @@ async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<Value, Prob
     };
     let page = FeedNamePage::cut(all, query);
     let mut feeds = Vec::with_capacity(page.names.len());
-    for status in statuses(room, query, &page).await? {
+    // One that was purged meanwhile is left out.
+    for status in room.operator.statuses(&page.names).await? {
         let state = room.store.state(&status.name).await?;
         let contested =
             in_conflict.map(|counted| counted.get(&status.name).copied().unwrap_or_default());
@@ -146,18 +156,6 @@ async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<Value, Prob
     let next = page.names.last().filter(|_| page.has_more);
     let next = next.map(|last| room.site.at(&query.address_after(last)));
     Ok(json!({ "feeds": feeds, "matches": page.matches, "next": next }))
-}
-
-/// How the feeds of a page stand; one that was purged meanwhile is left out.
-async fn statuses(
-    room: &SharedState,
-    query: &FeedListQuery,
-    page: &FeedNamePage,
-) -> Result<Vec<FeedStatus>, Problem> {
-    if *query == FeedListQuery::default() {
-        return Ok(room.operator.list().await?);
-    }
-    Ok(room.operator.statuses(&page.names).await?)
 }
 
 #[cfg(test)]
@@ -175,6 +173,12 @@ mod tests {
         let query = FeedListQuery::read("limit=2&after=b2").unwrap();
         let rest = FeedNamePage::cut(all(), &query);
         assert_eq!((rest.names, rest.has_more), (["c", "d"].map(name).to_vec(), false));
+        // A page has an end whether a number is asked for or not.
+        let query = FeedListQuery::read("").unwrap();
+        let many = (0..=PAGE).map(|number| name(&format!("feed-{number:04}"))).collect();
+        let page = FeedNamePage::cut(many, &query);
+        assert_eq!((page.names.len(), page.matches, page.has_more), (PAGE, PAGE + 1, true));
+        assert_eq!(query.address_after(&page.names[PAGE - 1]), "/api/v1/feeds?after=feed-0499");
         let query = FeedListQuery::read("q=X%26&show=held&limit=3").unwrap();
         let next = "/api/v1/feeds?q=x%26&show=held&limit=3&after=a";
         assert_eq!(query.address_after(&name("a")), next);

@@ -4,7 +4,9 @@
 //! ([`super::session`]) or who sends the admin token along.
 
 use super::audience::Audience;
+use super::client::Client;
 use super::edit::whole;
+use super::guesses::demand;
 use super::hub::is_form;
 use super::problem::Problem;
 use super::{SharedState, html};
@@ -19,11 +21,6 @@ use url::Url;
 
 /// From where a request comes, as the browser says (Fetch Metadata).
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// What forms may do: be sent to this gateway. Everything else is as on any page.
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; \
-     frame-ancestors 'none'",
-);
 /// A form of a page without a referrer would not say which origin it comes from.
 const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
 /// The most fields that are read.
@@ -71,20 +68,26 @@ impl SentForm {
         let is_of_browser =
             headers.contains_key(FETCH_SITE) || headers.contains_key(header::ORIGIN);
         if is_of_browser && audience.reader().is_none() {
-            refuse_foreign(room, headers)?;
+            refuse_other(headers, !room.operators_apart || !audience.may_sign_in(), room)?;
         }
         Self::fields(headers, body, limit)
     }
 
     /// The same of a form that is obeyed: of somebody who is signed in, or sends the admin token.
-    pub(super) fn authorized(
+    pub(super) async fn authorized(
         room: &SharedState,
-        headers: &HeaderMap,
+        (client, headers): (Client, &HeaderMap),
         body: Result<Bytes, BytesRejection>,
         limit: usize,
     ) -> Result<Self, Problem> {
         let form = Self::read(room, headers, body, limit)?;
-        form.authorize(room, headers)?;
+        let token = form.get("token").trim();
+        if !token.is_empty() {
+            demand(room, client, token, wrong_token).await?;
+        } else if !room.sessions.is_open(headers) {
+            let said = "sign in first, then send it again";
+            return Err(Problem::new(StatusCode::FORBIDDEN, said));
+        }
         Ok(form)
     }
 
@@ -97,28 +100,16 @@ impl SentForm {
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
-
-    /// Refuses a form of somebody who is not signed in and does not send the admin token.
-    pub(super) fn authorize(&self, room: &SharedState, headers: &HeaderMap) -> Result<(), Problem> {
-        let token = self.get("token").trim();
-        if token.is_empty() {
-            return match room.sessions.is_open(headers) {
-                true => Ok(()),
-                false => {
-                    Err(Problem::new(StatusCode::FORBIDDEN, "sign in first, then send it again"))
-                }
-            };
-        }
-        match room.settings.load().admin_token.is(token) {
-            true => Ok(()),
-            false => Err(wrong_token()),
-        }
-    }
 }
 
-/// Refuses a form that another site sends.
+/// Refuses a form of administration that another site sends. Where administration has a listener of its own, a page at
+/// the public address is another site: scripts of an origin may run there.
 pub(super) fn refuse_foreign(room: &SharedState, headers: &HeaderMap) -> Result<(), Problem> {
-    if is_ours(headers, &room.site.at("")) {
+    refuse_other(headers, !room.operators_apart, room)
+}
+
+fn refuse_other(headers: &HeaderMap, is_public: bool, room: &SharedState) -> Result<(), Problem> {
+    if is_ours(headers, is_public.then(|| room.site.at(""))) {
         return Ok(());
     }
     let said = "the form was not sent from a page of this gateway, so it is not obeyed";
@@ -163,7 +154,7 @@ pub(super) fn page_about(of: (&FeedName, Container), title: &str, content: &Mark
 
 fn with_forms(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(header::CONTENT_SECURITY_POLICY, html::POLICY);
     headers.insert(header::REFERRER_POLICY, REFERRER);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
@@ -176,9 +167,9 @@ pub(super) fn see(address: &str) -> Result<Response, Problem> {
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response())
 }
 
-/// Whether a form was sent from a page of this origin. A browser says so, and no page of another
-/// origin can make it say otherwise.
-fn is_ours(headers: &HeaderMap, base: &str) -> bool {
+/// Whether a form was sent from a page of the origin that it is sent to: by `Host`, or by the address that is public
+/// there. A browser says so, and no page of another origin can make it say otherwise.
+fn is_ours(headers: &HeaderMap, public: Option<String>) -> bool {
     if let Some(site) = headers.get(FETCH_SITE) {
         return site == "same-origin";
     }
@@ -186,8 +177,9 @@ fn is_ours(headers: &HeaderMap, base: &str) -> bool {
     let Some(origin) = text(header::ORIGIN).and_then(|origin| Url::parse(origin).ok()) else {
         return false;
     };
-    let is_base = Url::parse(base).is_ok_and(|base| base.origin() == origin.origin());
+    let public = public.and_then(|public| Url::parse(&public).ok());
+    let is_public = public.is_some_and(|public| public.origin() == origin.origin());
     let named = text(header::HOST)
         .and_then(|host| Url::parse(&format!("{}://{host}", origin.scheme())).ok());
-    is_base || named.is_some_and(|named| named.origin() == origin.origin())
+    is_public || named.is_some_and(|named| named.origin() == origin.origin())
 }

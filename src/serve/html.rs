@@ -42,9 +42,18 @@ pub(super) async fn icon(asked: HeaderMap) -> Response {
     whole(&asked, "image/svg+xml", "public, max-age=86400", include_str!("icon.svg"))
 }
 
-/// A page with its title; not kept by anybody, because it shows the state of this moment.
+/// What a page of ours may do: send forms to this gateway, and load its style sheet and icon. What a publisher wrote
+/// has a policy that lets no form be sent (`observe`).
+pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; \
+     frame-ancestors 'none'",
+);
+
+/// A page with its title, whose forms may be sent; not kept by anybody, because it shows the state of this moment.
 pub(super) fn page(title: &str, content: &Markup) -> Response {
-    whole_page(document(title, content))
+    let mut response = whole_page(document(title, content));
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    response
 }
 
 /// A page as a document.

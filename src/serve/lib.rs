@@ -35,7 +35,9 @@ mod export;
 mod feed_form;
 mod feed_list;
 mod feeds;
+mod files;
 mod forms;
+mod guesses;
 mod html;
 mod hub;
 mod ignore;
@@ -98,6 +100,7 @@ pub use cache::Cache;
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use control::{ReloadableSettings, SiteControl};
 pub use delta::DeltaViews;
+pub use files::connections_within_files;
 pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
@@ -127,6 +130,7 @@ use conflicts::Contested;
 use control::SiteSettings;
 use directory::{DIRECTORY_AGE, Directory};
 use event_streams::EventStreams;
+use guesses::Guesses;
 use keeping::Counted;
 use log::ChangeLog;
 use metrics::Metrics;
@@ -203,6 +207,7 @@ struct AppState {
     /// What changes when the configuration is read again.
     settings: ArcSwap<SiteSettings>,
     unnamed_proxies: UnnamedProxies,
+    guesses: Guesses,
     sessions: Sessions,
     directory: Arc<Directory>,
     origins: Origins,
@@ -301,6 +306,7 @@ impl AppState {
             site,
             settings: ArcSwap::from_pointee(reloadable),
             unnamed_proxies: UnnamedProxies::default(),
+            guesses: Guesses::new(),
             about: about::pages(Arc::clone(&admission), metrics.clone()),
             item_lists: item_list::pages(Arc::clone(&admission), metrics.clone()),
             reading: reading::pages(Arc::clone(&admission), metrics.clone()),
@@ -320,7 +326,7 @@ impl AppState {
             log,
             sup,
             lists,
-            doors: EventStreams::new(),
+            doors: EventStreams::new(settings.connections),
             bodies: Bodies::new(),
             file_bodies: Bodies::of_files(),
             metrics,
@@ -486,8 +492,7 @@ const API: &str = "/api/v1";
 const PATH_SHOWN: usize = 200;
 
 async fn wrong_method(method: Method) -> Problem {
-    let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
-    let said = match known.iter().find(|known| **known == method) {
+    let said = match query::known_method(&method) {
         Some(method) => format!("{method} is not for this address; see the header Allow"),
         None => "this method is not for this address; see the header Allow".to_owned(),
     };

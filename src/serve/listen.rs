@@ -58,6 +58,7 @@ pub enum ServeError {
 /// A site that is about to be served.
 pub struct SiteServer {
     room: SharedState,
+    connections: usize,
     tls: Option<Arc<TlsKeys>>,
     shutdown: CancellationToken,
     /// Ends before it, or with it.
@@ -67,9 +68,10 @@ pub struct SiteServer {
 impl SiteServer {
     /// A site of these parts, served until `shutdown`.
     pub fn new(parts: ServerConfig, shutdown: CancellationToken) -> Self {
+        let connections = parts.settings.connections;
         let room = AppState::new(parts, tidegate_format::render::write, shutdown.clone());
         let accepting = shutdown.child_token();
-        Self { room, tls: None, shutdown, accepting }
+        Self { room, connections, tls: None, shutdown, accepting }
     }
 
     /// The same over TLS, where there are keys.
@@ -108,22 +110,24 @@ impl SiteServer {
         listener: TcpListener,
         operators: Option<TcpListener>,
     ) -> Result<(), ServeError> {
-        let Self { room, shutdown, tls, accepting } = self;
+        let Self { room, connections, shutdown, tls, accepting } = self;
         let until = (accepting, shutdown);
         let relayed = RelayedSite::new(&room);
         room.store.answer_questions(relayed.answers());
         if !room.store.answers_from_memory() {
             tokio::spawn(report_asked(Arc::clone(&room), until.1.clone()));
         }
-        let limits = (ConnectionLimits::USUAL, ConnectionShares::USUAL);
+        let (limits, shares) = (ConnectionLimits::USUAL, ConnectionShares::of(connections));
         let Some(operators) = operators else {
-            return serve((listener, tls, Listener::Everybody), room, limits, until).await;
+            let listener = (listener, tls, Listener::Everybody);
+            return serve(listener, room, (limits, shares), until).await;
         };
         // Whichever ends first ends the other.
         let readers = (listener, tls, Listener::Readers);
+        let operators = (operators, None, Listener::Operators);
         let (one, other) = tokio::join!(
-            serve(readers, Arc::clone(&room), limits, until.clone()),
-            serve((operators, None, Listener::Operators), room, limits, until),
+            serve(readers, Arc::clone(&room), (limits, shares), until.clone()),
+            serve(operators, room, (limits, shares.of_operators()), until),
         );
         one.and(other)
     }
@@ -220,7 +224,7 @@ async fn accept(
     let (stream, from) = listener.accept().await?;
     let peer = from.ip();
     let is_proxy = room.settings.load().proxies.are_trusted(peer);
-    let place = open.place(Client::at(peer), is_proxy).await;
+    let place = open.place(Client::at(peer), is_proxy);
     if open.has_its_share(Client::at(peer)) {
         room.unnamed_proxies.tell(Client::at(peer), Sign::Connections);
     }

@@ -352,15 +352,8 @@ impl Metrics {
 
     /// What counts the answers of a route with a status.
     pub(super) fn answers(&self, method: &http::Method, route: &str, status: u16) -> Counter {
-        let method = match *method {
-            http::Method::GET => "GET",
-            http::Method::HEAD => "HEAD",
-            http::Method::POST => "POST",
-            http::Method::PUT => "PUT",
-            http::Method::DELETE => "DELETE",
-            // A client may make up methods; they must not make up label values.
-            _ => "other",
-        };
+        // A client may make up methods; they must not make up label values.
+        let method = crate::query::known_method(method).unwrap_or("other");
         let answer = AnswerLabels { method, route: route.to_owned(), status };
         self.meters.requests.get_or_create(&answer).clone()
     }

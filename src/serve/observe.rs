@@ -23,8 +23,9 @@ const POLL_ROUTES: [&str; 5] =
 /// How many bytes of a path and of a user agent go into the log.
 const LOGGED: usize = 256;
 
-/// Feeds are shown as documents by some browsers, so they get the same policy as pages: nothing
-/// runs, nothing is loaded but our own style sheet, and nobody puts a page of ours into a frame.
+/// Feeds are shown as documents by some browsers, so they get nearly the same policy as pages: nothing runs, nothing
+/// is loaded but our own style sheet, nobody puts an answer of ours into a frame, and no form is sent. A page whose
+/// forms may be sent has a policy of its own ([`html::POLICY`](super::html::POLICY)).
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'",

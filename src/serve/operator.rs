@@ -20,9 +20,6 @@ pub trait Operator: Send + Sync + 'static {
     /// What was counted since the start, for `/metrics`.
     fn totals(&self) -> PollTotals;
 
-    /// Every feed that was ever added and not purged, by name.
-    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError>;
-
     /// How the polling of each of them stands, in short.
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError>;
 

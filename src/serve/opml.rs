@@ -22,18 +22,18 @@ use super::directory::Listing;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
-use super::shared_work::{SingleFlight, WorkRequest};
+use super::shared_work::{LastMade, SingleFlight, WorkRequest};
 use super::{AppState, SharedState};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidegate_core::model::{Format, Revision, Time};
 use tidegate_format::render::{Container, ViewKind};
 use tidegate_store::StoreError;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 use write::{ListedFeed, until, write};
 
 /// The media type.
@@ -80,32 +80,51 @@ fn moment(text: &str) -> Option<Time> {
     Time::parse_rfc3339(text).ok().or_else(|| http_date(text))
 }
 
-/// The lists. Each is made once for all who ask for it at the same time, and collected anew for whoever
-/// comes later: nothing counts the changes of all feeds' states (the change log has only those that made a
-/// tick), so only the collected text tells whether a list is still the one that was packed last.
+/// The lists. Each is made once for all who ask for it at the same time. Those of everybody are shown again for a
+/// while, and collected anew then: nothing counts the changes of all feeds' states (the change log has only those that
+/// made a tick), so only the collected text tells whether a list is still the one that was packed last.
 pub(super) struct Lists {
     /// By what is asked for, and the generation of the directory: who just added a feed takes no part in a
     /// list that was begun before.
     flights: SingleFlight<(AudienceKey, OpmlQuery, u64), Rendition, Problem>,
-    /// The whole lists of everybody as they were last packed, with the fingerprint of what they say.
-    packed: Mutex<HashMap<ListKind, (u128, Arc<Rendition>)>>,
+    here: EverybodysList,
+    upstream: EverybodysList,
+}
+
+/// A list of everybody.
+#[derive(Default)]
+struct EverybodysList {
+    collected: LastMade<Vec<ListedFeed>>,
+    whole: LastMade<Rendition>,
+    /// As it was last packed, with the fingerprint of what it says.
+    packed: Mutex<Option<(u128, Arc<Rendition>)>>,
 }
 
 impl Lists {
     /// Nothing is made yet.
     pub(super) fn new(admission: Arc<Admission>) -> Self {
-        Self { flights: SingleFlight::new(admission), packed: Mutex::default() }
+        let flights = SingleFlight::new(admission);
+        Self { flights, here: EverybodysList::default(), upstream: EverybodysList::default() }
     }
 
-    fn standing(&self, kind: ListKind, print: u128) -> Option<Arc<Rendition>> {
+    const fn of(&self, kind: ListKind) -> &EverybodysList {
+        match kind {
+            ListKind::Here => &self.here,
+            ListKind::Upstream => &self.upstream,
+        }
+    }
+}
+
+impl EverybodysList {
+    fn standing(&self, print: u128) -> Option<Arc<Rendition>> {
         let packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = packed.get(&kind).filter(|(known, _)| *known == print);
+        let found = packed.as_ref().filter(|(known, _)| *known == print);
         found.map(|(_, rendition)| Arc::clone(rendition))
     }
 
-    fn keep(&self, kind: ListKind, print: u128, rendition: &Arc<Rendition>) {
+    fn keep(&self, print: u128, rendition: &Arc<Rendition>) {
         let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
-        packed.insert(kind, (print, Arc::clone(rendition)));
+        *packed = Some((print, Arc::clone(rendition)));
     }
 }
 
@@ -118,7 +137,14 @@ pub(super) async fn document(
 ) -> Result<Response, Problem> {
     let asked = OpmlQuery::read(query.as_deref().unwrap_or_default())?;
     let generation = room.directory.generation();
-    let feeds = u64::try_from(room.directory.listing().await?.len()).unwrap_or(u64::MAX);
+    let listing = room.directory.listing().await?;
+    if asked.since.is_none()
+        && audience.is_public()
+        && let Some(whole) = room.lists.of(asked.kind).whole.get(listing.list())
+    {
+        return Ok(answer(&whole, &headers));
+    }
+    let feeds = u64::try_from(listing.len()).unwrap_or(u64::MAX);
     let work = Work::of_all(WorkKind::Subscriptions);
     let cost = room.admission.cost_of(&work, feeds);
     let ask = WorkRequest { client, work, cost, tells: false };
@@ -136,9 +162,27 @@ async fn made(
     let listing = room.directory.listing().await.map_err(Problem::from)?;
     let runtime = Handle::current();
     let making = spawn_blocking(move || {
-        // States are in memory, so that nothing is waited for.
-        let entries = runtime.block_on(collect(&room, (&listing, &audience), asked.kind))?;
-        packed(&room, &audience, &entries, asked).map_err(failed)
+        let (begun, list) = (Instant::now(), room.lists.of(asked.kind));
+        let is_public = audience.is_public();
+        let kept = is_public.then(|| list.collected.get(listing.list())).flatten();
+        let entries = match kept {
+            Some(kept) => kept,
+            None => {
+                // States are in memory, so that nothing is waited for.
+                let entries =
+                    runtime.block_on(collect(&room, (&listing, &audience), asked.kind))?;
+                let entries = Arc::new(entries);
+                if is_public {
+                    list.collected.keep(listing.list(), begun, &entries);
+                }
+                entries
+            }
+        };
+        let made = packed(&room, &audience, &entries, asked).map_err(failed)?;
+        if is_public && asked.since.is_none() {
+            list.whole.keep(listing.list(), begun, &made);
+        }
+        Ok(made)
     });
     let made = making.await.unwrap_or_else(|error| Err(failed(error)));
     made.map_err(Arc::new)
@@ -203,7 +247,8 @@ fn packed(
     let print = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
     // Only whole lists are kept: there are two of them, and of the others as many as seconds.
     let kept = asked.since.is_none() && audience.is_public();
-    if kept && let Some(rendition) = room.lists.standing(asked.kind, print) {
+    let list = room.lists.of(asked.kind);
+    if kept && let Some(rendition) = list.standing(print) {
         return Ok(rendition);
     }
     if asked == OpmlQuery::ALL && audience.is_public() {
@@ -213,7 +258,7 @@ fn packed(
     let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
     let rendition = Arc::new(Rendition::build_quickly(text, about)?);
     if kept {
-        room.lists.keep(asked.kind, print, &rendition);
+        list.keep(print, &rendition);
     }
     Ok(rendition)
 }

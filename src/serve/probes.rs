@@ -28,6 +28,11 @@ const COUNT_PAUSE: Duration = Duration::from_millis(25);
 /// How long such a count, which nobody waits for, waits at most to hear which feeds have items in conflict.
 const COUNT_WITHIN: Duration = Duration::from_secs(60);
 
+/// Whether a path asks whether the gateway is alive.
+pub(super) fn is_probe(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
+}
+
 /// `GET /healthz`: whoever answers is alive.
 pub(super) async fn alive() -> Response {
     unkept(TEXT, "ok\n")

@@ -64,14 +64,23 @@ impl<'q> Query<'q> {
     }
 }
 
+/// The methods that some address takes; a client may make up others.
+static METHODS: [Method; 6] =
+    [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+
+/// The name of a method, where it is a known one.
+pub(super) fn known_method(method: &Method) -> Option<&'static str> {
+    METHODS.iter().find(|known| *known == method).map(Method::as_str)
+}
+
 /// Around administration: refuses keys that an address does not know. One may be a misspelt `purge`.
 pub(super) async fn known_only(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let path = route.and_then(|route| route.strip_prefix(super::API)).unwrap_or_default();
     let method = match request.method() {
         &Method::HEAD => &Method::GET,
-        method @ (&Method::GET | &Method::POST | &Method::PUT | &Method::DELETE) => method,
-        // Nothing is there for it, which is said first.
+        method if known_method(method).is_some() => method,
+        // The router answers 405.
         _ => return next.run(request).await,
     };
     let known: &[&str] = match (method, path) {
@@ -82,6 +91,7 @@ pub(super) async fn known_only(request: Request, next: Next) -> Response {
         // Likewise.
         (&Method::PUT | &Method::DELETE, "/feeds" | "/feeds/{name}/items")
         | (&Method::POST, "/feeds/{name}") => return next.run(request).await,
+        (&Method::PATCH, path) if path != "/feeds/{name}" => return next.run(request).await,
         (&Method::GET, "/feeds") => &["q", "show", "after", "limit"],
         (_, "/subscriptions") => &["feed"],
         (_, "/import") => &["rearrange"],

@@ -19,12 +19,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// How long the answer to a token that opens nothing is held back.
 pub(super) const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
 /// How many such answers of one client are held back at a time; more are refused with 429.
 pub(super) const WRONG_TOKENS_AT_ONCE: u32 = 4;
+/// How many of all clients: each holds a connection.
+const HELD_AT_ONCE: usize = 64;
 /// How many feeds of a reader are named, and how many of those that are no feeds here.
 const FEEDS_SHOWN: usize = 1_000;
 const MISSING_SHOWN: usize = 100;
@@ -120,6 +123,7 @@ impl KnownReader {
 pub(super) struct KnownReaders {
     all: ArcSwap<Vec<Arc<KnownReader>>>,
     wrong: FairShares<Client>,
+    held: Semaphore,
     /// See [`Self::are_outdated`].
     is_outdated: AtomicBool,
 }
@@ -131,6 +135,7 @@ impl KnownReaders {
         Self {
             all: ArcSwap::from_pointee(all),
             wrong: FairShares::new(WRONG_TOKENS_AT_ONCE),
+            held: Semaphore::new(HELD_AT_ONCE),
             is_outdated: AtomicBool::new(false),
         }
     }
@@ -189,9 +194,10 @@ impl KnownReaders {
         self.is_outdated.store(false, Ordering::Release);
     }
 
-    /// Holds back the answer to a token that opens nothing; false where the client guesses too fast.
+    /// Holds back the answer to a token that opens nothing; false where the client guesses too fast, or too many do.
     pub(super) async fn hold_back(&self, client: Client) -> bool {
         let Some(_share) = self.wrong.try_take(&client, 1) else { return false };
+        let Ok(_held) = self.held.try_acquire() else { return false };
         tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
         true
     }

@@ -174,7 +174,8 @@ fn is_of_writer(room: &SharedState, request: &Request) -> bool {
         return false;
     }
     if route.starts_with(API) {
-        return room.settings.load().admin_token.admits(request.headers());
+        let client = request.extensions().get().copied().unwrap_or(Client::Own);
+        return room.admits(client, request.headers());
     }
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let is_read_page = READ_PAGES.contains(&route);

@@ -4,7 +4,9 @@
 //! check it; what is kept of it here is its hash, in memory.
 
 use super::auth::AdminToken;
+use super::client::Client;
 use super::forms::{self, SentForm, wrong_token};
+use super::guesses::demand;
 use super::problem::Problem;
 use super::query::Query;
 use super::{AppState, REQUEST_BODY_LIMIT, SharedState};
@@ -277,13 +279,13 @@ fn sign_in(to: &str, refused: Option<&str>) -> Markup {
 /// `POST /session`: signs in, and goes on to the page that asked for it.
 pub(super) async fn begin(
     State(room): State<SharedState>,
+    client: Client,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let form = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
     let to = way_back(form.get("to"));
-    if !room.settings.load().admin_token.is(form.get("token").trim()) {
-        let problem = wrong_token();
+    if let Err(problem) = demand(&room, client, form.get("token").trim(), wrong_token).await {
         let content = sign_in(to, Some(problem.detail()));
         return Ok(forms::refusal("Sign in", &content, problem.status()));
     }

@@ -13,6 +13,8 @@ use tidegate_format::render::{Dialect, LinkForms};
 pub struct ServeSettings {
     /// The address under which readers reach it, absolute; a slash at the end makes no difference.
     pub public_url: String,
+    /// How many connections are served at once.
+    pub connections: usize,
     /// Whose word is taken for who the client is (`server.trusted_proxies`).
     pub trusted_proxies: Vec<IpNet>,
     /// What administration must bring along.

@@ -6,8 +6,10 @@ use super::client::Client;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tidegate_store::StoreError;
+use std::time::Duration;
+use tidegate_store::{FeedList, StoreError};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Who asks, for what, and what that may take.
 pub(super) struct WorkRequest {
@@ -186,9 +188,54 @@ where
     }
 }
 
+/// How long what was made of all feeds is given again, at least, and as many times as long as it took: whoever asks,
+/// and however often, takes a twentieth of a processor.
+const LEAST_AGE: Duration = Duration::from_secs(1);
+const AGE: u32 = 20;
+
+/// What was made of all feeds for everybody, until it is old or the list of feeds is another one.
+pub(super) struct LastMade<T>(Mutex<Option<(Arc<FeedList>, Instant, Arc<T>)>>);
+
+impl<T> Default for LastMade<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> LastMade<T> {
+    /// What was made of this list, where it may be given again.
+    pub(super) fn get(&self, feeds: &Arc<FeedList>) -> Option<Arc<T>> {
+        let last = table(&self.0);
+        let (of, until, made) = last.as_ref()?;
+        (Arc::ptr_eq(of, feeds) && Instant::now() < *until).then(|| Arc::clone(made))
+    }
+
+    /// Keeps what was made of this list, since `begun`.
+    pub(super) fn keep(&self, feeds: &Arc<FeedList>, begun: Instant, made: &Arc<T>) {
+        let until = Instant::now() + begun.elapsed().saturating_mul(AGE).max(LEAST_AGE);
+        *table(&self.0) = Some((Arc::clone(feeds), until, Arc::clone(made)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_made_of_all_feeds_takes_a_part_of_the_time_and_ends_with_the_list() {
+        let (last, feeds) = (LastMade::default(), Arc::new(FeedList::default()));
+        let other = Arc::new(FeedList::default());
+        for (took, lasts) in [(Duration::ZERO, LEAST_AGE), (LEAST_AGE / 2, LEAST_AGE / 2 * AGE)] {
+            let begun = Instant::now();
+            tokio::time::advance(took).await;
+            last.keep(&feeds, begun, &Arc::new(took));
+            assert!(last.get(&other).is_none());
+            tokio::time::advance(lasts - Duration::from_millis(1)).await;
+            assert_eq!(last.get(&feeds).as_deref(), Some(&took));
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert!(last.get(&feeds).is_none());
+        }
+    }
 
     /// A key that lets go of another part in the same flight while its own is let go of.
     #[derive(Clone)]

@@ -2,8 +2,8 @@
 //! others.
 
 use super::client::{self, Peer};
-use super::connections::{Busy, Connection};
-use super::{Listener, SharedState, origins, own_routes, ready, standby};
+use super::connections::{Busy, ClientTurn, Connection};
+use super::{Listener, SharedState, origins, own_routes, probes, ready, standby};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use std::convert::Infallible;
+use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -110,6 +111,11 @@ impl Service<Request<Incoming>> for SiteService {
         let busy = self.connection.begin(is_http_1);
         let room = &self.site.room;
         let is_known = !room.origins.may_be_for(&request);
+        if self.connection.is_reserved && !(is_known && probes::is_probe(request.uri().path())) {
+            // Closed without a word: a stream of events would take a refusal for the end.
+            self.connection.cut();
+            return Answering::Made(Box::pin(pending()));
+        }
         // Otherwise the database says whether it is still the answer.
         let is_sure = is_known && room.store.answers_from_memory();
         if is_sure && let Some(answer) = ready::answer(room, self.peer, &request) {
@@ -120,7 +126,7 @@ impl Service<Request<Incoming>> for SiteService {
         let may_be_ready = is_known && !is_sure && ready::is_there(room, &request);
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(self.connection.clone());
-        let (site, peer) = (self.site.clone(), self.peer);
+        let (site, peer, turn) = (self.site.clone(), self.peer, self.connection.turn());
         Answering::Made(Box::pin(async move {
             let room = &site.room;
             if may_be_ready {
@@ -131,7 +137,7 @@ impl Service<Request<Incoming>> for SiteService {
                     return Ok(answer.map(|body| SentBody::new(SentContent::Whole(body), busy)));
                 }
             }
-            let mut answer = site.answer(request.map(Body::new)).await;
+            let mut answer = site.answer(request.map(|body| ArrivingBody::of(body, turn))).await;
             room.ready.keep(&mut answer);
             Ok(answer.map(|body| SentBody::new(SentContent::Streamed(body), busy)))
         }))
@@ -159,11 +165,53 @@ impl Future for Answering {
     }
 }
 
-/// The body of an answer, whose connection is busy with it until it is dropped.
+/// The body of a request, for whose bytes the client is waited for.
+struct ArrivingBody {
+    body: Incoming,
+    turn: ClientTurn,
+}
+
+impl ArrivingBody {
+    fn of(body: Incoming, turn: ClientTurn) -> Body {
+        if body.is_end_stream() { Body::empty() } else { Body::new(Self { body, turn }) }
+    }
+}
+
+impl http_body::Body for ArrivingBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let came = Pin::new(&mut self.body).poll_frame(context);
+        self.turn.is(came.is_pending());
+        note_moved(&self.turn, &came);
+        came
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn note_moved<E>(turn: &ClientTurn, frame: &Poll<Option<Result<Frame<Bytes>, E>>>) {
+    if let Poll::Ready(Some(Ok(frame))) = frame {
+        turn.moved(frame.data_ref().map_or(0, Bytes::len));
+    }
+}
+
+/// The body of an answer, whose connection is busy with it until it is dropped. What there is of it waits for the
+/// client.
 #[derive(Debug)]
 pub(super) struct SentBody {
     content: SentContent,
-    _busy: Busy,
+    busy: Busy,
 }
 
 #[derive(Debug)]
@@ -174,8 +222,9 @@ enum SentContent {
 }
 
 impl SentBody {
-    const fn new(content: SentContent, busy: Busy) -> Self {
-        Self { content, _busy: busy }
+    fn new(content: SentContent, mut busy: Busy) -> Self {
+        busy.turn.is(true);
+        Self { content, busy }
     }
 }
 
@@ -187,11 +236,14 @@ impl http_body::Body for SentBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        match &mut self.content {
+        let frame = match &mut self.content {
             SentContent::Streamed(body) => Pin::new(body).poll_frame(context),
             SentContent::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             SentContent::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-        }
+        };
+        self.busy.turn.is(frame.is_ready());
+        note_moved(&self.busy.turn, &frame);
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

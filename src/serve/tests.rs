@@ -201,6 +201,7 @@ fn settings() -> ServeSettings {
         history: tidegate_format::render::LinkForms::default(),
         absolute_urls: false,
         deltas: super::DeltaViews::Sync,
+        connections: 1024,
         trusted_proxies: Vec::new(),
         public_url: "https://feeds.example.org/".to_owned(),
         admin_token: super::AdminToken::new(TOKEN).unwrap(),

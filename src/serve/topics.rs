@@ -1,9 +1,10 @@
 //! The documents that can be subscribed to, for who delivers them: the very bytes and headers that a
 //! reader gets.
 
-use super::audience::{Audience, Revoked, ServedFeed, too_many_tokens};
+use super::audience::{Audience, Revoked, ServedFeed};
 use super::client::Client;
 use super::feeds::{Resource, lasting};
+use super::guesses::too_many_tokens;
 use super::negotiate::Encoding;
 use super::problem::Problem;
 use super::query::{ViewQuery, is_plain};

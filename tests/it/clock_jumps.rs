@@ -45,7 +45,7 @@ async fn ticks_go_on_whatever_the_clock_does() {
     let document = Arc::new(Mutex::new(feed(0)));
     let url = publisher(Arc::clone(&document)).await;
     let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"token\"\n\
+        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"a-token-for-tests\"\n\
          [store]\nkind = \"memory\"\n[polling]\nallow_private = true\n\
          [[feed]]\nname = \"news\"\nurl = \"{url}\"\n"
     );
@@ -83,7 +83,7 @@ async fn a_tick_that_is_far_ahead_is_reported() {
     let document = Arc::new(Mutex::new(feed(0)));
     let url = publisher(Arc::clone(&document)).await;
     let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"token\"\n\
+        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"a-token-for-tests\"\n\
          [store]\nkind = \"memory\"\n[polling]\nallow_private = true\n\
          [[feed]]\nname = \"news\"\nurl = \"{url}\"\n"
     );
@@ -95,7 +95,9 @@ async fn a_tick_that_is_far_ahead_is_reported() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let get = async |path: &str| {
-        let asked = client.get(format!("http://{}{path}", gateway.address())).bearer_auth("token");
+        let asked = client
+            .get(format!("http://{}{path}", gateway.address()))
+            .bearer_auth("a-token-for-tests");
         asked.send().await.unwrap().text().await.unwrap()
     };
     let told = async || {

@@ -100,9 +100,27 @@ class Browser:
                 clickCount=1,
             )
 
-    def type(self, selector, text):
+    def key(self, key, **more):
+        for kind in ["rawKeyDown", "keyUp"]:
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **more)
+
+    def type(self, selector, text, anew=False):
+        """Types at the end of a field, or in the place of what it has."""
         self.click(selector)
+        if anew:
+            self.call("Input.dispatchKeyEvent", type="rawKeyDown", key="a", code="KeyA", commands=["selectAll"])
         self.call("Input.insertText", text=text)
+
+    def pick(self, selector, value):
+        """Goes down the values of a field, as keys do, to one of them."""
+        field = f"document.querySelector({json.dumps(selector)})"
+        self.value(f"{field}.focus()")
+        self.key("Home", windowsVirtualKeyCode=36)
+        for _ in range(self.value(f"{field}.options.length")):
+            if self.value(f"{field}.value") == value:
+                return
+            self.key("ArrowDown", windowsVirtualKeyCode=40)
+        raise RuntimeError(f"{selector} cannot be {value}")
 
     def choose(self, selector, path):
         """Chooses a file."""

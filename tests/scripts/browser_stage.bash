@@ -2,7 +2,7 @@
 # `look PROGRAM` then gives a program in Python its gateway, its Chromium and a folder for pictures:
 #
 #     source tests/scripts/browser_stage.bash
-#     look tests/scripts/conflicts.py
+#     look tests/scripts/forms.py
 #
 # Needs chromium, python3 and TIDEGATE_BIN (default: the release build). Screenshots go to
 # TIDEGATE_SCREENSHOTS (default: a folder of the target). Passes where no browser is, but in CI.

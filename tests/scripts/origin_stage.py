@@ -114,9 +114,12 @@ def gateway(program, folder, tables, server="", polling=""):
 
 def known_feeds(gate):
     """The feeds of a gateway by the address of their publisher."""
-    listed = json.loads(gate.ask("/api/v1/feeds"))
-    feeds = listed if isinstance(listed, list) else listed["feeds"]
-    return {feed["url"]: feed for feed in feeds}
+    feeds, page = {}, {"next": "/api/v1/feeds?limit=1000"}
+    while page["next"]:
+        path = page["next"][page["next"].index("/api/"):]
+        page = json.loads(gate.ask(path))
+        feeds.update((feed["url"], feed) for feed in page["feeds"])
+    return feeds
 
 
 @dataclasses.dataclass

@@ -234,7 +234,17 @@ fn places_of_origins_do_not_cover_each_other() {
 fn what_passes_through_is_apart_from_administration() {
     let text = origin("a", "at = \"/a/\"", "pass = true");
     assert_fault(&text, "f:5: origin.pass: needs a host instead of at, or server.admin_listen");
-    good(&("[server]\nadmin_listen = \"127.0.0.1:8081\"\n".to_owned() + &text));
+    let apart = "[server]\nadmin_listen = \"127.0.0.1:8081\"\n".to_owned() + &text;
+    good(&apart);
+    // A browser has its reader's password for the whole host.
+    let reader = "[[reader]]\nname = \"ann\"\ntoken_env = \"ANN\"\nall_private = true\n";
+    let diary = "[[feed]]\nname = \"d\"\nlocal = true\nprivate = true\n";
+    for private in [reader, diary] {
+        let wanted = "f:7: origin.pass: needs a host instead of at where there are readers";
+        assert_fault(&format!("{apart}{private}"), wanted);
+        good(&(origin("a", "host = \"a.example\"", "pass = true") + private));
+        good(&(origin("a", "at = \"/a/\"", "pass = \"redirect\"") + private));
+    }
     good(&origin("a", "host = \"a.example\"", "pass = true"));
     good(&origin("a", "at = \"/a/\"", "pass = \"redirect\""));
     for (bad, said) in [

@@ -5,6 +5,7 @@
 use super::{ITEMS_SHOWN, page};
 use crate::SharedState;
 use crate::audience::Audience;
+use crate::client::Client;
 use crate::edit::{self, ENTRY_LIMIT};
 use crate::feeds::{NameInPath, unreadable};
 use crate::forms::{self, SentForm};
@@ -23,14 +24,14 @@ use tidegate_judge::record::local::{Act, CheckedEntry, EntryError, Resolution};
 /// `POST /feeds/NAME/conflicts`.
 pub(crate) async fn resolve(
     State(room): State<SharedState>,
-    audience: Audience,
+    (audience, client): (Audience, Client),
     name: NameInPath,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name, &audience).await?;
-    match chosen(&room, &record.name, &headers, body).await {
+    match chosen(&room, &record.name, (client, &headers), body).await {
         Ok(Some(id)) => {
             let id = percent_encoded(id.as_str());
             forms::see(&format!("/feeds/{}/conflicts?resolved={id}", record.name))
@@ -47,10 +48,10 @@ pub(crate) async fn resolve(
 async fn chosen(
     room: &SharedState,
     feed: &FeedName,
-    headers: &HeaderMap,
+    (client, headers): (Client, &HeaderMap),
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Option<SyncId>, Problem> {
-    let form = SentForm::authorized(room, headers, body, ENTRY_LIMIT)?;
+    let form = SentForm::authorized(room, (client, headers), body, ENTRY_LIMIT).await?;
     if form.get("keep") == "winners" {
         keep_winners(room, feed, (&form, headers)).await?;
         return Ok(None);

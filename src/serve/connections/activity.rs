@@ -1,7 +1,7 @@
 //! What a connection is doing, and whether it is to end.
 
 use super::limits::ConnectionAge;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -22,6 +22,9 @@ const UNKNOWN: u8 = 0;
 const HTTP_1: u8 = 1;
 const HTTP_2: u8 = 2;
 
+/// A client that lets so many bytes come or go has gone on. Fewer at a time do not keep a connection from giving way.
+const STEP: usize = 16 * 1024;
+
 /// The time as a sweep over all connections last read it, in milliseconds since the server began: a
 /// request reads no clock.
 pub(super) type SweepClock = Arc<AtomicU64>;
@@ -30,10 +33,15 @@ pub(super) type SweepClock = Arc<AtomicU64>;
 #[derive(Debug)]
 pub(crate) struct Activity {
     requests: AtomicUsize,
+    /// Requests for which the gateway has something to do. Where there is none, the client is waited for: for a request,
+    /// for the body of one, or until it takes an answer.
+    worked_on: AtomicIsize,
+    /// Bytes that came and went since `rested`.
+    moved: AtomicUsize,
     is_stalled: AtomicBool,
     protocol: AtomicU8,
     clock: SweepClock,
-    /// When it was accepted, when it last came to rest and when it was told to end, by that clock.
+    /// When it was accepted, when its client last went on and when it was told to end, by that clock.
     opened: u64,
     rested: AtomicU64,
     told: AtomicU64,
@@ -48,6 +56,8 @@ impl Activity {
         let opened = clock.load(Ordering::Relaxed);
         Self {
             requests: AtomicUsize::new(0),
+            worked_on: AtomicIsize::new(0),
+            moved: AtomicUsize::new(0),
             is_stalled: AtomicBool::new(false),
             protocol: AtomicU8::new(UNKNOWN),
             clock,
@@ -66,7 +76,19 @@ impl Activity {
             self.protocol.store(protocol, Ordering::Relaxed);
         }
         self.requests.fetch_add(1, Ordering::AcqRel);
-        Busy(Arc::clone(self))
+        self.worked_on.fetch_add(1, Ordering::AcqRel);
+        self.goes_on();
+        Busy { turn: self.turn() }
+    }
+
+    /// Says of one of its requests whether its client is waited for.
+    pub(crate) fn turn(self: &Arc<Self>) -> ClientTurn {
+        ClientTurn { activity: Arc::clone(self), is_waited_for: false }
+    }
+
+    fn goes_on(&self) {
+        self.moved.store(0, Ordering::Relaxed);
+        self.rested.store(self.clock.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Whether bytes of an answer wait for the client to take them.
@@ -74,11 +96,16 @@ impl Activity {
         self.is_stalled.store(is_stalled, Ordering::Release);
     }
 
-    pub(super) fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.requests.load(Ordering::Acquire) == 0 && !self.is_stalled.load(Ordering::Acquire)
     }
 
-    /// When it last came to rest.
+    /// Whether nothing goes on but what its client lets go on.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.worked_on.load(Ordering::Acquire) <= 0
+    }
+
+    /// When its client last went on.
     pub(super) fn rested(&self) -> u64 {
         self.rested.load(Ordering::Relaxed)
     }
@@ -147,15 +174,51 @@ impl EndingWatch {
     }
 }
 
+/// Whether a client is waited for, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ClientTurn {
+    activity: Arc<Activity>,
+    is_waited_for: bool,
+}
+
+impl ClientTurn {
+    /// The client is waited for, or is not any more.
+    pub(crate) fn is(&mut self, is_waited_for: bool) {
+        if self.is_waited_for != is_waited_for {
+            self.is_waited_for = is_waited_for;
+            self.activity.worked_on.fetch_add(if is_waited_for { -1 } else { 1 }, Ordering::AcqRel);
+        }
+    }
+
+    /// So many bytes came from the client, or were handed over to it.
+    pub(crate) fn moved(&self, bytes: usize) {
+        let before = self.activity.moved.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) >= STEP {
+            self.activity.goes_on();
+        }
+    }
+}
+
+impl Drop for ClientTurn {
+    fn drop(&mut self) {
+        self.is(false);
+    }
+}
+
 /// A request in flight, until its answer has gone out.
 #[derive(Debug)]
-pub(crate) struct Busy(Arc<Activity>);
+pub(crate) struct Busy {
+    /// Whether the client is to take the answer.
+    pub(crate) turn: ClientTurn,
+}
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let activity = &*self.0;
+        self.turn.is(false);
+        let activity = &*self.turn.activity;
+        activity.worked_on.fetch_sub(1, Ordering::AcqRel);
         if activity.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
-            activity.rested.store(activity.clock.load(Ordering::Relaxed), Ordering::Relaxed);
+            activity.goes_on();
         }
     }
 }
@@ -189,6 +252,37 @@ mod tests {
         assert_eq!(serving.await.unwrap(), [Ending::Graceful, Ending::Now]);
         activity.end(Ending::Graceful);
         assert_eq!(activity.ending(), Ending::Now, "what is sooner holds");
+    }
+
+    #[test]
+    fn a_client_that_is_waited_for_is_at_rest_and_goes_on_by_whole_steps() {
+        let clock = SweepClock::default();
+        let activity = Arc::new(Activity::new(Arc::clone(&clock)));
+        assert!(activity.is_at_rest(), "nothing was asked for yet");
+        let (mut one, mut other) = (activity.begin(false), activity.begin(false));
+        let mut body = activity.turn();
+        body.is(true);
+        assert!(!activity.is_at_rest(), "the other request is worked on");
+        other.turn.is(true);
+        assert!(activity.is_at_rest());
+        body.is(false);
+        one.turn.is(true);
+        one.turn.is(true);
+        assert!(activity.is_at_rest());
+        clock.store(7, Ordering::Relaxed);
+        (0..STEP - 1).for_each(|_| one.turn.moved(1));
+        assert_eq!(activity.rested(), 0, "it drips");
+        one.turn.moved(1);
+        assert_eq!(activity.rested(), 7);
+        one.turn.is(false);
+        assert!(!activity.is_at_rest());
+        drop((one, body));
+        assert!(activity.is_at_rest(), "the other waits still");
+        drop(other);
+        assert!(activity.is_at_rest());
+        let again = activity.begin(false);
+        assert!(!activity.is_at_rest());
+        drop(again);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `/recent`: what changed lately in all feeds.
 
 use super::list::{DashboardQuery, FeedFilter, FeedOrder, OverviewFeed};
-use super::{ask, list, listed};
+use super::{list, look, show};
 use crate::address::item_page;
 use crate::audience::Audience;
 use crate::client::Client;
@@ -32,22 +32,19 @@ pub(crate) async fn recent(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
 ) -> Result<Response, Problem> {
-    let ask = ask(&room, client).await?;
-    let making = Arc::clone(&room);
-    let made = async move { made(&making, &audience).await };
-    let content = room.admission.run(client, &ask.work, ask.cost, made).await?;
+    let (known, making) = (look(&room, &audience, client).await?, Arc::clone(&room));
+    let content = show(&room, client, async move { made(&making, &known.feeds).await }).await?;
     Ok(html::page("Recent changes", &content))
 }
 
-async fn made(room: &AppState, audience: &Audience) -> Result<Markup, Problem> {
-    let feeds = listed(room, audience, None).await?;
+async fn made(room: &AppState, feeds: &[OverviewFeed]) -> Result<Markup, Problem> {
     let query = DashboardQuery {
         order: FeedOrder::Changed,
         filter: FeedFilter::All,
         page: 1,
         ..DashboardQuery::default()
     };
-    let newest = list::select(&feeds, &query);
+    let newest = list::select(feeds, &query);
     let mut changes = Vec::new();
     for feed in &newest.feeds {
         let mut events = room.store.events(&feed.name, EACH + 1).await?;

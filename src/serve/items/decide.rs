@@ -3,6 +3,7 @@
 use super::unknown;
 use crate::address::item_page;
 use crate::audience::Audience;
+use crate::client::Client;
 use crate::feeds::unreadable;
 use crate::forms::{self, SentForm};
 use crate::problem::Problem;
@@ -59,7 +60,7 @@ fn is_own(record: &FeedRecord, known: &LedgerEntry) -> bool {
 /// `POST /feeds/NAME/items/SYNC_ID`.
 pub(crate) async fn act(
     State(room): State<SharedState>,
-    audience: Audience,
+    (audience, client): (Audience, Client),
     path: Result<Path<(String, String)>, PathRejection>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -67,7 +68,7 @@ pub(crate) async fn act(
     let (name, id) = path.map_err(unreadable)?.0;
     let record = room.directory.served(&name, &audience).await?;
     let id = SyncId::new(&id).map_err(|_| unknown(&record.name))?;
-    let form = SentForm::authorized(&room, &headers, body, REQUEST_BODY_LIMIT)?;
+    let form = SentForm::authorized(&room, (client, &headers), body, REQUEST_BODY_LIMIT).await?;
     let action = ItemAction::ALL.into_iter().find(|action| action.name() == form.get("do"));
     let action = action.ok_or_else(|| Problem::parameter("do", "nothing was chosen"))?;
     match carry_out(&room, &record, &id, (action, &form)).await {

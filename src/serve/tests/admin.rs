@@ -3,7 +3,7 @@
 use super::*;
 use crate::REQUEST_BODY_LIMIT;
 use crate::admission::{Work, WorkKind};
-use crate::client::Client;
+use crate::client::{Client, Peer};
 use std::sync::atomic::Ordering;
 use tidegate_core::model::FeedName;
 use tidegate_store::{StoreCondition, StoreStop};
@@ -33,6 +33,49 @@ async fn nothing_is_answered_without_the_token() {
         }
     }
     assert!(site.operator.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_is_not_guessed_and_nobody_waits_for_who_tries() {
+    let site = Site::new();
+    let ask = |peer: u8, method: &str, path: &str, headers: &[(&str, &str)], body: &str| {
+        let mut request = request(method, path, headers, body);
+        request.extensions_mut().insert(Peer([192, 0, 2, peer].into()));
+        site.ask(request)
+    };
+    let call = |peer: u8, token: &str| {
+        ask(peer, "GET", "/api/v1/feeds", &[("authorization", &format!("Bearer {token}"))], "")
+    };
+    let form =
+        [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "same-origin")];
+    let send = |peer: u8, path: &str, token: &str| {
+        ask(peer, "POST", path, &form, &format!("do=pause&token={token}"))
+    };
+    let begun = tokio::time::Instant::now();
+    for guess in 0..4 {
+        problem(call(1, &format!("guess-{guess}")).await, 401).await;
+        assert_eq!(send(1, "/session", &format!("session-{guess}")).await.status(), 403);
+    }
+    assert_eq!(begun.elapsed(), Duration::from_secs(8), "each is held back");
+    // The next one may be right, and is not told.
+    for token in ["another", TOKEN] {
+        let held = call(1, token).await;
+        assert_eq!(header(&held, "retry-after"), "52");
+        problem(held, 429).await;
+        for path in ["/session", "/feeds/news/about"] {
+            let held = send(1, path, token).await;
+            assert_eq!((held.status().as_u16(), header(&held, "set-cookie")), (429, ""), "{path}");
+        }
+        let bearer = format!("Bearer {token}");
+        let page = text(ask(1, "GET", "/", &[("authorization", &bearer)], "").await).await;
+        assert!(!page.contains("sign out"), "{page}");
+    }
+    assert!(site.operator.asked.lock().unwrap().is_empty());
+    assert_eq!(call(2, TOKEN).await.status(), 200);
+    assert_eq!(send(2, "/session", TOKEN).await.status(), 303);
+    assert_eq!(begun.elapsed(), Duration::from_secs(8));
+    tokio::time::sleep(Duration::from_secs(52)).await;
+    assert_eq!(call(1, TOKEN).await.status(), 200);
 }
 
 #[tokio::test]
@@ -406,6 +449,12 @@ async fn a_key_of_a_query_is_known_to_every_method_that_reads_it() {
     let site = Site::new();
     assert_eq!(site.call("HEAD", "/feeds?show=all&limit=1", "").await.status(), 200);
     assert_eq!(site.call("HEAD", "/feeds?colour=1", "").await.status(), 400);
+    // A misspelt key is no reason to change something.
+    let patch = site.call("PATCH", "/feeds/news?nonsense=1", r#"{"probe":false}"#).await;
+    assert_eq!(problem(patch, 400).await["parameter"], "nonsense");
+    assert!(site.operator.asked.lock().unwrap().is_empty());
+    let wrong = problem(site.call("PATCH", "/feeds", "").await, 405).await;
+    assert!(wrong["detail"].as_str().unwrap().starts_with("PATCH is not for this"), "{wrong}");
     for method in ["TRACE", "PATCH", "BREW", "PUT"] {
         problem(site.call(method, "/feeds?show=all", "").await, 405).await;
     }

@@ -44,6 +44,39 @@ async fn operators_may_have_their_own_listener() {
     assert!(page.contains("href=\"/add\""));
 }
 
+/// Scripts of a site in front may run at the public address. Browsers send the cookie to every port of a host, and
+/// over plain http they say no more than the origin.
+#[tokio::test]
+async fn a_form_is_taken_from_the_listener_of_operators_alone() {
+    let site = Site::with(store(), ServeSettings { operators_apart: true, ..announcing() });
+    let operators = routes(site.room.clone(), Listener::Operators);
+    let send = |path: &str, origin: &str, cookie: &str, body: String| {
+        let form = ("content-type", "application/x-www-form-urlencoded");
+        let headers =
+            [form, ("host", "feeds.example.org:8081"), ("origin", origin), ("cookie", cookie)];
+        operators.clone().oneshot(request("POST", path, &headers, &body))
+    };
+    let (own, public) = ("https://feeds.example.org:8081", "https://feeds.example.org");
+    let token = || format!("token={TOKEN}&to=/");
+    let answer = send("/session", own, "", token()).await.unwrap();
+    assert_eq!(answer.status(), 303);
+    let cookie = header(&answer, "set-cookie").split(';').next().unwrap().to_owned();
+    for origin in [public, "https://feeds.example.org:8082", "https://evil.example", "null"] {
+        assert_eq!(send("/session", origin, "", token()).await.unwrap().status(), 403, "{origin}");
+        for (path, body) in [
+            ("/feeds/news/about", "do=pause"),
+            ("/add", "do=add&url=feed.example/x"),
+            ("/session/end", ""),
+        ] {
+            let answer = send(path, origin, &cookie, body.to_owned()).await.unwrap();
+            assert_eq!(answer.status(), 403, "{origin} {path}");
+        }
+    }
+    assert!(site.operator.asked.lock().unwrap().is_empty());
+    let answer = send("/feeds/news/about", own, &cookie, "do=pause".to_owned()).await.unwrap();
+    assert_eq!(answer.status(), 303);
+}
+
 #[tokio::test]
 async fn pages_may_be_for_operators_alone() {
     let closed = ServeSettings { pages_are_closed: true, ..announcing() };

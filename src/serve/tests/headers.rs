@@ -237,6 +237,32 @@ async fn a_browser_runs_nothing_of_what_publishers_wrote() {
     }
 }
 
+/// The forms of our pages are of use, and a form that a publisher wrote is never sent as the operator who is signed in.
+#[tokio::test]
+async fn forms_are_sent_from_pages_of_ours_and_not_from_what_publishers_wrote() {
+    let site = Site::new();
+    for path in ["/", "/?q=news", "/recent", "/feeds/news/items", "/feeds/news/about", "/add"] {
+        let answer = site.get(path).await;
+        assert_eq!(answer.status(), 200, "{path}");
+        let policy = header(&answer, "content-security-policy");
+        assert!(policy.contains("; form-action 'self';"), "{path}: {policy}");
+    }
+    let documents = [
+        "/feeds/news?as=html",
+        "/feeds/news/changes",
+        "/feeds/news/changes?as=html",
+        "/feeds/news/items/a?version=newest",
+        "/feeds/news/items/a?diff=1..newest",
+        "/subscriptions.opml",
+        "/feeds/nobody",
+    ];
+    for path in VIEWS.into_iter().chain(documents) {
+        let answer = site.get(path).await;
+        let policy = header(&answer, "content-security-policy");
+        assert!(policy.contains("; form-action 'none';"), "{path}: {policy}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_made_for_one_request_is_compressed_when_asked() {
     let site = Site::new();

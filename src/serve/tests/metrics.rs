@@ -14,6 +14,7 @@ async fn metrics_count_by_route_and_never_by_address() {
     let _ = site.get("/made-up/by-a-visitor").await;
     let _ = site.ask(request("BREW", "/feeds/news", &[], "")).await;
     let _ = site.call("POST", "/feeds/news/poll", "").await;
+    let _ = site.call("PATCH", "/feeds/news", "").await;
     let _ = site.call("GET", "/made-up", "").await;
     let metrics = text(site.get("/metrics").await).await;
     let requests = |method: &str, route: &str, status: u16, number: u32| {
@@ -27,6 +28,7 @@ async fn metrics_count_by_route_and_never_by_address() {
         requests("GET", "/feeds/{name}", 404, 1),
         requests("other", "/feeds/{name}", 405, 1),
         requests("POST", "/api/v1/feeds/{name}/poll", 200, 1),
+        requests("PATCH", "/api/v1/feeds/{name}", 400, 1),
         "tidegate_cache_hits_total 1".to_owned(),
         "tidegate_cache_misses_total 1".to_owned(),
         "tidegate_feeds{standing=\"active\"} 3".to_owned(),

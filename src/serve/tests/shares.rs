@@ -180,18 +180,30 @@ async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave(
     for answer in asked {
         assert_eq!(answer.await.unwrap(), 200);
     }
-    assert_eq!(site.operator.lists.load(Ordering::SeqCst), 1);
+    let lists = || site.operator.lists.load(Ordering::SeqCst);
+    assert_eq!(lists(), 1);
+    // What everybody sees is shown again for twenty times as long as it took, whatever is looked for in it.
+    tokio::time::sleep(Duration::from_secs(19)).await;
+    for path in ["/", "/?q=news", "/?q=radio&sort=title", "/?show=held&page=2", "/recent"] {
+        assert_eq!(site.ask(of(client(1), path)).await.status(), 200, "{path}");
+    }
+    assert_eq!(lists(), 1);
+    // An operator is told how things are now.
+    let bearer = format!("Bearer {TOKEN}");
+    let operator = site.get_with("/", &[("authorization", &bearer)]).await;
+    assert_eq!((operator.status().as_u16(), lists()), (200, 2));
+    tokio::time::sleep(Duration::from_secs(1)).await;
     for number in 0..50 {
         let asked = ask(number);
         tokio::time::sleep(Duration::from_millis(10)).await;
         asked.abort();
     }
-    assert_eq!(site.operator.most_listing.load(Ordering::SeqCst), 1);
-    assert_eq!(site.operator.lists.load(Ordering::SeqCst), 2);
-    // It is not kept: the next one is told how things are then.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(ask(1).await.unwrap(), 200);
-    assert_eq!(site.operator.lists.load(Ordering::SeqCst), 3);
+    assert_eq!((site.operator.most_listing.load(Ordering::SeqCst), lists()), (1, 3));
+    // Another list of feeds is another overview.
+    site.store.records.lock().unwrap().push(record("added", FeedStanding::Active));
+    site.room.directory.changed();
+    let page = text(site.ask(of(client(1), "/")).await).await;
+    assert!(page.contains("/feeds/added/about") && lists() == 4, "{page}");
 }
 
 /// All that can be done now is done.
@@ -199,6 +211,13 @@ async fn settled() {
     for _ in 0..2000 {
         tokio::task::yield_now().await;
     }
+}
+
+/// So much time has passed that what was made of all feeds is made anew.
+async fn later() {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    tokio::time::resume();
 }
 
 const LIST: &str = "/subscriptions.opml";
@@ -229,8 +248,13 @@ async fn the_list_of_subscriptions_is_made_once_for_all_who_ask_and_on_another_t
     }
     tags.dedup();
     assert_eq!((tags.len(), read()), (1, LISTED));
+    for path in [LIST, "/subscriptions.opml?since=2006-01-06T19:24:09Z", LIST] {
+        assert_eq!(ask(1, path).await.unwrap().status(), 200);
+    }
+    assert_eq!(read(), LISTED, "for a second nothing is collected anew");
 
     // Who comes later is told how things are then, and each list is another.
+    later().await;
     site.store.edit("news", |feed| feed.state.site = Some("https://new.example/".to_owned()));
     let paths =
         [LIST, "/subscriptions.opml?upstream=1", "/subscriptions.opml?since=2006-01-06T19:24:09Z"];
@@ -243,6 +267,7 @@ async fn the_list_of_subscriptions_is_made_once_for_all_who_ask_and_on_another_t
     assert_eq!(read(), 4 * LISTED);
 
     // Who added a feed takes no part in what was begun before.
+    later().await;
     let early = ask(1, LIST);
     settled().await;
     site.store.records.lock().unwrap().push(record("added", FeedStanding::Active));

@@ -37,7 +37,7 @@ pub(super) async fn serving(
         tokio::spawn(serve(
             listener,
             room,
-            (limits, ConnectionShares::USUAL),
+            (limits, ConnectionShares::of(1024)),
             (closing.child_token(), closing),
         )),
     )
@@ -305,7 +305,7 @@ async fn one_peer_with_many_connections_shuts_nobody_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
-    let shares = ConnectionShares { all: 16, each: 8 };
+    let shares = ConnectionShares { all: 16, each: 8, site: 8 };
     let listener = (listener, None, Listener::Everybody);
     let _server =
         tokio::spawn(serve(listener, room, (PATIENT, shares), (closing.child_token(), closing)));

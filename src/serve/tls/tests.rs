@@ -98,7 +98,7 @@ fn the_end_of_a_certificate_is_known_whether_it_has_come_or_not() {
 }
 
 async fn slot(client: Client) -> ConnectionSlot {
-    Connections::new(ConnectionShares::USUAL).place(client, false).await.unwrap()
+    Connections::new(ConnectionShares::of(1024)).place(client, false).unwrap()
 }
 
 fn client(last: u8) -> Client {

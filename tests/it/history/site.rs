@@ -40,9 +40,6 @@ impl Operator for Nobody {
     fn totals(&self) -> PollTotals {
         PollTotals::default()
     }
-    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
-        never()
-    }
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
         never()
     }
@@ -220,6 +217,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             history: LinkForms::default(),
             absolute_urls: false,
             deltas: DeltaViews::All,
+            connections: 1024,
             trusted_proxies: Vec::new(),
             periods: Vec::new(),
             hub: false,

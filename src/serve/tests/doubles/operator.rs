@@ -237,10 +237,6 @@ impl Operator for TestOperator {
         let durations = [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
         PollTotals { shards: 1024, failed: 11, commits: 12, durations, ..PollTotals::default() }
     }
-    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
-        self.listed().await;
-        Ok(vec![self.of("news")])
-    }
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
         self.listed().await;
         Ok([(name("news"), self.summary())].into())

@@ -1,27 +1,15 @@
-"""A conflict from its beginning to its end with a real browser. Standard library only; exit status 1
-where something is not as it should be.
-
-    conflicts.py --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
-"""
+"""Conflicts as a person decides them with a real browser: what `forms.py` does with their page. Standard library only."""
 
 import html
 import json
-import sys
-import tempfile
+import re
 import time
 
-from browser_pipe import Browser, free_the_pipe
-from browser_stage import MARK, TOKEN, Gateway, Publisher, given, status
+from browser_stage import MARK, TOKEN, Publisher
 
 HOSTILE = f"<script>document.title='{MARK}'</script><img src=x onerror=\"document.title='{MARK}'\">"
 OURS = "The ferry sails at nine and again at four"
 THEIRS = f"The ferry sails at eight and again at four {HOSTILE}"
-
-
-SETTINGS = (
-    '[store]\nkind = "memory"\n'
-    '[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n'
-)
 
 
 def contest(gateway):
@@ -95,27 +83,34 @@ def decide(gateway, browser, out):
         yield "readers are not shown what was taken"
 
 
+def contend(gateway, sync_ids):
+    """Both sides change these items once more."""
+    document = gateway.ask("/feeds/harbour/complete")
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
+    for sync_id in sync_ids:
+        updates = gateway.api(f"/items/{sync_id}")["updates"] + 1
+        document, found = re.subn(
+            rf'(<sx:sync [^>]*id="{re.escape(sync_id)}"[^>]*updates=")\d+("[^>]*>)',
+            rf'\g<1>{updates}\g<2><sx:history sequence="{updates}" when="{when}" by="lighthouse.example"/>',
+            document,
+        )
+        if found != 1:
+            raise RuntimeError(f"{sync_id} stands {found} times in the document")
+        gateway.api(f"/items/{sync_id}", "PUT", {"title": f"Ours, {updates}", "content": "We said so"})
+    Publisher.document = document
+    gateway.poll()
+    if gateway.api("/conflicts")["count"] != len(sync_ids):
+        raise RuntimeError("not in conflict: " + json.dumps(gateway.api("/conflicts")))
+
+
 def write_anew(gateway, browser, sync_id):
     """The next conflict of the same item, with a text of one's own."""
-    document = gateway.ask("/feeds/harbour/complete")
-    item = gateway.api(f"/items/{sync_id}")
-    updates = item["updates"] + 1
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
-    theirs = document.replace(f'updates="{updates - 1}"', f'updates="{updates}"', 1).replace(
-        "<sx:history", f'<sx:history sequence="{updates}" when="{when}" by="lighthouse.example"/>'
-        "<sx:history", 1,
-    )
-    gateway.api(f"/items/{sync_id}", "PUT", {"title": "Ours again", "content": "We said so"})
-    Publisher.document = theirs
-    gateway.api("/poll", "POST")
-    address = gateway.base + "/feeds/harbour/conflicts"
-    browser.go(address)
+    contend(gateway, [sync_id])
+    browser.go(gateway.base + "/feeds/harbour/conflicts")
     browser.type("input[name=token]", TOKEN)
-    browser.value("document.querySelector('.choices details').open = true")
-    browser.value("document.querySelector('input[name=title]').value = ''")
-    browser.value("document.querySelector('textarea').value = ''")
-    browser.type("input[name=title]", "Agreed <b>between</b> us")
-    browser.type("textarea", "At nine & at eight")
+    browser.click(".choices details summary")
+    browser.type("input[name=title]", "Agreed <b>between</b> us", anew=True)
+    browser.type("textarea", "At nine & at eight", anew=True)
     browser.click("button[value=new]")
     browser.until("document.body.innerText.includes('Resolved.')")
     shown = gateway.api(f"/items/{sync_id}")["title"]
@@ -123,27 +118,16 @@ def write_anew(gateway, browser, sync_id):
         yield f"the new text is not what was written: {shown}"
 
 
-def main():
-    call = given()
-    free_the_pipe()
-    origin = Publisher.open()
-    feed = 'local = true\ntitle = "Notices of the harbour"\n'
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as profile:
-        gateway = Gateway(call.bin, origin, folder, SETTINGS, feed)
-        browser = Browser(call.browser, profile)
-        try:
-            sync_id = contest(gateway)
-            faults = list(decide(gateway, browser, call.out))
-            faults += write_anew(gateway, browser, sync_id)
-            if browser.value("document.title").find(MARK) >= 0:
-                faults.append("hostile markup ran")
-        finally:
-            browser.end()
-            gateway.end()
-    if not faults:
-        print(f"conflicts were looked at and resolved; pictures in {call.out}")
-    return status(faults)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def keep_winners(gateway, browser, sync_id):
+    """Who has signed in keeps one winner, and those of a page with two."""
+    other = gateway.api("/items", "POST", {"title": "Gulls", "content": "Do not feed them"})["sync_id"]
+    for sync_ids, button, said in [
+        ([sync_id], "winner", "Resolved."), ([sync_id, other], "winners", "No item of this feed is in conflict"),
+    ]:
+        time.sleep(1.1)
+        contend(gateway, sync_ids)
+        browser.go(gateway.base + "/feeds/harbour/conflicts")
+        browser.click(f"button[value={button}]")
+        browser.until(f"document.body.innerText.includes({json.dumps(said)})")
+        if gateway.api("/conflicts")["count"]:
+            yield f"the button {button} left conflicts"

@@ -1,0 +1,63 @@
+//! The files that the process may have open. Each connection is one.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The part of all files that connections of clients may be: the others are for sites, publishers, subscribers and the
+/// store.
+const PART: u64 = 2;
+
+/// Raises the soft limit of files to the hard one, and answers how many connections may be served of those that are
+/// wanted.
+pub fn connections_within_files(wanted: u32) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+    }
+    let files = getrlimit(Resource::Nofile).current;
+    let connections = within(wanted, files);
+    if connections < u64::from(wanted) {
+        tracing::warn!(
+            files,
+            connections,
+            wanted,
+            "fewer connections are served than server.connections says, since the process may have so few files \
+             open; raise its limit (LimitNOFILE of a unit, ulimit -n)"
+        );
+    }
+    usize::try_from(connections).unwrap_or(usize::MAX)
+}
+
+/// `None`: without a limit.
+fn within(wanted: u32, files: Option<u64>) -> u64 {
+    let wanted = u64::from(wanted);
+    files.map_or(wanted, |files| wanted.min((files / PART).max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_half_of_the_files() {
+        for (wanted, files, connections) in [
+            (1024, None, 1024),
+            (1024, Some(524_288), 1024),
+            (1024, Some(2048), 1024),
+            (1024, Some(1024), 512),
+            (16, Some(1024), 16),
+            (16, Some(0), 1),
+        ] {
+            assert_eq!(within(wanted, files), connections, "{wanted} of {files:?}");
+        }
+    }
+
+    #[test]
+    fn the_soft_limit_is_raised_to_the_hard_one() {
+        let limit = getrlimit(Resource::Nofile);
+        let lowered = limit.maximum.map(|most| most / 2);
+        setrlimit(Resource::Nofile, Rlimit { current: lowered, ..limit }).unwrap();
+        assert_eq!(connections_within_files(16), 16);
+        assert_eq!(getrlimit(Resource::Nofile), Rlimit { current: limit.maximum, ..limit });
+    }
+}

@@ -1,0 +1,170 @@
+//! Wrong administration tokens. A client that sends too many different ones is not told for a while whether the
+//! next is right: that one could be told at once, so refusing wrong ones alone would not slow down who guesses.
+//! Where many clients guess, each has fewer. No client waits for the guesses of others.
+
+use super::auth::{AdminToken, bearer};
+use super::client::Client;
+use super::problem::Problem;
+use super::readers::WRONG_TOKEN_PAUSE;
+use super::{AppState, SharedState};
+use http::{HeaderMap, StatusCode};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How many different wrong tokens of one client are compared within the window: before so many of all clients were,
+/// and afterwards.
+const EACH: (usize, usize) = (8, 2);
+const ALL: usize = 64;
+const WINDOW: Duration = Duration::from_secs(60);
+/// How many clients are remembered.
+const CLIENTS: usize = 16 * 1024;
+
+/// The wrong tokens of a window, by their hashes.
+#[derive(Debug)]
+pub(super) struct Guesses(Mutex<GuessTable>);
+
+#[derive(Debug)]
+struct GuessTable {
+    begun: Instant,
+    all: usize,
+    clients: HashMap<Client, Vec<[u8; 32]>>,
+}
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Right,
+    Wrong {
+        /// Whether the client has not sent it before.
+        is_new: bool,
+    },
+    /// It was not compared, and is not for so long.
+    Held(Duration),
+}
+
+impl GuessTable {
+    fn new() -> Self {
+        Self { begun: Instant::now(), all: 0, clients: HashMap::new() }
+    }
+}
+
+impl Guesses {
+    /// Nobody has guessed.
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(GuessTable::new()))
+    }
+
+    fn compare(&self, token: &AdminToken, client: Client, presented: &str) -> Comparison {
+        let hash = Sha256::digest(presented).into();
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if table.begun.elapsed() >= WINDOW {
+            *table = GuessTable::new();
+        }
+        let wrong = table.clients.get(&client).map_or(&[][..], Vec::as_slice);
+        // A program that goes on with an old token learns nothing.
+        let is_known = wrong.contains(&hash);
+        let most = if table.all < ALL { EACH.0 } else { EACH.1 };
+        if !is_known && wrong.len() >= most {
+            return Comparison::Held(WINDOW.saturating_sub(table.begun.elapsed()));
+        }
+        if token.has_hash(&hash) {
+            return Comparison::Right;
+        }
+        if !is_known {
+            table.all += 1;
+            if table.all == ALL {
+                tracing::warn!(
+                    tokens = ALL,
+                    clients = table.clients.len(),
+                    "the administration token is being guessed, or programs send wrong ones"
+                );
+            }
+            if table.clients.len() >= CLIENTS {
+                table.clients.clear();
+            }
+            table.clients.entry(client).or_default().push(hash);
+        }
+        Comparison::Wrong { is_new: !is_known }
+    }
+}
+
+impl AppState {
+    /// Whether a request brings the administration token along, as far as its client may ask.
+    pub(super) fn admits(&self, client: Client, headers: &HeaderMap) -> bool {
+        let is_right = |presented| {
+            let settings = self.settings.load();
+            self.guesses.compare(&settings.admin_token, client, presented) == Comparison::Right
+        };
+        bearer(headers).is_some_and(is_right)
+    }
+}
+
+/// Refuses a token that is not that of administration, and holds back the answer where that says something new.
+pub(super) async fn demand(
+    room: &SharedState,
+    client: Client,
+    presented: &str,
+    wrong: fn() -> Problem,
+) -> Result<(), Problem> {
+    let compared = room.guesses.compare(&room.settings.load().admin_token, client, presented);
+    match compared {
+        Comparison::Right => Ok(()),
+        Comparison::Wrong { is_new } if !is_new || room.readers.hold_back(client).await => {
+            Err(wrong())
+        }
+        Comparison::Wrong { .. } => Err(too_many_tokens()),
+        Comparison::Held(wait) => Err(too_many_tokens().after(wait)),
+    }
+}
+
+/// What a client is told that guesses too fast.
+pub(super) fn too_many_tokens() -> Problem {
+    let said = "too many tokens were sent that open nothing; wait a little";
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(WRONG_TOKEN_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(n: u16) -> Client {
+        let [high, low] = n.to_be_bytes();
+        Client::at([198, 18, high, low].into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_guesses_too_much_is_not_told_what_is_right_and_others_are() {
+        let (guesses, token) = (Guesses::new(), AdminToken::new("correct-horse-staple").unwrap());
+        let compare = |n, presented: &str| guesses.compare(&token, client(n), presented);
+        let right = "correct-horse-staple";
+        for n in 0..EACH.0 {
+            assert_eq!(compare(1, right), Comparison::Right, "after {n} wrong ones");
+            // One token again and again is one guess.
+            for is_new in [true, false, false] {
+                let wrong = compare(1, &format!("wrong-{n}"));
+                assert_eq!(wrong, Comparison::Wrong { is_new });
+            }
+        }
+        tokio::time::advance(WINDOW / 4).await;
+        for presented in [right, "wrong-too"] {
+            assert_eq!(compare(1, presented), Comparison::Held(WINDOW * 3 / 4));
+        }
+        assert_eq!(compare(1, "wrong-0"), Comparison::Wrong { is_new: false });
+        // Many clients together have fewer guesses, and none that is right waits for those of others.
+        let mut told = 0;
+        for n in 2..1000 {
+            told += (0..EACH.0)
+                .filter(|guess| {
+                    compare(n, &format!("{guess}")) == Comparison::Wrong { is_new: true }
+                })
+                .count();
+        }
+        assert!(told < ALL + EACH.0 + 1000 * EACH.1, "{told} of {}", 1000 * EACH.0);
+        assert_eq!(compare(1000, right), Comparison::Right);
+        tokio::time::advance(WINDOW).await;
+        assert_eq!(compare(1, right), Comparison::Right);
+    }
+}

@@ -1,0 +1,283 @@
+"""Uses every form of every page with a real browser, as a person does: types, chooses, clicks. Standard library only;
+exit status 1 where a form does nothing, or a button was seen and not used. Prints the forms.
+
+    forms.py --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
+"""
+
+import html
+import json
+import sys
+import tempfile
+
+from browser_pipe import Browser, free_the_pipe
+from browser_stage import MARK, TOKEN, Gateway, Publisher, given, status
+from forms_conflicts import contest, decide, keep_winners, write_anew
+
+API = "/api/v1/feeds/notices"
+# The buttons of the page that the browser has, each as its form is sent: method, path, class, name and value.
+BUTTONS = """
+const said = button => {
+    const at = new URL(button.form.action).pathname
+        .replace(/^\\/feeds\\/[^/]+/, '/feeds/NAME').replace(/\\/items\\/[^/]+$/, '/items/ID');
+    const value = button.name ? `${button.name}=${button.value.replace(/^\\d+$/, 'N')}` : '';
+    return `${button.form.method.toUpperCase()} ${at} ${button.form.className} ${value}`.trimEnd();
+};
+const buttons = [...document.forms].flatMap(form => [...form.querySelectorAll('button')]);
+"""
+
+
+class Person(Browser):
+    """Notes which buttons there are, and which of them had the browser go to another page."""
+
+    def __init__(self, program, profile):
+        self.seen, self.used, self.clicked = {}, set(), None
+        super().__init__(program, profile)
+
+    def until(self, expression):
+        if self.clicked:
+            # On the page that the form leads to.
+            super().until(f"window.isBefore !== true && ({expression})")
+            self.used.add(self.clicked)
+            self.clicked = None
+        else:
+            super().until(expression)
+        here, buttons = self.value(f"{{ {BUTTONS} [location.pathname, buttons.map(said)] }}")
+        for button in buttons:
+            self.seen.setdefault(button, here)
+
+    def click(self, selector):
+        at = f"document.querySelector({json.dumps(selector)})"
+        button = self.value(f"{{ {BUTTONS} const at = {at}; buttons.includes(at) ? said(at) : null }}")
+        if button:
+            self.value("window.isBefore = true")
+            self.clicked = button
+        super().click(selector)
+
+    def says(self, text):
+        self.until(f"document.body && document.body.innerText.includes({json.dumps(text)})")
+
+    def unfold(self, button):
+        self.click(f"details:has({button}) summary")
+
+
+def document(entries):
+    """A feed of these numbers and texts, newest first."""
+    texts = "".join(
+        f"<entry><id>urn:example:{number}</id><title>Notice {number}</title>"
+        f"<link href='https://harbour.example/{number}'/><updated>2026-05-0{number}T08:00:00Z</updated>"
+        f"<author><name>The harbour office</name></author><content type='html'>{html.escape(text)}</content></entry>"
+        for number, text in entries
+    )
+    return (
+        "<feed xmlns='http://www.w3.org/2005/Atom'><title>Notices of the harbour</title><id>urn:example:feed</id>"
+        f"<updated>2026-05-01T08:00:00Z</updated><link href='https://harbour.example/'/>{texts}</feed>"
+    )
+
+
+def page(*feeds):
+    """A page of the publisher that names these feeds."""
+    links = "".join(
+        f"<link rel='alternate' type='application/atom+xml' href='{path}' title='{title}'>" for path, title in feeds
+    )
+    return f"<!doctype html><html><head><title>Harbour</title>{links}</head></html>"
+
+
+def set_up(gateway, origin):
+    """A feed of the API, which may be paused, with a difference to look at."""
+    Publisher.document = document([(3, "Three"), (2, "Two"), (1, "One")])
+    gateway.ask(API, "PUT", {"url": origin + "/notices"})
+    gateway.ask(f"{API}/poll", "POST")
+    Publisher.document = document([(3, "Three"), (2, "Two"), (1, "One, corrected")])
+    gateway.ask(f"{API}/poll", "POST")
+
+
+def look_for(gateway, browser):
+    """The forms that anybody may use, and yields what is wrong."""
+    browser.go(gateway.base + "/")
+    browser.type("input[name=q]", "notices")
+    browser.pick("select[name=show]", "all")
+    browser.pick("select[name=sort]", "title")
+    browser.click("form.search button")
+    browser.until("location.search.includes('q=notices')")
+    listed = browser.value("[...document.querySelectorAll('table.feeds tbody a')].map(a => a.pathname)")
+    if "/feeds/notices/about" not in listed or "/feeds/harbour/about" in listed:
+        yield f"the overview was searched for notices and shows {listed}"
+    browser.go(gateway.base + "/feeds/notices/items")
+    browser.type("input[name=q]", "Notice")
+    browser.pick("select[name=show]", "edited")
+    browser.click("form.search button")
+    browser.until("location.search.includes('show=edited')")
+    listed = browser.value("document.querySelector('main').innerText")
+    if "Notice 1" not in listed or "Notice 2" in listed:
+        yield f"of the items those that were edited were asked for, and this is shown: {listed}"
+
+
+def subscribe(gateway, browser, origin):
+    Publisher.document = page(("/tides", "The tides"), ("/ice", "The ice"))
+    browser.go(gateway.base + "/subscribe")
+    browser.type("input[name=url]", origin)
+    browser.click("form[method=get] button")
+    browser.says("The ice")
+    Publisher.document = document([(2, "Two"), (1, "One")])
+    browser.click("form[method=post] button")
+    browser.says("point your feed reader at")
+
+
+def sign_in(gateway, browser, look):
+    """Who signs in comes back to the page, and has buttons. Yields what is wrong."""
+    browser.go(gateway.base + "/feeds/notices/about")
+    browser.click("a[href^='/session']")
+    browser.until("document.querySelector('input[name=token]') !== null")
+    look("sign-in")
+    browser.type("input[name=token]", "wrong")
+    browser.click("main button")
+    browser.says("is not that of this gateway")
+    browser.type("input[name=token]", TOKEN)
+    browser.click("main button")
+    browser.says("Poll now")
+    if TOKEN in browser.value("document.cookie + location.href"):
+        yield "the token can be read by scripts or stands in an address"
+
+
+def act_on_feed(gateway, browser, look):
+    Publisher.document = document([(4, "Four"), (3, "Three, corrected"), (2, "Two"), (1, "One, corrected")])
+    browser.click("button[value=poll]")
+    browser.says("Polled: 1 created, 1 updated.")
+    look("about-signed-in")
+    # A document that drops most of the feed is held, until a person says what it is.
+    Publisher.document = document([])
+    browser.click("button[value=poll]")
+    browser.says("Release the held document")
+    look("held")
+    browser.go(gateway.base + "/")
+    look("overview-held")
+    browser.click("a[href='/feeds/notices/about#held']")
+    browser.says("Drop the held document")
+    browser.click("button[value=drop]")
+    browser.says("was dropped")
+    Publisher.document = document([(1, "One, corrected")])
+    browser.click("button[value=poll]")
+    browser.says("Release the held document")
+    browser.click("button[value=release]")
+    browser.says("was released")
+    for button, wanted in [("pause", "button[value=resume]"), ("resume", "button[value=pause]")]:
+        browser.click(f"button[value={button}]")
+        browser.until(f"document.querySelector({json.dumps(wanted)}) !== null")
+    browser.click("button[value=backfill]")
+    browser.says("older documents are being read")
+    # What is said of a feed is changed by a form.
+    browser.click("a[href='/feeds/notices/edit']")
+    browser.until("document.querySelector('select[name=deletions]') !== null")
+    look("edit")
+    browser.pick("select[name=deletions]", '"off"')
+    browser.click("form.choices button")
+    browser.says("The feed was changed.")
+    if json.loads(gateway.ask(API))["options"]["deletions"] != "off":
+        yield "the form changed nothing"
+
+
+def act_on_items(gateway, browser, sync_id):
+    """An item that is made here is deleted, restored and redacted."""
+    browser.go(f"{gateway.base}/feeds/harbour/items/{sync_id}")
+    browser.click("button[value=delete]")
+    browser.says("Deleted: subscribers get its tombstone.")
+    browser.click("button[value=restore]")
+    browser.says("Restored: it is in the feed again.")
+    browser.unfold("button[value=redact]")
+    browser.type("input[name=id]", sync_id)
+    browser.type("input[name=reason]", "somebody asked for it")
+    browser.click("button[value=redact]")
+    browser.says("Redacted: ")
+
+
+def add(gateway, browser, out, origin, look):
+    # A list is uploaded.
+    browser.go(gateway.base + "/add/list")
+    look("list")
+    listed = out / "walk-list.opml"
+    listed.write_text(
+        "<opml version='2.0'><body><outline text='Sea &amp; shore'>"
+        f"<outline text='Floods' xmlUrl='{origin}/floods'/><outline text='None' xmlUrl='gopher://x/'/>"
+        "</outline></body></opml>"
+    )
+    browser.choose("input[name=list]", listed)
+    browser.click("form.choices button")
+    browser.says("1 feed added.")
+    look("list-done")
+    # A site is typed, its page names a feed, which is looked at and added.
+    Publisher.document = page(("/short", "The harbour, in short"))
+    browser.go(gateway.base + "/add")
+    look("add")
+    browser.type("input[name=url]", origin)
+    browser.click("form.search button")
+    browser.says("The harbour, in short")
+    look("add-found")
+    Publisher.document = document([(2, "Two"), (1, "One")])
+    browser.click("ul.found button")
+    browser.says("How it would be judged")
+    look("add-preview")
+    browser.type("input[name=name]", "in-short", anew=True)
+    browser.click("button[value=add]")
+    browser.says("was added")
+    # Whoever wants no feed any more types its name.
+    browser.unfold("button[value=remove]")
+    browser.type("form input[name=name]", "in-short")
+    browser.click("button[value=remove]")
+    browser.says("was deleted: its address answers 410")
+
+
+def sign_out(gateway, browser):
+    browser.go(gateway.base + "/session")
+    browser.click("main button")
+    browser.until("location.pathname == '/'")
+    browser.go(gateway.base + "/feeds/notices/about")
+    if browser.value("document.querySelector('button[value=poll]') !== null"):
+        yield "who signed out can act still"
+
+
+def walk(gateway, browser, origin, out):
+    """Goes from page to page, and yields what is wrong."""
+    sync_id = contest(gateway)
+    yield from decide(gateway, browser, out)
+    yield from write_anew(gateway, browser, sync_id)
+    if browser.value("document.title").find(MARK) >= 0:
+        yield "hostile markup ran"
+    set_up(gateway, origin)
+    yield from look_for(gateway, browser)
+    subscribe(gateway, browser, origin)
+    yield from sign_in(gateway, browser, lambda _: None)
+    yield from act_on_feed(gateway, browser, lambda _: None)
+    yield from keep_winners(gateway, browser, sync_id)
+    act_on_items(gateway, browser, sync_id)
+    add(gateway, browser, out, origin, lambda _: None)
+    yield from sign_out(gateway, browser)
+    for button in sorted(browser.seen):
+        print(f"{'used' if button in browser.used else 'NOT USED':8} {button}    first seen at {browser.seen[button]}")
+        if button not in browser.used:
+            yield f"nobody used the button {button} of {browser.seen[button]}"
+
+
+def settings(origin):
+    return (
+        f'[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n[[allow]]\nurl = "{origin}/"\n'
+    )
+
+
+def main():
+    call = given()
+    free_the_pipe()
+    origin = Publisher.open()
+    feed = 'local = true\ntitle = "Notices of the harbour"\n'
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as profile:
+        gateway = Gateway(call.bin, origin, folder, settings(origin), feed)
+        browser = Person(call.browser, profile)
+        try:
+            faults = list(walk(gateway, browser, origin, call.out))
+        finally:
+            browser.end()
+            gateway.end()
+    return status(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
