@@ -5,6 +5,7 @@ use crate::app::origins::idle_times;
 use async_trait::async_trait;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
+use moka::future::Cache;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -33,6 +34,20 @@ const DECODED_LIMIT: usize = 32 * 1024 * 1024;
 const REDIRECTS: usize = 5;
 /// How long a look at an address may take.
 const DISCOVERY_TIME: Duration = Duration::from_secs(20);
+
+/// Of how many sites it is remembered which feed is where sites usually have it, and for how long.
+const USUAL_FEEDS: u64 = 2_000;
+const USUAL_FEED_AGE: Duration = Duration::from_secs(60);
+
+/// By site, the feed that is where sites usually have it, with its title.
+pub(super) struct UsualFeeds(Cache<Url, Option<(Url, String)>>);
+
+impl Default for UsualFeeds {
+    fn default() -> Self {
+        let cache = Cache::builder().max_capacity(USUAL_FEEDS).time_to_live(USUAL_FEED_AGE);
+        Self(cache.build())
+    }
+}
 
 #[async_trait]
 impl OriginService for AdminService {
@@ -267,6 +282,12 @@ impl AdminService {
         if !links.is_empty() {
             return FoundAddress::Page(links);
         }
+        let usual = self.usual_feeds.0.get_with(site.url.clone(), self.find_usual_feed(site)).await;
+        usual.map_or(FoundAddress::Nothing, |feed| FoundAddress::Page(vec![feed]))
+    }
+
+    /// The feed that is where sites usually have it.
+    async fn find_usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
         for path in COMMON_PATHS {
             let Ok(usual) = site.url.join(path.trim_start_matches('/')) else { continue };
             let Some(([_, end], answer)) = self.ask_site(site, &usual).await else { continue };
@@ -275,10 +296,10 @@ impl AdminService {
             }
             let found = self.read_text(answer, move |text| feed_in(text, &end)).await;
             if let Some((_, title)) = found {
-                return FoundAddress::Page(vec![(usual, title)]);
+                return Some((usual, title));
             }
         }
-        FoundAddress::Nothing
+        None
     }
 
     /// Writes a new feed down and begins to poll it; the one that is there, where there is one at this address.
