@@ -5,6 +5,7 @@
 
 mod beside;
 mod body;
+mod demand;
 mod first;
 mod outcome;
 mod pages;

@@ -288,6 +288,7 @@ async fn made(
     if !audience.is_operator() {
         room.origins.take_share(&site, client)?;
     }
+    room.asked.note_client(url.as_str(), client, room.clock.now());
     let place = site.url.clone();
     // To its end, also where the client leaves.
     let making = tokio::spawn(async move { service.make_feed(&site, &url, traits, None).await });

@@ -302,6 +302,19 @@ impl AdminService {
         None
     }
 
+    /// Removes a feed that a request made, as if none had: another one takes its place.
+    async fn remove_on_demand(&self, feed: &FeedRecord) -> Result<(), OperatorError> {
+        let (mut record, name) = (feed.clone(), &feed.name);
+        // A crash on the way leaves a feed that the next request resumes.
+        record.let_go();
+        self.store.put_feed(&record).await?;
+        self.poller.remove(name).await.map_err(super::stopped)?;
+        self.store.purge_feed(name).await?;
+        self.asked.forget(name);
+        tracing::info!(feed = %name, "it gave way to a feed that is asked for more, and was removed");
+        Ok(())
+    }
+
     /// Writes a new feed down and begins to poll it; the one that is there, where there is one at this address.
     async fn new_on_demand(
         &self,
@@ -326,7 +339,11 @@ impl AdminService {
                 && record.on_demand.as_ref().is_some_and(of_site)
         };
         let limit = site.feeds;
-        if feeds.values().filter(counts).count() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+        let of_site: Vec<&FeedRecord> = feeds.values().filter(counts).map(Arc::as_ref).collect();
+        let is_full = of_site.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+        let now: Time = self.clock.now();
+        let goes = self.asked.that_gives_way(&of_site, url, now).filter(|_| is_full);
+        if is_full && goes.is_none() {
             let site = fetch::shown(&site.url);
             tracing::warn!(site, limit, "requests make no more feeds of this site");
             return Err(NotMade::Full { limit });
@@ -340,7 +357,9 @@ impl AdminService {
         let name = config::feed_name(&named_after, |name| feeds.contains_key(name));
         let taken = "the names that a feed of this address may have are taken";
         let name = name.ok_or_else(|| not_made(&taken))?;
-        let now: Time = self.clock.now();
+        if let Some(feed) = goes {
+            self.remove_on_demand(feed).await.map_err(|error| not_made(&error))?;
+        }
         let mut record = FeedRecord::on_demand(name.clone(), address, site.url.as_str(), now);
         record.on_demand.iter_mut().for_each(|made| made.is_json = traits.is_json);
         let when = FeedRecord::next_change(feeds.values().map(Arc::as_ref), now);

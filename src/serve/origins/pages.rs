@@ -109,9 +109,14 @@ pub(super) async fn read(room: &SharedState, asked: &OriginRequest, answer: Whol
     room.origins.pages.read.insert(page_key(&asked.url), ());
     let found = service.announced(&asked.url, answer).await;
     let listing = room.directory.listing().await.ok();
+    // Anybody may have made up the address of another page.
+    let is_front = asked.url == asked.site.config().url;
     for url in found {
         let Some(url) = asked.site.there(&url) else { continue };
         room.origins.pages.announce(&url);
+        if is_front {
+            room.asked.note_named(&url);
+        }
         // What is announced is asked for sooner or later.
         let known = listing.as_ref().and_then(|all| all.places().feed_of(&url));
         if let Some(name) = known {

@@ -77,6 +77,7 @@ pub(super) async fn pass(
         let again = |parts| Request::from_parts(parts, Body::empty());
         let is_known = || room.origins.looks.no_feed(&asked.url) == Some(NoFeedKind::Document);
         let client = parts.extensions.get().copied().unwrap_or(Client::Own);
+        room.asked.note_client(asked.url.as_str(), client, room.clock.now());
         let hindrance = || unmade::hindrance(room, asked, (&parts.method, &parts.headers), client);
         match known_feed(room, &asked.url).await {
             Ok(KnownFeed::Served(name)) => {
@@ -297,6 +298,7 @@ async fn make_feed(
         Err(problem) => return failed(problem),
     };
     let (method, recipient) = (again.method().clone(), Recipient::of(&again));
+    room.asked.note_client(asked.url.as_str(), recipient.client, room.clock.now());
     if room.origins.unmade.take_share(recipient.client, asked.site.config().feeds).is_err() {
         // Whoever waits has a share of his own.
         drop(look);
