@@ -148,11 +148,14 @@ async fn offered(
         }
         FoundAddress::Nothing => Vec::new(),
     };
-    let mut offers = Vec::new();
+    let (is_front, mut offers) = (url == site.url, Vec::new());
     for (url, title, traits) in found {
         // What a page of the site names is announced, and what somebody typed is not.
         if traits.is_none() {
             room.origins.announce(&url);
+            if is_front {
+                room.asked.note_named(&url);
+            }
         }
         let offer = match known(room, audience, &site, &[&url]).await? {
             Some(feed) => feed,

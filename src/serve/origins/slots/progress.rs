@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tidegate_net::origin::{BodyError, PassedBody};
 use tokio::time::Instant;
@@ -33,6 +33,8 @@ struct ProgressState {
     answer: Option<PassedBody>,
     /// What was read of it beyond a piece.
     rest: Bytes,
+    /// Of who waits for more of it.
+    waker: Option<Waker>,
     /// Since when the client is waited for, and for how long it was before in the piece that passes by.
     since: Option<Instant>,
     waited: Duration,
@@ -50,6 +52,9 @@ impl Progress {
         self.lost.cancel();
         let mut state = self.state();
         (state.answer, state.rest) = (None, Bytes::new());
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
     }
 
     pub(super) async fn lost(&self) {
@@ -94,7 +99,10 @@ impl ProgressState {
             let Some(body) = &mut self.answer else {
                 return Poll::Ready(Some(Err(GaveWay.into())));
             };
-            let frame = ready!(Pin::new(body).poll_frame(context));
+            let Poll::Ready(frame) = Pin::new(body).poll_frame(context) else {
+                self.waker = Some(context.waker().clone());
+                return Poll::Pending;
+            };
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => self.rest = data,
                 Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),

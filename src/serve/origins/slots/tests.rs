@@ -159,6 +159,14 @@ async fn an_answer_has_its_slot_until_it_was_taken() {
     assert!(!answer.is_end_stream() && slots.taken() == 1);
     let rest = answer.collect().await.unwrap().to_bytes();
     assert_eq!((first.len() + rest.len(), slots.taken()), (sent.len(), 0));
+    // Who waits for more of what is lost learns of it.
+    let slot = slots.acquire(client(1)).await.unwrap();
+    let progress = Arc::clone(&slot.progress);
+    let silent = StreamBody::new(stream::pending::<Result<Frame<Bytes>, BodyError>>());
+    let reading = tokio::spawn(slot.answer(silent.boxed_unsync()).collect());
+    tokio::task::yield_now().await;
+    progress.lose();
+    assert!(reading.await.unwrap().is_err());
     // What was lost before there was an answer has none.
     let slot = slots.acquire(client(1)).await.unwrap();
     slot.progress.lose();
