@@ -65,6 +65,7 @@ pub(super) struct AdminService {
     first_documents: Arc<Semaphore>,
     /// When feeds that requests made were last asked for.
     asked: Arc<AskedFeeds>,
+    usual_feeds: on_demand::UsualFeeds,
     /// One export at a time.
     exporting: Arc<Semaphore>,
     /// Without its feeds.
@@ -109,6 +110,7 @@ impl AdminService {
             silent: silent_sites::SilentSites::default(),
             first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
             asked: Arc::default(),
+            usual_feeds: on_demand::UsualFeeds::default(),
             exporting: Arc::new(Semaphore::new(1)),
             config,
             accepted: RwLock::new(accepted),

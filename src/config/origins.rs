@@ -50,6 +50,8 @@ const FIRST_WAITS: RangeInclusive<u64> = 1..=60;
 const IDLE_TIMES: RangeInclusive<u64> = 86_400..=3650 * 86_400;
 /// How many feeds a site may get by itself.
 const FEEDS: RangeInclusive<u32> = 1..=100_000;
+/// How many requests a site may have at once.
+const REQUESTS: RangeInclusive<u32> = 1..=100_000;
 /// The longest path of ours, in bytes.
 const PATH_LIMIT: usize = 1024;
 /// The longest host name, and the longest label of one, in bytes (RFC 1035 section 2.3.4).
@@ -73,6 +75,8 @@ pub struct OriginConfig {
     pub idle: Duration,
     /// The most feeds that it gets by itself.
     pub feeds: u32,
+    /// The most requests that it has at once.
+    pub requests: u32,
 }
 
 /// Where an origin is reached at this gateway.
@@ -117,6 +121,7 @@ pub(super) struct OriginTable {
     first_wait: Duration,
     idle: Duration,
     feeds: u32,
+    requests: u32,
 }
 
 /// A table `[[allow]]` of the file.
@@ -162,6 +167,10 @@ pub(super) const ORIGIN_KEYS: KeyTable<OriginTable> = keys! {
     idle => idle: Lasting(IDLE_TIMES), Preset("\"30d\""), at restart;
     /// The most feeds that it gets by itself.
     feeds => feeds: Number(FEEDS), Preset("1000"), at restart;
+    /// The most requests that it has at once.
+    ///
+    /// A request counts until its answer has been taken. A client has a quarter of them, and 8 at least.
+    requests => requests: Number(REQUESTS), Preset("256"), at restart;
 };
 
 pub(super) const ALLOW_KEYS: KeyTable<AllowTable> = keys! {
@@ -189,6 +198,7 @@ impl Default for OriginTable {
             first_wait: Duration::ZERO,
             idle: Duration::ZERO,
             feeds: 0,
+            requests: 0,
         };
         ORIGIN_KEYS.preset(&mut preset);
         preset
@@ -220,8 +230,18 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Ori
     top.tables("origin", &ORIGIN_KEYS, ORIGIN_LIMIT, |section, table| {
         section.demand_name();
         section.demand("url", "each [[origin]] has its own");
-        let OriginTable { name, url, at, host, passes, sends_host, first_wait, idle, feeds } =
-            table;
+        let OriginTable {
+            name,
+            url,
+            at,
+            host,
+            passes,
+            sends_host,
+            first_wait,
+            idle,
+            feeds,
+            requests,
+        } = table;
         check_place(section, (host.as_deref(), passes), public.as_ref(), server);
         if passes == PassMode::Through && at.is_some() {
             pass_at_own_host.push(section.place("pass"));
@@ -255,8 +275,17 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Ori
         }
         names.insert(name.clone(), section.line());
         let (Some(url), Some(place)) = (url, place) else { return };
-        let config =
-            OriginConfig { name, url, place, passes, sends_host, first_wait, idle, feeds };
+        let config = OriginConfig {
+            name,
+            url,
+            place,
+            passes,
+            sends_host,
+            first_wait,
+            idle,
+            feeds,
+            requests,
+        };
         if let Some(other) = origins.iter().find(|other| config.shares_feeds(other)) {
             let message = format!(
                 "{:?} is an address of the origin {:?} too, and with send_host an address has another feed at each \

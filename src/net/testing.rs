@@ -106,6 +106,7 @@ pub fn site_of_config(url: &str, place: OriginPlace, public: &str, sends_host: b
         first_wait: Duration::from_secs(5),
         idle: Duration::from_secs(86_400),
         feeds: 10,
+        requests: 256,
     };
     OriginSite::new(config, &Url::parse(public).unwrap())
 }

@@ -78,6 +78,9 @@ pub(super) async fn view(
     let directory = room.directory.mark();
     let forgotten = room.shelf.forgotten();
     let record = room.directory.served(&name, &audience).await?;
+    if record.on_demand.is_some() {
+        room.asked.note_client(&record.url, client, room.clock.now());
+    }
     let state = room.store.watch_state(&record.name);
     let asked = ViewQuery::read(kind, uri.query().unwrap_or_default())?;
     let container = match asked.container {

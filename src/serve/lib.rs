@@ -57,6 +57,7 @@ mod openapi;
 mod operator;
 mod opml;
 mod origins;
+mod pace;
 mod paging;
 mod past;
 mod patch;

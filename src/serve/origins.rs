@@ -5,14 +5,17 @@
 
 mod beside;
 mod body;
+mod demand;
 mod first;
-mod flights;
 mod outcome;
 mod pages;
 mod places;
+mod send;
 mod service;
+mod slots;
 mod through;
 mod unmade;
+mod uploads;
 
 pub use self::body::document_or_page;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
@@ -22,11 +25,12 @@ pub use self::service::{
 };
 
 use self::first::{FirstLooks, Look, LookPermit, LookResult, OtherLook};
-use self::flights::OriginFlights;
 pub(super) use self::outcome::PassOutcome;
 use self::outcome::ServedOrigin;
 use self::pages::PagesSeen;
+use self::slots::SiteSlots;
 use self::unmade::UnmadeFeeds;
+use self::uploads::Uploads;
 use super::client::{Client, Peer};
 use super::negotiate::prefers_html;
 use super::problem::Problem;
@@ -58,8 +62,8 @@ pub(super) struct Origins {
     allow: Vec<AllowConfig>,
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
-    looks: FirstLooks,
-    flights: OriginFlights,
+    pub(super) looks: FirstLooks,
+    uploads: Uploads,
     pages: PagesSeen,
     unmade: UnmadeFeeds,
     via: Via,
@@ -73,6 +77,8 @@ struct OriginRequest {
     url: Url,
     /// The same with path and query as the client wrote them, which is what the site is asked.
     target: Option<Uri>,
+    /// The slots for what the site has at once.
+    slots: Arc<SiteSlots>,
 }
 
 /// What a request asks for.
@@ -90,13 +96,16 @@ impl Origins {
         // A host is its origin's alone, whatever the path.
         sites.sort_by_key(|site| matches!(site.config().place, OriginPlace::At(_)));
         Self {
-            sites: sites.into_iter().map(ServedOrigin::new).collect(),
+            sites: sites
+                .iter()
+                .map(|site| ServedOrigin::new(Arc::clone(site), sites.len()))
+                .collect(),
             in_order: settings.sites.clone(),
             allow: settings.allow.clone(),
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
             looks: FirstLooks::new(),
-            flights: OriginFlights::new(&settings.sites),
+            uploads: Uploads::new(),
             pages: PagesSeen::default(),
             unmade: UnmadeFeeds::default(),
             via: Via::new(name),
@@ -166,9 +175,9 @@ impl Origins {
 
     /// Takes one feed of a client's share of new ones.
     pub(super) fn take_share(&self, site: &AdmittedSite, client: Client) -> Result<(), Problem> {
-        let said = "requests of this client made as many feeds as they may within an hour";
-        let refused = || Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(SHARE_AGAIN);
-        self.unmade.take_share(client, site.feeds).then_some(()).ok_or_else(refused)
+        let said = "requests of this client made as many feeds as they may for now";
+        let refused = |wait| Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(wait);
+        self.unmade.take_share(client, site.feeds).map_err(refused)
     }
 
     /// What makes feeds and passes requests on.
@@ -183,12 +192,10 @@ impl Origins {
         site: &AdmittedSite,
         client: Client,
     ) -> Result<LookPermit, Problem> {
-        self.looks.turns.acquire((&site.url, client), LOOK_WAIT).await
+        self.looks.leave((&site.url, client), LOOK_WAIT).await
     }
 }
 
-/// How soon to ask again for a new feed when the share is used up.
-const SHARE_AGAIN: Duration = Duration::from_secs(600);
 /// How long `/subscribe` waits for its turn.
 const LOOK_WAIT: Duration = Duration::from_secs(5);
 
@@ -219,8 +226,7 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
                         PassMode::Through => request,
                         PassMode::Redirect => request_rules::without_body(request),
                     };
-                    let (answer, outcome) =
-                        answer(room, (&origin.site, &rest), request, next).await;
+                    let (answer, outcome) = answer(room, (origin, &rest), request, next).await;
                     let is_problem = matches!(
                         outcome,
                         PassOutcome::Refused | PassOutcome::Busy | PassOutcome::Failed
@@ -290,11 +296,11 @@ fn refused(problem: Problem) -> (Response, PassOutcome) {
 
 async fn answer(
     room: &SharedState,
-    (site, rest): (&Arc<OriginSite>, &str),
+    (origin, rest): (&ServedOrigin, &str),
     request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    let method = request.method();
+    let (method, site) = (request.method(), &origin.site);
     if matches!(*method, Method::CONNECT | Method::TRACE) {
         let said = format!("{method} is not passed on");
         return refused(Problem::new(StatusCode::METHOD_NOT_ALLOWED, said));
@@ -315,7 +321,8 @@ async fn answer(
         Err(fault) => return refused(Problem::new(StatusCode::BAD_REQUEST, fault.to_string())),
     };
     let target = site.target(rest, request.uri().query());
-    let asked = OriginRequest { site: Arc::clone(site), url, target };
+    let (site, slots) = (Arc::clone(site), Arc::clone(&origin.slots));
+    let asked = OriginRequest { site, url, target, slots };
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if is_read {
         match known_feed(room, &asked.url).await {

@@ -132,8 +132,7 @@ async fn offered(
     if let Some(feed) = known(room, audience, &site, &[&url]).await? {
         return Ok(vec![(feed, None)]);
     }
-    let _turn = room.origins.turn(&site, client).await?;
-    let found = match room.origins.service()?.discover(&site, &url).await {
+    let found = match looked_at(room, (&site, client), &url).await? {
         FoundAddress::Closed(why) => return Err(closed(why)),
         FoundAddress::Feed(there) => {
             if let Some(feed) = known(room, audience, &site, &[&there.end, &there.lasting]).await? {
@@ -149,11 +148,14 @@ async fn offered(
         }
         FoundAddress::Nothing => Vec::new(),
     };
-    let mut offers = Vec::new();
+    let (is_front, mut offers) = (url == site.url, Vec::new());
     for (url, title, traits) in found {
         // What a page of the site names is announced, and what somebody typed is not.
         if traits.is_none() {
             room.origins.announce(&url);
+            if is_front {
+                room.asked.note_named(&url);
+            }
         }
         let offer = match known(room, audience, &site, &[&url]).await? {
             Some(feed) => feed,
@@ -172,6 +174,23 @@ async fn offered(
         true => Err(Problem::not_found("there is no feed at that address that this gateway takes")),
         false => Ok(offers),
     }
+}
+
+/// What a look at an address finds. Where it found nothing a moment ago, the site is not asked again.
+async fn looked_at(
+    room: &SharedState,
+    (site, client): (&AdmittedSite, Client),
+    url: &Url,
+) -> Result<FoundAddress, Problem> {
+    if room.origins.looks.is_missing(url) {
+        return Ok(FoundAddress::Nothing);
+    }
+    let _turn = room.origins.turn(site, client).await?;
+    let found = room.origins.service()?.discover(site, url).await;
+    if found == FoundAddress::Nothing {
+        room.origins.looks.note_missing(url);
+    }
+    Ok(found)
 }
 
 /// Its publisher's address of a feed. Where the gateway asks a site is for its operator.
@@ -243,10 +262,9 @@ async fn made(
         return Err(has_key());
     }
     let service = Arc::clone(room.origins.service()?);
-    let turn = room.origins.turn(&site, client).await?;
     let traits = match traits {
         Some(traits) => traits,
-        None => match service.discover(&site, &url).await {
+        None => match looked_at(room, (&site, client), &url).await? {
             FoundAddress::Closed(why) => return Err(closed(why)),
             FoundAddress::Feed(there) => {
                 if let Some(feed) =
@@ -273,8 +291,8 @@ async fn made(
     if !audience.is_operator() {
         room.origins.take_share(&site, client)?;
     }
-    // Others may look while its first document is judged.
-    drop(turn);
+    room.asked.note_client(url.as_str(), client, room.clock.now());
+    let place = site.url.clone();
     // To its end, also where the client leaves.
     let making = tokio::spawn(async move { service.make_feed(&site, &url, traits, None).await });
     let made = making.await.unwrap_or(Err(NotMade::Later));
@@ -282,6 +300,7 @@ async fn made(
         NotMade::Full { .. } => Problem::new(StatusCode::CONFLICT, error.to_string()),
         NotMade::Later => Problem::later(error.to_string(), RETRY_SOON),
     })?;
+    room.origins.looks.note_found(&place, client);
     room.directory.changed();
     room.directory.listing().await?;
     feed.address = Some(address(&room.site, &name));

@@ -6,6 +6,7 @@ use crate::support::{self, post};
 use axum::extract::Request;
 use axum::response::IntoResponse as _;
 use reqwest::{StatusCode, header};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tidegate_core::model::FeedName;
@@ -44,8 +45,12 @@ impl ManyFeeds {
     }
 
     async fn front(&self, passes: &str) -> Front {
+        self.front_of(passes, 40).await
+    }
+
+    async fn front_of(&self, passes: &str, feeds: u32) -> Front {
         let origin = format!(
-            "[[origin]]\nname = \"blog\"\nurl = \"{}\"\nhost = \"{HOST}\"\npass = {passes}\nfeeds = 40\n",
+            "[[origin]]\nname = \"blog\"\nurl = \"{}\"\nhost = \"{HOST}\"\npass = {passes}\nfeeds = {feeds}\n",
             self.url
         );
         Front::start(&origin, Some(HOST)).await
@@ -169,5 +174,34 @@ async fn one_client_makes_so_many_feeds_however_it_spells_them() {
     let (status, said) = subscribe(&front, &format!("{}one-more.xml?a=1", site.url)).await;
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{said}");
     assert_eq!(front.feeds().await.len(), made);
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn feeds_that_one_client_filled_a_site_with_give_way() {
+    let site = ManyFeeds::start().await;
+    let front = site.front_of("true", 3).await;
+    let base = format!("http://{}", front.gateway.address());
+    let is_enriched = async |last: u8, path: &str| {
+        let client = reqwest::Client::builder().local_address(IpAddr::from([127, 0, 0, last]));
+        let asked = client.build().unwrap().get(format!("{base}{path}")).header(header::HOST, HOST);
+        asked.send().await.unwrap().text().await.unwrap().contains("sx:sync")
+    };
+    for (path, is_made) in [("/1.xml", true), ("/2.xml", true), ("/3.xml", true), ("/4.xml", false)]
+    {
+        assert_eq!(is_enriched(2, path).await, is_made, "{path}");
+    }
+    assert!(
+        is_enriched(3, "/feed.xml").await,
+        "the site has no place for what another one asks for"
+    );
+    let feeds = front.feeds().await;
+    assert_eq!(feeds.len(), 3);
+    assert!(feeds.contains_key(&format!("{}feed.xml", site.url)), "{feeds:?}");
+    // What gave way is as if it had never been made, and takes no place from another client.
+    assert!(is_enriched(3, "/feed.xml").await);
+    let gone = (1..=3).find(|n| !feeds.contains_key(&format!("{}{n}.xml", site.url))).unwrap();
+    assert!(!is_enriched(2, &format!("/{gone}.xml")).await);
+    assert_eq!(front.feeds().await.keys().len(), 3);
     front.gateway.stop().await.unwrap();
 }

@@ -5,6 +5,7 @@ use crate::app::origins::idle_times;
 use async_trait::async_trait;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
+use moka::future::Cache;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -33,6 +34,20 @@ const DECODED_LIMIT: usize = 32 * 1024 * 1024;
 const REDIRECTS: usize = 5;
 /// How long a look at an address may take.
 const DISCOVERY_TIME: Duration = Duration::from_secs(20);
+
+/// Of how many sites it is remembered which feed is where sites usually have it, and for how long.
+const USUAL_FEEDS: u64 = 2_000;
+const USUAL_FEED_AGE: Duration = Duration::from_secs(60);
+
+/// By site, the feed that is where sites usually have it, with its title.
+pub(super) struct UsualFeeds(Cache<Url, Option<(Url, String)>>);
+
+impl Default for UsualFeeds {
+    fn default() -> Self {
+        let cache = Cache::builder().max_capacity(USUAL_FEEDS).time_to_live(USUAL_FEED_AGE);
+        Self(cache.build())
+    }
+}
 
 #[async_trait]
 impl OriginService for AdminService {
@@ -267,6 +282,12 @@ impl AdminService {
         if !links.is_empty() {
             return FoundAddress::Page(links);
         }
+        let usual = self.usual_feeds.0.get_with(site.url.clone(), self.find_usual_feed(site)).await;
+        usual.map_or(FoundAddress::Nothing, |feed| FoundAddress::Page(vec![feed]))
+    }
+
+    /// The feed that is where sites usually have it.
+    async fn find_usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
         for path in COMMON_PATHS {
             let Ok(usual) = site.url.join(path.trim_start_matches('/')) else { continue };
             let Some(([_, end], answer)) = self.ask_site(site, &usual).await else { continue };
@@ -275,10 +296,23 @@ impl AdminService {
             }
             let found = self.read_text(answer, move |text| feed_in(text, &end)).await;
             if let Some((_, title)) = found {
-                return FoundAddress::Page(vec![(usual, title)]);
+                return Some((usual, title));
             }
         }
-        FoundAddress::Nothing
+        None
+    }
+
+    /// Removes a feed that a request made, as if none had: another one takes its place.
+    async fn remove_on_demand(&self, feed: &FeedRecord) -> Result<(), OperatorError> {
+        let (mut record, name) = (feed.clone(), &feed.name);
+        // A crash on the way leaves a feed that the next request resumes.
+        record.let_go();
+        self.store.put_feed(&record).await?;
+        self.poller.remove(name).await.map_err(super::stopped)?;
+        self.store.purge_feed(name).await?;
+        self.asked.forget(name);
+        tracing::info!(feed = %name, "it gave way to a feed that is asked for more, and was removed");
+        Ok(())
     }
 
     /// Writes a new feed down and begins to poll it; the one that is there, where there is one at this address.
@@ -305,7 +339,11 @@ impl AdminService {
                 && record.on_demand.as_ref().is_some_and(of_site)
         };
         let limit = site.feeds;
-        if feeds.values().filter(counts).count() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+        let of_site: Vec<&FeedRecord> = feeds.values().filter(counts).map(Arc::as_ref).collect();
+        let is_full = of_site.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+        let now: Time = self.clock.now();
+        let goes = self.asked.that_gives_way(&of_site, url, now).filter(|_| is_full);
+        if is_full && goes.is_none() {
             let site = fetch::shown(&site.url);
             tracing::warn!(site, limit, "requests make no more feeds of this site");
             return Err(NotMade::Full { limit });
@@ -319,7 +357,9 @@ impl AdminService {
         let name = config::feed_name(&named_after, |name| feeds.contains_key(name));
         let taken = "the names that a feed of this address may have are taken";
         let name = name.ok_or_else(|| not_made(&taken))?;
-        let now: Time = self.clock.now();
+        if let Some(feed) = goes {
+            self.remove_on_demand(feed).await.map_err(|error| not_made(&error))?;
+        }
         let mut record = FeedRecord::on_demand(name.clone(), address, site.url.as_str(), now);
         record.on_demand.iter_mut().for_each(|made| made.is_json = traits.is_json);
         let when = FeedRecord::next_change(feeds.values().map(Arc::as_ref), now);

@@ -42,6 +42,7 @@ fn origins_have_defaults() {
         first_wait: Duration::from_secs(5),
         idle: days(30),
         feeds: 1000,
+        requests: 256,
     };
     assert_eq!(config.origins, [expected]);
     let config = good("[[allow]]\nurl = \"https://example.org\"");

@@ -5,6 +5,7 @@ use super::super::SharedState;
 use super::super::site_service::ListenerSite;
 use super::super::unsent_bodies::Recipient;
 use super::body::{ReadAnswer, read};
+use super::send;
 use super::service::Inspected;
 use super::through::{failed, may_be, no_feed, whole_no_feed};
 use super::{
@@ -94,7 +95,7 @@ pub(super) async fn ask(
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let (parts, _) = request.into_parts();
-    let (turn, found) = match through::ask(room, asked, &parts).await {
+    let (turn, found) = match send::ask(room, asked, &parts).await {
         Ok(found) => found,
         Err(problem) => return failed(problem),
     };
@@ -149,7 +150,7 @@ pub(super) async fn read_again(
         }
         parts.headers = service.polled_with();
         parts.headers.insert(header::USER_AGENT, theirs.get(header::USER_AGENT)?.clone());
-        let answer = through::send(room, asked, &parts, Body::empty()).await.ok()?;
+        let answer = send::send(room, asked, &parts, Body::empty()).await.ok()?;
         if !may_be(room, asked, &answer) || !is_neutral(&answer.headers) {
             return None;
         }

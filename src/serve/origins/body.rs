@@ -8,9 +8,10 @@ use super::OriginRequest;
 use super::first::LookPermit;
 use super::pages::PAGE_LIMIT;
 use super::service::Inspected;
+use super::slots::longer;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
-use http_body::{Body, Frame};
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -144,7 +145,7 @@ fn has_head_end(part: &[u8]) -> bool {
 
 /// Where reading a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadEnd {
+pub(super) enum ReadEnd {
     Whole,
     /// There is more than was to be read.
     Limit,
@@ -153,7 +154,7 @@ enum ReadEnd {
 }
 
 /// A body that is being read.
-struct ReadingBody {
+pub(super) struct ReadingBody {
     all: BytesMut,
     rest: PassedBody,
     until: Instant,
@@ -161,12 +162,13 @@ struct ReadingBody {
 
 impl ReadingBody {
     /// That has so much time in all.
-    fn new(body: PassedBody, time: Duration) -> Self {
+    pub(super) fn new(body: PassedBody, time: Duration) -> Self {
         Self { all: BytesMut::new(), rest: body, until: Instant::now() + time }
     }
 
-    /// Reads on, until there are more than `limit` bytes, or what is there is over.
-    async fn read(
+    /// Reads on, until there are more than `limit` bytes, or what is there is over. Nothing is lost where nobody waits
+    /// for it to the end.
+    pub(super) async fn read(
         &mut self,
         limit: usize,
         is_over: impl Fn(&[u8]) -> bool,
@@ -188,7 +190,7 @@ impl ReadingBody {
     }
 
     /// The whole of it again.
-    fn into_body(self) -> PassedBody {
+    pub(super) fn into_body(self) -> PassedBody {
         let beginning = Some(self.all.freeze());
         BegunBody { beginning, rest: self.rest }.boxed_unsync()
     }
@@ -208,10 +210,19 @@ impl Body for BegunBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match self.beginning.take() {
+        match self.beginning.take().filter(|bytes| !bytes.is_empty()) {
             Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
             None => Pin::new(&mut self.rest).poll_frame(context),
         }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.beginning.as_ref().is_none_or(Bytes::is_empty) && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.rest.size_hint();
+        self.beginning.as_ref().map_or_else(|| rest.clone(), |read| longer(&rest, read))
     }
 }
 

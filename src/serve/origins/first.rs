@@ -1,9 +1,11 @@
 //! The first request for an address of an origin: one looks whether a feed is there, the others wait for it.
 
 use super::super::client::Client;
+use super::super::pace::{Pace, Rate};
 use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
 use super::FIRST_AGAIN;
+use http::StatusCode;
 use moka::sync::Cache;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +19,12 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Requests of ours at the same time, to see what is there: to one site, and those of one client, to all sites.
 const SITE_LOOKS: u32 = 8;
 const CLIENT_LOOKS: u32 = 2;
+/// How fast addresses are looked at of which nothing is known: those of one site, and those that one client asks for.
+/// What was found and became a feed does not count.
+const SITE_PACE: Rate = Rate { burst: 30, each: Duration::from_millis(333) };
+const CLIENT_PACE: Rate = Rate { burst: 20, each: Duration::from_secs(6) };
+/// What of a site's burst is for clients that asked for nothing lately.
+const RESERVED: u32 = 10;
 /// Documents that may become feeds and are held in memory at the same time: of all sites, of one site, and those that
 /// one client asked for.
 const DOCUMENTS_AT_ONCE: usize = 16;
@@ -48,7 +56,7 @@ pub(super) struct LookTurns {
 }
 
 impl LookTurns {
-    fn new(client: u32, site: u32, all: Option<usize>) -> Self {
+    pub(super) fn new(client: u32, site: u32, all: Option<usize>) -> Self {
         Self {
             clients: FairShares::new(client),
             sites: FairShares::new(site),
@@ -121,15 +129,19 @@ pub(super) enum LookResult {
 type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
 
 /// Looks that are being made, and what is known of those that were.
-pub(super) struct FirstLooks {
+pub(crate) struct FirstLooks {
     running: Results,
     no_feeds: NoFeeds,
     /// Feeds whose publisher's document has the ids that it is published with, and that were waited for in vain.
     kept_ids: Cache<u64, ()>,
     /// Feeds of which it was seen lately whether their polls fail.
     polls_seen: Cache<u64, ()>,
-    /// Leave to ask a site.
-    pub(super) turns: LookTurns,
+    /// Leave to ask a site, and how fast sites are asked and clients ask.
+    turns: LookTurns,
+    sites: Pace<Url>,
+    clients: Pace<Client>,
+    /// Where no feed was found for who would subscribe to one.
+    missing: Cache<u64, ()>,
     /// Leave to hold a document that may become a feed.
     pub(super) documents: LookTurns,
 }
@@ -151,8 +163,8 @@ pub(super) struct FirstLook {
 /// The look that somebody else makes.
 pub(super) struct OtherLook(watch::Receiver<Option<LookResult>>);
 
-pub(super) fn key(url: &Url) -> u64 {
-    xxh3_64(url.as_str().as_bytes())
+pub(super) fn key(url: &str) -> u64 {
+    xxh3_64(url.as_bytes())
 }
 
 impl FirstLooks {
@@ -166,41 +178,91 @@ impl FirstLooks {
                 .time_to_live(POLLS_SEEN_EVERY)
                 .build(),
             turns: LookTurns::new(CLIENT_LOOKS, SITE_LOOKS, None),
+            sites: Pace::default(),
+            clients: Pace::default(),
+            missing: Cache::builder()
+                .max_capacity(NO_FEEDS)
+                .time_to_live(NO_FEED_DOCUMENT_AGE)
+                .build(),
             documents: LookTurns::new(CLIENT_DOCUMENTS, SITE_DOCUMENTS, Some(DOCUMENTS_AT_ONCE)),
         }
     }
 
+    /// Leave for a client to look at an address of a site of which nothing is known; at most `wait` later.
+    pub(super) async fn leave(
+        &self,
+        (site, client): (&Url, Client),
+        wait: Duration,
+    ) -> Result<LookPermit, Problem> {
+        if client != Client::Own {
+            self.keep_pace(site, client).map_err(|wait| {
+                let said = "more addresses are asked for of which nothing is known than the site is asked for";
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(wait)
+            })?;
+        }
+        self.turns.acquire((site, client), wait).await
+    }
+
+    fn keep_pace(&self, site: &Url, client: Client) -> Result<(), Duration> {
+        let wait = self.clients.wait(&client, CLIENT_PACE);
+        if !wait.is_zero() {
+            return Err(wait);
+        }
+        let burst = match self.clients.is_unused(&client) {
+            true => SITE_PACE.burst,
+            false => SITE_PACE.burst - RESERVED,
+        };
+        self.sites.take(site, Rate { burst, ..SITE_PACE })?;
+        self.clients.take(&client, CLIENT_PACE)
+    }
+
+    /// Notes that a look found a feed, which is looked for no more.
+    pub(crate) fn note_found(&self, site: &Url, client: Client) {
+        self.sites.give_back(site, SITE_PACE);
+        self.clients.give_back(&client, CLIENT_PACE);
+    }
+
+    /// Notes that nobody finds a feed at an address who would subscribe to it.
+    pub(crate) fn note_missing(&self, url: &Url) {
+        self.missing.insert(key(url.as_str()), ());
+    }
+
+    /// Whether that was noted a moment ago.
+    pub(crate) fn is_missing(&self, url: &Url) -> bool {
+        self.missing.contains_key(&key(url.as_str()))
+    }
+
     /// What is remembered of an address where no feed is.
     pub(super) fn no_feed(&self, url: &Url) -> Option<NoFeedKind> {
-        let (kind, since) = self.no_feeds.get(&key(url))?;
+        let (kind, since) = self.no_feeds.get(&key(url.as_str()))?;
         (since.elapsed() < kind.age()).then_some(kind)
     }
 
     /// Notes that what the site has at an address of a feed was passed on, since its ids stay.
     pub(super) fn note_kept_ids(&self, url: &Url) {
-        self.kept_ids.insert(key(url), ());
+        self.kept_ids.insert(key(url.as_str()), ());
     }
 
     /// Whether that was noted, so that the next request for it need not wait.
     pub(super) fn keeps_ids(&self, url: &Url) -> bool {
-        self.kept_ids.contains_key(&key(url))
+        self.kept_ids.contains_key(&key(url.as_str()))
     }
 
     /// Whether it is time to see whether polls of a feed fail; once in a while it is.
     pub(super) fn sees_polls(&self, url: &Url) -> bool {
-        let entry = self.polls_seen.entry(key(url)).or_insert(());
+        let entry = self.polls_seen.entry(key(url.as_str())).or_insert(());
         entry.is_fresh()
     }
 
     /// The look at an address that somebody makes.
     pub(super) fn running(&self, url: &Url) -> Option<OtherLook> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.get(&key(url)).map(|result| OtherLook(result.clone()))
+        running.get(&key(url.as_str())).map(|result| OtherLook(result.clone()))
     }
 
     /// Begins to look at an address, or waits for who does.
     pub(super) fn begin(&self, url: &Url) -> Look {
-        let key = key(url);
+        let key = key(url.as_str());
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(result) = running.get(&key) {
             return Look::Another(OtherLook(result.clone()));
@@ -324,6 +386,42 @@ mod tests {
         assert!(looks.turns.acquire((&url("http://a/"), client(4)), WAIT).await.is_ok());
         drop((held, others));
         assert_eq!((looks.turns.clients.keys(), looks.turns.sites.keys()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_site_is_asked_at_a_pace_that_no_client_takes_from_another() {
+        let (looks, site) = (FirstLooks::new(), url("http://a/"));
+        let look = async |last: u8| looks.leave((&site, client(last)), WAIT).await.map(drop);
+        let mut asked = 0;
+        // Two clients ask as fast as they are answered, for a minute.
+        for second in 0..60 {
+            for _ in 0..100 {
+                for last in [1, 2] {
+                    match look(last).await {
+                        Ok(()) => asked += 1,
+                        Err(no) => assert_eq!(no.status(), StatusCode::TOO_MANY_REQUESTS),
+                    }
+                }
+            }
+            if second % 20 == 19 {
+                assert_eq!(look(10 + second).await, Ok(()), "another one waited for them");
+            }
+            advance(Duration::from_secs(1)).await;
+        }
+        assert!((40..=60).contains(&asked), "{asked}");
+        // However many clients there are, the site has its pace.
+        let mut asked = 0;
+        for last in 20..220 {
+            asked += u32::from(look(last).await.is_ok());
+        }
+        assert!(asked <= SITE_PACE.burst, "{asked}");
+        // What became feeds costs nothing.
+        advance(Duration::from_secs(600)).await;
+        for _ in 0..200 {
+            look(1).await.unwrap();
+            looks.note_found(&site, client(1));
+        }
+        assert_eq!(looks.leave((&site, Client::Own), WAIT).await.map(drop), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]

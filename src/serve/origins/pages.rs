@@ -46,9 +46,9 @@ impl Default for PagesSeen {
     }
 }
 
-/// What a page is remembered by: its address without the query.
+/// What a page is remembered by: its address, of which a query does not tell more than that there is one.
 fn page_key(url: &Url) -> u64 {
-    xxh3_64(url[..Position::AfterPath].as_bytes())
+    xxh3_64(url[..Position::AfterPath].as_bytes()) ^ u64::from(url.query().is_some())
 }
 
 /// Pages that are held in memory at the same time, until they were read; others pass by unread.
@@ -57,12 +57,12 @@ const READ_AT_ONCE: usize = 16;
 impl PagesSeen {
     /// Whether a page announced a feed at this address.
     pub(super) fn is_announced(&self, url: &Url) -> bool {
-        self.announced.contains_key(&key(url))
+        self.announced.contains_key(&key(url.as_str()))
     }
 
     /// Notes that a feed was found at an address.
     pub(super) fn announce(&self, url: &Url) {
-        self.announced.insert(key(url), ());
+        self.announced.insert(key(url.as_str()), ());
     }
 
     /// Leave to read a page, where an answer is one that was not read for a while. The query does not tell pages
@@ -109,9 +109,14 @@ pub(super) async fn read(room: &SharedState, asked: &OriginRequest, answer: Whol
     room.origins.pages.read.insert(page_key(&asked.url), ());
     let found = service.announced(&asked.url, answer).await;
     let listing = room.directory.listing().await.ok();
+    // Anybody may have made up the address of another page.
+    let is_front = asked.url == asked.site.config().url;
     for url in found {
         let Some(url) = asked.site.there(&url) else { continue };
         room.origins.pages.announce(&url);
+        if is_front {
+            room.asked.note_named(&url);
+        }
         // What is announced is asked for sooner or later.
         let known = listing.as_ref().and_then(|all| all.places().feed_of(&url));
         if let Some(name) = known {

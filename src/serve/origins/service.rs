@@ -1,11 +1,13 @@
 //! The seam to what sends requests and makes feeds.
 
+use super::super::client::Client;
+use super::demand::FeedDemand;
 use async_trait::async_trait;
 use http::HeaderMap;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidegate_config::{AllowConfig, OriginPlace};
-use tidegate_core::model::{FeedName, ShownAddress, Time};
+use tidegate_core::model::{FeedName, FeedRecord, ShownAddress, Time};
 use tidegate_net::origin::{
     NotForEverybody, OriginSite, PassAnswer, PassRequest, WholeAnswer, spelled_below,
 };
@@ -173,11 +175,12 @@ pub trait OriginService: Send + Sync + 'static {
     async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url>;
 }
 
-/// When feeds that requests made were last asked for.
+/// When feeds that requests made were last asked for, and by whom.
 #[derive(Debug, Default)]
 pub struct AskedFeeds {
     times: Mutex<HashMap<FeedName, Time>>,
     wanted: Notify,
+    demand: FeedDemand,
 }
 
 impl AskedFeeds {
@@ -194,6 +197,31 @@ impl AskedFeeds {
     pub fn want(&self, feed: &FeedName, now: Time) {
         self.note(feed, now);
         self.wanted.notify_one();
+    }
+
+    /// Notes that a client asks for an address of a site.
+    pub(crate) fn note_client(&self, url: &str, client: Client, now: Time) {
+        self.demand.note(url, client, now);
+    }
+
+    /// Notes that the front page of its site names a feed at an address.
+    pub(crate) fn note_named(&self, url: &Url) {
+        self.demand.note_named(url);
+    }
+
+    /// Which of these feeds of a site, that requests made, gives way to one at a new address, as less asked for.
+    pub fn that_gives_way<'f>(
+        &self,
+        feeds: &[&'f FeedRecord],
+        to: &Url,
+        now: Time,
+    ) -> Option<&'f FeedRecord> {
+        self.demand.that_gives_way(feeds, to, now)
+    }
+
+    /// Forgets when a feed was asked for that is no more.
+    pub fn forget(&self, feed: &FeedName) {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).remove(feed);
     }
 
     /// Comes when a feed was asked for that was let go.

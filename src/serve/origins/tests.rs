@@ -15,6 +15,7 @@ fn site(place: OriginPlace) -> Arc<OriginSite> {
         first_wait: Duration::from_secs(5),
         idle: Duration::from_secs(86_400),
         feeds: 10,
+        requests: 256,
     };
     Arc::new(OriginSite::new(config, &Url::parse("https://gw.example").unwrap()))
 }

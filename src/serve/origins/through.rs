@@ -9,7 +9,8 @@ use super::super::{Listener, SharedState, auth, relay};
 use super::body::{NoSize, ReadAnswer, read, whole_body};
 use super::first::{FirstLook, Look, LookPermit, LookResult, NoFeedKind};
 use super::outcome::is_unanswered;
-use super::service::{AdmittedSite, FeedTraits, Inspected, NotMade, PassError};
+use super::send::{ask, send};
+use super::service::{AdmittedSite, FeedTraits, Inspected, NotMade};
 use super::unmade::{self, Hindrance};
 use super::{
     BEING_JUDGED, KnownFeed, OriginRequest, PassOutcome, beside, feed, known_feed, later, pages,
@@ -19,20 +20,19 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tidegate_config::{OriginPlace, PassMode};
 use tidegate_core::model::FeedRecord;
 use tidegate_net::origin::{
-    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, WholeAnswer, escaped,
-    has_other_coding, is_neutral, is_plain, may_be_feed, may_make_feed, to_client, to_origin,
+    BodyError, ForwardedFor, OwnCookie, PassAnswer, PublicName, WholeAnswer, escaped, is_neutral,
+    is_plain, may_be_feed, may_make_feed, to_client,
 };
 use tokio::time::timeout;
 
 /// Our cookie, which no origin sees and none sets.
-const OURS: OwnCookie = OwnCookie(COOKIE);
+pub(super) const OURS: OwnCookie = OwnCookie(COOKIE);
 /// Headers that reach beyond the path of who sends them.
 const OF_WHOLE_HOST: [HeaderName; 2] =
     [HeaderName::from_static("service-worker-allowed"), HeaderName::from_static("clear-site-data")];
@@ -77,6 +77,7 @@ pub(super) async fn pass(
         let again = |parts| Request::from_parts(parts, Body::empty());
         let is_known = || room.origins.looks.no_feed(&asked.url) == Some(NoFeedKind::Document);
         let client = parts.extensions.get().copied().unwrap_or(Client::Own);
+        room.asked.note_client(asked.url.as_str(), client, room.clock.now());
         let hindrance = || unmade::hindrance(room, asked, (&parts.method, &parts.headers), client);
         match known_feed(room, &asked.url).await {
             Ok(KnownFeed::Served(name)) => {
@@ -116,63 +117,6 @@ pub(super) async fn pass(
     (response, outcome)
 }
 
-pub(super) async fn send(
-    room: &SharedState,
-    asked: &OriginRequest,
-    parts: &Parts,
-    body: Body,
-) -> Result<PassAnswer, Problem> {
-    let service = room.origins.service()?;
-    let client = parts.extensions.get().copied().unwrap_or(Client::Own);
-    let flight = room.origins.flights.begin(&asked.site.config().name, client).await?;
-    let via = &room.origins.via;
-    // Where nothing is passed on, the gateway asks for nobody.
-    let forwarded = asked.site.public_name().map(|name| forwarded(room, parts, name));
-    let mut headers = to_origin(&parts.headers, asked.site.host(), OURS, forwarded.as_ref(), via);
-    if is_our_authorization(room, &parts.headers) {
-        headers.remove(header::AUTHORIZATION);
-    }
-    let has_body = !body.is_end_stream();
-    if has_body && matches!(parts.method, Method::GET | Method::HEAD) {
-        let said = "a GET or HEAD with a body is not passed on";
-        return Err(Problem::new(StatusCode::BAD_REQUEST, said));
-    }
-    let body = has_body.then(|| body.map_err(BodyError::from).boxed_unsync());
-    let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
-    let answer = service.pass(PassRequest { method, url, target, headers, body }).await;
-    drop(flight);
-    let answer = answer.map_err(problem_of)?;
-    if has_other_coding(&answer.headers) {
-        let said = "the site's answer has a transfer coding other than chunked";
-        return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
-    }
-    Ok(answer)
-}
-
-fn problem_of(error: PassError) -> Problem {
-    let status = match error {
-        PassError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
-        PassError::Unreachable | PassError::Refused => StatusCode::BAD_GATEWAY,
-        PassError::Unsent => StatusCode::BAD_REQUEST,
-    };
-    Problem::new(status, error.to_string())
-}
-
-/// Asks what is at an address where nothing is passed on, once there is leave to for the client: as a poll asks, with
-/// nothing of the client.
-pub(super) async fn ask(
-    room: &SharedState,
-    asked: &OriginRequest,
-    parts: &Parts,
-) -> Result<(LookPermit, PassAnswer), Problem> {
-    let config = asked.site.config();
-    let client = parts.extensions.get().copied().unwrap_or(Client::Own);
-    let turn = room.origins.looks.turns.acquire((&config.url, client), config.first_wait).await?;
-    let mut own = Parts::clone(parts);
-    own.headers = room.origins.service()?.polled_with();
-    Ok((turn, send(room, asked, &own, Body::empty()).await?))
-}
-
 /// Whether an answer may be a feed. Most JSON is none, so that it has to be announced as one.
 pub(super) fn may_be(room: &SharedState, asked: &OriginRequest, answer: &PassAnswer) -> bool {
     let is_json = || answer.headers.get(header::CONTENT_TYPE).is_some_and(is_plain_json);
@@ -187,7 +131,7 @@ fn is_plain_json(value: &HeaderValue) -> bool {
 }
 
 /// Whether credentials are for this gateway, which no origin is to see.
-fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
+pub(super) fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
     let is_ours = || {
         room.settings.load().admin_token.admits(headers)
             || auth::password(headers)
@@ -196,7 +140,11 @@ fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
     headers.contains_key(header::AUTHORIZATION) && is_ours()
 }
 
-fn forwarded<'n>(room: &SharedState, parts: &Parts, name: &'n PublicName) -> ForwardedFor<'n> {
+pub(super) fn forwarded<'n>(
+    room: &SharedState,
+    parts: &Parts,
+    name: &'n PublicName,
+) -> ForwardedFor<'n> {
     let peer: Option<Peer> = parts.extensions.get().copied();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
     ForwardedFor { peer, is_trusted: room.settings.load().proxies.are_trusted(peer), name }
@@ -350,7 +298,8 @@ async fn make_feed(
         Err(problem) => return failed(problem),
     };
     let (method, recipient) = (again.method().clone(), Recipient::of(&again));
-    if !room.origins.unmade.take_share(recipient.client, asked.site.config().feeds) {
+    room.asked.note_client(asked.url.as_str(), recipient.client, room.clock.now());
+    if room.origins.unmade.take_share(recipient.client, asked.site.config().feeds).is_err() {
         // Whoever waits has a share of his own.
         drop(look);
         let (response, outcome) = whole_no_feed(room, asked, (&method, recipient), whole);
@@ -393,7 +342,12 @@ async fn make_feed(
         made
     });
     match timeout(asked.site.config().first_wait, making).await {
-        Ok(Ok(Ok(name))) => feed(room, asked, &name, again, next).await,
+        Ok(Ok(Ok(name))) => {
+            if is_ours {
+                room.origins.looks.note_found(&asked.site.config().url, recipient.client);
+            }
+            feed(room, asked, &name, again, next).await
+        }
         Ok(Ok(Err(NotMade::Full { .. }))) => {
             whole_no_feed(room, asked, (&method, recipient), whole)
         }
@@ -420,6 +374,7 @@ async fn make_feed_elsewhere(
     again: Request,
 ) -> Option<(Response, PassOutcome)> {
     let listener = if room.operators_apart { Listener::Readers } else { Listener::Everybody };
+    let client = Recipient::of(&again).client;
     let limit = asked.site.config().first_wait.saturating_add(relay::PASSING_TIME);
     let answered = match room.store.condition().owner {
         Some(owner) => {
@@ -439,6 +394,9 @@ async fn make_feed_elsewhere(
         Some(name) => matches!(room.store.state(name).await, Ok(Some(_))),
         None => false,
     };
+    if is_judged && asked.site.config().passes == PassMode::Redirect {
+        room.origins.looks.note_found(&asked.site.config().url, client);
+    }
     look.tell(match made.filter(|_| is_judged) {
         Some(name) => LookResult::Feed(name),
         None => LookResult::Later("the gateway that writes has not made the feed yet".to_owned()),

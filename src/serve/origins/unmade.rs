@@ -3,25 +3,22 @@
 
 use super::super::SharedState;
 use super::super::client::Client;
+use super::super::pace::{Pace, Rate};
 use super::OriginRequest;
 use http::{HeaderMap, HeaderName, Method};
-use moka::sync::Cache;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tidegate_config::PassMode;
 use tidegate_core::model::FeedName;
 use tidegate_net::origin::{is_definite, may_make_feed, unusual};
-use tokio::time::Instant;
 
-/// The most new feeds that the requests of one client make within [`HOUR`].
+/// The most new feeds that the requests of one client make within [`HOUR`] as time goes on, and so many in any case.
 const NEW_FEEDS: u32 = 500;
-/// So many they make in any case, where the site has room.
 const FEW: u32 = 20;
+/// They make one of so many of these at once, and [`FEW`] at least.
+const AT_ONCE: u32 = 10;
 const HOUR: Duration = Duration::from_secs(3600);
-/// How many such feeds are remembered.
-const REMEMBERED: u64 = 100_000;
+/// What is told once an hour.
+const TOLD: Rate = Rate { burst: 1, each: HOUR };
 /// How much of the name of a header is told.
 const NAME_LIMIT: usize = 64;
 
@@ -36,57 +33,42 @@ pub(super) enum Hindrance {
     Share,
 }
 
-/// The shares of clients, and what the log has told.
+/// How fast clients make feeds, and what the log has told.
+#[derive(Default)]
 pub(super) struct UnmadeFeeds {
-    /// Each new feed by its client and its number among those of the client.
-    made: Cache<u64, ()>,
-    /// What the keys are made with, so that nobody can choose them.
-    keys: RandomState,
-    told: Mutex<HashMap<FeedName, Instant>>,
-}
-
-impl Default for UnmadeFeeds {
-    fn default() -> Self {
-        let made = Cache::builder().max_capacity(REMEMBERED).time_to_live(HOUR).build();
-        Self { made, keys: RandomState::new(), told: Mutex::default() }
-    }
+    made: Pace<Client>,
+    told_of_clients: Pace<Client>,
+    told_of_sites: Pace<FeedName>,
 }
 
 impl UnmadeFeeds {
-    /// Whether a client has something left of its share of new feeds, at a site that may have so many `feeds`.
+    /// Whether the requests of a client may make a feed now, at a site that may have so many `feeds`.
     pub(super) fn has_share(&self, client: Client, feeds: u32) -> bool {
-        self.free(client, feeds).is_some()
+        client == Client::Own || self.made.wait(&client, share(feeds)).is_zero()
     }
 
-    /// Takes one feed of a client's share; whether there was one left.
-    pub(super) fn take_share(&self, client: Client, feeds: u32) -> bool {
-        let Client::At(address) = client else { return true };
-        let Some((number, key)) = self.free(client, feeds) else { return false };
-        self.made.insert(key, ());
-        if number + 1 == share(feeds) {
+    /// Takes one feed of a client's share; or how long it has to wait for one.
+    pub(super) fn take_share(&self, client: Client, feeds: u32) -> Result<(), Duration> {
+        let Client::At(address) = client else { return Ok(()) };
+        let taken = self.made.take(&client, share(feeds));
+        if taken.is_ok()
+            && !self.has_share(client, feeds)
+            && self.told_of_clients.take(&client, TOLD).is_ok()
+        {
             tracing::info!(
                 client = %address,
-                limit = share(feeds),
-                "the requests of a client made as many feeds as they may within an hour"
+                "the requests of a client made as many feeds as they may at once, and make more slowly"
             );
         }
-        true
-    }
-
-    /// The first number of its share that no feed of a client has, and what it is remembered by.
-    fn free(&self, client: Client, feeds: u32) -> Option<(u32, u64)> {
-        let keys = (0..share(feeds)).map(|number| (number, self.keys.hash_one((client, number))));
-        keys.into_iter().find(|(_, key)| !self.made.contains_key(key))
+        taken
     }
 
     /// Tells the operator of a header that kept an answer of a site from becoming a feed; whether it did: once an hour
     /// for each site.
     pub(super) fn tell(&self, site: &FeedName, header: &HeaderName) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.get(site).is_some_and(|at| at.elapsed() < HOUR) {
+        if self.told_of_sites.take(site, TOLD).is_err() {
             return false;
         }
-        told.insert(site.clone(), Instant::now());
         let header: String = header.as_str().chars().take(NAME_LIMIT).collect();
         tracing::warn!(
             origin = %site,
@@ -99,8 +81,9 @@ impl UnmadeFeeds {
 }
 
 /// The share of one client in the new feeds of a site that may have so many: others find room as well.
-fn share(feeds: u32) -> u32 {
-    (feeds / 2).clamp(FEW, NEW_FEEDS)
+fn share(feeds: u32) -> Rate {
+    let an_hour = (feeds / 2).clamp(FEW, NEW_FEEDS);
+    Rate { burst: FEW.max(an_hour / AT_ONCE), each: HOUR / an_hour }
 }
 
 /// What keeps the answer to a request from making a feed, as far as the request says; `None`: nothing.
@@ -136,19 +119,30 @@ pub(super) fn hindrance(
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_client_makes_half_of_a_sites_feeds_and_another_one_as_many() {
+    #[tokio::test(start_paused = true)]
+    async fn a_client_makes_a_few_feeds_and_then_slowly_half_of_a_sites() {
         let (unmade, client) =
             (UnmadeFeeds::default(), |last: u8| Client::at([192, 0, 2, last].into()));
-        for _ in 0..50 {
-            assert!(unmade.has_share(client(1), 100) && unmade.take_share(client(1), 100));
+        for (feeds, at_once, an_hour) in [(1, 20, 20), (1_000, 50, 500), (1_000_000, 50, 500)] {
+            let unmade = UnmadeFeeds::default();
+            let make = || {
+                let all = std::iter::from_fn(|| unmade.take_share(client(1), feeds).ok());
+                all.take(2 * 500).count()
+            };
+            assert_eq!(make(), at_once, "{feeds}");
+            let mut later = 0;
+            for _ in 0..60 {
+                tokio::time::advance(HOUR / 60).await;
+                later += make();
+            }
+            assert!(later.abs_diff(an_hour) <= 1, "{feeds}: {later}");
         }
-        assert!(!unmade.has_share(client(1), 100) && !unmade.take_share(client(1), 100));
-        assert!(unmade.has_share(client(2), 100) && unmade.take_share(client(2), 100));
+        assert!((0..20).all(|_| unmade.take_share(client(1), 100).is_ok()));
+        assert!(!unmade.has_share(client(1), 100) && unmade.take_share(client(1), 100).is_err());
+        assert!(unmade.has_share(client(2), 100) && unmade.take_share(client(2), 100).is_ok());
         // What the gateway does by itself is nobody's share.
-        assert!((0..=NEW_FEEDS).all(|_| unmade.take_share(Client::Own, 100)));
+        assert!((0..=NEW_FEEDS).all(|_| unmade.take_share(Client::Own, 100).is_ok()));
         assert!(unmade.has_share(Client::Own, 100));
-        assert_eq!([1, 2, 100, 1000, 1_000_000].map(share), [FEW, FEW, 50, 500, NEW_FEEDS]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -132,6 +132,7 @@ fn gateway(
         first_wait,
         idle: Duration::from_secs(86_400),
         feeds: 10,
+        requests: 256,
     };
     let public = Url::parse("https://feeds.example.org/").unwrap();
     let origins = OriginSettings {

@@ -3,6 +3,7 @@
 use super::doubles::name;
 use super::private::{ANN, SECRET, announcing, store};
 use super::*;
+use crate::client::Client;
 use crate::readers::WRONG_TOKEN_PAUSE;
 use crate::relay::RelayedSite;
 use crate::{
@@ -28,6 +29,8 @@ const OTHER: &str = "https://diary.example/other.xml";
 /// Addresses that lead to that of [`OTHER`], and a page that names one of them.
 const MOVED: &str = "https://diary.example/moved.xml";
 const MOVED_PAGE: &str = "https://diary.example/moved";
+/// Addresses where nothing is begin with this.
+const NOWHERE: &str = "https://diary.example/nowhere";
 /// A site without TLS that is admitted too.
 const PLAIN: &str = "http://plain.example/";
 /// A token that opens nothing.
@@ -83,6 +86,7 @@ impl OriginService for DiarySite {
         match page.as_str() {
             PAGE => named(DIARY),
             MOVED_PAGE => named(MOVED),
+            at if at.starts_with(NOWHERE) => FoundAddress::Nothing,
             at => FoundAddress::Feed(FeedThere {
                 lasting: url.clone(),
                 end: if at == MOVED { Url::parse(OTHER).unwrap() } else { url.clone() },
@@ -430,6 +434,39 @@ async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
     gateway.room.directory.changed();
     let found = offers(gateway.ask(asked("GET", "/subscribe", OTHER, &[])).await).await;
     assert_eq!(found[0]["title"], "Ours");
+}
+
+/// Nobody has the gateway ask a site as fast as they send.
+#[tokio::test(start_paused = true)]
+async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
+    let (gateway, site) = gateway(announcing());
+    let ask = async |last: u8, method: &str, url: &str| {
+        let mut request = asked(method, "/subscribe", url, &[]);
+        request.extensions_mut().insert(Client::at([192, 0, 2, last].into()));
+        gateway.ask(request).await
+    };
+    for method in ["GET", "POST", "GET"] {
+        problem(ask(1, method, NOWHERE).await, 404).await;
+    }
+    assert_eq!(site.asked(), [NOWHERE], "what was not found is remembered");
+    let mut refused = 0;
+    for number in 0..100 {
+        for (last, method) in [(1, "GET"), (2, "POST")] {
+            let answer = ask(last, method, &format!("{NOWHERE}/{number}/{last}")).await;
+            if answer.status() == StatusCode::TOO_MANY_REQUESTS {
+                assert_ne!(header(&answer, "retry-after"), "0");
+                refused += 1;
+            }
+        }
+    }
+    let asked_for = site.asked().len();
+    assert!(asked_for <= 30 && asked_for + refused == 200, "{asked_for}");
+    // Neither does it help to know what is there.
+    for _ in 0..100 {
+        ask(3, "GET", OTHER).await;
+    }
+    assert!(site.asked().len() <= 20);
+    offers(ask(4, "GET", OTHER).await).await;
 }
 
 /// What the link that is kept as a bookmark does in a browser, at a page of a site.

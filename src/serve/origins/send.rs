@@ -1,0 +1,84 @@
+//! Requests on their way to a site.
+
+use super::super::SharedState;
+use super::super::client::Client;
+use super::super::problem::Problem;
+use super::OriginRequest;
+use super::first::LookPermit;
+use super::service::PassError;
+use super::through::{OURS, forwarded, is_our_authorization};
+use axum::body::Body;
+use http::request::Parts;
+use http::{Method, StatusCode, header};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use tidegate_net::origin::{BodyError, PassAnswer, PassRequest, has_other_coding, to_origin};
+
+/// Sends a request to its site, once there is a slot for it. The answer has the slot until its body has been taken.
+pub(super) async fn send(
+    room: &SharedState,
+    asked: &OriginRequest,
+    parts: &Parts,
+    body: Body,
+) -> Result<PassAnswer, Problem> {
+    let service = room.origins.service()?;
+    let client = parts.extensions.get().copied().unwrap_or(Client::Own);
+    let has_body = !body.is_end_stream();
+    if has_body && matches!(parts.method, Method::GET | Method::HEAD) {
+        let said = "a GET or HEAD with a body is not passed on";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+    }
+    let (body, _slow) = match has_body {
+        true => {
+            let body = body.map_err(BodyError::from).boxed_unsync();
+            let by = (&asked.site.config().url, client);
+            let (body, slow) = room.origins.uploads.read_ahead(by, body).await?;
+            (Some(body), slow)
+        }
+        false => (None, None),
+    };
+    let slot = asked.slots.acquire(client).await?;
+    let via = &room.origins.via;
+    // Where nothing is passed on, the gateway asks for nobody.
+    let forwarded = asked.site.public_name().map(|name| forwarded(room, parts, name));
+    let mut headers = to_origin(&parts.headers, asked.site.host(), OURS, forwarded.as_ref(), via);
+    if is_our_authorization(room, &parts.headers) {
+        headers.remove(header::AUTHORIZATION);
+    }
+    let body = body.map(|body| slot.upload(body));
+    let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
+    let answer = tokio::select! {
+        answer = service.pass(PassRequest { method, url, target, headers, body }) => answer,
+        problem = slot.lost() => return Err(problem),
+    };
+    let answer = answer.map_err(problem_of)?;
+    if has_other_coding(&answer.headers) {
+        let said = "the site's answer has a transfer coding other than chunked";
+        return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
+    }
+    Ok(PassAnswer { body: slot.answer(answer.body), ..answer })
+}
+
+pub(super) fn problem_of(error: PassError) -> Problem {
+    let status = match error {
+        PassError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+        PassError::Unreachable | PassError::Refused => StatusCode::BAD_GATEWAY,
+        PassError::Unsent => StatusCode::BAD_REQUEST,
+    };
+    Problem::new(status, error.to_string())
+}
+
+/// Asks what is at an address where nothing is passed on, once there is leave to for the client: as a poll asks, with
+/// nothing of the client.
+pub(super) async fn ask(
+    room: &SharedState,
+    asked: &OriginRequest,
+    parts: &Parts,
+) -> Result<(LookPermit, PassAnswer), Problem> {
+    let config = asked.site.config();
+    let client = parts.extensions.get().copied().unwrap_or(Client::Own);
+    let turn = room.origins.looks.leave((&config.url, client), config.first_wait).await?;
+    let mut own = Parts::clone(parts);
+    own.headers = room.origins.service()?.polled_with();
+    Ok((turn, send(room, asked, &own, Body::empty()).await?))
+}
