@@ -20,6 +20,7 @@ use clap::Parser;
 use std::future::Future;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use tidegate_core::terminal::printable_lines;
 
 /// Runs the command that was typed. Wrong arguments end the process with status 2.
 pub fn main() -> ExitCode {
@@ -32,7 +33,7 @@ pub fn main() -> ExitCode {
                 _ => format!("tidegate: {}", error.report()),
             };
             // Nobody is left to be told when standard error itself is gone.
-            let _ = writeln!(std::io::stderr(), "{report}");
+            let _ = writeln!(std::io::stderr(), "{}", printable_lines(&report));
             ExitCode::from(error.exit_status())
         }
     }
@@ -89,6 +90,12 @@ fn run(command: Command) -> Result<(), AppError> {
             })
         }
     }
+}
+
+/// Prints what is for people.
+fn print_lines(text: &str, out: &mut dyn Write) -> Result<(), AppError> {
+    let written = out.write_all(printable_lines(text).as_bytes()).and_then(|()| out.flush());
+    written.map_err(AppError::output)
 }
 
 /// Runs a future to its end on a runtime of its own.

@@ -68,7 +68,8 @@ fn stored_record<'a>(
     let url = feed.url.as_ref()?.as_str();
     let same = |record: &&Arc<FeedRecord>| record.url == url && !taken.contains(&record.name);
     stored.values().filter(same).min_by_key(|record| {
-        (record.standing == FeedStanding::Gone, record.source != FeedSource::CommandLine)
+        let is_other = record.access != feed.access;
+        (record.standing == FeedStanding::Gone, is_other, record.source != FeedSource::CommandLine)
     })
 }
 

@@ -8,10 +8,14 @@ use std::time::Duration;
 use tidegate_config::{Polling, Publish};
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints, Without};
+use tidegate_core::terminal::{printable, printable_json};
 use tidegate_judge as judge;
 use tidegate_judge::identity;
 use tidegate_poll::{Bounds, UpdateRate, replay_interval};
-use tidegate_replay::{self as replay, DocumentReport, ReplayTarget, Series, Summary, sentence};
+use tidegate_replay::{
+    self as replay, DocumentReport, PrintedEvent, PrintedPending, ReplayTarget, Series, Summary,
+    sentence,
+};
 use tidegate_store::{EmbeddedStore, Store};
 
 /// The endpoint id of replayed histories: the same in every run, so that runs can be compared.
@@ -103,24 +107,16 @@ async fn one(
 
 fn print(out: &mut impl Write, line: &DocumentReport, json: bool) -> std::io::Result<()> {
     if json {
-        return writeln!(out, "{}", serde_json::to_string(line)?);
+        return writeln!(out, "{}", printable_json(&serde_json::to_string(line)?));
     }
-    writeln!(out, "{} {}: {}", line.n, line.file, line.outcome.name())?;
-    for event in &line.events {
-        writeln!(out, "{}", event.describe())?;
-    }
-    for pending in &line.pending {
-        writeln!(out, "{}", pending.describe())?;
-    }
-    for note in &line.notes {
-        writeln!(out, "  note: {note}")?;
-    }
+    let mut lines = vec![format!("{} {}: {}", line.n, line.file, line.outcome.name())];
+    lines.extend(line.events.iter().map(PrintedEvent::describe));
+    lines.extend(line.pending.iter().map(PrintedPending::describe));
+    lines.extend(line.notes.iter().map(|note| format!("  note: {note}")));
     for (what, words) in [("held", &line.held), ("error", &line.error)] {
-        if let Some(words) = words {
-            writeln!(out, "  {what}: {words}")?;
-        }
+        lines.extend(words.iter().map(|words| format!("  {what}: {words}")));
     }
-    Ok(())
+    lines.iter().try_for_each(|line| writeln!(out, "{}", printable(line)))
 }
 
 /// A bar on a terminal, nothing elsewhere.
@@ -131,4 +127,35 @@ fn progress(all: &[Series]) -> ProgressBar {
     }
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} documents, {eta} left");
     ProgressBar::new(documents).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_replay::DocumentOutcome;
+
+    #[test]
+    fn what_documents_say_does_nothing_on_a_terminal() {
+        let hostile = "a\u{1b}[2J\u{0}\u{7}\u{9b}31m\u{202e}\nb";
+        let report = DocumentReport {
+            n: 1,
+            file: hostile.to_owned(),
+            outcome: DocumentOutcome::Failed,
+            events: Vec::new(),
+            held: Some(hostile.to_owned()),
+            error: Some(hostile.to_owned()),
+            pending: Vec::new(),
+            notes: vec![hostile.to_owned()],
+        };
+        for json in [false, true] {
+            let mut out = Vec::new();
+            print(&mut out, &report, json).unwrap();
+            let said = String::from_utf8(out).unwrap();
+            assert!(
+                !said.contains(|c: char| c != '\n' && c.is_control() || c == '\u{202e}'),
+                "{said:?}"
+            );
+            assert_eq!(said.lines().count(), if json { 1 } else { 4 }, "{said:?}");
+        }
+    }
 }

@@ -2,8 +2,9 @@
 
 use super::{AppError, ConfigSource, token};
 use http::Method;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::io::Write;
+use serde_json::value::RawValue;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use tidegate_config::{self as config, Config, ServerSection};
@@ -130,26 +131,17 @@ impl RunningGateway {
         self.value(answer).await
     }
 
-    async fn value(&self, answer: ApiAnswer) -> Result<Value, AppError> {
+    async fn value<T: DeserializeOwned>(&self, answer: ApiAnswer) -> Result<T, AppError> {
         let body = answer.whole(ANSWER_LIMIT).await.map_err(|error| self.unreached(error))?;
-        if body.is_empty() {
-            return Ok(Value::Null);
-        }
         let wrong = |error| AppError::run(format!("{} is no gateway", self.shown()), error);
-        serde_json::from_slice(&body).map_err(wrong)
+        serde_json::from_slice(if body.is_empty() { b"null" } else { &body }).map_err(wrong)
     }
 
-    /// Reads, and writes the answer as it comes.
-    pub async fn copy(
-        &self,
-        to: (&str, &[(&str, &str)]),
-        out: &mut dyn Write,
-    ) -> Result<(), AppError> {
-        let mut answer = self.open(Method::GET, to, None).await?;
-        while let Some(chunk) = answer.chunk().await.map_err(|error| self.unreached(error))? {
-            out.write_all(&chunk).map_err(AppError::output)?;
-        }
-        out.write_all(b"\n").and_then(|()| out.flush()).map_err(AppError::output)
+    /// Reads; the answer as it is written.
+    pub async fn text(&self, to: (&str, &[(&str, &str)])) -> Result<String, AppError> {
+        let answer = self.open(Method::GET, to, None).await?;
+        let value: Box<RawValue> = self.value(answer).await?;
+        Ok(value.get().to_owned())
     }
 
     /// The gateway did not answer, or not to the end.

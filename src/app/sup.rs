@@ -14,6 +14,7 @@ use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::Time;
 use tidegate_core::sup::{Follower, FollowerStatus, SupDocument};
+use tidegate_core::terminal::{printable, printable_json};
 use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchSettings, LeadScope};
 use tidegate_poll::{Question, SupError};
 use url::Url;
@@ -92,17 +93,17 @@ async fn print_updates(
             let (id, update, updated) = (&update.id, &*update.update, document.updated);
             let named = names.by_id(id);
             announce(&if json {
-                json!({
+                let line = json!({
                     "sup_id": id.as_str(),
                     "update_id": update,
                     "updated_time": updated.to_string(),
                     "title": named.map(|named| &named.title),
                     "feed": named.map(|named| &named.address),
-                })
-                .to_string()
+                });
+                printable_json(&line.to_string())
             } else {
                 let name = named.map(|named| format!(" {}", named.title)).unwrap_or_default();
-                format!("{updated} {id} {update}{name}")
+                printable(&format!("{updated} {id} {update}{name}"))
             })?;
         }
         let known = match news.standing {
@@ -142,5 +143,5 @@ fn gap(known: Time, updated: Time, json: bool) -> String {
 
 fn complain(error: &AppError) {
     // Nobody is left to be told when standard error itself is gone.
-    let _ = writeln!(std::io::stderr(), "tidegate: {}", error.report());
+    let _ = writeln!(std::io::stderr(), "tidegate: {}", printable(&error.report()));
 }

@@ -1,5 +1,6 @@
 //! `tidegate check`: the configuration's mistakes, or a short summary.
 
+use super::print_lines;
 use crate::app::{
     AppError, ConfigSource, demand_public_url, find_externals, polled_twice, separate_tokens,
 };
@@ -24,7 +25,7 @@ pub fn check(file: Option<&Path>, out: &mut impl Write) -> Result<(), AppError> 
         |file| file.display().to_string(),
     );
     let summary = summary(&name, &checked);
-    out.write_all(summary.as_bytes()).map_err(AppError::output)
+    print_lines(&summary, out)
 }
 
 fn summary(name: &str, checked: &Checked) -> String {

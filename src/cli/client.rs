@@ -14,6 +14,7 @@ use http::Method;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use tidegate_core::model::FeedName;
+use tidegate_core::terminal::{printable, printable_json};
 
 /// How many feeds are asked for at once.
 const PAGE: &str = "500";
@@ -56,8 +57,12 @@ fn find(args: &GatewayArgs) -> Result<RunningGateway, AppError> {
 }
 
 fn print(text: &str) -> Result<(), AppError> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(AppError::output)
+    super::print_lines(text, &mut std::io::stdout().lock())
+}
+
+/// Prints an answer itself.
+fn print_json(answer: &str) -> Result<(), AppError> {
+    print(&format!("{}\n", printable_json(answer)))
 }
 
 /// Prints the answer itself, or what it says.
@@ -66,7 +71,7 @@ fn tell(
     answer: &Value,
     said: impl FnOnce(&Value) -> String,
 ) -> Result<(), AppError> {
-    print(&if is_json { format!("{answer}\n") } else { said(answer) })
+    if is_json { print_json(&answer.to_string()) } else { print(&said(answer)) }
 }
 
 /// Reads, and prints the answer itself or what it says.
@@ -78,7 +83,7 @@ async fn read(
 ) -> Result<(), AppError> {
     let gateway = find(args)?;
     if is_json {
-        return gateway.copy(to, &mut std::io::stdout().lock()).await;
+        return print_json(&gateway.text(to).await?);
     }
     print(&said(&gateway.call(Method::GET, to, None).await?))
 }
@@ -187,7 +192,7 @@ fn confirm(asked: &str, name: &str, done: &str) -> Result<(), AppError> {
         return Err(AppError::Input(said));
     }
     let mut err = std::io::stderr();
-    let asked = write!(err, "{asked}");
+    let asked = write!(err, "{}", printable(asked));
     asked.and_then(|()| err.flush()).map_err(AppError::output)?;
     let mut typed = String::new();
     let read = std::io::Read::take(std::io::stdin(), u64::try_from(TYPED).unwrap_or(u64::MAX));

@@ -1,5 +1,6 @@
 //! What `tidegate compact` prints.
 
+use super::print_lines;
 use crate::app::AppError;
 use std::io::Write;
 use tidegate_core::model::counted;
@@ -14,5 +15,5 @@ pub(super) fn print(compacted: &Compacted, out: &mut dyn Write) -> Result<(), Ap
         counted(*items, "item"),
         counted(*after, "byte")
     );
-    out.write_all(words.as_bytes()).and_then(|()| out.flush()).map_err(AppError::output)
+    print_lines(&words, out)
 }

@@ -1,11 +1,12 @@
 //! What `tidegate import` and `tidegate export` print: what could not be taken, by line, and a
 //! summary.
 
-use super::table::plain;
+use super::print_lines;
 use crate::app::{AppError, Imported, ImportedState, LeftOutCredentials};
 use std::io::Write;
 use std::path::Path;
 use tidegate_core::model::{ListPlace, counted};
+use tidegate_core::terminal::printable;
 
 /// How many feeds that were added are shown one by one.
 const SHOWN: usize = 50;
@@ -35,7 +36,7 @@ pub(super) fn print(
             lines.sort_by_key(|(line, _)| *line);
             for (_, line) in lines {
                 // Nobody is left to be told when standard error itself is gone.
-                let _ = writeln!(err, "{}", plain(&line));
+                let _ = writeln!(err, "{}", printable(&line));
             }
             for record in plan.new.iter().take(SHOWN) {
                 words.push_str(&format!("added     {}\n", record.name));
@@ -72,7 +73,7 @@ pub(super) fn print(
             words.push_str(&left_out_words(&carried.left_out, "give them again to"));
         }
     }
-    write(&words, out)
+    print_lines(&words, out)
 }
 
 /// Prints what an export wrote.
@@ -86,7 +87,7 @@ pub(super) fn print_export(
     if is_move {
         words.push_str("the data folder is sealed: import the file into an empty one to go on\n");
     }
-    write(&words, out)
+    print_lines(&words, out)
 }
 
 fn carried_words(done: &str, carried: &ImportedState) -> String {
@@ -116,11 +117,6 @@ fn left_out_words(left_out: &LeftOutCredentials, todo: &str) -> String {
         ));
     }
     words
-}
-
-fn write(words: &str, out: &mut dyn Write) -> Result<(), AppError> {
-    let written = out.write_all(words.as_bytes()).and_then(|()| out.flush());
-    written.map_err(AppError::output)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Where logs go: to standard error, so that standard output is for programs.
 
 use super::args::LogFormat;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
+use tidegate_core::terminal::{printable, printable_json};
 use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -48,7 +49,7 @@ fn start_with(format: LogFormat, usual: LevelFilter) {
         .with_ansi(std::io::stderr().is_terminal() && may_colour())
         // A log that is a file on a full disk cannot be written: saying so there too would end the process.
         .log_internal_errors(false)
-        .with_writer(std::io::stderr);
+        .with_writer(move || LogWriter(format));
     // Somebody who started it before keeps what they chose.
     let _ = match format {
         LogFormat::Text => logs.finish().with(filter).try_init(),
@@ -56,6 +57,29 @@ fn start_with(format: LogFormat, usual: LevelFilter) {
     };
     if let Some(error) = fault {
         tracing::warn!(%error, "{FILTER} is no list of levels and targets; {usual} is logged");
+    }
+}
+
+/// Writes lines to standard error, each whole, so that foreign text in them is nothing but text.
+struct LogWriter(LogFormat);
+
+impl Write for LogWriter {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim_end_matches('\n');
+        let shown = match self.0 {
+            LogFormat::Json => printable_json(text),
+            // The formatter writes this character in front of its colours, and no other.
+            LogFormat::Text => {
+                text.split('\u{1b}').map(printable).collect::<Vec<_>>().join("\u{1b}")
+            }
+        };
+        writeln!(std::io::stderr(), "{shown}")?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

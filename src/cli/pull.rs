@@ -1,10 +1,13 @@
 //! What `tidegate pull` prints: a line for each item that changed, and a summary.
 
+use super::print_lines;
 use crate::app::{AppError, Pulled};
 use std::io::Write;
 use std::path::Path;
 use tidegate_core::model::counted;
-use tidegate_format::pull::ChangeKind;
+use tidegate_core::terminal::printable;
+use tidegate_core::xml::cut;
+use tidegate_format::pull::{ChangeKind, ItemChange};
 
 /// The longest title that is shown, in characters.
 const TITLE_LIMIT: usize = 120;
@@ -20,11 +23,9 @@ pub(super) fn print(
 ) -> Result<(), AppError> {
     for warning in &pulled.outcome.warnings {
         // Nobody is left to be told when standard error itself is gone.
-        let _ = writeln!(err, "warning: {}", plain(warning, usize::MAX));
+        let _ = writeln!(err, "warning: {}", printable(warning));
     }
-    out.write_all(summary(pulled, into).as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(AppError::output)
+    print_lines(&summary(pulled, into), out)
 }
 
 fn summary(pulled: &Pulled, into: &Path) -> String {
@@ -37,8 +38,7 @@ fn summary(pulled: &Pulled, into: &Path) -> String {
     for kind in ChangeKind::ALL {
         let of_kind: Vec<_> = outcome.changes.iter().filter(|c| c.kind == kind).collect();
         for change in of_kind.iter().take(SHOWN) {
-            let title = change.title.as_deref().unwrap_or(&change.id);
-            lines.push(format!("{:9} {}", kind.name(), plain(title, TITLE_LIMIT)));
+            lines.push(format!("{:9} {}", kind.name(), title_of(change)));
         }
         if of_kind.len() > SHOWN {
             lines.push(format!("{:9} … and {} more", kind.name(), of_kind.len() - SHOWN));
@@ -62,22 +62,19 @@ fn summary(pulled: &Pulled, into: &Path) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A text of a publisher, fit for a terminal: one line, and no control characters.
-fn plain(text: &str, limit: usize) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let joined = words.join(" ");
-    let printable = joined.chars().filter(|c| !c.is_control());
-    let mut shown: String = printable.clone().take(limit).collect();
-    if printable.count() > limit {
-        shown.push('…');
+/// What a changed item is called, cut to a readable length.
+fn title_of(change: &ItemChange) -> String {
+    let title = printable(change.title.as_deref().unwrap_or(&change.id));
+    match title.char_indices().nth(TITLE_LIMIT) {
+        Some((end, _)) => format!("{}…", cut(&title, 0..end)),
+        None => title,
     }
-    shown
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_format::pull::{ItemChange, PullOutcome, State};
+    use tidegate_format::pull::{PullOutcome, State};
 
     fn pulled(changes: Vec<ItemChange>) -> Pulled {
         let outcome = PullOutcome {
@@ -116,7 +113,7 @@ mod tests {
             title: Some(title.to_owned()),
         };
         let mut changes = vec![
-            change(ChangeKind::Deleted, "\u{1b}[2Jgone\n\nfor good"),
+            change(ChangeKind::Deleted, "\u{1b}[2J\u{202e}gone\n\nfor good"),
             ItemChange { title: None, ..change(ChangeKind::New, "") },
         ];
         changes.extend((0..60).map(|n| change(ChangeKind::Changed, &format!("post {n}"))));

@@ -1,5 +1,7 @@
 //! Tables for a terminal.
 
+use tidegate_core::terminal::printable;
+
 /// The longest cell, in characters; the rest of it is cut off.
 const CELL: usize = 72;
 
@@ -33,20 +35,11 @@ pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
 pub(super) fn facts(facts: &[(&str, String)]) -> String {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let lines = facts.iter().filter(|(_, said)| !said.is_empty());
-    lines.map(|(name, said)| format!("{name:<width$}  {}\n", plain(said))).collect()
-}
-
-/// A text fit for a terminal: no control characters, nothing that turns its direction.
-pub(super) fn plain(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars()
-        .map(|c| if c == '\n' { ' ' } else { c })
-        .filter(|c| !c.is_control() && !turns(*c))
-        .collect()
+    lines.map(|(name, said)| format!("{name:<width$}  {}\n", printable(said))).collect()
 }
 
 fn shown(cell: &str) -> String {
-    let cell = plain(cell);
+    let cell = printable(cell);
     match cell.chars().count() > CELL {
         true => cell.chars().take(CELL - 1).chain(['…']).collect(),
         false => cell,

@@ -293,6 +293,13 @@ fn proxy(text: &str) -> Result<ProxyAddress, String> {
     {
         return Err(wrong());
     }
+    let login = take_login(&mut url)?.map(Box::new);
+    let written = url.as_str().trim_end_matches('/').to_owned();
+    Ok(ProxyAddress { url: written, login })
+}
+
+/// Takes the credentials out of an address: they become secrets.
+pub(super) fn take_login(url: &mut Url) -> Result<Option<UserPassword>, String> {
     let text = |encoded: &str| {
         let decoded = percent_encoding::percent_decode_str(encoded).decode_utf8();
         let decoded = decoded.map_err(|_| "has credentials that are not UTF-8".to_owned())?;
@@ -301,24 +308,29 @@ fn proxy(text: &str) -> Result<ProxyAddress, String> {
             .map_err(|error| format!("has credentials of which one {error}"))
     };
     let login = match (url.username(), url.password()) {
-        ("", None) => None,
-        (user, password) => Some(Box::new(UserPassword {
-            user: text(user)?,
-            password: text(password.unwrap_or_default())?,
-        })),
+        ("", None) => return Ok(None),
+        (user, password) => [text(user), text(password.unwrap_or_default())],
     };
     // Both fail only for URLs without a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
-    let written = url.as_str().trim_end_matches('/').to_owned();
-    Ok(ProxyAddress { url: written, login })
+    let [user, password] = login;
+    Ok(Some(UserPassword { user: user?, password: password? }))
 }
 
-/// The credentials of a feed as one; what goes against each other, with its key.
+/// The address of a feed without the credentials in it, which [`feed_address`](super::feed_address) has
+/// checked, and these as what its publisher is asked with.
+pub fn without_login(mut url: Url) -> (Url, Option<Box<FeedAccess>>) {
+    let login = take_login(&mut url).ok().flatten().map(Login::Basic);
+    (url, FeedAccess { login, ..FeedAccess::default() }.or_none())
+}
+
+/// The credentials of a feed as one, those in its address among them, which loses them; what goes against
+/// each other, with its key.
 pub(super) fn joined(
     mut access: FeedAccess,
     (basic, bearer): (Option<UserPassword>, Option<SecretSource>),
-    url: Option<&Url>,
+    url: Option<&mut Url>,
 ) -> Result<FeedAccess, (&'static str, String)> {
     let wrong = |key, said: &str| Err((key, said.to_owned()));
     if basic.is_some() && bearer.is_some() {
@@ -331,10 +343,15 @@ pub(super) fn joined(
     if has_header && access.login.is_some() {
         return wrong(key, "stands beside the header Authorization; write one of the two");
     }
-    let in_url = url.is_some_and(|url| !url.username().is_empty() || url.password().is_some());
-    if in_url && (has_header || access.login.is_some()) {
-        let key = if has_header { "headers" } else { key };
-        return wrong(key, "stands beside credentials in url; write one of the two");
+    let in_url = url.map(take_login).transpose().map_err(|said| ("url", said))?.flatten();
+    if let Some(login) = in_url {
+        // Those that are stored give way to those of a new address.
+        let is_new = |login: &Login| !matches!(login, Login::Basic(known) if known.is_left_out());
+        if has_header || access.login.as_ref().is_some_and(is_new) {
+            let key = if has_header { "headers" } else { key };
+            return wrong(key, "stands beside credentials in url; write one of the two");
+        }
+        access.login = Some(Login::Basic(login));
     }
     let (bytes, limit) = (access.bytes(), FeedAccess::BYTES_LIMIT);
     if bytes > limit {

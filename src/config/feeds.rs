@@ -60,7 +60,7 @@ impl FeedSettings {
     fn join_access(&mut self) -> Result<(), (&'static str, String)> {
         let credentials = (self.basic.take(), self.bearer.take());
         let access = std::mem::take(&mut self.access);
-        self.access = access::joined(access, credentials, self.url.as_ref())?;
+        self.access = access::joined(access, credentials, self.url.as_mut())?;
         Ok(())
     }
 }
@@ -85,6 +85,8 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     name => name: Maybe(Parsed("1 to 64 of `a-z`, `0-9`, `-`", FeedName::new)),
         Words("required", "\"news\"");
     /// Atom, RSS, RDF, JSON Feed, a collection of FeedSync, or a subscription list (OPML).
+    ///
+    /// Credentials in it (`https://me:password@…`) count as `basic` and are not shown.
     url => url: Maybe(Parsed("a web address", feed_address)),
         Words("required, unless `local`", "\"https://example.org/atom.xml\"");
     /// The document lists every item, so an absent one was deleted.
@@ -109,7 +111,7 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     ///
     /// 404 and 410 confirm that a missing item was deleted, 200 that it was not. Only addresses of the
     /// feed's own domain are asked. With "doubts" two a day are, once they were in doubt for two days,
-    /// and none of a feed whose address has credentials or is secret. With true a few are each hour.
+    /// and none of a feed that has credentials or a secret address. With true a few are each hour.
     probe => options.probe: FlagOr("doubts", [Probing::Off, Probing::All, Probing::Doubts]),
         Preset("\"doubts\"");
     /// The publisher's older documents are read once.
@@ -121,7 +123,7 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     ///
     /// This is for private podcasts and calendars. Documents then have no rel=via, and references are
     /// relative to the channel's page. Where nothing is written, an address is secret when a value of
-    /// its query looks like a key.
+    /// its query or a part of its path looks like a key.
     secret => options.secret: Maybe(Flag), Words("by its looks", "false");
     /// Further headers, each a secret: a text, `{ file = "…" }` or `{ env = "…" }`.
     ///

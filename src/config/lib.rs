@@ -37,6 +37,7 @@ mod web;
 mod webhook;
 mod websub;
 
+pub use access::without_login;
 pub use duration::{DurationError, duration, written};
 pub use external::{External, look_up};
 pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};

@@ -1,6 +1,8 @@
 //! What the command line says over the file.
 
-use super::{AllowPrivateSetting, Checked, Config, Fault, FeedConfig, WrittenKey, feed_name};
+use super::{
+    AllowPrivateSetting, Checked, Config, Fault, FeedConfig, WrittenKey, feed_name, without_login,
+};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tidegate_core::model::{FeedOptions, FeedSource};
@@ -58,18 +60,21 @@ impl Overrides {
 /// Adds a feed, unless its address is polled already. What the store says of names is put over that
 /// later.
 fn add(config: &mut Config, url: &Url) {
-    if config.feeds.iter().any(|feed| feed.url.as_ref() == Some(url)) {
+    let (url, access) = without_login(url.clone());
+    // With other credentials it is another feed.
+    let is_other = |feed: &FeedConfig| access.is_some() && feed.access != access;
+    if config.feeds.iter().any(|feed| feed.url.as_ref() == Some(&url) && !is_other(feed)) {
         return;
     }
     let feeds = &config.feeds;
     let aggregates = &config.aggregates;
-    let name = feed_name(url, |name| {
+    let name = feed_name(&url, |name| {
         feeds.iter().any(|feed| feed.name == *name)
             || aggregates.iter().any(|aggregate| aggregate.name == *name)
     });
     if let Some(name) = name {
-        let (url, options) = (Some(url.clone()), FeedOptions::default());
-        let (source, access) = (FeedSource::CommandLine, None);
+        let (url, options) = (Some(url), FeedOptions::default());
+        let source = FeedSource::CommandLine;
         let (webhook, private) = (None, false);
         let adds_feeds = false;
         config.feeds.push(FeedConfig {

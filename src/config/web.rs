@@ -1,5 +1,6 @@
 //! Web addresses: of this gateway, and of upstreams.
 
+use super::access::take_login;
 use url::Url;
 
 /// The longest address that is taken, in bytes.
@@ -35,6 +36,9 @@ pub enum WebError {
         /// The scheme found.
         scheme: String,
     },
+    /// Its credentials cannot be sent.
+    #[error("the address {why}")]
+    Login { why: String },
     /// A part must not be there.
     #[error("the address has {part}; write only scheme, host, port and path")]
     Part {
@@ -66,10 +70,11 @@ fn hidden(text: &str) -> String {
     }
 }
 
-/// Checks the address of an upstream: `http` or `https`. A fragment is cut off, since it is never
-/// sent.
+/// Checks the address of an upstream: `http` or `https`, perhaps with credentials. A fragment is cut off,
+/// since it is never sent.
 pub fn feed_address(text: &str) -> Result<Url, WebError> {
     let mut url = web(text)?;
+    take_login(&mut url.clone()).map_err(|why| WebError::Login { why })?;
     url.set_fragment(None);
     Ok(url)
 }

@@ -1,11 +1,13 @@
 //! What everything else is made of: what a feed, an item and its history are, the tolerant reader of
-//! XML, the sharing algebra with its markup, and SUP and WebSub as values. Pure, but for the clock.
+//! XML, the sharing algebra with its markup, SUP and WebSub as values, and text for a terminal. Pure, but for the
+//! clock.
 
 pub mod clock;
 pub mod model;
 pub mod sup;
 pub mod sync;
 pub mod sync_markup;
+pub mod terminal;
 pub mod trust;
 pub mod websub;
 pub mod xml;

@@ -1,6 +1,8 @@
 //! Feeds from bytes to documents (`parse`), from items back to bytes (`render`), and what a copy of a
 //! shared feed takes over from it (`pull`). Pure.
 
+#[cfg(all(test, target_os = "linux"))]
+mod memory;
 pub mod parse;
 pub mod pull;
 pub mod render;

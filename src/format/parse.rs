@@ -59,7 +59,7 @@ pub fn document<'a>(
         let what = if trimmed.starts_with('[') { "a JSON list" } else { "plain text" };
         return Err(ParseError::NotAFeed { what: what.to_owned(), at });
     };
-    let read = read(text, start, url, limits);
+    let read = feed::read(text, start, url, limits);
     // Programs that fail print their warnings before the document, with markup in them.
     match &read {
         Err(ParseError::Html { .. } | ParseError::NotAFeed { .. }) => {}
@@ -68,20 +68,9 @@ pub fn document<'a>(
     let window = text.as_bytes().get(start + 1..).unwrap_or_default();
     let window = window.get(..GARBAGE_LIMIT).unwrap_or(window);
     match memchr::memmem::find(window, b"<?xml ") {
-        Some(later) => self::read(text, start + 1 + later, url, limits).or(read),
+        Some(later) => feed::read(text, start + 1 + later, url, limits).or(read),
         None => read,
     }
-}
-
-fn read<'a>(
-    text: &'a str,
-    start: usize,
-    url: Option<&Url>,
-    limits: &Limits,
-) -> Result<FeedDocument<'a>, ParseError> {
-    let mut document = feed::read(text, start, url, limits)?;
-    sharing::add(&mut document, url);
-    Ok(document)
 }
 
 /// The text of a document in the pieces that it was cut into: what stands between entries, and

@@ -90,11 +90,9 @@ pub fn plan(
     Some(ProbePlan { items: items.take(room).collect(), scope, listed })
 }
 
-/// Whether the address of a feed has credentials or is secret: who reads it is nobody's business.
+/// Whether the address of a feed is secret: who reads it is nobody's business.
 fn is_private(url: &str, options: &FeedOptions) -> bool {
-    let bears_user =
-        Url::parse(url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some());
-    bears_user || options.secret == Some(true) || ShownAddress::new(url, options.secret).is_masked()
+    options.secret == Some(true) || ShownAddress::new(url, options.secret).is_masked()
 }
 
 /// How often items were asked about within a day, or more: of each what two questions settle.

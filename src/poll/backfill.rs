@@ -95,7 +95,7 @@ async fn made(
         walk::end(walk, WalkStanding::Done, note, now);
         return Ok((None, None));
     }
-    let url = with_credentials(walk.next.as_deref().unwrap_or(&feed.url), &feed.url);
+    let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
     let mut request = FetchRequest::whole(url, now).for_feed(feed);
     request.leads = behind_list(&bench.store, feed, request.leads).await?;
     let fetched = tokio::select! {
@@ -141,10 +141,7 @@ async fn made(
     Ok((settled.committed.then_some(settled.revision), None))
 }
 
-/// An address with the credentials of the feed's own, where it is of the same origin.
-pub(super) fn with_credentials(address: &str, feed: &str) -> String {
-    let (Ok(url), Ok(feed)) = (Url::parse(address), Url::parse(feed)) else {
-        return address.to_owned();
-    };
-    fetch::with_credentials(&url, &feed).into()
+/// An address without credentials: what a document says must not choose whom we claim to be.
+pub(super) fn without_credentials(address: &str) -> String {
+    Url::parse(address).map_or_else(|_| address.to_owned(), |url| fetch::bare(&url))
 }

@@ -1,7 +1,7 @@
 //! What a round asks for beside a document whose publisher shares its items: the complete feed
 //! (SSE 1.0 section 4.1), and whether another feed of this gateway knows what bears its name.
 
-use super::backfill::with_credentials;
+use super::backfill::without_credentials;
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, ReceivedDocument, SharingContext, Wants};
@@ -100,7 +100,7 @@ async fn complete(
         let left = describe_duration(left);
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
     }
-    let request = FetchRequest::whole(with_credentials(url, &feed.url), bench.clock.now());
+    let request = FetchRequest::whole(without_credentials(url), bench.clock.now());
     let mut request = request.for_feed(feed);
     let leads = behind_list(&bench.store, feed, request.leads).await;
     request.leads = leads.map_err(|error| in_words(&error))?;

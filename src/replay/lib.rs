@@ -8,6 +8,6 @@ mod report;
 mod run;
 mod source;
 
-pub use report::{DocumentOutcome, DocumentReport, Summary};
+pub use report::{DocumentOutcome, DocumentReport, PrintedEvent, PrintedPending, Summary};
 pub use run::{Interval, ReplayError, ReplayTarget, sentence, series};
 pub use source::{Recorded, Series, SourceError, read};

@@ -16,7 +16,7 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 use serde_json::{Value, json};
-use tidegate_core::model::{FeedAccess, FeedName, FeedOptions};
+use tidegate_core::model::FeedName;
 use url::Url;
 
 /// The longest address, in bytes.
@@ -124,16 +124,10 @@ async fn look_at(room: &SharedState, address: &str) -> Result<SeenAddress, Probl
 }
 
 async fn add(room: &SharedState, address: &str, form: &SentForm) -> Result<FeedName, Problem> {
-    let put = PutFeed {
-        url: address.to_owned(),
-        options: FeedOptions::default(),
-        must_be_new: true,
-        keeps_paused: false,
-        access: FeedAccess::default(),
-        private: None,
-        adds_feeds: form.get("add_feeds") == "true",
-    };
-    add_new(room, put, form.get("name").trim()).await
+    let adds_feeds = form.get("add_feeds") == "true";
+    let said = [("url", address.into()), ("add_feeds", adds_feeds.into())];
+    let said = said.map(|(key, value): (&str, Value)| (key.to_owned(), value));
+    add_new(room, put::settings(&said.into_iter().collect())?, form.get("name").trim()).await
 }
 
 /// Adds a feed under a new name, one made of its address where none is chosen.

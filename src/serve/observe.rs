@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body::Body as _;
 use std::time::Duration;
-use tidegate_core::model::mask_token;
+use tidegate_config::ReaderToken;
+use tidegate_core::xml::shortened;
 use tidegate_net::traces::TraceSpan;
 use tokio::time::Instant;
 
@@ -39,7 +40,7 @@ pub(super) async fn answer(
 ) -> Response {
     let begun = Instant::now();
     let method = request.method().clone();
-    let path = cut(&mask_token(request.uri().path()));
+    let path = shortened(request.uri().path(), LOGGED + ReaderToken::LIMIT).to_owned();
     let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
     let agent = agent.map(cut);
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
@@ -51,7 +52,10 @@ pub(super) async fn answer(
     let bytes = response.body().size_hint().exact().unwrap_or(0);
     let route = route.as_deref().unwrap_or("none");
     // The last step of a callback is a secret.
-    let path = if route == callback::ROUTE { route.to_owned() } else { path };
+    let path = || match route {
+        callback::ROUTE => route.to_owned(),
+        _ => cut(&room.readers.mask(&path)),
+    };
     describe(&mut span, method.as_str(), route, status);
     drop(span);
     room.metrics.answered(&method, route, status, bytes);
@@ -59,8 +63,10 @@ pub(super) async fn answer(
     let problem = response.extensions().get::<Problem>().filter(|_| status >= 500);
     let reason = problem.map(Problem::detail);
     if status >= 500 || route.starts_with("/api/") {
+        let path = path();
         tracing::info!(%method, path, route, status, reason, bytes, milliseconds, agent, "answered");
-    } else {
+    } else if logs_every_answer() {
+        let path = path();
         tracing::debug!(%method, path, route, status, bytes, milliseconds, agent, "answered");
     }
     response

@@ -14,11 +14,14 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
+use tidegate_config::ReaderToken;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, MASK, mask_token};
+use tidegate_core::xml::address::percent_decoded;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -34,21 +37,27 @@ const MISSING_SHOWN: usize = 100;
 /// How many readers of a feed are named.
 const NAMES_SHOWN: usize = 20;
 
-/// A reader's token, of which the hash is kept.
+/// How many times a path is decoded where a token is looked for in it.
+const DECODINGS: usize = 3;
+
+/// A reader's token, of which the hash and the length are kept.
 #[derive(Clone, Copy)]
-pub struct ReaderKey([u8; 32]);
+pub struct ReaderKey {
+    hash: [u8; 32],
+    length: usize,
+}
 
 impl ReaderKey {
     /// The key of a token.
     pub fn new(token: &str) -> Self {
-        Self(Sha256::digest(token).into())
+        Self { hash: Sha256::digest(token).into(), length: token.len() }
     }
 }
 
 impl PartialEq for ReaderKey {
     /// In constant time, so that the time tells nothing of how much was right.
     fn eq(&self, other: &Self) -> bool {
-        bool::from(self.0.ct_eq(&other.0))
+        bool::from(self.hash.ct_eq(&other.hash))
     }
 }
 
@@ -90,7 +99,7 @@ pub(super) struct KnownReader {
 impl KnownReader {
     fn new(access: ReaderAccess) -> Self {
         let mut hash = Sha256::new();
-        hash.update(access.key.0);
+        hash.update(access.key.hash);
         hash.update([u8::from(access.all_private)]);
         for feed in &access.feeds {
             // No name holds a NUL.
@@ -158,6 +167,37 @@ impl KnownReaders {
             false => found,
         };
         all.iter().fold(None, of)
+    }
+
+    /// A path as a log shows it: without any token, wherever it is and however it is spelled there.
+    pub(super) fn mask(&self, path: &str) -> String {
+        let mut shown = mask_token(path).into_owned();
+        // Each turn takes a token out.
+        while let Some(place) = self.find_in(&shown) {
+            shown.replace_range(place, MASK);
+        }
+        let mut decoded = shown.clone();
+        for _ in 0..DECODINGS {
+            decoded = percent_decoded(&decoded).into_owned();
+            if self.find_in(&decoded).is_some() {
+                return format!("/{MASK}");
+            }
+        }
+        shown
+    }
+
+    /// The place of a token in a text.
+    fn find_in(&self, text: &str) -> Option<Range<usize>> {
+        let all = self.all.load();
+        let lengths: BTreeSet<usize> = all.iter().map(|reader| reader.access.key.length).collect();
+        let mut places = lengths.into_iter().flat_map(|length| {
+            (0..=text.len().saturating_sub(length)).map(move |at| at..at + length)
+        });
+        places.find(|place| {
+            let token = text.get(place.clone()).filter(|part| ReaderToken::new(part).is_ok());
+            let key = token.map(ReaderKey::new);
+            key.is_some_and(|key| all.iter().any(|reader| reader.access.key == key))
+        })
     }
 
     /// Whether there is any.
@@ -329,6 +369,31 @@ mod tests {
         assert!(all.opens(&name("a"), true) && all.opens(&name("b"), false));
         assert!(!all.opens(&name("a"), false), "what is public is not its own");
         assert!(KnownReaders::new(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn a_token_is_masked_however_it_is_spelled() {
+        const OTHER: &str = "Qf7bcdefghijklmnopqrs-tuv_w";
+        let known = [TOKEN, OTHER].map(|token| access("ann", token, &[]));
+        let readers = KnownReaders::new(known.to_vec());
+        let encoded = |token: &str| token.bytes().map(|b| format!("%{b:02x}")).collect::<String>();
+        for token in [TOKEN, OTHER] {
+            for (path, shown) in [
+                (format!("/T/{token}/feeds/x"), "/T/***/feeds/x"),
+                (format!("/t%2f{token}/feeds/x"), "/t%2f***/feeds/x"),
+                (format!("/t%252F{token}"), "/t%252F***"),
+                (format!("/feeds/{token}.xml"), "/feeds/***.xml"),
+                (format!("/x{token}y{token}"), "/x***y***"),
+                (format!("/feeds/{}", encoded(token)), "/***"),
+                (format!("/feeds/{}", encoded(&encoded(token))), "/***"),
+                (format!("/feeds/é{token}"), "/feeds/é***"),
+            ] {
+                assert_eq!(readers.mask(&path), shown, "{path}");
+            }
+        }
+        let others = [format!("/feeds/{}", TOKEN.replace('f', "e")), "/feeds/news".to_owned()];
+        assert!(others.iter().all(|path| readers.mask(path) == *path));
+        assert_eq!(KnownReaders::new(Vec::new()).mask("/feeds/x"), "/feeds/x");
     }
 
     #[test]

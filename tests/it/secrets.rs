@@ -30,7 +30,7 @@ fn configuration(open: &str, closed: &str, hook: &str) -> String {
          webhook = {{ url = \"{hook}\", secret = \"whsec-{HUSH}-long-enough-to-sign\" }}\n\
          [[feed]]\nname = \"{NAME}\"\nurl = \"{closed}?key={HUSH}\"\nsecret = true\nprivate = true\n\
          bearer = \"{HUSH}\"\n\
-         [[feed]]\nname = \"behind\"\nurl = \"http://publisher.example/\"\n\
+         [[feed]]\nname = \"behind\"\nurl = \"http://user-{HUSH}:{HUSH}@publisher.example/\"\n\
          proxy = \"http://user-{HUSH}:{HUSH}@127.0.0.1:9/\"\n{readers}"
     )
 }

@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::model::{
-    EndpointId, Enrolment, FeedName, FeedRecord, FeedSource, ListPlace, OutlineLabel, ShownAddress,
-    Time, listed, mask_token,
+    EndpointId, Enrolment, FeedAccess, FeedName, FeedRecord, FeedSource, ListPlace, OutlineLabel,
+    ShownAddress, Time, listed, mask_token,
 };
+use tidegate_core::terminal::printable;
 use tidegate_format::parse::opml::{Outline, OutlineKind, OutlineList};
 use url::Url;
 
@@ -250,7 +251,7 @@ impl Planner<'_> {
         outline: &Outline,
         parent: LayoutIndex,
     ) -> Result<usize, String> {
-        let url = self.known.address(written)?;
+        let (url, access) = self.known.address(written)?;
         if let Some(at) = self.by_address.get(url.as_str()).copied() {
             let draft = self.drafts.get(at).ok_or("it cannot be told from another")?;
             if let Some(line) = draft.seen.get(&parent) {
@@ -264,10 +265,10 @@ impl Planner<'_> {
         }
         let (record, before) = match (self.known.record(&url)?, self.rules) {
             (Some(known), _) => known,
-            (None, None) => (new(self.known.name(&url)?, &url, outline), None),
+            (None, None) => (new(self.known.name(&url)?, (&url, access), outline), None),
             (None, Some(rules)) => {
                 rules.check_new(&url, &mut self.room)?;
-                (rules.own(new(self.known.name(&url)?, &url, outline)), None)
+                (rules.own(new(self.known.name(&url)?, (&url, access), outline)), None)
             }
         };
         let is_new = before.is_none() && record.source == FeedSource::Api;
@@ -346,8 +347,13 @@ impl Planner<'_> {
 }
 
 /// A feed that the gateway does not have.
-fn new(name: FeedName, url: &Url, outline: &Outline) -> FeedRecord {
+fn new(
+    name: FeedName,
+    (url, access): (&Url, Option<Box<FeedAccess>>),
+    outline: &Outline,
+) -> FeedRecord {
     FeedRecord {
+        access,
         enrolment: Enrolment {
             title: outline.title().and_then(Enrolment::title),
             ..Enrolment::default()
@@ -361,7 +367,7 @@ const SHOWN: usize = 200;
 
 /// A text as a message shows it: one line without control characters.
 fn short(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(SHOWN).collect()
+    printable(text).chars().take(SHOWN).collect()
 }
 
 /// An address without user, password and keys.

@@ -101,6 +101,7 @@ impl AdminService {
     pub(super) async fn free_name(&self, url: &str) -> Result<FeedName, OperatorError> {
         let url = fetch::read_url(url).map_err(|why| OperatorError::BadRequest(why.to_string()))?;
         let feeds = self.store.feed_list().await?;
+        let (url, _) = config::without_login(url);
         let name = config::feed_name(&url, |name| feeds.contains_key(name));
         let none = "both names of this address are taken; it may have been added already";
         name.ok_or_else(|| OperatorError::Conflict(none.to_owned()))

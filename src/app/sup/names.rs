@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::{OUTLINE_SUP, SupId};
+use tidegate_core::terminal::printable;
 use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, read};
 use tidegate_format::parse::{self, Limits};
 use tidegate_net::fetch::{Fetch, FetchAnswer, FetchRequest, LeadScope, Validators};
@@ -97,7 +98,7 @@ fn named(bytes: &[u8]) -> HashMap<SupId, NamedFeed> {
         let Some(id) = list.ours(outline, OUTLINE_SUP) else { continue };
         let Ok(id) = SupId::new(id) else { continue };
         let title = outline.text().or_else(|| outline.title()).unwrap_or_default();
-        let title = title.chars().filter(|c| !c.is_control()).take(TITLE).collect();
+        let title = printable(title).chars().take(TITLE).collect();
         // One that stands in several folders is called as in the first.
         known.entry(id).or_insert(NamedFeed { title, address: address.to_owned() });
     }

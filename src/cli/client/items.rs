@@ -1,6 +1,6 @@
 //! What is asked and decided about items: `tidegate item`, `resolve`, `delete`, `restore`, `redact`.
 
-use super::{PAGES, confirm, find, path, print, read, shown, tell};
+use super::{PAGES, confirm, find, path, print, print_json, read, shown, tell};
 use crate::app::{AppError, RunningGateway};
 use crate::cli::args::items::{ItemArgs, KeptVersionArg, RedactArgs, ResolveArgs};
 use http::Method;
@@ -59,7 +59,7 @@ async fn keep_winners(gateway: &RunningGateway, args: &ResolveArgs) -> Result<()
                 Ok(done) => {
                     kept += 1;
                     if args.json {
-                        print(&format!("{done}\n"))?;
+                        print_json(&done.to_string())?;
                     }
                 }
                 Err(AppError::Refused { status: 400..=499, .. }) => left += 1,

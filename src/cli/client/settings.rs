@@ -1,11 +1,12 @@
 //! What is asked and changed of feeds: `tidegate edit`, `backfill`, `webhook`, `subscriptions`,
 //! `readers`, `add-list`.
 
-use super::{find, path, print, read, shown, tell};
+use super::{find, path, print, print_json, read, shown, tell};
 use crate::app::{self, AppError};
 use crate::cli::args::client::{
     AddListArgs, BackfillArgs, EditArgs, ReadersArgs, SubscriptionsArgs, WebhookArgs,
 };
+use crate::cli::print_lines;
 use http::Method;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -94,10 +95,10 @@ pub(super) async fn add_list(args: AddListArgs) -> Result<(), AppError> {
     let pairs: &[(&str, &str)] = if args.rearrange { &[("rearrange", "true")] } else { &[] };
     let done = gateway.upload(("/import", pairs), ("text/x-opml", list)).await?;
     if args.json {
-        return print(&format!("{done}\n"));
+        return print_json(&done.to_string());
     }
     let (said, wrong) = shown::added_list(&args.file.display().to_string(), &done);
     // Nobody is left to be told when standard error itself is gone.
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), wrong.as_bytes());
+    let _ = print_lines(&wrong, &mut std::io::stderr());
     print(&said)
 }

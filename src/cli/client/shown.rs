@@ -1,8 +1,9 @@
 //! What a gateway answers, for people. What is missing in an answer is shown as nothing.
 
-use crate::cli::table::{facts, plain, table};
+use crate::cli::table::{facts, table};
 use serde_json::Value;
 use tidegate_core::model::{FeedName, counted};
+use tidegate_core::terminal::printable;
 use tidegate_judge as judge;
 
 /// The most items and versions that are named of what waits.
@@ -130,8 +131,8 @@ pub(super) fn feed(feed: &Value) -> String {
     for item in pending.iter().take(WAITING) {
         said.push_str(&format!(
             "missing: {}: {}\n",
-            plain(text(item, "/title")),
-            plain(text(item, "/words"))
+            printable(text(item, "/title")),
+            printable(text(item, "/words"))
         ));
     }
     if pending.len() > WAITING {
@@ -181,7 +182,7 @@ pub(super) fn poll(name: &FeedName, came: &Value) -> String {
     let held = judge::hold_reason(text(came, "/held"));
     let held =
         if held.is_empty() { String::new() } else { format!("; a document is held: {held}") };
-    format!("{name}: {}\n", plain(&format!("{}{held}", happened(came))))
+    format!("{name}: {}\n", printable(&format!("{}{held}", happened(came))))
 }
 
 /// A page of items.
@@ -235,7 +236,7 @@ pub(super) fn conflicts(found: &Value) -> String {
 /// A page with the feeds that it has.
 pub(super) fn page(seen: &Value) -> String {
     let found = list(seen, "feeds");
-    let address = plain(text(seen, "/url"));
+    let address = printable(text(seen, "/url"));
     if found.is_empty() {
         return format!(
             "{address} is a page that names no feed, and none is where sites usually have one"
@@ -259,10 +260,10 @@ pub(super) fn preview(seen: &Value) -> String {
         ("entries", number(seen, "/entries").to_string()),
     ]);
     for entry in list(seen, "first_entries") {
-        said.push_str(&format!("  {}\n", plain(text(entry, "/title"))));
+        said.push_str(&format!("  {}\n", printable(text(entry, "/title"))));
     }
     for remark in list(seen, "remarks") {
-        said.push_str(&format!("{}\n", plain(remark.as_str().unwrap_or_default())));
+        said.push_str(&format!("{}\n", printable(remark.as_str().unwrap_or_default())));
     }
     said
 }
@@ -271,8 +272,8 @@ pub(super) fn preview(seen: &Value) -> String {
 pub(super) fn added(feed: &Value) -> String {
     format!(
         "added {}; readers are pointed at {}\n",
-        plain(text(feed, "/name")),
-        plain(&for_readers(feed))
+        printable(text(feed, "/name")),
+        printable(&for_readers(feed))
     )
 }
 
@@ -313,12 +314,16 @@ pub(super) fn resolved(done: &Value) -> String {
         0 => "no conflict is left".to_owned(),
         left => format!("{} left", counted(left, "conflict")),
     };
-    format!("{}: version {}, {left}\n", text(done, "/sync_id"), number(done, "/updates"))
+    format!("{}: version {}, {left}\n", printable(text(done, "/sync_id")), number(done, "/updates"))
 }
 
 /// What came of a redaction.
 pub(super) fn redacted(done: &Value) -> String {
-    format!("{}: its text is gone; {}\n", text(done, "/sync_id"), plain(text(done, "/left")))
+    format!(
+        "{}: its text is gone; {}\n",
+        printable(text(done, "/sync_id")),
+        printable(text(done, "/left"))
+    )
 }
 
 /// How the deliveries of a webhook go.
@@ -338,7 +343,7 @@ pub(super) fn webhook(answer: &Value) -> String {
     ]);
     let secret = text(answer, "/secret");
     if !secret.is_empty() {
-        said.push_str(&format!("secret, which is not shown again: {}\n", plain(secret)));
+        said.push_str(&format!("secret, which is not shown again: {}\n", printable(secret)));
     }
     said
 }
@@ -395,12 +400,12 @@ pub(super) fn added_list(file: &str, done: &Value) -> (String, String) {
     for (name, what) in [("problems", ""), ("refused", "not taken: ")] {
         for line in list(done, name) {
             let said = format!("{file}:{}: {what}{}", number(line, "/line"), text(line, "/said"));
-            wrong.push_str(&format!("{}\n", plain(&said)));
+            wrong.push_str(&format!("{}\n", printable(&said)));
         }
     }
     let added = list(done, "added");
     let names = added.iter().filter_map(Value::as_str);
-    let mut said: String = names.map(|name| format!("added     {}\n", plain(name))).collect();
+    let mut said: String = names.map(|name| format!("added     {}\n", printable(name))).collect();
     said.push_str(&format!(
         "{} added, {} known already, {} given another place, {} not taken\n",
         counted(added.len(), "feed"),

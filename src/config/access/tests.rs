@@ -1,7 +1,8 @@
-use crate::{Checked, External, check, feed_settings, look_up};
+use crate::{Checked, Config, External, Overrides, check, feed_address, feed_settings, look_up};
 use proptest::prelude::*;
 use serde_json::json;
-use tidegate_core::model::{FeedAccess, Login, ProxyRoute, SecretSource, SecretText};
+use tidegate_core::model::{FeedAccess, Login, ProxyRoute, SecretSource, SecretText, UserPassword};
+use url::Url;
 
 fn feed(keys: &str) -> Result<Checked, String> {
     let text = format!("[[feed]]\nname = \"a\"\nurl = \"https://a.example/\"\n{keys}\n");
@@ -104,6 +105,42 @@ fn mistakes_are_named_and_repeat_no_secret() {
     let in_url = "[[feed]]\nname=\"a\"\nurl=\"https://u:hush@a.example/\"\nbearer=\"hush\"";
     let faults = check("f", in_url).unwrap_err().to_string();
     assert_eq!(faults, "f:4: feed.bearer: stands beside credentials in url; write one of the two");
+}
+
+#[test]
+fn credentials_in_an_address_become_secrets_however_it_is_given() {
+    const BARE: &str = "https://a.example/x?y";
+    let login = |password: &str| {
+        let (user, password) = (literal("me"), literal(password));
+        Some(Login::Basic(UserPassword { user, password }))
+    };
+    let shown = |config: &Config| {
+        let feeds = config.feeds.iter();
+        let shown = |access: &FeedAccess| access.login.clone();
+        let said = feeds.map(|f| (f.record().url, f.access.as_deref().and_then(shown)));
+        said.collect::<Vec<_>>()
+    };
+    let text =
+        "[[feed]]\nname = \"a\"\nurl = \"https://me:p%40ss@a.example/x?y\"\ncookie = \"c\"\n";
+    assert_eq!(shown(&check("f", text).unwrap().config), [(BARE.to_owned(), login("p@ss"))]);
+    // Two feeds of the command line, and one of them again.
+    let urls = ["me:one@", "me:two@", "me:one@", ""];
+    let feeds = urls.map(|who| Url::parse(&BARE.replace("//", &format!("//{who}"))).unwrap());
+    let overrides = Overrides { feeds: feeds.to_vec(), ..Overrides::default() };
+    let config = overrides.apply(Checked::default()).config;
+    let one = |password| (BARE.to_owned(), login(password));
+    assert_eq!(shown(&config), [one("one"), one("two")]);
+    assert_ne!(config.feeds[0].name, config.feeds[1].name);
+    // Those that are stored give way to those of a new address.
+    let stored = json!({ "stored": true, "from": "literal" });
+    let settings = json!({
+        "url": "https://me:new@a.example/x?y", "basic": { "user": stored, "password": stored },
+    });
+    let read = feed_settings(settings.as_object().unwrap()).unwrap();
+    assert_eq!((read.url.unwrap().as_str(), read.access.login), (BARE, login("new")));
+    let said = feed_address("https://me:hush%0a@a.example/").unwrap_err().to_string();
+    assert!(said.contains("has credentials of which one has a line break"), "{said}");
+    assert!(!said.contains("hush"), "{said}");
 }
 
 #[test]

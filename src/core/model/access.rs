@@ -245,6 +245,11 @@ impl FeedAccess {
 }
 
 impl UserPassword {
+    /// Whether neither is told here.
+    pub fn is_left_out(&self) -> bool {
+        [&self.user, &self.password].into_iter().all(|secret| *secret == SecretSource::LeftOut)
+    }
+
     fn secrets(&self, key: &str) -> [(String, &SecretSource); 2] {
         [(format!("{key}.user"), &self.user), (format!("{key}.password"), &self.password)]
     }

@@ -9,8 +9,8 @@ use url::Url;
 
 /// Stands for what is not shown.
 pub const MASK: &str = "***";
-/// The step of a path behind which the token of a reader is (`/t/TOKEN/feeds/NAME`).
-const TOKEN_STEP: &str = "t";
+/// The step of a path behind which the token of a reader is (`/t/TOKEN/feeds/NAME`), as somebody may spell it.
+const TOKEN_STEPS: [&str; 3] = ["t", "%74", "%54"];
 /// What is shorter is no token of a reader: `/feeds/t/items` has none.
 const TOKEN_LENGTH: usize = 16;
 
@@ -21,7 +21,7 @@ pub fn mask_token(text: &str) -> Cow<'_, str> {
         let step = step.split(['?', '#']).next().unwrap_or_default();
         step.len() >= TOKEN_LENGTH && step.bytes().all(is_plain)
     };
-    let is_step = |step: &str| step == TOKEN_STEP || step.eq_ignore_ascii_case("%74");
+    let is_step = |step: &str| TOKEN_STEPS.iter().any(|known| step.eq_ignore_ascii_case(known));
     let mut behind = false;
     let mut masked = false;
     let steps = text.split('/').map(|step| {
@@ -34,8 +34,14 @@ pub fn mask_token(text: &str) -> Cow<'_, str> {
 }
 /// Stands for an address that cannot be shown at all.
 const UNSHOWN: &str = "about:blank";
-/// A shorter value is no key unless its parameter says so, in bytes.
+/// A shorter value is no key unless its parameter says so, or its looks leave no doubt, in bytes.
 const KEY_LENGTH: usize = 16;
+/// What is shorter is never taken for a key by its looks.
+const SHORT_KEY_LENGTH: usize = 10;
+/// As many groups of letters and digits in a row are a key.
+const GROUPS: usize = 3;
+/// As many letters in a row are a word, with a number before or behind it too.
+const WORD_LENGTH: usize = 3;
 /// As many digits in a row, and no letters, are a key.
 const DIGITS_LENGTH: usize = 20;
 /// A value of a parameter that is called a key is one from this length on, in bytes.
@@ -175,10 +181,12 @@ impl ShownAddress {
 /// A path with what looks like a key masked; `None` where nothing does.
 fn masked_path(path: &str) -> Option<String> {
     let mut found = false;
+    // A key may stand in several steps.
+    let is_spread = has_groups(path);
     let masked: Vec<&str> = path
         .split('/')
         .map(|segment| {
-            let is_key = looks_random(segment);
+            let is_key = looks_random(segment) || (is_spread && groups(segment).any(is_mixed));
             found |= is_key;
             if is_key { MASK } else { segment }
         })
@@ -199,33 +207,83 @@ fn has_key(query: &str) -> bool {
 }
 
 /// Whether a part of an address was made by a machine to be guessed by nobody: a hexadecimal number, a
-/// UUID, or letters and digits that change more often than in words.
+/// UUID, groups of letters and digits, or letters and digits that change more often than in words.
 fn looks_random(text: &str) -> bool {
-    text.split(['.', ',', '~', ':', '@', '=', '%']).any(|part| {
-        let bytes = part.as_bytes();
-        let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
-        let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
-        if letters + digits < KEY_LENGTH {
-            return false;
-        }
-        let joined = || part.split(['-', '_']);
-        let is_hex = bytes.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
-        if letters == 0 {
-            return digits >= DIGITS_LENGTH && joined().count() == 1;
-        }
-        if digits > 0 && is_hex {
-            return true;
-        }
-        // Of letters alone, those of a key are capitals as often as not, and those of words seldom.
-        let capitals = bytes.iter().filter(|byte| byte.is_ascii_uppercase()).count();
-        if digits == 0 && capitals * 3 < letters {
-            return false;
-        }
-        // Between words stand dashes, and within a word the kind of character seldom changes.
-        let changes: usize = joined().map(changes).sum();
-        let words = joined().count();
-        changes >= CHANGES && changes >= words
+    has_groups(text)
+        || text.split(['.', ',', '~', ':', '@', '=', '%']).any(|part| {
+            let bytes = part.as_bytes();
+            let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+            let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+            if letters + digits < SHORT_KEY_LENGTH {
+                return false;
+            }
+            let joined = || part.split(['-', '_']);
+            let is_mixed_throughout =
+                joined().all(is_mixed) && joined().map(changes).sum::<usize>() >= CHANGES;
+            if is_mixed_throughout || joined().any(has_every_kind) {
+                return true;
+            }
+            if letters + digits < KEY_LENGTH {
+                return false;
+            }
+            let is_hex = bytes.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+            if letters == 0 {
+                return digits >= DIGITS_LENGTH && joined().count() == 1;
+            }
+            if digits > 0 && is_hex {
+                return true;
+            }
+            // Of letters alone, those of a key are capitals as often as not, and those of words seldom.
+            let capitals = bytes.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+            if digits == 0 && capitals * 3 < letters {
+                return false;
+            }
+            // Between words stand dashes, and within a word the kind of character seldom changes.
+            let changes: usize = joined().map(changes).sum();
+            let words = joined().count();
+            changes >= CHANGES && changes >= words
+        })
+}
+
+/// Letters and digits with nothing else between them.
+fn groups(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|group| !group.is_empty())
+}
+
+/// Whether several groups in a row have letters and digits mixed, as `zq7-x9k-p2m-w4v`.
+fn has_groups(text: &str) -> bool {
+    let (mut count, mut length) = (0, 0);
+    groups(text).any(|group| {
+        (count, length) = if is_mixed(group) { (count + 1, length + group.len()) } else { (0, 0) };
+        count >= GROUPS && length >= SHORT_KEY_LENGTH
     })
+}
+
+/// Whether a group has letters and digits, and is no word with a number, as `html5`.
+fn is_mixed(group: &str) -> bool {
+    let letters = group.bytes().filter(u8::is_ascii_alphabetic).count();
+    let digits = group.bytes().filter(u8::is_ascii_digit).count();
+    let is_word = letters >= WORD_LENGTH && changes(&group.to_ascii_lowercase()) < 2;
+    letters > 0 && digits > 0 && !is_word
+}
+
+/// Whether a text has digits and letters of both cases, is long enough for a key, and is not made of words and
+/// numbers, as `WordPress2024`.
+fn has_every_kind(text: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| text.bytes().any(|byte| is(&byte));
+    // Behind each capital stands the rest of a word.
+    let are_words = |letters: &str| {
+        let words = letters.split(|c: char| c.is_ascii_uppercase()).enumerate();
+        words
+            .into_iter()
+            .all(|(at, rest)| rest.len() + 1 >= WORD_LENGTH || at == 0 && rest.is_empty())
+    };
+    let mut letters = text.split(|c: char| !c.is_ascii_alphabetic());
+    text.len() >= SHORT_KEY_LENGTH
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && !letters.all(are_words)
 }
 
 /// How often a text goes from letters to digits or back, or from lower to upper case.
@@ -262,6 +320,13 @@ mod tests {
                 "https://a.example/***?x=1",
             ),
             ("https://me:hunter2@a.example/feed?a8f3c1d94be27760", "https://a.example/feed?***"),
+            ("https://a.example/p/k3Jx9QzLw8Vt/f", "https://a.example/p/***/f"),
+            ("https://a.example/p/Qf7bcdefgh.xml", "https://a.example/p/***"),
+            ("https://a.example/p/x7k2m9q4w1/f", "https://a.example/p/***/f"),
+            ("https://a.example/p/zq7-x9k-p2m-w4v/f", "https://a.example/p/***/f"),
+            ("https://a.example/p/feed_ab12_cd34_ef56.xml", "https://a.example/p/***"),
+            ("https://a.example/p/zq7.x9k.p2m.w4v", "https://a.example/p/***"),
+            ("https://a.example/p/0b4a6f/9c2d11/e88f03/f", "https://a.example/p/***/***/***/f"),
         ] {
             assert_eq!(ShownAddress::new(address, None).text(), shown);
         }
@@ -277,6 +342,10 @@ mod tests {
             "https://www.youtube.com/feeds/videos.xml?channel_id=UCXuqSBlHAE6Xw-yeJA0Tunw",
             "https://a.example/WordsInCamelCaseAreNoKeys/Feed.xml?tag=c%2B%2B",
             "http://a.example/feed?x=1#y",
+            "https://a.example/WordPress2024/RustConf2025Talks/News24.xml",
+            "https://a.example/tag/html5-css3-vue3/feed",
+            "https://a.example/v2/rss2/2024/week46/mp3s?v=1.2.3",
+            "https://a.example/Best-Of-2024-Music/covid19-and-windows11",
         ] {
             let shown = ShownAddress::new(address, None);
             assert_eq!((shown.text(), shown.link()), (address, Some(address)), "{address}");
@@ -337,9 +406,13 @@ mod tests {
     #[test]
     fn tokens_are_masked_wherever_they_are() {
         const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-        for (before, behind) in
-            [("/t/", "/feeds/x"), ("https://h/p/t/", "?a=b"), ("//t/", ""), ("/%74/", "/")]
-        {
+        for (before, behind) in [
+            ("/t/", "/feeds/x"),
+            ("https://h/p/t/", "?a=b"),
+            ("//t/", ""),
+            ("/%74/", "/"),
+            ("/T/", "/"),
+        ] {
             let shown = mask_token(&format!("{before}{TOKEN}{behind}")).into_owned();
             assert!(!shown.contains("0123") && shown.starts_with(before), "{shown}");
         }

@@ -1,7 +1,7 @@
 //! Addresses in documents (RFC 3986): schemes, references made absolute, percent-encoding.
 
 use crate::xml::trim;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::borrow::Cow;
 use url::Url;
 
@@ -15,6 +15,11 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 /// A text with everything but unreserved characters written as percent and hexadecimal.
 pub fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
+}
+
+/// A text with what is percent-encoded decoded once.
+pub fn percent_decoded(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8_lossy()
 }
 
 /// Whether a reference names its scheme, and something behind it, so that no base changes it (sections

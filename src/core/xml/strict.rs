@@ -3,7 +3,8 @@
 use crate::model::XML_NAMESPACE as XML;
 use crate::xml::{declared_prefix, is_char, is_name, split_name};
 use quick_xml::XmlVersion;
-use quick_xml::events::{BytesStart, Event};
+use quick_xml::events::Event;
+use quick_xml::events::attributes::Attributes;
 use quick_xml::reader::Reader;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,12 +13,15 @@ use std::ops::Range;
 pub const BYTES_LIMIT: usize = 32 << 20;
 /// How deep elements may stand in each other.
 pub const DEPTH_LIMIT: usize = 256;
-/// The most elements of a document.
-pub const ELEMENT_LIMIT: usize = 1_000_000;
+/// The most bytes that the elements and attributes of a document take in memory beside its text.
+pub const WEIGHT_LIMIT: usize = 3 * BYTES_LIMIT;
 /// The most attributes of an element, namespace declarations included.
 pub const ATTRIBUTE_LIMIT: usize = 256;
 /// The most namespace declarations in scope of an element.
 pub const NAMESPACE_LIMIT: usize = 256;
+/// Line ends are counted up to each place that is a multiple of this, in bytes.
+const LINES_BLOCK: usize = 4096;
+
 /// A fault with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {fault}")]
@@ -65,20 +69,20 @@ pub type Id = usize;
 
 /// What stands in an element.
 #[derive(Debug, Clone)]
-pub enum StrictContent {
+pub enum StrictContent<'a> {
     /// An element.
     Element(Id),
     /// Character data: references resolved, CDATA opened.
-    Text(String),
+    Text(Cow<'a, str>),
 }
 
 /// An attribute or a namespace declaration.
 #[derive(Debug, Clone)]
-pub struct StrictAttribute {
+pub struct StrictAttribute<'a> {
     /// The name as written; of a declaration the prefix.
-    pub name: String,
+    pub name: &'a str,
     /// The value, normalised.
-    pub value: String,
+    pub value: Cow<'a, str>,
 }
 
 /// An element.
@@ -93,13 +97,13 @@ pub struct StrictElement<'a> {
     /// Its content, between its tags; `None` for an empty-element tag.
     pub inner: Option<Range<usize>>,
     /// Its attributes, without namespace declarations.
-    pub attributes: Vec<StrictAttribute>,
+    pub attributes: Box<[StrictAttribute<'a>]>,
     /// Its namespace declarations.
-    pub declarations: Vec<StrictAttribute>,
+    pub declarations: Box<[StrictAttribute<'a>]>,
     /// How many declarations are made by it and the elements around it.
-    pub declared: usize,
-    /// What stands in it.
-    pub content: Vec<StrictContent>,
+    declared: usize,
+    /// The places of what stands in it and in the elements within, in [`Tree::contents`].
+    within: Range<usize>,
 }
 
 /// A well-formed document within the limits of this module. Every prefix in it is declared.
@@ -107,7 +111,11 @@ pub struct StrictElement<'a> {
 pub struct Tree<'a> {
     text: &'a str,
     elements: Vec<StrictElement<'a>>,
-    newlines: Vec<usize>,
+    /// What stands in all of them, in the order of the document.
+    contents: Vec<StrictContent<'a>>,
+    weight: usize,
+    /// How many line ends stand before each [`LINES_BLOCK`].
+    lines: Vec<usize>,
 }
 
 impl<'a> Tree<'a> {
@@ -117,8 +125,14 @@ impl<'a> Tree<'a> {
             let fault = TreeFault::TooMany { what: "bytes", limit: BYTES_LIMIT };
             return Err(TreeError { line: 1, fault });
         }
-        let newlines = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
-        let mut tree = Self { text, elements: Vec::new(), newlines };
+        let blocks = text.as_bytes().chunks(LINES_BLOCK);
+        let lines = blocks.scan(0, |lines, block| {
+            let before = *lines;
+            *lines += memchr::memchr_iter(b'\n', block).count();
+            Some(before)
+        });
+        let (elements, contents) = (Vec::new(), Vec::new());
+        let mut tree = Self { text, elements, contents, weight: 0, lines: lines.collect() };
         if let Some((at, c)) = text.char_indices().find(|(_, c)| !is_char(*c)) {
             return Err(tree.fault(at, impossible(c)));
         }
@@ -128,7 +142,10 @@ impl<'a> Tree<'a> {
 
     /// The line of a place, counted from 1.
     pub fn line(&self, at: usize) -> usize {
-        self.newlines.partition_point(|newline| *newline < at) + 1
+        let block = at / LINES_BLOCK;
+        let begun = self.text.as_bytes().get(block * LINES_BLOCK..at).unwrap_or_default();
+        let before = self.lines.get(block).or(self.lines.last()).copied().unwrap_or_default();
+        before + memchr::memchr_iter(b'\n', begun).count() + 1
     }
 
     /// A fault at a place.
@@ -158,8 +175,7 @@ impl<'a> Tree<'a> {
 
     /// The elements in an element, in order.
     pub fn children(&self, id: Id) -> impl Iterator<Item = (Id, &StrictElement<'a>)> {
-        let content = self.element(id).map_or(&[][..], |element| &element.content);
-        content.iter().filter_map(|content| match content {
+        self.contents(id).filter_map(|content| match content {
             StrictContent::Element(child) => self.element(*child).map(|element| (*child, element)),
             StrictContent::Text(_) => None,
         })
@@ -198,25 +214,36 @@ impl<'a> Tree<'a> {
 
     /// The character data in an element and all within it.
     pub fn plain(&self, id: Id) -> String {
-        let mut out = String::new();
-        let mut open: Vec<&StrictContent> = self.contents(id).rev().collect();
-        while let Some(content) = open.pop() {
-            match content {
-                StrictContent::Text(text) => out.push_str(text),
-                StrictContent::Element(child) => open.extend(self.contents(*child).rev()),
-            }
-        }
-        out
+        let within = self.contents.get(self.within(id)).unwrap_or_default().iter();
+        let texts = within.filter_map(|content| match content {
+            StrictContent::Text(text) => Some(&**text),
+            StrictContent::Element(_) => None,
+        });
+        texts.collect()
     }
 
     /// What stands in an element, in order.
-    pub fn contents(&self, id: Id) -> std::slice::Iter<'_, StrictContent> {
-        self.element(id).map_or(&[][..], |element| &element.content).iter()
+    pub fn contents(&self, id: Id) -> impl Iterator<Item = &StrictContent<'a>> {
+        let mut within = self.within(id);
+        std::iter::from_fn(move || {
+            let content = self.contents.get(within.clone())?.first()?;
+            within.start = match content {
+                StrictContent::Element(child) => self.within(*child).end,
+                StrictContent::Text(_) => within.start + 1,
+            };
+            Some(content)
+        })
+    }
+
+    fn within(&self, id: Id) -> Range<usize> {
+        self.element(id).map_or(0..0, |element| element.within.clone())
     }
 
     fn fill(&mut self) -> Result<(), TreeError> {
         let mut reader = Reader::from_str(self.text);
         let mut open: Vec<Id> = Vec::new();
+        // Whether the last of the contents is text to which more text belongs.
+        let mut joins = false;
         loop {
             let start = place(reader.buffer_position());
             let event = reader.read_event().map_err(|error| {
@@ -225,38 +252,49 @@ impl<'a> Tree<'a> {
             })?;
             let end = place(reader.buffer_position());
             match event {
-                Event::Start(tag) => {
-                    let id = self.open(&tag, start..end, open.last().copied(), open.len())?;
+                Event::Start(_) => {
+                    joins = false;
+                    let inside = start + 1..end - 1;
+                    let id = self.open((start..end, inside), open.last().copied(), open.len())?;
                     if let Some(element) = self.elements.get_mut(id) {
                         element.inner = Some(end..end);
                     }
                     open.push(id);
                 }
-                Event::Empty(tag) => {
-                    self.open(&tag, start..end, open.last().copied(), open.len())?;
+                Event::Empty(_) => {
+                    joins = false;
+                    let inside = start + 1..end - 2;
+                    self.open((start..end, inside), open.last().copied(), open.len())?;
                 }
                 Event::End(_) => {
+                    joins = false;
+                    let contents = self.contents.len();
                     let closed = open.pop().and_then(|id| self.elements.get_mut(id));
                     if let Some(element) = closed {
                         element.inner = element.inner.as_ref().map(|inner| inner.start..start);
                         element.span.end = end;
+                        element.within.end = contents;
                     }
                 }
-                Event::Text(text) => self.add_text(open.last(), start, text.xml10_content())?,
-                Event::CData(text) => self.add_text(open.last(), start, text.xml10_content())?,
+                Event::Text(text) => {
+                    self.add_text((!open.is_empty(), &mut joins), start, text.xml10_content())?;
+                }
+                Event::CData(text) => {
+                    self.add_text((!open.is_empty(), &mut joins), start, text.xml10_content())?;
+                }
                 Event::GeneralRef(name) => {
                     let value = match name.resolve_char_ref() {
-                        Ok(Some(c)) => c.to_string(),
+                        Ok(Some(c)) => Cow::Owned(c.to_string()),
                         Ok(None) => match crate::xml::reference::named(&name) {
-                            Some(known) => known.to_owned(),
-                            None => format!("&{};", &*name),
+                            Some(known) => Cow::Borrowed(known),
+                            None => Cow::Owned(format!("&{};", &*name)),
                         },
                         Err(error) => {
                             return Err(self.fault(start, TreeFault::Malformed(error.to_string())));
                         }
                     };
                     possible(&value).map_err(|fault| self.fault(start, fault))?;
-                    self.add_text(open.last(), start, Cow::Owned(value))?;
+                    self.add_text((!open.is_empty(), &mut joins), start, value)?;
                 }
                 Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
                 Event::Eof => break,
@@ -275,22 +313,22 @@ impl<'a> Tree<'a> {
 
     fn open(
         &mut self,
-        tag: &BytesStart<'_>,
-        span: Range<usize>,
+        (span, inside): (Range<usize>, Range<usize>),
         parent: Option<Id>,
         depth: usize,
     ) -> Result<Id, TreeError> {
         let too_many = |what, limit| Err(TreeFault::TooMany { what, limit });
         let checked = if depth >= DEPTH_LIMIT {
             too_many("elements in each other", DEPTH_LIMIT)
-        } else if self.elements.len() >= ELEMENT_LIMIT {
-            too_many("elements", ELEMENT_LIMIT)
+        } else if self.weight > WEIGHT_LIMIT {
+            too_many("bytes in elements and attributes", WEIGHT_LIMIT)
         } else if parent.is_none() && !self.elements.is_empty() {
             Err(TreeFault::Malformed("there is a second root element".to_owned()))
         } else {
-            attributes(tag)
+            attributes(self.slice(inside))
         };
-        let (declarations, attributes) = checked.map_err(|fault| self.fault(span.start, fault))?;
+        let (name, declarations, attributes) =
+            checked.map_err(|fault| self.fault(span.start, fault))?;
         let around = parent.and_then(|parent| self.element(parent));
         let declared = around.map_or(0, |element| element.declared) + declarations.len();
         if declared > NAMESPACE_LIMIT {
@@ -298,25 +336,26 @@ impl<'a> Tree<'a> {
             let fault = TreeFault::TooMany { what, limit: NAMESPACE_LIMIT };
             return Err(self.fault(span.start, fault));
         }
-        let named = span.start + 1..span.start + 1 + tag.name().as_ref().len();
+        // The element itself, and text behind it.
+        self.weight += size_of::<StrictElement<'_>>() + 2 * size_of::<StrictContent<'_>>();
+        let written = declarations.len() + attributes.len();
+        self.weight += written * size_of::<StrictAttribute<'_>>();
         let id = self.elements.len();
-        let name = self.slice(named);
+        if parent.is_some() {
+            self.contents.push(StrictContent::Element(id));
+        }
         let at = span.start;
-        let inner = None;
-        let content = Vec::new();
+        let within = self.contents.len()..self.contents.len();
         self.elements.push(StrictElement {
             parent,
             name,
             span,
-            inner,
+            inner: None,
             attributes,
             declarations,
             declared,
-            content,
+            within,
         });
-        if let Some(parent) = parent.and_then(|parent| self.elements.get_mut(parent)) {
-            parent.content.push(StrictContent::Element(id));
-        }
         match self.undeclared(id) {
             Some(prefix) => Err(self.fault(at, TreeFault::Undeclared(prefix))),
             None => Ok(id),
@@ -333,17 +372,18 @@ impl<'a> Tree<'a> {
 
     fn add_text(
         &mut self,
-        into: Option<&Id>,
+        (is_inside, joins): (bool, &mut bool),
         at: usize,
-        text: Cow<'_, str>,
+        text: Cow<'a, str>,
     ) -> Result<(), TreeError> {
-        match into.and_then(|id| self.elements.get_mut(*id)) {
-            Some(element) => match element.content.last_mut() {
-                Some(StrictContent::Text(before)) => before.push_str(&text),
-                _ => element.content.push(StrictContent::Text(text.into_owned())),
-            },
-            None if text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() => {}
-            None => {
+        let is_first = !std::mem::replace(joins, is_inside);
+        match self.contents.last_mut() {
+            Some(StrictContent::Text(before)) if is_inside && !is_first => {
+                before.to_mut().push_str(&text);
+            }
+            _ if is_inside => self.contents.push(StrictContent::Text(text)),
+            _ if text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() => {}
+            _ => {
                 let what = "there is text outside of the root element".to_owned();
                 return Err(self.fault(at, TreeFault::Malformed(what)));
             }
@@ -355,18 +395,18 @@ impl<'a> Tree<'a> {
 impl<'a> StrictElement<'a> {
     /// The value of an attribute by its name as written.
     pub fn attribute(&self, name: &str) -> Option<&str> {
-        self.attributes.iter().find(|a| a.name == name).map(|a| a.value.as_str())
+        self.attributes.iter().find(|a| a.name == name).map(|a| a.value.as_ref())
     }
 
     /// What this element itself binds a prefix to; `""` undoes the default namespace.
     pub fn declaration(&self, prefix: &str) -> Option<&str> {
-        self.declarations.iter().find(|d| d.name == prefix).map(|d| d.value.as_str())
+        self.declarations.iter().find(|d| d.name == prefix).map(|d| d.value.as_ref())
     }
 
     /// The prefixes that the element's tag uses; `""` is that of a name without one. Attributes
     /// without prefix are in no namespace.
     pub fn prefixes(&self) -> impl Iterator<Item = &str> {
-        let attributes = self.attributes.iter().map(|a| split_name(&a.name).0);
+        let attributes = self.attributes.iter().map(|a| split_name(a.name).0);
         std::iter::once(split_name(self.name).0)
             .chain(attributes.filter(|prefix| !prefix.is_empty()))
     }
@@ -390,33 +430,33 @@ fn named(name: &str) -> Result<(), TreeFault> {
     Err(TreeFault::Malformed(format!("{name:?} is no name in XML with namespaces")))
 }
 
-/// The namespace declarations and the attributes of a tag.
-fn attributes(
-    tag: &BytesStart<'_>,
-) -> Result<(Vec<StrictAttribute>, Vec<StrictAttribute>), TreeFault> {
-    named(tag.name().as_ref())?;
+/// The name of an element, its namespace declarations and its attributes.
+type TagParts<'a> = (&'a str, Box<[StrictAttribute<'a>]>, Box<[StrictAttribute<'a>]>);
+
+/// Reads what stands between the brackets of a start tag.
+fn attributes(inside: &str) -> Result<TagParts<'_>, TreeFault> {
+    let name = inside.split([' ', '\t', '\n', '\r']).next().unwrap_or_default();
+    named(name)?;
     let (mut declarations, mut attributes) = (Vec::new(), Vec::new());
-    for attribute in tag.attributes() {
+    for attribute in Attributes::new(inside, name.len()) {
         if attributes.len() + declarations.len() >= ATTRIBUTE_LIMIT {
             let what = "attributes on one element";
             return Err(TreeFault::TooMany { what, limit: ATTRIBUTE_LIMIT });
         }
         let attribute = attribute.map_err(|error| TreeFault::Malformed(error.to_string()))?;
-        named(attribute.key.as_ref())?;
+        let name = attribute.key.0;
+        named(name)?;
         // A reference that nobody knows stays as it is written; where the value matters it
         // will not do there.
-        let value = match attribute.normalized_value(XmlVersion::Implicit1_0) {
-            Ok(value) => value.into_owned(),
-            Err(_) => attribute.value.clone().into_owned(),
-        };
+        let normalized = attribute.normalized_value(XmlVersion::Implicit1_0);
+        let value = normalized.unwrap_or(attribute.value);
         possible(&value)?;
-        let name = attribute.key.as_ref();
         match declared_prefix(name) {
-            Some(prefix) => declarations.push(StrictAttribute { name: prefix.to_owned(), value }),
-            None => attributes.push(StrictAttribute { name: name.to_owned(), value }),
+            Some(prefix) => declarations.push(StrictAttribute { name: prefix, value }),
+            None => attributes.push(StrictAttribute { name, value }),
         }
     }
-    Ok((declarations, attributes))
+    Ok((name, declarations.into(), attributes.into()))
 }
 
 fn place(position: u64) -> usize {

@@ -11,8 +11,10 @@ use quick_xml::reader::Reader;
 
 pub use write::{bindings, html, write, write_noting};
 
-/// How deep a tree is read; elements below are left out.
+/// How deep a tree is read; of elements below the text alone is kept.
 const DEPTH_LIMIT: usize = 200;
+/// The most bytes that the elements of a tree take in memory; of further ones the text alone is kept.
+pub const WEIGHT_LIMIT: usize = 64 << 20;
 /// The namespace of XHTML.
 pub const XHTML: &str = "http://www.w3.org/1999/xhtml";
 
@@ -151,6 +153,13 @@ impl Element {
         text
     }
 
+    /// What it takes in memory beside what is written of it, with the text behind it, in bytes, about.
+    fn weight(&self) -> usize {
+        let attributes = self.attributes.iter();
+        let attributes = attributes.map(|a| size_of::<Attribute>() + a.namespace.len());
+        2 * size_of::<Node>() + self.namespace.len() + attributes.sum::<usize>()
+    }
+
     /// The attributes `xml:base` and `xml:lang`.
     pub fn inherited(&self) -> impl Iterator<Item = &Attribute> {
         self.attributes.iter().filter(|attribute| attribute.namespace == XML)
@@ -194,18 +203,23 @@ pub fn read(xml: &str, context: &Context) -> Option<Element> {
     let mut bindings: Vec<(String, String)> = context.namespaces.clone();
     // Open elements, each with how many bindings were in scope outside it.
     let mut open: Vec<(Element, usize)> = Vec::new();
-    // How many elements below the limit are open.
+    // How many elements beyond a limit are open.
     let mut skipped = 0_usize;
+    let mut weight = 0_usize;
     loop {
         let event = reader.read_event().ok()?;
         let empty = matches!(event, Event::Empty(_));
         match event {
-            Event::Start(_) if open.len() >= DEPTH_LIMIT => skipped += 1,
+            Event::Start(_) | Event::Empty(_)
+                if open.len() >= DEPTH_LIMIT || weight > WEIGHT_LIMIT =>
+            {
+                skipped += usize::from(!empty);
+            }
             Event::End(_) if skipped > 0 => skipped -= 1,
-            _ if skipped > 0 => {}
             Event::Start(tag) | Event::Empty(tag) => {
                 let outside = bindings.len();
                 let element = begin(&tag, &mut bindings);
+                weight += element.weight();
                 if empty {
                     bindings.truncate(outside);
                     let Some((parent, _)) = open.last_mut() else { return Some(element) };
@@ -215,7 +229,8 @@ pub fn read(xml: &str, context: &Context) -> Option<Element> {
                 }
             }
             Event::End(_) => {
-                let (element, outside) = open.pop()?;
+                let (mut element, outside) = open.pop()?;
+                element.children.shrink_to_fit();
                 bindings.truncate(outside);
                 let Some((parent, _)) = open.last_mut() else { return Some(element) };
                 parent.push(element);
@@ -281,11 +296,13 @@ fn begin(tag: &BytesStart<'_>, bindings: &mut Vec<(String, String)>) -> Element 
             element.attributes.push(attribute);
         }
     }
+    element.attributes.shrink_to_fit();
     element
 }
 
 #[cfg(test)]
 mod tests {
+    use super::write::BINDING_LIMIT;
     use super::*;
 
     fn context(bindings: &[(&str, &str)]) -> Context {
@@ -343,7 +360,30 @@ mod tests {
             depth += 1;
             at = next;
         }
-        assert_eq!(depth, DEPTH_LIMIT);
+        assert_eq!((depth, tree.content().as_str()), (DEPTH_LIMIT, "x"));
+    }
+
+    #[test]
+    fn elements_are_limited_by_what_they_take() {
+        // Each has its own copy of a long name.
+        let (space, count) = ("n".repeat(1000), 100_000);
+        let wide = format!("<a xmlns='{space}'>{}</a>", "<b>x</b>".repeat(count));
+        let tree = read(&wide, &Context::default()).unwrap();
+        let kept = tree.elements().count();
+        assert!((50_000..count).contains(&kept), "{kept}");
+        assert_eq!(tree.content().len(), count);
+    }
+
+    #[test]
+    fn only_so_many_prefixes_are_bound_around_all() {
+        let one = |n: usize| format!("<p{n}:x xmlns:p{n}='urn:{n}'/>");
+        let all: String = (0..BINDING_LIMIT + 2).map(one).collect();
+        let tree = read(&format!("<a>{all}</a>"), &Context::default()).unwrap();
+        let mut scope = bindings(&tree);
+        assert_eq!(scope.len(), BINDING_LIMIT);
+        let mut out = String::new();
+        write(&mut out, &tree, &mut scope);
+        assert_eq!(out.matches("xmlns:").count(), 2, "those beyond declare themselves");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 use tidegate_core::model::{Count, Event, EventKind, FeedName};
+use tidegate_core::terminal::printable;
 use tidegate_core::xml::shortened;
 use tidegate_serve::item_page;
 
@@ -104,7 +105,7 @@ impl Storyteller {
                 format!(
                     "The publisher broke {feed} ({}; {entries} posts are left): the others are not taken \
                      for deleted, readers keep what was last good.",
-                    printable(without_place(why))
+                    readable(without_place(why))
                 ),
                 about,
             ),
@@ -117,7 +118,7 @@ impl Storyteller {
                 StoryKind::Broken,
                 format!(
                     "{feed} could not be read ({}): readers keep what was last good.",
-                    printable(error)
+                    readable(error)
                 ),
                 about,
             ),
@@ -167,7 +168,7 @@ impl Storyteller {
         let sentence = format!(
             "The new {feed} is held ({}): readers keep what was last good until the publisher repairs it or \
              you release it.",
-            printable(reason)
+            readable(reason)
         );
         StoryText { command: Some(command), ..StoryText::new(StoryKind::Held, sentence, about) }
     }
@@ -203,7 +204,7 @@ impl StoryText {
 }
 
 fn describe_item(feed: &FeedName, event: &Event, versions: Option<(Count, Count)>) -> StoryText {
-    let (title, reason) = (quoted(&event.title), printable(&event.reason));
+    let (title, reason) = (quoted(&event.title), readable(&event.reason));
     let mut path = item_page(feed, &event.id);
     let (kind, sentence) = match event.kind {
         EventKind::Created => (StoryKind::New, format!("New in {feed}: {title}.")),
@@ -257,14 +258,14 @@ fn without_place(why: &str) -> &str {
 
 /// A title in quotation marks.
 fn quoted(title: &str) -> String {
-    format!("“{}”", printable(title))
+    format!("“{}”", readable(title))
 }
 
-/// What a publisher says, fit for a terminal and for one line.
-fn printable(text: &str) -> String {
-    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
-    match shortened(&plain, SAID_LIMIT) {
-        whole if whole.len() == plain.len() => plain,
+/// What a publisher says, cut to a readable length.
+fn readable(text: &str) -> String {
+    let line = printable(text);
+    match shortened(&line, SAID_LIMIT) {
+        whole if whole.len() == line.len() => line,
         part => format!("{part}…"),
     }
 }

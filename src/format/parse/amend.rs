@@ -173,9 +173,9 @@ impl Amended<'_, '_> {
         let mut tag = format!("<{}", element.name);
         push_declarations(&mut tag, element);
         for attribute in &element.attributes {
-            let is_called = is_name(&attribute.name, &attribute.value);
+            let is_called = is_name(attribute.name, &attribute.value);
             let value = if is_called { title } else { &attribute.value };
-            push_attribute(&mut tag, &attribute.name, value);
+            push_attribute(&mut tag, attribute.name, value);
         }
         let (end, close) = match &element.inner {
             Some(inner) => (inner.start, ">"),
@@ -273,7 +273,7 @@ impl Amended<'_, '_> {
             push_declarations(&mut element, known);
         }
         for attribute in kept.iter().filter(|attribute| attribute.name.contains(':')) {
-            push_attribute(&mut element, &attribute.name, &attribute.value);
+            push_attribute(&mut element, attribute.name, &attribute.value);
         }
         element.push_str(attributes);
         element.push('>');

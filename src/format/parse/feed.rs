@@ -8,8 +8,7 @@ mod tests;
 use super::dialect::{FeedDialect, plain, relation};
 use super::entry::{EntryBuilder, TooMuch};
 use super::head::HeadBuilder;
-use super::opml;
-use super::{Limits, ParseError};
+use super::{Limits, ParseError, opml, sharing};
 use other::no_feed;
 use skeleton::Plan;
 use std::borrow::Cow;
@@ -61,6 +60,8 @@ struct FeedReader<'a, 'l> {
     cost: usize,
     /// Whether entries that need no mending are skimmed, and not walked through.
     skims: bool,
+    /// Whether an element is sync markup, which is read a second time.
+    has_sync_markup: bool,
 }
 
 /// Reads the XML document that begins at the byte `start`.
@@ -99,13 +100,19 @@ pub(super) fn walk<'a>(
         last_entry_end: None,
         cost: 0,
         skims,
+        has_sync_markup: false,
     };
     if start > 0 {
         outline.walker.flaw(Flaw::Around, 0, "what stands before the document is passed over");
         outline.walker.edit(0..start, "")?;
     }
     outline.run()?;
-    outline.finish()
+    let has_sync_markup = outline.has_sync_markup;
+    let mut document = outline.finish()?;
+    if has_sync_markup {
+        sharing::add(&mut document, url);
+    }
+    Ok(document)
 }
 
 impl<'a> FeedReader<'a, '_> {
@@ -136,6 +143,7 @@ impl<'a> FeedReader<'a, '_> {
             return self.root();
         }
         if ns == Ns::Sx {
+            self.has_sync_markup = true;
             self.skipping = Some((self.walker.open.len(), self.walker.edits.len()));
             return Ok(());
         }

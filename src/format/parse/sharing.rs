@@ -17,12 +17,9 @@ use tidegate_core::sync::Item091;
 use tidegate_core::xml::push_attribute;
 use url::Url;
 
-/// Adds what a document says of sharing.
+/// Adds what a document says of sharing that has elements of sync markup.
 pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
     let text = document.text;
-    if !sse::mentions_sync_markup(text) {
-        return;
-    }
     let closed = closed(document);
     let read = sse::read(text).or_else(|error| match &closed {
         Some(closed) => sse::read(closed).map_err(|_| error),
@@ -236,5 +233,58 @@ fn sharing(said: &SseSharing<'_>, url: Option<&Url>) -> Sharing {
     Sharing {
         bounds: bounds.and_then(|(since, until)| bound(since).zip(bound(until))),
         complete: said.complete(url).map(String::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FEED: &str = "<feed xmlns='http://www.w3.org/2005/Atom'";
+    const SSE: &str = "http://www.microsoft.com/schemas/sse";
+
+    /// The strict reader refuses these documents, and says so.
+    #[test]
+    fn a_document_is_read_again_for_elements_of_sync_markup_alone() {
+        let broken = "<entry unquoted=1><id>urn:e</id></entry></feed>";
+        let read = |text: &str| {
+            let document = document(text, None, &Limits::default()).unwrap();
+            let said = document.warnings.iter().any(|w| w.message.contains("sync markup"));
+            (said, document.entries[0].sync.clone())
+        };
+        let nothing = (false, None);
+        assert_eq!(read(&format!("{FEED}><title>On {SSE}</title>{broken}")), nothing);
+        assert_eq!(read(&format!("{FEED} x='{SSE}'><!-- {SSE} -->{broken}")), nothing);
+        assert_eq!(read(&format!("{FEED} xmlns:s='{SSE}'>{broken}")), nothing);
+        let invalid = (true, Some(EntrySync::Invalid));
+        assert_eq!(read(&format!("{FEED} xmlns:s='{SSE}'><s:sharing/>{broken}")), invalid);
+        let inside = broken.replace("<id>", &format!("<sync xmlns='{SSE}'/><id>"));
+        assert_eq!(read(&format!("{FEED}>{inside}")), invalid);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn sync_markup_costs_a_document_no_more_than_a_bound() {
+        use crate::memory;
+        if !memory::is_alone(
+            "parse::sharing::tests::sync_markup_costs_a_document_no_more_than_a_bound",
+        ) {
+            return;
+        }
+        const SIZE: usize = 8 << 20;
+        for piece in ["<a/>", "<a b='' c='' d='' e='' f=''/>", "<a>x</a>", "&lt;\n", "\n"] {
+            let content = piece.repeat(SIZE / piece.len());
+            let taken = |head: &str| {
+                let text = format!(
+                    "{FEED} xmlns:s='{SSE}'>{head}<entry><id>e</id></entry><x>{content}</x></feed>"
+                );
+                let read = || document(&text, None, &Limits::default()).map(drop);
+                memory::peak(read).1
+            };
+            let (without, with) = (taken(""), taken("<s:sharing/>"));
+            // A list that grows is there twice for a moment.
+            let bound = without + 2 * tidegate_core::xml::strict::WEIGHT_LIMIT;
+            assert!(with < bound, "{piece:?}: {with} bytes, {without} without sync markup");
+        }
     }
 }

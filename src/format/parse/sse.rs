@@ -20,8 +20,8 @@ pub use sharing::{SseSharing, bare};
 pub use sync091::{KeptConflict, converted};
 pub use tidegate_core::model::ATOM_NAMESPACE as ATOM;
 pub use tidegate_core::xml::strict::{
-    ATTRIBUTE_LIMIT, BYTES_LIMIT, DEPTH_LIMIT, ELEMENT_LIMIT, Id, NAMESPACE_LIMIT, StrictContent,
-    StrictElement, Tree,
+    ATTRIBUTE_LIMIT, BYTES_LIMIT, DEPTH_LIMIT, Id, NAMESPACE_LIMIT, StrictContent, StrictElement,
+    Tree,
 };
 pub use values::Values;
 

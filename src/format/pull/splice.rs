@@ -223,7 +223,7 @@ impl SpliceScope {
         let mut scope = Self { bindings: Vec::new(), base: None, lang: None };
         for id in [0, feed.container] {
             for declaration in tree.element(id).map_or(&[][..], |e| &e.declarations) {
-                scope.bind(&declaration.name, &declaration.value);
+                scope.bind(declaration.name, &declaration.value);
             }
         }
         let inherit = |name| tree.inherited(feed.container, |e| e.attribute(name));

@@ -8,6 +8,8 @@ mod html;
 
 use super::scope::ATOM;
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::rc::Rc;
 use tidegate_core::xml::address::{ADDRESS_LIMIT, behind_scheme};
 use tidegate_core::xml::tree::{Attribute, Element, Node, XHTML};
 use url::Url;
@@ -26,24 +28,45 @@ const LINKING: &[(&str, &str)] = &[
     ("http://www.w3.org/1999/02/22-rdf-syntax-ns#", "resource"),
 ];
 
+/// The most bytes of addresses that are made for one entry or head; further references stay relative. A
+/// base of a few thousand bytes may stand before each of a million references.
+const MADE_LIMIT: usize = 8 << 20;
+
 /// Where references of an element lead: what its publisher wrote as `xml:base`, else the address that
 /// the document came from.
 #[derive(Debug, Clone)]
-pub struct Base(Option<Url>);
+pub struct Base {
+    url: Option<Url>,
+    /// How many bytes of addresses may still be made, here and with the bases within.
+    left: Rc<Cell<usize>>,
+}
 
 impl Base {
     /// Nothing is resolved where the text is no address.
     pub fn new(address: &str) -> Self {
-        Self(Url::parse(address).ok())
+        Self { url: Url::parse(address).ok(), left: Rc::new(Cell::new(MADE_LIMIT)) }
     }
 
     /// The base inside an element that names its own.
     fn within(&self, own: &str) -> Self {
-        let found = match &self.0 {
-            Some(outer) => outer.join(own.trim()).ok(),
-            None => Url::parse(own.trim()).ok(),
+        let left = Rc::clone(&self.left);
+        let own = own.trim();
+        if own.len() > ADDRESS_LIMIT {
+            return Self { url: None, left };
+        }
+        let found = match &self.url {
+            Some(outer) => self.join(outer, own),
+            None => Url::parse(own).ok(),
         };
-        Self(found.or_else(|| self.0.clone()))
+        Self { url: found.or_else(|| self.url.clone()), left }
+    }
+
+    /// Joins two addresses while there is room for more.
+    fn join(&self, outer: &Url, reference: &str) -> Option<Url> {
+        let left = Some(self.left.get()).filter(|left| *left > 0)?;
+        let joined = outer.join(reference).ok()?;
+        self.left.set(left.saturating_sub(joined.as_str().len()));
+        Some(joined)
     }
 
     /// The address that a relative reference leads to; `None` where it stays as it is.
@@ -54,7 +77,7 @@ impl Base {
         {
             return None;
         }
-        self.0.as_ref()?.join(reference).ok().map(Into::into)
+        self.join(self.url.as_ref()?, reference).map(Into::into)
     }
 
     /// The same of a reference that is not relative as well: as it is.

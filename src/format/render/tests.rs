@@ -6,6 +6,7 @@ mod build;
 mod containers;
 mod conversions;
 mod crossing;
+mod depth;
 mod fixtures;
 mod golden;
 mod history;

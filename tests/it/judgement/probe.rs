@@ -212,8 +212,6 @@ async fn nothing_is_asked_by_default_that_is_not_long_in_doubt_or_is_private() {
     assert_eq!(questions(&gate, FEED).await, 0, "the feed may still settle it");
     gate.later(2);
     assert_eq!(questions(&gate, FEED).await, 1);
-    let with_credentials = FEED.replace("://", "://reader:word@");
-    assert_eq!(questions(&gate, &with_credentials).await, 0);
     assert_eq!(questions(&gate, &format!("{FEED}?token=0123456789abcdef0123")).await, 0);
     gate.options.secret = Some(true);
     assert_eq!(questions(&gate, FEED).await, 0);

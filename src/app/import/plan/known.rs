@@ -4,7 +4,7 @@ use super::ExistingFeeds;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_config::{self as config, FEED_LIMIT, feed_name};
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
+use tidegate_core::model::{FeedAccess, FeedName, FeedRecord, FeedStanding};
 use url::Url;
 
 /// A feed as it is to be, and what the store has of it.
@@ -67,15 +67,16 @@ impl TakenNames {
         Self { names, records, upstreams, own: format!("{}/", own.trim_end_matches('/')) }
     }
 
-    /// The address of a feed, as it is polled. What this gateway publishes stands for its upstream, so
+    /// The address of a feed, as it is polled, and the credentials in it. What this gateway publishes stands for its upstream, so
     /// that its own list, arranged by a reader, can come back.
-    pub(super) fn address(&self, written: &str) -> Result<Url, String> {
+    pub(super) fn address(&self, written: &str) -> Result<(Url, Option<Box<FeedAccess>>), String> {
         let url = config::feed_address(&of_the_web(written)).map_err(|error| error.to_string())?;
+        let (url, access) = config::without_login(url);
         let Some(name) = url.as_str().strip_prefix(&self.own).and_then(feed_in) else {
-            return Ok(url);
+            return Ok((url, access));
         };
         let upstream = FeedName::new(name).ok().and_then(|name| self.upstreams.get(&name));
-        upstream.and_then(|url| Url::parse(url).ok()).ok_or_else(|| {
+        upstream.and_then(|url| Some((Url::parse(url).ok()?, None))).ok_or_else(|| {
             "it is a feed of this gateway itself, which has no upstream of that name".to_owned()
         })
     }

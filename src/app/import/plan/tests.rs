@@ -40,7 +40,7 @@ fn feeds_are_named_and_everything_else_is_said() {
     let plan = planned(
         "<outline text='F'><outline title=' The A ' xmlUrl='https://a.example/feed#x'/>\n\
          <outline xmlUrl='https://a.example/feed?b'/>\n<outline xmlUrl='https://a.example/feed'/>\n\
-         <outline xmlUrl='feed://b.example/'/><outline xmlUrl='FEED:https://c.example/'/>\n\
+         <outline xmlUrl='feed://b.example/'/><outline xmlUrl='FEED:https://me:secret@c.example/'/>\n\
          <outline xmlUrl='ftp://d.example/'/><outline xmlUrl='d.example/feed'/>\n\
          <outline xmlUrl='https://me:secret@'/><outline xmlUrl='http://a b/'/></outline>\n\
          <outline text='alone'/><outline type='include' url='http://l/'/>\n\
@@ -60,6 +60,7 @@ fn feeds_are_named_and_everything_else_is_said() {
             ("c-example", "https://c.example/"),
         ]
     );
+    assert_eq!(plan.new[3].access.as_ref().unwrap().describe(), "a user and a password");
     assert_eq!(plan.new[0].enrolment.title.as_deref(), Some("The A"));
     assert_eq!(plan.new[0].enrolment.history.len(), 1);
     assert_eq!(plan.deleted, 1);

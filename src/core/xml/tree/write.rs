@@ -1,14 +1,18 @@
 //! Trees back to text.
 
-use super::{Element, Node};
+use super::{Attribute, Element, Node};
 use crate::xml;
 use std::ops::Range;
+
+/// The most prefixes that are bound around a whole tree; others are declared where they are used.
+pub(super) const BINDING_LIMIT: usize = 256;
 
 /// The bindings of prefixes that a tree uses, each prefix with the namespace that it has first.
 pub fn bindings(root: &Element) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut add = |prefix: &str, namespace: &str| {
-        if !prefix.is_empty() && prefix != "xml" && !found.iter().any(|(p, _)| p == prefix) {
+        let is_one = !prefix.is_empty() && prefix != "xml" && found.len() < BINDING_LIMIT;
+        if is_one && !found.iter().any(|(p, _)| p == prefix) {
             found.push((prefix.to_owned(), namespace.to_owned()));
         }
     };
@@ -46,13 +50,7 @@ pub fn write_noting(
             declare(out, &attribute.prefix, &attribute.namespace, scope);
         }
     }
-    for attribute in &element.attributes {
-        out.push(' ');
-        push_name(out, &attribute.prefix, &attribute.name);
-        out.push_str("=\"");
-        xml::push_value(out, &attribute.value);
-        out.push('"');
-    }
+    element.attributes.iter().for_each(|attribute| push_attribute(out, attribute));
     if element.children.is_empty() {
         out.push_str("/>");
     } else {
@@ -85,6 +83,14 @@ fn push_name(out: &mut String, prefix: &str, name: &str) {
     out.push_str(name);
 }
 
+fn push_attribute(out: &mut String, attribute: &Attribute) {
+    out.push(' ');
+    push_name(out, &attribute.prefix, &attribute.name);
+    out.push_str("=\"");
+    xml::push_value(out, &attribute.value);
+    out.push('"');
+}
+
 fn declare(out: &mut String, prefix: &str, namespace: &str, scope: &mut Vec<(String, String)>) {
     let bound = scope.iter().rev().find(|(bound, _)| bound == prefix);
     if bound.map_or("", |(_, namespace)| namespace) == namespace {
@@ -96,24 +102,32 @@ fn declare(out: &mut String, prefix: &str, namespace: &str, scope: &mut Vec<(Str
 
 /// The content of an element as HTML: XHTML without its namespace.
 pub fn html(element: &Element) -> String {
-    fn bare(element: &Element) -> Element {
-        let mut copy = element.clone();
-        copy.prefix.clear();
-        copy.namespace.clear();
-        copy.attributes.retain(|attribute| attribute.namespace.is_empty());
-        for node in &mut copy.children {
-            if let Node::Element(child) = node {
-                *child = bare(child);
-            }
-        }
-        copy
-    }
     let mut out = String::new();
+    push_html(&mut out, element);
+    out
+}
+
+fn push_html(out: &mut String, element: &Element) {
     for node in &element.children {
-        match node {
-            Node::Text(text) => xml::push_text(&mut out, text),
-            Node::Element(child) => write(&mut out, &bare(child), &mut Vec::new()),
+        let child = match node {
+            Node::Text(text) => {
+                xml::push_text(out, text);
+                continue;
+            }
+            Node::Element(child) => child,
+        };
+        out.push('<');
+        out.push_str(&child.name);
+        let own = child.attributes.iter().filter(|attribute| attribute.namespace.is_empty());
+        own.for_each(|attribute| push_attribute(out, attribute));
+        if child.children.is_empty() {
+            out.push_str("/>");
+        } else {
+            out.push('>');
+            push_html(out, child);
+            out.push_str("</");
+            out.push_str(&child.name);
+            out.push('>');
         }
     }
-    out
 }

@@ -175,7 +175,7 @@ fn takes(fields: &mut Fields, tree: &Tree<'_>, id: Id, own: &str) -> bool {
             // What attributes say beside is kept with the element.
             let says_no_more = |name: &str| matches!(name, "isPermaLink" | "type");
             fields.take(local, &text)
-                && element.attributes.iter().all(|attribute| says_no_more(&attribute.name))
+                && element.attributes.iter().all(|attribute| says_no_more(attribute.name))
         }
         _ => false,
     }
@@ -236,7 +236,7 @@ fn opened(out: &mut Out, tree: &Tree<'_>, id: Id) {
     let prefix = element.name.split_once(':').map_or("", |(prefix, _)| prefix);
     out.bind(prefix, tree.name(id).0);
     for attribute in element.attributes.iter().filter(|a| !a.name.contains(':')) {
-        out.attribute(&attribute.name, &attribute.value);
+        out.attribute(attribute.name, &attribute.value);
     }
     out.push(">");
 }
@@ -259,6 +259,6 @@ fn attributes(out: &mut Out, tree: &Tree<'_>, id: Id) {
             bound.push(prefix);
             out.bind(prefix, tree.binding(id, prefix).unwrap_or_default());
         }
-        out.attribute(&attribute.name, &attribute.value);
+        out.attribute(attribute.name, &attribute.value);
     }
 }

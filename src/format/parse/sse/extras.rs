@@ -54,7 +54,7 @@ fn extra(
     let mut extra = Extra::default();
     let written = tree.element(id).map(|element| &element.attributes[..]).unwrap_or_default();
     for attribute in written {
-        let (prefix, local) = split_name(&attribute.name);
+        let (prefix, local) = split_name(attribute.name);
         if prefix.is_empty() && attributes.contains(&local) {
             continue;
         }
@@ -68,7 +68,7 @@ fn extra(
             .any(|(known, name, _)| known.as_deref() == namespace && name == local);
         if is_new {
             let namespace = namespace.map(ToOwned::to_owned);
-            extra.attributes.push((namespace, local.to_owned(), attribute.value.clone()));
+            extra.attributes.push((namespace, local.to_owned(), attribute.value.to_string()));
         }
     }
     for (child, _) in tree.children(id) {
@@ -119,7 +119,7 @@ impl<'t> ExtrasWriter<'_, 't, '_> {
         self.declare(prefix, namespace)?;
         let mut seen: Vec<(&str, &str)> = Vec::new();
         for attribute in &element.attributes {
-            let (prefix, local) = split_name(&attribute.name);
+            let (prefix, local) = split_name(attribute.name);
             let Some((prefix, namespace)) = attribute_name(tree, id, prefix) else { continue };
             if seen.contains(&(namespace, local)) {
                 continue;
@@ -131,11 +131,11 @@ impl<'t> ExtrasWriter<'_, 't, '_> {
             let name = if prefix.is_empty() { local } else { &format!("{prefix}:{local}") };
             self.attribute(name, &attribute.value)?;
         }
-        if element.content.is_empty() {
+        if tree.contents(id).next().is_none() {
             self.push("/>")?;
         } else {
             self.push(">")?;
-            for content in &element.content {
+            for content in tree.contents(id) {
                 match content {
                     StrictContent::Element(child) => self.element(*child)?,
                     StrictContent::Text(text) => {

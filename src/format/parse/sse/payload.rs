@@ -92,7 +92,7 @@ impl Payload {
             declares: element
                 .declarations
                 .iter()
-                .map(|declaration| (declaration.name.clone(), declaration.value.clone()))
+                .map(|declaration| (declaration.name.to_owned(), declaration.value.to_string()))
                 .collect(),
             base: inherit("xml:base"),
             lang: inherit("xml:lang"),
@@ -224,13 +224,17 @@ fn canonical(tree: &Tree<'_>, item: Id, sync: Option<Id>) -> String {
                 }
                 out.push('>');
                 steps.push(TreeStep::Close);
-                for content in tree.contents(id).rev() {
+                let before = steps.len();
+                for content in tree.contents(id) {
                     match content {
                         StrictContent::Element(child) if Some(*child) == sync => {}
                         StrictContent::Element(child) => steps.push(TreeStep::Open(*child)),
                         StrictContent::Text(text) if text.trim().is_empty() => {}
                         StrictContent::Text(text) => steps.push(TreeStep::Text(text)),
                     }
+                }
+                if let Some(inside) = steps.get_mut(before..) {
+                    inside.reverse();
                 }
             }
         }
@@ -246,7 +250,7 @@ fn print(namespace: &str) -> u64 {
 fn attributes<'t>(tree: &'t Tree<'_>, id: Id) -> Vec<(String, &'t str)> {
     let mut attributes: Vec<(String, &str)> = Vec::new();
     for attribute in tree.element(id).map_or(&[][..], |element| &element.attributes) {
-        let (prefix, local) = split_name(&attribute.name);
+        let (prefix, local) = split_name(attribute.name);
         let namespace = match prefix {
             "" => "",
             prefix => tree.binding(id, prefix).unwrap_or_default(),

@@ -111,6 +111,12 @@ fn the_limits_hold() {
     let half: String = (0..200).map(|n| format!(" xmlns:a{n}='u'")).collect();
     let declared = format!("<rss{half}><channel{half}></channel></rss>");
     assert!(refused(&declared).contains("more than 256 namespace declarations"));
+    let elements = "<a/>".repeat(1_000_000);
+    let attributes = "<a b='' c='' d='' e='' f=''/>".repeat(400_000);
+    for many in [elements, attributes] {
+        let said = refused(&format!("<rss>{many}</rss>"));
+        assert!(said.contains("more than 100663296 bytes in elements and attributes"), "{said}");
+    }
     let items = "<item/>".repeat(ITEM_LIMIT + 1);
     assert!(refused(&format!("<rss><channel>{items}</channel></rss>")).contains("100000 items"));
     assert!(refused(&" ".repeat(BYTES_LIMIT + 1)).contains("more than 33554432 bytes"));

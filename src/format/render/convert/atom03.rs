@@ -141,32 +141,13 @@ fn typed(new: Element, is_html: bool, text: &str) -> Element {
 fn division(old: &Element) -> Element {
     let blank = |node: &Node| matches!(node, Node::Text(text) if text.trim().is_empty());
     let mut solid = old.children.iter().filter(|node| !blank(node));
-    if let (Some(Node::Element(only)), None) = (solid.next(), solid.next())
-        && only.name == "div"
-    {
-        return as_xhtml(only);
-    }
-    let mut division = Element::new(XHTML, "div");
-    for node in &old.children {
-        division.children.push(match node {
-            Node::Text(text) => Node::Text(text.clone()),
-            Node::Element(child) => Node::Element(as_xhtml(child)),
-        });
+    let mut division = match (solid.next(), solid.next()) {
+        (Some(Node::Element(only)), None) if only.name == "div" => only.clone(),
+        _ => Element { children: old.children.clone(), ..Element::new(XHTML, "div") },
+    };
+    // Elements that a publisher forgot to give the namespace of XHTML get it.
+    for from in [OLD, "", XHTML] {
+        tree::move_namespace(&mut division, from, XHTML);
     }
     division
-}
-
-/// Elements that a publisher forgot to give the namespace of XHTML get it.
-fn as_xhtml(element: &Element) -> Element {
-    let mut copy = element.clone();
-    if copy.namespace == OLD || copy.namespace.is_empty() || copy.namespace == XHTML {
-        copy.namespace = XHTML.to_owned();
-        copy.prefix.clear();
-    }
-    for node in &mut copy.children {
-        if let Node::Element(child) = node {
-            *child = as_xhtml(child);
-        }
-    }
-    copy
 }

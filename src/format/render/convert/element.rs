@@ -14,7 +14,7 @@ use tidegate_core::xml::tree::{Attribute, Element};
 
 impl Neutral {
     /// As the element of an entry in the target's format, without id.
-    pub fn element(&self, target: &Target<'_>, seen: Option<Time>) -> Element {
+    pub fn element(self, target: &Target<'_>, seen: Option<Time>) -> Element {
         let space = target.namespace;
         let mut entry = Element::new(space, target.entry());
         entry.attributes.clone_from(&self.attributes);
@@ -26,9 +26,7 @@ impl Neutral {
             Family::Atom => self.fill_atom(&mut entry, space, seen),
             Family::Rss => self.fill_rss(&mut entry, space),
         }
-        for foreign in &self.foreign {
-            entry.push(foreign.clone());
-        }
+        self.foreign.into_iter().for_each(|foreign| entry.push(foreign));
         entry
     }
 

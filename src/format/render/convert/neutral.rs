@@ -9,7 +9,7 @@ use tidegate_core::model::{Card, Family, Format, Markup, Time};
 use tidegate_core::xml;
 use tidegate_core::xml::address;
 use tidegate_core::xml::html::plain_text;
-use tidegate_core::xml::tree::{self, Attribute, Element};
+use tidegate_core::xml::tree::{self, Attribute, Element, Node};
 
 /// The namespace of Dublin Core.
 pub const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
@@ -126,8 +126,10 @@ impl Neutral {
         let guid = entry.find(&own, "guid").filter(|_| own != ATOM);
         let permalink = guid.and_then(|guid| relative_permalink(guid, &Base::new(base)));
         let mut reading = Reading { own, permalink, ..Reading::default() };
-        for child in entry.elements() {
-            reading.child(child);
+        for node in std::mem::take(&mut entry.children) {
+            if let Node::Element(child) = node {
+                reading.child(child);
+            }
         }
         let foreign = entry.attributes.iter().filter(|attribute| !attribute.namespace.is_empty());
         neutral.attributes = foreign.cloned().collect();
@@ -241,12 +243,11 @@ struct Reading {
 }
 
 impl Reading {
-    fn child(&mut self, child: &Element) {
-        let space = child.namespace.as_str();
-        if space == ATOM {
-            self.atom(child);
-        } else if space == self.own {
-            self.rss(child);
+    fn child(&mut self, child: Element) {
+        if child.namespace == ATOM {
+            self.atom(&child);
+        } else if child.namespace == self.own {
+            self.rss(&child);
         } else {
             self.module(child);
         }
@@ -339,7 +340,7 @@ impl Reading {
     }
 
     /// What is said by the means of a module that both families share.
-    fn module(&mut self, child: &Element) {
+    fn module(&mut self, child: Element) {
         let said = || Some(child.content().trim().to_owned()).filter(|text| !text.is_empty());
         let entry = &mut self.entry;
         match (child.namespace.as_str(), child.name.as_str()) {
@@ -358,9 +359,9 @@ impl Reading {
             (DUBLIN_CORE, "date") | ("", _) => {}
             (SLASH, "comments") => {
                 self.count = said();
-                entry.foreign.push(child.clone());
+                entry.foreign.push(child);
             }
-            _ => entry.foreign.push(child.clone()),
+            _ => entry.foreign.push(child),
         }
     }
 }
