@@ -410,15 +410,19 @@ impl Store for EmbeddedStore {
         mut from: mpsc::Receiver<ImportMessage>,
     ) -> Result<(), CommitError> {
         loop {
-            let mut messages = Vec::new();
-            let taken = from.recv_many(&mut messages, transfer::AT_ONCE).await;
-            if taken == 0 {
-                let path = self.inner.opened()?.records.engine().path().to_owned();
-                return Err(StoreError::PartlyImported { path }.into());
-            }
-            let pieces: Vec<_> =
-                messages.into_iter().map_while(ImportMessage::into_record).collect();
-            let is_end = pieces.len() < taken;
+            let (mut pieces, mut bytes) = (Vec::new(), 0_usize);
+            let last = loop {
+                match from.recv().await {
+                    Some(ImportMessage::Record(piece)) => {
+                        bytes = bytes.saturating_add(piece.size());
+                        pieces.push(piece);
+                    }
+                    last => break Some(last),
+                }
+                if pieces.len() >= transfer::AT_ONCE || bytes >= transfer::BYTES_AT_ONCE {
+                    break None;
+                }
+            };
             if !pieces.is_empty() {
                 if let Some(space) = &self.space {
                     space.measure();
@@ -426,8 +430,13 @@ impl Store for EmbeddedStore {
                 self.condition().check_intake()?;
                 self.take_in(claim, pieces, false).await?;
             }
-            if is_end {
-                return self.take_in(claim, Vec::new(), true).await;
+            match last {
+                None => {}
+                Some(Some(_)) => return self.take_in(claim, Vec::new(), true).await,
+                Some(None) => {
+                    let path = self.inner.opened()?.records.engine().path().to_owned();
+                    return Err(StoreError::PartlyImported { path }.into());
+                }
             }
         }
     }
