@@ -164,7 +164,7 @@ async fn alike(one: &dyn Store, other: &dyn Store, kinds: Kinds) {
 /// A store with something of everything.
 pub(super) async fn full(bench: &impl Bench) {
     let (store, claim) = (bench.store(), bench.claim().await);
-    store.note_applied(applied(1, "http://a/")).await.unwrap();
+    store.apply_feeds(&[], applied(1, "http://a/")).await.unwrap();
     for name in ["news", "empty"] {
         store.put_feed(&record(name)).await.unwrap();
     }

@@ -25,6 +25,9 @@ use tidegate_core::model::{
 use tidegate_core::websub::Subscription;
 use tokio::sync::{mpsc, watch};
 
+/// How many records of feeds are written at once, all or none.
+const FEEDS_AT_ONCE: usize = 4096;
+
 #[async_trait]
 impl Store for EmbeddedStore {
     fn endpoint(&self) -> &EndpointId {
@@ -112,13 +115,21 @@ impl Store for EmbeddedStore {
     }
 
     async fn put_feeds(&self, records: &[FeedRecord]) -> Result<(), StoreError> {
-        for some in records.chunks(transfer::AT_ONCE) {
-            let some = some.to_vec();
-            self.inner
-                .ask(Touches::Lists, move |committer, group| committer.put_feeds(&some, group))
-                .await?;
+        for some in records.chunks(FEEDS_AT_ONCE) {
+            self.put_some_feeds(some.to_vec(), None).await?;
         }
         Ok(())
+    }
+
+    async fn apply_feeds(
+        &self,
+        records: &[FeedRecord],
+        applied: AppliedConfig,
+    ) -> Result<(), StoreError> {
+        let last = records.chunks(FEEDS_AT_ONCE).last().unwrap_or_default();
+        let (before, last) = records.split_at(records.len() - last.len());
+        self.put_feeds(before).await?;
+        self.put_some_feeds(last.to_vec(), Some(applied)).await
     }
 
     async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
@@ -390,13 +401,6 @@ impl Store for EmbeddedStore {
         self.inner.of_all(open::applied).await
     }
 
-    async fn note_applied(&self, applied: AppliedConfig) -> Result<(), StoreError> {
-        let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
-            committer.note_applied(&applied, group)
-        };
-        self.inner.ask(Touches::Lists, noted).await
-    }
-
     async fn seal(&self, claim: &Claim, moved: MovedAway) -> Result<(), CommitError> {
         let claim = claim.clone();
         self.inner
@@ -462,6 +466,18 @@ impl Store for EmbeddedStore {
 }
 
 impl EmbeddedStore {
+    /// Writes records of feeds, all or none, and with them what of a configuration is applied.
+    async fn put_some_feeds(
+        &self,
+        records: Vec<FeedRecord>,
+        applied: Option<AppliedConfig>,
+    ) -> Result<(), StoreError> {
+        let put = move |committer: &mut Committer, group: &mut CommitGroup| {
+            committer.put_feeds(&records, applied.as_ref(), group)
+        };
+        self.inner.ask(Touches::Lists, put).await
+    }
+
     /// Takes in pieces of another store; `is_end`: there are no more.
     async fn take_in(
         &self,
