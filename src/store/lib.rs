@@ -44,8 +44,8 @@ pub use self::condition::{
     DatabaseOwner, FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes,
 };
 pub use self::disk::{
-    CompactError, CompactProgress, CompactRequest, Compacted, DiskKind, DiskRequest, compact,
-    make_data_folder,
+    CompactError, CompactProgress, CompactRequest, Compacted, DiskKind, DiskRequest, FreshStore,
+    compact, is_vacant, make_data_folder,
 };
 pub use self::embedded::EmbeddedStore;
 pub use self::error::{StoreError, in_words};
