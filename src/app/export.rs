@@ -127,7 +127,8 @@ fn create_beside(file: &Path) -> std::io::Result<(PathBuf, File)> {
     let folder = folder_of(file);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        let is_unfinished = entry.file_name().to_string_lossy().ends_with(UNFINISHED);
+        let is_unfinished = entry.file_type().is_ok_and(|kind| kind.is_file())
+            && entry.file_name().to_string_lossy().ends_with(UNFINISHED);
         if is_unfinished && File::open(&path).is_ok_and(|left| left.try_lock().is_ok()) {
             let _ = std::fs::remove_file(path);
         }
