@@ -48,10 +48,10 @@ pub use import::{
     import_at, read_bounded,
 };
 pub use names::polled_twice;
+pub use options::demand_public_url;
 pub use options::{
     ConfigSource, DemoOptions, PullOptions, ReplayOptions, ServeOptions, SupOptions,
 };
-pub use options::{demand_public_url, public_url_of_environment};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway};

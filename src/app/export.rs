@@ -15,8 +15,8 @@ use tidegate_store::portable::{
 use tidegate_store::{CommitError, MovedAway, Store, StoreError};
 use tokio::sync::mpsc;
 
-/// How many pieces wait to be written.
-const WAITING: usize = 64;
+/// How many pieces wait to be written, each as large as an entry or a document may be.
+const WAITING: usize = 4;
 
 /// What `tidegate export` is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +71,10 @@ async fn write_named(
     file: &Path,
     is_move: bool,
 ) -> Result<ImportedState, AppError> {
-    let new = beside(file);
-    let carried = write(store, &new, is_move)
+    let (new, to) = create_beside(file).map_err(|error| unwritten(error.into()))?;
+    // It stays locked until it has its name.
+    let _locked = to.try_clone();
+    let carried = write(store, to, is_move)
         .await
         .and_then(|carried| {
             std::fs::rename(&new, file)
@@ -115,27 +117,42 @@ const fn unsealed(error: &CommitError) -> &'static str {
     }
 }
 
-/// The name of a file while it is written.
-fn beside(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    PathBuf::from(name)
+/// How the names of files end that are being written.
+const UNFINISHED: &str = ".tidegate-export";
+
+/// A new file beside another, with its path, which is to have that one's name once it is whole. It is locked, and only
+/// its owner reads it: it holds secrets of subscriptions. Those that nobody writes any more are removed.
+fn create_beside(file: &Path) -> std::io::Result<(PathBuf, File)> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let folder = folder_of(file);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_unfinished = entry.file_type().is_ok_and(|kind| kind.is_file())
+            && entry.file_name().to_string_lossy().ends_with(UNFINISHED);
+        if is_unfinished && File::open(&path).is_ok_and(|left| left.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let path = folder.join(format!(".{name}.{}{UNFINISHED}", std::process::id()));
+    let new = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+    // Where a file cannot be locked, nobody else finds it so either.
+    let _ = new.try_lock();
+    Ok((path, new))
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
 }
 
 /// Makes a name durable; not every system can.
 pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    File::open(folder_of(path))?.sync_all()
 }
 
-/// A new file that only its owner reads: it holds secrets of subscriptions.
-fn create(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    File::options().write(true).create_new(true).mode(0o600).open(path)
-}
-
-async fn write(store: &dyn Store, file: &Path, is_move: bool) -> Result<ImportedState, AppError> {
-    let to = create(file).map_err(|error| unwritten(error.into()))?;
+async fn write(store: &dyn Store, to: File, is_move: bool) -> Result<ImportedState, AppError> {
     let written = write_to(store, BufWriter::new(to), is_move).await?;
     let (totals, left_out) = (written.totals, written.left_out);
     let synced = written.to.into_inner().map_err(std::io::IntoInnerError::into_error);
@@ -223,9 +240,8 @@ async fn export_running(file: &Path, gateway: &GatewayOptions) -> Result<Importe
     }
     let gateway = RunningGateway::find(gateway)?;
     let mut answer = gateway.open(Method::GET, ("/export", &[]), None).await?;
-    let new = beside(file);
+    let (new, mut to) = create_beside(file).map_err(|error| unwritten(error.into()))?;
     let taking = async {
-        let mut to = create(&new).map_err(|error| unwritten(error.into()))?;
         while let Some(chunk) = answer.chunk().await.map_err(|error| gateway.unreached(error))? {
             to.write_all(&chunk).map_err(|error| unwritten(error.into()))?;
         }
@@ -262,4 +278,22 @@ async fn prove(file: PathBuf) -> Result<ImportedState, AppError> {
     });
     let read = reading.await.map_err(|error| AppError::run(failed, error))?;
     read.map_err(|error| AppError::run(failed, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_export_left_that_was_ended_by_force_goes_with_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = |name: &str| create_beside(&folder.path().join(name)).unwrap();
+        let (left, of_ended) = begin("monday.tg");
+        let (going_on, of_other) = begin("tuesday.tg");
+        assert!(left.exists(), "it is being written");
+        drop(of_ended);
+        let (new, _of_new) = begin("wednesday.tg");
+        assert!(!left.exists() && going_on.exists() && new.exists());
+        drop(of_other);
+    }
 }

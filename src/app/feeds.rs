@@ -47,9 +47,16 @@ pub(super) async fn reconcile(
     accepted: AcceptedFeeds,
     now: Time,
 ) -> Result<Vec<FeedRecord>, AppError> {
-    let mut applied = store.applied().await.map_err(failed)?;
+    let applied = store.applied().await.map_err(failed)?;
     let FeedChanges { changed, written, left_out, moved } =
         compare(store, config, &applied.origins, now).await?;
+    let sites = config.origins.iter().map(|site| (site.name.clone(), site.url.to_string()));
+    let origins = AppliedOrigins(sites.collect());
+    let known = applied.feeds.filter(|before| before.digest == accepted.digest);
+    let now_applied = AppliedConfig { feeds: Some(known.unwrap_or(accepted)), origins };
+    if !written.is_empty() || applied != now_applied {
+        store.apply_feeds(&written, now_applied).await.map_err(failed)?;
+    }
     for sentence in left_out {
         tracing::warn!("{sentence}");
     }
@@ -62,18 +69,6 @@ pub(super) async fn reconcile(
     }
     for record in changed.iter().filter(|record| has_left(record)) {
         tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
-    }
-    if applied.feeds.is_none_or(|before| before.digest != accepted.digest) {
-        applied.feeds = Some(accepted);
-        // First: whoever takes over from a gateway that ends in between does not have its feeds for newer ones.
-        store.note_applied(applied.clone()).await.map_err(failed)?;
-    }
-    store.put_feeds(&written).await.map_err(failed)?;
-    let sites = config.origins.iter().map(|site| (site.name.clone(), site.url.to_string()));
-    let origins = AppliedOrigins(sites.collect());
-    if applied.origins != origins {
-        // Last: where the gateway ends in between, feeds move with their sites at the next start.
-        store.note_applied(AppliedConfig { origins, ..applied }).await.map_err(failed)?;
     }
     Ok(changed)
 }

@@ -174,7 +174,7 @@ impl Gateway {
         let (poller, poll_task) = Poller::start(parts)
             .await
             .map_err(|error| AppError::run("polling could not be started", error))?;
-        settings::publish(store.as_ref(), config, &public_url).await?;
+        settings::publisher(store.as_ref(), config, &public_url).await?();
         let desk = Arc::new(AdminService::new(
             Arc::clone(&store),
             Arc::clone(&clock),
@@ -306,7 +306,7 @@ impl Gateway {
     }
 
     /// Goes on with another configuration. Answers the keys that differ and need a restart, by table and
-    /// name: what is in force of them stays. Where it fails, nothing has changed but for feeds that were stored.
+    /// name: what is in force of them stays. Where it fails, nothing has changed.
     pub async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
         // Before anything is changed: a token that cannot be read leaves all as it was.
         let readers = readers::readers(config)?;
@@ -428,6 +428,43 @@ async fn open(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_poll::testing::double::{StoreDouble, Trouble};
+
+    /// Whatever cannot be stored, the token that is let in stays the one that the log says.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_reload_is_taken_as_a_whole_or_not_at_all() {
+        let config = |token: &str, feeds: &str| {
+            let text = format!(
+                "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = {token:?}\n[store]\nkind = \"memory\"\n\
+                 [websub]\nhub = false\n{feeds}"
+            );
+            tidegate_config::check("t.toml", &text).unwrap().config
+        };
+        let (old, new) = ("the-token-that-was-before", "the-token-that-comes-then");
+        let first = config(old, "");
+        let feed = "[[feed]]\nname = \"a\"\nurl = \"https://a.example/\"\n";
+        let second = config(new, feed);
+        let store = StoreDouble::new(&[]);
+        let accepted = AcceptedConfig::new(&first, SystemClock.now());
+        let over = (Arc::clone(&store) as Arc<dyn Store>, accepted);
+        let started = Gateway::start_over(&first, Outside::default(), over, false).await;
+        let gateway = started.unwrap();
+        let address = format!("{}/api/v1/subscriptions", gateway.origin());
+        let is_let_in = async |token: &str| {
+            let asked = reqwest::Client::new().get(&address).bearer_auth(token).send().await;
+            asked.unwrap().status() != 401
+        };
+        let trouble = |trouble: &[Trouble]| {
+            store.shelf.lock().unwrap().trouble = trouble.to_vec();
+        };
+        trouble(&[Trouble::Unwritable]);
+        assert!(gateway.reload(&second).await.is_err());
+        assert!(is_let_in(old).await && !is_let_in(new).await);
+        trouble(&[]);
+        assert_eq!(gateway.reload(&second).await.unwrap(), Vec::<String>::new());
+        assert!(is_let_in(new).await && !is_let_in(old).await);
+        gateway.stop().await.unwrap();
+    }
 
     #[tokio::test]
     async fn an_address_in_use_is_said_with_what_to_do() {

@@ -4,7 +4,7 @@ use super::AppError;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tidegate_config::{self as config, Checked, Config, ConfigError, Overrides, Variables};
+use tidegate_config::{self as config, Checked, Config, Overrides, Variables};
 use tidegate_core::model::Without;
 use tidegate_format::pull::PullLimits;
 use url::Url;
@@ -25,14 +25,17 @@ pub enum ConfigSource {
 }
 
 impl ConfigSource {
-    /// Reads the configuration as it is now. The public address is that of the environment where
-    /// neither the file nor the command line names one.
+    /// Reads the configuration as it is now.
     pub fn load(&self) -> Result<Checked, AppError> {
-        let mut checked = self.read()?;
-        if checked.config.server.public_url.is_none() {
-            checked.config.server.public_url = public_url_of_environment()?;
+        match self {
+            Self::File { path, overrides } => {
+                let checked = config::load_with(path.as_deref(), &variables())?;
+                Ok(overrides.apply(checked))
+            }
+            Self::Fixed(config) => {
+                Ok(Checked { config: config.as_ref().clone(), ..Checked::default() })
+            }
         }
-        Ok(checked)
     }
 
     /// The file that is read; `None`: there is none.
@@ -53,37 +56,12 @@ impl ConfigSource {
         }
         Ok(())
     }
-
-    fn read(&self) -> Result<Checked, ConfigError> {
-        match self {
-            Self::File { path, overrides } => {
-                let checked = config::load_with(path.as_deref(), &variables())?;
-                Ok(overrides.apply(checked))
-            }
-            Self::Fixed(config) => {
-                Ok(Checked { config: config.as_ref().clone(), ..Checked::default() })
-            }
-        }
-    }
 }
 
 /// The settings of the environment. What is no text is as it can be shown, so that its fault is named.
 pub fn variables() -> Variables {
     let shown = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     Variables::new(std::env::vars_os().map(|(name, value)| (shown(name), shown(value))))
-}
-
-/// The environment variable that has the public address where nothing else names one.
-const PUBLIC_URL: &str = "TIDEGATE_PUBLIC_URL";
-
-/// The public address of the environment; an empty one is none.
-pub fn public_url_of_environment() -> Result<Option<String>, AppError> {
-    match std::env::var(PUBLIC_URL) {
-        Ok(text) if !text.is_empty() => config::public_address(&text).map(Some).map_err(|why| {
-            AppError::Input(format!("the variable {PUBLIC_URL} is of no use: {why}"))
-        }),
-        _ => Ok(None),
-    }
 }
 
 /// Refuses a gateway that listens on all addresses and is not told under which one it is reached: every
@@ -95,7 +73,7 @@ pub fn demand_public_url(server: &config::ServerSection) -> Result<(), AppError>
     Err(AppError::Input(format!(
         "server.listen is {}, which is every address of this machine and none that a reader can use; \
          say under which address the gateway is reached, with server.public_url, --public-url or \
-         {PUBLIC_URL}",
+         TIDEGATE_PUBLIC_URL",
         server.listen
     )))
 }

@@ -60,14 +60,20 @@ impl Certificate {
         }
     }
 
-    /// Reads it again, or has another one got where that failed, as the operator asks.
-    pub(super) fn renew(&self, now: Time) -> Result<(), AppError> {
+    /// Reads it again, as the operator asks; `None` of an authority's. Blocks.
+    pub(super) fn read(&self) -> Result<Option<TlsIdentity>, AppError> {
         match self {
-            Self::Files(files) => files.renew(now),
-            Self::Authority(keeper) => {
-                keeper.ask_again();
-                Ok(())
-            }
+            Self::Files(files) => load(&files.0.certificate, &files.0.key).map(Some),
+            Self::Authority(_) => Ok(None),
+        }
+    }
+
+    /// Shows what was read, or has another one got where that failed.
+    pub(super) fn show(&self, read: Option<TlsIdentity>, now: Time) {
+        match (self, read) {
+            (Self::Files(files), Some(identity)) => files.show(identity, now),
+            (Self::Files(_), None) => {}
+            (Self::Authority(keeper), _) => keeper.ask_again(),
         }
     }
 
@@ -115,10 +121,14 @@ impl CertificateFiles {
         let state = &*self.0;
         *state.seen.lock().unwrap_or_else(PoisonError::into_inner) =
             [&*state.certificate, &*state.key].map(mark);
-        state.keys.change(load(&state.certificate, &state.key)?);
-        *state.warned.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.warn_of_expiry(now);
+        self.show(load(&state.certificate, &state.key)?, now);
         Ok(())
+    }
+
+    fn show(&self, identity: TlsIdentity, now: Time) {
+        self.0.keys.change(identity);
+        *self.0.warned.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.warn_of_expiry(now);
     }
 
     /// Reads the files again where they have changed since they were last read. Blocks.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tidegate_config::{AdminTokenSetting, Config, SecretToken, StoreKind};
 use tidegate_serve as serve;
 
-/// The environment variable that has the token where the file has none.
+/// The environment variable that has the token where nothing else says one.
 pub(super) const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
 /// The file in the data folder that a random token is written to.
 const FILE: &str = "admin-token";
@@ -24,18 +24,19 @@ pub(super) fn admin_token(
     data: &Path,
     keeps: bool,
 ) -> Result<serve::AdminToken, AppError> {
-    let text = match configured {
-        AdminTokenSetting::Here(token) => token.reveal().to_owned(),
-        AdminTokenSetting::File(path) => read(path)?,
-        AdminTokenSetting::Unset => match of_environment() {
-            Some(token) => token,
-            None => kept_or_made(&data.join(FILE), keeps)?,
-        },
+    let of_no_use = |why| AppError::Input(format!("the administration token is of no use: {why}"));
+    let checked = match configured {
+        AdminTokenSetting::Here(token) => Ok(token.clone()),
+        AdminTokenSetting::File(path) => in_file(path),
+        AdminTokenSetting::Unset => SecretToken::new(&kept_or_made(&data.join(FILE), keeps)?),
     };
-    let checked = SecretToken::new(&text)
-        .map_err(|why| AppError::Input(format!("the administration token is of no use: {why}")))?;
-    serve::AdminToken::new(checked.reveal())
-        .map_err(|why| AppError::Input(format!("the administration token is of no use: {why}")))
+    let token = serve::AdminToken::new(checked.map_err(of_no_use)?.reveal());
+    token.map_err(|why| of_no_use(why.to_string()))
+}
+
+/// The token that a configured file has, or what is wrong with it, without repeating it.
+pub(super) fn in_file(path: &Path) -> Result<SecretToken, String> {
+    SecretToken::new(&read(path).map_err(|error| error.report())?)
 }
 
 /// The token of a configuration that was read again; `None`: it stays. One that lies in a file is read again,
@@ -60,12 +61,9 @@ pub(super) fn known_token(
     match configured {
         AdminTokenSetting::Here(token) => Ok(Some(token.reveal().to_owned())),
         AdminTokenSetting::File(path) => read(path).map(Some),
-        AdminTokenSetting::Unset => match of_environment() {
-            Some(token) => Ok(Some(token)),
-            None => {
-                Some(data.join(FILE)).filter(|path| path.exists()).map(|p| read(&p)).transpose()
-            }
-        },
+        AdminTokenSetting::Unset => {
+            Some(data.join(FILE)).filter(|path| path.exists()).map(|p| read(&p)).transpose()
+        }
     }
 }
 
@@ -74,7 +72,7 @@ pub(super) fn known_token(
 pub fn separate_tokens(config: &Config) -> Option<String> {
     let is_unset = config.server.admin_token == AdminTokenSetting::Unset;
     let is_concerned = is_unset && config.store.kind == StoreKind::Postgres;
-    (is_concerned && of_environment().is_none()).then(|| {
+    is_concerned.then(|| {
         format!(
             "no administration token is configured, so that each gateway over the database makes \
              one of its own: behind a load balancer most calls of the API would be answered with \
@@ -92,7 +90,7 @@ pub(super) fn of_environment() -> Option<String> {
 /// The token of the demonstration, which tells it to its visitor.
 pub(super) enum DemoToken {
     /// That of the environment, which is not written to a terminal: its visitor has it.
-    Environment,
+    Environment(SecretToken),
     /// That which is kept in a data folder, or made when the gateway starts.
     Kept(PathBuf),
     /// One that was made for this run.
@@ -102,8 +100,9 @@ pub(super) enum DemoToken {
 impl DemoToken {
     /// Finds the token of a demonstration with this data folder; without one it is made.
     pub(super) fn find(data: Option<&Path>) -> Result<Self, AppError> {
-        if of_environment().is_some() {
-            return Ok(Self::Environment);
+        if let Some(token) = of_environment() {
+            let wrong = |why| AppError::Input(format!("{VARIABLE} is of no use: {why}"));
+            return SecretToken::new(&token).map(Self::Environment).map_err(wrong);
         }
         match data {
             Some(folder) => Ok(Self::Kept(folder.join(FILE))),
@@ -116,15 +115,15 @@ impl DemoToken {
     /// What the configuration says of it.
     pub(super) fn setting(&self) -> AdminTokenSetting {
         match self {
-            Self::Made(token) => AdminTokenSetting::Here(token.clone()),
-            Self::Environment | Self::Kept(_) => AdminTokenSetting::Unset,
+            Self::Made(token) | Self::Environment(token) => AdminTokenSetting::Here(token.clone()),
+            Self::Kept(_) => AdminTokenSetting::Unset,
         }
     }
 
     /// What a shell is to be given for it, once the gateway runs.
     pub(super) fn shown(&self) -> Result<String, AppError> {
         match self {
-            Self::Environment => Ok(format!("${VARIABLE}")),
+            Self::Environment(_) => Ok(format!("${VARIABLE}")),
             Self::Kept(path) => read(path),
             Self::Made(token) => Ok(token.reveal().to_owned()),
         }
@@ -222,7 +221,8 @@ mod tests {
         let kept = DemoToken::find(Some(folder.path())).unwrap();
         assert_eq!(kept.setting(), AdminTokenSetting::Unset);
         assert_eq!(kept.shown().unwrap(), token);
-        assert_eq!(DemoToken::Environment.shown().unwrap(), "$TIDEGATE_ADMIN_TOKEN");
+        let given = DemoToken::Environment(other);
+        assert_eq!(given.shown().unwrap(), "$TIDEGATE_ADMIN_TOKEN");
     }
 
     #[test]

@@ -34,10 +34,8 @@ pub(super) fn open(config: &Config) -> Result<(Option<SpanExporter>, Traces), Ap
 fn headers(config: &Config) -> Result<HeaderMap, AppError> {
     let mut headers = HeaderMap::new();
     for (name, source) in &config.traces.headers {
-        let wrong = |why: String| {
-            let what = format!("traces.headers.{name} cannot be sent");
-            AppError::run(what, std::io::Error::other(why))
-        };
+        let wrong =
+            |why: String| AppError::Input(format!("traces.headers.{name} cannot be sent: {why}"));
         let (name, value) = fetch::secret_header(name, source).map_err(wrong)?;
         headers.insert(name, value);
     }

@@ -1,7 +1,7 @@
 //! From the words of the configuration to those of the modules.
 
-use super::{AppError, origins, reach, readers};
-use std::collections::BTreeMap;
+use super::{AppError, origins, reach, readers, token};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tidegate_config::{
     self as config, AllowPrivateSetting, Checked, Config, ConfigError, Deltas, External,
@@ -15,7 +15,7 @@ use tidegate_net::fetch::{self, FetchSettings, Services};
 use tidegate_poll::hub;
 use tidegate_poll::{Pace, PollSettings};
 use tidegate_serve as serve;
-use tidegate_store::{Retention, SpaceLimits};
+use tidegate_store::{PostgresRequest, Retention, SpaceLimits, in_words};
 
 /// What the client is told that every outgoing request goes through.
 pub(super) fn fetch_settings(config: &Config, public_url: &str) -> FetchSettings {
@@ -37,11 +37,24 @@ pub(super) fn services(settings: FetchSettings) -> Result<Services, AppError> {
         .map_err(|error| AppError::run("the HTTP client could not be made", error))
 }
 
-/// Looks up what the configuration names and does not contain: secrets, certificates.
+/// Looks up what the configuration names and does not contain, as a start does: secrets, tokens, certificates.
 pub fn find_externals(checked: &Checked) -> Result<(), AppError> {
-    let found = config::look_up(checked, |external| match external {
+    let mut tokens = HashMap::new();
+    let found = config::look_up(checked, |place, external| match external {
         External::Secret(source) => fetch::find_secret(source).map(|_| ()),
-        External::ReaderToken(source) => readers::find(source).map(|_| ()),
+        External::Header(source) => fetch::secret_header("authorization", source).map(|_| ()),
+        External::Database(source) => {
+            let checked = PostgresRequest::check_address(&fetch::find_secret(source)?);
+            checked.map_err(|error| in_words(&error).to_string())
+        }
+        External::AdminToken(path) => token::in_file(path).map(|_| ()),
+        External::ReaderToken(source) => {
+            let token = readers::find(source)?.reveal().to_owned();
+            match tokens.insert(token, place.line) {
+                Some(line) => Err(format!("is the token of line {line}; each reader has its own")),
+                None => Ok(()),
+            }
+        }
         External::Certificates(path) => check_certificates(path),
         External::KeyPair { certificate, key } => {
             let loaded = serve::TlsIdentity::load(certificate, key);

@@ -150,6 +150,57 @@ mod tests {
     }
 
     #[test]
+    fn what_a_start_cannot_use_is_not_good() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let token = "0123456789abcdef0123456789abcdef";
+        for (name, text) in [("one", token), ("two", token), ("spaces", "a b"), ("empty", "")] {
+            std::fs::write(path(name), text).unwrap();
+        }
+        let reader = |name: &str, token: &str| {
+            format!("[[reader]]\nname = {name:?}\nall_private = true\n{token}\n")
+        };
+        let in_file = |name: &str| format!("token_file = {:?}", path(name));
+        let database = |url: &str| format!("[store]\nkind = \"postgres\"\nurl = {url}\n");
+        let admin = |name: &str| format!("[server]\nadmin_token_file = {:?}\n", path(name));
+        let header = |name: &str| {
+            let endpoint = "endpoint = \"http://127.0.0.1:4318\"";
+            format!("[traces]\n{endpoint}\nheaders = {{ X-Key = {{ file = {:?} }} }}\n", path(name))
+        };
+        for (text, said) in [
+            (admin("none"), "f.toml:2: server.admin_token_file: the administration token cannot"),
+            (admin("spaces"), "f.toml:2: server.admin_token_file: a token is made of"),
+            (
+                reader("ann", &in_file("one")) + &reader("bob", &in_file("two")),
+                "f.toml:8: reader.token_file: is the token of line 4",
+            ),
+            (
+                reader("ann", &in_file("one")) + &reader("bob", &format!("token = {token:?}")),
+                "f.toml:8: reader.token: is the token of line 4",
+            ),
+            (database("\"{ file = /nowhere }\""), "f.toml:3: store.url: "),
+            (database("\"postgresql:///feeds\""), "f.toml:3: store.url: "),
+            (
+                database(&format!("{{ file = {:?} }}", path("none"))),
+                "f.toml:3: store.url: the file",
+            ),
+            (database(&format!("{{ file = {:?} }}", path("spaces"))), "f.toml:3: store.url: "),
+            (header("empty"), "f.toml:3: traces.headers: is empty"),
+        ] {
+            let file = path("f.toml");
+            std::fs::write(&file, &text).unwrap();
+            let error = check(Some(&file), &mut Vec::new()).unwrap_err();
+            let found = error.report().replace(&format!("{}/", folder.path().display()), "");
+            assert!(error.exit_status() == 2 && found.contains(said), "{text}: {found}");
+            assert!(!found.contains(token) && !found.contains("a b"), "{found}");
+        }
+        for good in [admin("one"), header("one"), database("\"postgresql://db/feeds\"")] {
+            std::fs::write(path("f.toml"), &good).unwrap();
+            assert!(check(Some(&path("f.toml")), &mut Vec::new()).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
     fn an_address_under_two_names_is_said() {
         let said = describe(
             "[[feed]]\nname=\"a\"\nurl=\"http://a.example/\"\n\

@@ -116,7 +116,7 @@ async fn feeds(args: FeedsArgs) -> Result<(), AppError> {
     }
     if args.json {
         all.as_object_mut().map(|all| all.insert("feeds".to_owned(), feeds.into()));
-        return print(&format!("{all}\n"));
+        return print_json(&all.to_string());
     }
     let rows: Vec<_> = feeds.iter().map(shown::feed_row).collect();
     print(&shown::feeds(&rows))

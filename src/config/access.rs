@@ -364,10 +364,11 @@ pub(super) fn joined(
 /// The keys that name secrets.
 const KEYS: [&str; 7] = ["headers", "cookie", "basic", "bearer", "proxy", "webhook", "url"];
 
-/// Notes where the secrets of a table are to be found, each by its name.
+/// Notes where the secrets of a table are to be found, each by its name, and what they are.
 pub(super) fn note_sources(
     section: &mut Section<'_, '_, '_>,
     secrets: Vec<(String, &SecretSource)>,
+    kind: fn(SecretSource) -> External,
 ) {
     for (name, source) in secrets {
         let first = name.split('.').next();
@@ -379,7 +380,7 @@ pub(super) fn note_sources(
                 section.fault(key, said);
             }
             SecretSource::File(_) | SecretSource::Env(_) => {
-                section.refer(key, External::Secret(source.clone()));
+                section.refer(key, kind(source.clone()));
             }
         }
     }

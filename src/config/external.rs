@@ -9,7 +9,13 @@ use tidegate_core::model::SecretSource;
 pub enum External {
     /// A secret in a file or in the environment.
     Secret(SecretSource),
-    /// The token of a reader, in a file or in the environment.
+    /// One that is the value of a header, sent to whom the operator names.
+    Header(SecretSource),
+    /// The address of a database, wherever it is.
+    Database(SecretSource),
+    /// The file with the administration token.
+    AdminToken(PathBuf),
+    /// The token of a reader, wherever it is.
     ReaderToken(SecretSource),
     /// A file with certificates.
     Certificates(PathBuf),
@@ -22,13 +28,26 @@ pub enum External {
     },
 }
 
-/// Looks everything up that a configuration names; what cannot be had is a fault at its place.
+impl External {
+    /// The variable of the environment that has it.
+    pub(super) fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Secret(SecretSource::Env(name))
+            | Self::Header(SecretSource::Env(name))
+            | Self::Database(SecretSource::Env(name))
+            | Self::ReaderToken(SecretSource::Env(name)) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// Looks everything up that a configuration names, each with its place; what cannot be had is a fault there.
 pub fn look_up(
     checked: &Checked,
-    find: impl Fn(&External) -> Result<(), String>,
+    mut find: impl FnMut(&Fault, &External) -> Result<(), String>,
 ) -> Result<(), Faults> {
     let missing = checked.externals.iter().filter_map(|(place, external)| {
-        let message = find(external).err()?;
+        let message = find(place, external).err()?;
         Some(Fault { message, ..place.clone() })
     });
     Faults::from_list(missing.collect()).map_or(Ok(()), Err)

@@ -1,5 +1,6 @@
 //! `[[feed]]` and `[[aggregate]]`: what is polled, and what is gathered from it.
 
+use super::External;
 use super::access::{self, BasicLogin, Headers, Proxy, SecretValue};
 use super::feed_config::{Aggregate, FeedConfig};
 use super::feed_paths::{FeedPaths, feed_path};
@@ -374,7 +375,7 @@ fn read_access(section: &mut Section<'_, '_, '_>, table: &mut FeedSettings) {
     if let Err((key, said)) = table.join_access() {
         section.fault(key, said);
     }
-    access::note_sources(section, table.access.secrets());
+    access::note_sources(section, table.access.secrets(), External::Secret);
 }
 
 /// Notes where the secret of a webhook is; a fault where there is no hub that delivers.
@@ -388,7 +389,8 @@ fn read_webhook(
         let said = "is delivered by the hub, which websub.hub = false takes away";
         section.fault("webhook", said.to_owned());
     }
-    access::note_sources(section, vec![("webhook".to_owned(), &webhook.secret)]);
+    let secrets = vec![("webhook".to_owned(), &webhook.secret)];
+    access::note_sources(section, secrets, External::Secret);
 }
 
 /// Puts the feeds that are meant in the place of names, where there are such feeds.

@@ -183,7 +183,7 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, polling: &mut Polling) {
         section.refer("ca_file", External::Certificates(path.clone()));
     }
     let secrets = polling.proxy.iter().flat_map(ProxyAddress::secrets).collect();
-    access::note_sources(section, secrets);
+    access::note_sources(section, secrets, External::Secret);
 }
 
 /// Notes a fault where the least interval is above the greatest: at the one that is written, or at

@@ -191,11 +191,11 @@ fn check_token(
 ) {
     let Some(token) = token else { return };
     match token {
-        SecretSource::Literal(text) => {
-            if let Err(error) = ReaderToken::new(text.reveal()) {
-                section.fault(key, error.to_string());
-            }
-        }
+        SecretSource::Literal(text) => match ReaderToken::new(text.reveal()) {
+            // Another one may be the same, in a file.
+            Ok(_) => section.refer(key, External::ReaderToken(token.clone())),
+            Err(error) => section.fault(key, error.to_string()),
+        },
         SecretSource::LeftOut => {
             section.fault(key, "is not in the file: \"stored\" is for the API alone".to_owned());
         }
@@ -269,7 +269,7 @@ mod tests {
         assert!(!format!("{checked:?}").contains(TOKEN));
         let [warning] = &checked.warnings[..] else { panic!("{:?}", checked.warnings) };
         assert!(warning.to_string().contains("later"), "{warning}");
-        assert_eq!(checked.externals.len(), 2);
+        assert_eq!(checked.externals.len(), 3);
     }
 
     #[test]

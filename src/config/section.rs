@@ -112,9 +112,8 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
 
     /// Reads what the environment says over the file.
     fn fill_from_variables<T>(&mut self, keys: &KeyTable<T>, target: &mut T) {
-        let variables = self.sheet.variables();
         for (row, read) in keys.rows.iter().zip(keys.readers) {
-            let Some((variable, text)) = variables.get(self.path, row.name) else { continue };
+            let Some((variable, text)) = self.variable(row.name) else { continue };
             self.variables.insert(row.name, variable.to_owned());
             let mistakes = read_variable(text, *read, target);
             match mistakes.is_empty() {
@@ -130,8 +129,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
     /// Notes what the keys say that need a restart.
     fn note_values<T>(&mut self, keys: &KeyTable<T>) {
         for row in keys.rows.iter().filter(|row| row.effect == Effect::Restart) {
-            let variables = self.sheet.variables();
-            let (place, value) = match (variables.get(self.path, row.name), self.value(row.name)) {
+            let (place, value) = match (self.variable(row.name), self.value(row.name)) {
                 (Some((variable, text)), _) => {
                     (Err(variable.to_owned()), row.shown(|| format!("{text:?}")))
                 }
@@ -144,6 +142,14 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
             };
             self.sheet.note_value(place, join(self.path, row.name), value);
         }
+    }
+
+    /// The variable that says a key, and what it says.
+    fn variable(&self, key: &str) -> Option<(&'t str, &'t str)> {
+        let variables = self.sheet.variables();
+        let is_said =
+            |key: &str| self.entry(key).is_some() || variables.get(self.path, key).is_some();
+        variables.get(self.path, key).or_else(|| variables.last(self.path, key, is_said))
     }
 
     fn refuse_unknown(&mut self, known: &[&'static str]) {
@@ -270,17 +276,23 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
     }
 }
 
-/// Reads a value out of a variable: as a text, and where the key takes none, as TOML.
+/// Reads a value out of a variable: as a text, and where the key takes none, as TOML. What is a table of TOML is one
+/// first, as in the file, and a text where the key takes no table.
 fn read_variable<T>(text: &str, read: Reader<T>, target: &mut T) -> Mistakes {
+    let written = Some(text.trim()).and_then(|text| DeValue::parse(text).ok());
+    let is_table = matches!(written.as_ref().map(toml::Spanned::get_ref), Some(DeValue::Table(_)));
+    let as_text = ConfigNode { at: 0, value: Value::Text(text) };
+    let as_toml = written.as_ref().map(ConfigNode::from_toml);
     let mut mistakes = Mistakes::new();
-    if read(&ConfigNode { at: 0, value: Value::Text(text) }, &mut mistakes, target) {
-        return mistakes;
-    }
-    if mistakes.iter().any(|(_, message)| is_of_wrong_kind(message))
-        && let Ok(value) = DeValue::parse(text)
-    {
+    let (first, second) =
+        if is_table { (as_toml, Some(as_text)) } else { (Some(as_text), as_toml) };
+    for node in [first, second].into_iter().flatten() {
         mistakes.clear();
-        read(&ConfigNode::from_toml(&value), &mut mistakes, target);
+        if read(&node, &mut mistakes, target)
+            || !mistakes.iter().any(|(_, message)| is_of_wrong_kind(message))
+        {
+            break;
+        }
     }
     mistakes
 }

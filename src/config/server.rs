@@ -284,6 +284,9 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSectio
         section.refer("tls_cert_file", External::KeyPair { certificate, key });
     }
     check_acme(section, server);
+    if let AdminTokenSetting::File(path) = &server.admin_token {
+        section.refer("admin_token_file", External::AdminToken(path.clone()));
+    }
     // Port 0 is another one each time.
     if server.admin_listen.is_some_and(|own| own == server.listen && own.port() != 0) {
         let message = "is that of listen; administration needs one of its own here, or none";

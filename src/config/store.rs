@@ -1,5 +1,6 @@
 //! `[store]`: where the gateway keeps what it knows.
 
+use super::External;
 use super::access::{SecretValue, note_sources};
 use super::keys::{
     Preset::{Value as Preset, Words},
@@ -95,8 +96,13 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, store: &mut StoreSettings
     if store.require_standby.is_some() && store.kind != StoreKind::Postgres {
         section.warn("require_standby", without_effect(store.kind));
     }
+    let is_used = store.kind == StoreKind::Postgres;
+    let kind = if is_used { External::Database } else { External::Secret };
     let secrets = store.url.iter().map(|source| ("url".to_owned(), source)).collect();
-    note_sources(section, secrets);
+    note_sources(section, secrets, kind);
+    if let Some(url @ SecretSource::Literal(_)) = store.url.as_ref().filter(|_| is_used) {
+        section.refer("url", External::Database(url.clone()));
+    }
 }
 
 fn without_effect(kind: StoreKind) -> String {

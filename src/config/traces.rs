@@ -1,5 +1,6 @@
 //! `[traces]`: traces of what the gateway does, for an OpenTelemetry collector.
 
+use super::External;
 use super::access::{Headers, note_sources};
 use super::keys::{
     Preset::{Value as Preset, Words},
@@ -67,7 +68,7 @@ fn service(text: &str) -> Result<String, String> {
 pub(super) fn check(section: &mut Section<'_, '_, '_>, traces: &mut TracesConfig) {
     let secrets = traces.headers.iter();
     let named = secrets.map(|(name, source)| (format!("headers.{name}"), source)).collect();
-    note_sources(section, named);
+    note_sources(section, named, External::Header);
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use super::nearest::nearest;
 use super::{External, Fault, SINGLE_TABLES};
 use std::collections::BTreeMap;
-use tidegate_core::model::SecretSource;
 
 /// How the name of each variable begins.
 const PREFIX: &str = "TIDEGATE_";
-/// Variables that are read elsewhere: the token and the public address where neither the file nor a
-/// setting names one, the file, and what is logged.
-const OTHERS: [&str; 4] = ["ADMIN_TOKEN", "CONFIG", "LOG", "PUBLIC_URL"];
+/// Variables that are read elsewhere: the file, what is logged, and the gateway that commands ask.
+const OTHERS: [&str; 3] = ["CONFIG", "LOG", "URL"];
+/// Variables with names of their own: each says a key of `[server]` where nothing else does, be it by another key.
+const LAST: [(&str, &str, &str); 2] =
+    [("ADMIN_TOKEN", "admin_token", "admin_token_file"), ("PUBLIC_URL", "public_url", "")];
 /// What Kubernetes and container links set of their own accord for a service that is called `tidegate`.
 const LINKS: [&str; 4] = ["PORT", "PORT_", "SERVICE_", "ENV_"];
 
@@ -27,22 +28,35 @@ impl Variables {
 
     /// The variable for a key, and what it says.
     pub(super) fn get(&self, table: &str, key: &str) -> Option<(&str, &str)> {
-        let name = format!("{PREFIX}{}", variable(table, key));
-        self.0.get_key_value(&name).map(|(name, value)| (name.as_str(), value.as_str()))
+        self.named(&variable(table, key))
+    }
+
+    /// The variable that says a key which `is_said` nowhere else, and what it says.
+    pub(super) fn last(
+        &self,
+        table: &str,
+        key: &str,
+        is_said: impl Fn(&str) -> bool,
+    ) -> Option<(&str, &str)> {
+        let of_key = |(_, own, _): &&(_, &str, _)| table == "server" && *own == key;
+        let (name, own, other) = LAST.iter().find(of_key)?;
+        self.named(name).filter(|_| !is_said(own) && !is_said(other))
+    }
+
+    fn named(&self, own: &str) -> Option<(&str, &str)> {
+        let found = self.0.get_key_value(&format!("{PREFIX}{own}"));
+        found.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// A warning for each that nothing reads; `externals`: what the configuration takes from the
     /// environment.
     pub(super) fn unknown(&self, externals: &[(Fault, External)]) -> Vec<Fault> {
-        let is_named = |name: &str| {
-            externals.iter().any(|(_, external)| {
-                matches!(external, External::Secret(SecretSource::Env(named)) if named == name)
-            })
-        };
+        let is_named =
+            |name: &str| externals.iter().any(|(_, external)| external.variable() == Some(name));
         let known: Vec<String> = SINGLE_TABLES
             .iter()
             .flat_map(|(table, rows)| rows.iter().map(|row| variable(table, row.name)))
-            .chain(OTHERS.map(str::to_owned))
+            .chain(OTHERS.into_iter().chain(LAST.map(|(name, ..)| name)).map(str::to_owned))
             .collect();
         let mut warnings = Vec::new();
         for name in self.0.keys().filter(|name| !is_named(name)) {
@@ -175,6 +189,54 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_with_a_name_of_its_own_says_what_nothing_else_does() {
+        use crate::AdminTokenSetting;
+        let token = ("TIDEGATE_ADMIN_TOKEN", "a-token-of-enough-letters");
+        let url = ("TIDEGATE_PUBLIC_URL", "https://last.example");
+        let config = read("", &[token, url]).unwrap();
+        assert!(
+            matches!(&config.server.admin_token, AdminTokenSetting::Here(it) if it.reveal() == token.1)
+        );
+        assert_eq!(config.server.public_url.as_deref(), Some("https://last.example"));
+        let file = "[server]\nadmin_token_file = \"/t\"\npublic_url = \"https://file.example\"";
+        for (text, more) in [
+            (file, ("HOME", "/")),
+            (
+                "[server]\npublic_url = \"https://file.example\"",
+                ("TIDEGATE_SERVER_ADMIN_TOKEN_FILE", "/t"),
+            ),
+        ] {
+            let config = read(text, &[token, url, more]).unwrap();
+            assert_eq!(config.server.admin_token, AdminTokenSetting::File("/t".into()));
+            assert_eq!(config.server.public_url.as_deref(), Some("https://file.example"));
+        }
+        let faults = read("", &[("TIDEGATE_ADMIN_TOKEN", "a b"), ("TIDEGATE_PUBLIC_URL", "x")]);
+        let faults = faults.unwrap_err();
+        assert!(
+            faults.contains("TIDEGATE_ADMIN_TOKEN: server.admin_token: a token is"),
+            "{faults}"
+        );
+        assert!(faults.contains("TIDEGATE_PUBLIC_URL: server.public_url: "), "{faults}");
+    }
+
+    /// A text is one where the key takes texts alone, whatever it looks like.
+    #[test]
+    fn a_secret_of_the_environment_is_a_text_or_says_where_it_is() {
+        use tidegate_core::model::SecretSource;
+        let url = |text: &str| {
+            let kind = ("TIDEGATE_STORE_KIND", "postgres");
+            read("", &[kind, ("TIDEGATE_STORE_URL", text)]).map(|config| config.store.url.unwrap())
+        };
+        assert_eq!(url("{ file = \"/u\" }"), Ok(SecretSource::File("/u".to_owned())));
+        assert_eq!(url(" { env = \"U\" }"), Ok(SecretSource::Env("U".to_owned())));
+        assert!(matches!(url("postgresql://db/feeds"), Ok(SecretSource::Literal(_))));
+        assert!(url("{ fiel = \"/u\" }").unwrap_err().contains("has the unknown key \"fiel\""));
+        let agent = "{ a = 1 }";
+        let config = read("", &[("TIDEGATE_POLLING_USER_AGENT", agent)]).unwrap();
+        assert_eq!(config.polling.user_agent, agent);
+    }
+
+    #[test]
     fn a_variable_that_nothing_reads_is_a_warning_with_the_nearest() {
         let said = warnings("", &[("TIDEGATE_SERVER_PUBLIC_URI", "x")]);
         let expected = "TIDEGATE_SERVER_PUBLIC_URI: no key has this variable; did you mean \
@@ -183,8 +245,9 @@ mod tests {
         let said = warnings("", &[("TIDEGATE_COLOUR", "x")]);
         assert!(said[0].contains("a setting is TIDEGATE_TABLE_KEY"), "{said:?}");
         let others = [
-            ("TIDEGATE_ADMIN_TOKEN", "x"),
+            ("TIDEGATE_ADMIN_TOKEN", "a-token-of-enough-letters"),
             ("TIDEGATE_LOG", "debug"),
+            ("TIDEGATE_URL", "http://127.0.0.1:8080"),
             ("TIDEGATE_PUBLIC_URL", "https://a.example"),
             // Kubernetes, for a service of that name.
             ("TIDEGATE_PORT", "tcp://10.0.0.1:80"),
@@ -196,6 +259,11 @@ mod tests {
         let text = "[[feed]]\nname=\"a\"\nurl=\"https://a.example/\"\n\
                     bearer={ env = \"TIDEGATE_NEWS_TOKEN\" }";
         assert!(warnings(text, &[("TIDEGATE_NEWS_TOKEN", "secret")]).is_empty());
+        let reader =
+            "[[reader]]\nname = \"ann\"\nall_private = true\ntoken_env = \"TIDEGATE_ANN_TOKEN\"";
+        assert!(warnings(reader, &[("TIDEGATE_ANN_TOKEN", "secret")]).is_empty());
+        let database = "[store]\nkind = \"postgres\"\nurl = { env = \"TIDEGATE_DATABASE\" }";
+        assert!(warnings(database, &[("TIDEGATE_DATABASE", "postgresql://db/feeds")]).is_empty());
         assert_eq!(warnings("", &[("TIDEGATE_NEWS_TOKEN", "secret")]).len(), 1);
     }
 

@@ -8,6 +8,7 @@ mod compact;
 pub(crate) mod faults;
 pub(super) mod files;
 mod folder;
+mod fresh;
 mod kind;
 #[cfg(test)]
 mod measure;
@@ -17,6 +18,7 @@ mod recovery_check;
 mod swap;
 
 pub use self::compact::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
+pub use self::fresh::{FreshStore, is_vacant};
 pub(super) use self::kind::DiskEngine;
 pub use self::kind::DiskKind;
 pub(super) use self::note::NumberNote;

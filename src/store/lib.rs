@@ -44,8 +44,8 @@ pub use self::condition::{
     DatabaseOwner, FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes,
 };
 pub use self::disk::{
-    CompactError, CompactProgress, CompactRequest, Compacted, DiskKind, DiskRequest, compact,
-    make_data_folder,
+    CompactError, CompactProgress, CompactRequest, Compacted, DiskKind, DiskRequest, FreshStore,
+    compact, is_vacant, make_data_folder,
 };
 pub use self::embedded::EmbeddedStore;
 pub use self::error::{StoreError, in_words};
@@ -291,6 +291,15 @@ pub trait Store: Send + Sync + 'static {
         }
         Ok(())
     }
+    /// The same, and notes what of a configuration is applied, in the place of what was. Where it fails, none is there
+    /// but of thousands, and that they are applied is not noted.
+    async fn apply_feeds(
+        &self,
+        records: &[FeedRecord],
+        _applied: AppliedConfig,
+    ) -> Result<(), StoreError> {
+        self.put_feeds(records).await
+    }
     /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log
     /// keeps what it said. A feed of that name that is added later starts at a revision and tick
     /// above the purged one's.
@@ -471,10 +480,6 @@ pub trait Store: Send + Sync + 'static {
     /// What of a configuration was applied last.
     async fn applied(&self) -> Result<AppliedConfig, StoreError> {
         Ok(AppliedConfig::default())
-    }
-    /// Notes what is applied now, in the place of that. Durable on return.
-    async fn note_applied(&self, _applied: AppliedConfig) -> Result<(), StoreError> {
-        Ok(())
     }
     /// Notes that everything was handed over for good: nothing is committed from now on, and the store
     /// is not opened again ([`StoreError::Moved`]) but to be copied. Durable on return.

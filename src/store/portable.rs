@@ -20,15 +20,17 @@ pub use file::{
 pub(super) use fit::Fit;
 
 pub use super::purge_mark::PurgeMark;
+pub use super::record::SegmentRecord;
 use super::{AppliedOrigins, ClosedEpoch, Epoch, KeptVersion};
+use postcard::ser_flavors;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::{
-    Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, HeldEntry, LedgerEntry, Lineage,
-    Markup, PollState, Skeleton, Stub, SyncId, Tick, Time, Version,
+    ArchiveNote, Event, FeedName, FeedRecord, FeedState, HeldEntry, LedgerEntry, Lineage, Markup,
+    PollState, Skeleton, Stub, SyncId, Tick, Time, Version,
 };
 use tidegate_core::websub::Subscription;
 
-/// An item with everything that is kept of it.
+/// An item with what is kept of it, but for its versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedItem {
     /// What the ledger has of it.
@@ -37,9 +39,6 @@ pub struct CarriedItem {
     pub newest: Markup,
     /// What is in conflict with its current version.
     pub conflicts: Vec<Version<Markup>>,
-    /// Its kept versions, newest first; in the file each is a record of its own.
-    #[serde(skip)]
-    pub versions: Vec<KeptVersion>,
 }
 
 /// What a store had reached. One that takes its place goes on from there.
@@ -77,18 +76,22 @@ pub enum ExportRecord {
     Order(FeedName, Time, Vec<SyncId>),
     /// What is kept of a feed's held documents.
     Held(FeedName, Vec<HeldEntry>),
-    /// An item of a feed.
+    /// An item of a feed; its versions follow.
     Item(FeedName, Box<CarriedItem>),
     /// What is left of an item that left a feed's ledger.
     Stub(FeedName, Box<Stub>),
     /// What happened in a feed, oldest first.
     Event(FeedName, Box<Event>),
-    /// An archive of a feed, by its number; without content where it was dropped.
-    Archive(FeedName, Box<ArchiveNote>, #[serde(skip)] Option<Box<Archive>>),
+    /// An archive of a feed, by its number; its blocks follow, unless it was dropped.
+    Archive(FeedName, Box<ArchiveNote>),
     /// A feed's state: the last of its pieces.
     State(FeedName, Box<FeedState>),
     /// Where the sites of the configuration were; it stands by itself.
     Sites(AppliedOrigins),
+    /// A kept version of the item before it, newest first; in the file it stands without its feed.
+    Version(FeedName, Box<KeptVersion>),
+    /// A block of the archive before it, likewise.
+    Block(FeedName, Box<SegmentRecord>),
 }
 
 /// What a store is handed while it takes in another's state.
@@ -98,16 +101,6 @@ pub enum ImportMessage {
     Record(ExportRecord),
     /// The last message: that was all of it. Where the channel ends without it, the rest is missing.
     End,
-}
-
-impl ImportMessage {
-    /// The piece; `None` at the end.
-    pub(super) fn into_record(self) -> Option<ExportRecord> {
-        match self {
-            Self::Record(record) => Some(record),
-            Self::End => None,
-        }
-    }
 }
 
 impl ExportRecord {
@@ -133,8 +126,16 @@ impl ExportRecord {
             | Self::Item(feed, _)
             | Self::Stub(feed, _)
             | Self::Event(feed, _)
-            | Self::Archive(feed, ..)
-            | Self::State(feed, _) => Some(feed),
+            | Self::Archive(feed, _)
+            | Self::State(feed, _)
+            | Self::Version(feed, _)
+            | Self::Block(feed, _) => Some(feed),
         }
+    }
+
+    /// How many bytes it takes where it is encoded.
+    pub(super) fn size(&self) -> usize {
+        let size = postcard::serialize_with_flavor(self, ser_flavors::Size::default());
+        size.unwrap_or(usize::MAX)
     }
 }

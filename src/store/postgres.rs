@@ -103,9 +103,12 @@ impl PostgresRequest {
     pub fn new(url: &str, endpoint: Option<EndpointId>) -> Self {
         Self { url: url.to_owned(), endpoint, sup_ids: None, takes_moved: false }
     }
-}
 
-impl PostgresRequest {
+    /// An error where the address is none. Nothing is asked.
+    pub fn check_address(url: &str) -> Result<(), StoreError> {
+        DatabaseAddress::parse(url).map(|_| ())
+    }
+
     /// An error where commits wait for no standby of the database: a failover may take back what was acknowledged.
     pub async fn check_standby(&self) -> Result<(), StoreError> {
         let address = DatabaseAddress::parse(&self.url)?;

@@ -18,7 +18,8 @@ mod stored;
 mod version;
 mod zstd_contexts;
 
-pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
+pub use self::archive::SegmentRecord;
+pub(super) use self::archive::{ArchiveNumber, ArchiveRecord};
 pub(super) use self::history::HistoryRecord;
 pub(super) use self::identity::IdentityRecord;
 pub(super) use self::log_ages::LogAges;
@@ -26,6 +27,8 @@ pub(super) use self::state::{FloorRecord, StateRecord};
 pub(super) use self::version::HeadRecord;
 
 use super::limits::VALUE_LIMIT;
+use postcard::Deserializer;
+use postcard::de_flavors::{Flavor, Slice};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -121,6 +124,50 @@ pub(super) fn encode_plain<T: Record>(record: &T, limit: usize) -> Result<Vec<u8
     // The envelope does not count.
     let size = bytes.len().saturating_sub(2);
     if size > limit { Err(RecordError::TooLarge { size, limit }) } else { Ok(bytes) }
+}
+
+/// Reads a record that is not compressed, and that has at most so many bytes of numbers and lengths.
+pub(super) fn decode_plain<T: Record>(bytes: &[u8], numbers: usize) -> Result<T, RecordError> {
+    let ([version, packing], payload) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
+    if *packing != PLAIN {
+        return Err(RecordError::Packing(*packing));
+    }
+    if *version != T::VERSION {
+        return Err(RecordError::Version { found: *version, known: T::VERSION });
+    }
+    let bytes = Slice::new(payload);
+    let mut reader = Deserializer::from_flavor(CountedNumbers { bytes, left: numbers });
+    let record = T::deserialize(&mut reader)?;
+    let rest = reader.finalize()?;
+    if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
+}
+
+/// Bytes of which so many may be taken one by one. Texts are taken as a whole.
+struct CountedNumbers<'b> {
+    bytes: Slice<'b>,
+    left: usize,
+}
+
+impl<'b> Flavor<'b> for CountedNumbers<'b> {
+    type Remainder = &'b [u8];
+    type Source = &'b [u8];
+
+    fn pop(&mut self) -> postcard::Result<u8> {
+        self.left = self.left.checked_sub(1).ok_or(postcard::Error::DeserializeBadEncoding)?;
+        self.bytes.pop()
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.bytes.size_hint()
+    }
+
+    fn try_take_n(&mut self, count: usize) -> postcard::Result<&'b [u8]> {
+        self.bytes.try_take_n(count)
+    }
+
+    fn finalize(self) -> postcard::Result<&'b [u8]> {
+        self.bytes.finalize()
+    }
 }
 
 /// Reads a record. Whatever the bytes are, it answers and takes bounded memory.

@@ -2,11 +2,13 @@
 
     documents_run.py --bin PATH/TO/tidegate
 
-Every line of a `sh` block runs, in order, in one shell for each document, in a folder of its own. Lines
-that begin with `cargo` or start a gateway are left out; what would never end is ended after seconds.
+Every line of a `sh` block runs, in order, in one shell for each document, in a folder of its own, and so does every
+line of a `text` block of commands. Lines that begin with `cargo` or start a gateway are left out; what would never end is
+ended after seconds. What an installed gateway is told runs in installed_run.py.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -27,6 +29,15 @@ BY_SERVE = ["docs/api.md", "docs/operators/install.md", "docs/operators/metrics.
 BY_NONE = ["docs/operators/backup.md", "docs/operators/configuration.md"]
 # Its commands are of all three kinds.
 COMMANDS = "docs/cli.md"
+# What the lines of `text` blocks begin with that are commands.
+WORDS = r"(cargo|cd|certbot|curl|docker|find|install|kubectl|mv|nginx|pg_dump|psql|runuser|sudo|systemctl|tidegate|umask) "
+# Those that run elsewhere or nowhere: other programs, an installed gateway, a database (postgres.sh), sites that are made
+# up (origin.sh, nginx.sh), what is in conflict or held (conflicts.sh, film.sh), and what is answered.
+ELSEWHERE = (
+    r"(cargo|certbot|docker|kubectl|pg_dump|psql|sudo) |(cd|find|install|runuser|systemctl) .*tidegate|systemctl .*nginx"
+    r"|curl .*https://[a-z.]*(blog|gw|feeds)\.example|curl .*/(hold|delete)$|umask .*feeds\.example|.* && nginx"
+    r"|tidegate (resolve|hold) |tidegate (export|import) .*(--gateway|--config|copy\.tg)|[{]"
+)
 # What example.org publishes.
 FEED = b"""<feed xmlns="http://www.w3.org/2005/Atom"><title>News</title><id>urn:news</id>
 <updated>2026-01-01T00:00:00Z</updated><entry><title>One</title><id>urn:1</id><updated>2026-01-01T00:00:00Z</updated>
@@ -40,6 +51,9 @@ DOCUMENT_WAIT, DEMO_WAIT = 180, 60
 # reader that has read enough, 28 the end of a time that the document sets.
 PRELUDE = r"""
 set -eu
+export HOME=$PWD
+mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions
+fpath=([1]="$HOME") # as zsh counts
 tidegate() { "$TIDEGATE" "$@"; }
 curl() {
     local status=0
@@ -53,8 +67,16 @@ curl() {
 def lines(document):
     """The commands of a document, with what continues a line."""
     text = (ROOT / document).read_text(encoding="utf-8")
-    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    return [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line]
+    found = []
+    for kind, block in re.findall(r"^ *```(sh|text)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
+        of_block = [line.strip() for line in block.replace("\\\n", " ").splitlines() if line.strip()]
+        if kind == "sh" or re.match(WORDS, of_block[0]):
+            found += of_block
+    return found
+
+
+def is_elsewhere(line):
+    return re.match(ELSEWHERE, line) is not None
 
 
 def is_server(line):
@@ -68,8 +90,8 @@ def is_offline(line):
 
 def is_client(line):
     reads = "feeds|show|items|item|conflicts|subscriptions|readers"
-    acts = "add|edit|remove|poll|pause|resume|hold|backfill|webhook|resolve|delete|restore|redact"
-    return re.match(rf"tidegate ({reads}|{acts})\b", line) is not None
+    acts = "add|add-list|edit|remove|poll|pause|resume|hold|backfill|webhook|resolve|delete|restore|redact"
+    return re.match(rf"tidegate ({reads}|{acts}) ", f"{line} ") is not None
 
 
 def typed(line):
@@ -86,9 +108,9 @@ def typed(line):
 def run(program, document, wanted, folder, base, upstream=None):
     """Runs the lines of a document that are wanted; how many there were. `upstream`: what stands in for
     https://example.org."""
-    chosen = [line for line in lines(document) if wanted(line)]
+    chosen = [line for line in lines(document) if wanted(line) and not is_elsewhere(line)]
     port = base.rsplit(":", 1)[-1] or "0"
-    script = PRELUDE + "set -v\n" + "\n".join(typed(line) for line in chosen)
+    script = PRELUDE + "set -v\n" + "\n".join(typed(IDS.get(line, line)) for line in chosen)
     script = script.replace("127.0.0.1:8080", f"127.0.0.1:{port}")
     if upstream:
         script = script.replace("https://example.org/", f"{upstream}/")
@@ -162,6 +184,41 @@ def record(base, folder):
         (folder / "recorded" / name / "a.xml").write_bytes(plain)
 
 
+# Lines that name items, with the ids of those that are there.
+IDS = {}
+
+
+def publish(gateway, site, folder):
+    """The feeds and items that the commands name, and the files."""
+    entry = "<entry><title>{0}</title><id>urn:{0}</id><updated>2026-01-0{0}T00:00:00Z</updated><content>{0}.</content></entry>"
+    token = (folder / "tidegate-data/admin-token").read_text().strip()
+
+    def ask(path, method, body=None):
+        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        data = body and json.dumps(body).encode()
+        request = urllib.request.Request(f"{gateway.base}/api/v1/feeds/{path}", data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.read()
+
+    for numbers in ["321", "432"]:
+        entries = "".join(map(entry.format, numbers)).encode()
+        site.documents["/news.xml"] = re.sub(rb"<entry>.*</entry>", entries, FEED, flags=re.DOTALL)
+        if numbers == "321":
+            ask("news", "PUT", {"url": f"{site.base}/news.xml"})
+        ask("news/poll", "POST")
+    ask("diary", "PUT", {"local": True})
+    made = json.loads(ask("diary/items", "POST", {"title": "One"}))["sync_id"]
+    ask(f"diary/items/{made}", "DELETE")
+    ids = lambda view: re.findall(r'<sx:sync[^>]* id="([^"]+)"', fetch(f"{gateway.base}/feeds/news{view}").decode())
+    current = ids("")
+    gone = [one for one in ids("/complete") if one not in current]
+    named = {"item": current[0], "redact": current[1], "delete": gone[0], "restore": made}
+    for line in lines(COMMANDS):
+        if "…" in line and not is_elsewhere(line):
+            IDS[line] = re.sub(r"\S+…", named[line.split()[1]], line)
+    (folder / "hook-secret").write_text("a secret of enough letters\n")
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--bin", required=True)
@@ -188,6 +245,8 @@ def main():
         site.documents["/atom.xml"] = FEED
         allowing = [program, "serve", "--listen", "127.0.0.1:0", "--allow-private"]
         with Gateway(alone, allowing) as gateway:
+            publish(gateway, site, alone)
+            shutil.copy(folder / "subscriptions.opml", alone)
             gateway_of = lambda document: run(program, document, is_client, alone, gateway.base, site.base)
             count += sum(gateway_of(document) for document in [COMMANDS, "README.md"])
             # A backup is made while it runs, too.
@@ -201,9 +260,10 @@ def main():
             shutil.copytree(alone / "tidegate-data", folder / "tidegate-data")
             count += run(program, document, is_offline, folder, "")
     documents = {str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")} | {"README.md"}
-    unread = {name for name in documents - {*BY_DEMO, *BY_SERVE, *BY_NONE, COMMANDS} if lines(name)}
+    unread = {name: lines(name) for name in documents - {*BY_DEMO, *BY_SERVE, *BY_NONE, COMMANDS}}
+    unread = [f"{name}: {line}" for name in sorted(unread) for line in unread[name] if not is_elsewhere(line)]
     if unread:
-        sys.exit(f"nobody runs the commands of {sorted(unread)}")
+        sys.exit("nobody runs these commands:\n" + "\n".join(unread))
     print(f"{count} lines of the documents ran")
 
 

@@ -5,19 +5,24 @@ use tidegate_config::{Config, Polling, ReaderToken};
 use tidegate_net::fetch;
 use tidegate_store::{SharedSettings, Store, StoreError};
 
-/// Lets the other gateways over a store know which settings this one has.
-pub(in crate::app) async fn publish(
+/// What lets the other gateways over a store know which settings this one has, once it is called.
+pub(in crate::app) async fn publisher(
     store: &dyn Store,
     config: &Config,
     public_url: &str,
-) -> Result<(), AppError> {
+) -> Result<impl FnOnce() + use<>, AppError> {
     let what = "other gateways could not be let know of the settings";
     let shards =
         store.poll_shards().await.map_err(|error: StoreError| AppError::run(what, error))?;
-    if let Some(shards) = shards {
-        shards.publish_settings(shared(config, public_url)?);
-    }
-    Ok(())
+    let told = match shards {
+        Some(shards) => Some((shards, shared(config, public_url)?)),
+        None => None,
+    };
+    Ok(move || {
+        if let Some((shards, settings)) = told {
+            shards.publish_settings(settings);
+        }
+    })
 }
 
 /// Those settings. What is a machine's own is left out: where it listens, its certificate, its proxy.

@@ -1,5 +1,5 @@
-//! The whole state of a gateway from a file: proved whole first, written to a fresh folder, and
-//! given its name only then. A database is filled in its place, and not opened before it has all.
+//! The whole state of a gateway from a file: proved whole first, written to a store of its own within the data folder,
+//! and put in its place only then. A database is filled in its place, and not opened before it has all.
 
 use super::{ImportedState, LeftOutCredentials, lasting, unreadable};
 use crate::app::AppError;
@@ -15,15 +15,15 @@ use tidegate_core::model::Time;
 use tidegate_store::portable::{
     Copying, ExportHead, ExportReader, ExportTotals, ImportMessage, PortableError,
 };
-use tidegate_store::{DiskRequest, FreeSpace, Store, StoreError};
+use tidegate_store::{DiskRequest, EmbeddedStore, FreshStore, Store, is_vacant};
 use tokio::sync::mpsc;
 
-/// How many pieces wait to be stored.
-const WAITING: usize = 64;
-/// What may stand in a folder that is taken for empty: the token of a gateway that never stored.
-const TOKEN: &str = "admin-token";
+/// How many pieces wait to be stored, each as large as an entry or a document may be.
+const WAITING: usize = 1;
 /// How long this process claims the store that it fills.
 const CLAIM: Duration = Duration::from_secs(3600);
+/// What failed where a state is proved good and does not come in.
+const UNSTORED: &str = "the state could not be stored";
 
 /// Brings the state of a gateway into the folder of the configuration.
 pub(super) async fn bring_in(
@@ -34,8 +34,11 @@ pub(super) async fn bring_in(
     let request = lasting(config)?;
     let wrong =
         |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
-    if let LastingStore::Disk(request) = &request {
-        free(&request.path)?;
+    if let LastingStore::Disk(DiskRequest { path, .. }) = &request
+        && !is_vacant(path).map_err(|error| unreadable(path, &error))?
+    {
+        let said = "has a store or something else in it already; name a folder that is empty or not there with --data";
+        return Err(AppError::Input(format!("{} {said}", path.display())));
     }
     let (head, known) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
     let endpoint = &head.endpoint;
@@ -45,65 +48,45 @@ pub(super) async fn bring_in(
         );
         return Err(wrong(&said));
     }
-    let (totals, left_out) = match request {
+    let copying = (!head.is_move).then(|| Copying::new(known, clock.now()));
+    let ExportHead { endpoint, sup_ids, .. } = head;
+    let (totals, left_out) = match request.in_place_of(endpoint, sup_ids) {
         LastingStore::Disk(request) => {
-            fill_folder(file, config, request, (head, known), clock).await?
+            let (target, min_free) = (request.path.clone(), config.store.min_free);
+            let (fresh, store) =
+                blocking(move || FreshStore::begin(request, min_free, clock)).await?;
+            let filled = fill(file.to_owned(), store, copying).await;
+            let is_whole = filled.is_ok();
+            blocking(move || match is_whole {
+                true => fresh.put_in_place(),
+                false => {
+                    fresh.discard();
+                    Ok(())
+                }
+            })
+            .await?;
+            // The folder's files are durable; that its name is as well cannot be had everywhere.
+            let _ = sync_folder(&target);
+            filled?
         }
         request @ LastingStore::Postgres(_) => {
-            fill(file.to_owned(), request, head, (known, None), clock).await?
+            let store = blocking(move || request.open(clock)).await?;
+            fill(file.to_owned(), store, copying).await?
         }
     };
     let bytes = std::fs::metadata(file).map(|data| data.len()).unwrap_or_default();
     Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
 }
 
-/// Fills a fresh folder, and gives it its name.
-async fn fill_folder(
-    file: &Path,
-    config: &Config,
-    request: DiskRequest,
-    (head, known): (ExportHead, Time),
-    clock: Arc<dyn Clock>,
-) -> Result<(ExportTotals, LeftOutCredentials), AppError> {
-    let target = request.path.clone();
-    let fresh = beside(&target);
-    std::fs::create_dir_all(&fresh)
-        .map_err(|error| AppError::run(format!("{} cannot be made", fresh.display()), error))?;
-    let space = Arc::new(FreeSpace::of_folder(fresh.clone(), config.store.min_free));
-    let request = LastingStore::Disk(DiskRequest { path: fresh.clone(), ..request });
-    let filled = fill(file.to_owned(), request, head, (known, Some(space)), clock).await;
-    let filled = match filled {
-        Ok(filled) => put_in_place(&fresh, &target).map(|()| filled),
-        Err(error) => Err(error),
-    };
-    // What was written there is of no use to anybody.
-    filled.inspect_err(|_| drop(std::fs::remove_dir_all(&fresh)))
-}
-
-/// Refuses a folder that has anything in it but a token.
-fn free(target: &Path) -> Result<(), AppError> {
-    let entries = match std::fs::read_dir(target) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(unreadable(target, &error)),
-    };
-    for entry in entries {
-        let entry = entry.map_err(|error| unreadable(target, &error))?;
-        if entry.file_name() != TOKEN {
-            let said = format!(
-                "{} has a store or something else in it already; name a folder that is empty or not there with --data",
-                target.display()
-            );
-            return Err(AppError::Input(said));
-        }
-    }
-    Ok(())
-}
-
-fn beside(target: &Path) -> PathBuf {
-    let mut name = target.components().as_path().as_os_str().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    PathBuf::from(name)
+/// Does work that waits for the disk.
+async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, AppError>
+where
+    T: Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let done = tokio::task::spawn_blocking(work).await;
+    let done = done.map_err(|error| AppError::run(UNSTORED, error))?;
+    done.map_err(|error| AppError::run(UNSTORED, error))
 }
 
 /// Reads a file from beginning to end: its head, and the last moment that it knows of.
@@ -119,28 +102,13 @@ async fn proved(file: PathBuf) -> Result<Result<(ExportHead, Time), PortableErro
     reading.await.map_err(|error| AppError::run("the file could not be read", error))
 }
 
+/// Fills an empty store, and closes it.
 async fn fill(
     file: PathBuf,
-    request: LastingStore,
-    head: ExportHead,
-    (known, space): (Time, Option<Arc<FreeSpace>>),
-    clock: Arc<dyn Clock>,
+    store: EmbeddedStore,
+    copying: Option<Copying>,
 ) -> Result<(ExportTotals, LeftOutCredentials), AppError> {
-    let failed = "the state could not be stored";
-    let now = clock.now();
-    let is_move = head.is_move;
-    let opened = tokio::task::spawn_blocking(move || {
-        let ExportHead { endpoint, sup_ids, .. } = head;
-        let store = request.in_place_of(endpoint, sup_ids).open(clock)?;
-        Ok::<_, StoreError>(match space {
-            Some(space) => store.with_space(space),
-            None => store,
-        })
-    });
-    let opened = opened.await.map_err(|error| AppError::run(failed, error))?;
-    let store = opened.map_err(|error| AppError::run(failed, error))?;
     let (sender, pieces) = mpsc::channel(WAITING);
-    let copying = (!is_move).then(|| Copying::new(known, now));
     let reading = tokio::task::spawn_blocking(move || read(&file, &sender, copying));
     let brought = match store.claims(1, CLAIM).await {
         Ok(claims) => match claims.first() {
@@ -153,11 +121,11 @@ async fn fill(
         Err(error) => Err(error.into()),
     };
     let closed = store.close().await;
-    let read = reading.await.map_err(|error| AppError::run(failed, error))?;
+    let read = reading.await.map_err(|error| AppError::run(UNSTORED, error))?;
     // Where the file could not be read, that is why the rest broke off.
-    let read = read.map_err(|error| AppError::run(failed, error))?;
-    brought.map_err(|error| AppError::run(failed, error))?;
-    closed.map_err(|error| AppError::run(failed, error))?;
+    let read = read.map_err(|error| AppError::run(UNSTORED, error))?;
+    brought.map_err(|error| AppError::run(UNSTORED, error))?;
+    closed.map_err(|error| AppError::run(UNSTORED, error))?;
     Ok(read)
 }
 
@@ -188,27 +156,6 @@ fn read(
     // Who does not take it any more says why.
     let _ = to.blocking_send(ImportMessage::End);
     Ok((reader.totals(), left_out))
-}
-
-/// Gives the folder its name; a token that stands there stays.
-fn put_in_place(fresh: &Path, target: &Path) -> Result<(), AppError> {
-    let failed = |error: std::io::Error| {
-        AppError::run(format!("{} could not be put in its place", fresh.display()), error)
-    };
-    let token = target.join(TOKEN);
-    if token.exists() {
-        std::fs::copy(&token, fresh.join(TOKEN)).map_err(failed)?;
-        std::fs::remove_file(&token).map_err(failed)?;
-    }
-    if target.exists() {
-        std::fs::remove_dir(target).map_err(failed)?;
-    } else if let Some(parent) = target.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).map_err(failed)?;
-    }
-    std::fs::rename(fresh, target).map_err(failed)?;
-    // The folder's files are durable; that its name is as well cannot be had everywhere.
-    let _ = sync_folder(target);
-    Ok(())
 }
 
 #[cfg(test)]

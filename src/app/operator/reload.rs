@@ -76,36 +76,47 @@ impl AdminService {
         let now = self.clock.now();
         let accepted = self.accepted().next_feeds(&config, now);
         let live = LiveSettings::from_config(&config, &self.public_url);
-        // What can fail comes first.
+        // What can fail comes first, and last of that what is stored: then all of it is taken.
         let admin_token = token::changed(&before, &config)?;
         let services = translate::services(live.fetch.clone())?;
         let calling = translate::calling(&config, live.fetch, &services)?;
-        if let Some(tls) = self.reloaded.get().and_then(|reloaded| reloaded.tls.as_ref()) {
-            tls.renew(now)?;
+        let reloaded = self.reloaded.get();
+        let certificate = reloaded.and_then(|reloaded| reloaded.tls.as_ref());
+        let certificate = certificate.map(Certificate::read).transpose()?;
+        let store = self.store.as_ref();
+        let publish = settings::publisher(store, &config, &self.public_url).await?;
+        // Where another gateway writes, the feeds are those of its configuration.
+        let writes = store.condition().owner.is_none();
+        // Somebody wants them now, also where they were held back until here.
+        let wanted = AcceptedFeeds { at: now, ..accepted };
+        let changed = match writes {
+            true => feeds::reconcile(store, &config, wanted, now).await?,
+            false => Vec::new(),
+        };
+        // Polling has ended only where the gateway ends.
+        let stopped = |error: PollError| AppError::run("polling cannot go on", error);
+        self.poller.reconfigure(live.polling, services.clone()).await.map_err(stopped)?;
+        for record in changed {
+            self.poller.put(record).await.map_err(stopped)?;
         }
         if let Some(hub) = &self.hub {
             hub.reconfigure(calling, live.hub);
         }
-        if let Some(Reloaded { site, space, .. }) = self.reloaded.get() {
+        *self.services.write().unwrap_or_else(PoisonError::into_inner) = services;
+        if let Some(Reloaded { site, space, tls }) = reloaded {
             let (trusted_proxies, keeping) = (live.trusted_proxies, live.keeping);
             site.reconfigure(ReloadableSettings { trusted_proxies, admin_token, keeping });
             if let Some(space) = space {
                 space.set_limits(live.space);
             }
-        }
-        *self.services.write().unwrap_or_else(PoisonError::into_inner) = services.clone();
-        let stopped = |error: PollError| AppError::run("polling cannot go on", error);
-        self.poller.reconfigure(live.polling, services).await.map_err(stopped)?;
-        // Where another gateway writes, the feeds are those of its configuration.
-        if self.store.condition().owner.is_none() {
-            // Somebody wants them now, also where they were held back until here.
-            let (store, wanted) = (self.store.as_ref(), AcceptedFeeds { at: now, ..accepted });
-            for record in feeds::reconcile(store, &config, wanted, now).await? {
-                self.poller.put(record).await.map_err(stopped)?;
+            if let (Some(tls), Some(certificate)) = (tls, certificate) {
+                tls.show(certificate, now);
             }
+        }
+        publish();
+        if writes {
             self.open_all().await;
         }
-        settings::publish(self.store.as_ref(), &config, &self.public_url).await?;
         if let Some(hub) = &self.hub {
             crate::app::hub::keep_webhooks(hub, &config, self.store.as_ref()).await;
         }

@@ -1,4 +1,6 @@
-use crate::{Checked, Config, External, Overrides, check, feed_address, feed_settings, look_up};
+use crate::{
+    Checked, Config, External, Fault, Overrides, check, feed_address, feed_settings, look_up,
+};
 use proptest::prelude::*;
 use serde_json::json;
 use tidegate_core::model::{FeedAccess, Login, ProxyRoute, SecretSource, SecretText, UserPassword};
@@ -162,13 +164,13 @@ fn how_much_there_may_be_is_limited() {
 #[test]
 fn what_is_missing_elsewhere_is_a_fault_at_its_place() {
     let checked = feed("cookie = { file = \"/nowhere\" }\nbearer = { env = \"THERE\" }").unwrap();
-    let find = |external: &External| match external {
+    let find = |_: &Fault, external: &External| match external {
         External::Secret(SecretSource::File(path)) => Err(format!("{path} is missing")),
         _ => Ok(()),
     };
     let faults = look_up(&checked, find).unwrap_err().to_string();
     assert_eq!(faults, "f.toml:4: feed.cookie: /nowhere is missing");
-    assert!(look_up(&checked, |_| Ok(())).is_ok());
+    assert!(look_up(&checked, |_, _| Ok(())).is_ok());
 }
 
 #[test]

@@ -142,7 +142,7 @@ async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
     let store = bench.store();
     assert_eq!(store.applied().await.unwrap(), AppliedConfig::default());
     for (seconds, url) in [(1, "http://a/"), (2, "http://b/")] {
-        store.note_applied(applied(seconds, url)).await.unwrap();
+        store.apply_feeds(&[], applied(seconds, url)).await.unwrap();
         assert_eq!(store.applied().await.unwrap(), applied(seconds, url));
     }
     drop(store);

@@ -19,8 +19,8 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::EndpointId;
 use tokio::sync::mpsc;
 
-/// How many pieces wait to be stored.
-const WAITING: usize = 64;
+/// How many pieces wait to be stored, each as large as an entry or a document may be.
+const WAITING: usize = 4;
 /// How long this process claims the store that it fills.
 const CLAIM: Duration = Duration::from_secs(3600);
 

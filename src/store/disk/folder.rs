@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use tidegate_core::model::EndpointId;
 
 /// Held from open to close; the lock goes with the process, whatever ends it.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 /// What the store had reached when it was last opened or closed.
 pub(super) const MARK: &str = "mark";
 /// The last epoch that became durable, since the mark was made.
 const REACHED: &str = "reached";
 /// The name of the engine that the store was made with; where there is none, it is the default one.
-const ENGINE: &str = "engine";
+pub(super) const ENGINE: &str = "engine";
 /// What is written to see whether the file system takes anything.
 pub(super) const TRIAL: &str = "trial";
 /// How much: more than the engine needs to open its files.
@@ -47,8 +47,8 @@ pub(super) struct Mark {
 }
 
 impl StoreFolder {
-    /// Makes the folder where needed and takes it for this process. Where a compaction was ended by force, it
-    /// is ended first. A folder whose store was made with another engine is refused.
+    /// Makes the folder where needed and takes it for this process. Where a compaction or an import was
+    /// ended by force, it is ended first. A folder whose store was made with another engine is refused.
     pub(super) fn take(path: &Path, kind: DiskKind) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::Io {
             doing: "make or open its folder",

@@ -1,7 +1,8 @@
 //! Puts other files of the engine in the place of those in a data folder, all or none, whatever ends the
 //! process meanwhile.
 //!
-//! The new files are made in a folder within the data folder, and its name says how far that is:
+//! The new files, those of a compaction or of an import, are made in a folder within the data folder, and its name
+//! says how far that is:
 //!
 //! 1. `compact.making`: not whole yet. The next start removes it.
 //! 2. `compact.made`: whole and durable, once it has this name. The old files are removed.
@@ -21,7 +22,7 @@ const MADE: &str = "compact.made";
 /// The new files while they are moved.
 const PLACING: &str = "compact.placing";
 /// What is not moved: the data folder's own lock is held.
-const STAYS: &str = "lock";
+const STAYS: &str = super::folder::LOCK;
 
 /// Called after each change to the folder; an error ends the work there, as the end of the process would.
 pub(super) type AfterStep<'a> = dyn FnMut() -> io::Result<()> + 'a;

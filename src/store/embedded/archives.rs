@@ -237,21 +237,31 @@ pub(super) fn all(
     Ok(all)
 }
 
-pub(super) fn content(
+fn content(
     records: &Records,
     feed: &FeedName,
     number: u64,
     count: u32,
 ) -> Result<Archive, StoreError> {
     let mut blocks: Vec<SegmentRecord> = Vec::new();
-    let of_archive = (0..count).filter(|_| records.is_far());
-    let all = of_archive.map(|block| (Class::Segments, keys::block(feed, number, block)));
-    let records = &records.ahead(all.collect())?;
-    for block in 0..count {
-        blocks.push(records.expected(Class::Segments, &keys::block(feed, number, block))?);
+    for block in stored_blocks(records, feed, number, count)? {
+        blocks.push(block?);
     }
     let key = keys::block(feed, number, 0);
     SegmentRecord::join(blocks).map_err(|error| records.damaged(Class::Segments, &key, error))
+}
+
+/// The blocks of an archive, each read when it is asked for.
+pub(super) fn stored_blocks(
+    records: &Records,
+    feed: &FeedName,
+    number: u64,
+    count: u32,
+) -> Result<impl Iterator<Item = Result<SegmentRecord, StoreError>>, StoreError> {
+    let keys = (0..count).map(move |block| keys::block(feed, number, block));
+    let all = keys.clone().filter(|_| records.is_far()).map(|key| (Class::Segments, key));
+    let records = records.ahead(all.collect())?;
+    Ok(keys.map(move |key| records.expected(Class::Segments, &key)))
 }
 
 fn number(records: &Records, feed: &FeedName, id: &ArchiveId) -> Result<Option<u64>, StoreError> {

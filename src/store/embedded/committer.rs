@@ -13,7 +13,7 @@ use crate::engine::{Class, Writes};
 use crate::portable::ExportRecord;
 use crate::purge_mark::PurgeMark;
 use crate::record::StateRecord;
-use crate::{Claim, CommitError, Committed, Epoch, LoggedChange, StoreError};
+use crate::{AppliedConfig, Claim, CommitError, Committed, Epoch, LoggedChange, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -280,15 +280,19 @@ impl Committer {
         Ok(())
     }
 
-    /// Writes records of feeds.
+    /// Writes records of feeds, and what of a configuration is applied.
     pub(super) fn put_feeds(
         &mut self,
         records: &[FeedRecord],
+        applied: Option<&AppliedConfig>,
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
         let mut writes = Writes::new();
         for record in records {
             self.records.put(&mut writes, Class::Feeds, keys::feed(&record.name), record)?;
+        }
+        if let Some(applied) = applied {
+            open::note_applied(&self.records, applied, &mut writes)?;
         }
         let listed = records.iter().map(|it| (it.name.clone(), Some(Arc::new(it.clone()))));
         group.listed.extend(listed);

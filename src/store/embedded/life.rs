@@ -3,8 +3,7 @@
 
 use super::committer::{CommitGroup, Committer};
 use super::open;
-use crate::engine::Writes;
-use crate::{AppliedConfig, Claim, CommitError, MovedAway, StoreError, StoreOrigin};
+use crate::{Claim, CommitError, MovedAway, StoreError, StoreOrigin};
 use std::sync::PoisonError;
 use tidegate_core::model::Time;
 
@@ -36,18 +35,6 @@ impl Committer {
         let ran = self.clock.running();
         let passed = ran.saturating_sub(std::mem::replace(&mut self.noted, ran));
         let writes = open::note_running(&self.records, at, (passed, self.sealed.0))?;
-        self.write(writes, group);
-        Ok(())
-    }
-
-    /// Notes what of a configuration is applied.
-    pub(super) fn note_applied(
-        &mut self,
-        applied: &AppliedConfig,
-        group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
-        let mut writes = Writes::new();
-        open::note_applied(&self.records, applied, &mut writes)?;
         self.write(writes, group);
         Ok(())
     }

@@ -25,6 +25,9 @@ use tidegate_core::model::{
 use tidegate_core::websub::Subscription;
 use tokio::sync::{mpsc, watch};
 
+/// How many records of feeds are written at once, all or none.
+const FEEDS_AT_ONCE: usize = 4096;
+
 #[async_trait]
 impl Store for EmbeddedStore {
     fn endpoint(&self) -> &EndpointId {
@@ -112,13 +115,21 @@ impl Store for EmbeddedStore {
     }
 
     async fn put_feeds(&self, records: &[FeedRecord]) -> Result<(), StoreError> {
-        for some in records.chunks(transfer::AT_ONCE) {
-            let some = some.to_vec();
-            self.inner
-                .ask(Touches::Lists, move |committer, group| committer.put_feeds(&some, group))
-                .await?;
+        for some in records.chunks(FEEDS_AT_ONCE) {
+            self.put_some_feeds(some.to_vec(), None).await?;
         }
         Ok(())
+    }
+
+    async fn apply_feeds(
+        &self,
+        records: &[FeedRecord],
+        applied: AppliedConfig,
+    ) -> Result<(), StoreError> {
+        let last = records.chunks(FEEDS_AT_ONCE).last().unwrap_or_default();
+        let (before, last) = records.split_at(records.len() - last.len());
+        self.put_feeds(before).await?;
+        self.put_some_feeds(last.to_vec(), Some(applied)).await
     }
 
     async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
@@ -390,13 +401,6 @@ impl Store for EmbeddedStore {
         self.inner.of_all(open::applied).await
     }
 
-    async fn note_applied(&self, applied: AppliedConfig) -> Result<(), StoreError> {
-        let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
-            committer.note_applied(&applied, group)
-        };
-        self.inner.ask(Touches::Lists, noted).await
-    }
-
     async fn seal(&self, claim: &Claim, moved: MovedAway) -> Result<(), CommitError> {
         let claim = claim.clone();
         self.inner
@@ -410,15 +414,19 @@ impl Store for EmbeddedStore {
         mut from: mpsc::Receiver<ImportMessage>,
     ) -> Result<(), CommitError> {
         loop {
-            let mut messages = Vec::new();
-            let taken = from.recv_many(&mut messages, transfer::AT_ONCE).await;
-            if taken == 0 {
-                let path = self.inner.opened()?.records.engine().path().to_owned();
-                return Err(StoreError::PartlyImported { path }.into());
-            }
-            let pieces: Vec<_> =
-                messages.into_iter().map_while(ImportMessage::into_record).collect();
-            let is_end = pieces.len() < taken;
+            let (mut pieces, mut bytes) = (Vec::new(), 0_usize);
+            let last = loop {
+                match from.recv().await {
+                    Some(ImportMessage::Record(piece)) => {
+                        bytes = bytes.saturating_add(piece.size());
+                        pieces.push(piece);
+                    }
+                    last => break Some(last),
+                }
+                if pieces.len() >= transfer::AT_ONCE || bytes >= transfer::BYTES_AT_ONCE {
+                    break None;
+                }
+            };
             if !pieces.is_empty() {
                 if let Some(space) = &self.space {
                     space.measure();
@@ -426,8 +434,13 @@ impl Store for EmbeddedStore {
                 self.condition().check_intake()?;
                 self.take_in(claim, pieces, false).await?;
             }
-            if is_end {
-                return self.take_in(claim, Vec::new(), true).await;
+            match last {
+                None => {}
+                Some(Some(_)) => return self.take_in(claim, Vec::new(), true).await,
+                Some(None) => {
+                    let path = self.inner.opened()?.records.engine().path().to_owned();
+                    return Err(StoreError::PartlyImported { path }.into());
+                }
             }
         }
     }
@@ -453,6 +466,18 @@ impl Store for EmbeddedStore {
 }
 
 impl EmbeddedStore {
+    /// Writes records of feeds, all or none, and with them what of a configuration is applied.
+    async fn put_some_feeds(
+        &self,
+        records: Vec<FeedRecord>,
+        applied: Option<AppliedConfig>,
+    ) -> Result<(), StoreError> {
+        let put = move |committer: &mut Committer, group: &mut CommitGroup| {
+            committer.put_feeds(&records, applied.as_ref(), group)
+        };
+        self.inner.ask(Touches::Lists, put).await
+    }
+
     /// Takes in pieces of another store; `is_end`: there are no more.
     async fn take_in(
         &self,

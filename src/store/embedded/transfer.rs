@@ -8,20 +8,22 @@ use super::records::Records;
 use super::shared::StoreShared;
 use super::{ahead, archives, keys, open, past, read, stubs};
 use crate::engine::{Class, Writes};
-use crate::limits::{BLOCK, WHOLE_EVERY};
+use crate::limits::WHOLE_EVERY;
 use crate::portable::{CarriedItem, ExportRecord, Fit};
 use crate::purge_mark::PurgeMark;
 use crate::record::{
-    ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
-    StateRecord,
+    ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, StateRecord,
 };
 use crate::{AppliedConfig, ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin, as_list};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedState, LedgerEntry, Stub, Tick, Time};
+use tidegate_core::model::{
+    ArchiveNote, FeedName, FeedState, LedgerEntry, Markup, Stub, Tick, Time,
+};
 
-/// How many pieces stand behind one barrier while they are taken in.
-pub(super) const AT_ONCE: usize = 128;
+/// How many pieces stand behind one barrier while they are taken in, and about how many bytes.
+pub(super) const AT_ONCE: usize = 512;
+pub(super) const BYTES_AT_ONCE: usize = 1 << 20;
 /// The write that an import is to a feed's content.
 pub(super) const IMPORT: u64 = 1;
 /// How many epochs of the log are read at once.
@@ -153,17 +155,17 @@ pub(super) fn feed(
         let known = past::known(&of_items, name, id)?;
         let newest = read::item(&of_items, name, id)?;
         let (Some(known), Some(newest)) = (known, newest) else { continue };
-        let mut versions = Vec::new();
+        let (newest, conflicts) = (newest.shared.winner.data, newest.shared.conflicts);
+        let item = CarriedItem { known, newest, conflicts };
+        hand!(ExportRecord::Item(name.clone(), Box::new(item)));
         for note in read::versions(&of_items, name, id, usize::MAX)? {
             let markup = match note.deleted {
                 true => None,
                 false => chain::body(&of_items, name, id, note.tick)?,
             };
-            versions.push(KeptVersion { note, markup });
+            let version = KeptVersion { note, markup };
+            hand!(ExportRecord::Version(name.clone(), Box::new(version)));
         }
-        let (newest, conflicts) = (newest.shared.winner.data, newest.shared.conflicts);
-        let item = CarriedItem { known, newest, conflicts, versions };
-        hand!(ExportRecord::Item(name.clone(), Box::new(item)));
     }
     for entry in records.scan::<Stub>(Class::Stubs, &keys::feed(name)) {
         hand!(ExportRecord::Stub(name.clone(), Box::new(entry?.1)));
@@ -172,12 +174,12 @@ pub(super) fn feed(
     while let Some(event) = events.pop() {
         hand!(ExportRecord::Event(name.clone(), Box::new(event)));
     }
-    for (note, archive) in archives::all(records, name)? {
-        let archive = match archive {
-            Some(count) => Some(Box::new(archives::content(records, name, note.number, count)?)),
-            None => None,
-        };
-        hand!(ExportRecord::Archive(name.clone(), Box::new(note), archive));
+    for (note, blocks) in archives::all(records, name)? {
+        let number = note.number;
+        hand!(ExportRecord::Archive(name.clone(), Box::new(note)));
+        for block in archives::stored_blocks(records, name, number, blocks.unwrap_or_default())? {
+            hand!(ExportRecord::Block(name.clone(), Box::new(block?)));
+        }
     }
     hand!(ExportRecord::State(name.clone(), Box::new(state.clone())));
     Ok(Ok(()))
@@ -223,6 +225,9 @@ pub(super) struct Importer {
     skeleton: Option<Present>,
     order: Option<Present>,
     next_event: u64,
+    item: Option<ImportedItem>,
+    /// The archive whose blocks come, and how many came.
+    archive: Option<(FeedName, ArchiveNote, u32)>,
 }
 
 impl Importer {
@@ -239,6 +244,7 @@ impl Importer {
         writes: &mut Writes,
     ) -> Result<ImportedRecord, StoreError> {
         self.fit.check(piece)?;
+        self.finish_before(records, piece, writes)?;
         match piece {
             ExportRecord::Origin(origin) => return Ok(ImportedRecord::Origin(origin.clone())),
             ExportRecord::Feed(record) => {
@@ -285,32 +291,30 @@ impl Importer {
             ExportRecord::Held(feed, kept) => {
                 records.put(writes, Class::Kept, keys::feed(feed), kept)?;
             }
-            ExportRecord::Item(feed, item) => self::item(records, feed, item, writes)?,
+            ExportRecord::Item(feed, item) => {
+                self.item = Some(ImportedItem::begin(records, feed, item, writes)?);
+            }
+            ExportRecord::Version(_, version) => {
+                if let Some(item) = &mut self.item {
+                    item.version(records, version, writes)?;
+                }
+            }
             ExportRecord::Stub(feed, stub) => stubs::put(records, feed, stub, writes)?,
             ExportRecord::Event(feed, event) => {
                 records.put(writes, Class::Events, keys::event(feed, self.next_event), &**event)?;
                 self.next_event += 1;
             }
-            ExportRecord::Archive(feed, note, archive) => {
-                let blocks = archive.as_ref().map(|archive| SegmentRecord::blocks(archive, BLOCK));
-                let blocks = blocks.unwrap_or_default();
-                for (number, block) in (0_u32..).zip(&blocks) {
-                    let key = keys::block(feed, note.number, number);
-                    records.put(writes, Class::Segments, key, block)?;
+            ExportRecord::Archive(feed, note) => {
+                let id = keys::archive_id(feed, &note.id);
+                records.put(writes, Class::ArchiveIds, id, &ArchiveNumber(note.number))?;
+                self.archive = Some((feed.clone(), (**note).clone(), 0));
+            }
+            ExportRecord::Block(feed, block) => {
+                if let Some((_, note, count)) = &mut self.archive {
+                    let key = keys::block(feed, note.number, *count);
+                    records.put(writes, Class::Segments, key, &**block)?;
+                    *count = count.saturating_add(1);
                 }
-                records.put(
-                    writes,
-                    Class::ArchiveIds,
-                    keys::archive_id(feed, &note.id),
-                    &ArchiveNumber(note.number),
-                )?;
-                let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-                records.put(
-                    writes,
-                    Class::Archives,
-                    keys::archive(feed, note.number),
-                    &ArchiveRecord { note: (**note).clone(), blocks: count },
-                )?;
             }
             ExportRecord::Sites(origins) => {
                 let applied = AppliedConfig { feeds: None, origins: origins.clone() };
@@ -322,6 +326,25 @@ impl Importer {
             }
         }
         Ok(ImportedRecord::Part)
+    }
+
+    /// The entries of an item, or an archive, that the next piece is no part of.
+    fn finish_before(
+        &mut self,
+        records: &Records,
+        piece: &ExportRecord,
+        writes: &mut Writes,
+    ) -> Result<(), StoreError> {
+        if let Some(item) = self.item.take_if(|_| !matches!(piece, ExportRecord::Version(..))) {
+            item.finish(records, writes)?;
+        }
+        if let Some((feed, note, blocks)) =
+            self.archive.take_if(|_| !matches!(piece, ExportRecord::Block(..)))
+        {
+            let key = keys::archive(&feed, note.number);
+            records.put(writes, Class::Archives, key, &ArchiveRecord { note, blocks })?;
+        }
+        Ok(())
     }
 
     fn state(
@@ -367,61 +390,90 @@ fn follow(
     Ok((since, row, run))
 }
 
-/// The entries of an item. The newest of its versions that has bytes is there whole, as a commit
-/// leaves it; each before it is a difference to the next one with bytes.
-fn item(
-    records: &Records,
-    feed: &FeedName,
-    item: &CarriedItem,
-    writes: &mut Writes,
-) -> Result<(), StoreError> {
-    let CarriedItem { known, newest, conflicts, versions } = item;
-    let what = || format!("the item {} of the feed {feed}", known.id);
-    let key = keys::item(feed, &known.id);
-    records.put(writes, Class::Ledger, key.clone(), known)?;
-    let place = (Class::ByTick, keys::by_tick(feed, known.tick, &known.id));
-    writes.insert(place, Some(Vec::new()));
-    if !conflicts.is_empty() {
-        records.put(writes, Class::Conflicts, key.clone(), conflicts)?;
+/// The item whose versions come. The newest of them that has bytes is there whole, as a commit leaves it; each
+/// before it is a difference to the next one with bytes.
+struct ImportedItem {
+    feed: FeedName,
+    known: LedgerEntry,
+    newest: Markup,
+    head: HeadRecord,
+    /// The version with bytes before which the next one comes.
+    newer: Option<(Time, Vec<u8>)>,
+    /// How many differences stand in a row.
+    run: u32,
+    oldest: Tick,
+}
+
+impl ImportedItem {
+    fn begin(
+        records: &Records,
+        feed: &FeedName,
+        item: &CarriedItem,
+        writes: &mut Writes,
+    ) -> Result<Self, StoreError> {
+        let CarriedItem { known, newest, conflicts } = item;
+        let key = keys::item(feed, &known.id);
+        records.put(writes, Class::Ledger, key.clone(), known)?;
+        let place = (Class::ByTick, keys::by_tick(feed, known.tick, &known.id));
+        writes.insert(place, Some(Vec::new()));
+        if !conflicts.is_empty() {
+            records.put(writes, Class::Conflicts, key, conflicts)?;
+        }
+        Ok(Self {
+            feed: feed.clone(),
+            known: known.clone(),
+            newest: newest.clone(),
+            head: HeadRecord::new(known.tick),
+            newer: None,
+            run: 0,
+            oldest: known.tick,
+        })
     }
 
-    let mut head = HeadRecord::new(known.tick);
-    let mut newer: Option<(Time, Vec<u8>)> = None;
-    let mut run = 0;
-    for KeptVersion { note, markup } in versions {
+    fn version(
+        &mut self,
+        records: &Records,
+        version: &KeptVersion,
+        writes: &mut Writes,
+    ) -> Result<(), StoreError> {
+        let KeptVersion { note, markup } = version;
+        let Self { feed, known, head, .. } = self;
+        let what = || format!("the item {} of the feed {feed}", known.id);
         let place = keys::version(feed, &known.id, note.tick);
         records.put(writes, Class::Versions, place.clone(), note)?;
         head.kept = head.kept.saturating_add(1);
-        let Some(markup) = markup else { continue };
+        self.oldest = self.oldest.min(note.tick);
+        let Some(markup) = markup else { return Ok(()) };
         let row = records.encoded(markup, what)?;
-        let difference = match &newer {
-            Some((at, newer)) if run + 1 < WHOLE_EVERY => {
+        let difference = match &self.newer {
+            Some((at, newer)) if self.run + 1 < WHOLE_EVERY => {
                 records.difference(&row, *at, newer, what)?
             }
             Some(_) => None,
             None => {
                 head.body = note.tick;
-                head.latest = markup != newest;
+                head.latest = *markup != self.newest;
                 None
             }
         };
-        run = if difference.is_some() { run + 1 } else { 0 };
+        self.run = if difference.is_some() { self.run + 1 } else { 0 };
         let stored = difference.unwrap_or_else(|| row.clone());
         writes.insert((Class::Bodies, place), Some(stored));
-        newer = Some((note.tick.time(), row));
+        self.newer = Some((note.tick.time(), row));
+        Ok(())
     }
-    if newer.is_none() {
-        head.body = before_all(known, versions);
-        records.put(writes, Class::Bodies, keys::version(feed, &known.id, head.body), newest)?;
-    } else if head.latest {
-        records.put(writes, Class::Latest, key.clone(), newest)?;
-    }
-    records.put(writes, Class::Heads, key, &head)
-}
 
-/// A tick before those of all versions: that of a version that is not kept any more, and whose bytes
-/// are the item's newest.
-fn before_all(known: &LedgerEntry, versions: &[KeptVersion]) -> Tick {
-    let first = versions.last().map_or(known.tick, |oldest| oldest.note.tick.min(known.tick));
-    Tick::at(first.time().minus(Duration::from_secs(1)))
+    fn finish(self, records: &Records, writes: &mut Writes) -> Result<(), StoreError> {
+        let Self { feed, known, newest, mut head, newer, oldest, .. } = self;
+        let key = keys::item(&feed, &known.id);
+        if newer.is_none() {
+            // The version with its newest bytes is not kept any more: it is older than all that are.
+            head.body = Tick::at(oldest.time().minus(Duration::from_secs(1)));
+            let place = keys::version(&feed, &known.id, head.body);
+            records.put(writes, Class::Bodies, place, &newest)?;
+        } else if head.latest {
+            records.put(writes, Class::Latest, key.clone(), &newest)?;
+        }
+        records.put(writes, Class::Heads, key, &head)
+    }
 }

@@ -3,11 +3,11 @@
 
 use super::ExportRecord;
 use crate::KeptVersion;
-use crate::limits::{BLOCK, VALUE_LIMIT};
-use crate::record::{Record, RecordError, SegmentRecord, decode, encode_plain};
+use crate::limits::VALUE_LIMIT;
+use crate::record::{Record, RecordError, SegmentRecord, decode_plain, encode_plain};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufReader, Read, Write};
-use tidegate_core::model::{EndpointId, SupIdBasis};
+use tidegate_core::model::{EndpointId, FeedName, SupIdBasis};
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// What the file begins with.
@@ -27,8 +27,10 @@ const FEED_LACKS: [(u32, &[u8]); 4] =
     [(1, &[0, 0, 0, 0, 0]), (2, &[0, 0, 0, 0]), (3, &[0, 0, 0]), (4, &[0])];
 /// The longest frame, in bytes: an item with its newest bytes and its conflicts.
 pub(super) const FRAME_LIMIT: usize = 2 * VALUE_LIMIT + 64 * 1024;
-/// The most bytes that an item's versions, or an archive's blocks, take in all.
-const PARTS_LIMIT: usize = 1 << 30;
+/// The most bytes of numbers and lengths in a frame: lists of almost nothing take many times their bytes in memory.
+const NUMBERS_LIMIT: usize = 4 << 20;
+/// How far back zstd may have to look, as the power of two: four times as far as is written.
+const WINDOW_LOG: u32 = 24;
 /// The zstd level: written once, and read seldom.
 const LEVEL: i32 = 9;
 
@@ -48,7 +50,7 @@ pub struct ExportHead {
 enum Frame {
     /// What stands before the pieces.
     Head(ExportHead),
-    /// A piece; an item without its versions, an archive without its content: they follow.
+    /// A piece that is no part of the one before it.
     Piece(ExportRecord),
     /// A version of the item before it.
     Version(Box<KeptVersion>),
@@ -59,16 +61,6 @@ enum Frame {
 }
 
 impl Record for Frame {}
-
-impl Frame {
-    fn version(self) -> Result<KeptVersion, Self> {
-        if let Self::Version(version) = self { Ok(*version) } else { Err(self) }
-    }
-
-    fn block(self) -> Result<SegmentRecord, Self> {
-        if let Self::Block(block) = self { Ok(*block) } else { Err(self) }
-    }
-}
 
 /// Why a file is not, or cannot be, the state of a gateway.
 #[derive(Debug, thiserror::Error)]
@@ -156,22 +148,13 @@ impl<W: Write> ExportWriter<W> {
     }
 
     /// Writes a piece.
-    pub fn put(&mut self, mut piece: ExportRecord) -> Result<(), PortableError> {
+    pub fn put(&mut self, piece: ExportRecord) -> Result<(), PortableError> {
         self.totals.note(&piece);
-        let parts: Vec<Frame> = match &mut piece {
-            ExportRecord::Item(_, item) => {
-                let versions = std::mem::take(&mut item.versions).into_iter();
-                versions.map(|version| Frame::Version(Box::new(version))).collect()
-            }
-            ExportRecord::Archive(_, _, archive) => {
-                let blocks = archive.take().map(|archive| SegmentRecord::blocks(&archive, BLOCK));
-                let blocks = blocks.unwrap_or_default().into_iter();
-                blocks.map(|block| Frame::Block(Box::new(block))).collect()
-            }
-            _ => Vec::new(),
-        };
-        self.frame(&Frame::Piece(piece))?;
-        parts.iter().try_for_each(|part| self.frame(part))
+        self.frame(&match piece {
+            ExportRecord::Version(_, version) => Frame::Version(version),
+            ExportRecord::Block(_, block) => Frame::Block(block),
+            piece => Frame::Piece(piece),
+        })
     }
 
     /// Ends the file; answers what stands in it and where it was written to.
@@ -183,7 +166,7 @@ impl<W: Write> ExportWriter<W> {
     }
 }
 
-/// Reads the state of a gateway. Whatever the bytes are, it answers and takes bounded memory.
+/// Reads the state of a gateway. Whatever the bytes are, it answers, and takes the memory of a single piece.
 pub struct ExportReader<R: Read> {
     from: zstd::stream::read::Decoder<'static, BufReader<R>>,
     head: ExportHead,
@@ -191,8 +174,8 @@ pub struct ExportReader<R: Read> {
     digest: Xxh3Default,
     frames: u64,
     totals: ExportTotals,
-    /// The frame that was read and does not belong to the piece before it, and its length.
-    next: Option<(Frame, usize)>,
+    /// The feed of the piece before.
+    feed: Option<FeedName>,
     ended: bool,
 }
 
@@ -208,6 +191,7 @@ impl<R: Read> ExportReader<R> {
             return Err(PortableError::Other);
         }
         let mut from = zstd::stream::read::Decoder::new(from)?.single_frame();
+        from.window_log_max(WINDOW_LOG)?;
         let mut format = [0; 4];
         from.read_exact(&mut format).map_err(|error| unread(&error))?;
         let found = u32::from_le_bytes(format);
@@ -225,10 +209,10 @@ impl<R: Read> ExportReader<R> {
             digest: Xxh3Default::new(),
             frames: 0,
             totals: ExportTotals::default(),
-            next: None,
+            feed: None,
             ended: false,
         };
-        let (Frame::Head(head), _) = reader.frame()? else {
+        let Frame::Head(head) = reader.frame()? else {
             return Err(damaged("it does not begin with its head"));
         };
         let own = EndpointId::own(head.endpoint.as_str());
@@ -249,60 +233,29 @@ impl<R: Read> ExportReader<R> {
 
     /// The next piece; `None` once all were read and the file proved whole.
     pub fn next_piece(&mut self) -> Result<Option<ExportRecord>, PortableError> {
-        if self.ended && self.next.is_none() {
+        if self.ended {
             return Ok(None);
         }
-        let mut piece = match self.frame()?.0 {
+        let alone = || damaged("a part of a piece stands by itself");
+        let frame = self.frame()?;
+        let before = self.feed.take();
+        let piece = match frame {
+            Frame::Piece(ExportRecord::Version(..) | ExportRecord::Block(..)) => {
+                return Err(alone());
+            }
             Frame::Piece(piece) => piece,
+            Frame::Version(version) => ExportRecord::Version(before.ok_or_else(alone)?, version),
+            Frame::Block(block) => ExportRecord::Block(before.ok_or_else(alone)?, block),
             Frame::End { .. } => return Ok(None),
             Frame::Head(_) => return Err(damaged("it has two heads")),
-            Frame::Version(_) | Frame::Block(_) => {
-                return Err(damaged("a part of a piece stands by itself"));
-            }
         };
-        match &mut piece {
-            ExportRecord::Item(_, item) => item.versions = self.parts(Frame::version)?,
-            ExportRecord::Archive(_, _, archive) => {
-                let blocks = self.parts(Frame::block)?;
-                if !blocks.is_empty() {
-                    let joined = SegmentRecord::join(blocks);
-                    let joined = joined.map_err(|error| damaged(&error.to_string()))?;
-                    *archive = Some(Box::new(joined));
-                }
-            }
-            _ => {}
-        }
+        self.feed = piece.feed().cloned();
         self.totals.note(&piece);
         Ok(Some(piece))
     }
 
-    /// What follows a piece and belongs to it.
-    fn parts<T>(
-        &mut self,
-        is_part: impl Fn(Frame) -> Result<T, Frame>,
-    ) -> Result<Vec<T>, PortableError> {
-        let (mut parts, mut taken) = (Vec::new(), 0_usize);
-        loop {
-            let (frame, length) = self.frame()?;
-            match is_part(frame) {
-                Ok(part) => parts.push(part),
-                Err(other) => {
-                    self.next = Some((other, length));
-                    return Ok(parts);
-                }
-            }
-            taken = taken.saturating_add(length);
-            if taken > PARTS_LIMIT {
-                return Err(damaged("an item or an archive is longer than any that is written"));
-            }
-        }
-    }
-
-    /// The next frame, and its length. Where it is the end, the file is whole.
-    fn frame(&mut self) -> Result<(Frame, usize), PortableError> {
-        if let Some(next) = self.next.take() {
-            return Ok(next);
-        }
+    /// The next frame. Where it is the end, the file is whole.
+    fn frame(&mut self) -> Result<Frame, PortableError> {
         let mut head = [0; 4];
         self.from.read_exact(&mut head).map_err(|error| unread(&error))?;
         let length = usize::try_from(u32::from_le_bytes(head)).unwrap_or(usize::MAX);
@@ -318,8 +271,8 @@ impl<R: Read> ExportReader<R> {
         }
         let lacks = FEED_LACKS.iter().find(|(format, _)| *format == self.format);
         let decoded = match lacks.filter(|_| record.starts_with(FEED_START)) {
-            Some((_, lacking)) => decode(&[&record, *lacking].concat()),
-            None => decode(&record),
+            Some((_, lacking)) => decode_plain(&[&record, *lacking].concat(), NUMBERS_LIMIT),
+            None => decode_plain(&record, NUMBERS_LIMIT),
         };
         let frame = decoded.map_err(|error: RecordError| damaged(&error.to_string()))?;
         if let Frame::End { frames, digest } = frame {
@@ -328,7 +281,7 @@ impl<R: Read> ExportReader<R> {
         self.digest.update(&head);
         self.digest.update(&record);
         self.frames += 1;
-        Ok((frame, length))
+        Ok(frame)
     }
 
     fn end(&mut self, is_whole: bool) -> Result<(), PortableError> {

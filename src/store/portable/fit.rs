@@ -4,7 +4,7 @@ use super::{CarriedItem, ExportRecord};
 use crate::limits::VERSIONS_LIMIT;
 use crate::{Epoch, StoreError};
 use std::collections::HashSet;
-use tidegate_core::model::{FeedName, SyncId, Time};
+use tidegate_core::model::{FeedName, SyncId, Tick, Time};
 
 /// What came so far.
 #[derive(Debug, Default)]
@@ -14,9 +14,13 @@ pub(crate) struct Fit {
     items: HashSet<SyncId>,
     /// Those among them that left the ledger.
     stubs: HashSet<SyncId>,
+    /// The item whose versions come, how many came, and the tick of the last one.
+    versions: Option<(SyncId, usize, Option<Tick>)>,
     ordered: Option<(Time, Vec<SyncId>)>,
     framed: Option<Time>,
     archive: Option<u64>,
+    /// Whether that one's blocks come.
+    blocks: bool,
     /// Those that have their content, by number.
     kept: Vec<u64>,
     epoch: Option<Epoch>,
@@ -44,6 +48,7 @@ impl Fit {
             }
         }
         let is_first = !std::mem::replace(&mut self.begun, true);
+        let (item, of_archive) = (self.versions.take(), std::mem::take(&mut self.blocks));
         match piece {
             ExportRecord::Origin(origin) => {
                 let stretches = origin.lineage.stretches();
@@ -76,22 +81,17 @@ impl Fit {
                 self.ordered = Some((*since, order.clone()));
             }
             ExportRecord::Item(feed, item) => {
-                let CarriedItem { known, conflicts, versions, .. } = &**item;
-                let notes = versions.iter().map(|version| version.note.tick);
-                let mut pairs = notes.clone().zip(notes.skip(1));
+                let CarriedItem { known, conflicts, .. } = &**item;
                 let fault = if known.is_evicted() {
                     "stands in the ledger and says that it left it"
                 } else if usize::try_from(known.conflicts) != Ok(conflicts.len()) {
                     "lacks conflicts"
                 } else if conflicts.iter().any(|version| version.id != known.id) {
                     "is in conflict with another item"
-                } else if versions.len() > VERSIONS_LIMIT {
-                    "has more versions than are kept"
-                } else if !pairs.all(|(newer, older)| newer > older) {
-                    "has versions that are not in order"
                 } else if !self.items.insert(known.id.clone()) {
                     "is in it twice"
                 } else {
+                    self.versions = Some((known.id.clone(), 0, None));
                     return Ok(());
                 };
                 return Err(unfit(format!("the item {} of the feed {feed} {fault}", known.id)));
@@ -105,14 +105,37 @@ impl Fit {
                 }
                 self.stubs.insert(stub.id.clone());
             }
-            ExportRecord::Archive(feed, note, archive) => {
+            ExportRecord::Version(feed, version) => {
+                let Some((id, came, last)) = item else {
+                    return Err(unfit(format!("a version of the feed {feed} has no item")));
+                };
+                let tick = version.note.tick;
+                let fault = if came >= VERSIONS_LIMIT {
+                    "has more versions than are kept"
+                } else if last.is_some_and(|last| tick >= last) {
+                    "has versions that are not in order"
+                } else {
+                    self.versions = Some((id, came + 1, Some(tick)));
+                    return Ok(());
+                };
+                return Err(unfit(format!("the item {id} of the feed {feed} {fault}")));
+            }
+            ExportRecord::Archive(feed, note) => {
                 if Some(note.number) <= self.archive {
                     return Err(unfit(format!("the archives of the feed {feed} are not in order")));
                 }
-                self.archive = Some(note.number);
-                if archive.is_some() {
-                    self.kept.push(note.number);
+                (self.archive, self.blocks) = (Some(note.number), true);
+            }
+            ExportRecord::Block(feed, block) => {
+                let number = self.archive.filter(|_| of_archive);
+                let is_first = number.is_some() && self.kept.last() != number.as_ref();
+                let Some(number) = number.filter(|_| block.is_first() == is_first) else {
+                    return Err(unfit(format!("a block of the feed {feed} has no archive")));
+                };
+                if is_first {
+                    self.kept.push(number);
                 }
+                self.blocks = true;
             }
             ExportRecord::State(feed, state) => {
                 let chain = &state.archives;

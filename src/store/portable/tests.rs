@@ -1,7 +1,7 @@
 use super::file::{FORMAT, FRAME_LIMIT};
 use super::*;
 use crate::LoggedChange;
-use crate::record::specimen::{any_feed, any_poll, any_state};
+use crate::record::specimen::{any_feed, any_known, any_markup, any_note, any_poll, any_state};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use tidegate_core::model::{EndpointId, Gap, Lineage, Stretch, SupIdBasis};
@@ -156,6 +156,70 @@ fn files_of_the_formats_before_are_read() {
         assert_eq!(read_back, [ExportRecord::Feed(Box::new(feed.clone()))]);
         assert_eq!(read(&framed(FORMAT, &frames)).is_err(), lacks > 0);
     }
+}
+
+/// Frames as they stand in a file.
+fn encoded(record: &impl serde::Serialize, kind: u8) -> Vec<u8> {
+    [vec![1, 0, kind], postcard::to_stdvec(record).unwrap()].concat()
+}
+
+/// Whatever a small file unpacks to.
+#[test]
+fn a_file_takes_the_memory_of_one_piece_at_a_time() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut any = |what: &str| {
+        let known = any_known().new_tree(&mut runner).unwrap().current();
+        let newest = any_markup().new_tree(&mut runner).unwrap().current();
+        let note = any_note().new_tree(&mut runner).unwrap().current();
+        let feed = FeedName::new(what).unwrap();
+        let item = CarriedItem { known, newest: newest.clone(), conflicts: Vec::new() };
+        let version = KeptVersion { note, markup: Some(newest) };
+        (feed, item, version)
+    };
+    let (feed, item, version) = any("a");
+    let frames = |after: &[Vec<u8>]| {
+        let piece = ExportRecord::Item(feed.clone(), Box::new(item.clone()));
+        let mut frames = vec![encoded(&head(), 0), encoded(&piece, 1)];
+        frames.extend_from_slice(after);
+        framed(FORMAT, &frames.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    };
+    // Each version is handed on before the next is read: that the file ends too early is seen only then.
+    let file = frames(&[encoded(&version, 2), encoded(&version, 2)]);
+    let mut reader = ExportReader::open(file.as_slice()).unwrap();
+    assert!(matches!(reader.next_piece(), Ok(Some(ExportRecord::Item(..)))));
+    for _ in 0..2 {
+        let next = reader.next_piece().unwrap();
+        assert_eq!(next, Some(ExportRecord::Version(feed.clone(), Box::new(version.clone()))));
+    }
+    assert!(matches!(reader.next_piece(), Err(PortableError::Damaged(_))));
+
+    let is_refused = |frame: Vec<u8>| {
+        let file = frames(&[frame]);
+        let mut reader = ExportReader::open(file.as_slice()).unwrap();
+        assert!(reader.next_piece().is_ok());
+        matches!(reader.next_piece(), Err(PortableError::Damaged(_)))
+    };
+    // No record of a file is packed once more.
+    let plain = postcard::to_stdvec(&version).unwrap();
+    let size = u32::try_from(plain.len()).unwrap().to_le_bytes();
+    let packed = zstd::bulk::compress(&plain, 1).unwrap();
+    assert!(is_refused([&[1, 1, 2], size.as_slice(), &packed].concat()));
+    // Nor does one have millions of almost nothing; text counts as what it is.
+    let mut many = version.clone();
+    many.markup.as_mut().unwrap().xml = " ".repeat(8 << 20);
+    assert!(!is_refused(encoded(&many, 2)));
+    let none = ExportRecord::Order(feed.clone(), Time::from_unix(7), Vec::new());
+    let order = |count: usize| {
+        let mut bytes = encoded(&none, 1);
+        bytes.pop();
+        bytes.extend(postcard::to_stdvec(&count).unwrap());
+        bytes.extend(b"\x01a".repeat(count));
+        bytes
+    };
+    assert!(!is_refused(order(1 << 20)) && is_refused(order(5 << 20)));
+    // A part is one in its place alone.
+    let part = ExportRecord::Version(feed.clone(), Box::new(version));
+    assert!(is_refused(encoded(&part, 1)));
 }
 
 #[test]

@@ -46,6 +46,10 @@ impl DatabaseAddress {
             StoreError::Io { doing: "read store.url", source }
         });
         let mut config = parsed?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "it names no host");
+            return Err(StoreError::Io { doing: "read store.url", source });
+        }
         if config.get_target_session_attrs() == TargetSessionAttrs::Any {
             // Of several hosts, the one that takes writes.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);

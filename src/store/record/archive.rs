@@ -24,7 +24,7 @@ impl Record for ArchiveNumber {}
 
 /// A block of an [`Archive`]; the first one says what it has once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SegmentRecord {
+pub struct SegmentRecord {
     head: Option<HeadOfSegment>,
     items: Vec<SealedItem>,
 }
@@ -70,6 +70,11 @@ impl SegmentRecord {
         }
         blocks.push(open);
         blocks
+    }
+
+    /// Whether it is the first block of its archive.
+    pub(crate) const fn is_first(&self) -> bool {
+        self.head.is_some()
     }
 
     /// The archive of these blocks; an error where the first has no head.

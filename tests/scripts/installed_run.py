@@ -1,0 +1,213 @@
+"""Installs the gateway as the head of its unit says, and restores it as docs/operators/backup.md says, word for word, as
+its own user. Needs root, and mount and network namespaces of its own (`unshare --mount --net`). Standard library only.
+
+    installed_run.py --bin PATH/TO/tidegate
+
+What it writes to lies in memory, in the place of the machine's own folders.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA, OLD = pathlib.Path("/var/lib/tidegate"), pathlib.Path("/var/lib/tidegate.old")
+CONFIG, UNIT = pathlib.Path("/etc/tidegate/tidegate.toml"), pathlib.Path("/etc/systemd/system/tidegate.service")
+BASE = "http://127.0.0.1:8080"
+# How long a start may take, in seconds.
+WAIT = 60
+# What does for systemctl here: it starts and stops what the unit says, as the user that it names, in the folder of
+# its state. With DynamicUser that lies where root alone comes, whoever the user is.
+SYSTEMCTL = r'''
+import os, pathlib, pwd, re, shlex, signal, subprocess, sys, time
+import urllib.request
+unit = pathlib.Path("/etc/systemd/system/tidegate.service").read_text()
+said = dict(re.findall(r"^(\w+)=(.*)$", unit, re.MULTILINE))
+running = pathlib.Path("/srv/tidegate")
+def stop():
+    if running.exists():
+        os.kill(int(running.read_text()), signal.SIGTERM)
+        while pathlib.Path(f"/proc/{running.read_text()}").exists():
+            time.sleep(0.05)
+        running.unlink()
+def start():
+    user = pwd.getpwnam(said["User"])
+    folder = pathlib.Path("/var/lib", said["StateDirectory"])
+    if said.get("DynamicUser") == "yes":
+        private = pathlib.Path("/var/lib/private")
+        private.mkdir(mode=0o700, exist_ok=True)
+        if folder.exists() and not folder.is_symlink():
+            folder.rename(private / folder.name)
+        (private / folder.name).mkdir(exist_ok=True)
+        if not folder.is_symlink():
+            folder.symlink_to(private / folder.name)
+    folder.mkdir(exist_ok=True)
+    os.chmod(folder, int(said["StateDirectoryMode"], 8))
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    def run(command):
+        return subprocess.Popen(
+            shlex.split(command), user=user.pw_uid, group=user.pw_gid, extra_groups=[], umask=int(said["UMask"], 8),
+            cwd=said["WorkingDirectory"], start_new_session=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=open("/srv/tidegate.log", "ab"),
+        )
+    if run(said["ExecStartPre"]).wait() != 0:
+        sys.exit("its check failed")
+    served = run(said["ExecStart"])
+    running.write_text(str(served.pid))
+    for _ in range(600):
+        if served.poll() is not None:
+            running.unlink()
+            sys.exit(f"it ended with status {served.returncode}")
+        try:
+            return urllib.request.urlopen("http://127.0.0.1:8080/readyz", timeout=5).read()
+        except OSError:
+            time.sleep(0.1)
+    sys.exit("it does not answer")
+match sys.argv[1:]:
+    case ["stop", "tidegate"]:
+        stop()
+    case ["start", "tidegate"] | ["enable", "--now", "tidegate"]:
+        start()
+    case other:
+        sys.exit(f"systemctl {other} is not known here")
+'''
+
+
+def mount(*arguments):
+    subprocess.run(["mount", "-n", *arguments], check=True)
+
+
+def in_memory(path, keeps=False):
+    """Puts a folder in memory in the place of one, with what that has where it `keeps` it."""
+    with tempfile.TemporaryDirectory() as new:
+        mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", new)
+        if keeps:
+            subprocess.run(["cp", "-a", f"{path}/.", new], check=True)
+        mount("--move", new, str(path))
+
+
+def bring_up_loopback():
+    with socket.socket() as any_socket:
+        up = struct.pack("16sh", b"lo", 1)
+        fcntl.ioctl(any_socket, 0x8914, up)  # SIOCSIFFLAGS, IFF_UP
+
+
+def run(line):
+    print(f"# {line}", flush=True)
+    done = subprocess.run(["bash", "-c", f"set -eu\n{line}"], cwd=ROOT, stdout=sys.stdout, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        with contextlib.suppress(OSError):
+            print(pathlib.Path("/srv/tidegate.log").read_text()[-3000:])
+        sys.exit(f"{line}\nended with status {done.returncode}")
+
+
+def ask(path, method="GET", body=None):
+    token = (DATA / "admin-token").read_text().strip()
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    request = urllib.request.Request(BASE + path, body and json.dumps(body).encode(), headers, method=method)
+    with urllib.request.urlopen(request, timeout=WAIT) as answer:
+        return answer.read()
+
+
+def install(program):
+    """The lines in the head of the unit."""
+    head = (ROOT / "deploy/tidegate.service").read_text().split("\n[Unit]")[0]
+    lines = re.findall(r"^#   ((?:adduser|install|systemctl|runuser) .*)$", head, re.MULTILINE)
+    assert len(lines) == 6, lines
+    for line in lines:
+        run(line.replace("target/release/tidegate", program))
+
+
+def backup():
+    """What the timer runs each night; the file."""
+    text = (ROOT / "docs/operators/backup.md").read_text()
+    folder = re.search(r"`(install -d [^`]*/var/backups/tidegate)`", text).group(1)
+    run(folder)
+    command = re.search(r"^ExecStart=(/bin/sh -c .*)$", text, re.MULTILINE).group(1)
+    run("runuser -u tidegate -- " + command.replace("%%", "%").replace("$$", "$"))
+    made = sorted(pathlib.Path("/var/backups/tidegate").glob("*.tg"))
+    assert len(made) == 1, made
+    return made[0].rename("/var/backups/tidegate/gateway.tg")
+
+
+def restore():
+    """The block of an installed gateway, line by line."""
+    text = (ROOT / "docs/operators/backup.md").read_text()
+    blocks = re.findall(r"^```\w+\n(systemctl stop tidegate\n.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 1, blocks
+    for line in blocks[0].splitlines():
+        run(line)
+
+
+def check(token):
+    """What was restored is served, is its user's, and has nothing beside it but the old state."""
+    assert b"One of many" in ask("/feeds/diary"), "the item is not there"
+    assert (DATA / "admin-token").read_text() == token, "the token is another one"
+    owner = pwd.getpwnam("tidegate").pw_uid
+    for path in [DATA, *DATA.rglob("*")]:
+        if "lost+found" not in path.parts:
+            assert path.stat().st_uid == owner, path
+    assert not [path for path in DATA.iterdir() if path.name.startswith("compact.")]
+    assert (OLD / "db").exists(), "the old state is gone"
+    beside = {path.name for path in DATA.parent.glob("tidegate*")} - {DATA.name, OLD.name}
+    assert not beside, beside
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--bin", required=True)
+    program = str(pathlib.Path(arguments.parse_args().bin).resolve())
+    bring_up_loopback()
+    in_memory("/etc", keeps=True)
+    UNIT.parent.mkdir(parents=True, exist_ok=True)
+    for folder in ["/var/lib", "/var/backups", "/usr/local/bin", "/srv"]:
+        in_memory(folder)
+    stub = pathlib.Path("/usr/local/bin/systemctl")
+    stub.write_text(f"#!{sys.executable}\n{SYSTEMCTL}")
+    stub.chmod(0o755)
+    os.environ["PATH"] = f"/usr/local/bin:{os.environ['PATH']}:/usr/sbin:/sbin"
+    for name in [name for name in os.environ if name.startswith("TIDEGATE_")]:
+        del os.environ[name]
+    try:
+        install(program)
+        token = (DATA / "admin-token").read_text()
+        ask("/api/v1/feeds/diary", "PUT", {"local": True})
+        ask("/api/v1/feeds/diary/items", "POST", {"title": "One of many"})
+        backup()
+        ask("/api/v1/feeds/diary?purge=true", "DELETE")
+        restore()
+        check(token)
+        # Where the data folder is a mount point, with what a file system has at its root.
+        run("systemctl stop tidegate")
+        shutil.rmtree(OLD)
+        kept = pathlib.Path("/srv/kept")
+        shutil.copytree(DATA, kept)
+        in_memory(DATA)
+        (DATA / "lost+found").mkdir(mode=0o700)
+        for path in kept.iterdir():
+            run(f"cp -a {path} {DATA}/")
+        run("systemctl start tidegate")
+        ask("/api/v1/feeds/diary?purge=true", "DELETE")
+        restore()
+        check(token)
+        assert DATA.is_mount(), "it is another folder"
+    finally:
+        subprocess.run([sys.executable, str(stub), "stop", "tidegate"], check=False)
+    print("installed, and restored twice")
+
+
+if __name__ == "__main__":
+    main()
