@@ -93,7 +93,13 @@ where
     /// At most so many entries.
     #[must_use]
     pub fn of(entries: u64) -> Self {
-        Self::new(entries, Duration::MAX, |_| 1, |_| ())
+        Self::lasting(entries, Duration::MAX)
+    }
+
+    /// The same, none for longer than `age`.
+    #[must_use]
+    pub fn lasting(entries: u64, age: Duration) -> Self {
+        Self::new(entries, age, |_| 1, |_| ())
     }
 
     /// At most so much, as `weigh` has it, none for longer than `age`. `left` is told of what leaves, but not of what
@@ -130,6 +136,13 @@ where
     /// Keeps something, in the place of what was under the key.
     pub fn insert(&self, key: K, value: impl Into<Arc<V>>) {
         self.kept.insert(Key(Arc::new(key)), value.into());
+    }
+
+    /// Keeps something where nothing is under the key. What is kept then, and whether it is this.
+    pub fn get_or_insert(&self, key: K, value: V) -> (Option<Arc<V>>, bool) {
+        let entry = self.kept.entry(Key(Arc::new(key))).or_insert(Arc::new(value));
+        let is_new = entry.is_fresh();
+        (entry.into_value().downcast().ok(), is_new)
     }
 
     /// Lets go of what is under a key.

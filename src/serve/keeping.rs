@@ -39,7 +39,7 @@ pub(super) struct Counted {
 impl Counted {
     /// Nothing counted yet.
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, kept: Cache::new(COUNTED_FEEDS, COUNTED_FRESH, |_| 1, |_| ()) }
+        Self { store, kept: Cache::lasting(COUNTED_FEEDS, COUNTED_FRESH) }
     }
 
     /// What is kept of a feed in this state.

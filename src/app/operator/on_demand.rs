@@ -5,7 +5,6 @@ use crate::app::origins::idle_times;
 use async_trait::async_trait;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
-use moka::future::Cache;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -21,9 +20,10 @@ use tidegate_net::origin::{
 };
 use tidegate_poll::FirstPoll;
 use tidegate_serve::{
-    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
+    AdmittedSite, AskedFeeds, Cache, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
     OperatorError, OriginService, PassError, document_or_page,
 };
+use tokio::sync::OnceCell;
 use tower::Service as _;
 use url::{Position, Url};
 
@@ -40,12 +40,11 @@ const USUAL_FEEDS: u64 = 2_000;
 const USUAL_FEED_AGE: Duration = Duration::from_secs(60);
 
 /// By site, the feed that is where sites usually have it, with its title.
-pub(super) struct UsualFeeds(Cache<Url, Option<(Url, String)>>);
+pub(super) struct UsualFeeds(Cache<Url, OnceCell<Option<(Url, String)>>>);
 
 impl Default for UsualFeeds {
     fn default() -> Self {
-        let cache = Cache::builder().max_capacity(USUAL_FEEDS).time_to_live(USUAL_FEED_AGE);
-        Self(cache.build())
+        Self(Cache::lasting(USUAL_FEEDS, USUAL_FEED_AGE))
     }
 }
 
@@ -282,7 +281,10 @@ impl AdminService {
         if !links.is_empty() {
             return FoundAddress::Page(links);
         }
-        let usual = self.usual_feeds.0.get_with(site.url.clone(), self.find_usual_feed(site)).await;
+        let (known, _) = self.usual_feeds.0.get_or_insert(site.url.clone(), OnceCell::new());
+        let Some(known) = known else { return FoundAddress::Nothing };
+        // Of many who look, one asks.
+        let usual = known.get_or_init(|| self.find_usual_feed(site)).await.clone();
         usual.map_or(FoundAddress::Nothing, |feed| FoundAddress::Page(vec![feed]))
     }
 

@@ -1,11 +1,10 @@
 //! How much addresses of sites are asked for: by which clients lately, and whether the front page of the site names them.
 //! By that it is told which feed gives way where a site has as many as it may. All of it is forgotten at a restart.
 
+use super::super::cache::Cache;
 use super::super::client::Client;
 use super::first::key;
-use moka::sync::Cache;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, Time};
 use url::Url;
@@ -21,7 +20,7 @@ const ADDRESSES: u64 = 100_000;
 const NAMED_AGE: Duration = Duration::from_secs(30 * 86_400);
 
 /// Who asked for an address, and when last.
-type Askers = Arc<[(Client, Time)]>;
+type Askers = Vec<(Client, Time)>;
 
 /// What is known of addresses, each by its [`key`].
 #[derive(Debug)]
@@ -33,8 +32,8 @@ pub(super) struct FeedDemand {
 impl Default for FeedDemand {
     fn default() -> Self {
         Self {
-            askers: Cache::builder().max_capacity(ADDRESSES).time_to_idle(LATELY).build(),
-            named: Cache::builder().max_capacity(ADDRESSES).time_to_live(NAMED_AGE).build(),
+            askers: Cache::lasting(ADDRESSES, LATELY),
+            named: Cache::lasting(ADDRESSES, NAMED_AGE),
         }
     }
 }
@@ -63,7 +62,7 @@ impl FeedDemand {
             askers.remove(0);
         }
         askers.push((client, now));
-        self.askers.insert(key, askers.into());
+        self.askers.insert(key, askers);
     }
 
     /// Notes that the front page of its site names a feed at an address.
@@ -77,7 +76,7 @@ impl FeedDemand {
         let mut lately = askers.iter().filter(|(_, at)| now.since(*at) < LATELY);
         let clients = lately.clone().count();
         let only = lately.next().filter(|_| clients == 1).map(|(client, _)| *client);
-        Wish { is_named: self.named.contains_key(&key), clients, only }
+        Wish { is_named: self.named.get(&key).is_some(), clients, only }
     }
 
     /// The same of a feed that there is, which may have been asked for before all that is known.

@@ -1,12 +1,12 @@
 //! The first request for an address of an origin: one looks whether a feed is there, the others wait for it.
 
+use super::super::cache::Cache;
 use super::super::client::Client;
 use super::super::pace::{Pace, Rate};
 use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
 use super::FIRST_AGAIN;
 use http::StatusCode;
-use moka::sync::Cache;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -171,19 +171,13 @@ impl FirstLooks {
     pub(super) fn new() -> Self {
         Self {
             running: Results::default(),
-            no_feeds: Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build(),
-            kept_ids: Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build(),
-            polls_seen: Cache::builder()
-                .max_capacity(NO_FEEDS)
-                .time_to_live(POLLS_SEEN_EVERY)
-                .build(),
+            no_feeds: Cache::lasting(NO_FEEDS, NO_FEED_AGE),
+            kept_ids: Cache::lasting(NO_FEEDS, NO_FEED_AGE),
+            polls_seen: Cache::lasting(NO_FEEDS, POLLS_SEEN_EVERY),
             turns: LookTurns::new(CLIENT_LOOKS, SITE_LOOKS, None),
             sites: Pace::default(),
             clients: Pace::default(),
-            missing: Cache::builder()
-                .max_capacity(NO_FEEDS)
-                .time_to_live(NO_FEED_DOCUMENT_AGE)
-                .build(),
+            missing: Cache::lasting(NO_FEEDS, NO_FEED_DOCUMENT_AGE),
             documents: LookTurns::new(CLIENT_DOCUMENTS, SITE_DOCUMENTS, Some(DOCUMENTS_AT_ONCE)),
         }
     }
@@ -229,12 +223,12 @@ impl FirstLooks {
 
     /// Whether that was noted a moment ago.
     pub(crate) fn is_missing(&self, url: &Url) -> bool {
-        self.missing.contains_key(&key(url.as_str()))
+        self.missing.get(&key(url.as_str())).is_some()
     }
 
     /// What is remembered of an address where no feed is.
     pub(super) fn no_feed(&self, url: &Url) -> Option<NoFeedKind> {
-        let (kind, since) = self.no_feeds.get(&key(url.as_str()))?;
+        let (kind, since) = *self.no_feeds.get(&key(url.as_str()))?;
         (since.elapsed() < kind.age()).then_some(kind)
     }
 
@@ -245,13 +239,12 @@ impl FirstLooks {
 
     /// Whether that was noted, so that the next request for it need not wait.
     pub(super) fn keeps_ids(&self, url: &Url) -> bool {
-        self.kept_ids.contains_key(&key(url.as_str()))
+        self.kept_ids.get(&key(url.as_str())).is_some()
     }
 
     /// Whether it is time to see whether polls of a feed fail; once in a while it is.
     pub(super) fn sees_polls(&self, url: &Url) -> bool {
-        let entry = self.polls_seen.entry(key(url.as_str())).or_insert(());
-        entry.is_fresh()
+        self.polls_seen.get_or_insert(key(url.as_str()), ()).1
     }
 
     /// The look at an address that somebody makes.

@@ -2,13 +2,13 @@
 //! also where their addresses have a query.
 
 use super::super::SharedState;
+use super::super::cache::Cache;
 use super::OriginRequest;
 use super::first::key;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use moka::sync::Cache;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -39,8 +39,8 @@ pub(super) struct PagesSeen {
 impl Default for PagesSeen {
     fn default() -> Self {
         Self {
-            announced: Cache::builder().max_capacity(ANNOUNCED).time_to_live(ANNOUNCED_AGE).build(),
-            read: Cache::builder().max_capacity(PAGES).time_to_live(PAGE_AGE).build(),
+            announced: Cache::lasting(ANNOUNCED, ANNOUNCED_AGE),
+            read: Cache::lasting(PAGES, PAGE_AGE),
             turns: Arc::new(Semaphore::new(READ_AT_ONCE)),
         }
     }
@@ -57,7 +57,7 @@ const READ_AT_ONCE: usize = 16;
 impl PagesSeen {
     /// Whether a page announced a feed at this address.
     pub(super) fn is_announced(&self, url: &Url) -> bool {
-        self.announced.contains_key(&key(url.as_str()))
+        self.announced.get(&key(url.as_str())).is_some()
     }
 
     /// Notes that a feed was found at an address.
@@ -74,7 +74,7 @@ impl PagesSeen {
         headers: &HeaderMap,
     ) -> Option<OwnedSemaphorePermit> {
         // Nearly every page was read before.
-        let is_new = || !self.read.contains_key(&page_key(url)) && is_for_everybody(headers);
+        let is_new = || self.read.get(&page_key(url)).is_none() && is_for_everybody(headers);
         if status != StatusCode::OK || !says_page(headers) || !is_new() {
             return None;
         }
