@@ -43,6 +43,14 @@ impl Client {
             Self::At(address) => Self::At(cut(address, V6_SITE_BITS)),
         }
     }
+
+    /// The address that it is told apart by.
+    pub(super) const fn address(self) -> Option<IpAddr> {
+        match self {
+            Self::Own => None,
+            Self::At(address) => Some(address),
+        }
+    }
 }
 
 /// The first address of a network of so many bits, where it is one of IPv6.
@@ -52,14 +60,6 @@ fn cut(address: IpAddr, bits: u32) -> IpAddr {
         IpAddr::V6(address) => {
             let network = u128::MAX << (u128::BITS - bits);
             IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & network))
-        }
-    }
-
-    /// The address that it is told apart by.
-    pub(super) const fn address(self) -> Option<IpAddr> {
-        match self {
-            Self::Own => None,
-            Self::At(address) => Some(address),
         }
     }
 }

@@ -457,7 +457,7 @@ async fn a_running_gateway_takes_a_list_as_the_command_does() {
         list.contains("News &amp; more") && list.contains("/feeds/one-example-feed\""),
         "{list}"
     );
-    assert_eq!(operator.list().await.unwrap().len(), 2);
+    assert_eq!(operator.summaries().await.unwrap().len(), 2);
     let again = operator.import_list(LIST.into(), false).await.unwrap();
     assert_eq!((again.added.len(), again.known), (0, 2));
     assert_eq!(gateway.store().feeds().await.unwrap(), stored, "nothing was written");

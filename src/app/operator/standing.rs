@@ -248,7 +248,7 @@ mod tests {
     async fn feeds_that_another_gateway_polls_stand_as_it_stored_them() {
         let (one, two) = two_gateways().await;
         let (one, two) = (service(&one), service(&two));
-        let statuses = two.list().await.unwrap();
+        let statuses = two.statuses(&["a", "b", "c"].map(name)).await.unwrap();
         let told: Vec<_> = statuses
             .iter()
             .map(|status| {
