@@ -169,7 +169,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.tg");
         std::fs::write(&file, bytes).unwrap();
-        let (sender, mut receiver) = mpsc::channel(WAITING);
+        let (sender, mut receiver) = mpsc::channel(8);
         let is_whole = read(&file, &sender, None).is_ok();
         drop(sender);
         let mut sent = Vec::new();
