@@ -265,7 +265,7 @@ async fn the_first_gateways_hub_tells_the_second_of_a_change() {
     let publisher = Publisher::start(Sup::None).await;
     let upstream = publisher.port;
     // SUP documents are of an hour: what arrives sooner was pushed.
-    let tables = "[sup]\nperiods = [\"1h\", \"2h\"]";
+    let tables = "[sup]\nperiods = [\"1h\", \"2h\"]\n[websub]\nprivate_callbacks = true";
     let first = gateway(&feeds, |feed| format!("http://127.0.0.1:{upstream}/{feed}"), tables).await;
     ready(&first, &feeds).await;
     let at = first.address();

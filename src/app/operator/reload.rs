@@ -162,6 +162,7 @@ mod tests {
         ("server", "admin_listen", "\"127.0.0.1:2\""),
         ("server", "pages", "\"operators\""),
         ("server", "challenge", "true"),
+        ("server", "connections", "7000"),
         ("server", "trusted_proxies", "[\"10.0.0.0/8\"]"),
         ("server", "admin_token", "\"another-token-of-this-test\""),
         ("server", "admin_token_file", "\"TOKEN\""),
