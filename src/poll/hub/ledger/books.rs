@@ -108,7 +108,7 @@ impl Inner {
             return full(what, UNVERIFIED_PER_HOST);
         }
         let is_full = self.unverified.all() >= UNVERIFIED;
-        if !self.unverified.has_room(client, UNVERIFIED) && !(is_full && self.evict(now)) {
+        if !(self.unverified.has_room(client, UNVERIFIED) || is_full && self.evict(now)) {
             return full("too many requests are not verified yet", UNVERIFIED);
         }
         Ok(())
