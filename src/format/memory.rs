@@ -1,6 +1,8 @@
 //! How much memory something takes, measured in a process of its own: the other tests of this one take
 //! memory, too.
 
+#![allow(clippy::unwrap_used)]
+
 use std::process::Command;
 
 /// Says to a process that it has one test alone.

@@ -43,12 +43,20 @@ impl Hash for dyn AnyKey {
 }
 
 /// A key that is kept.
-#[derive(Clone, Eq, Hash)]
+#[derive(Clone)]
 struct Key(Arc<dyn AnyKey>);
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
         *self.0 == *other.0
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

@@ -194,7 +194,10 @@ const LEAST_AGE: Duration = Duration::from_secs(1);
 const AGE: u32 = 20;
 
 /// What was made of all feeds for everybody, until it is old or the list of feeds is another one.
-pub(super) struct LastMade<T>(Mutex<Option<(Arc<FeedList>, Instant, Arc<T>)>>);
+pub(super) struct LastMade<T>(Mutex<Option<Made<T>>>);
+
+/// The list that something was made of, until when it may be given again, and what was made.
+type Made<T> = (Arc<FeedList>, Instant, Arc<T>);
 
 impl<T> Default for LastMade<T> {
     fn default() -> Self {

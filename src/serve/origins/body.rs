@@ -222,7 +222,7 @@ impl Body for BegunBody {
 
     fn size_hint(&self) -> SizeHint {
         let rest = self.rest.size_hint();
-        self.beginning.as_ref().map_or_else(|| rest.clone(), |read| longer(&rest, read))
+        self.beginning.as_ref().map_or(rest, |read| longer(&rest, read))
     }
 }
 
