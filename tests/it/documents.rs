@@ -149,7 +149,7 @@ fn every_command_of_the_deployment_is_one() {
         |line: &str| line.split_once("=tidegate ").map(|(_, rest)| format!("tidegate {rest}"));
     let found: Vec<String> =
         unit.lines().filter(|line| line.starts_with("Exec")).filter_map(started).collect();
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found.len(), 1, "{found:?}");
     for command in found {
         assert!(Cli::try_parse_from(command.split(' ')).is_ok(), "{command:?}");
     }
