@@ -214,13 +214,13 @@ impl Default for AllowTable {
 }
 
 /// The origins, and where those say `pass` whose scripts run at the gateway's own host.
-pub(super) struct Origins {
+pub(super) struct CheckedOrigins {
     pub(super) checked: Vec<OriginConfig>,
     pass_at_own_host: Vec<usize>,
 }
 
 /// Reads the origins.
-pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Origins {
+pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> CheckedOrigins {
     top.note_tables(ORIGINS);
     let mut pass_at_own_host = Vec::new();
     let public = server.public_url.as_deref().and_then(|url| Url::parse(url).ok());
@@ -297,12 +297,16 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Ori
         }
         origins.push(config);
     });
-    Origins { checked: origins, pass_at_own_host }
+    CheckedOrigins { checked: origins, pass_at_own_host }
 }
 
 /// Checks that no script of a site runs at a host where readers send their tokens as passwords: a browser sends
 /// those of its reader along with whatever the script asks for.
-pub(super) fn check_readers(top: &mut Section<'_, '_, '_>, origins: &Origins, has_private: bool) {
+pub(super) fn check_readers(
+    top: &mut Section<'_, '_, '_>,
+    origins: &CheckedOrigins,
+    has_private: bool,
+) {
     if !has_private && !top.has("reader") {
         return;
     }

@@ -1,7 +1,7 @@
 //! Feeds from bytes to documents (`parse`), from items back to bytes (`render`), and what a copy of a
 //! shared feed takes over from it (`pull`). Pure.
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod memory;
 pub mod parse;
 pub mod pull;

@@ -1,6 +1,7 @@
 //! How much memory something takes, measured in a process of its own: the other tests of this one take
 //! memory, too.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;

@@ -35,7 +35,7 @@ struct GuessTable {
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+enum TokenComparison {
     Right,
     Wrong {
         /// Whether the client has not sent it before.
@@ -57,7 +57,7 @@ impl Guesses {
         Self(Mutex::new(GuessTable::new()))
     }
 
-    fn compare(&self, token: &AdminToken, client: Client, presented: &str) -> Comparison {
+    fn compare(&self, token: &AdminToken, client: Client, presented: &str) -> TokenComparison {
         let hash = Sha256::digest(presented).into();
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if table.begun.elapsed() >= WINDOW {
@@ -68,10 +68,10 @@ impl Guesses {
         let is_known = wrong.contains(&hash);
         let most = if table.all < ALL { EACH.0 } else { EACH.1 };
         if !is_known && wrong.len() >= most {
-            return Comparison::Held(WINDOW.saturating_sub(table.begun.elapsed()));
+            return TokenComparison::Held(WINDOW.saturating_sub(table.begun.elapsed()));
         }
         if token.has_hash(&hash) {
-            return Comparison::Right;
+            return TokenComparison::Right;
         }
         if !is_known {
             table.all += 1;
@@ -87,7 +87,7 @@ impl Guesses {
             }
             table.clients.entry(client).or_default().push(hash);
         }
-        Comparison::Wrong { is_new: !is_known }
+        TokenComparison::Wrong { is_new: !is_known }
     }
 }
 
@@ -96,7 +96,7 @@ impl AppState {
     pub(super) fn admits(&self, client: Client, headers: &HeaderMap) -> bool {
         let is_right = |presented| {
             let settings = self.settings.load();
-            self.guesses.compare(&settings.admin_token, client, presented) == Comparison::Right
+            self.guesses.compare(&settings.admin_token, client, presented) == TokenComparison::Right
         };
         bearer(headers).is_some_and(is_right)
     }
@@ -111,12 +111,12 @@ pub(super) async fn demand(
 ) -> Result<(), Problem> {
     let compared = room.guesses.compare(&room.settings.load().admin_token, client, presented);
     match compared {
-        Comparison::Right => Ok(()),
-        Comparison::Wrong { is_new } if !is_new || room.readers.hold_back(client).await => {
+        TokenComparison::Right => Ok(()),
+        TokenComparison::Wrong { is_new } if !is_new || room.readers.hold_back(client).await => {
             Err(wrong())
         }
-        Comparison::Wrong { .. } => Err(too_many_tokens()),
-        Comparison::Held(wait) => Err(too_many_tokens().after(wait)),
+        TokenComparison::Wrong { .. } => Err(too_many_tokens()),
+        TokenComparison::Held(wait) => Err(too_many_tokens().after(wait)),
     }
 }
 
@@ -141,30 +141,30 @@ mod tests {
         let compare = |n, presented: &str| guesses.compare(&token, client(n), presented);
         let right = "correct-horse-staple";
         for n in 0..EACH.0 {
-            assert_eq!(compare(1, right), Comparison::Right, "after {n} wrong ones");
+            assert_eq!(compare(1, right), TokenComparison::Right, "after {n} wrong ones");
             // One token again and again is one guess.
             for is_new in [true, false, false] {
                 let wrong = compare(1, &format!("wrong-{n}"));
-                assert_eq!(wrong, Comparison::Wrong { is_new });
+                assert_eq!(wrong, TokenComparison::Wrong { is_new });
             }
         }
         tokio::time::advance(WINDOW / 4).await;
         for presented in [right, "wrong-too"] {
-            assert_eq!(compare(1, presented), Comparison::Held(WINDOW * 3 / 4));
+            assert_eq!(compare(1, presented), TokenComparison::Held(WINDOW * 3 / 4));
         }
-        assert_eq!(compare(1, "wrong-0"), Comparison::Wrong { is_new: false });
+        assert_eq!(compare(1, "wrong-0"), TokenComparison::Wrong { is_new: false });
         // Many clients together have fewer guesses, and none that is right waits for those of others.
         let mut told = 0;
         for n in 2..1000 {
             told += (0..EACH.0)
                 .filter(|guess| {
-                    compare(n, &format!("{guess}")) == Comparison::Wrong { is_new: true }
+                    compare(n, &format!("{guess}")) == TokenComparison::Wrong { is_new: true }
                 })
                 .count();
         }
         assert!(told < ALL + EACH.0 + 1000 * EACH.1, "{told} of {}", 1000 * EACH.0);
-        assert_eq!(compare(1000, right), Comparison::Right);
+        assert_eq!(compare(1000, right), TokenComparison::Right);
         tokio::time::advance(WINDOW).await;
-        assert_eq!(compare(1, right), Comparison::Right);
+        assert_eq!(compare(1, right), TokenComparison::Right);
     }
 }

@@ -1,7 +1,6 @@
-//! Everything that answers: feed views, item pages, the dashboard, administration.
-//!
-//! This room reads the store and renders; it never polls. What administration asks of the polling
-//! side goes through [`Operator`]. Addresses and headers are those of CONTRACT, Addresses.
+//! Everything that answers: feed views, item pages, the dashboard, administration. It reads the store and renders;
+//! it never polls. What administration asks of the polling side goes through [`Operator`]. Addresses and headers are
+//! those of CONTRACT, Addresses.
 
 mod about;
 mod access;

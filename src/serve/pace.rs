@@ -27,15 +27,15 @@ impl Rate {
 
 /// When the whole burst of each key is free again (the generic cell rate algorithm). Keys whose is free are not kept.
 #[derive(Debug)]
-pub(super) struct Pace<K>(Mutex<HashMap<K, Instant>>);
+pub(super) struct Paces<K>(Mutex<HashMap<K, Instant>>);
 
-impl<K> Default for Pace<K> {
+impl<K> Default for Paces<K> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<K: Clone + Eq + Hash> Pace<K> {
+impl<K: Clone + Eq + Hash> Paces<K> {
     fn times(&self) -> MutexGuard<'_, HashMap<K, Instant>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,7 +88,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_key_has_a_burst_and_then_a_rate() {
-        let pace = Pace::default();
+        let pace = Paces::default();
         assert!(pace.is_unused(&1));
         for _ in 0..3 {
             assert_eq!((pace.wait(&1, RATE), pace.take(&1, RATE)), (Duration::ZERO, Ok(())));
@@ -107,7 +107,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn so_many_keys_are_remembered() {
-        let pace = Pace::default();
+        let pace = Paces::default();
         for key in 0..=REMEMBERED {
             assert!(pace.take(&key, RATE).is_ok());
         }

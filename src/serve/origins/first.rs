@@ -2,7 +2,7 @@
 
 use super::super::cache::Cache;
 use super::super::client::Client;
-use super::super::pace::{Pace, Rate};
+use super::super::pace::{Paces, Rate};
 use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
 use super::FIRST_AGAIN;
@@ -138,8 +138,8 @@ pub(crate) struct FirstLooks {
     polls_seen: Cache<u64, ()>,
     /// Leave to ask a site, and how fast sites are asked and clients ask.
     turns: LookTurns,
-    sites: Pace<Url>,
-    clients: Pace<Client>,
+    sites: Paces<Url>,
+    clients: Paces<Client>,
     /// Where no feed was found for who would subscribe to one.
     missing: Cache<u64, ()>,
     /// Leave to hold a document that may become a feed.
@@ -175,8 +175,8 @@ impl FirstLooks {
             kept_ids: Cache::lasting(NO_FEEDS, NO_FEED_AGE),
             polls_seen: Cache::lasting(NO_FEEDS, POLLS_SEEN_EVERY),
             turns: LookTurns::new(CLIENT_LOOKS, SITE_LOOKS, None),
-            sites: Pace::default(),
-            clients: Pace::default(),
+            sites: Paces::default(),
+            clients: Paces::default(),
             missing: Cache::lasting(NO_FEEDS, NO_FEED_DOCUMENT_AGE),
             documents: LookTurns::new(CLIENT_DOCUMENTS, SITE_DOCUMENTS, Some(DOCUMENTS_AT_ONCE)),
         }

@@ -5,7 +5,7 @@ mod progress;
 
 pub(super) use self::progress::longer;
 
-use self::progress::{AnswerBody, Progress, UploadBody};
+use self::progress::{AnswerBody, SlotProgress, WatchedUpload};
 use super::super::client::Client;
 use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
@@ -45,7 +45,7 @@ pub(super) struct SiteSlots {
 #[derive(Default)]
 struct SlotTable {
     next: u64,
-    taken: BTreeMap<u64, (Client, Arc<Progress>)>,
+    taken: BTreeMap<u64, (Client, Arc<SlotProgress>)>,
     is_watched: bool,
 }
 
@@ -124,7 +124,7 @@ impl SiteSlots {
         }
     }
 
-    fn try_take(self: &Arc<Self>, client: Client) -> Option<(u64, Arc<Progress>)> {
+    fn try_take(self: &Arc<Self>, client: Client) -> Option<(u64, Arc<SlotProgress>)> {
         let mut table = self.table();
         if table.taken.len() >= self.limit {
             let id = table.that_gives_way(client)?;
@@ -132,7 +132,7 @@ impl SiteSlots {
         }
         let id = table.next;
         table.next += 1;
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(SlotProgress::default());
         table.taken.insert(id, (client, Arc::clone(&progress)));
         if !std::mem::replace(&mut table.is_watched, true) {
             tokio::spawn(Arc::clone(self).watch());
@@ -168,7 +168,7 @@ impl SiteSlots {
 /// The slot of a request, until it is dropped.
 pub(super) struct Slot {
     id: u64,
-    progress: Arc<Progress>,
+    progress: Arc<SlotProgress>,
     slots: Arc<SiteSlots>,
     _share: Share<Client>,
 }
@@ -183,7 +183,7 @@ impl Slot {
 
     /// The body of the request, which its client may not keep the site waiting for.
     pub(super) fn upload(&self, body: PassedBody) -> PassedBody {
-        UploadBody::new(body, &self.progress).boxed_unsync()
+        WatchedUpload::new(body, &self.progress).boxed_unsync()
     }
 
     /// The body of the answer, which has the slot until it has been taken.

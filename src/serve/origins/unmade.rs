@@ -3,7 +3,7 @@
 
 use super::super::SharedState;
 use super::super::client::Client;
-use super::super::pace::{Pace, Rate};
+use super::super::pace::{Paces, Rate};
 use super::OriginRequest;
 use http::{HeaderMap, HeaderName, Method};
 use std::time::Duration;
@@ -36,9 +36,9 @@ pub(super) enum Hindrance {
 /// How fast clients make feeds, and what the log has told.
 #[derive(Default)]
 pub(super) struct UnmadeFeeds {
-    made: Pace<Client>,
-    told_of_clients: Pace<Client>,
-    told_of_sites: Pace<FeedName>,
+    made: Paces<Client>,
+    told_of_clients: Paces<Client>,
+    told_of_sites: Paces<FeedName>,
 }
 
 impl UnmadeFeeds {

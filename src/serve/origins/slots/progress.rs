@@ -22,7 +22,7 @@ struct GaveWay;
 
 /// What became of a request.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(super) struct SlotProgress {
     state: Mutex<ProgressState>,
     lost: CancellationToken,
 }
@@ -42,7 +42,7 @@ struct ProgressState {
     bytes: usize,
 }
 
-impl Progress {
+impl SlotProgress {
     fn state(&self) -> MutexGuard<'_, ProgressState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,18 +118,18 @@ impl ProgressState {
 }
 
 /// The body of a request on its way to the site.
-pub(super) struct UploadBody {
+pub(super) struct WatchedUpload {
     body: PassedBody,
-    progress: Arc<Progress>,
+    progress: Arc<SlotProgress>,
 }
 
-impl UploadBody {
-    pub(super) fn new(body: PassedBody, progress: &Arc<Progress>) -> Self {
+impl WatchedUpload {
+    pub(super) fn new(body: PassedBody, progress: &Arc<SlotProgress>) -> Self {
         Self { body, progress: Arc::clone(progress) }
     }
 }
 
-impl Body for UploadBody {
+impl Body for WatchedUpload {
     type Data = Bytes;
     type Error = BodyError;
 
