@@ -244,7 +244,10 @@ async fn json(response: Response<Body>) -> serde_json::Value {
 
 /// Checks that an answer is a problem document (RFC 9457) of this status, and gives it.
 async fn problem(response: Response<Body>, status: u16) -> serde_json::Value {
-    assert_eq!(response.status(), StatusCode::from_u16(status).unwrap());
+    let answered = response.status();
+    if answered != StatusCode::from_u16(status).unwrap() {
+        panic!("{answered}, not {status}: {}", text(response).await);
+    }
     assert_eq!(header(&response, "content-type"), "application/problem+json");
     assert_eq!(header(&response, "cache-control"), "no-store");
     let problem = json(response).await;

@@ -107,7 +107,7 @@ async fn both_versions_stand_side_by_side_with_what_can_be_done() {
     }
     let counted = json(site.call("GET", "/feeds/news", "").await).await;
     assert_eq!(counted["conflicts"], 1);
-    let list = json(site.call("GET", "/feeds", "").await).await;
+    let list = json(site.call("GET", "/feeds?q=news", "").await).await;
     assert_eq!(list["feeds"][0]["conflicts"], 1);
     assert!(text(site.get("/metrics").await).await.contains("tidegate_items_in_conflict 1"));
 }

@@ -281,9 +281,11 @@ impl Store for TestStore {
         Ok(self.records.lock().unwrap().clone())
     }
     async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
-        let listed = Arc::new(as_list(self.feeds().await?));
-        *self.listed.lock().unwrap() = Some(Arc::clone(&listed));
-        Ok(listed)
+        let list = as_list(self.feeds().await?);
+        let mut listed = self.listed.lock().unwrap();
+        // A list that is not another is the same one.
+        let same = listed.take().filter(|listed| **listed == list);
+        Ok(Arc::clone(listed.insert(same.unwrap_or_else(|| Arc::new(list)))))
     }
     fn listed(&self) -> Option<Arc<FeedList>> {
         self.listed.lock().unwrap().clone()
