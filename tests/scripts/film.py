@@ -18,10 +18,11 @@ import threading
 import time
 
 import newsboat
-from accessibility import PAGE, axe, check, document
+from accessibility import axe, check
 from browser_pipe import Browser, free_the_pipe
 from browser_stage import TOKEN, WAIT, Gateway, Publisher, given, status
-from conflicts import contest
+from forms import document, page
+from forms_conflicts import contest
 from stage import free_port
 
 # How often the publisher of the demonstration changes: twice as often as for people.
@@ -125,7 +126,7 @@ def posts(*numbers):
 
 def add(film, gateway):
     """Adds a feed by the address of its site, and answers its name."""
-    Publisher.document = PAGE
+    Publisher.document = page(("/feed", "The harbour, in short"))
     film.browser.go(gateway.base + "/add")
     film.browser.type("input[name=url]", Publisher.address)
     film.scene("add a site")

@@ -94,14 +94,14 @@ def set_up(gateway, origin):
 def look_for(gateway, browser):
     """The forms that anybody may use, and yields what is wrong."""
     browser.go(gateway.base + "/")
-    browser.type("input[name=q]", "notices")
+    browser.type("input[name=q]", "/notices")
     browser.pick("select[name=show]", "all")
     browser.pick("select[name=sort]", "title")
     browser.click("form.search button")
-    browser.until("location.search.includes('q=notices')")
+    browser.until("location.search.includes('q=%2Fnotices')")
     listed = browser.value("[...document.querySelectorAll('table.feeds tbody a')].map(a => a.pathname)")
     if "/feeds/notices/about" not in listed or "/feeds/harbour/about" in listed:
-        yield f"the overview was searched for notices and shows {listed}"
+        yield f"the overview was searched for /notices and shows {listed}"
     browser.go(gateway.base + "/feeds/notices/items")
     browser.type("input[name=q]", "Notice")
     browser.pick("select[name=show]", "edited")
