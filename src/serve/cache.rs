@@ -2,7 +2,7 @@
 //! type is forgotten: compiled for each type, it was half of this crate.
 
 use moka::notification::RemovalCause;
-use moka::sync;
+use moka::sync::{self, CacheBuilder};
 use std::any::Any;
 use std::borrow::Borrow;
 use std::fmt;
@@ -73,7 +73,9 @@ impl Borrow<dyn AnyKey> for Key {
     }
 }
 
-type Kept = sync::Cache<Key, Arc<dyn Any + Send + Sync>>;
+/// A value of some type.
+type AnyValue = Arc<dyn Any + Send + Sync>;
+type Kept = sync::Cache<Key, AnyValue>;
 
 /// What is kept by key. A clone is the same cache.
 pub struct Cache<K, V> {
@@ -107,7 +109,7 @@ where
     /// The same, none for longer than `age`.
     #[must_use]
     pub fn lasting(entries: u64, age: Duration) -> Self {
-        Self::new(entries, age, |_| 1, |_| ())
+        Self::built(sync::Cache::builder().max_capacity(entries), age)
     }
 
     /// At most so much, as `weigh` has it, none for longer than `age`. `left` is told of what leaves, but not of what
@@ -121,15 +123,19 @@ where
     ) -> Self {
         let kept = sync::Cache::builder()
             .max_capacity(capacity)
-            .weigher(move |_: &Key, value: &Arc<dyn Any + Send + Sync>| {
-                value.downcast_ref().map_or(u32::MAX, weigh)
-            })
+            .weigher(move |_: &Key, value: &AnyValue| value.downcast_ref().map_or(u32::MAX, weigh))
             .eviction_listener(move |key: Arc<Key>, _, cause| {
                 if let Some(key) = key.to().filter(|_| cause != RemovalCause::Replaced) {
                     left(key);
                 }
-            })
-            .support_invalidation_closures();
+            });
+        Self::built(kept, age)
+    }
+
+    /// The library takes a lock for each key that is written where somebody is told of what leaves: not every cache
+    /// pays for that.
+    fn built(kept: CacheBuilder<Key, AnyValue, Kept>, age: Duration) -> Self {
+        let kept = kept.support_invalidation_closures();
         let kept = if age == Duration::MAX { kept } else { kept.time_to_live(age) };
         Self { kept: kept.build(), of: PhantomData }
     }
