@@ -9,12 +9,12 @@ const PART: u64 = 2;
 /// Raises the soft limit of files to the hard one, and answers how many connections may be served of those that are
 /// wanted.
 pub fn connections_within_files(wanted: u32) -> usize {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let most = getrlimit(Resource::Nofile).maximum;
+    let raised = Rlimit { current: most, maximum: most };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the limit of open files could not be raised");
     }
-    let files = getrlimit(Resource::Nofile).current;
+    let files = limit();
     let connections = within(wanted, files);
     if connections < u64::from(wanted) {
         tracing::warn!(
@@ -26,6 +26,11 @@ pub fn connections_within_files(wanted: u32) -> usize {
         );
     }
     usize::try_from(connections).unwrap_or(usize::MAX)
+}
+
+/// How many files the process may have open; `None`: without a limit.
+pub(super) fn limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
 }
 
 /// `None`: without a limit.

@@ -1,11 +1,11 @@
 //! What came of requests for origins, and how many there were of each kind.
 
+use super::super::files;
 use super::super::metrics::Metrics;
 use super::super::problem::Problem;
 use super::slots::SiteSlots;
 use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
-use rustix::process::{Resource, getrlimit};
 use std::sync::{Arc, OnceLock};
 use tidegate_net::origin::OriginSite;
 
@@ -61,7 +61,7 @@ pub(super) struct ServedOrigin {
 impl ServedOrigin {
     /// One of so many sites, which share the files that the process may open.
     pub(super) fn new(site: Arc<OriginSite>, sites: usize) -> Self {
-        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let files = files::limit().unwrap_or(u64::MAX);
         let configured = site.config().requests;
         let requests = at_once(configured, files, sites);
         if requests < usize::try_from(configured).unwrap_or(usize::MAX) {
