@@ -23,6 +23,12 @@ impl Rate {
     fn whole(self) -> Duration {
         self.each.saturating_mul(self.burst)
     }
+
+    /// When a whole burst is free after one time more, where it was so `free` before, and how long that one has to wait.
+    fn next(self, free: Option<&Instant>, now: Instant) -> (Instant, Duration) {
+        let free = free.map_or(now, |free| now.max(*free)) + self.each;
+        (free, free.saturating_duration_since(now + self.whole()))
+    }
 }
 
 /// When the whole burst of each key is free again (the generic cell rate algorithm). Keys whose is free are not kept.
@@ -42,16 +48,13 @@ impl<K: Clone + Eq + Hash> Paces<K> {
 
     /// How long a key has to wait for its next time at this rate.
     pub(super) fn wait(&self, key: &K, rate: Rate) -> Duration {
-        let now = Instant::now();
-        let free = self.times().get(key).map_or(now, |free| now.max(*free));
-        (free + rate.each).saturating_duration_since(now + rate.whole())
+        rate.next(self.times().get(key), Instant::now()).1
     }
 
     /// Takes one time of a key's; or how long it has to wait for one.
     pub(super) fn take(&self, key: &K, rate: Rate) -> Result<(), Duration> {
         let (now, mut times) = (Instant::now(), self.times());
-        let free = times.get(key).map_or(now, |free| now.max(*free)) + rate.each;
-        let wait = free.saturating_duration_since(now + rate.whole());
+        let (free, wait) = rate.next(times.get(key), now);
         if !wait.is_zero() {
             return Err(wait);
         }
