@@ -296,10 +296,8 @@ pub trait Store: Send + Sync + 'static {
     async fn apply_feeds(
         &self,
         records: &[FeedRecord],
-        _applied: AppliedConfig,
-    ) -> Result<(), StoreError> {
-        self.put_feeds(records).await
-    }
+        applied: AppliedConfig,
+    ) -> Result<(), StoreError>;
     /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log
     /// keeps what it said. A feed of that name that is added later starts at a revision and tick
     /// above the purged one's.
