@@ -340,7 +340,8 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
         let mut known: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
         let feed = world.site.gate.feed.clone();
         let mut resealed = 0;
-        for poll in 0..1000 {
+        let polls = support::sample(0..1000, 4).len();
+        for poll in 0..polls {
             world.step(&dice.step()).await;
             let mut redacted = None;
             if poll % 40 == 39 {
@@ -389,8 +390,8 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
                 }
             }
         }
-        assert!(known.len() > 60, "only {} archives", known.len());
-        assert!(resealed > 20, "only {resealed} archives were sealed again");
+        assert!(known.len() > polls / 16, "only {} archives", known.len());
+        assert!(resealed > polls / 50, "only {resealed} archives were sealed again");
         world.check_newcomers().await;
     });
 }
