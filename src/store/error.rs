@@ -87,18 +87,6 @@ pub enum StoreError {
         /// The folder.
         path: String,
     },
-    /// The store was made with another engine.
-    #[error(
-        "the store in {path} was made with store.kind = \"{found}\", the configuration says \"{wanted}\": set store.kind to \"{found}\", or carry the store over with tidegate export and tidegate import"
-    )]
-    OtherEngine {
-        /// The folder.
-        path: String,
-        /// The engine that it was made with.
-        found: &'static str,
-        /// The engine that is asked for.
-        wanted: &'static str,
-    },
     /// The store was written by a newer program.
     #[error(
         "the store in {path} has format {found}, this program reads up to {known}; use the newer program"

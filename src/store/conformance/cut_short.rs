@@ -2,7 +2,7 @@
 
 use super::carry::{hand, pieces};
 use super::make::*;
-use super::{Bench, InMemory, OfKind, OnDisk, Sled, endpoint, on_every_store};
+use super::{Bench, InMemory, OnDisk, endpoint, on_every_store};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::*;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The files of an engine in a data folder.
 
 use super::folder::StoreFolder;
+use crate::is_database_file;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +20,7 @@ fn engine_files(folder: &StoreFolder) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder.path())? {
         let entry = entry?;
-        if folder.engine().owns(&entry.file_name().to_string_lossy()) {
+        if is_database_file(&entry.file_name().to_string_lossy()) {
             add_files(&entry.path(), 0, &mut found)?;
         }
     }
@@ -58,8 +59,7 @@ pub(super) fn forget_cached(folder: &StoreFolder) {
     }
 }
 
-/// A fingerprint of the engine's files: their names, lengths and bytes; of files that are written once and
-/// have checksums of their own, not the bytes.
+/// A fingerprint of the engine's files: their names, lengths and bytes.
 pub(super) fn digest(folder: &StoreFolder) -> io::Result<u128> {
     let mut hash = Xxh3::new();
     let mut buffer = vec![0; CHUNK];
@@ -68,9 +68,6 @@ pub(super) fn digest(folder: &StoreFolder) -> io::Result<u128> {
         hash.update(inner.as_os_str().as_encoded_bytes());
         let mut file = fs::File::open(&path)?;
         hash.update(&file.metadata()?.len().to_le_bytes());
-        if folder.engine().is_written_once(inner) {
-            continue;
-        }
         loop {
             let read = io::Read::read(&mut file, &mut buffer)?;
             match buffer.get(..read) {
@@ -80,12 +77,6 @@ pub(super) fn digest(folder: &StoreFolder) -> io::Result<u128> {
         }
     }
     Ok(hash.digest128())
-}
-
-/// Whether a fingerprint has the bytes of all files.
-pub(super) fn is_hashed_whole(folder: &StoreFolder) -> io::Result<bool> {
-    let is_hashed = |path: &PathBuf| !folder.engine().is_written_once(below(folder, path));
-    Ok(engine_files(folder)?.iter().all(is_hashed))
 }
 
 /// The bytes of the engine's files.
@@ -106,25 +97,12 @@ fn written_bytes(files: &[PathBuf]) -> io::Result<u64> {
     files.iter().map(|path| fs::metadata(path).map(bytes)).sum()
 }
 
-/// The bytes that a copy of the engine's files takes.
-pub(super) fn copy_bytes(folder: &StoreFolder) -> io::Result<u64> {
-    let files = engine_files(folder)?;
-    let copied = files.iter().filter(|path| !folder.engine().is_written_once(below(folder, path)));
-    copied.map(|path| fs::metadata(path).map(|about| about.len())).sum()
-}
-
-/// Copies the engine's files into the folder `to`. What is written once is not written again: it gets a
-/// second name.
+/// Copies the engine's files into the folder `to`.
 pub(super) fn copy(folder: &StoreFolder, to: &Path) -> io::Result<()> {
     for path in engine_files(folder)? {
-        let inner = below(folder, &path);
-        let target = to.join(inner);
+        let target = to.join(below(folder, &path));
         fs::create_dir_all(target.parent().unwrap_or(to))?;
-        let is_linked =
-            folder.engine().is_written_once(inner) && fs::hard_link(&path, &target).is_ok();
-        if !is_linked {
-            fs::copy(&path, &target)?;
-        }
+        fs::copy(&path, &target)?;
     }
     Ok(())
 }

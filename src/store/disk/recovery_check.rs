@@ -7,7 +7,7 @@
 
 use super::folder::{Mark, StoreFolder};
 use super::{files, inspect_folder};
-use crate::{Epoch, StoreError};
+use crate::{Epoch, StoreError, open_database};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -18,8 +18,7 @@ const COPY: &str = "rehearsal";
 const COPY_MARGIN: u64 = 10;
 
 /// Makes sure that opening the store will find everything up to `reached`. Where all files are as
-/// the last close left them, there is nothing to recover; otherwise the recovery is tried first. A fingerprint
-/// says nothing of what is in files that are written once, and a copy of them costs nothing.
+/// the last close left them, there is nothing to recover; otherwise the recovery is tried first.
 pub(super) fn verify_recovery_on_copy(
     folder: &StoreFolder,
     mark: &Mark,
@@ -31,18 +30,16 @@ pub(super) fn verify_recovery_on_copy(
     clear(&copy).map_err(failed)?;
     let is_closed =
         mark.digest.is_some() && mark.digest == Some(files::digest(folder).map_err(failed)?);
-    if is_closed && files::is_hashed_whole(folder).map_err(failed)? {
+    if is_closed {
         return Ok(());
     }
-    if !is_closed {
-        tracing::info!(path = %path.display(), "the store was not closed: its recovery is tried on a copy");
-    }
+    tracing::info!(path = %path.display(), "the store was not closed: its recovery is tried on a copy");
     if !has_room(folder) {
         tracing::warn!("the disk has no room for a copy: the store is recovered without one");
         return Ok(());
     }
     let outcome = files::copy(folder, &copy).map_err(failed).and_then(|()| {
-        let engine = folder.engine().open_copy(&copy, path)?;
+        let engine = open_database(&copy)?;
         inspect_folder(engine, Some(mark), reached).map(drop)
     });
     clear(&copy).map_err(failed)?;
@@ -59,7 +56,7 @@ pub(super) fn verify_recovery_on_copy(
 /// Whether a copy of the engine's files would leave something free, so that nobody else meets a full disk
 /// meanwhile. Where that cannot be told, it is tried.
 fn has_room(folder: &StoreFolder) -> bool {
-    let size = files::copy_bytes(folder);
+    let size = files::engine_bytes(folder);
     let (Ok(size), Ok(system)) = (size, rustix::fs::statvfs(folder.path())) else { return true };
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     free > size.saturating_add(size / COPY_MARGIN)

@@ -103,8 +103,8 @@ fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens sled in the folder `path`; messages speak of the folder `shown`.
-pub(super) fn open(path: &Path, shown: &Path) -> Result<SledEngine, StoreError> {
+/// Opens sled in the folder `path`.
+pub(super) fn open(path: &Path) -> Result<SledEngine, StoreError> {
     remove_unfinished_snapshots(path).map_err(|source| StoreError::Io {
         doing: "remove a snapshot that was not written to its end",
         source,
@@ -118,7 +118,7 @@ pub(super) fn open(path: &Path, shown: &Path) -> Result<SledEngine, StoreError> 
     let opened_before = Mutex::new(opened_before);
     let config =
         ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
-    let shown = shown.display().to_string();
+    let shown = path.display().to_string();
     let mut tries = 0;
     loop {
         // sled 0.34 panics on some damaged files where it should answer an error.
