@@ -6,9 +6,7 @@ use tidegate_config::{Config, StoreKind};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{EndpointId, SupIdBasis};
 use tidegate_net::fetch;
-use tidegate_store::{
-    DiskRequest, EmbeddedStore, PostgresRequest, StoreError, make_data_folder,
-};
+use tidegate_store::{DiskRequest, EmbeddedStore, PostgresRequest, StoreError, make_data_folder};
 
 /// Whether anything outlives the process.
 pub(super) fn keeps(config: &Config) -> bool {

@@ -25,11 +25,8 @@ pub enum StoreKind {
 
 impl StoreKind {
     /// The kinds, by their names.
-    const NAMES: &'static [(&'static str, Self)] = &[
-        ("sled", Self::Sled),
-        ("postgres", Self::Postgres),
-        ("memory", Self::Memory),
-    ];
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("sled", Self::Sled), ("postgres", Self::Postgres), ("memory", Self::Memory)];
 
     /// Its name in the configuration.
     pub fn name(self) -> &'static str {

@@ -10,7 +10,6 @@ mod fresh;
 mod measure;
 mod note;
 mod private;
-mod recovery_check;
 mod swap;
 
 pub use self::compact::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
@@ -101,9 +100,10 @@ impl StoreOpener {
         let folder = &self.folder;
         let mark = folder.mark()?;
         let (noted, reached) = folder.reached()?;
-        if let Some(mark) = &mark {
-            recovery_check::verify_recovery_on_copy(folder, mark, noted)?;
-        }
+        files::read_through(folder).map_err(|source| StoreError::Io {
+            doing: "read its files before opening them",
+            source,
+        })?;
         let engine = open_database(folder.path())?;
         folder.restrict();
         let (records, found) = inspect_folder((self.wrap)(engine), mark.as_ref(), noted)?;
@@ -118,7 +118,7 @@ impl StoreOpener {
     ) -> Result<Reopened, StoreError> {
         let opened = begin(&records, found, request)?;
         let (endpoint, fence) = (opened.endpoint.clone(), opened.opening.fence);
-        let mark = Mark { endpoint, fence, epoch: opened.sealed.0, digest: None };
+        let mark = Mark { endpoint, fence, epoch: opened.sealed.0 };
         self.folder.set_mark(&mark)?;
         let folder = Arc::clone(&self.folder);
         let place = Arc::new(OnDisk { folder, mark, reached: Mutex::new(reached) });
@@ -182,10 +182,9 @@ impl StorePlace for OnDisk {
         self.reached.lock().unwrap_or_else(PoisonError::into_inner).write(epoch.0)
     }
 
-    fn closed(&self, epoch: Epoch, is_alone: bool) {
-        let digest = is_alone.then(|| files::digest(&self.folder).ok()).flatten();
-        if let Err(error) = self.folder.set_mark(&Mark { epoch, digest, ..self.mark.clone() }) {
-            // The mark of the start still stands; the next start tries its recovery on a copy.
+    fn closed(&self, epoch: Epoch) {
+        if let Err(error) = self.folder.set_mark(&Mark { epoch, ..self.mark.clone() }) {
+            // The mark of the start still stands, and so does the note of the last epoch.
             tracing::warn!(error = %error, "the store could not note where it ended");
         }
     }

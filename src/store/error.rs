@@ -71,7 +71,7 @@ pub enum StoreError {
     Outdated,
     /// What is stored cannot be read.
     #[error(
-        "the store in {path} is damaged: {what}; nothing was changed: restore it from a copy, or move it away and start anew"
+        "the store in {path} is damaged: {what}; restore it from a copy, or move it away and start anew"
     )]
     Damaged {
         /// The folder.

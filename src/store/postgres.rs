@@ -257,5 +257,5 @@ impl StorePlace for InDatabase {
         Ok(())
     }
 
-    fn closed(&self, _epoch: Epoch, _is_alone: bool) {}
+    fn closed(&self, _epoch: Epoch) {}
 }

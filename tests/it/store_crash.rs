@@ -249,10 +249,7 @@ fn say(line: &str) {
 }
 
 /// Lets the writer run until a random moment, kills it, and answers what it acknowledged.
-fn run_and_kill(
-    path: &Path,
-    acknowledged: &mut BTreeMap<(String, u64), u64>,
-) -> usize {
+fn run_and_kill(path: &Path, acknowledged: &mut BTreeMap<(String, u64), u64>) -> usize {
     let mut random = [0];
     getrandom::fill(&mut random).unwrap();
     let wanted = 1 + usize::from(random[0]) / 2;

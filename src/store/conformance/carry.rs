@@ -211,8 +211,7 @@ pub(super) async fn there_and_back<B: Bench, C: Bench>(bench: &B) {
 
 async fn a_copy_goes_on(bench: impl Bench) {
     full(&bench).await;
-    let copies: (InMemory, OnDisk) =
-        (copy(&*bench.store()).await, copy(&*bench.store()).await);
+    let copies: (InMemory, OnDisk) = (copy(&*bench.store()).await, copy(&*bench.store()).await);
     let one = goes_on(&copies.0).await;
     assert_eq!(one, goes_on(&copies.1).await);
     assert_eq!(one, goes_on(&bench).await);
@@ -288,7 +287,7 @@ async fn what_contradicts_itself_is_refused(bench: impl Bench) {
             matches!(refused, Err(CommitError::Store(StoreError::Unfit { .. })))
         };
         assert!(unfit(&refused), "{refused:?}");
-        let refused = bring(&OnDisk::<Sled>::new(), broken).await;
+        let refused = bring(&OnDisk::new(), broken).await;
         assert!(unfit(&refused), "{refused:?}");
     }
 }

@@ -198,7 +198,7 @@ async fn what_is_sealed_is_opened_to_be_copied_alone() {
     let folder = tempfile::tempdir().unwrap();
     let clock = || Arc::new(ManualClock::at(time(0)));
     let open = || EmbeddedStore::on_disk(folder.path(), Some(endpoint()), clock());
-    let bench = OnDisk::<Sled>::new();
+    let bench = OnDisk::new();
     changes(&bench, 1..5).await;
     let all = pieces(&*bench.store()).await;
     let disk = open().unwrap();
@@ -236,7 +236,7 @@ async fn a_move_brings_what_sup_ids_are_made_of() {
         let clock = Arc::new(ManualClock::at(time(0)));
         EmbeddedStore::open_on_disk(DiskRequest { sup_ids, ..request }, clock).unwrap()
     };
-    let bench = OnDisk::<Sled>::new();
+    let bench = OnDisk::new();
     changes(&bench, 1..5).await;
     let first = open(None, None);
     assert_eq!(first.sup_ids(), SupIdBasis::Name);

@@ -110,8 +110,7 @@ pub async fn compact(
     let items = copied?;
     closed?;
     blocking(move || {
-        swap::put_in_place(folder.path(), &mut || Ok(()))
-            .map_err(CompactError::Unplaced)?;
+        swap::put_in_place(folder.path(), &mut || Ok(())).map_err(CompactError::Unplaced)?;
         folder.restrict();
         Ok(Compacted { items, before, after: bytes(&folder)? })
     })

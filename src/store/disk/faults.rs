@@ -23,10 +23,7 @@ pub(crate) fn open(path: &Path) -> Result<EmbeddedStore, StoreError> {
     open_as(path, Some("gate.example"))
 }
 
-fn open_as(
-    path: &Path,
-    endpoint: Option<&str>,
-) -> Result<EmbeddedStore, StoreError> {
+fn open_as(path: &Path, endpoint: Option<&str>) -> Result<EmbeddedStore, StoreError> {
     let endpoint = endpoint.map(|endpoint| EndpointId::own(endpoint).unwrap());
     EmbeddedStore::open_on_disk(DiskRequest::new(path, endpoint), clock())
 }

@@ -6,10 +6,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::Xxh3;
 
-/// The bytes that are hashed at a time.
-const CHUNK: usize = 64 * 1024;
 /// The unit in which the system says what a file takes, in bytes.
 const BLOCK: u64 = 512;
 /// How deep an engine's folders are.
@@ -39,11 +36,6 @@ fn add_files(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<
     Ok(())
 }
 
-/// The path of a file below the data folder.
-fn below<'a>(folder: &StoreFolder, path: &'a Path) -> &'a Path {
-    path.strip_prefix(folder.path()).unwrap_or(path)
-}
-
 /// Has the system forget what it keeps of the engine's files in memory, as far as it can: what a write
 /// that failed left there may be nowhere else, and must not be taken for what is stored.
 pub(super) fn forget_cached(folder: &StoreFolder) {
@@ -59,24 +51,13 @@ pub(super) fn forget_cached(folder: &StoreFolder) {
     }
 }
 
-/// A fingerprint of the engine's files: their names, lengths and bytes.
-pub(super) fn digest(folder: &StoreFolder) -> io::Result<u128> {
-    let mut hash = Xxh3::new();
-    let mut buffer = vec![0; CHUNK];
+/// Reads the engine's files from beginning to end: an error where a part cannot be read. sled takes such a part for
+/// the end of its log, and overwrites it.
+pub(super) fn read_through(folder: &StoreFolder) -> io::Result<()> {
     for path in engine_files(folder)? {
-        let inner = below(folder, &path);
-        hash.update(inner.as_os_str().as_encoded_bytes());
-        let mut file = fs::File::open(&path)?;
-        hash.update(&file.metadata()?.len().to_le_bytes());
-        loop {
-            let read = io::Read::read(&mut file, &mut buffer)?;
-            match buffer.get(..read) {
-                Some(bytes) if read > 0 => hash.update(bytes),
-                _ => break,
-            }
-        }
+        io::copy(&mut fs::File::open(path)?, &mut io::sink())?;
     }
-    Ok(hash.digest128())
+    Ok(())
 }
 
 /// The bytes of the engine's files.
@@ -95,14 +76,4 @@ pub(crate) fn folder_bytes(folder: &Path) -> io::Result<u64> {
 fn written_bytes(files: &[PathBuf]) -> io::Result<u64> {
     let bytes = |about: fs::Metadata| about.len().min(about.blocks().saturating_mul(BLOCK));
     files.iter().map(|path| fs::metadata(path).map(bytes)).sum()
-}
-
-/// Copies the engine's files into the folder `to`.
-pub(super) fn copy(folder: &StoreFolder, to: &Path) -> io::Result<()> {
-    for path in engine_files(folder)? {
-        let target = to.join(below(folder, &path));
-        fs::create_dir_all(target.parent().unwrap_or(to))?;
-        fs::copy(&path, &target)?;
-    }
-    Ok(())
 }

@@ -39,8 +39,6 @@ pub(super) struct Mark {
     pub(super) fence: u64,
     /// The last closed epoch.
     pub(super) epoch: Epoch,
-    /// The fingerprint of the engine's files as a close left them; `None` while it is open.
-    pub(super) digest: Option<u128>,
 }
 
 impl StoreFolder {
@@ -125,11 +123,8 @@ impl StoreFolder {
 
     /// Writes the mark, whole or not at all, and makes the names in the folder durable.
     pub(super) fn set_mark(&self, mark: &Mark) -> Result<(), StoreError> {
-        let Mark { endpoint, fence, epoch: Epoch(epoch), digest } = mark;
-        let digest = digest.map_or_else(|| "none".to_owned(), |digest| format!("{digest:032x}"));
-        let text = format!(
-            "{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\nfiles {digest}\n"
-        );
+        let Mark { endpoint, fence, epoch: Epoch(epoch) } = mark;
+        let text = format!("{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\n");
         let write = || {
             let new = self.path.join(format!("{MARK}.new"));
             let mut file = private::options().create(true).truncate(true).open(&new)?;
@@ -157,9 +152,5 @@ fn read(text: &str) -> Option<Mark> {
     let endpoint = EndpointId::own(line("endpoint ")?).ok()?;
     let fence = line("fence ")?.parse().ok()?;
     let epoch = Epoch(line("epoch ")?.parse().ok()?);
-    let digest = match line("files ")? {
-        "none" => None,
-        digits => Some(u128::from_str_radix(digits, 16).ok()?),
-    };
-    lines.next().is_none().then_some(Mark { endpoint, fence, epoch, digest })
+    lines.next().is_none().then_some(Mark { endpoint, fence, epoch })
 }

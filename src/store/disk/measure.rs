@@ -3,8 +3,8 @@
 //! Ignored, since it takes minutes; `benches/compare/store.sh` runs each case in a process of its own and makes a
 //! table.
 
-use super::faults::{noise, open_raw};
 use super::DiskRequest;
+use super::faults::{noise, open_raw};
 use crate::conformance::make::{feed, poll_state};
 use crate::engine::{Class, Engine, KeyOrder, beginning_with};
 use crate::{Claim, EmbeddedStore, Store};

@@ -28,10 +28,7 @@ const STAYS: &str = super::folder::LOCK;
 pub(super) type AfterStep<'a> = dyn FnMut() -> io::Result<()> + 'a;
 
 /// Puts what was made in [`MAKING`] in the place of the engine's files.
-pub(super) fn put_in_place(
-    folder: &Path,
-    after: &mut AfterStep<'_>,
-) -> io::Result<()> {
+pub(super) fn put_in_place(folder: &Path, after: &mut AfterStep<'_>) -> io::Result<()> {
     let making = folder.join(MAKING);
     sync_all(&making)?;
     fs::rename(&making, folder.join(MADE))?;
@@ -41,10 +38,7 @@ pub(super) fn put_in_place(
 }
 
 /// Goes on where a process that ended had come to, and removes what it had not made whole.
-pub(super) fn finish(
-    folder: &Path,
-    after: &mut AfterStep<'_>,
-) -> io::Result<()> {
+pub(super) fn finish(folder: &Path, after: &mut AfterStep<'_>) -> io::Result<()> {
     let (making, made) = (folder.join(MAKING), folder.join(MADE));
     let placing = folder.join(PLACING);
     if making.exists() {

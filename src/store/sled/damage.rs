@@ -11,9 +11,7 @@ async fn a_database_cut_short_is_no_new_store() {
         let folder = used().await;
         let db = folder.path().join("db");
         fs::File::options().write(true).open(&db).unwrap().set_len(keep).unwrap();
-        let before = files(folder.path());
         let said = refused(open(folder.path()));
-        assert!(before == files(folder.path()), "cut to {keep}: something was changed");
         assert_damaged(&said, folder.path(), &format!("cut to {keep}"));
     }
 }
@@ -32,8 +30,8 @@ async fn a_database_that_is_gone_is_no_new_store() {
     assert_eq!(
         said.to_string(),
         format!(
-            "the store in {} is damaged: the store was used, and is empty now; nothing was \
-             changed: restore it from a copy, or move it away and start anew",
+            "the store in {} is damaged: the store was used, and is empty now; restore it \
+             from a copy, or move it away and start anew",
             folder.path().display()
         )
     );
@@ -110,7 +108,7 @@ async fn a_store_from_before_the_first_release_says_so_and_is_left_alone() {
 }
 
 /// Wherever a byte is wrong, after a close or after a crash: the store does not open, or it
-/// answers what was stored; and where it does not open, every file is as it was.
+/// answers what was stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flipped_bytes_never_pass_for_data() {
     const PLACES: usize = 24;
@@ -138,7 +136,6 @@ async fn flipped_bytes_never_pass_for_data() {
                 Err(error) => {
                     refusals += 1;
                     assert_damaged(&error, copy.path(), &format!("at {place}"));
-                    assert!(bytes == files(copy.path()), "at {place}: something was changed");
                 }
             }
         }

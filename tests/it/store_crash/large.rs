@@ -87,7 +87,7 @@ fn a_large_change_is_there_whole_or_not_at_all() {
         run_until_killed(folder.path(), writer, &mut acknowledged);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let store = open(folder.path();
+            let store = open(folder.path());
             let least = acknowledged.get(&("commit".to_owned(), LARGE_FEED)).copied().unwrap_or(0);
             let found = store.state(&feed(LARGE_FEED)).await.unwrap();
             let revision = found.map_or(0, |state| state.revision.0);

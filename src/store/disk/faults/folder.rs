@@ -73,24 +73,6 @@ fn a_folder_that_cannot_be_made_is_named() {
     open(&folder.path().join("a/b/c")).unwrap();
 }
 
-/// A close notes what its files are, so that the next start need not try its recovery on a copy.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_store_needs_no_rehearsal() {
-    let folder = tempfile::tempdir().unwrap();
-    for _ in 0..3 {
-        let store = open(folder.path()).unwrap();
-        let claim = claim(&store).await;
-        let change = change(&store, &noise(40_000)).await;
-        store.commit(&claim, change).await.unwrap();
-        let mark = std::fs::read_to_string(folder.path().join("mark")).unwrap();
-        assert!(mark.ends_with("\nfiles none\n"), "open files prove nothing: {mark}");
-        store.close().await.unwrap();
-        let taken = StoreFolder::take(folder.path()).unwrap();
-        let noted = taken.mark().unwrap().unwrap().digest;
-        assert_eq!(noted, Some(crate::disk::files::digest(&taken).unwrap()));
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_large_document_was_noted_with_outlives_the_process_until_it_is_over() {
     let folder = tempfile::tempdir().unwrap();

@@ -15,10 +15,7 @@ fn pauses(milliseconds: u64) -> ReopenPauses {
 }
 
 /// A store whose barrier fails as often as it is told to.
-fn open_failing(
-    path: &Path,
-    pauses: ReopenPauses,
-) -> (EmbeddedStore, Arc<AtomicUsize>) {
+fn open_failing(path: &Path, pauses: ReopenPauses) -> (EmbeddedStore, Arc<AtomicUsize>) {
     let fails = Arc::new(AtomicUsize::new(0));
     let store = open_with(path, pauses, failing(&fails));
     (store.unwrap(), fails)
@@ -216,11 +213,7 @@ fn bar(path: &Path) {
 }
 
 /// Puts the engine's files back to what they were once nobody has them open, and lets the store be opened again.
-async fn put_back(
-    store: &EmbeddedStore,
-    path: &Path,
-    older: &BTreeMap<String, Vec<u8>>,
-) {
+async fn put_back(store: &EmbeddedStore, path: &Path, older: &BTreeMap<String, Vec<u8>>) {
     let has_tried = |condition: &StoreCondition| {
         condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 0)
     };
