@@ -448,7 +448,7 @@ async fn a_backup_while_it_runs(store: &str) {
     for file in written {
         let there = tempfile::tempdir().unwrap();
         std::fs::copy(folder.path().join(&file), there.path().join(&file)).unwrap();
-        configure(there.path(), "kind = \"fjall\"\npath = \"copy\"", &feeds);
+        configure(there.path(), "kind = \"sled\"\npath = \"copy\"", &feeds);
         let terminal = Terminal { folder: there.path(), gateway: String::new(), token: TOKEN };
         let said = terminal.done(&["import", &file, "-c", "t.toml"]).await;
         assert!(said.starts_with("6 feeds with "), "{said}");
@@ -470,11 +470,6 @@ async fn a_backup_while_it_runs(store: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_on_sled_is_backed_up_while_it_runs() {
     a_backup_while_it_runs("kind = \"sled\"\npath = \"data\"").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_on_fjall_is_backed_up_while_it_runs() {
-    a_backup_while_it_runs("kind = \"fjall\"\npath = \"data\"").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
