@@ -37,12 +37,13 @@ pub use tidegate_core::sync_markup::Dialect;
 
 use entry::Entries;
 use head::Surroundings;
-use scope::{ATOM, Extension, Prefixes};
+use scope::{Extension, Prefixes};
 use std::convert::Infallible;
 use std::time::Duration;
 use tidegate_core::model::{
     Deletion, Family, FeedState, Format, Item, Markup, Skeleton, Tick, Version,
 };
+use tidegate_core::xml::ns::ATOM;
 
 /// Which view of a feed (CONTRACT, Addresses).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,14 +4,8 @@
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 
-/// The namespace of that element, of the one that names the outline around it, and of what stands in
-/// a list that no other program has to know.
-pub const OUTLINE_NAMESPACE: &str = "urn:tidegate:outline";
-
-/// The prefix that is bound to it.
-pub const OUTLINE_PREFIX: &str = "outline";
-
-/// The attribute of an outline that says the SUP id of its feed, in that namespace.
+/// The attribute of an outline that says the SUP id of its feed, in the namespace
+/// [`OUTLINE`](crate::xml::ns::OUTLINE).
 pub const OUTLINE_SUP: &str = "sup";
 
 /// What an outline is said to stand in that stands in no other. No outline bears it as its id.

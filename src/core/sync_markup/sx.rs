@@ -1,16 +1,17 @@
 //! `sx:sync` with its history and conflicts as XML (SSE 1.0 sections 2.4 to 2.6).
 
-use super::{Dialect, sx091};
-use crate::model::{Extra, SyncExtras, Update, Version, XML_NAMESPACE};
+use super::Dialect;
+use crate::model::{Extra, SyncExtras, Update, Version};
+use crate::xml::ns;
 use crate::xml::push_attribute as attribute;
 use std::fmt::Write;
 
 /// The namespace of a dialect (READINGS 1, row 1).
 pub const fn namespace(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::Sse => "http://www.microsoft.com/schemas/sse",
-        Dialect::FeedSync => "http://feedsync.org/2007/feedsync",
-        Dialect::Sse091 => sx091::NAMESPACE,
+        Dialect::Sse => ns::SSE,
+        Dialect::FeedSync => ns::FEED_SYNC,
+        Dialect::Sse091 => ns::SSE_091,
     }
 }
 
@@ -72,7 +73,7 @@ fn push_attributes(out: &mut String, extra: Option<&Extra>) {
     for ((namespace, name, value), number) in attributes.iter().zip(1..) {
         match namespace.as_deref() {
             None => attribute(out, name, value),
-            Some(XML_NAMESPACE) => attribute(out, &format!("xml:{name}"), value),
+            Some(ns::XML) => attribute(out, &format!("xml:{name}"), value),
             Some(namespace) => {
                 attribute(out, &format!("xmlns:sxe{number}"), namespace);
                 attribute(out, &format!("sxe{number}:{name}"), value);

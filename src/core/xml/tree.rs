@@ -4,7 +4,8 @@
 
 mod write;
 
-use crate::model::{Context, XML_NAMESPACE as XML};
+use crate::model::Context;
+use crate::xml::ns::XML;
 use crate::xml::{self, tag};
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -15,8 +16,6 @@ pub use write::{bindings, html, write, write_noting};
 const DEPTH_LIMIT: usize = 200;
 /// The most bytes that the elements of a tree take in memory; of further ones the text alone is kept.
 pub const WEIGHT_LIMIT: usize = 64 << 20;
-/// The namespace of XHTML.
-pub const XHTML: &str = "http://www.w3.org/1999/xhtml";
 
 /// An attribute that is no namespace declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]

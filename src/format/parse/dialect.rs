@@ -1,7 +1,8 @@
 //! Which names are a format's own, and how the names of others are written in paths.
 
 use tidegate_core::model::{Family, Format};
-use tidegate_core::xml::namespaces::{NamespaceScope, Ns};
+use tidegate_core::xml::namespaces::NamespaceScope;
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::walker::{OpenElement, WalkedAttribute};
 
 /// A format, as one document writes it.

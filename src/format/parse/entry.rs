@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Context, Entry, Field, Projection, Slots};
 use tidegate_core::xml::edits::Edits;
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::walker::{OpenElement, WalkedAttribute, Walker};
 use tidegate_core::xml::{collapsed, is_blank, push_text, push_value};
 

@@ -15,10 +15,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{
-    Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw, Format, OUTLINE_PREFIX,
+    Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw, Format,
 };
 use tidegate_core::xml::cut;
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
 use tidegate_core::xml::walker::{OpenElement, WalkStep, Walker};
 use tidegate_core::xml::{self, is_blank};
 use url::Url;

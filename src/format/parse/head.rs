@@ -9,7 +9,7 @@ use tidegate_core::model::{Head, Time};
 use tidegate_core::xml::address::resolve;
 use tidegate_core::xml::date;
 use tidegate_core::xml::html::{plain_text, plain_text_if_html};
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::walker::{OpenElement, WalkedAttribute};
 use tidegate_core::xml::{collapsed, trim};
 use url::Url;

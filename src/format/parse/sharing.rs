@@ -14,6 +14,7 @@ use tidegate_core::model::{
     SyncExtras, SyncId, Time, Warning,
 };
 use tidegate_core::sync::Item091;
+use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::push_attribute;
 use url::Url;
 
@@ -186,7 +187,7 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
     let after = match payload.family {
         Family::Atom => {
             text.push_str("<around:feed xmlns:around=\"");
-            text.push_str(sse::ATOM);
+            text.push_str(ATOM);
             text.push('"');
             "</around:feed>"
         }

@@ -3,10 +3,11 @@
 
 use super::splice::SpliceTarget;
 use crate::parse::collection::first_entry;
-use crate::parse::sse::{ATOM, Payload};
+use crate::parse::sse::Payload;
 use crate::render::{self, Neutral, shape::Shape};
 use tidegate_core::model::{Card, Context, Family, Format, Markup, Slots, Time};
 use tidegate_core::xml::address;
+use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::tree::{self, Element};
 use url::Url;
 

@@ -6,13 +6,14 @@
 use super::convert::{self, Neutral, Target};
 use super::entry::{is_contested, push_sync};
 use super::head::{push_links, push_sharing};
-use super::scope::{ATOM, HISTORY, base_of};
+use super::scope::base_of;
 use super::shape::Shape;
 use super::{ItemPortions, Page, TextSink, tombstone};
 use std::borrow::Cow;
 use std::fmt::Write;
 use tidegate_core::model::{Family, Item, ItemStatus, Markup, SyncExtras, Version};
 use tidegate_core::sync_markup::sx;
+use tidegate_core::xml::ns::{ATOM, HISTORY};
 use tidegate_core::xml::tree::{self, Attribute, Element, Node};
 use tidegate_core::xml::{self, push_attribute};
 

@@ -16,16 +16,17 @@ mod rdf;
 
 use super::Addresses;
 use super::references::{Base, make_absolute};
-use super::scope::{ATOM, base_of};
+use super::scope::base_of;
 use std::borrow::Cow;
 use tidegate_core::model::{
     Card, Context, Family, Format, Markup, Skeleton, SkeletonSlots, Slots, Time,
 };
+use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_core::xml::tree::{self, Element};
 
 pub use author::{Person, authors, people};
 pub use category::{Category, Tags};
-pub use neutral::{DUBLIN_CORE, Neutral, Text};
+pub use neutral::{Neutral, Text};
 pub use outline::feed as list;
 
 /// What is converted to.
@@ -223,11 +224,7 @@ pub fn identifier(markup: &Markup) -> Option<String> {
         return None;
     }
     let item = tree::read(&markup.xml, &markup.context)?;
-    // SimplePie knows both versions of Dublin Core.
-    let found = [neutral::DUBLIN_CORE, "http://purl.org/dc/elements/1.0/"]
-        .iter()
-        .find_map(|space| item.find(space, "identifier"));
-    let identifier = found?.content().trim().to_owned();
+    let identifier = item.find(DC, "identifier")?.content().trim().to_owned();
     Some(identifier).filter(|identifier| !identifier.is_empty())
 }
 

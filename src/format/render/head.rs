@@ -1,11 +1,12 @@
 //! What surrounds the entries: the skeleton with our declarations, links and `sx:sharing`.
 
 use super::base::Bases;
-use super::scope::{ATOM, Prefixes};
+use super::scope::Prefixes;
 use super::{Dialect, Page, ViewKind};
 use std::fmt::Write;
 use std::ops::Range;
 use tidegate_core::model::{Family, Skeleton, Tick, Time};
+use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::{self, push_attribute, tag};
 
 /// The relation of a feed to the SUP document that lists it (SUP section 3).

@@ -9,20 +9,19 @@ use super::collection::ShownVersion;
 use super::convert::{self, Neutral, Person, Tags, Text};
 use super::head::own_address;
 use super::references::Base;
-use super::scope::{ATOM, base_of};
+use super::scope::base_of;
 use super::{ItemPortions, Page, TextSink, json};
 use files::Files;
 use serde_json::{Map, Value, json};
 use tidegate_core::model::{Family, Format};
 use tidegate_core::xml::html::plain_text;
+use tidegate_core::xml::ns::{ATOM, DC, FEED_SYNC};
 use tidegate_core::xml::tree;
 
 /// The version that is written.
 pub const VERSION: &str = "https://jsonfeed.org/version/1.1";
 /// The member that has the items.
 const ITEMS: &str = "items";
-/// The specification of what stands in `_sharing`.
-const ABOUT: &str = "http://feedsync.org/2007/feedsync";
 
 /// Renders a page, and the items that follow those that it has.
 pub fn write<E>(
@@ -47,7 +46,7 @@ pub fn write<E>(
     }
     let mut sharing = json::sharing(page);
     if let Some(sharing) = sharing.as_object_mut() {
-        sharing.insert("about".to_owned(), ABOUT.into());
+        sharing.insert("about".to_owned(), FEED_SYNC.into());
     }
     put("_sharing", sharing);
     put(ITEMS, Value::Null);
@@ -166,8 +165,7 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
 
 /// The names of the categories, each once.
 fn tags(said: &Neutral) -> Vec<String> {
-    let subjects =
-        said.foreign.iter().filter(|element| element.is(convert::DUBLIN_CORE, "subject"));
+    let subjects = said.foreign.iter().filter(|element| element.is(DC, "subject"));
     let subjects = subjects.map(tree::Element::content);
     let mut tags = Tags::default();
     for tag in said.categories.iter().map(|category| category.shown().to_owned()).chain(subjects) {

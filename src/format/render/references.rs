@@ -6,27 +6,18 @@
 
 mod html;
 
-use super::scope::ATOM;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 use tidegate_core::xml::address::{ADDRESS_LIMIT, behind_scheme};
-use tidegate_core::xml::tree::{Attribute, Element, Node, XHTML};
+use tidegate_core::xml::ns::{ATOM, CONTENT, MEDIA, RDF, WFW, XHTML, XLINK};
+use tidegate_core::xml::tree::{Attribute, Element, Node};
 use url::Url;
 
 pub use html::{ATTRIBUTES as HTML_ATTRIBUTES, absolute as absolute_html};
 
-/// The namespace of Media RSS, with and without what some end it with.
-const MEDIA: &[&str] = &["http://search.yahoo.com/mrss/", "http://search.yahoo.com/mrss"];
-/// The namespace of `content:encoded`.
-const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
-/// The namespace of `wfw:comment` and `wfw:commentRss`.
-const WFW: &str = "http://wellformedweb.org/CommentAPI/";
 /// Namespaces whose attributes hold a reference, with the attribute.
-const LINKING: &[(&str, &str)] = &[
-    ("http://www.w3.org/1999/xlink", "href"),
-    ("http://www.w3.org/1999/02/22-rdf-syntax-ns#", "resource"),
-];
+const LINKING: &[(&str, &str)] = &[(XLINK, "href"), (RDF, "resource")];
 
 /// The most bytes of addresses that are made for one entry or head; further references stay relative. A
 /// base of a few thousand bytes may stand before each of a million references.
@@ -228,7 +219,7 @@ impl ReferenceWalk<'_> {
             },
             CONTENT if name == "encoded" => TextUse::Html,
             WFW => TextUse::Reference,
-            space if MEDIA.contains(&space) && name == "description" => {
+            MEDIA if name == "description" => {
                 if child.attribute("type") == Some("html") {
                     TextUse::Html
                 } else {

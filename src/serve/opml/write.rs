@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use tidegate_core::model::{
-    EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_SUP,
-    OutlineLabel, ShownAddress, SupId, SyncId, Time, listed, shown_text,
+    EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_SUP, OutlineLabel, ShownAddress, SupId,
+    SyncId, Time, listed, shown_text,
 };
 use tidegate_core::sync::Item091;
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml;
+use tidegate_core::xml::ns::{OUTLINE, OUTLINE_PREFIX, SSE_091};
 
 /// The bytes of a hash that an id is made of.
 const ID_BYTES: usize = 20;
@@ -43,9 +44,9 @@ pub(super) fn write(
 ) -> String {
     let mut opml =
         String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\"");
-    xml::push_attribute(&mut opml, &format!("xmlns:{PREFIX}"), sx091::NAMESPACE);
+    xml::push_attribute(&mut opml, &format!("xmlns:{PREFIX}"), SSE_091);
     if entries.iter().any(|entry| entry.sup.is_some()) {
-        xml::push_attribute(&mut opml, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
+        xml::push_attribute(&mut opml, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE);
     }
     opml.push_str(">\n<head>\n<title>Tidegate</title>\n");
     let until = until(entries);

@@ -212,7 +212,7 @@ fn the_dialects_are_told_by_their_namespaces() {
         ("http://feedsync.org/2007/feedsync", Some(SseDialect::FeedSync)),
         ("http://www.microsoft.com/schemas/rss/sse", Some(SseDialect::Sse091)),
         ("https://www.microsoft.com/schemas/rss/sse", Some(SseDialect::Sse091)),
-        ("http://www.microsoft.com/schemas/sse/", None),
+        ("http://www.microsoft.com/schemas/sse/", Some(SseDialect::Sse)),
     ] {
         let text = format!("<rss xmlns:s=\"{namespace}\"><channel><item/></channel></rss>");
         let feed = read(&text).unwrap();

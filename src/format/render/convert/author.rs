@@ -1,9 +1,8 @@
 //! People: the authors of a feed or an entry, and who helped.
 
-use super::neutral::DUBLIN_CORE;
 use super::{atom03, head, json_feed};
-use crate::render::scope::ATOM;
 use tidegate_core::model::{Context, Format, Skeleton};
+use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_core::xml::tree::{self, Element};
 
 /// The most people of one kind that are told of a feed or an entry.
@@ -107,7 +106,7 @@ pub fn named(element: &Element, kind: &str) -> Vec<Person> {
 /// Who a channel of RSS names as its authors: `dc:creator`, else its editor.
 pub fn of_channel(channel: &Element) -> Vec<Person> {
     let mut found = Vec::new();
-    for creator in channel.elements().filter(|child| child.is(DUBLIN_CORE, "creator")) {
+    for creator in channel.elements().filter(|child| child.is(DC, "creator")) {
         add(&mut found, Person::named(&creator.content()));
     }
     let editor = channel.find(&channel.namespace, "managingEditor").map(Element::content);

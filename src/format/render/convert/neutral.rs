@@ -4,21 +4,12 @@ use super::author::{self, Person};
 use super::category::{Categories, Category};
 use super::{atom03, json_feed};
 use crate::render::references::{self, Base};
-use crate::render::scope::ATOM;
 use tidegate_core::model::{Card, Family, Format, Markup, Time};
 use tidegate_core::xml;
 use tidegate_core::xml::address;
 use tidegate_core::xml::html::plain_text;
+use tidegate_core::xml::ns::{ATOM, CONTENT, DC, SLASH, THREADING};
 use tidegate_core::xml::tree::{self, Attribute, Element, Node};
-
-/// The namespace of Dublin Core.
-pub const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
-/// The namespace of `content:encoded`.
-pub const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
-/// The namespace of `slash:comments`.
-pub const SLASH: &str = "http://purl.org/rss/1.0/modules/slash/";
-/// The namespace of `thr:count` (RFC 4685).
-pub const THREADING: &str = "http://purl.org/syndication/thread/1.0";
 
 /// An entry without its format. All its references are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -347,16 +338,16 @@ impl Reading {
             (CONTENT, "encoded") => {
                 self.whole.get_or_insert(Text::Html(child.content()));
             }
-            (DUBLIN_CORE, "creator") => {
+            (DC, "creator") => {
                 author::add(&mut self.creators, Person::named(&child.content()));
             }
-            (DUBLIN_CORE, "contributor") => {
+            (DC, "contributor") => {
                 author::add(&mut entry.contributors, Person::named(&child.content()));
             }
-            (DUBLIN_CORE, "rights") => entry.rights = entry.rights.take().or_else(said),
-            (DUBLIN_CORE, "language") => entry.language = said(),
+            (DC, "rights") => entry.rights = entry.rights.take().or_else(said),
+            (DC, "language") => entry.language = said(),
             // Dates are told by the card.
-            (DUBLIN_CORE, "date") | ("", _) => {}
+            (DC, "date") | ("", _) => {}
             (SLASH, "comments") => {
                 self.count = said();
                 entry.foreign.push(child);

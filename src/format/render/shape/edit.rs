@@ -3,11 +3,11 @@
 
 use super::{ReadCollection, Shape};
 use crate::render::convert::{self, Neutral, Target, Text};
-use crate::render::scope::ATOM;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use tidegate_core::model::{Family, Markup, Time};
 use tidegate_core::xml::html::{Piece, Pieces, TagRule};
+use tidegate_core::xml::ns::{ATOM, FEED_SYNC};
 use tidegate_core::xml::reference;
 use tidegate_core::xml::tree::{self, Element, Node};
 
@@ -56,7 +56,7 @@ fn collection_of(shape: &Shape) -> String {
             let own = own_namespace(nodes);
             let mut item = Element::new(&own, "item");
             item.children.clone_from(nodes);
-            let sharing = Element::new("http://feedsync.org/2007/feedsync", "sharing");
+            let sharing = Element::new(FEED_SYNC, "sharing");
             let collection = Element::new(&own, "collection").child(sharing).child(item);
             let mut text = String::new();
             tree::write(&mut text, &collection, &mut Vec::new());

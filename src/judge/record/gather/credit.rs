@@ -3,10 +3,8 @@
 
 use tidegate_core::model::{Format, Markup};
 use tidegate_core::xml;
+use tidegate_core::xml::ns::DC;
 use tidegate_format::render::{Added, Bases, with_bases};
-
-/// The namespace of `dc:creator`: RSS wants an electronic mail address in `author`.
-const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
 
 /// What is said of a feed.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +38,7 @@ pub(super) fn credited(markup: &Markup, credit: &Credit<'_>) -> Markup {
         let author = escaped(author);
         people.push_str(&match markup.format {
             Format::Rss20 if is_anonymous => {
-                format!("<dc:creator xmlns:dc=\"{DUBLIN_CORE}\">{author}</dc:creator>")
+                format!("<dc:creator xmlns:dc=\"{DC}\">{author}</dc:creator>")
             }
             Format::Rss20 => String::new(),
             _ => format!("<author><name>{author}</name></author>"),
