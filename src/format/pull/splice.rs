@@ -123,7 +123,7 @@ fn push_version(
             };
             let nested: Option<&mut dyn FnMut(&mut String)> =
                 if conflicts.is_empty() { None } else { Some(&mut nested) };
-            sx::sync_element_with(out, place.prefix, place.declare, version, extras, nested);
+            sx::sync_element(out, place.prefix, place.declare, version, extras, nested);
         },
     );
 }

@@ -331,7 +331,7 @@ pub fn push_sync(
     };
     let nested: Option<&mut dyn FnMut(&mut String)> =
         if conflicts.is_empty() { None } else { Some(&mut nested) };
-    sx::sync_element_with(out, prefix, declare, version, extras, nested);
+    sx::sync_element(out, prefix, declare, version, extras, nested);
 }
 
 /// A version that has itself as its data, so that none of it is copied but the history.
