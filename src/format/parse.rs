@@ -26,6 +26,7 @@ pub mod sse;
 
 pub use amend::{Amendment, amended, amended_markup};
 pub use decode::{Before, Decoded, characters, decode, decode_as};
+pub(crate) use dialect::is_of_the_document;
 pub use error::ParseError;
 pub use limits::Limits;
 

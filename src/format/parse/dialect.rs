@@ -1,6 +1,7 @@
 //! Which names are a format's own, and how the names of others are written in paths.
 
 use tidegate_core::model::{Family, Format};
+use tidegate_core::sup;
 use tidegate_core::xml::namespaces::NamespaceScope;
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::walker::{OpenElement, WalkedAttribute};
@@ -137,4 +138,25 @@ pub(super) fn relation<'t>(attributes: &'t [WalkedAttribute<'_>]) -> &'t str {
     let rel = plain(attributes, "rel").map(tidegate_core::xml::trim).filter(|rel| !rel.is_empty());
     let rel = rel.unwrap_or("alternate");
     rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel)
+}
+
+/// The relations of links that are true of the document itself alone: those that name it, its hub, its SUP
+/// document, or its neighbours (RFC 5005, READINGS 3).
+const OF_THE_DOCUMENT: [&str; 11] = [
+    "self",
+    "hub",
+    "current",
+    "first",
+    "last",
+    "next",
+    "prev",
+    "previous",
+    "prev-archive",
+    "next-archive",
+    sup::RELATION,
+];
+
+/// Whether a link of this relation has no meaning in another document of the same entries.
+pub fn is_of_the_document(relation: &str) -> bool {
+    OF_THE_DOCUMENT.iter().any(|own| own.eq_ignore_ascii_case(relation.trim()))
 }

@@ -18,7 +18,7 @@ use tidegate_core::xml::walker::{OpenElement, WalkedAttribute, Walker};
 use tidegate_core::xml::{collapsed, is_blank, push_text, push_value};
 
 /// What a field costs beside its path, in bytes, when the projection is measured.
-const FIELD_COST: usize = 64;
+pub(super) const FIELD_COST: usize = 64;
 
 /// Why an entry cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,10 +2,11 @@
 
 use super::Limits;
 use super::dialect::{FeedDialect, plain, relation};
-use super::feed::{SUP, owned};
+use super::feed::owned;
 use std::borrow::Cow;
 use std::time::Duration;
 use tidegate_core::model::{Head, Time};
+use tidegate_core::sup;
 use tidegate_core::xml::address::resolve;
 use tidegate_core::xml::date;
 use tidegate_core::xml::html::{plain_text, plain_text_if_html};
@@ -104,7 +105,7 @@ impl HeadBuilder {
             "prev-archive" => &mut links.prev_archive,
             "previous" => &mut links.previous,
             "next" => &mut links.next,
-            SUP => &mut links.sup,
+            sup::RELATION => &mut links.sup,
             "hub" => {
                 if links.hubs.len() < limits.head_values && !links.hubs.contains(&address) {
                     links.hubs.push(address);

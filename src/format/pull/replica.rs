@@ -3,27 +3,13 @@
 use super::error::PullError;
 use super::item::ReplicaItem;
 use super::splice::{SpliceScope, SpliceTarget, push_item};
+use crate::parse::is_of_the_document;
 use crate::parse::sse::{self, BYTES_LIMIT, ITEM_LIMIT, SseDialect, SseError, SseFeed};
 use std::ops::Range;
 use tidegate_core::sync_markup::{Dialect, sx};
 use tidegate_core::xml;
 use tidegate_core::xml::ns::{ATOM, HISTORY, SSE_091, TOMBSTONES};
 use url::Url;
-
-/// The relations of links that are true of the document that was read and not of the replica.
-const OF_THE_DOCUMENT: &[&str] = &[
-    "self",
-    "hub",
-    "current",
-    "first",
-    "last",
-    "next",
-    "prev",
-    "previous",
-    "prev-archive",
-    "next-archive",
-    "http://api.friendfeed.com/2008/03#sup",
-];
 
 /// The items of a replica that was written before.
 pub(super) fn read(text: &str) -> Result<Vec<ReplicaItem>, SseError> {
@@ -99,9 +85,7 @@ fn around(feed: &SseFeed<'_>) -> (String, String) {
         let (namespace, local) = tree.name(*id);
         match namespace {
             TOMBSTONES | HISTORY => true,
-            ATOM if local == "link" => {
-                element.attribute("rel").is_some_and(|rel| OF_THE_DOCUMENT.contains(&rel.trim()))
-            }
+            ATOM if local == "link" => element.attribute("rel").is_some_and(is_of_the_document),
             other => local == "sharing" && SseDialect::of(other).is_some(),
         }
     });

@@ -2,7 +2,6 @@
 
 use super::{ListKind, OpmlQuery};
 use crate::address::followable;
-use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,13 +10,12 @@ use tidegate_core::model::{
     EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_SUP, OutlineLabel, ShownAddress, SupId,
     SyncId, Time, listed, shown_text,
 };
+use tidegate_core::short_hash::{ID_BYTES, base32};
 use tidegate_core::sync::Item091;
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml;
 use tidegate_core::xml::ns::{OUTLINE, OUTLINE_PREFIX, SSE_091};
 
-/// The bytes of a hash that an id is made of.
-const ID_BYTES: usize = 20;
 /// The prefix of sharing markup.
 const PREFIX: &str = "sx";
 
@@ -240,7 +238,5 @@ pub(super) fn id(
         hash.update([0]);
         hash.update(number.to_be_bytes());
     }
-    let digest = hash.finalize();
-    let short = BASE32_NOPAD.encode(digest.get(..ID_BYTES)?).to_ascii_lowercase();
-    SyncId::new(&format!("{endpoint}.{short}")).ok()
+    SyncId::new(&format!("{endpoint}.{}", base32(hash, ID_BYTES))).ok()
 }

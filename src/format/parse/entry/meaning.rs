@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Context, Entry, Projection, Slots, Time};
+use tidegate_core::xml::address::mail_and_name;
 use tidegate_core::xml::address::{is_web, resolve};
 use tidegate_core::xml::date;
 use tidegate_core::xml::html::{plain_text, plain_text_if_html};
@@ -147,7 +148,8 @@ impl<'a> Meaning<'a> {
             (true, _, "link") if self.link.is_none() => self.link = resolve(text.clone(), base),
             (true, _, "title") if self.title.is_none() => self.title(text, is_markup),
             (true, _, "author") if !dialect.is_atom() => {
-                set(&mut self.author[2], &Cow::Owned(person(text)));
+                let name = mail_and_name(text).map_or(&**text, |(_, name)| name);
+                set(&mut self.author[2], &Cow::Owned(name.to_owned()));
             }
             (_, Ns::Named("dc"), "creator") => set(&mut self.author[1], text),
             (_, Ns::Named("itunes"), "author") => set(&mut self.author[3], text),
@@ -254,28 +256,5 @@ fn set<'a>(place: &mut Option<Cow<'a, str>>, text: &Cow<'a, str>) {
 fn first(place: &mut Option<Time>, text: &str) {
     if place.is_none() {
         *place = date(text);
-    }
-}
-
-/// The name in RSS's `mail@example.org (Name)`.
-fn person(text: &str) -> String {
-    let text = text.trim();
-    match text.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
-        Some((mail, name)) if mail.contains('@') && !name.trim().is_empty() => {
-            name.trim().to_owned()
-        }
-        _ => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn people_are_named_without_their_mail() {
-        assert_eq!(person(" a@example.org (Ada L.) "), "Ada L.");
-        assert_eq!(person("Ada (the first)"), "Ada (the first)");
-        assert_eq!(person("a@example.org"), "a@example.org");
     }
 }

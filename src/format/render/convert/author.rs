@@ -2,6 +2,7 @@
 
 use super::{atom03, head, json_feed};
 use tidegate_core::model::{Context, Format, Skeleton};
+use tidegate_core::xml::address::mail_and_name;
 use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_core::xml::tree::{self, Element};
 
@@ -36,15 +37,9 @@ impl Person {
 
     /// `mail@example.org (Name)`, as RSS 2.0 has authors and editors; a bare address or name as it is.
     pub fn of_rss(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let split = text.strip_suffix(')').and_then(|rest| rest.split_once('('));
-        match split {
-            Some((mail, name)) if mail.contains('@') && !name.trim().is_empty() => {
-                let email = Some(mail.trim().to_owned());
-                Some(Self { email, ..Self::named(name) })
-            }
-            _ if text.is_empty() => None,
-            _ => Some(Self::named(text)),
+        match mail_and_name(text) {
+            Some((mail, name)) => Some(Self { email: Some(mail.to_owned()), ..Self::named(name) }),
+            None => Some(Self::named(text)).filter(|person| !person.name.is_empty()),
         }
     }
 
