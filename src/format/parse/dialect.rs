@@ -140,6 +140,31 @@ pub(super) fn relation<'t>(attributes: &'t [WalkedAttribute<'_>]) -> &'t str {
     rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel)
 }
 
+/// How well a link to another form of a feed or an entry leads people to its page: one that is a page comes
+/// before one that is none, and then one in the language `lang`, or that says no language.
+pub(super) fn page_rank(attributes: &[WalkedAttribute<'_>], lang: Option<&str>) -> (bool, bool) {
+    let is_page = plain(attributes, "type").is_none_or(|kind| kind.contains("html"));
+    let language = |tag: &str| {
+        let subtags = tag.trim().split(['-', '_']);
+        subtags.into_iter().next().unwrap_or_default().to_ascii_lowercase()
+    };
+    let said = plain(attributes, "hreflang").zip(lang);
+    (is_page, said.is_none_or(|(said, lang)| language(said) == language(lang)))
+}
+
+/// Takes a link of this rank where none of the same or a better one is known.
+pub(super) fn take_better<T>(
+    best: &mut Option<((bool, bool), T)>,
+    rank: (bool, bool),
+    link: impl FnOnce() -> Option<T>,
+) {
+    if best.as_ref().is_none_or(|(known, _)| *known < rank)
+        && let Some(link) = link()
+    {
+        *best = Some((rank, link));
+    }
+}
+
 /// The relations of links that are true of the document itself alone: those that name it, its hub, its SUP
 /// document, or its neighbours (RFC 5005, READINGS 3).
 const OF_THE_DOCUMENT: [&str; 11] = [

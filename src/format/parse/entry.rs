@@ -108,6 +108,7 @@ impl<'a, 'l> EntryBuilder<'a, 'l> {
         });
         builder.attributes(walker).ok()?;
         let about = |a: &&WalkedAttribute<'_>| a.ns == Ns::Rdf && a.local == "about";
+        builder.meaning.lang = walker.inner_lang();
         builder.meaning.about = walker.attributes.iter().find(about).map(|a| a.value.clone());
         Some(builder)
     }

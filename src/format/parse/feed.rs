@@ -287,7 +287,8 @@ impl<'a> FeedReader<'a, '_> {
                 if head_depth == Some(depth - 1)
                     && dialect.is_atom_link(frame.ns, frame.local, attributes) =>
             {
-                self.head.link(attributes, self.walker.base(), self.limits);
+                let lang = self.plan.context.lang.as_deref();
+                self.head.link(attributes, self.walker.base(), lang, self.limits);
                 is_of_the_document(relation(attributes))
             }
             _ => false,

@@ -3,7 +3,7 @@
 // Texts are passed as `&Cow` because copying one that is borrowed copies nothing.
 #![allow(clippy::ptr_arg)]
 
-use super::super::dialect::{FeedDialect, plain, relation};
+use super::super::dialect::{FeedDialect, page_rank, plain, relation, take_better};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tidegate_core::model::{Context, Entry, Projection, Slots, Time};
 use tidegate_core::xml::address::mail_and_name;
 use tidegate_core::xml::address::{is_web, resolve};
 use tidegate_core::xml::date;
-use tidegate_core::xml::html::{plain_text, plain_text_if_html};
+use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::walker::{OpenElement, WalkedAttribute};
 use tidegate_core::xml::{self, collapsed, trim};
@@ -32,8 +32,9 @@ pub(super) struct Meaning<'a> {
     id: Option<Cow<'a, str>>,
     is_permalink: bool,
     link: Option<Cow<'a, str>>,
-    alternate: Option<Cow<'a, str>>,
-    other_alternate: Option<Cow<'a, str>>,
+    /// The language of the entry.
+    pub lang: Option<String>,
+    alternate: Option<((bool, bool), Cow<'a, str>)>,
     title: Option<Cow<'a, str>>,
     title_type: TitleType,
     author: [Option<Cow<'a, str>>; 4],
@@ -96,15 +97,8 @@ impl<'a> Meaning<'a> {
         let Some(href) = value(attributes, "href") else { return };
         match relation(attributes) {
             "alternate" => {
-                let kind = plain(attributes, "type").unwrap_or("text/html");
-                let place = if kind.contains("html") {
-                    &mut self.alternate
-                } else {
-                    &mut self.other_alternate
-                };
-                if place.is_none() {
-                    *place = resolve(href, base);
-                }
+                let rank = page_rank(attributes, self.lang.as_deref());
+                take_better(&mut self.alternate, rank, || resolve(href, base));
             }
             "enclosure" => self.enclosure(Some(href), base),
             _ => {}
@@ -188,7 +182,10 @@ impl<'a> Meaning<'a> {
             _ if !text.contains(['<', '&']) => collapsed(text.clone()),
             _ if html => Cow::Owned(plain_text(text)),
             TitleType::Unsaid => Cow::Owned(plain_text_if_html(text)),
-            _ => collapsed(text.clone()),
+            _ => match without_section(text) {
+                inside if inside.len() < text.len() => collapsed(Cow::Owned(inside.to_owned())),
+                _ => collapsed(text.clone()),
+            },
         };
         self.title = (!plain.is_empty()).then_some(plain);
     }
@@ -216,8 +213,7 @@ impl<'a> Meaning<'a> {
         };
         let link = if dialect.is_atom() { None } else { self.link };
         let link = link
-            .or(self.alternate)
-            .or(self.other_alternate)
+            .or(self.alternate.map(|(_, link)| link))
             .or_else(|| native_id.clone().filter(|_| id_is_permalink));
         let [first, second, third, fourth] = self.author;
         let author = first.or(second).or(third).or(fourth);

@@ -18,7 +18,7 @@ pub struct Files {
     pub image: Option<String>,
     /// `media:description`, which stands in where there is no text.
     pub description: Option<Text>,
-    /// Its files, images of Media RSS not among them.
+    /// Its files.
     pub attachments: Vec<Attachment>,
 }
 
@@ -109,7 +109,7 @@ impl Files {
                 },
             );
         }
-        for content in said.contents.iter().filter(|content| !is_image(content)) {
+        for content in &said.contents {
             let Some(url) = content.attribute("url") else { continue };
             let media = content.attribute("type").filter(|media| media.contains('/'));
             let title =
