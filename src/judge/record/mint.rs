@@ -48,8 +48,13 @@ fn hash(feed: &FeedName, native: &str, ordinal: u64) -> String {
 pub fn published_id(entry: &Entry<'_>, id: &SyncId, taken: impl Fn(&str) -> bool) -> String {
     match entry.native_id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
         Some(native) if !taken(native) => native.to_owned(),
-        _ => format!("urn:x-tidegate:{id}"),
+        _ => made_id(id),
     }
+}
+
+/// The id that an item is published with which has none of its own.
+pub(super) fn made_id(id: &SyncId) -> String {
+    format!("urn:x-tidegate:{id}")
 }
 
 #[cfg(test)]
