@@ -117,7 +117,7 @@ fn put_authors(object: &mut Map<String, Value>, people: &[Person], base: &Base) 
 
 fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let data = &shown.version.data;
-    let base = Base::new(base_of(&data.context, page.addresses));
+    let base = page.bases().base(data);
     let own = (data.format == Format::JsonFeed).then(|| own::item(&data.xml, &base)).flatten();
     let mut item = own.unwrap_or_default();
     let said = shown.says(page);
@@ -133,13 +133,16 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
         item.insert(name.to_owned(), text.into());
     }
     let summary = said.summary.as_ref().map(|summary| summary.plain().trim().to_owned());
+    // As in Atom, an item without a date has the time at which the gateway saw this version.
+    let seen = || shown.version.history.topmost().stamp.when();
+    let modified = said.updated.or_else(|| if said.published.is_none() { seen() } else { None });
     let texts = [
         ("url", said.link.clone()),
         ("title", Some(said.title.clone())),
         ("summary", summary),
         ("image", files.image.clone()),
         ("date_published", said.published.map(|time| time.to_string())),
-        ("date_modified", said.updated.map(|time| time.to_string())),
+        ("date_modified", modified.map(|time| time.to_string())),
         ("language", said.language.clone()),
     ];
     for (name, text) in texts {

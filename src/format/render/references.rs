@@ -28,6 +28,8 @@ const MADE_LIMIT: usize = 8 << 20;
 #[derive(Debug, Clone)]
 pub struct Base {
     url: Option<Url>,
+    /// Where those in text and markup for people lead, where that is elsewhere.
+    text: Option<Url>,
     /// How many bytes of addresses may still be made, here and with the bases within.
     left: Rc<Cell<usize>>,
 }
@@ -35,7 +37,34 @@ pub struct Base {
 impl Base {
     /// Nothing is resolved where the text is no address.
     pub fn new(address: &str) -> Self {
-        Self { url: Url::parse(address).ok(), left: Rc::new(Cell::new(MADE_LIMIT)) }
+        let (url, left) = (Url::parse(address).ok(), Rc::new(Cell::new(MADE_LIMIT)));
+        Self { url, text: None, left }
+    }
+
+    /// The same with another for text and markup for people.
+    pub fn with_text(self, address: Option<&str>) -> Self {
+        Self { text: address.and_then(|address| Url::parse(address).ok()), ..self }
+    }
+
+    /// The address itself; `None` where the text was none.
+    pub fn address(&self) -> Option<&str> {
+        self.url.as_ref().map(Url::as_str)
+    }
+
+    /// Whether text and markup for people has a base of its own.
+    pub const fn has_text(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// That of text and markup for people.
+    fn of_text(&self) -> Cow<'_, Self> {
+        match &self.text {
+            None => Cow::Borrowed(self),
+            Some(_) => {
+                let (url, left) = (self.text.clone(), Rc::clone(&self.left));
+                Cow::Owned(Self { url, text: None, left })
+            }
+        }
     }
 
     /// The base inside an element that names its own.
@@ -43,13 +72,14 @@ impl Base {
         let left = Rc::clone(&self.left);
         let own = own.trim();
         if own.len() > ADDRESS_LIMIT {
-            return Self { url: None, left };
+            return Self { url: None, text: None, left };
         }
         let found = match &self.url {
             Some(outer) => self.join(outer, own),
             None => Url::parse(own).ok(),
         };
-        Self { url: found.or_else(|| self.url.clone()), left }
+        let text = self.text.as_ref().and_then(|outer| self.join(outer, own));
+        Self { url: found.or_else(|| self.url.clone()), text, left }
     }
 
     /// Joins two addresses while there is room for more.
@@ -141,8 +171,10 @@ impl ReferenceWalk<'_> {
         let own = element.inherited().find(|attribute| attribute.name == "base");
         let base = own.map_or(Cow::Borrowed(outer), |own| Cow::Owned(outer.within(&own.value)));
         let names = self.attributes_of(element);
+        let is_text = element.namespace == XHTML;
+        let around = if is_text { base.of_text() } else { Cow::Borrowed(&*base) };
         for attribute in &mut element.attributes {
-            self.attribute(attribute, names, &base);
+            self.attribute(attribute, names, &around);
         }
         if element.children.iter().all(|node| matches!(node, Node::Text(_))) {
             self.text(element, text, &base);
@@ -238,7 +270,7 @@ impl ReferenceWalk<'_> {
         let found = match kind {
             TextUse::Unsaid => None,
             TextUse::Reference => base.resolve(&whole),
-            TextUse::Html => html::absolute(&whole, base),
+            TextUse::Html => html::absolute(&whole, &base.of_text()),
         };
         if let Some(absolute) = found {
             element.children = vec![Node::Text(absolute)];

@@ -101,7 +101,7 @@ pub struct Enclosure {
 
 impl Neutral {
     /// Of an entry in any format; `base` is where its relative references lead.
-    pub fn of(markup: &Markup, base: &str) -> Self {
+    pub fn of(markup: &Markup, base: &Base) -> Self {
         let mut neutral = Self::of_card(&markup.card);
         let entry = match markup.format {
             Format::JsonFeed => json_feed::entry(markup, None),
@@ -113,9 +113,9 @@ impl Neutral {
             Family::Atom => ATOM.to_owned(),
             Family::Rss => entry.namespace.clone(),
         };
-        references::make_absolute(&mut entry, &own, &Base::new(base));
+        references::make_absolute(&mut entry, &own, base);
         let guid = entry.find(&own, "guid").filter(|_| own != ATOM);
-        let permalink = guid.and_then(|guid| relative_permalink(guid, &Base::new(base)));
+        let permalink = guid.and_then(|guid| relative_permalink(guid, base));
         let mut reading = Reading { own, permalink, ..Reading::default() };
         for node in std::mem::take(&mut entry.children) {
             if let Node::Element(child) = node {
@@ -316,7 +316,7 @@ impl Reading {
             }
             "comments" => entry.comments = said().map(|address| (address, None)),
             "description" => {
-                self.description.get_or_insert(Text::Html(child.content()));
+                self.description.get_or_insert(Text::Html(tree::escaped_html(child)));
             }
             "enclosure" => {
                 let (media, length) = (value("type"), value("length"));
@@ -336,7 +336,7 @@ impl Reading {
         let entry = &mut self.entry;
         match (child.namespace.as_str(), child.name.as_str()) {
             (CONTENT, "encoded") => {
-                self.whole.get_or_insert(Text::Html(child.content()));
+                self.whole.get_or_insert(Text::Html(tree::escaped_html(&child)));
             }
             (DC, "creator") => {
                 author::add(&mut self.creators, Person::named(&child.content()));
@@ -385,7 +385,7 @@ pub fn relative_permalink(guid: &Element, base: &Base) -> Option<String> {
 /// other format has a place for.
 fn text(element: &Element) -> Option<Text> {
     match element.attribute("type").unwrap_or("text").trim().to_ascii_lowercase().as_str() {
-        "html" | "text/html" => Some(Text::Html(element.content())),
+        "html" | "text/html" => Some(Text::Html(tree::escaped_html(element))),
         "xhtml" | "application/xhtml+xml" => Some(Text::Html(tree::html(element))),
         "text" | "text/plain" | "" => Some(Text::Plain(element.content())),
         _ => None,

@@ -17,6 +17,8 @@ pub struct Credit<'a> {
     pub address: &'a str,
     /// What references in its items are relative to, where they say nothing else.
     pub base: &'a str,
+    /// Of the page of the whole feed.
+    pub page: Option<&'a str>,
 }
 
 /// The entry with its source. One that names a source already keeps it, as does one in a format that
@@ -81,7 +83,8 @@ fn based(markup: &Markup, credit: &Credit<'_>) -> Markup {
         markup.context.base = Some(credit.base.to_owned());
         return markup;
     }
-    let Added { entry, inside } = Bases { document: credit.base, channel: None }.add(&markup);
+    let Added { entry, inside } =
+        Bases { document: credit.base, channel: credit.page }.add(&markup);
     if let Some((places, base)) = inside {
         markup = with_bases(&markup, &places, &base);
     }
@@ -109,7 +112,8 @@ mod tests {
             card: Card { author: author.map(ToOwned::to_owned), ..Card::default() },
         };
         let (id, title) = ("urn:s", "A & B");
-        credited(&markup, &Credit { id, title, authors, address: "http://s/", base: "http://b/" })
+        let (address, base, page) = ("http://s/", "http://b/", None);
+        credited(&markup, &Credit { id, title, authors, address, base, page })
     }
 
     #[test]
