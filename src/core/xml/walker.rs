@@ -11,7 +11,8 @@ mod tokens;
 mod unescape;
 
 use super::edits::Edit;
-use super::namespaces::{NamespaceScope, Ns};
+use super::namespaces::NamespaceScope;
+use super::ns::Ns;
 use crate::model::{Flaw, Flaws, Warning};
 use crate::xml::attributes::WrittenAttribute;
 use crate::xml::split_name;

@@ -1,7 +1,9 @@
 //! Which names are a format's own, and how the names of others are written in paths.
 
 use tidegate_core::model::{Family, Format};
-use tidegate_core::xml::namespaces::{NamespaceScope, Ns};
+use tidegate_core::sup;
+use tidegate_core::xml::namespaces::NamespaceScope;
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::walker::{OpenElement, WalkedAttribute};
 
 /// A format, as one document writes it.
@@ -136,4 +138,50 @@ pub(super) fn relation<'t>(attributes: &'t [WalkedAttribute<'_>]) -> &'t str {
     let rel = plain(attributes, "rel").map(tidegate_core::xml::trim).filter(|rel| !rel.is_empty());
     let rel = rel.unwrap_or("alternate");
     rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel)
+}
+
+/// How well a link to another form of a feed or an entry leads people to its page: one that is a page comes
+/// before one that is none, and then one in the language `lang`, or that says no language.
+pub(super) fn page_rank(attributes: &[WalkedAttribute<'_>], lang: Option<&str>) -> (bool, bool) {
+    let is_page = plain(attributes, "type").is_none_or(|kind| kind.contains("html"));
+    let language = |tag: &str| {
+        let subtags = tag.trim().split(['-', '_']);
+        subtags.into_iter().next().unwrap_or_default().to_ascii_lowercase()
+    };
+    let said = plain(attributes, "hreflang").zip(lang);
+    (is_page, said.is_none_or(|(said, lang)| language(said) == language(lang)))
+}
+
+/// Takes a link of this rank where none of the same or a better one is known.
+pub(super) fn take_better<T>(
+    best: &mut Option<((bool, bool), T)>,
+    rank: (bool, bool),
+    link: impl FnOnce() -> Option<T>,
+) {
+    if best.as_ref().is_none_or(|(known, _)| *known < rank)
+        && let Some(link) = link()
+    {
+        *best = Some((rank, link));
+    }
+}
+
+/// The relations of links that are true of the document itself alone: those that name it, its hub, its SUP
+/// document, or its neighbours (RFC 5005, READINGS 3).
+const OF_THE_DOCUMENT: [&str; 11] = [
+    "self",
+    "hub",
+    "current",
+    "first",
+    "last",
+    "next",
+    "prev",
+    "previous",
+    "prev-archive",
+    "next-archive",
+    sup::RELATION,
+];
+
+/// Whether a link of this relation has no meaning in another document of the same entries.
+pub fn is_of_the_document(relation: &str) -> bool {
+    OF_THE_DOCUMENT.iter().any(|own| own.eq_ignore_ascii_case(relation.trim()))
 }

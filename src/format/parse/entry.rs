@@ -13,12 +13,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Context, Entry, Field, Projection, Slots};
 use tidegate_core::xml::edits::Edits;
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::walker::{OpenElement, WalkedAttribute, Walker};
 use tidegate_core::xml::{collapsed, is_blank, push_text, push_value};
 
 /// What a field costs beside its path, in bytes, when the projection is measured.
-const FIELD_COST: usize = 64;
+pub(super) const FIELD_COST: usize = 64;
 
 /// Why an entry cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +108,7 @@ impl<'a, 'l> EntryBuilder<'a, 'l> {
         });
         builder.attributes(walker).ok()?;
         let about = |a: &&WalkedAttribute<'_>| a.ns == Ns::Rdf && a.local == "about";
+        builder.meaning.lang = walker.inner_lang();
         builder.meaning.about = walker.attributes.iter().find(about).map(|a| a.value.clone());
         Some(builder)
     }

@@ -5,7 +5,7 @@ mod skeleton;
 #[cfg(test)]
 mod tests;
 
-use super::dialect::{FeedDialect, plain, relation};
+use super::dialect::{FeedDialect, is_of_the_document, plain, relation};
 use super::entry::{EntryBuilder, TooMuch};
 use super::head::HeadBuilder;
 use super::{Limits, ParseError, opml, sharing};
@@ -15,31 +15,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{
-    Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw, Format, OUTLINE_PREFIX,
+    Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw, Format,
 };
 use tidegate_core::xml::cut;
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
 use tidegate_core::xml::walker::{OpenElement, WalkStep, Walker};
 use tidegate_core::xml::{self, is_blank};
 use url::Url;
 
-/// The relations of links that are taken out of the skeleton: those that name the document itself,
-/// its hub, its SUP document, or its neighbours (RFC 5005, READINGS 3).
-const REPLACED: &[&str] = &[
-    "self",
-    "hub",
-    "current",
-    "first",
-    "last",
-    "next",
-    "prev",
-    "previous",
-    "prev-archive",
-    "next-archive",
-    SUP,
-];
-/// The relation of SUP (section 3).
-pub(super) const SUP: &str = "http://api.friendfeed.com/2008/03#sup";
 /// What there is too much of where the limit of all projections is met.
 const PROJECTIONS: &str = "bytes in all fields";
 
@@ -281,7 +264,8 @@ impl<'a> FeedReader<'a, '_> {
         let attributes = &self.walker.attributes;
         let take_out = match (frame.ns, frame.local) {
             (Ns::History, local) => {
-                self.head.head.complete |= local == "complete";
+                let is_in_head = head_depth == Some(depth - 1);
+                self.head.head.complete |= is_in_head && local == "complete";
                 true
             }
             (Ns::Tombstones, "deleted-entry") => {
@@ -303,9 +287,9 @@ impl<'a> FeedReader<'a, '_> {
                 if head_depth == Some(depth - 1)
                     && dialect.is_atom_link(frame.ns, frame.local, attributes) =>
             {
-                self.head.link(attributes, self.walker.base(), self.limits);
-                let rel = relation(attributes);
-                REPLACED.iter().any(|replaced| replaced.eq_ignore_ascii_case(rel))
+                let lang = self.plan.context.lang.as_deref();
+                self.head.link(attributes, self.walker.base(), lang, self.limits);
+                is_of_the_document(relation(attributes))
             }
             _ => false,
         };

@@ -1,15 +1,16 @@
 //! The feed-level values.
 
 use super::Limits;
-use super::dialect::{FeedDialect, plain, relation};
-use super::feed::{SUP, owned};
+use super::dialect::{FeedDialect, page_rank, plain, relation, take_better};
+use super::feed::owned;
 use std::borrow::Cow;
 use std::time::Duration;
 use tidegate_core::model::{Head, Time};
+use tidegate_core::sup;
 use tidegate_core::xml::address::resolve;
 use tidegate_core::xml::date;
-use tidegate_core::xml::html::{plain_text, plain_text_if_html};
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::walker::{OpenElement, WalkedAttribute};
 use tidegate_core::xml::{collapsed, trim};
 use url::Url;
@@ -37,7 +38,7 @@ pub(super) struct HeadBuilder {
     title_is_html: bool,
     /// The feed's own child that is open.
     child: Child,
-    alternate: Option<String>,
+    alternate: Option<((bool, bool), String)>,
     built: Option<Time>,
     other_date: Option<Time>,
     period: Option<u64>,
@@ -92,19 +93,23 @@ impl HeadBuilder {
         &mut self,
         attributes: &[WalkedAttribute<'_>],
         base: Option<&Url>,
+        lang: Option<&str>,
         limits: &Limits,
     ) {
         let Some(href) = plain(attributes, "href") else { return };
         let Some(address) = resolve(Cow::Borrowed(href), base).map(Cow::into_owned) else { return };
         let links = &mut self.head.links;
         let slot = match relation(attributes) {
-            "alternate" => &mut self.alternate,
+            "alternate" => {
+                let rank = page_rank(attributes, lang);
+                return take_better(&mut self.alternate, rank, || Some(address));
+            }
             "self" => &mut links.own,
             "current" => &mut links.current,
             "prev-archive" => &mut links.prev_archive,
             "previous" => &mut links.previous,
             "next" => &mut links.next,
-            SUP => &mut links.sup,
+            sup::RELATION => &mut links.sup,
             "hub" => {
                 if links.hubs.len() < limits.head_values && !links.hubs.contains(&address) {
                     links.hubs.push(address);
@@ -165,7 +170,9 @@ impl HeadBuilder {
             (1, true, "title") if head.title.is_none() => {
                 let plain = match self.title_is_html {
                     true => plain_text(text),
-                    false if dialect.is_atom() => collapsed(Cow::Borrowed(text)).into_owned(),
+                    false if dialect.is_atom() => {
+                        collapsed(Cow::Borrowed(without_section(text))).into_owned()
+                    }
                     false => plain_text_if_html(text),
                 };
                 head.title = owned(Cow::Owned(plain));
@@ -212,7 +219,7 @@ impl HeadBuilder {
     /// The head, and the title to show.
     pub fn finish(self) -> (Head, String) {
         let mut head = self.head;
-        head.link = head.link.or(self.alternate);
+        head.link = head.link.or(self.alternate.map(|(_, link)| link));
         head.updated = self.built.or(self.other_date);
         // The frequency says how often in a period; without a period it is a day's (RSS 1.0
         // syndication module).

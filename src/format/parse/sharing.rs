@@ -5,7 +5,7 @@
 //! sync, and nothing else. One that merely ends early keeps it: its whole entries are read as if it
 //! had been closed behind them, or each would be taken for a plain one with an id of ours.
 
-use super::sse::{self, Payload, SseDialect, SseItem, SseSharing};
+use super::sse::{self, Payload, SseItem};
 use super::{Limits, document, own};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use tidegate_core::model::{
     SyncExtras, SyncId, Time, Warning,
 };
 use tidegate_core::sync::Item091;
+use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::push_attribute;
 use url::Url;
 
@@ -39,7 +40,10 @@ pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
     let said = feed.sharing();
     let expires = said.as_ref().and_then(|said| said.expires);
     document.head.hints.expires = expires.and_then(|at| Time::parse_rfc3339(at.trim()).ok());
-    document.sharing = said.map(|said| sharing(&said, url));
+    document.sharing = said.map(|said| Sharing {
+        bounds: said.bounds(),
+        complete: said.complete(url).map(String::from),
+    });
     let mut read: HashMap<usize, EntrySync> = HashMap::new();
     let mut seen: HashMap<SyncId, usize> = HashMap::new();
     let mut repeated: HashSet<SyncId> = HashSet::new();
@@ -186,7 +190,7 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
     let after = match payload.family {
         Family::Atom => {
             text.push_str("<around:feed xmlns:around=\"");
-            text.push_str(sse::ATOM);
+            text.push_str(ATOM);
             text.push('"');
             "</around:feed>"
         }
@@ -220,20 +224,6 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
     let document = document(&text, None, &Limits::default()).ok()?;
     let entry = document.entries.first()?;
     Some(own(&document, entry))
-}
-
-/// What `sx:sharing` says.
-fn sharing(said: &SseSharing<'_>, url: Option<&Url>) -> Sharing {
-    // SSE 0.91 writes dates, whose letters are in no order.
-    let bound = |text: &str| match said.dialect {
-        SseDialect::Sse091 => Time::parse_rfc2822(text).map(|time| time.to_string()),
-        SseDialect::Sse | SseDialect::FeedSync => Some(text.to_owned()),
-    };
-    let bounds = said.since.zip(said.until);
-    Sharing {
-        bounds: bounds.and_then(|(since, until)| bound(since).zip(bound(until))),
-        complete: said.complete(url).map(String::from),
-    }
 }
 
 #[cfg(test)]

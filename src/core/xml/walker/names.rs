@@ -4,7 +4,7 @@ use super::{Closing, LimitReached, OpenElement, WalkStep, WalkedAttribute, Walke
 use crate::model::Flaw;
 use crate::xml::attributes::{Broken, Form, WrittenAttribute, lex};
 use crate::xml::cut;
-use crate::xml::namespaces::{Ns, is_reserved};
+use crate::xml::ns::{self, Ns, is_reserved};
 use crate::xml::{self, declared_prefix, is_name, reference, split_name, trim};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -61,7 +61,7 @@ impl<'a> Walker<'a> {
         self.attributes.clear();
         for (number, attribute) in written.iter().enumerate() {
             let Some(prefix) = declared_prefix(attribute.name) else { continue };
-            let uri = self.value(&attribute.value)?;
+            let mut uri = self.value(&attribute.value)?;
             let again = written.iter().take(number).any(|other| other.name == attribute.name);
             if again || is_reserved(prefix, &uri) || (uri.is_empty() && !prefix.is_empty()) {
                 self.take_out(attribute, "a namespace declaration that XML forbids is taken out")?;
@@ -72,6 +72,12 @@ impl<'a> Walker<'a> {
                 self.scope.truncate(scope);
                 let limit = self.limits.namespaces;
                 return self.too_much("namespaces in scope", limit, span.start);
+            }
+            let written = cut(self.text, attribute.value.clone());
+            let canonical = ns::canonical(written);
+            if canonical != written && !is_reserved(prefix, canonical) {
+                uri = Cow::Owned(canonical.to_owned());
+                self.edit(attribute.value.clone(), canonical.to_owned())?;
             }
             self.scope.declare(prefix, uri);
         }

@@ -5,7 +5,7 @@
 
 use super::{OpenElement, WalkedAttribute, Walker, unescape};
 use crate::xml::attributes::{Form, WrittenAttribute, lex};
-use crate::xml::namespaces::{Ns, is_reserved};
+use crate::xml::ns::{self, Ns, is_reserved};
 use crate::xml::{cut, declared_prefix, is_name, split_name};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -256,6 +256,7 @@ impl<'a> Walker<'a> {
                 || is_reserved(prefix, uri)
                 || (uri.is_empty() && !prefix.is_empty())
                 || uri.contains(['&', ' ', '\t', '\n', '\r'])
+                || ns::canonical(uri) != uri
                 || uri.len() > self.limits.name
                 || self.scope.declared() >= self.limits.namespaces
             {

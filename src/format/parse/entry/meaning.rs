@@ -3,15 +3,16 @@
 // Texts are passed as `&Cow` because copying one that is borrowed copies nothing.
 #![allow(clippy::ptr_arg)]
 
-use super::super::dialect::{FeedDialect, plain, relation};
+use super::super::dialect::{FeedDialect, page_rank, plain, relation, take_better};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Context, Entry, Projection, Slots, Time};
+use tidegate_core::xml::address::mail_and_name;
 use tidegate_core::xml::address::{is_web, resolve};
 use tidegate_core::xml::date;
-use tidegate_core::xml::html::{plain_text, plain_text_if_html};
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::walker::{OpenElement, WalkedAttribute};
 use tidegate_core::xml::{self, collapsed, trim};
 use url::Url;
@@ -31,8 +32,9 @@ pub(super) struct Meaning<'a> {
     id: Option<Cow<'a, str>>,
     is_permalink: bool,
     link: Option<Cow<'a, str>>,
-    alternate: Option<Cow<'a, str>>,
-    other_alternate: Option<Cow<'a, str>>,
+    /// The language of the entry.
+    pub lang: Option<String>,
+    alternate: Option<((bool, bool), Cow<'a, str>)>,
     title: Option<Cow<'a, str>>,
     title_type: TitleType,
     author: [Option<Cow<'a, str>>; 4],
@@ -95,15 +97,8 @@ impl<'a> Meaning<'a> {
         let Some(href) = value(attributes, "href") else { return };
         match relation(attributes) {
             "alternate" => {
-                let kind = plain(attributes, "type").unwrap_or("text/html");
-                let place = if kind.contains("html") {
-                    &mut self.alternate
-                } else {
-                    &mut self.other_alternate
-                };
-                if place.is_none() {
-                    *place = resolve(href, base);
-                }
+                let rank = page_rank(attributes, self.lang.as_deref());
+                take_better(&mut self.alternate, rank, || resolve(href, base));
             }
             "enclosure" => self.enclosure(Some(href), base),
             _ => {}
@@ -147,7 +142,8 @@ impl<'a> Meaning<'a> {
             (true, _, "link") if self.link.is_none() => self.link = resolve(text.clone(), base),
             (true, _, "title") if self.title.is_none() => self.title(text, is_markup),
             (true, _, "author") if !dialect.is_atom() => {
-                set(&mut self.author[2], &Cow::Owned(person(text)));
+                let name = mail_and_name(text).map_or(&**text, |(_, name)| name);
+                set(&mut self.author[2], &Cow::Owned(name.to_owned()));
             }
             (_, Ns::Named("dc"), "creator") => set(&mut self.author[1], text),
             (_, Ns::Named("itunes"), "author") => set(&mut self.author[3], text),
@@ -186,7 +182,10 @@ impl<'a> Meaning<'a> {
             _ if !text.contains(['<', '&']) => collapsed(text.clone()),
             _ if html => Cow::Owned(plain_text(text)),
             TitleType::Unsaid => Cow::Owned(plain_text_if_html(text)),
-            _ => collapsed(text.clone()),
+            _ => match without_section(text) {
+                inside if inside.len() < text.len() => collapsed(Cow::Owned(inside.to_owned())),
+                _ => collapsed(text.clone()),
+            },
         };
         self.title = (!plain.is_empty()).then_some(plain);
     }
@@ -214,8 +213,7 @@ impl<'a> Meaning<'a> {
         };
         let link = if dialect.is_atom() { None } else { self.link };
         let link = link
-            .or(self.alternate)
-            .or(self.other_alternate)
+            .or(self.alternate.map(|(_, link)| link))
             .or_else(|| native_id.clone().filter(|_| id_is_permalink));
         let [first, second, third, fourth] = self.author;
         let author = first.or(second).or(third).or(fourth);
@@ -254,28 +252,5 @@ fn set<'a>(place: &mut Option<Cow<'a, str>>, text: &Cow<'a, str>) {
 fn first(place: &mut Option<Time>, text: &str) {
     if place.is_none() {
         *place = date(text);
-    }
-}
-
-/// The name in RSS's `mail@example.org (Name)`.
-fn person(text: &str) -> String {
-    let text = text.trim();
-    match text.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
-        Some((mail, name)) if mail.contains('@') && !name.trim().is_empty() => {
-            name.trim().to_owned()
-        }
-        _ => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn people_are_named_without_their_mail() {
-        assert_eq!(person(" a@example.org (Ada L.) "), "Ada L.");
-        assert_eq!(person("Ada (the first)"), "Ada (the first)");
-        assert_eq!(person("a@example.org"), "a@example.org");
     }
 }

@@ -1,13 +1,11 @@
 //! RSS 1.0 and 0.90 (RDF) to RSS 2.0.
 
 use super::Target;
-use super::neutral::DUBLIN_CORE;
 use crate::render::Addresses;
 use tidegate_core::model::{Context, Markup, Skeleton};
+use tidegate_core::xml::ns::{DC, RDF};
 use tidegate_core::xml::tree::{self, Element};
 
-/// The namespace of RDF.
-const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 /// The namespaces of RSS 1.0 and 0.90.
 const OWN: [&str; 4] = [
     "http://purl.org/rss/1.0/",
@@ -61,7 +59,7 @@ pub fn channel(skeleton: &Skeleton, addresses: &Addresses) -> Element {
         }
     }
     if channel.find("", "language").is_none()
-        && let Some(language) = channel.find(DUBLIN_CORE, "language").map(Element::content)
+        && let Some(language) = channel.find(DC, "language").map(Element::content)
     {
         channel.push(Element::new("", "language").text(language.trim()));
     }
@@ -79,7 +77,7 @@ pub fn item(markup: &Markup, target: &Target<'_>) -> Option<Element> {
     let is_dated = date.is_some() || has_date("pubDate");
     for child in old.elements() {
         // RSS 2.0 has `pubDate` for it; both would say the same twice.
-        if child.is(DUBLIN_CORE, "date") && is_dated {
+        if child.is(DC, "date") && is_dated {
             continue;
         }
         let mut child = converted(child);

@@ -6,10 +6,9 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::ResolveResult;
 use quick_xml::reader::NsReader;
 use tidegate_core::model::Time;
+use tidegate_core::xml::ns::ATOM;
 use url::{ParseError, Url};
 
-/// The namespace that the entry itself must be in.
-const ATOM: &str = "http://www.w3.org/2005/Atom";
 /// Elements that an entry has once at most.
 const ONCE: [&str; 8] =
     ["id", "title", "updated", "published", "content", "summary", "rights", "source"];
