@@ -14,7 +14,7 @@ mod swap;
 
 pub use self::compact::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
 pub use self::fresh::{FreshStore, is_vacant};
-pub(super) use self::note::NumberNote;
+use self::note::NumberNote;
 pub use self::private::make_data_folder;
 
 use self::folder::{Mark, StoreFolder};

@@ -15,8 +15,6 @@ with a sync of its file, and a name with one of its file or of its folder; of na
 
 import heapq
 import mmap
-import os
-import pathlib
 import random
 import struct
 

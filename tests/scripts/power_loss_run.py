@@ -16,10 +16,11 @@ import sys
 import time
 import urllib.error
 
+import acme_order
 import power_loss_images as images
 
-# How long an image may take to open and to be exported, in seconds.
-OPENS_WITHIN = 120
+# How long an export may take, in seconds: that of an image, with its opening, or of the gateway under its load.
+EXPORTED_WITHIN = 300
 # Images that are opened at a time.
 AT_ONCE = 2
 CONFIGURATION = """
@@ -72,6 +73,7 @@ LOADS = {
     # Documents that are a change of many portions each.
     "large": Load(2, 150, 12000, 12, 2),
 }
+# Besides, "certificate": a gateway that gets one (it needs pebble).
 
 
 class Recorded:
@@ -88,6 +90,8 @@ class Recorded:
         }
         # Each with its time: what must be there from then on, as (feed, entry) and edition, or a path and its bytes.
         self.acknowledged = []
+        # What a file has from its first moment under this name to the end.
+        self.whole = {}
         self.site = stage.Site()
         # Of connections that a kill ends.
         self.site.server.handle_error = lambda *_: None
@@ -96,10 +100,15 @@ class Recorded:
         self.acknowledged.append((time.clock_gettime_ns(time.CLOCK_MONOTONIC), what))
 
     def start(self):
+        self.gateway = self.started(lambda: stage.Gateway(self.program, self.folder, CONFIGURATION, token=None))
+
+    def started(self, start):
         os.environ.update(self.environment)
-        self.gateway = stage.Gateway(self.program, self.folder, CONFIGURATION, token=None)
-        for name in self.environment:
-            del os.environ[name]
+        try:
+            return start()
+        finally:
+            for name in self.environment:
+                del os.environ[name]
 
     def run(self):
         self.start()
@@ -137,10 +146,10 @@ class Recorded:
             self.gateway.process.wait(stage.WAIT)
         finally:
             self.killed.unlink()
-        self.gateway.log.close()
 
     def note_file(self, path):
-        self.note({path: (self.folder / path).read_bytes()})
+        self.whole[path] = (self.folder / path).read_bytes()
+        self.note({path: self.whole[path]})
 
     def export(self, number):
         """A copy of the state by the running gateway, in a file."""
@@ -148,10 +157,41 @@ class Recorded:
         token = self.folder / "data/admin-token"
         command = [self.program, "export", self.folder / file, "--gateway", self.gateway.base, "--token-file", token]
         environment = {**os.environ, **self.environment}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=stage.WAIT)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=EXPORTED_WITHIN)
         if done.returncode:
             raise RuntimeError(f"export: {done.stderr}")
         self.note_file(file)
+
+
+class Certified(Recorded):
+    """A gateway that gets a certificate, and what it keeps of that."""
+
+    def __init__(self, program, shim, work, load, is_swallowed=False):
+        super().__init__(program, shim, work, load, is_swallowed)
+        stage.certify(work, "localhost")
+        self.port, self.work = stage.free_port(), work
+
+    def start(self):
+        self.gateway = self.started(lambda: acme_order.Program(
+            self.program, self.folder, self.port, self.authority.directory, acme_order.NAMES, self.work / "ca.pem"
+        ))
+
+    def run(self):
+        names = acme_order.NameServer(self.work)
+        self.authority = acme_order.Pebble(self.work, names, self.port)
+        try:
+            self.note({})
+            for _ in range(2):
+                self.start()
+                shown = lambda: acme_order.handshake(self.port, acme_order.NAMES[0], self.authority.root())
+                acme_order.wait_for("a certificate", shown)
+                for file in sorted((self.folder / "data/acme").rglob("*")):
+                    if file.is_file() and file.suffix != ".new":
+                        self.note_file(str(file.relative_to(self.folder)))
+                self.kill(0)
+        finally:
+            self.authority.end()
+            names.process.terminate()
 
 
 class Unpacker:
@@ -191,9 +231,9 @@ def exported(program, data, file):
     """What the program finds in a data folder, (feed, entry) and edition, or what it says instead."""
     command = [program, "export", file, "--data", data]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=OPENS_WITHIN)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=EXPORTED_WITHIN)
     except subprocess.TimeoutExpired:
-        return "it is not open after %d s" % OPENS_WITHIN
+        return "it is not exported after %d s" % EXPORTED_WITHIN
     if done.returncode:
         return "it does not open: " + (done.stderr.strip().splitlines() or ["?"])[-1]
     found = {}
@@ -206,8 +246,11 @@ def exported(program, data, file):
     return found
 
 
-def fault_of(program, image, wanted):
+def fault_of(program, image, wanted, whole):
     """What is wrong with an image; `None` where all is there."""
+    if not wanted and not (image / "data").exists():
+        # It is a moment before there was one.
+        return None
     found = exported(program, image / "data", image / "exported")
     if isinstance(found, str):
         return found
@@ -215,6 +258,9 @@ def fault_of(program, image, wanted):
     for path, content in files.items():
         if not (image / path).exists() or (image / path).read_bytes() != content:
             return f"{path} is not as it was acknowledged"
+    for path, content in whole.items():
+        if (image / path).exists() and (image / path).read_bytes() != content:
+            return f"{path} is there in part"
     lost = [key for key, edition in wanted.items() if key not in files and found.get(key, -1) < edition]
     if lost:
         feeds = len({feed for feed, _ in lost})
@@ -250,7 +296,7 @@ def try_images(program, recorded, entries, made, work, is_control):
 
     def judge(image, wanted, name):
         try:
-            fault = fault_of(program, image, wanted)
+            fault = fault_of(program, image, wanted, recorded.whole)
         except (RuntimeError, OSError) as error:
             fault = str(error)
         if fault is None or not os.environ.get("TIDEGATE_KEEP_IMAGES"):
@@ -302,7 +348,8 @@ def one_load(options, name, is_swallowed=False):
     """Records a load and tries images of it; how many are wrong."""
     work = pathlib.Path(options.work).resolve() / (name + ("-swallowed" if is_swallowed else ""))
     work.mkdir()
-    recorded = Recorded(options.bin, pathlib.Path(options.shim), work, LOADS[name], is_swallowed)
+    kind = Certified if name == "certificate" else Recorded
+    recorded = kind(options.bin, pathlib.Path(options.shim), work, LOADS.get(name), is_swallowed)
     began = time.monotonic()
     recorded.run()
     entries = images.read_record(recorded.record)
@@ -342,7 +389,7 @@ def main():
         sys.exit(f"there is no {options.bin}; build it, or name another with TIDEGATE_BIN")
     try:
         wrong = sum(one_load(options, name, options.swallowed) for name in options.loads.split(","))
-    except (RuntimeError, OSError) as fault:
+    except (RuntimeError, OSError, subprocess.SubprocessError) as fault:
         sys.exit(f"FAILED: {fault}")
     if options.swallowed and not wrong:
         sys.exit("FAILED: syncs were swallowed, and no image shows it")
