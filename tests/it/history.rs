@@ -350,7 +350,7 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
                 let (id, published) = redacted.as_ref().unwrap();
                 for (archive, (tag, text)) in tags {
                     let is_in = text.contains(&format!("sx:sync id=\"{id}\""));
-                    resealed += u32::from(is_in);
+                    resealed += usize::from(is_in);
                     let address = format!("{READER}/archive/{archive}");
                     let (status, headers, now) = world.site.ask(&address, &[]).await;
                     assert_eq!(status, 200);
