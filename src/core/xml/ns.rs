@@ -8,12 +8,6 @@ pub const ATOM: &str = "http://www.w3.org/2005/Atom";
 pub const ATOM03: &str = "http://purl.org/atom/ns#";
 /// RDF.
 pub const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
-/// RSS 1.0.
-pub const RSS10: &str = "http://purl.org/rss/1.0/";
-/// RSS 0.90.
-pub const RSS090: &str = "http://my.netscape.com/rdf/simple/0.9/";
-/// RSS 0.90, in the documents of its second host.
-pub const RSS090_CHANNEL: &str = "http://channel.netscape.com/rdf/simple/0.9/";
 /// The prefix `xml` (Namespaces in XML 1.0 section 3).
 pub const XML: &str = "http://www.w3.org/XML/1998/namespace";
 /// The prefix `xmlns`.
@@ -113,9 +107,10 @@ const KNOWN: &[(&str, Ns)] = &[
     (ATOM, Ns::Atom),
     (ATOM03, Ns::Atom03),
     (RDF, Ns::Rdf),
-    (RSS10, Ns::Rss10),
-    (RSS090, Ns::Rss090),
-    (RSS090_CHANNEL, Ns::Rss090),
+    ("http://purl.org/rss/1.0/", Ns::Rss10),
+    ("http://my.netscape.com/rdf/simple/0.9/", Ns::Rss090),
+    ("http://channel.netscape.com/rdf/simple/0.9/", Ns::Rss090),
+    ("http://my.netscape.com/publish/formats/rss-0.9/", Ns::Rss090),
     ("http://backend.userland.com/rss2", Ns::Rss20),
     ("http://backend.userland.com/rss", Ns::Rss20),
     ("http://backend.userland.com/rss091", Ns::Rss20),

@@ -229,6 +229,7 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_core::xml::ns;
 
     const FEED: &str = "<feed xmlns='http://www.w3.org/2005/Atom'";
     const SSE: &str = "http://www.microsoft.com/schemas/sse";
@@ -250,6 +251,33 @@ mod tests {
         assert_eq!(read(&format!("{FEED} xmlns:s='{SSE}'><s:sharing/>{broken}")), invalid);
         let inside = broken.replace("<id>", &format!("<sync xmlns='{SSE}'/><id>"));
         assert_eq!(read(&format!("{FEED}>{inside}")), invalid);
+    }
+
+    /// Also in a namespace that is spelled otherwise. Without `since` SSE 0.91 means from the beginning.
+    #[test]
+    fn bounds_can_be_compared_in_every_dialect() {
+        let bounds = |namespace: &str, since: &str, until: &str| {
+            let text = format!(
+                "{FEED} xmlns:s='{namespace}'><s:sharing{since} until='{until}'/><entry><s:sync \
+                 id='a' updates='3' version='3'><s:history sequence='3' by='A'/></s:sync></entry></feed>"
+            );
+            let document = document(&text, None, &Limits::default()).unwrap();
+            let is_valid = matches!(document.entries[0].sync, Some(EntrySync::Valid(_)));
+            assert!(is_valid, "{:?}", document.warnings);
+            document.sharing.unwrap().bounds
+        };
+        let pair = |since: &str, until: &str| Some((since.to_owned(), until.to_owned()));
+        for sse in [SSE, "https://www.microsoft.com/schemas/SSE/"] {
+            assert_eq!(bounds(sse, " since='1'", "2"), pair("1", "2"));
+            assert_eq!(bounds(sse, "", "2"), None);
+        }
+        for old in [ns::SSE_091, "https://www.microsoft.com/schemas/rss/sse/"] {
+            let (since, until) = ("Fri, 20 Nov 2026 16:20:05 GMT", "Sat, 21 Nov 2026 16:20:05 GMT");
+            let read = ("2026-11-20T16:20:05Z", "2026-11-21T16:20:05Z");
+            assert_eq!(bounds(old, &format!(" since='{since}'"), until), pair(read.0, read.1));
+            assert_eq!(bounds(old, "", until), pair("", read.1));
+            assert_eq!(bounds(old, "", "tomorrow"), None);
+        }
     }
 
     #[cfg(target_os = "linux")]

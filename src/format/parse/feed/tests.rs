@@ -230,3 +230,19 @@ fn fields_are_those_of_the_walk() {
     let fields: Vec<_> = read.entries[0].fields().to_vec();
     assert_eq!(fields.len(), 8, "{fields:?}");
 }
+
+#[test]
+fn completeness_is_said_by_the_feed_itself() {
+    let mark = "<fh:complete xmlns:fh='http://purl.org/syndication/history/1.0'/>";
+    let is_complete = |text: &str| {
+        let start = memchr::memchr(b'<', text.as_bytes()).unwrap();
+        read(text, start, None, &Limits::default()).unwrap().head.complete
+    };
+    let rss = |head: &str| format!("<rss version='2.0'>{head}</rss>");
+    assert!(is_complete(&rss(&format!("<channel>{mark}</channel>"))));
+    assert!(!is_complete(&rss(&format!("<channel><image>{mark}</image></channel>"))));
+    assert!(!is_complete(&rss(&format!("{mark}<channel><title>T</title></channel>"))));
+    let atom = |head: &str| format!("<feed xmlns='http://www.w3.org/2005/Atom'>{head}</feed>");
+    assert!(is_complete(&atom(mark)));
+    assert!(!is_complete(&atom(&format!("<author>{mark}</author>"))));
+}

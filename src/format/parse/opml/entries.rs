@@ -22,7 +22,7 @@ use tidegate_core::model::{OUTLINE_ROOT, OutlinePath, Stamp, Warning};
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml::address::is_web;
 use tidegate_core::xml::is_name;
-use tidegate_core::xml::ns::{ATOM, OUTLINE, OUTLINE_PREFIX, SSE_091, XML};
+use tidegate_core::xml::ns::{ATOM, HISTORY, OUTLINE, OUTLINE_PREFIX, SSE_091, XML};
 use tidegate_core::xml::well_formed_date;
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
@@ -174,7 +174,7 @@ impl<'a> EntryWriter<'a> {
         // A list of what changed since then is none of everything.
         let is_part = list.sharing.as_ref().is_some_and(|sharing| sharing.since.is_some());
         if list.is_whole && !is_part {
-            self.out.push("<fh:complete xmlns:fh=\"http://purl.org/syndication/history/1.0\"/>");
+            self.out.push(&format!("<fh:complete xmlns:fh=\"{HISTORY}\"/>"));
         }
         let rest = list.head.iter().filter(|(name, _)| *name != "dateModified");
         let mut rest = rest.peekable();

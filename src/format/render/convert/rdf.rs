@@ -3,20 +3,17 @@
 use super::Target;
 use crate::render::Addresses;
 use tidegate_core::model::{Context, Markup, Skeleton};
-use tidegate_core::xml::ns::{DC, RDF};
+use tidegate_core::xml::ns::{DC, Ns, RDF};
 use tidegate_core::xml::tree::{self, Element};
-
-/// The namespaces of RSS 1.0 and 0.90.
-const OWN: [&str; 4] = [
-    "http://purl.org/rss/1.0/",
-    "http://my.netscape.com/rdf/simple/0.9/",
-    "http://channel.netscape.com/rdf/simple/0.9/",
-    "http://my.netscape.com/publish/formats/rss-0.9/",
-];
 
 /// Whether a namespace belongs to the formats that are converted here, and has no use behind.
 pub fn is_own(namespace: &str) -> bool {
-    namespace == RDF || OWN.contains(&namespace)
+    namespace == RDF || is_rss(namespace)
+}
+
+/// Whether a namespace is that of RSS 1.0 or 0.90.
+fn is_rss(namespace: &str) -> bool {
+    matches!(Ns::of(namespace), Some(Ns::Rss10 | Ns::Rss090))
 }
 
 /// The channel of a skeleton, without its items.
@@ -97,7 +94,7 @@ pub fn item(markup: &Markup, target: &Target<'_>) -> Option<Element> {
 /// An element of RSS 1.0 as one of RSS 2.0; others as they are.
 fn converted(old: &Element) -> Element {
     let mut new = old.clone();
-    if OWN.contains(&new.namespace.as_str()) {
+    if is_rss(&new.namespace) {
         new.namespace.clear();
         new.prefix.clear();
         new.attributes.retain(|attribute| attribute.namespace != RDF);

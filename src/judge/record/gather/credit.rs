@@ -3,7 +3,7 @@
 
 use tidegate_core::model::{Format, Markup};
 use tidegate_core::xml;
-use tidegate_core::xml::ns::DC;
+use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_format::render::{Added, Bases, with_bases};
 
 /// What is said of a feed.
@@ -48,7 +48,7 @@ pub(super) fn credited(markup: &Markup, credit: &Credit<'_>) -> Markup {
     }
     let element = match markup.format {
         Format::Atom10 | Format::Opml => format!(
-            "<source xmlns=\"http://www.w3.org/2005/Atom\"><id>{}</id><title>{}</title>\
+            "<source xmlns=\"{ATOM}\"><id>{}</id><title>{}</title>\
              <link rel=\"self\" href=\"{}\"/>{people}</source>",
             escaped(id),
             escaped(title),
