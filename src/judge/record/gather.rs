@@ -177,7 +177,9 @@ fn offer(
     }
     let id = &item.shared.winner.id;
     let bearer = bearers.other(item).filter(|_| merging.known(id).is_none());
-    if bearer.is_some_and(|bearer| bearer.is_same_post(item)) {
+    // An outline is in each folder that lists name it in.
+    let is_post = source.format != Format::Opml;
+    if is_post && bearer.is_some_and(|bearer| bearer.is_same_post(item)) {
         return;
     }
     let own = bearer.map(|_| mint::made_id(id));
