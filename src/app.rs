@@ -33,7 +33,6 @@ mod sup;
 mod titles;
 mod tls;
 mod token;
-mod traces;
 mod translate;
 mod visits;
 

@@ -44,7 +44,6 @@ fn no_message_repeats_what_a_key_with_a_secret_says() {
         "server.admin_token",
         "store.url",
         "polling.proxy",
-        "traces.headers",
         "feed.headers",
         "feed.cookie",
         "feed.basic",

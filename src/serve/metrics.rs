@@ -23,8 +23,6 @@ use prometheus_client::registry::{Registry, Unit};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tidegate_core::model::{FeedName, Time};
-use tidegate_net::traces::Traces;
-use tidegate_status::load::Load;
 use tidegate_status::{PollTotals, TicksAhead};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -53,11 +51,6 @@ struct CacheLabel {
 struct OriginLabels {
     origin: String,
     outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DeferredLabel {
-    what: &'static str,
 }
 
 /// Of a metric that is absent where it says nothing.
@@ -104,10 +97,7 @@ struct Meters {
     store_max_size: Gauge,
     caches: Family<CacheLabel, Gauge>,
     cache_limits: Family<CacheLabel, Gauge>,
-    load: Gauge,
-    deferred: Family<DeferredLabel, Counter>,
     passed: Family<OriginLabels, Counter>,
-    spans: Family<OutcomeLabel, Counter>,
     process: ProcessMeter,
 }
 
@@ -261,14 +251,7 @@ impl Metrics {
             Unit::Bytes,
             m.cache_limits,
         );
-        registry.register(
-            "load_level",
-            "How many kinds of work are left for later, because the machine is behind; 0 is usual",
-            m.load,
-        );
-        registry.register("deferred", "How often work of a kind was left for later", m.deferred);
         registry.register("origin_requests", "Requests for origins, by outcome", m.passed);
-        registry.register("trace_spans", "Spans for the collector of traces", m.spans);
         let registry = Arc::new(all);
         let (caches, counting, keys) = (Arc::default(), Arc::default(), Arc::default());
         Self { meters, registry, caches, counting, keys }
@@ -379,24 +362,6 @@ impl Metrics {
         self.meters.fetched.inner().store(totals.bytes, Ordering::Relaxed);
         self.meters.gaps.inner().store(totals.apart, Ordering::Relaxed);
         self.meters.durations.set(totals);
-    }
-
-    /// Says what is left for later.
-    pub(super) fn load(&self, load: &Load) {
-        self.meters.load.set(i64::from(load.level()));
-        for (what, number) in load.deferred() {
-            let counter = self.meters.deferred.get_or_create(&DeferredLabel { what: what.name() });
-            counter.inner().store(number, Ordering::Relaxed);
-        }
-    }
-
-    /// Takes over how many spans reached the collector.
-    pub(super) fn traces(&self, traces: &Traces) {
-        let (sent, lost) = traces.totals();
-        for (outcome, number) in [("sent", sent), ("lost", lost)] {
-            let counter = self.meters.spans.get_or_create(&OutcomeLabel { outcome });
-            counter.inner().store(number, Ordering::Relaxed);
-        }
     }
 
     /// Takes over what the hub counted.

@@ -130,7 +130,7 @@ impl AdminService {
 /// left, since the store does not have it.
 pub(super) fn without_feeds(config: &Config) -> Config {
     // Named one by one, so that no list of feeds is copied.
-    let Config { server, store, polling, publish, sup, websub, traces, hosts, .. } = config;
+    let Config { server, store, polling, publish, sup, websub, hosts, .. } = config;
     let Config { origins, allow, .. } = config;
     Config {
         server: server.clone(),
@@ -139,7 +139,6 @@ pub(super) fn without_feeds(config: &Config) -> Config {
         publish: publish.clone(),
         sup: sup.clone(),
         websub: websub.clone(),
-        traces: traces.clone(),
         hosts: hosts.clone(),
         feeds: config.feeds.iter().filter(|feed| feed.path.is_some()).cloned().collect(),
         aggregates: Vec::new(),
@@ -214,12 +213,6 @@ mod tests {
         ("websub", "subscribe", "false"),
         ("websub", "private_callbacks", "true"),
         ("websub", "http_secrets", "true"),
-        ("traces", "endpoint", "\"http://collector.example:4318\""),
-        ("traces", "headers", "{ X-Org = \"a\" }"),
-        ("traces", "service", "\"news\""),
-        ("traces", "polls", "7"),
-        ("traces", "requests", "7"),
-        ("traces", "deliveries", "7"),
     ];
 
     const URL: &str = "https://feeds.example.org";
