@@ -1,7 +1,6 @@
 //! The wiring: what the subcommands do, with every module in its place.
 
 mod accepted;
-mod acme;
 mod aggregates;
 mod changes;
 mod compact;

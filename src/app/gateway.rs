@@ -7,7 +7,7 @@ use self::role::{kept, open_or_follow};
 use super::accepted::AcceptedConfig;
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
-use super::tls::Certificate;
+use super::tls::CertificateFiles;
 use super::{
     AppError, aggregates, disk, feeds, lists, origins, readers, retention, space, token, translate,
 };
@@ -121,7 +121,7 @@ impl Gateway {
         let kept = kept(config, &outside, (&listener, admin_listener.as_ref()))?;
         let (clock, space) = (outside.clock, outside.space);
         let origin = config.server.origin(address);
-        let tls = Certificate::find(config, clock.now())?;
+        let tls = CertificateFiles::find(config, clock.now())?;
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
         let keeps = disk::keeps(config);
         let admin_token =
@@ -209,7 +209,7 @@ impl Gateway {
             folder: keeps.then(|| config.store.path.clone()),
             origins: origins::settings(config, &public_address, &desk),
         };
-        let keys = tls.as_ref().map(Certificate::keys);
+        let keys = tls.as_ref().map(CertificateFiles::keys);
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
         desk.attach(server.control(), space.clone(), tls.clone());
         let topics = Arc::new(Served(server.topics()));

@@ -218,10 +218,7 @@ pub fn check_with(file: &str, text: &str, variables: &Variables) -> Result<Check
 fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     let mut top = Section::root(sheet, root);
     let server = top.table("server", &server::KEYS, server::check);
-    let store = top.table("store", &store::KEYS, |section, store| {
-        store::check(section, store);
-        server::check_keeping(section, &server, store.kind);
-    });
+    let store = top.table("store", &store::KEYS, store::check);
     let polling = top.table("polling", &polling::KEYS, polling::check);
     let publish = top.table("publish", &publish::KEYS, publish::check);
     let sup = top.table("sup", &sup::KEYS, sup::check);

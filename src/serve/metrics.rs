@@ -22,7 +22,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tidegate_core::model::{FeedName, Time};
+use tidegate_core::model::FeedName;
 use tidegate_status::{PollTotals, TicksAhead};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -84,7 +84,6 @@ struct Meters {
     durations: PollDurations,
     tick_lead: Gauge,
     certificate: Family<NoLabels, Gauge>,
-    certificate_failures: Family<NoLabels, Gauge>,
     store_up: Gauge,
     store_intake: Gauge,
     standby: Gauge,
@@ -174,14 +173,9 @@ impl Metrics {
         );
         registry.register_with_unit(
             "certificate_expiry",
-            "When the certificate for TLS expires, since 1970; 0 while there is none. Absent without TLS",
+            "When the certificate for TLS expires, since 1970. Absent without TLS",
             Unit::Seconds,
             m.certificate,
-        );
-        registry.register(
-            "certificate_failures",
-            "How often in a row another certificate was asked for and not got. Absent without TLS",
-            m.certificate_failures,
         );
         registry.register(
             "store_up",
@@ -290,10 +284,9 @@ impl Metrics {
             gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
         if let Some(keys) = self.keys.get() {
-            let expires = keys.current().and_then(|shown| shown.expires());
-            self.meters.certificate.get_or_create(&[]).set(expires.map_or(0, Time::unix));
-            let failures = self.meters.certificate_failures.get_or_create(&[]);
-            failures.set(i64::from(keys.failures()));
+            if let Some(expires) = keys.current().expires() {
+                self.meters.certificate.get_or_create(&[]).set(expires.unix());
+            }
         }
         let process = self.meters.process.clone();
         // Where that thread broke off, the process is as it was seen last.
