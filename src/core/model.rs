@@ -89,7 +89,7 @@ pub use outline::{
 pub use overlap::Overlap;
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Probe, ProbeAnswer};
-pub use projection::{Projection, ReadProjection};
+pub use projection::{Projection, ReadFields};
 pub use settled::{
     FoundItems, IndexKey, IndexUpdate, LedgerQuery, ReindexedItem, SettledItems, WantedItems,
 };

@@ -54,7 +54,31 @@ impl Ns {
             Self::Named(prefix) => prefix,
         })
     }
+
+    /// It as a number.
+    pub(super) fn code(self) -> u32 {
+        let code = match self {
+            Self::None => None,
+            Self::Other(number) => return number.saturating_add(FIRST_OTHER),
+            _ => KNOWN.iter().position(|(_, ns)| *ns == self),
+        };
+        code.and_then(|code| u32::try_from(code + 1).ok()).unwrap_or_default()
+    }
+
+    /// The one of a number.
+    pub(super) fn from_code(code: u32) -> Self {
+        match code.checked_sub(FIRST_OTHER) {
+            Some(number) => Self::Other(number),
+            None => usize::try_from(code)
+                .ok()
+                .and_then(|code| KNOWN.get(code.checked_sub(1)?))
+                .map_or(Self::None, |(_, ns)| *ns),
+        }
+    }
 }
+
+/// The [`Ns::code`] of the first [`Ns::Other`].
+const FIRST_OTHER: u32 = 1 << 10;
 
 /// Well-known namespaces without scheme and without what ends them (`/`, `#`), since both vary in
 /// real feeds; compared without case.
@@ -163,7 +187,7 @@ fn customary(prefix: &str) -> Cow<'static, str> {
 /// A namespace declaration.
 #[derive(Debug, Clone)]
 struct Binding<'a> {
-    prefix: Cow<'a, str>,
+    prefix: &'a str,
     uri: Cow<'a, str>,
     ns: Ns,
     /// The last entry that used it from outside of its own declarations.
@@ -195,10 +219,11 @@ impl<'a> NamespaceScope<'a> {
         self.bindings.truncate(length);
     }
 
-    /// Enters a declaration.
-    pub fn declare(&mut self, prefix: impl Into<Cow<'a, str>>, uri: Cow<'a, str>) {
+    /// Enters a declaration, and answers what its namespace is.
+    pub fn declare(&mut self, prefix: &'a str, uri: Cow<'a, str>) -> Ns {
         let ns = self.classify(&uri);
-        self.bindings.push(Binding { prefix: prefix.into(), uri, ns, used: 0 });
+        self.bindings.push(Binding { prefix, uri, ns, used: 0 });
+        ns
     }
 
     /// What a namespace is.
@@ -223,14 +248,9 @@ impl<'a> NamespaceScope<'a> {
         Ns::Other(number)
     }
 
-    /// The namespace URI of an [`Ns::Other`].
-    pub fn uri(&self, number: u32) -> &str {
-        usize::try_from(number).ok().and_then(|n| self.uris.get(n)).map_or("", String::as_str)
-    }
-
-    /// Whether any declaration in scope is of this namespace.
-    pub fn mentions(&self, ns: Ns) -> bool {
-        self.bindings.iter().any(|binding| binding.ns == ns)
+    /// The namespace URIs of [`Ns::Other`], by its number.
+    pub fn take_uris(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.uris)
     }
 
     /// From here on declarations are those of an entry; uses of earlier ones are remembered.
@@ -262,7 +282,6 @@ impl<'a> NamespaceScope<'a> {
     pub fn invent(&mut self, prefix: &'a str) -> Ns {
         let uri = customary(prefix);
         let ns = self.classify(&uri);
-        let prefix = Cow::Borrowed(prefix);
         self.invented.push(Binding { prefix, uri, ns, used: self.entry });
         ns
     }
@@ -283,11 +302,6 @@ impl<'a> NamespaceScope<'a> {
         pairs(outer.filter(|binding| binding.used == self.entry))
     }
 
-    /// All declarations in scope, in order of prefix.
-    pub fn all(&self) -> Vec<(String, String)> {
-        pairs(self.bindings.iter())
-    }
-
     /// The declarations that were made up, in order of prefix.
     pub fn all_invented(&self) -> Vec<(String, String)> {
         pairs(self.invented.iter())
@@ -299,7 +313,7 @@ impl<'a> NamespaceScope<'a> {
 fn pairs<'b, 'a: 'b>(bindings: impl Iterator<Item = &'b Binding<'a>>) -> Vec<(String, String)> {
     let mut out = std::collections::BTreeMap::new();
     for binding in bindings.filter(|binding| binding.prefix != "xml") {
-        out.insert(binding.prefix.clone().into_owned(), binding.uri.clone().into_owned());
+        out.insert(binding.prefix.to_owned(), binding.uri.clone().into_owned());
     }
     out.into_iter().filter(|(_, uri)| !uri.is_empty()).collect()
 }
