@@ -98,7 +98,7 @@ class Gateway(Polling):
         self.publisher = publisher.Publisher(documents, share, mode != "same")
         lines = [
             '[server]\nlisten = "127.0.0.1:0"\n',
-            f'[store]\nkind = "{options.store}"\npath = "{self.folder}/data"\n',
+            f'[store]\npath = "{self.folder}/data"\n',
             f'[polling]\nmin_interval = "{interval}s"\nmax_interval = "{interval}s"\nallow_private = true\n',
         ]
         for n in range(feeds):
@@ -178,7 +178,6 @@ def growth(options, documents):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--binary", default="target/dist/tidegate")
-    parser.add_argument("--store", choices=["sled", "fjall"], default="sled", help="store.kind")
     parser.add_argument("--feeds", type=int, default=2000)
     parser.add_argument("--hosts", type=int, default=0, help="so many addresses; one for each feed if 0")
     parser.add_argument("--interval", type=int, default=1, help="seconds between two polls of a feed")

@@ -48,7 +48,6 @@ ITEMS = 150_000
 GROWTH = 5
 CONFIGURATION = """
 [store]
-kind = "{store}"
 
 [publish]
 items = {items}
@@ -65,10 +64,10 @@ url = "{url}"
 """
 
 
-def configuration(interval, urls, store, items=100_000):
+def configuration(interval, urls, items=100_000):
     """A gateway's configuration with a feed for each of the addresses."""
     feeds = "".join(FEED.format(name=name, url=url) for name, url in urls.items())
-    return CONFIGURATION.format(interval=interval, store=store, items=items) + feeds
+    return CONFIGURATION.format(interval=interval, items=items) + feeds
 
 
 def metrics(gateway):
@@ -149,7 +148,7 @@ def watched(arguments, number, folder):
 
     def started():
         begun = time.monotonic()
-        gateway = stage.Gateway(begin, arguments.bin, folder, configuration(f"{interval}s", urls, arguments.store))
+        gateway = stage.Gateway(begin, arguments.bin, folder, configuration(f"{interval}s", urls))
         return gateway, round(time.monotonic() - begun, 2)
 
     gateway, start = started()
@@ -251,7 +250,7 @@ def items(arguments):
     begin, runs, built = measure.pinned(measure.cores()[0], []), {}, {}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         folder = pathlib.Path(folder)
-        gateway = stage.Gateway(begin, arguments.bin, folder, configuration("24h", urls, arguments.store, ITEMS))
+        gateway = stage.Gateway(begin, arguments.bin, folder, configuration("24h", urls, ITEMS))
         try:
             client = stage.Client(gateway)
             for size, names in ledgers.items():
@@ -328,7 +327,6 @@ def main():
     parser.add_argument("mode", choices=modes)
     parser.add_argument("sizes", type=lambda text: [int(size) for size in text.split(",")])
     parser.add_argument("--bin", default="target/dist/tidegate")
-    parser.add_argument("--store", choices=["sled", "fjall"], default="sled", help="store.kind")
     parser.add_argument("--folder", help="where gateways store what they have; the system's folder for that")
     parser.add_argument("--json", help="a file for plot.py")
     parser.add_argument("--rounds", type=int, default=7, help="of items and readers")

@@ -74,7 +74,6 @@ pub fn document(data: &[u8]) {
     let Ok(decoded) = parse::decode(data, None, &limits) else { return };
     let Ok(feed) = parse::document(&decoded.text, None, &limits) else { return };
     assert!(parse::collection::transcoded(&decoded.text).unwrap_or(None).is_none(), "it is once");
-    assert_eq!(parse::pieces(&feed).collect::<String>(), decoded.text, "the pieces are the text");
     let mut reached = 0;
     for entry in &feed.entries {
         assert!(reached <= entry.span.start && entry.span.start < entry.span.end);

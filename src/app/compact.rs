@@ -20,7 +20,7 @@ pub struct CompactOptions {
 /// Writes the store of a gateway anew.
 pub async fn compact(options: CompactOptions) -> Result<Compacted, AppError> {
     let config = options.settings.load()?.config;
-    let DiskRequest { kind, path, endpoint, .. } = disk::on_disk(&config).ok_or_else(|| {
+    let DiskRequest { path, endpoint, .. } = disk::on_disk(&config).ok_or_else(|| {
         AppError::Input(format!(
             "store.kind is {:?}, and only a store on disk is written anew; PostgreSQL gives space back by itself (VACUUM)",
             config.store.kind.name()
@@ -30,7 +30,6 @@ pub async fn compact(options: CompactOptions) -> Result<Compacted, AppError> {
         return Err(AppError::Input(format!("there is no data folder {}", path.display())));
     }
     let request = CompactRequest {
-        kind,
         path,
         endpoint,
         min_free: config.store.min_free,

@@ -6,18 +6,7 @@ use tidegate_config::{Config, StoreKind};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{EndpointId, SupIdBasis};
 use tidegate_net::fetch;
-use tidegate_store::{
-    DiskKind, DiskRequest, EmbeddedStore, PostgresRequest, StoreError, make_data_folder,
-};
-
-/// The engine of the store on disk; `None` where there is none.
-pub(super) fn kind(config: &Config) -> Option<DiskKind> {
-    match config.store.kind {
-        StoreKind::Sled => Some(DiskKind::Sled),
-        StoreKind::Fjall => Some(DiskKind::Fjall),
-        StoreKind::Postgres | StoreKind::Memory => None,
-    }
-}
+use tidegate_store::{DiskRequest, EmbeddedStore, PostgresRequest, StoreError, make_data_folder};
 
 /// Whether anything outlives the process.
 pub(super) fn keeps(config: &Config) -> bool {
@@ -27,7 +16,8 @@ pub(super) fn keeps(config: &Config) -> bool {
 /// What is asked of the store on disk; `None` where there is none.
 pub(super) fn on_disk(config: &Config) -> Option<DiskRequest> {
     let endpoint = config.publish.endpoint.clone();
-    kind(config).map(|kind| DiskRequest::new(kind, &config.store.path, endpoint))
+    let is_on_disk = config.store.kind == StoreKind::Sled;
+    is_on_disk.then(|| DiskRequest::new(&config.store.path, endpoint))
 }
 
 /// A store that outlives the process, and that is to be opened.

@@ -4,7 +4,7 @@ use super::disk::LastingStore;
 use super::import::{ImportedState, LeftOutCredentials, lasting, open_to_copy};
 use super::{AppError, ConfigSource, GatewayOptions, RunningGateway};
 use http::Method;
-use std::fs::File;
+use std::fs::{DirEntry, File, Metadata};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -120,17 +120,34 @@ const fn unsealed(error: &CommitError) -> &'static str {
 /// How the names of files end that are being written.
 const UNFINISHED: &str = ".tidegate-export";
 
+/// How long an unfinished file may go unlocked: its export locks it after it created it.
+const UNLOCKED: Duration = Duration::from_secs(60);
+
+/// Whether a file is an export's that ended before it was whole: an unlocked `.NAME.NUMBER.tidegate-export`. An export
+/// whose own name ends like that has no leading dot, or no number.
+fn is_left_behind(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let number = name
+        .to_str()
+        .and_then(|name| name.strip_prefix('.')?.strip_suffix(UNFINISHED)?.rsplit_once('.'));
+    let is_unfinished = number.is_some_and(|(_, number)| number.parse::<u32>().is_ok());
+    let is_old = || {
+        let changed = entry.metadata().ok().filter(Metadata::is_file)?.modified().ok()?;
+        changed.elapsed().ok()
+    };
+    is_unfinished
+        && is_old().is_some_and(|age| age > UNLOCKED)
+        && File::open(entry.path()).is_ok_and(|left| left.try_lock().is_ok())
+}
+
 /// A new file beside another, with its path, which is to have that one's name once it is whole. It is locked, and only
-/// its owner reads it: it holds secrets of subscriptions. Those that nobody writes any more are removed.
+/// its owner reads it: it holds secrets of subscriptions. What earlier exports left behind is removed.
 fn create_beside(file: &Path) -> std::io::Result<(PathBuf, File)> {
     use std::os::unix::fs::OpenOptionsExt;
     let folder = folder_of(file);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let is_unfinished = entry.file_type().is_ok_and(|kind| kind.is_file())
-            && entry.file_name().to_string_lossy().ends_with(UNFINISHED);
-        if is_unfinished && File::open(&path).is_ok_and(|left| left.try_lock().is_ok()) {
-            let _ = std::fs::remove_file(path);
+        if is_left_behind(&entry) {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -283,17 +300,35 @@ async fn prove(file: PathBuf) -> Result<ImportedState, AppError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::SystemTime;
 
     #[test]
     fn what_an_export_left_that_was_ended_by_force_goes_with_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let begin = |name: &str| create_beside(&folder.path().join(name)).unwrap();
+        let age = |path: &Path| {
+            let file = File::options().write(true).open(path).unwrap();
+            file.set_modified(SystemTime::now() - 2 * UNLOCKED).unwrap();
+        };
+        // Exports that are whole, whatever their names.
+        let whole = [
+            "monday.tidegate-export",
+            ".tidegate-export",
+            "8.tidegate-export",
+            ".8.tidegate-export",
+        ];
+        let whole = whole.map(|name| folder.path().join(name));
+        whole.iter().for_each(|path| std::fs::write(path, "whole").unwrap());
         let (left, of_ended) = begin("monday.tg");
         let (going_on, of_other) = begin("tuesday.tg");
-        assert!(left.exists(), "it is being written");
+        whole.iter().chain([&left, &going_on]).for_each(|path| age(path));
         drop(of_ended);
-        let (new, _of_new) = begin("wednesday.tg");
+        let (new, of_new) = begin("wednesday.tg");
         assert!(!left.exists() && going_on.exists() && new.exists());
-        drop(of_other);
+        assert!(whole.iter().all(|path| path.exists()));
+        drop((of_other, of_new));
+        // Whoever created it may not have locked it yet.
+        begin("thursday.tg");
+        assert!(new.exists());
     }
 }

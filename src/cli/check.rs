@@ -39,9 +39,7 @@ fn summary(name: &str, checked: &Checked) -> String {
     let shown = server.public_url.clone().unwrap_or_else(|| server.origin(server.listen));
     lines.push(format!("  listens on {}, known as {shown}", server.listen));
     lines.push(match config.store.kind {
-        StoreKind::Sled | StoreKind::Fjall => {
-            format!("  keeps its data in {}", config.store.path.display())
-        }
+        StoreKind::Sled => format!("  keeps its data in {}", config.store.path.display()),
         StoreKind::Postgres => "  keeps its data in a PostgreSQL database".to_owned(),
         StoreKind::Memory => "  keeps its data in memory, until it stops".to_owned(),
     });

@@ -9,6 +9,7 @@ use tidegate_core::sync::{
 };
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml;
+use tidegate_core::xml::ns::SSE_091;
 use tidegate_format::parse;
 use tidegate_format::parse::opml::{OpmlLimits, Outline, OutlineList, read};
 use tidegate_format::parse::sse::SseDialect;
@@ -255,7 +256,7 @@ impl PrefixScope {
         });
         match ours {
             Some((prefix, _)) => Self { prefix: prefix.clone(), bound, declare: None },
-            None => Self { prefix: "sx".to_owned(), bound, declare: Some(sx091::NAMESPACE) },
+            None => Self { prefix: "sx".to_owned(), bound, declare: Some(SSE_091) },
         }
     }
 

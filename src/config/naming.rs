@@ -1,8 +1,8 @@
 //! Names for feeds that are given by their address alone.
 
-use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use tidegate_core::model::{FeedName, ShownAddress};
+use tidegate_core::short_hash::base32;
 use url::Url;
 
 /// The longest name, in bytes (CONTRACT, Words).
@@ -41,8 +41,8 @@ fn plain_name(url: &Url) -> Option<FeedName> {
 
 /// The name of an address with a hash, into which `salt` goes as well.
 fn hashed_name(url: &Url, salt: &str) -> Option<FeedName> {
-    let digest = Sha256::new().chain_update(url.as_str()).chain_update(salt).finalize();
-    let hash = BASE32_NOPAD.encode(digest.get(..HASH_BYTES)?).to_ascii_lowercase();
+    let hash = Sha256::new().chain_update(url.as_str()).chain_update(salt);
+    let hash = base32(hash, HASH_BYTES);
     let readable = readable(url);
     let kept: String = readable.chars().take(NAME_LIMIT - hash.len() - 1).collect();
     FeedName::new(&format!("{}-{hash}", kept.trim_end_matches('-'))).ok()

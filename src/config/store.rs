@@ -17,8 +17,6 @@ pub enum StoreKind {
     /// On disk, in sled.
     #[default]
     Sled,
-    /// On disk, in fjall.
-    Fjall,
     /// In a PostgreSQL database.
     Postgres,
     /// In memory: everything is forgotten at the end.
@@ -27,12 +25,8 @@ pub enum StoreKind {
 
 impl StoreKind {
     /// The kinds, by their names.
-    const NAMES: &'static [(&'static str, Self)] = &[
-        ("sled", Self::Sled),
-        ("fjall", Self::Fjall),
-        ("postgres", Self::Postgres),
-        ("memory", Self::Memory),
-    ];
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("sled", Self::Sled), ("postgres", Self::Postgres), ("memory", Self::Memory)];
 
     /// Its name in the configuration.
     pub fn name(self) -> &'static str {
@@ -43,11 +37,10 @@ impl StoreKind {
 section! {
     /// Where the gateway keeps what it knows.
     pub struct StoreSettings {
-        /// `"sled"`: on disk; `"fjall"`: on disk, writes less and takes less space for small feeds;
-        /// `"postgres"`: in the PostgreSQL database at `url`; `"memory"`: everything is forgotten at the end.
+        /// `"sled"`: on disk; `"postgres"`: in the PostgreSQL database at `url`; `"memory"`: everything is forgotten
+        /// at the end.
         ///
-        /// sled is what was chosen for Tidegate and stays the default. A data folder stays with the engine
-        /// that it was made with; `tidegate export` and `tidegate import` carry a store over to another.
+        /// `tidegate export` and `tidegate import` carry a store over to another kind.
         kind: StoreKind =
             OneOf(StoreKind::NAMES), Preset("\"sled\""), at restart;
         /// The data folder.

@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_key_has_its_variable_over_the_file() {
-        let text = "[store]\nkind = \"fjall\"\npath = \"a\"\n[polling]\nmin_interval = \"2m\"\n";
+        let text = "[store]\nkind = \"memory\"\npath = \"a\"\n[polling]\nmin_interval = \"2m\"\n";
         let config = read(
             text,
             &[
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(config.server.listen.to_string(), "0.0.0.0:8080");
         assert_eq!(config.server.public_url.as_deref(), Some("https://feeds.example.org"));
         assert_eq!(config.server.trusted_proxies.len(), 2);
-        assert_eq!(config.store.kind, StoreKind::Fjall, "an empty variable is none");
+        assert_eq!(config.store.kind, StoreKind::Memory, "an empty variable is none");
         assert_eq!(config.store.path, PathBuf::from("true"), "a path may be a word of TOML");
         assert_eq!(config.store.min_free, 1 << 30);
         assert_eq!(config.polling.min_interval, Duration::from_secs(120));

@@ -64,7 +64,7 @@ pub use document::{
 };
 pub use doubts::{Doubt, Doubts};
 pub use enrolment::Enrolment;
-pub use extras::{ATOM_NAMESPACE, Extra, SyncExtras, XML_NAMESPACE};
+pub use extras::{Extra, SyncExtras};
 pub use feed_state::{Character, FeedState};
 pub use flaws::{Flaw, FlawHistory, Flaws};
 pub use gap::Gap;
@@ -83,9 +83,7 @@ pub use noise::{
     Span, Unseen, VERSIONS_PER_DAY, WaitCause, WaitingChange,
 };
 pub use on_demand::OnDemand;
-pub use outline::{
-    OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OUTLINE_SUP, OutlinePath,
-};
+pub use outline::{OUTLINE_DEPTH, OUTLINE_ROOT, OUTLINE_SUP, OutlinePath};
 pub use overlap::Overlap;
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Probe, ProbeAnswer};

@@ -29,7 +29,7 @@ mod samples;
 
 pub use as091::{By091, merge_as_091};
 pub use convert::{from_091, to_091};
-pub use local::{create, create_deleted, delete, next_update, restore, update};
+pub use local::{create, delete, next_update, restore, update};
 pub use merge::{merge, merge_sets, same_item};
 pub use order::{is_subsumed, precedence, update_is_subsumed};
 pub use outline::{

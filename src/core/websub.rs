@@ -33,7 +33,3 @@ pub const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// The header of a signature (section 7.1), in lower case.
 pub const SIGNATURE_HEADER: &str = "x-hub-signature";
-
-/// The header that says of a push, to a callback that serves many feeds, which one it is of, and that
-/// leads to the hub (section 7).
-pub const LINK_HEADER: &str = "link";

@@ -12,6 +12,7 @@ pub mod edits;
 mod escape;
 pub mod html;
 pub mod namespaces;
+pub mod ns;
 pub mod plain_address;
 pub mod reference;
 pub mod strict;

@@ -25,7 +25,8 @@ mod sharing;
 pub mod sse;
 
 pub use amend::{Amendment, amended, amended_markup};
-pub use decode::{Before, CharsetSource, Decoded, characters, decode, decode_as};
+pub use decode::{Before, Decoded, characters, decode, decode_as};
+pub(crate) use dialect::is_of_the_document;
 pub use error::ParseError;
 pub use limits::Limits;
 
@@ -71,18 +72,6 @@ pub fn document<'a>(
         Some(later) => feed::read(text, start + 1 + later, url, limits).or(read),
         None => read,
     }
-}
-
-/// The text of a document in the pieces that it was cut into: what stands between entries, and
-/// entries, in turn. Joined they are the text again, byte for byte.
-pub fn pieces<'d>(document: &'d FeedDocument<'_>) -> impl Iterator<Item = &'d str> {
-    let ends = document.entries.iter().map(|entry| entry.span.end);
-    let starts = std::iter::once(0).chain(ends);
-    let entries = document.entries.iter().map(Some).chain(std::iter::once(None));
-    starts.zip(entries).flat_map(|(start, entry)| {
-        let span = entry.map_or(document.text.len()..document.text.len(), |e| e.span.clone());
-        [xml::cut(document.text, start..span.start), xml::cut(document.text, span)]
-    })
 }
 
 /// What an entry that stands alone says: its canonical projection again. `None` where it cannot be

@@ -32,17 +32,19 @@ pub use convert::{Neutral, Target, authors, write_entry};
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 pub use json::sync_object;
 pub use opml::living_outlines;
+pub(crate) use references::Base;
 pub use relative::References;
 pub use tidegate_core::sync_markup::Dialect;
 
 use entry::Entries;
 use head::Surroundings;
-use scope::{ATOM, Extension, Prefixes};
+use scope::{Extension, Prefixes};
 use std::convert::Infallible;
 use std::time::Duration;
 use tidegate_core::model::{
     Deletion, Family, FeedState, Format, Item, Markup, Skeleton, Tick, Version,
 };
+use tidegate_core::xml::ns::ATOM;
 
 /// Which view of a feed (CONTRACT, Addresses).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -206,6 +208,11 @@ impl<E> TextSink<E> for String {
 }
 
 impl<'a> Page<'a> {
+    /// What the bases of its entries can be made of.
+    fn bases(&self) -> Bases<'a> {
+        Bases { document: &self.addresses.upstream, channel: self.skeleton.link.as_deref() }
+    }
+
     /// Whether the view shows an item: a reader would show a tombstone, or blank a saved copy
     /// (CONTRACT, Addresses).
     fn shows(&self, item: &Item) -> bool {
@@ -300,10 +307,7 @@ fn feed<E>(
     let entries = Entries {
         target: Target { family, namespace },
         prefixes: &prefixes,
-        bases: base::Bases {
-            document: &page.addresses.upstream,
-            channel: page.skeleton.link.as_deref(),
-        },
+        bases: page.bases(),
         feed_title: &page.skeleton.title,
         language: skeleton.context.lang.as_deref().filter(|_| page.skeleton.context.lang.is_none()),
         absolute,

@@ -6,6 +6,7 @@ use super::window::WindowShift;
 use std::collections::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{Absence, Deletions, Doubts, Evidence, ItemStatus, LedgerEntry};
+use tidegate_core::xml::shortened;
 
 /// A missing item with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,13 +39,6 @@ pub fn missing(scene: &JudgeInput<'_>, window: &WindowShift) -> Vec<MissingItem>
 pub fn holes(window: &WindowShift) -> usize {
     let gone = |place: &usize| window.kept.get(*place) == Some(&false);
     (0..window.old.len()).filter(gone).filter(|place| !window.slid_off(*place)).count()
-}
-
-/// Whether something went from the middle that had not lately come there.
-pub fn lost_from_middle(window: &WindowShift, ledger: &[LedgerEntry]) -> bool {
-    let gone = |place: &usize| window.kept.get(*place) == Some(&false);
-    let mut holes = (0..window.old.len()).filter(gone).filter(|place| !window.slid_off(*place));
-    holes.any(|place| !window.came_late(ledger, place))
 }
 
 /// What the rules are about.
@@ -98,7 +92,6 @@ impl Judge<'_> {
 
     fn one(&self, at: usize, known: &LedgerEntry) -> MissingItem {
         let seen = self.see(at, known);
-        let backfilled = self.window.backfill > 0;
         let before = known.absence.as_ref();
         let (evidence, doubts, words) = match (seen, before) {
             (Some(seen), _) => (seen.evidence, seen.doubts, seen.words),
@@ -110,9 +103,9 @@ impl Judge<'_> {
             evidence,
             since: before.map_or(self.scene.now, |before| before.since),
             observations: before.map_or(0, |before| before.observations).saturating_add(1),
-            backfilled: backfilled || before.is_some_and(|before| before.backfilled),
             doubts,
-            seen: bounded(words),
+            // Publishers have a say in it: it names their hosts.
+            seen: shortened(&words, Absence::SEEN_LIMIT).to_owned(),
             probe: before.and_then(|before| before.probe.clone()),
         };
         MissingItem { known: at, absence }
@@ -204,7 +197,7 @@ impl Judge<'_> {
             }
             ResolvedDoubts::Aged(why) => Some(AbsenceEvidence::plain(Evidence::Aged, &why)),
             ResolvedDoubts::Open(doubts) => {
-                let words = before.describe().to_owned();
+                let words = before.seen.clone();
                 Some(AbsenceEvidence { evidence: Evidence::Unplaced, doubts, words })
             }
         }
@@ -242,13 +235,6 @@ impl Judge<'_> {
         // A document of one entry or none is in any order.
         (self.window.dated || entries.len() <= 1) && !dates.any(|d| d < date)
     }
-}
-
-/// Publishers have a say in what was seen: it names their hosts.
-fn bounded(mut seen: String) -> String {
-    let end = (0..=Absence::SEEN_LIMIT).rev().find(|at| seen.is_char_boundary(*at));
-    seen.truncate(end.unwrap_or(0));
-    seen
 }
 
 #[cfg(test)]

@@ -36,8 +36,8 @@ const UNPLACED: Patience = Patience { time: HOUR, observations: 2 };
 fn patience(absence: &Absence, deletions: Deletions) -> Option<Patience> {
     match (absence.evidence, deletions) {
         (Evidence::Aged | Evidence::Said | Evidence::Passed, _) => None,
-        (Evidence::Unplaced | Evidence::Mass, _) if absence.doubts.is_empty() => Some(UNPLACED),
-        (Evidence::Unplaced | Evidence::Mass, _) => Some(DOUBTFUL),
+        (Evidence::Unplaced, _) if absence.doubts.is_empty() => Some(UNPLACED),
+        (Evidence::Unplaced, _) => Some(DOUBTFUL),
         (_, Deletions::Eager | Deletions::Off) => None,
         (Evidence::Hole, Deletions::Safe) => Some(HOLE),
         (Evidence::Complete, Deletions::Safe) => Some(COMPLETE),
@@ -68,9 +68,7 @@ pub fn conclude(
         }
     }
     match (absence.evidence, deletions) {
-        (Evidence::Aged | Evidence::Unplaced | Evidence::Mass, _) | (_, Deletions::Off) => {
-            Conclusion::Retire
-        }
+        (Evidence::Aged | Evidence::Unplaced, _) | (_, Deletions::Off) => Conclusion::Retire,
         (Evidence::Hole | Evidence::Passed | Evidence::Complete | Evidence::Said, _) => {
             Conclusion::Delete
         }
@@ -94,7 +92,6 @@ mod tests {
             evidence,
             since,
             observations: 1,
-            backfilled: false,
             doubts: Doubts::NONE,
             seen: String::new(),
             probe: None,
@@ -122,14 +119,5 @@ mod tests {
         assert_eq!(of(Evidence::Said, Deletions::Safe), Conclusion::Delete);
         assert_eq!(of(Evidence::Aged, Deletions::Eager), Conclusion::Retire);
         assert_eq!(of(Evidence::Unplaced, Deletions::Eager), Conclusion::Wait);
-    }
-
-    #[test]
-    fn what_an_earlier_program_noted_of_many_is_retired() {
-        let (mass, hour) = (absence(Evidence::Mass), Time::from_unix(3600));
-        for mode in [Deletions::Safe, Deletions::Eager, Deletions::Off] {
-            assert_eq!(conclude(&mass, 2, mode, hour), Conclusion::Retire);
-            assert_eq!(conclude(&mass, 1, mode, hour), Conclusion::Wait);
-        }
     }
 }

@@ -53,7 +53,7 @@ impl PendingAbsence {
             native_id: known.native_shown.clone(),
             title: known.title.clone(),
             evidence: absence.evidence,
-            seen: absence.describe().to_owned(),
+            seen: absence.seen.clone(),
             since: absence.since,
             observations: absence.observations.saturating_add(same),
             needed,
@@ -318,15 +318,14 @@ mod tests {
 
     #[test]
     fn every_evidence_says_when_it_ripens_and_into_what() {
-        use Evidence::{Aged, Complete, Hole, Mass, Passed, Said, Unplaced};
-        for evidence in [Aged, Hole, Complete, Mass, Passed, Said, Unplaced] {
+        use Evidence::{Aged, Complete, Hole, Passed, Said, Unplaced};
+        for evidence in [Aged, Hole, Complete, Passed, Said, Unplaced] {
             for deletions in [Deletions::Safe, Deletions::Eager, Deletions::Off] {
                 let since = Time::from_unix(0);
                 let absence = Absence {
                     evidence,
                     since,
                     observations: 1,
-                    backfilled: false,
                     doubts: Doubts::NONE,
                     seen: String::new(),
                     probe: None,

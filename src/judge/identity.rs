@@ -21,6 +21,7 @@ pub use features::telling_texts;
 pub use index::{entry_keys, have_same_keys, item_keys, name_key};
 pub use native::{Keys, Native, is_made_up, native, natives};
 pub use rules::rule_names;
+pub(crate) use sequence::longest_run;
 pub use signs::{AddressSign, Basis, Signs};
 pub use unlike::unlike;
 pub use wording::wording;

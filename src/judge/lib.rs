@@ -20,7 +20,7 @@ pub mod record;
 mod replaced;
 mod window;
 
-pub use absence::{MissingItem, holes, lost_from_middle, missing};
+pub use absence::{MissingItem, holes, missing};
 pub use brake::{
     BRAKES, Braked, HoldTerms, OTHER_FEED, brake, hold_is_ripe, hold_terms, next_look,
 };

@@ -160,23 +160,23 @@ impl Connections {
         let ConnectionShares { all, each, site } = self.shares;
         let mut table = self.table();
         let of_site = count(&table.sites, peer.site());
-        let mut is_reserved = false;
-        let goes = if !is_proxy && count(&table.peers, peer) >= each {
-            Some(table.at_rest(|open| !open.is_proxy && open.peer == peer)?)
+        let is_others = |open: &OpenConnection| open.is_proxy || open.is_reserved;
+        let (is_full, goes) = if !is_proxy && count(&table.peers, peer) >= each {
+            (true, table.at_rest(|open| !is_others(open) && open.peer == peer))
         } else if !is_proxy && of_site >= site {
-            Some(table.at_rest(|open| !open.is_proxy && open.peer.site() == peer.site())?)
+            (true, table.at_rest(|open| !is_others(open) && open.peer.site() == peer.site()))
         } else if table.open.len() - table.reserved >= all {
             // A proxy's connection may be of a client that has no other.
             let fewer = if is_proxy { 0 } else { of_site };
             let goes = table.at_rest(|open| !open.is_reserved);
-            let goes = goes.or_else(|| table.of_the_greatest(fewer));
-            is_reserved = goes.is_none();
-            match goes {
-                None if table.reserved >= RESERVE => Some(table.at_rest(|open| open.is_reserved)?),
-                goes => goes,
-            }
+            (true, goes.or_else(|| table.of_the_greatest(fewer)))
         } else {
-            None
+            (false, None)
+        };
+        let is_reserved = is_full && goes.is_none();
+        let goes = match is_reserved && table.reserved >= RESERVE {
+            true => Some(table.at_rest(|open| open.is_reserved)?),
+            false => goes,
         };
         if let Some(open) = goes.and_then(|id| table.remove(id)) {
             open.activity.end(Ending::Now);
@@ -212,11 +212,6 @@ impl Connection {
     /// A request is in flight on it until what this returns is dropped.
     pub(super) fn begin(&self, is_http_1: bool) -> Busy {
         self.activity.begin(is_http_1)
-    }
-
-    /// Says of a request on it whether the client is waited for.
-    pub(super) fn turn(&self) -> ClientTurn {
-        self.activity.turn()
     }
 
     /// Ends it.
@@ -303,7 +298,8 @@ mod tests {
         assert!(!first.is_cut() && second.is_cut());
         let also_busy = third.activity.begin(true);
         assert!(connections.has_its_share(peer(1)) && !connections.has_its_share(peer(2)));
-        assert!(connections.place(peer(1), false).is_none(), "all of its own are busy");
+        let probe = connections.place(peer(1), false).unwrap();
+        assert!(probe.is_reserved, "all of its own are busy");
         let other = connections.place(peer(2), false);
         assert!(other.is_some(), "another peer has its own share");
         drop((busy, also_busy));
@@ -341,7 +337,7 @@ mod tests {
         for last in 1..=3 {
             let place = connections.place(peer(last), false).unwrap();
             let mut busy = place.activity.begin(true);
-            let mut body = place.activity.turn();
+            let mut body = busy.turn_of_body();
             match last {
                 1 => busy.turn.is(true),
                 2 => body.is(true),
@@ -398,7 +394,9 @@ mod tests {
             let place = connections.place(at(network), false).unwrap();
             held.push((place.activity.begin(true), place));
         }
-        assert!(connections.place(at(5), false).is_none(), "the site has its share, all busy");
+        let probe = connections.place(at(5), false).unwrap();
+        assert!(probe.is_reserved, "the site has its share, all busy");
+        drop(probe);
         drop(held.remove(2).0);
         let other = connections.place(at(6), false).unwrap();
         assert!(!other.is_reserved && held.iter().all(|(_, place)| !place.is_cut()));

@@ -14,6 +14,7 @@ use self::list::{DashboardQuery, ListTotals, OverviewFeed, PAGE};
 use self::table::DashboardPage;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
+use super::cache::Cache;
 use super::client::Client;
 use super::conflicts::{CONTESTED_WITHIN, ContestedFeeds};
 use super::html;
@@ -25,12 +26,14 @@ use axum::response::Response;
 use http::{HeaderMap, Method};
 use maud::{Markup, html};
 use std::sync::Arc;
-use tidegate_core::model::{Event, FeedName, FeedStanding, counted};
+use tidegate_core::model::{Event, FeedName, FeedStanding, Time, counted};
 use tidegate_status::TicksAhead;
 use tidegate_store::{Epoch, KnownGateway, SHARDS, StoreStop};
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
+/// How many pages are kept of what is known of all feeds.
+const PAGES_KEPT: u64 = 64;
 /// How many feeds are named while the store is closed.
 const NAMED: usize = 500;
 /// How many events of each feed on a page are read.
@@ -64,6 +67,21 @@ struct OverviewFeeds {
     feeds: Vec<OverviewFeed>,
     /// Whether it is known which have items in conflict.
     knows_conflicts: bool,
+    /// When it was put together.
+    now: Time,
+    totals: ListTotals,
+    ahead: TicksAhead,
+    /// What was made of it.
+    pages: Cache<DashboardQuery, Markup>,
+}
+
+impl OverviewFeeds {
+    fn new(feeds: Vec<OverviewFeed>, knows_conflicts: bool, now: Time) -> Self {
+        let mut ahead = TicksAhead::default();
+        feeds.iter().for_each(|feed| ahead.note(&feed.name, feed.changed, now));
+        let totals = ListTotals::new(&feeds, now);
+        Self { feeds, knows_conflicts, now, totals, ahead, pages: Cache::of(PAGES_KEPT) }
+    }
 }
 
 /// A feed on the page, with what happened to it, newest first.
@@ -92,7 +110,8 @@ async fn look(
             let begun = Instant::now();
             let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
             let feeds = listed(&room, &audience, in_conflict.as_ref()).await.map_err(Arc::new)?;
-            let made = Arc::new(OverviewFeeds { feeds, knows_conflicts: in_conflict.is_some() });
+            let now = room.clock.now();
+            let made = Arc::new(OverviewFeeds::new(feeds, in_conflict.is_some(), now));
             if audience.is_public() && made.knows_conflicts {
                 room.overview.everybodys.keep(listing.list(), begun, &made);
             }
@@ -130,7 +149,10 @@ pub(super) async fn page(
         return Ok(html::page("Feeds", &while_stopped(&room, &audience, stop).await));
     }
     let (known, making) = (look(&room, &audience, client).await?, Arc::clone(&room));
-    let page = show(&room, client, async move { made(&making, &known, &query).await }).await?;
+    let page = match known.pages.get(&query) {
+        Some(page) => page,
+        None => show(&room, client, async move { made(&making, &known, query).await }).await?,
+    };
     let content = html! {
         (session::notice(&room, &method, &headers))
         @match (&condition.owner, condition.check_polls()) {
@@ -259,33 +281,37 @@ fn bookmarklet(page: &str) -> Markup {
 async fn made(
     room: &AppState,
     known: &OverviewFeeds,
-    query: &DashboardQuery,
-) -> Result<Markup, Problem> {
-    let feeds = &known.feeds;
-    let now = room.clock.now();
-    let list = list::select(feeds, query);
+    query: DashboardQuery,
+) -> Result<Arc<Markup>, Problem> {
+    // Somebody else may have had it made meanwhile.
+    if let Some(page) = known.pages.get(&query) {
+        return Ok(page);
+    }
+    let (feeds, now) = (&known.feeds, known.now);
+    let list = list::select(feeds, &query);
     let mut rows = Vec::with_capacity(list.feeds.len());
     for feed in &list.feeds {
         let events = room.store.events(&feed.name, EVENTS_READ).await?;
         rows.push(FeedRow { feed, events });
     }
     let page = DashboardPage {
-        query,
-        totals: ListTotals::new(feeds, now),
+        query: &query,
+        totals: known.totals,
         polls: room.operator.totals(),
         problems: table::worst(feeds),
         list: &list,
         rows,
         now,
     };
-    let mut ahead = TicksAhead::default();
-    feeds.iter().for_each(|feed| ahead.note(&feed.name, feed.changed, now));
-    Ok(html! {
-        @if !ahead.is_empty() { p.bad { (ahead) "." } }
+    let page = html! {
+        @if !known.ahead.is_empty() { p.bad { (known.ahead) "." } }
         @if !known.knows_conflicts { p.bad { (CONFLICTS_UNKNOWN) "." } }
         (table::content(&page, room.operator.ready()))
         @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
-    })
+    };
+    let page = Arc::new(page);
+    known.pages.insert(query, Arc::clone(&page));
+    Ok(page)
 }
 
 #[cfg(test)]

@@ -150,7 +150,6 @@ pub(super) const fn evidence(evidence: Evidence) -> &'static str {
         Evidence::Aged => "scrolled off the end",
         Evidence::Hole => "gone from the middle",
         Evidence::Complete => "not in a complete list",
-        Evidence::Mass => "gone with many others",
         Evidence::Passed => "gone from the middle a while ago",
         Evidence::Said => "deleted, as its publisher says",
         Evidence::Unplaced => "gone, with no place to judge by",

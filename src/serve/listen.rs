@@ -5,6 +5,7 @@ use super::connections::{
     ConnectionLimits, ConnectionShares, ConnectionSlot, Connections, Ending, EndingWatch,
 };
 use super::control::SiteControl;
+use super::pace::{Paces, Rate};
 use super::readers::SiteReaders;
 use super::relay::{RelayedSite, report_asked};
 use super::site_service::{ListenerSite, SiteService};
@@ -44,8 +45,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long serving goes on at most once no connection is accepted any more.
 const LAST_REQUESTS: Duration = Duration::from_secs(1);
-/// How long to wait when the system has no file descriptor for a new connection.
+/// How long to wait when the system has no file descriptor for a new connection, and how often that is told.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+const PAUSE_TOLD: Rate = Rate { burst: 1, each: Duration::from_secs(60) };
 
 /// Why serving ended other than by shutdown.
 #[derive(Debug, thiserror::Error)]
@@ -151,7 +153,7 @@ pub(super) async fn serve(
         connections.spawn(async move { following.sup.keep(&ending).await });
     }
     let watching = watch_limits(Arc::clone(&room), Arc::clone(&open), limits, shutdown.clone());
-    let watching = tokio::spawn(watching);
+    let (watching, told) = (tokio::spawn(watching), Paces::default());
     let ended = loop {
         let accepted = tokio::select! {
             biased;
@@ -178,7 +180,9 @@ pub(super) async fn serve(
                 break Err(ServeError::Listen(error));
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                if told.take(&(), PAUSE_TOLD).is_ok() {
+                    tracing::warn!(%error, "connections cannot be accepted just now");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -41,6 +41,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tidegate_config::{AllowConfig, OriginPlace, PassMode};
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
@@ -79,6 +80,8 @@ struct OriginRequest {
     target: Option<Uri>,
     /// The slots for what the site has at once.
     slots: Arc<SiteSlots>,
+    /// Whether the gateway waits for leave to hold the answer.
+    is_held: Arc<AtomicBool>,
 }
 
 /// What a request asks for.
@@ -322,7 +325,7 @@ async fn answer(
     };
     let target = site.target(rest, request.uri().query());
     let (site, slots) = (Arc::clone(site), Arc::clone(&origin.slots));
-    let asked = OriginRequest { site, url, target, slots };
+    let asked = OriginRequest { site, url, target, slots, is_held: Arc::default() };
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if is_read {
         match known_feed(room, &asked.url).await {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How many keys are remembered. Where more of them are in use, all begin anew.
+/// How many keys are remembered. Of more, half are forgotten at once: those whose burst is free again soonest.
 const REMEMBERED: usize = 100_000;
 
 /// How fast something may be done.
@@ -59,10 +59,9 @@ impl<K: Clone + Eq + Hash> Paces<K> {
             return Err(wait);
         }
         if times.len() >= REMEMBERED {
-            times.retain(|_, free| *free > now);
-            if times.len() >= REMEMBERED {
-                times.clear();
-            }
+            let mut all: Vec<Instant> = times.values().copied().collect();
+            let middle = *all.select_nth_unstable(REMEMBERED / 2).1;
+            times.retain(|_, free| *free > middle);
         }
         times.insert(key.clone(), free);
         Ok(())
@@ -111,9 +110,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn so_many_keys_are_remembered() {
         let pace = Paces::default();
-        for key in 0..=REMEMBERED {
+        for _ in 0..RATE.burst {
+            assert!(pace.take(&0, RATE).is_ok());
+        }
+        for key in 1..=2 * REMEMBERED {
             assert!(pace.take(&key, RATE).is_ok());
         }
         assert!(pace.times().len() <= REMEMBERED);
+        assert_eq!(pace.take(&0, RATE), Err(SECOND), "who has to wait begins anew for no others");
     }
 }

@@ -89,8 +89,8 @@ const REPORT_TIME: Duration = Duration::from_secs(10);
 #[derive(Serialize, Deserialize)]
 enum RelayedQuestion {
     Request(Box<RelayedRequest>),
-    /// These feeds were asked for, of those that requests made.
-    AskedFor(Vec<FeedName>),
+    /// These feeds were asked for, of those that requests made, by so many clients each.
+    AskedFor(Vec<(FeedName, usize)>),
 }
 
 /// A request as it is passed on.
@@ -283,11 +283,17 @@ pub(super) async fn report_asked(room: SharedState, ends: CancellationToken) {
         }
         let now = room.clock.now();
         let asked = room.asked.all().into_iter().filter(|(_, at)| *at >= reported);
-        let names: Vec<FeedName> = asked.map(|(name, _)| name).collect();
-        if names.is_empty() {
+        let Ok(feeds) = room.directory.listing().await else { continue };
+        let with_clients = |(name, _)| {
+            let feed = feeds.get(&name);
+            let clients = feed.map_or(0, |feed| room.asked.clients(&feed.url, now));
+            (name, clients)
+        };
+        let asked: Vec<_> = asked.map(with_clients).collect();
+        if asked.is_empty() {
             continue;
         }
-        let Ok(question) = postcard::to_stdvec(&RelayedQuestion::AskedFor(names)) else { continue };
+        let Ok(question) = postcard::to_stdvec(&RelayedQuestion::AskedFor(asked)) else { continue };
         match room.store.ask_writer(question, REPORT_TIME).await {
             Ok(_) => reported = now,
             Err(error) => {
@@ -400,7 +406,8 @@ impl AnswerQuestions for RelayAnswers {
             }
             Ok(RelayedQuestion::AskedFor(feeds)) => {
                 let now = site.room.clock.now();
-                feeds.iter().for_each(|feed| site.room.asked.want(feed, now));
+                let note = |(feed, clients)| site.room.asked.want_elsewhere(&feed, clients, now);
+                feeds.into_iter().for_each(note);
                 GatewayAnswer::default()
             }
             Err(_) => GatewayAnswer::default(),

@@ -189,8 +189,9 @@ where
 }
 
 /// How long what was made of all feeds is given again, at least, and as many times as long as it took: whoever asks,
-/// and however often, takes a twentieth of a processor.
+/// and however often, takes a twentieth of a processor. What took long may have waited for the store.
 const LEAST_AGE: Duration = Duration::from_secs(1);
+const MOST_AGE: Duration = Duration::from_secs(30);
 const AGE: u32 = 20;
 
 /// What was made of all feeds for everybody, until it is old or the list of feeds is another one.
@@ -215,7 +216,8 @@ impl<T> LastMade<T> {
 
     /// Keeps what was made of this list, since `begun`.
     pub(super) fn keep(&self, feeds: &Arc<FeedList>, begun: Instant, made: &Arc<T>) {
-        let until = Instant::now() + begun.elapsed().saturating_mul(AGE).max(LEAST_AGE);
+        let age = begun.elapsed().saturating_mul(AGE).clamp(LEAST_AGE, MOST_AGE);
+        let until = Instant::now() + age;
         *table(&self.0) = Some((Arc::clone(feeds), until, Arc::clone(made)));
     }
 }
@@ -228,7 +230,11 @@ mod tests {
     async fn what_was_made_of_all_feeds_takes_a_part_of_the_time_and_ends_with_the_list() {
         let (last, feeds) = (LastMade::default(), Arc::new(FeedList::default()));
         let other = Arc::new(FeedList::default());
-        for (took, lasts) in [(Duration::ZERO, LEAST_AGE), (LEAST_AGE / 2, LEAST_AGE / 2 * AGE)] {
+        for (took, lasts) in [
+            (Duration::ZERO, LEAST_AGE),
+            (LEAST_AGE / 2, LEAST_AGE / 2 * AGE),
+            (60 * LEAST_AGE, MOST_AGE),
+        ] {
             let begun = Instant::now();
             tokio::time::advance(took).await;
             last.keep(&feeds, begun, &Arc::new(took));

@@ -6,6 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
+/// So many may wait for a key's share, or as many as have one: a hub pushes to many topics at the same moment. Whoever comes
+/// then is refused at once, since each that waits takes up a stream, and refusing all of them later is work that comes at once.
+pub(super) const WAITING: u32 = 64;
+
 type ShareTable<K> = Arc<Mutex<HashMap<K, Arc<Semaphore>>>>;
 
 /// What is shared out. Only keys that have or want some of it are remembered.
@@ -52,13 +56,22 @@ impl<K: Clone + Eq + Hash> FairShares<K> {
         share
     }
 
-    /// The same, where it is there in time; `None` where it is not.
+    /// The same, where it is there in time; `None` where it is not, and where too many wait for it already.
     pub(super) async fn acquire_by(&self, key: &K, much: u32, until: Instant) -> Option<Share<K>> {
         // Mostly it is there, and nothing needs a timer.
-        match self.try_take(key, much) {
-            Some(share) => Some(share),
-            None => timeout_at(until, self.acquire(key, much)).await.ok(),
+        if let Some(share) = self.try_take(key, much) {
+            return Some(share);
         }
+        let (own, mut share) = self.share(key);
+        // Whoever has or waits for some holds on to it, and so do the table and this.
+        let most = self.each.saturating_add(self.each.max(WAITING)).saturating_add(2);
+        if Arc::strong_count(&own) >= usize::try_from(most).unwrap_or(usize::MAX) {
+            drop(own);
+            return None;
+        }
+        share.permit =
+            timeout_at(until, own.acquire_many_owned(much.min(self.each))).await.ok()?.ok();
+        Some(share)
     }
 
     /// How many keys are remembered.
@@ -97,6 +110,26 @@ mod tests {
         drop(first);
         assert!(shares.try_take(&1, 3).is_some());
         drop(other);
+        assert_eq!(shares.keys(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_wait_and_more_are_refused_at_once() {
+        let shares = Arc::new(FairShares::new(2));
+        let held = [shares.try_take(&1, 1).unwrap(), shares.try_take(&1, 1).unwrap()];
+        let (begun, until) = (Instant::now(), Instant::now() + std::time::Duration::from_secs(5));
+        let wait = || {
+            let shares = Arc::clone(&shares);
+            tokio::spawn(async move { shares.acquire_by(&1, 1, until).await.is_some() })
+        };
+        let waiting: Vec<_> = (0..WAITING).map(|_| wait()).collect();
+        tokio::task::yield_now().await;
+        assert!(!wait().await.unwrap() && begun.elapsed().is_zero());
+        assert!(shares.acquire_by(&2, 1, until).await.is_some(), "another key has its own");
+        drop(held);
+        for waits in waiting {
+            assert!(waits.await.unwrap(), "it waited for its turn");
+        }
         assert_eq!(shares.keys(), 0);
     }
 }

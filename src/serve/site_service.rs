@@ -126,7 +126,7 @@ impl Service<Request<Incoming>> for SiteService {
         let may_be_ready = is_known && !is_sure && ready::is_there(room, &request);
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(self.connection.clone());
-        let (site, peer, turn) = (self.site.clone(), self.peer, self.connection.turn());
+        let (site, peer, turn) = (self.site.clone(), self.peer, busy.turn_of_body());
         Answering::Made(Box::pin(async move {
             let room = &site.room;
             if may_be_ready {

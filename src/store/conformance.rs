@@ -20,8 +20,7 @@ mod retention;
 mod subscriptions;
 mod together;
 
-use super::{Claim, DiskKind, DiskRequest, EmbeddedStore, Store};
-use std::marker::PhantomData;
+use super::{Claim, DiskRequest, EmbeddedStore, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
@@ -77,39 +76,21 @@ impl Bench for InMemory {
     }
 }
 
-/// An engine as a type.
-trait OfKind: Send + Sync + 'static {
-    const KIND: DiskKind;
-}
-
-struct Sled;
-
-impl OfKind for Sled {
-    const KIND: DiskKind = DiskKind::Sled;
-}
-
-struct Fjall;
-
-impl OfKind for Fjall {
-    const KIND: DiskKind = DiskKind::Fjall;
-}
-
-struct OnDisk<K> {
+struct OnDisk {
     store: Arc<EmbeddedStore>,
     clock: ManualClock,
     folder: tempfile::TempDir,
-    kind: PhantomData<K>,
 }
 
-impl<K: OfKind> OnDisk<K> {
+impl OnDisk {
     fn open(folder: tempfile::TempDir, clock: ManualClock) -> Self {
-        let request = DiskRequest::new(K::KIND, folder.path(), Some(endpoint()));
+        let request = DiskRequest::new(folder.path(), Some(endpoint()));
         let store = EmbeddedStore::open_on_disk(request, Arc::new(clock.clone())).unwrap();
-        Self { store: Arc::new(store), clock, folder, kind: PhantomData }
+        Self { store: Arc::new(store), clock, folder }
     }
 }
 
-impl<K: OfKind> Bench for OnDisk<K> {
+impl Bench for OnDisk {
     fn new() -> Self {
         Self::open(tempfile::tempdir().unwrap(), ManualClock::at(make::time(0)))
     }
@@ -144,19 +125,8 @@ macro_rules! on_every_store {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::$case(<crate::conformance::OnDisk<
-                        crate::conformance::Sled,
-                    > as crate::conformance::Bench>::new()).await;
-                }
-            )+
-        }
-        mod on_disk_fjall {
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $case() {
-                    super::$case(<crate::conformance::OnDisk<
-                        crate::conformance::Fjall,
-                    > as crate::conformance::Bench>::new()).await;
+                    super::$case(<crate::conformance::OnDisk as
+                        crate::conformance::Bench>::new()).await;
                 }
             )+
         }

@@ -1,7 +1,4 @@
-//! The store on disk: its folder, and one of two engines in it.
-//!
-//! What an engine needs of the folder is [`DiskEngine`]; each engine is named only in a folder of its own
-//! ([`super::sled`], [`super::fjall`]).
+//! The store on disk: its folder, and the database in it, which [`super::sled`] opens.
 
 mod compact;
 #[cfg(test)]
@@ -9,19 +6,15 @@ pub(crate) mod faults;
 pub(super) mod files;
 mod folder;
 mod fresh;
-mod kind;
 #[cfg(test)]
 mod measure;
 mod note;
 mod private;
-mod recovery_check;
 mod swap;
 
 pub use self::compact::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
 pub use self::fresh::{FreshStore, is_vacant};
-pub(super) use self::kind::DiskEngine;
-pub use self::kind::DiskKind;
-pub(super) use self::note::NumberNote;
+use self::note::NumberNote;
 pub use self::private::make_data_folder;
 
 use self::folder::{Mark, StoreFolder};
@@ -30,7 +23,7 @@ use super::embedded::{
     Reopened, StorePlace, begin, inspect,
 };
 use super::engine::Engine;
-use super::{Epoch, StoreError};
+use super::{Epoch, StoreError, open_database};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,8 +33,6 @@ use tidegate_core::model::{EndpointId, SupIdBasis};
 /// A store on disk that is to be opened, or made.
 #[derive(Debug, Clone)]
 pub struct DiskRequest {
-    /// Which engine it has; another one's folder is refused ([`StoreError::OtherEngine`]).
-    pub kind: DiskKind,
     /// The data folder.
     pub path: PathBuf,
     /// As configured. A new store without one chooses its own at random, a used one refuses another.
@@ -54,26 +45,26 @@ pub struct DiskRequest {
 
 impl DiskRequest {
     /// For the store in the folder `path`.
-    pub fn new(kind: DiskKind, path: &Path, endpoint: Option<EndpointId>) -> Self {
-        Self { kind, path: path.to_owned(), endpoint, sup_ids: None, takes_moved: false }
+    pub fn new(path: &Path, endpoint: Option<EndpointId>) -> Self {
+        Self { path: path.to_owned(), endpoint, sup_ids: None, takes_moved: false }
     }
 }
 
 impl EmbeddedStore {
-    /// Opens a store on disk with the default engine, or makes one. Blocks.
+    /// Opens a store on disk, or makes one. Blocks.
     pub fn on_disk(
         path: &Path,
         endpoint: Option<EndpointId>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        Self::open_on_disk(DiskRequest::new(DiskKind::default(), path, endpoint), clock)
+        Self::open_on_disk(DiskRequest::new(path, endpoint), clock)
     }
 
-    /// Opens a store on disk, or makes one. Blocks.
+    /// The same, as a request says. Blocks.
     pub fn open_on_disk(request: DiskRequest, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let DiskRequest { kind, path, endpoint, sup_ids, takes_moved } = request;
+        let DiskRequest { path, endpoint, sup_ids, takes_moved } = request;
         let request = OpenRequest { endpoint, sup_ids, takes_moved };
-        let folder = Arc::new(StoreFolder::take(&path, kind)?);
+        let folder = Arc::new(StoreFolder::take(&path)?);
         open_in(folder, request, clock, ReopenPauses::default(), Box::new(|engine| engine))
     }
 }
@@ -109,10 +100,11 @@ impl StoreOpener {
         let folder = &self.folder;
         let mark = folder.mark()?;
         let (noted, reached) = folder.reached()?;
-        if let Some(mark) = &mark {
-            recovery_check::verify_recovery_on_copy(folder, mark, noted)?;
-        }
-        let engine = folder.engine().open(folder.path(), folder.path())?;
+        files::read_through(folder).map_err(|source| StoreError::Io {
+            doing: "read its files before opening them",
+            source,
+        })?;
+        let engine = open_database(folder.path())?;
         folder.restrict();
         let (records, found) = inspect_folder((self.wrap)(engine), mark.as_ref(), noted)?;
         Ok((records, found, reached))
@@ -126,7 +118,7 @@ impl StoreOpener {
     ) -> Result<Reopened, StoreError> {
         let opened = begin(&records, found, request)?;
         let (endpoint, fence) = (opened.endpoint.clone(), opened.opening.fence);
-        let mark = Mark { endpoint, fence, epoch: opened.sealed.0, digest: None };
+        let mark = Mark { endpoint, fence, epoch: opened.sealed.0 };
         self.folder.set_mark(&mark)?;
         let folder = Arc::clone(&self.folder);
         let place = Arc::new(OnDisk { folder, mark, reached: Mutex::new(reached) });
@@ -190,10 +182,9 @@ impl StorePlace for OnDisk {
         self.reached.lock().unwrap_or_else(PoisonError::into_inner).write(epoch.0)
     }
 
-    fn closed(&self, epoch: Epoch, is_alone: bool) {
-        let digest = is_alone.then(|| files::digest(&self.folder).ok()).flatten();
-        if let Err(error) = self.folder.set_mark(&Mark { epoch, digest, ..self.mark.clone() }) {
-            // The mark of the start still stands; the next start tries its recovery on a copy.
+    fn closed(&self, epoch: Epoch) {
+        if let Err(error) = self.folder.set_mark(&Mark { epoch, ..self.mark.clone() }) {
+            // The mark of the start still stands, and so does the note of the last epoch.
             tracing::warn!(error = %error, "the store could not note where it ended");
         }
     }

@@ -1,8 +1,7 @@
 //! What the store needs of a database: entries in classes, each with a key and a value, in the order of
 //! their keys; changed all or nothing, made durable by a barrier.
 //!
-//! sled and fjall are such databases ([`super::sled`], [`super::fjall`]), PostgreSQL ([`super::postgres`]) and an
-//! ordered map in memory are others. What an entry means is the store's own ([`super::embedded`]), and written once for all.
+//! sled is such a database ([`super::sled`]), PostgreSQL ([`super::postgres`]) and an ordered map in memory are others. What an entry means is the store's own ([`super::embedded`]), and written once for all.
 
 mod memory;
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub enum StoreError {
     Outdated,
     /// What is stored cannot be read.
     #[error(
-        "the store in {path} is damaged: {what}; nothing was changed: restore it from a copy, or move it away and start anew"
+        "the store in {path} is damaged: {what}; restore it from a copy, or move it away and start anew"
     )]
     Damaged {
         /// The folder.
@@ -86,18 +86,6 @@ pub enum StoreError {
     Unreleased {
         /// The folder.
         path: String,
-    },
-    /// The store was made with another engine.
-    #[error(
-        "the store in {path} was made with store.kind = \"{found}\", the configuration says \"{wanted}\": set store.kind to \"{found}\", or carry the store over with tidegate export and tidegate import"
-    )]
-    OtherEngine {
-        /// The folder.
-        path: String,
-        /// The engine that it was made with.
-        found: &'static str,
-        /// The engine that is asked for.
-        wanted: &'static str,
     },
     /// The store was written by a newer program.
     #[error(

@@ -15,7 +15,6 @@ pub mod endpoint;
 mod engine;
 mod error;
 mod feed_locks;
-mod fjall;
 mod free_space;
 mod known_gateway;
 mod limits;
@@ -37,6 +36,7 @@ mod state_watch;
 pub mod testing;
 
 use self::assemble::{assemble, note};
+use self::sled::{is_database_file, open_database};
 use serde::{Deserialize, Serialize};
 
 pub use self::accepted_feeds::{AcceptedFeeds, AppliedConfig, AppliedOrigins};
@@ -44,8 +44,8 @@ pub use self::condition::{
     DatabaseOwner, FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes,
 };
 pub use self::disk::{
-    CompactError, CompactProgress, CompactRequest, Compacted, DiskKind, DiskRequest, FreshStore,
-    compact, is_vacant, make_data_folder,
+    CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, FreshStore, compact,
+    is_vacant, make_data_folder,
 };
 pub use self::embedded::EmbeddedStore;
 pub use self::error::{StoreError, in_words};
@@ -82,14 +82,6 @@ pub type FeedList = BTreeMap<FeedName, Arc<FeedRecord>>;
 /// Records as a list.
 pub fn as_list(records: Vec<FeedRecord>) -> FeedList {
     records.into_iter().map(|record| (record.name.clone(), Arc::new(record))).collect()
-}
-
-/// The engine of a kind of store on disk.
-fn disk_engine(kind: DiskKind) -> &'static dyn disk::DiskEngine {
-    match kind {
-        DiskKind::Sled => &self::sled::SledFiles,
-        DiskKind::Fjall => &self::fjall::FjallFiles,
-    }
 }
 
 /// A number of the change log: everything in an epoch is durable before the epoch can be seen, and
@@ -296,10 +288,8 @@ pub trait Store: Send + Sync + 'static {
     async fn apply_feeds(
         &self,
         records: &[FeedRecord],
-        _applied: AppliedConfig,
-    ) -> Result<(), StoreError> {
-        self.put_feeds(records).await
-    }
+        applied: AppliedConfig,
+    ) -> Result<(), StoreError>;
     /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log
     /// keeps what it said. A feed of that name that is added later starts at a revision and tick
     /// above the purged one's.

@@ -4,7 +4,7 @@
 //! # How it is made
 //!
 //! What an entry means is written once, in [`super::embedded`]: classes, keys, codecs, how a change becomes writes,
-//! versions, past, archives, retention, undo. PostgreSQL is an [`Engine`] below it, as sled and fjall are. There is
+//! versions, past, archives, retention, undo. PostgreSQL is an [`Engine`] below it, as sled is. There is
 //! no second planner that could drift from the first.
 //!
 //! * **Tables.** `tidegate_entry` has every entry by shard, class and key, the same bytes as on disk; values that we
@@ -257,5 +257,5 @@ impl StorePlace for InDatabase {
         Ok(())
     }
 
-    fn closed(&self, _epoch: Epoch, _is_alone: bool) {}
+    fn closed(&self, _epoch: Epoch) {}
 }

@@ -9,29 +9,18 @@ mod leaks;
 mod watchdog;
 
 use super::StoreError;
-use super::disk::DiskEngine;
 use super::engine::Engine;
 use std::path::Path;
 use std::sync::Arc;
 
-/// sled in a data folder.
-pub(super) struct SledFiles;
+/// Whether an entry of the data folder, a file or a folder, is sled's.
+pub(super) fn is_database_file(name: &str) -> bool {
+    matches!(name, "db" | "conf" | "blobs")
+        || name.starts_with(engine::SNAPSHOT) && !engine::is_unfinished_snapshot(name)
+}
 
-impl DiskEngine for SledFiles {
-    fn name(&self) -> &'static str {
-        "sled"
-    }
-
-    fn owns(&self, name: &str) -> bool {
-        matches!(name, "db" | "conf" | "blobs")
-            || name.starts_with(engine::SNAPSHOT) && !engine::is_unfinished_snapshot(name)
-    }
-
-    fn is_written_once(&self, _path: &Path) -> bool {
-        false
-    }
-
-    fn open(&self, path: &Path, shown: &Path) -> Result<Arc<dyn Engine>, StoreError> {
-        Ok(Arc::new(engine::open(path, shown)?))
-    }
+/// Opens the database in the data folder `path`, or makes one. What was written but never made durable may be gone,
+/// anything else that is missing is an error.
+pub(super) fn open_database(path: &Path) -> Result<Arc<dyn Engine>, StoreError> {
+    Ok(Arc::new(engine::open(path)?))
 }

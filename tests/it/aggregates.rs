@@ -84,7 +84,6 @@ struct Stage {
 
 impl Stage {
     async fn start(port: u16) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"memory\"\n[publish]\n\
              endpoint = \"gate.example\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
@@ -96,7 +95,12 @@ impl Stage {
              [[aggregate]]\nname = \"both\"\ntitle = \"Both of them\"\nsources = [\"news\", \"own\"]\n\
              [[aggregate]]\nname = \"all\"\nsources = [\"both\", \"casts\"]\n"
         );
-        let config = config::check("t.toml", &text).unwrap_or_else(|f| panic!("{f}")).config;
+        Self::of(&text).await
+    }
+
+    async fn of(text: &str) -> Self {
+        let config = config::check("t.toml", text).unwrap_or_else(|f| panic!("{f}")).config;
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let gateway = Gateway::start(&config, Outside::default()).await.unwrap();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { gateway, client }
@@ -138,6 +142,56 @@ impl Stage {
         let entry = CheckedEntry::fields(&fields).unwrap();
         let act = Act::Create { entry, noconflicts: None };
         self.gateway.operator().item(&name("own"), act).await.unwrap().id
+    }
+}
+
+/// Ids of one feed need not be ids in another. A post that two feeds of one site have is one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn posts_of_one_id_are_told_apart() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let app = axum::Router::new().fallback(move |uri: axum::http::Uri| async move {
+        let own = uri.path().trim_matches('/').to_owned();
+        let items: String = [("1", own.as_str()), ("2", "shared"), ("3", own.as_str())]
+            .map(|(guid, place)| {
+                format!(
+                    "<item><title>{place} {guid}</title><guid isPermaLink=\"false\">{guid}</guid>\
+                     <link>http://site.example/{place}/{guid}</link></item>"
+                )
+            })
+            .concat();
+        let xml = format!(
+            "<rss version=\"2.0\"><channel><title>{own}</title><link>http://site.example/</link>\
+             <description>d</description>{items}</channel></rss>"
+        );
+        ([("content-type", "application/rss+xml")], xml).into_response()
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"memory\"\n[publish]\n\
+         endpoint = \"gate.example\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
+         min_interval = \"1d\"\n\
+         [[feed]]\nname = \"cat\"\nurl = \"http://127.0.0.1:{port}/cat\"\n\
+         [[feed]]\nname = \"tiger\"\nurl = \"http://127.0.0.1:{port}/tiger\"\n\
+         [[aggregate]]\nname = \"all\"\nsources = [\"cat\", \"tiger\"]\n"
+    );
+    let stage = Stage::of(&text).await;
+    for feed in ["cat", "tiger"] {
+        stage.poll(feed).await;
+        stage.until(feed, async || stage.titles("all").await.contains(&format!("{feed} 3"))).await;
+    }
+    let mut titles = stage.titles("all").await;
+    titles.sort();
+    assert_eq!(titles, ["cat 1", "cat 3", "shared 2", "tiger 1", "tiger 3"]);
+    for feed in ["all", "cat"] {
+        let items = stage.items(feed, Select::Current).await;
+        let title = |item: &Item| item.shared.winner.data.card.title.clone();
+        let own = |item: &&Item| !title(item).starts_with("tiger");
+        for item in items.iter().filter(own) {
+            assert!(title(item).ends_with(&item.published_id), "{feed}: {item:?}");
+        }
+        let ids: BTreeSet<&str> = items.iter().map(|item| &*item.published_id).collect();
+        assert_eq!(ids.len(), items.len(), "{ids:?}");
     }
 }
 

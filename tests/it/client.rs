@@ -445,10 +445,12 @@ async fn a_backup_while_it_runs(store: &str) {
     assert!(!left.map(|name| name.into_string().unwrap()).any(|name| name.ends_with(".new")));
     gateway.stop().await;
 
+    // No feed: copies that poll take in nothing.
+    paper.print("");
     for file in written {
         let there = tempfile::tempdir().unwrap();
         std::fs::copy(folder.path().join(&file), there.path().join(&file)).unwrap();
-        configure(there.path(), "kind = \"fjall\"\npath = \"copy\"", &feeds);
+        configure(there.path(), "kind = \"sled\"\npath = \"copy\"", &feeds);
         let terminal = Terminal { folder: there.path(), gateway: String::new(), token: TOKEN };
         let said = terminal.done(&["import", &file, "-c", "t.toml"]).await;
         assert!(said.starts_with("6 feeds with "), "{said}");
@@ -470,11 +472,6 @@ async fn a_backup_while_it_runs(store: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_on_sled_is_backed_up_while_it_runs() {
     a_backup_while_it_runs("kind = \"sled\"\npath = \"data\"").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_on_fjall_is_backed_up_while_it_runs() {
-    a_backup_while_it_runs("kind = \"fjall\"\npath = \"data\"").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

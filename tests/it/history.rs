@@ -340,7 +340,8 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
         let mut known: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
         let feed = world.site.gate.feed.clone();
         let mut resealed = 0;
-        for poll in 0..1000 {
+        let polls = support::sample(0..1000, 4).len();
+        for poll in 0..polls {
             world.step(&dice.step()).await;
             let mut redacted = None;
             if poll % 40 == 39 {
@@ -349,7 +350,7 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
                 let (id, published) = redacted.as_ref().unwrap();
                 for (archive, (tag, text)) in tags {
                     let is_in = text.contains(&format!("sx:sync id=\"{id}\""));
-                    resealed += u32::from(is_in);
+                    resealed += usize::from(is_in);
                     let address = format!("{READER}/archive/{archive}");
                     let (status, headers, now) = world.site.ask(&address, &[]).await;
                     assert_eq!(status, 200);
@@ -389,8 +390,8 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
                 }
             }
         }
-        assert!(known.len() > 60, "only {} archives", known.len());
-        assert!(resealed > 20, "only {resealed} archives were sealed again");
+        assert!(known.len() > polls / 16, "only {} archives", known.len());
+        assert!(resealed > polls / 50, "only {resealed} archives were sealed again");
         world.check_newcomers().await;
     });
 }

@@ -41,7 +41,7 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let feed = "[[feed]]\nname = \"news\"\nlocal = true\n";
-    write(folder, &format!("[store]\nkind = \"fjall\"\n{feed}"));
+    write(folder, &format!("[store]\nkind = \"sled\"\n{feed}"));
     let process = start(folder, &[]).await;
     let log = logged(folder, "the gateway has started", 1).await;
     let line = log.lines().find(|line| line.contains("the gateway has started")).unwrap();
@@ -49,7 +49,7 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
         concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""),
         "config=\"t.toml\"",
         "feeds=1",
-        "store=\"fjall\"",
+        "store=\"sled\"",
         "data=\"tidegate-data\"",
         &format!("listen={}", process.address),
     ] {
@@ -60,13 +60,13 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
     write(
         folder,
         &format!(
-            "admin_token = \"another-token-of-this-test\"\n[store]\nkind = \"sled\"\n[publish]\nwindow = \"7d\"\n{feed}"
+            "admin_token = \"another-token-of-this-test\"\n[store]\nkind = \"memory\"\n[publish]\nwindow = \"7d\"\n{feed}"
         ),
     );
     process.signal("HUP").await;
     let log = logged(folder, "the configuration was read again", 1).await;
     for said in [
-        "t.toml:5: store.kind: was changed and needs a restart; until then \"fjall\" stays in force",
+        "t.toml:5: store.kind: was changed and needs a restart; until then \"sled\" stays in force",
         "t.toml:7: publish.window: was changed and needs a restart; until then the default, \"30d\" stays",
     ] {
         assert!(log.contains(said), "{said}: {log}");

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 use tidegate_core::model::{Completeness, Entry, FeedDocument, Format};
-use tidegate_format::parse::{Limits, decode, document, own, pieces};
+use tidegate_format::parse::{Limits, decode, document, own};
 use url::Url;
 
 fn parsed<'a>(text: &'a str, url: &str) -> FeedDocument<'a> {
     let url = Url::parse(url).unwrap();
-    let parsed = document(text, Some(&url), &Limits::default()).unwrap();
-    assert_eq!(pieces(&parsed).collect::<String>(), text);
-    parsed
+    document(text, Some(&url), &Limits::default()).unwrap()
 }
 
 fn fixture(name: &str) -> String {

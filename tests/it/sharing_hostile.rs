@@ -271,6 +271,7 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
                     title: feed.as_str(),
                     address: feed.as_str(),
                     base: "http://x.example/",
+                    page: None,
                     authors: &[],
                 },
                 items,

@@ -17,7 +17,6 @@ use tidegate_core::model::*;
 use tidegate_store::*;
 
 const WRITER: &str = "TIDEGATE_STORE_CRASH_WRITER";
-const KIND: &str = "TIDEGATE_STORE_CRASH_KIND";
 const FEEDS: u64 = 4;
 const ITEMS: u64 = 5;
 /// Every so many revisions seal what they changed, each another item.
@@ -210,16 +209,8 @@ fn poll(number: u64, revision: u64) -> PollState {
     }
 }
 
-fn open(kind: DiskKind, path: &Path) -> EmbeddedStore {
-    let request = DiskRequest::new(kind, path, None);
-    EmbeddedStore::open_on_disk(request, Arc::new(SystemClock)).unwrap()
-}
-
-/// The store of the second process.
-fn open_writers(path: &Path) -> EmbeddedStore {
-    let name = std::env::var(KIND).unwrap();
-    let kind = DiskKind::ALL.iter().find(|kind| kind.name() == name).unwrap();
-    open(*kind, path)
+fn open(path: &Path) -> EmbeddedStore {
+    EmbeddedStore::on_disk(path, None, Arc::new(SystemClock)).unwrap()
 }
 
 /// Runs only as the second process: writes for ever, and says what was acknowledged.
@@ -228,7 +219,7 @@ fn writer() {
     let Some(path) = std::env::var_os(WRITER) else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = Arc::new(open_writers(Path::new(&path)));
+        let store = Arc::new(open(Path::new(&path)));
         let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
         let mut writers = tokio::task::JoinSet::new();
         for number in 0..FEEDS {
@@ -258,28 +249,24 @@ fn say(line: &str) {
 }
 
 /// Lets the writer run until a random moment, kills it, and answers what it acknowledged.
-fn run_and_kill(
-    place: (DiskKind, &Path),
-    acknowledged: &mut BTreeMap<(String, u64), u64>,
-) -> usize {
+fn run_and_kill(path: &Path, acknowledged: &mut BTreeMap<(String, u64), u64>) -> usize {
     let mut random = [0];
     getrandom::fill(&mut random).unwrap();
     let wanted = 1 + usize::from(random[0]) / 2;
     // Somewhere between two acknowledgements: within a group, a transaction or the barrier.
     let more = Duration::from_micros(u64::from(random[0]) * 100);
-    run_until_killed(place, ("store_crash::writer", wanted, more), acknowledged)
+    run_until_killed(path, ("store_crash::writer", wanted, more), acknowledged)
 }
 
 /// Lets a writer run until it has acknowledged so much, and a while longer, and kills it.
 fn run_until_killed(
-    (kind, path): (DiskKind, &Path),
+    path: &Path,
     (name, wanted, more): (&str, usize, Duration),
     acknowledged: &mut BTreeMap<(String, u64), u64>,
 ) -> usize {
     let mut writer = Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
         .env(WRITER, path)
-        .env(KIND, kind.name())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
@@ -405,25 +392,16 @@ async fn verify_archives(store: &EmbeddedStore, number: u64, state: &FeedState) 
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
-    kill_and_verify(DiskKind::Sled);
-}
-
-#[test]
-fn nothing_acknowledged_is_lost_and_nothing_is_torn_in_the_other_engine() {
-    kill_and_verify(DiskKind::Fjall);
-}
-
-fn kill_and_verify(kind: DiskKind) {
     let kills = std::env::var("TIDEGATE_STORE_KILLS").ok().and_then(|n| n.parse().ok());
     let kills: usize = kills.unwrap_or(10);
     let folder = tempfile::tempdir().unwrap();
     let mut acknowledged = BTreeMap::new();
     let mut total = 0;
     for _ in 0..kills {
-        total += run_and_kill((kind, folder.path()), &mut acknowledged);
+        total += run_and_kill(folder.path(), &mut acknowledged);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let store = open(kind, folder.path());
+            let store = open(folder.path());
             verify(&store, &acknowledged).await;
             store.close().await.unwrap();
         });

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 const LINE_LIMIT: usize = 500;
 
 /// Paths that shipped code names in their homes alone: files below `src`, or what their paths begin with.
-const ONLY_IN: [(&str, &[&str]); 8] = [
+const ONLY_IN: [(&str, &[&str]); 7] = [
     ("sled::", &["store/sled/", "store/lib.rs"]),
-    ("fjall::", &["store/fjall/", "store/lib.rs"]),
     ("tokio_postgres::", &["store/postgres/"]),
     ("instant_acme::", &["net/acme"]),
     ("axum::", &["serve/", "demo"]),

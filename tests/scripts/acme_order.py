@@ -235,4 +235,5 @@ def main():
             sys.exit(f"{error}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -310,7 +310,7 @@ def main():
     parser.add_argument("--shim", required=True)
     parser.add_argument("--work", required=True)
     parser.add_argument("--disk")
-    parser.add_argument("--faults", default="write,sync,range,lose")
+    parser.add_argument("--faults", default="write,sync,lose")
     options = parser.parse_args()
     if not pathlib.Path(options.bin).exists():
         sys.exit(f"there is no {options.bin}; build it, or name another with TIDEGATE_BIN")

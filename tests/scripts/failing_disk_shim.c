@@ -2,7 +2,6 @@
  * said by files in the folder TIDEGATE_FAULTS:
  *   write  pwrite fails with ENOSPC
  *   sync   fdatasync and fsync fail with EIO
- *   range  sync_file_range fails with EIO
  *   lose   what is written is lost without a word; the next sync of each file descriptor that was open
  *          then fails once with EIO, as Linux has it, and later ones succeed */
 #define _GNU_SOURCE
@@ -82,15 +81,6 @@ static int sync_by(const char *name, int fd) {
 int fdatasync(int fd) { return sync_by("fdatasync", fd); }
 
 int fsync(int fd) { return sync_by("fsync", fd); }
-
-int sync_file_range(int fd, off64_t offset, off64_t count, unsigned int flags) {
-    int (*real)(int, off64_t, off64_t, unsigned int) = dlsym(RTLD_NEXT, "sync_file_range");
-    if (is_set("range") && is_store(fd)) {
-        errno = EIO;
-        return -1;
-    }
-    return real(fd, offset, count, flags);
-}
 
 #define OPEN(name)                                                                                     \
     int name(const char *path, int flags, ...) {                                                       \

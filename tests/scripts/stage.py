@@ -72,13 +72,15 @@ class Site:
 
 class Gateway:
     """A gateway that runs in `folder` with the given configuration, which needs no `[server]`:
-    `server` holds further lines of that table."""
+    `server` holds further lines of that table. Without a token it makes one, and keeps it."""
 
-    def __init__(self, program, folder, configuration, server="", listen="127.0.0.1:0"):
+    def __init__(self, program, folder, configuration, server="", listen="127.0.0.1:0", token=TOKEN):
         folder = pathlib.Path(folder)
         self.config = folder / "tidegate.toml"
         self.config.write_text(
-            f'[server]\nlisten = "{listen}"\nadmin_token = "{TOKEN}"\n{server}\n{configuration}'
+            f'[server]\nlisten = "{listen}"\n'
+            + (f'admin_token = "{token}"\n' if token else "")
+            + f"{server}\n{configuration}"
         )
         self.log = (folder / "gateway.log").open("ab")
         self.process = subprocess.Popen(
@@ -90,11 +92,12 @@ class Gateway:
         if not found:
             raise RuntimeError(f"the gateway did not start: {line!r}, see {self.log.name}")
         self.base = found.group(1)
+        self.token = token or (folder / "data" / "admin-token").read_text().strip()
 
     def ask(self, path, method="GET", body=None, headers=None):
         """The whole answer's body, as bytes; `urllib.error.HTTPError` where it is an error."""
         data = json.dumps(body).encode() if body is not None else None
-        every = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+        every = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
         request = urllib.request.Request(
             self.base + path, data, {**every, **(headers or {})}, method=method
         )

@@ -38,6 +38,8 @@ struct SourceNews {
     address: String,
     /// The address that its items are relative to.
     base: String,
+    /// Of the page of the whole feed.
+    page: Option<String>,
     items: Vec<Item>,
     current: Vec<SyncId>,
     minted: HashSet<SyncId>,
@@ -87,7 +89,8 @@ impl AdminService {
                 return Ok(());
             }
             let offered = found.iter().flat_map(|source| &source.items);
-            let offered = offered.map(|item| item.shared.winner.id.to_string());
+            let offered = offered
+                .flat_map(|item| [item.shared.winner.id.to_string(), item.published_id.clone()]);
             let offered: Vec<String> = offered.collect();
             let snapshot = decisions.snapshot(&record.name, &offered).await?;
             let round = decisions.observe(record, snapshot.as_ref(), self.clock.now());
@@ -173,6 +176,7 @@ impl AdminService {
             title,
             authors,
             base: upstream.unwrap_or_else(|| address.clone()),
+            page: skeleton_link,
             address,
             items,
             current,
@@ -195,6 +199,7 @@ impl SourceNews {
             authors: Vec::new(),
             address: String::new(),
             base: String::new(),
+            page: None,
             items: Vec::new(),
             current: current.to_vec(),
             minted: HashSet::new(),
@@ -213,6 +218,7 @@ impl SourceNews {
                 authors: &self.authors,
                 address: &self.address,
                 base: &self.base,
+                page: self.page.as_deref(),
             },
             items: &self.items,
             current: &self.current,

@@ -344,7 +344,10 @@ impl AdminService {
         let of_site: Vec<&FeedRecord> = feeds.values().filter(counts).map(Arc::as_ref).collect();
         let is_full = of_site.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
         let now: Time = self.clock.now();
-        let goes = self.asked.that_gives_way(&of_site, url, now).filter(|_| is_full);
+        let goes = match is_full {
+            true => self.asked.that_gives_way(&of_site, |it| self.has_subscribers(it), url, now),
+            false => None,
+        };
         if is_full && goes.is_none() {
             let site = fetch::shown(&site.url);
             tracing::warn!(site, limit, "requests make no more feeds of this site");

@@ -172,7 +172,7 @@ mod tests {
         ("server", "acme_agreed", "true"),
         ("server", "acme_contact", "\"admin@example.org\""),
         ("server", "acme_directory", "\"https://ca.example/directory\""),
-        ("store", "kind", "\"fjall\""),
+        ("store", "kind", "\"memory\""),
         ("store", "path", "\"elsewhere\""),
         ("store", "min_free", "\"1MiB\""),
         ("store", "max_size", "\"1GiB\""),

@@ -38,7 +38,7 @@ const UNSHOWN: &str = "about:blank";
 const KEY_LENGTH: usize = 16;
 /// What is shorter is never taken for a key by its looks.
 const SHORT_KEY_LENGTH: usize = 10;
-/// As many groups of letters and digits in a row are a key.
+/// As many groups of letters and digits in a row, all of one length, are a key.
 const GROUPS: usize = 3;
 /// As many letters in a row are a word, with a number before or behind it too.
 const WORD_LENGTH: usize = 3;
@@ -46,8 +46,9 @@ const WORD_LENGTH: usize = 3;
 const DIGITS_LENGTH: usize = 20;
 /// A value of a parameter that is called a key is one from this length on, in bytes.
 const NAMED_KEY_LENGTH: usize = 4;
-/// As many changes between letters, digits and cases are no word.
+/// As many changes between letters, digits and cases are no word, and as many in each of several words are none.
 const CHANGES: usize = 4;
+const MIXED_CHANGES: usize = 2;
 /// What parameters are called whose value is a key.
 const KEY_NAMES: [&str; 12] = [
     "apikey",
@@ -218,8 +219,9 @@ fn looks_random(text: &str) -> bool {
                 return false;
             }
             let joined = || part.split(['-', '_']);
+            let (words, changes) = (joined().count(), joined().map(changes).sum::<usize>());
             let is_mixed_throughout =
-                joined().all(is_mixed) && joined().map(changes).sum::<usize>() >= CHANGES;
+                joined().all(is_mixed) && changes >= CHANGES.max(words * MIXED_CHANGES);
             if is_mixed_throughout || joined().any(has_every_kind) {
                 return true;
             }
@@ -228,7 +230,7 @@ fn looks_random(text: &str) -> bool {
             }
             let is_hex = bytes.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
             if letters == 0 {
-                return digits >= DIGITS_LENGTH && joined().count() == 1;
+                return digits >= DIGITS_LENGTH && words == 1;
             }
             if digits > 0 && is_hex {
                 return true;
@@ -239,8 +241,6 @@ fn looks_random(text: &str) -> bool {
                 return false;
             }
             // Between words stand dashes, and within a word the kind of character seldom changes.
-            let changes: usize = joined().map(changes).sum();
-            let words = joined().count();
             changes >= CHANGES && changes >= words
         })
 }
@@ -250,21 +250,27 @@ fn groups(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|group| !group.is_empty())
 }
 
-/// Whether several groups in a row have letters and digits mixed, as `zq7-x9k-p2m-w4v`.
+/// Whether several groups in a row have letters and digits mixed and one length, as `zq7-x9k-p2m-w4v`.
 fn has_groups(text: &str) -> bool {
     let (mut count, mut length) = (0, 0);
     groups(text).any(|group| {
-        (count, length) = if is_mixed(group) { (count + 1, length + group.len()) } else { (0, 0) };
-        count >= GROUPS && length >= SHORT_KEY_LENGTH
+        let goes_on = group.len() == length;
+        length = group.len();
+        count = usize::from(is_mixed(group)) * if goes_on { count + 1 } else { 1 };
+        count >= GROUPS && count * length >= SHORT_KEY_LENGTH
     })
 }
 
-/// Whether a group has letters and digits, and is no word with a number, as `html5`.
+/// Whether a group has letters and digits, and is neither a word with a number, as `html5`, nor one that is shortened
+/// to a number between two letters, as `i18n`.
 fn is_mixed(group: &str) -> bool {
     let letters = group.bytes().filter(u8::is_ascii_alphabetic).count();
     let digits = group.bytes().filter(u8::is_ascii_digit).count();
-    let is_word = letters >= WORD_LENGTH && changes(&group.to_ascii_lowercase()) < 2;
-    letters > 0 && digits > 0 && !is_word
+    let changes = changes(&group.to_ascii_lowercase());
+    let is_word = letters >= WORD_LENGTH && changes < 2;
+    let begins_so = group.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_shortened = begins_so && (letters, changes) == (2, 2) && digits >= 2;
+    letters > 0 && digits > 0 && !is_word && !is_shortened
 }
 
 /// Whether a text has digits and letters of both cases, is long enough for a key, and is not made of words and
@@ -326,6 +332,7 @@ mod tests {
             ("https://a.example/p/zq7-x9k-p2m-w4v/f", "https://a.example/p/***/f"),
             ("https://a.example/p/feed_ab12_cd34_ef56.xml", "https://a.example/p/***"),
             ("https://a.example/p/zq7.x9k.p2m.w4v", "https://a.example/p/***"),
+            ("https://a.example/p/x7k2-m9q-4w1p8/f", "https://a.example/p/***/f"),
             ("https://a.example/p/0b4a6f/9c2d11/e88f03/f", "https://a.example/p/***/***/***/f"),
         ] {
             assert_eq!(ShownAddress::new(address, None).text(), shown);
@@ -346,6 +353,11 @@ mod tests {
             "https://a.example/tag/html5-css3-vue3/feed",
             "https://a.example/v2/rss2/2024/week46/mp3s?v=1.2.3",
             "https://a.example/Best-Of-2024-Music/covid19-and-windows11",
+            "https://a.example/s01e05-1080p-x264.xml",
+            "https://a.example/mp3-128k-44k1/feed",
+            "https://a.example/tag/a11y-i18n-l10n/feed",
+            "https://a.example/v2/3d/mp4/h264x",
+            "https://a.example/b2b/k8s/mp3/720p/feed",
         ] {
             let shown = ShownAddress::new(address, None);
             assert_eq!((shown.text(), shown.link()), (address, Some(address)), "{address}");

@@ -17,19 +17,15 @@ impl Doubt {
     /// Every doubt.
     pub const ALL: [Self; 3] = [Self::PushedOut, Self::Unsteady, Self::Top];
 
-    /// Its bit in what is stored. Earlier programs had two more: 4, that too little was known of the
-    /// feed, is [`Doubt::Unsteady`] now; 8, that many went at once, is none.
+    /// Its bit in what is stored.
     const fn bit(self) -> u8 {
         match self {
             Self::PushedOut => 1,
             Self::Unsteady => 2,
-            Self::Top => 16,
+            Self::Top => 4,
         }
     }
 }
-
-/// The bit of an earlier program's doubt that too little was known of the feed.
-const YOUNG: u8 = 4;
 
 /// The doubts that are open of one missing item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -42,10 +38,7 @@ impl Doubts {
 
     /// Doubts as they are kept in a byte; what no doubt stands for is left out.
     pub fn from_bits(bits: u8) -> Self {
-        let young = bits & YOUNG != 0;
-        let is_set =
-            |doubt: &Doubt| bits & doubt.bit() != 0 || (young && *doubt == Doubt::Unsteady);
-        Doubt::ALL.into_iter().filter(is_set).collect()
+        Doubt::ALL.into_iter().filter(|doubt| bits & doubt.bit() != 0).collect()
     }
 
     /// As a byte.
@@ -91,13 +84,7 @@ mod tests {
         let doubts: Doubts = [Doubt::Top, Doubt::PushedOut].into_iter().collect();
         assert_eq!(Doubts::from_bits(doubts.bits()), doubts);
         assert_eq!(doubts.iter().collect::<Vec<_>>(), [Doubt::PushedOut, Doubt::Top]);
+        assert_eq!(Doubts::from_bits(0xf8), Doubts::NONE);
         assert!(Doubts::NONE.is_empty() && !doubts.is_empty());
-    }
-
-    #[test]
-    fn the_bits_of_earlier_programs_are_read() {
-        let young = Doubts::from_bits(4);
-        assert_eq!(young.iter().collect::<Vec<_>>(), [Doubt::Unsteady]);
-        assert_eq!(Doubts::from_bits(8 | 0xe0), Doubts::NONE);
     }
 }

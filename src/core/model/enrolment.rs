@@ -12,8 +12,7 @@ pub struct Enrolment {
     pub title: Option<String>,
     /// How often it was changed, from 1.
     pub version: Count,
-    /// When and by whom, newest first, at most [`Enrolment::KEPT`]. Empty where an earlier program
-    /// did not note it.
+    /// When and by whom, newest first, at most [`Enrolment::KEPT`].
     pub history: Vec<Stamp>,
     /// Where it stands in the reader's own list, in the order in which it got there, at most
     /// [`ListPlace::MOST`]; empty where it stands in none.
@@ -107,9 +106,7 @@ impl FeedRecord {
             let title = record.enrolment.title.clone().filter(|_| is_unnamed);
             (record.url.clone(), record.standing, title, places.clone())
         };
-        if self.enrolment.history.is_empty() {
-            self.enrolment.create(when, by);
-        } else if listed(self) != listed(before) {
+        if listed(self) != listed(before) {
             self.enrolment.update(when, by);
         }
         *self != *before
@@ -173,11 +170,10 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_updates_go_and_an_unknown_history_begins() {
+    fn the_oldest_updates_go() {
         let here = EndpointId::own("here").unwrap();
-        let old = record("http://a/", FeedStanding::Active);
-        let mut record = old.clone();
-        assert!(record.follow(Some(&old), at(0), &here), "an earlier program noted no history");
+        let mut record = record("http://a/", FeedStanding::Active);
+        record.follow(None, at(0), &here);
         for n in 1..50 {
             let mut next = super::tests::record(&format!("http://a/{n}"), FeedStanding::Active);
             next.follow(Some(&record), at(n), &here);
@@ -185,7 +181,13 @@ mod tests {
         }
         assert_eq!(record.enrolment.version.value(), 50);
         assert_eq!(record.enrolment.history.len(), Enrolment::KEPT);
-        assert_eq!(FeedRecord::next_change([&record, &old], at(0)), at(50));
+        assert_eq!(
+            FeedRecord::next_change(
+                [&record, &tests::record("http://b/", FeedStanding::Active)],
+                at(0)
+            ),
+            at(50)
+        );
         assert_eq!(FeedRecord::next_change([&record], at(90)), at(90));
         assert_eq!(Enrolment::title(&"é".repeat(400)).map(|t| t.len()), Some(500));
         assert_eq!(Enrolment::title("  "), None);

@@ -3,11 +3,6 @@
 use super::Update;
 use serde::{Deserialize, Serialize};
 
-/// The namespace of Atom 1.0 (RFC 4287).
-pub const ATOM_NAMESPACE: &str = "http://www.w3.org/2005/Atom";
-/// The namespace that the prefix `xml` is bound to, always.
-pub const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
-
 /// Markup in an item's `sx:sync` that SSE does not know, by an application or a later version: it is kept
 /// and republished (SSE 1.0 section 2.1.8). That of the winner; a version in conflict has none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

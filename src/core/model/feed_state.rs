@@ -33,8 +33,6 @@ pub struct Character {
     pub came_sliding: u32,
     /// Transitions in which new items came and others left from the middle.
     pub came_swapping: u32,
-    /// Transitions in which items left from the middle and nothing came.
-    pub went_alone: u32,
 }
 
 /// The state of a feed; small.

@@ -7,6 +7,7 @@
 //! it: an empty one is no subscription, and is not kept.
 
 use super::{FeedRecord, ShownAddress};
+use crate::xml;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use url::Url;
@@ -57,12 +58,8 @@ impl OutlineLabel {
 
 /// A text without the space around it, cut to a number of bytes; `None` where nothing is left.
 pub(super) fn shortened(text: &str, limit: usize) -> Option<String> {
-    let text = text.trim();
-    let mut end = text.len().min(limit);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).map(str::trim_end).filter(|kept| !kept.is_empty()).map(str::to_owned)
+    let kept = xml::shortened(text.trim(), limit).trim_end();
+    (!kept.is_empty()).then(|| kept.to_owned())
 }
 
 /// A folder of the list.

@@ -1,17 +1,11 @@
 //! How an outline of a subscription list stands among the entries of feeds: an Atom entry with an
 //! element that bears what Atom has no words for.
 
-use data_encoding::BASE32_NOPAD;
+use crate::short_hash::{ID_BYTES, base32};
 use sha2::{Digest, Sha256};
 
-/// The namespace of that element, of the one that names the outline around it, and of what stands in
-/// a list that no other program has to know.
-pub const OUTLINE_NAMESPACE: &str = "urn:tidegate:outline";
-
-/// The prefix that is bound to it.
-pub const OUTLINE_PREFIX: &str = "outline";
-
-/// The attribute of an outline that says the SUP id of its feed, in that namespace.
+/// The attribute of an outline that says the SUP id of its feed, in the namespace
+/// [`OUTLINE`](crate::xml::ns::OUTLINE).
 pub const OUTLINE_SUP: &str = "sup";
 
 /// What an outline is said to stand in that stands in no other. No outline bears it as its id.
@@ -19,9 +13,6 @@ pub const OUTLINE_ROOT: &str = "body";
 
 /// How deep outlines stand in each other, in lists that are read and in those that are written.
 pub const OUTLINE_DEPTH: usize = 256;
-
-/// The bytes of a hash that an id is made of.
-const HASH_BYTES: usize = 20;
 
 /// The way to an outline: the texts of those around it, outermost first, and its own. Each step costs
 /// what its own text is long.
@@ -43,10 +34,7 @@ impl OutlinePath {
     pub fn id(&self, ordinal: u64) -> String {
         let mut hash = self.0.clone();
         hash.update(ordinal.to_be_bytes());
-        let digest = hash.finalize();
-        let digest: &[u8] = digest.as_ref();
-        let short = digest.get(..HASH_BYTES).unwrap_or(digest);
-        format!("x-outline:{}", BASE32_NOPAD.encode(short).to_lowercase())
+        format!("x-outline:{}", base32(hash, ID_BYTES))
     }
 }
 

@@ -24,9 +24,6 @@ pub enum Evidence {
     Hole,
     /// It is gone from a document that lists everything.
     Complete,
-    /// It is gone with many others, as earlier programs noted it; it counts as
-    /// [`Evidence::Unplaced`].
-    Mass,
     /// It is gone from the middle, and the window has gone past it since without bringing it back.
     Passed,
     /// The upstream says that it is gone.
@@ -42,7 +39,6 @@ impl Evidence {
             Self::Aged => "aged",
             Self::Hole => "hole",
             Self::Complete => "complete",
-            Self::Mass => "mass",
             Self::Passed => "passed",
             Self::Said => "said",
             Self::Unplaced => "unplaced",
@@ -58,13 +54,11 @@ pub struct Absence {
     pub since: Time,
     /// Full observations that agreed, the first one included, up to the last commit.
     pub observations: u32,
-    /// Whether an older item came back at the end of the window when this one went.
-    pub backfilled: bool,
     /// What has to be learned of the feed before the hole means anything; only of evidence
     /// [`Evidence::Unplaced`].
     pub doubts: Doubts,
     /// What was seen and what objects to a deletion, in words; at most [`Absence::SEEN_LIMIT`]
-    /// bytes. Empty where an earlier program noted the evidence without them.
+    /// bytes.
     pub seen: String,
     /// What the item's own address said, where it was asked.
     pub probe: Option<Probe>,
@@ -73,11 +67,6 @@ pub struct Absence {
 impl Absence {
     /// The most bytes of what was seen.
     pub const SEEN_LIMIT: usize = 300;
-
-    /// What was seen, in words; the evidence's name where there are none.
-    pub fn describe(&self) -> &str {
-        if self.seen.is_empty() { self.evidence.name() } else { &self.seen }
-    }
 }
 
 /// What an item is to its upstream now.

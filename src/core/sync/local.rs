@@ -11,18 +11,6 @@ pub fn create<D>(id: SyncId, data: D, stamp: Stamp, noconflicts: Option<bool>) -
     Shared::new(Version { id, updates: Count::ONE, deleted: false, noconflicts, history, data })
 }
 
-/// Creates an item that is a tombstone from birth (section 3.1, step 1d).
-pub fn create_deleted<D>(
-    id: SyncId,
-    data: D,
-    stamp: Stamp,
-    noconflicts: Option<bool>,
-) -> Shared<D> {
-    let mut item = create(id, data, stamp, noconflicts);
-    item.winner.deleted = true;
-    item
-}
-
 /// Updates an item with new data (section 3.2). A tombstone stays one: see [`restore`].
 pub fn update<D>(item: &mut Shared<D>, data: D, stamp: Stamp) -> Result<(), SyncError> {
     advance(item, stamp, |_| false)?;
@@ -107,13 +95,11 @@ mod tests {
     #[test]
     fn a_new_item_starts_at_one() {
         let id = SyncId::new(ITEM).unwrap();
-        let item = create(id.clone(), "x", stamp(5, "A"), Some(false));
+        let item = create(id, "x", stamp(5, "A"), Some(false));
         assert_eq!(item.winner.updates, Count::ONE);
         assert_eq!(item.winner.noconflicts, Some(false));
         assert_eq!(item.winner.history, History::new(both(1, 5, "A")));
-        assert!(
-            !item.winner.deleted && create_deleted(id, "x", stamp(5, "A"), None).winner.deleted
-        );
+        assert!(!item.winner.deleted);
     }
 
     #[test]

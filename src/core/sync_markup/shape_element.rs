@@ -1,8 +1,9 @@
 //! The element in which an entry has the shape that its item has in a collection, and of which entry a
 //! shape is (FeedSync for Collections, section 2.1.7).
 
-use crate::model::{ATOM_NAMESPACE as ATOM, Context};
+use crate::model::Context;
 use crate::xml;
+use crate::xml::ns::ATOM;
 use crate::xml::tree::{self, Element};
 use xxhash_rust::xxh3::Xxh3;
 

@@ -1,16 +1,17 @@
 //! `sx:sync` with its history and conflicts as XML (SSE 1.0 sections 2.4 to 2.6).
 
-use super::{Dialect, sx091};
-use crate::model::{Extra, SyncExtras, Update, Version, XML_NAMESPACE};
+use super::Dialect;
+use crate::model::{Extra, SyncExtras, Update, Version};
+use crate::xml::ns;
 use crate::xml::push_attribute as attribute;
 use std::fmt::Write;
 
 /// The namespace of a dialect (READINGS 1, row 1).
 pub const fn namespace(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::Sse => "http://www.microsoft.com/schemas/sse",
-        Dialect::FeedSync => "http://feedsync.org/2007/feedsync",
-        Dialect::Sse091 => sx091::NAMESPACE,
+        Dialect::Sse => ns::SSE,
+        Dialect::FeedSync => ns::FEED_SYNC,
+        Dialect::Sse091 => ns::SSE_091,
     }
 }
 
@@ -20,18 +21,9 @@ pub const fn namespace(dialect: Dialect) -> &'static str {
 /// gives the namespace. `conflicts` adds the items that stand in `sx:conflicts`; `None` where there
 /// are none, because an empty `sx:conflicts` is never written (READINGS 1, row 21). Times are
 /// whole seconds of UTC, which both dialects take (row 35).
+///
+/// `extras` is what is said beyond SSE (section 2.1.8).
 pub fn sync_element<D>(
-    out: &mut String,
-    prefix: &str,
-    declare: Option<&str>,
-    version: &Version<D>,
-    conflicts: Option<&mut dyn FnMut(&mut String)>,
-) {
-    sync_element_with(out, prefix, declare, version, None, conflicts);
-}
-
-/// The same with what is said beyond SSE (section 2.1.8).
-pub fn sync_element_with<D>(
     out: &mut String,
     prefix: &str,
     declare: Option<&str>,
@@ -72,7 +64,7 @@ fn push_attributes(out: &mut String, extra: Option<&Extra>) {
     for ((namespace, name, value), number) in attributes.iter().zip(1..) {
         match namespace.as_deref() {
             None => attribute(out, name, value),
-            Some(XML_NAMESPACE) => attribute(out, &format!("xml:{name}"), value),
+            Some(ns::XML) => attribute(out, &format!("xml:{name}"), value),
             Some(namespace) => {
                 attribute(out, &format!("xmlns:sxe{number}"), namespace);
                 attribute(out, &format!("sxe{number}:{name}"), value);
@@ -123,7 +115,7 @@ mod tests {
     #[test]
     fn is_written_as_the_specification_shows_it() {
         let mut out = String::new();
-        sync_element(&mut out, "sx", None, &version(), None);
+        sync_element(&mut out, "sx", None, &version(), None, None);
         assert_eq!(
             out,
             "<sx:sync id=\"a&amp;&quot;b\" updates=\"2\">\
@@ -141,7 +133,7 @@ mod tests {
         let mut out = String::new();
         let mut conflicts = |out: &mut String| out.push_str("<item/>");
         let declare = Some(namespace(Dialect::FeedSync));
-        sync_element(&mut out, "s", declare, &version, Some(&mut conflicts));
+        sync_element(&mut out, "s", declare, &version, None, Some(&mut conflicts));
         assert!(out.starts_with(
             "<s:sync xmlns:s=\"http://feedsync.org/2007/feedsync\" id=\"a&amp;&quot;b\" \
              updates=\"2\" deleted=\"true\" noconflicts=\"false\"><s:history "

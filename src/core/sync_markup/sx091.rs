@@ -5,9 +5,6 @@ use crate::sync::{Conflict091, Item091};
 use crate::xml::push_attribute as attribute;
 use std::fmt::Write;
 
-/// The namespace that is written where a document has none for this dialect (READINGS 2, row 1).
-pub const NAMESPACE: &str = "http://www.microsoft.com/schemas/rss/sse";
-
 /// Adds the `sx:sync` element of an item. `declare` gives the namespace where the prefix is not
 /// bound to it around. `kept` is called inside the start tag of each `sx:conflict`: it adds the
 /// declarations that the content needs, the `>` and the content.

@@ -86,9 +86,24 @@ pub fn resolve<'a>(reference: Cow<'a, str>, base: Option<&Url>) -> Option<Cow<'a
     }
 }
 
+/// The mail address and the name in `mail@example.org (Name)`, as RSS has people.
+pub fn mail_and_name(text: &str) -> Option<(&str, &str)> {
+    let (mail, name) = text.trim().strip_suffix(')')?.split_once('(')?;
+    let (mail, name) = (mail.trim(), name.trim());
+    (mail.contains('@') && !name.is_empty()).then_some((mail, name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_have_a_mail_and_a_name() {
+        let ada = Some(("a@example.org", "Ada L."));
+        assert_eq!(mail_and_name(" a@example.org (Ada L.) "), ada);
+        assert_eq!(mail_and_name("Ada (the first)"), None);
+        assert_eq!(mail_and_name("a@example.org"), None);
+    }
 
     #[test]
     fn absolute_ones_stay_as_they_are() {

@@ -10,10 +10,11 @@ const DATE_LIMIT: usize = 128;
 /// Reads a date; `None` where it cannot be read. A date without a zone is taken for UTC.
 pub fn date(text: &str) -> Option<Time> {
     let text = text.trim();
-    if text.is_empty() || text.len() > DATE_LIMIT || !text.is_ascii() {
+    if text.is_empty() || text.len() > DATE_LIMIT {
         return None;
     }
-    if let Some(dashed) = with_dashes(text) {
+    let slashed = text.contains('年').then(|| text.replace(['年', '月'], "/").replace('日', " "));
+    if let Some(dashed) = with_dashes(slashed.as_deref().unwrap_or(text)) {
         return iso(&dashed);
     }
     Time::parse_rfc3339(text).ok().or_else(|| iso(text)).or_else(|| rfc822(text))
@@ -64,8 +65,8 @@ fn iso(text: &str) -> Option<Time> {
 }
 
 /// `Fri, 20 Nov 2026 16:20:05 GMT` and what is made of it: without weekday or seconds, with a
-/// two-digit year, with names in full, with the month first, with dashes. The weekday is not
-/// believed, as the specifications' own samples are wrong about it.
+/// two-digit year, with names in full or of other languages, with the month first, with dashes. The
+/// weekday is not believed, as the specifications' own samples are wrong about it.
 fn rfc822(text: &str) -> Option<Time> {
     let mut day = None;
     let mut month = None;
@@ -83,14 +84,19 @@ fn rfc822(text: &str) -> Option<Time> {
             let (time, name) = time.split_at_checked(letters)?;
             clock = Some(clock_time(time)?);
             zone = offset(if rest.is_empty() { name } else { rest })?;
-        } else if clock.is_some() && year.is_some() {
+        } else if clock.is_some()
+            && (year.is_some()
+                || month.is_some() && !word.starts_with(|c: char| c.is_ascii_digit()))
+        {
             // Behind the time of day stands the zone; `PM` is for a clock of twelve hours.
             match word.to_ascii_uppercase().as_str() {
                 "PM" => clock = clock.map(|(h, m, s)| (if h < 12 { h + 12 } else { h }, m, s)),
                 "AM" => clock = clock.map(|(h, m, s)| (if h == 12 { 0 } else { h }, m, s)),
                 _ => {
                     zone = offset(word)?;
-                    break;
+                    if year.is_some() {
+                        break;
+                    }
                 }
             }
         } else {
@@ -103,6 +109,11 @@ fn rfc822(text: &str) -> Option<Time> {
 }
 
 fn take_part(part: &str, day: &mut Option<i8>, month: &mut Option<i8>, year: &mut Option<i16>) {
+    // `1.`, `1er` and `1st` are numbers.
+    let part = match part.starts_with(|c: char| c.is_ascii_digit()) {
+        true => part.trim_end_matches(|c: char| c == '.' || c.is_alphabetic()),
+        false => part,
+    };
     if let Some(number) = digits::<i16>(part) {
         match (part.len(), &day) {
             (1 | 2, None) => *day = i8::try_from(number).ok(),
@@ -113,13 +124,33 @@ fn take_part(part: &str, day: &mut Option<i8>, month: &mut Option<i8>, year: &mu
             (4, _) if year.is_none() => *year = Some(number),
             _ => {}
         }
-    } else if month.is_none() {
-        const MONTHS: [&str; 12] =
-            ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-        let start = part.get(..3).unwrap_or_default().to_ascii_lowercase();
-        let found = MONTHS.iter().zip(1i8..).find(|(name, _)| **name == start);
-        *month = found.map(|(_, number)| number);
+    } else {
+        // The last one counts: `mar` is a Tuesday as well.
+        *month = month_of(part).or(*month);
     }
+}
+
+/// How the names of months begin: in English, German, French, Italian, Spanish, Portuguese, Dutch,
+/// Afrikaans, Slovak, Russian and Bulgarian.
+const MONTHS: [&[&str]; 12] = [
+    &["jan", "jän", "gen", "ene", "янв", "яну"],
+    &["feb", "fev", "fév", "фев"],
+    &["mar", "mär", "maer", "mrz", "maar", "mrt", "мар"],
+    &["apr", "avr", "abr", "апр"],
+    &["may", "mai", "mag", "mei", "máj", "май", "мая"],
+    &["jun", "juin", "jún", "giu", "июн", "юни"],
+    &["jul", "juil", "júl", "lug", "июл", "юли"],
+    &["aug", "aou", "aoû", "ago", "авг"],
+    &["sep", "set", "сен", "сеп"],
+    &["oct", "okt", "out", "ott", "окт"],
+    &["nov", "ноя", "ное"],
+    &["dec", "dez", "déc", "dic", "des", "дек"],
+];
+
+fn month_of(word: &str) -> Option<i8> {
+    let word = word.to_lowercase();
+    let is_so_called = |names: &&[&str]| names.iter().any(|name| word.starts_with(name));
+    MONTHS.iter().zip(1..).find(|(names, _)| is_so_called(names)).map(|(_, number)| number)
 }
 
 fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
@@ -147,7 +178,7 @@ fn offset(text: &str) -> Option<i32> {
         None => return Some(0),
         Some(b'+') => 1,
         Some(b'-') => -1,
-        Some(_) => return Some(named(text) * 1800),
+        Some(_) => return Some(named(text)),
     };
     let numbers: String = text.chars().skip(1).filter(char::is_ascii_digit).collect();
     let (hours, minutes): (i32, i32) = match numbers.len() {
@@ -159,34 +190,43 @@ fn offset(text: &str) -> Option<i32> {
     if minutes >= 60 { None } else { Some(sign * (hours * 3600 + minutes * 60)) }
 }
 
-/// Half hours east of UTC.
+/// Seconds east of UTC.
 fn named(zone: &str) -> i32 {
     let name = zone.to_ascii_uppercase();
     if let Some(rest) = name.strip_prefix("GMT").or_else(|| name.strip_prefix("UTC"))
         && rest.starts_with(['+', '-'])
     {
-        return offset(rest).map_or(0, |seconds| seconds / 1800);
+        return offset(rest).unwrap_or(0);
     }
-    match name.as_str() {
-        "EST" | "CDT" => -10,
-        "EDT" => -8,
-        "CST" | "MDT" => -12,
-        "MST" | "PDT" => -14,
-        "PST" | "AKDT" => -16,
-        "AKST" => -18,
-        "HST" => -20,
-        "BST" | "CET" | "MET" | "WEST" => 2,
-        "CEST" | "MEST" | "EET" | "SAST" => 4,
-        "EEST" | "MSK" => 6,
-        "IST" => 11,
-        "HKT" | "SGT" | "AWST" => 16,
-        "JST" | "KST" => 18,
-        "AEST" => 20,
-        "AEDT" => 22,
-        "NZST" => 24,
-        "NZDT" => 26,
+    let minutes = match name.as_str() {
+        "HST" => -600,
+        "AKST" => -540,
+        "PST" | "AKDT" => -480,
+        "MST" | "PDT" => -420,
+        "CST" | "MDT" => -360,
+        "EST" | "CDT" => -300,
+        "EDT" | "AST" => -240,
+        "NST" => -210,
+        "ADT" | "BRT" | "ART" => -180,
+        "NDT" => -150,
+        "BST" | "CET" | "MET" | "MEZ" | "WEST" | "WESZ" | "HNEC" => 60,
+        "CEST" | "MEST" | "MESZ" | "HAEC" | "EET" | "OEZ" | "SAST" => 120,
+        "EEST" | "OESZ" | "MSK" => 180,
+        "PKT" => 300,
+        "IST" => 330,
+        "NPT" => 345,
+        "ICT" | "WIB" => 420,
+        "HKT" | "SGT" | "AWST" | "PHT" => 480,
+        "JST" | "KST" => 540,
+        "ACST" => 570,
+        "AEST" => 600,
+        "ACDT" => 630,
+        "AEDT" => 660,
+        "NZST" => 720,
+        "NZDT" => 780,
         _ => 0,
-    }
+    };
+    minutes * 60
 }
 
 fn time(year: i16, month: i8, day: i8, clock: (i8, i8, i8), offset: i32) -> Option<Time> {
@@ -235,6 +275,23 @@ mod tests {
             ("Fri, 20 Nov 2026 16:20:60 GMT", "2026-11-20T16:20:59Z"),
             ("Mon, 01 Jan 0001 00:00:00 +0000", "0001-01-01T00:00:00Z"),
             ("Fri, 20 Nov 2026 16:20:05 GMT+2", "2026-11-20T14:20:05Z"),
+            ("Fri, 20 Nov 2026 16:20:05 GMT+0545", "2026-11-20T10:35:05Z"),
+            ("Fri, 20 Nov 2026 16:20:05 UTC-09:30", "2026-11-21T01:50:05Z"),
+            ("Fri Nov 20 16:20:05 EST 2026", "2026-11-20T21:20:05Z"),
+            ("Fr, 20 Nov 2026 16:20:05 MEZ", "2026-11-20T15:20:05Z"),
+            ("Fr., 20. Mai 2026 16:20 MESZ", "2026-05-20T14:20:00Z"),
+            ("20. Dezember 2026 um 16:20 Uhr", "2026-12-20T16:20:00Z"),
+            ("Mi, 4 Mär 2026 16:20:05 +0100", "2026-03-04T15:20:05Z"),
+            ("mar., 3 févr. 2026 16:20:05 +0100", "2026-02-03T15:20:05Z"),
+            ("mardi 1er août 2026", "2026-08-01T00:00:00Z"),
+            ("12 juin 2026", "2026-06-12T00:00:00Z"),
+            ("12 JUILLET 2026", "2026-07-12T00:00:00Z"),
+            ("mar, 3 mar 2026 16:20:05 GMT", "2026-03-03T16:20:05Z"),
+            ("20 de setembro de 2026", "2026-09-20T00:00:00Z"),
+            ("20 gennaio 2026", "2026-01-20T00:00:00Z"),
+            ("maandag 20 maart 2026", "2026-03-20T00:00:00Z"),
+            ("Пт, 20 мая 2026 16:20:05 +0300", "2026-05-20T13:20:05Z"),
+            ("2026年4月29日 21:42", "2026-04-29T21:42:00Z"),
         ] {
             let read = date(written).map(|t| t.to_string()).unwrap_or_default();
             assert_eq!(read, expected, "{written}");

@@ -15,7 +15,7 @@ mod tests;
 mod tokens;
 mod walk;
 
-use super::namespaces::Ns;
+use super::ns::{self, Ns};
 use super::{cut, split_name};
 pub use build::{BuiltDoc, Unit, Units};
 pub use findings::Findings;
@@ -154,6 +154,14 @@ impl<'a> Doc<'a> {
     pub fn element(&self, id: NodeId) -> Option<DocElement<'_, 'a>> {
         let node = self.nodes.get(index(id))?;
         Some(DocElement { doc: self, id, node })
+    }
+
+    /// The canonical spelling of the URI that a declaration binds, where it is written otherwise.
+    fn respelled(&self, prefix: &str, place: Range<usize>) -> Option<Cow<'a, str>> {
+        let written = cut(self.text, place);
+        let canonical = ns::canonical(written);
+        let is_other = canonical != written && !ns::is_reserved(prefix, canonical);
+        is_other.then_some(Cow::Borrowed(canonical))
     }
 
     /// The namespace URI of an [`Ns::Other`].
@@ -298,7 +306,7 @@ impl<'t, 'a> DocElement<'t, 'a> {
         for declaration in self.ancestors().flat_map(Self::declarations) {
             let prefix = declaration.declared_prefix();
             if prefix != "xml" {
-                scope.entry(prefix).or_insert_with(|| declaration.value().into_owned());
+                scope.entry(prefix).or_insert_with(|| declaration.declared_uri().into_owned());
             }
         }
         let bound = scope.into_iter().filter(|(_, uri)| !uri.is_empty());
@@ -383,6 +391,11 @@ impl<'a> DocAttribute<'_, 'a> {
     /// The prefix that a declaration binds; empty for the default namespace.
     pub fn declared_prefix(self) -> &'a str {
         super::declared_prefix(self.name()).unwrap_or_default()
+    }
+
+    /// The namespace URI that a declaration binds, in its canonical spelling.
+    pub fn declared_uri(self) -> Cow<'a, str> {
+        self.doc.respelled(self.declared_prefix(), self.place()).unwrap_or_else(|| self.value())
     }
 
     /// The place of its value as written, without quotes.

@@ -23,7 +23,8 @@ pub enum Piece<'a> {
     Reference(&'a str),
     /// What stands between the `<` and the `>` of a tag; of an end tag with its `/`.
     Tag(&'a str),
-    /// A comment. One without an end goes on to the end of the text.
+    /// A comment, which without an end goes on to the end of the text; or a delimiter of a CDATA section,
+    /// which somebody escaped: what stands in it is text and markup like any other.
     Comment,
 }
 
@@ -36,6 +37,10 @@ pub enum TagRule {
     /// it is HTML: `Vec<T>` in a title is no tag.
     Known,
 }
+
+/// What a CDATA section begins with, and what ends it.
+const SECTION: &str = "<![CDATA[";
+const SECTION_END: &[u8] = b"]]>";
 
 /// The elements that [`TagRule::Known`] knows.
 const KNOWN: &[&str] = &[
@@ -55,6 +60,10 @@ pub struct Pieces<'a> {
     is_out_of_ends: bool,
     /// Whether no `-->` stands at `at` or later.
     is_out_of_comments: bool,
+    /// Where the CDATA section ends that was begun and not reached the end of.
+    section_end: Option<usize>,
+    /// Whether no `]]>` stands at `at` or later.
+    is_out_of_sections: bool,
     /// The quotes that open a value from which no tag's end is reached.
     hopeless: Marks,
     looked: usize,
@@ -69,6 +78,8 @@ impl<'a> Pieces<'a> {
             at: 0,
             is_out_of_ends: false,
             is_out_of_comments: false,
+            section_end: None,
+            is_out_of_sections: false,
             hopeless: Marks::default(),
             looked: 0,
         }
@@ -136,11 +147,27 @@ impl<'a> Pieces<'a> {
         if rest.starts_with("<!--") {
             return self.comment();
         }
+        if rest.starts_with(SECTION) && self.begins_section() {
+            return Piece::Comment;
+        }
         let end = if self.begins_tag(rest) { self.tag_end(self.at) } else { None };
         let Some(end) = end else { return self.text_to(self.at + 1) };
         let inside = self.at + 1..end;
         self.at = end + 1;
         Piece::Tag(cut(self.text, inside))
+    }
+
+    /// Passes over the beginning of a CDATA section that has an end.
+    fn begins_section(&mut self) -> bool {
+        if self.is_out_of_sections || self.section_end.is_some() {
+            return false;
+        }
+        self.section_end = self.seek(self.at, |rest| memchr::memmem::find(rest, SECTION_END));
+        self.is_out_of_sections = self.section_end.is_none();
+        if !self.is_out_of_sections {
+            self.at += SECTION.len();
+        }
+        !self.is_out_of_sections
     }
 
     fn comment(&mut self) -> Piece<'a> {
@@ -235,8 +262,16 @@ impl<'a> Iterator for Pieces<'a> {
         if self.at >= self.text.len() {
             return None;
         }
+        self.section_end = self.section_end.filter(|end| *end >= self.at);
+        if self.section_end == Some(self.at) {
+            self.section_end = None;
+            self.at += SECTION_END.len();
+            return Some(Piece::Comment);
+        }
         let found = self.seek(self.at, |rest| memchr::memchr2(b'<', b'&', rest));
-        match found {
+        let end = self.section_end.filter(|end| found.is_none_or(|found| *end < found));
+        match end.or(found) {
+            Some(at) if end.is_some() => Some(self.text_to(at)),
             Some(at) if at > self.at => Some(self.text_to(at)),
             Some(at) if self.text.as_bytes().get(at) == Some(&b'&') => Some(self.reference()),
             Some(_) => Some(self.markup()),
@@ -269,6 +304,12 @@ fn plain(html: &str, tags: TagRule) -> String {
         }
     }
     collapsed(Cow::Owned(out)).into_owned()
+}
+
+/// A text that is one CDATA section, which somebody escaped, without its delimiters; others as they are.
+pub fn without_section(text: &str) -> &str {
+    let inside = text.trim().strip_prefix(SECTION).and_then(|rest| rest.strip_suffix("]]>"));
+    inside.unwrap_or(text)
 }
 
 /// A set of places in a text: a bit for each byte, once there is one.
@@ -347,10 +388,19 @@ mod tests {
         assert_eq!(plain_text("1 < 2 &unknown; &"), "1 < 2 &unknown; &");
         assert_eq!(plain_text_if_html("a<!-- no -->b"), "ab");
         assert_eq!(plain_text_if_html("a<!-- a > b -->b"), "ab");
+        for plain in [plain_text, plain_text_if_html] {
+            assert_eq!(plain("<![CDATA[Tom & <b>Jerry</b>]]>"), "Tom & Jerry");
+            assert_eq!(plain("a <![CDATA[b]]> c <![CDATA[d &amp; e]]>"), "a b c d & e");
+            assert_eq!(plain("x[y[0]]> 1"), "x[y[0]]> 1");
+        }
+        assert_eq!(plain_text("<![CDATA[<a title=']]>'>b"), "b");
+        assert_eq!(plain_text_if_html("<![CDATA[a"), "<![CDATA[a");
     }
 
     /// What hostile texts are made of.
-    const HOSTILE: [&str; 20] = [
+    const HOSTILE: [&str; 22] = [
+        "<![CDATA[",
+        "]]>",
         "<a",
         "<a ",
         "<",

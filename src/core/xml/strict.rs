@@ -1,6 +1,6 @@
 //! A document as a light tree of elements, each with its exact place in the text.
 
-use crate::model::XML_NAMESPACE as XML;
+use crate::xml::ns::{self, XML};
 use crate::xml::{declared_prefix, is_char, is_name, split_name};
 use quick_xml::XmlVersion;
 use quick_xml::events::Event;
@@ -98,7 +98,7 @@ pub struct StrictElement<'a> {
     pub inner: Option<Range<usize>>,
     /// Its attributes, without namespace declarations.
     pub attributes: Box<[StrictAttribute<'a>]>,
-    /// Its namespace declarations.
+    /// Its namespace declarations, in their canonical spelling.
     pub declarations: Box<[StrictAttribute<'a>]>,
     /// How many declarations are made by it and the elements around it.
     declared: usize,
@@ -452,7 +452,13 @@ fn attributes(inside: &str) -> Result<TagParts<'_>, TreeFault> {
         let value = normalized.unwrap_or(attribute.value);
         possible(&value)?;
         match declared_prefix(name) {
-            Some(prefix) => declarations.push(StrictAttribute { name: prefix, value }),
+            Some(prefix) => {
+                let value = match ns::canonical(&value) {
+                    canonical if canonical == value => value,
+                    canonical => Cow::Owned(canonical.to_owned()),
+                };
+                declarations.push(StrictAttribute { name: prefix, value });
+            }
             None => attributes.push(StrictAttribute { name, value }),
         }
     }

@@ -4,17 +4,16 @@
 
 mod write;
 
-use crate::model::{Context, XML_NAMESPACE as XML};
+use crate::model::Context;
 use crate::xml;
 use crate::xml::doc::{Doc, DocAttribute, DocElement, WalkStep};
+use crate::xml::ns::XML;
 use std::borrow::Cow;
 
-pub use write::{bindings, html, write, write_noting};
+pub use write::{bindings, escaped_html, html, write, write_noting};
 
 /// The most bytes that the elements of a tree take in memory; of further ones the text alone is kept.
 pub const WEIGHT_LIMIT: usize = 64 << 20;
-/// The namespace of XHTML.
-pub const XHTML: &str = "http://www.w3.org/1999/xhtml";
 
 /// An attribute that is no namespace declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -366,5 +365,8 @@ mod tests {
             "<c><h:div xmlns:h='http://www.w3.org/1999/xhtml'>a<h:br xml:lang='en'/></h:div></c>";
         let tree = read(xml, &Context::default()).unwrap();
         assert_eq!(html(&tree), "<div>a<br/></div>");
+        let xml = "<c>1 &lt;b>2&lt;/b> <p q='&lt;'>3 &lt;i>4</p><m:x xmlns:m='urn:m'>5</m:x></c>";
+        let tree = read(xml, &Context::default()).unwrap();
+        assert_eq!(escaped_html(&tree), "1 <b>2</b> <p q=\"&lt;\">3 <i>4</p>5");
     }
 }

@@ -2,16 +2,14 @@
 //! other elements, its attributes, foreign markup, in whatever format it has.
 
 use super::opml::mark;
-use super::sse::{ATOM, Id, StrictElement, Tree};
+use super::sse::{Id, StrictElement, Tree};
 use super::{Limits, again, document};
 use serde_json::{Map, Value};
 use std::ops::Range;
-use tidegate_core::model::{Entry, FeedDocument, Format, Markup, OUTLINE_NAMESPACE, Time};
+use tidegate_core::model::{Entry, FeedDocument, Format, Markup, Time};
+use tidegate_core::xml::ns::{ATOM, ATOM03, CONTENT, OUTLINE};
 use tidegate_core::xml::{push_attribute, push_text};
 use url::Url;
-
-const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
-const ATOM03: &str = "http://purl.org/atom/ns#";
 
 /// What an entry shall say; what is `None` stays.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -164,7 +162,7 @@ impl Amended<'_, '_> {
         let before = self.own("title").map(|id| self.tree.plain(id));
         self.replace(self.own("title"), "title", "", title)?;
         // An outline says in its attributes what it is called where that is not its text.
-        let outline = self.child(OUTLINE_NAMESPACE, "outline");
+        let outline = self.child(OUTLINE, "outline");
         let Some(element) = outline.and_then(|id| self.tree.element(id)) else { return Some(()) };
         let said = before.unwrap_or_default();
         let is_name = |name: &str, value: &str| {

@@ -11,23 +11,6 @@ const DECLARATION_LIMIT: usize = 1024;
 /// How much of a document is looked at to guess its charset, in bytes.
 const SNIFF_LIMIT: usize = 1 << 20;
 
-/// How the charset of a document was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CharsetSource {
-    /// By its byte order mark.
-    ByteOrderMark,
-    /// By the `charset` of the HTTP `Content-Type`.
-    Http,
-    /// By its XML declaration.
-    Declaration,
-    /// It is valid UTF-8, or JSON, and nothing readable says otherwise.
-    Utf8,
-    /// As the feed was read before, though some bytes are malformed so.
-    Before,
-    /// It was guessed.
-    Sniffed,
-}
-
 /// How a feed's earlier documents were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Before<'a> {
@@ -45,8 +28,6 @@ pub struct Decoded<'a> {
     pub text: Cow<'a, str>,
     /// The name of its charset, as the WHATWG Encoding Standard spells it.
     pub encoding: &'static str,
-    /// How that was found.
-    pub found: CharsetSource,
     /// What was wrong.
     pub warnings: Vec<Warning>,
     /// What of it keeps the document from being well-formed.
@@ -61,10 +42,10 @@ impl Decoded<'_> {
     }
 }
 
-/// Decodes a body: by its byte order mark, the charset of HTTP, the XML declaration, as UTF-8 where
-/// it is valid, and else by a guess. A charset that is declared but under which the bytes are
-/// malformed is not believed where another reading is whole. JSON is UTF-8 (RFC 8259 section 8.1). A
-/// collection of FeedSync comes out as Atom ([`collection::transcoded`]), and so does a list
+/// Decodes a body: by its byte order mark, as UTF-8 where its bytes show that, by the charset of HTTP, by
+/// the XML declaration, as UTF-8 where it is valid, and else by a guess. A charset that is declared but
+/// under which the bytes are malformed is not believed where another reading is whole. JSON is UTF-8
+/// (RFC 8259 section 8.1). A collection of FeedSync comes out as Atom ([`collection::transcoded`]), and so does a list
 /// ([`opml::transcoded`]).
 pub fn decode<'a>(
     bytes: &'a [u8],
@@ -124,23 +105,17 @@ fn choose<'a>(
     content_type: Option<&str>,
     before: Option<Before<'_>>,
 ) -> Decoded<'a> {
-    if let Some((encoding, length)) = Encoding::for_bom(bytes) {
-        let body = bytes.get(length..).unwrap_or_default();
-        return read(encoding, body, CharsetSource::ByteOrderMark, Vec::new());
-    }
     let mut warnings = Vec::new();
-    let json = content_type.is_some_and(|value| value.to_ascii_lowercase().contains("json"))
-        || bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
-    if json && !bytes.contains(&0) {
-        return read(UTF_8, bytes, CharsetSource::Utf8, warnings);
+    let (http, inside) = (content_type.and_then(charset), declaration(bytes));
+    if let Some((encoding, mark)) = evident(bytes, content_type, inside.as_deref()) {
+        let is_other = |label: &String| known(label).is_some_and(|said| said != encoding);
+        if let Some(label) = http.filter(|label| encoding == UTF_8 && is_other(label)) {
+            warn(&mut warnings, format!("HTTP says {label:?}, and the bytes are UTF-8"));
+        }
+        return read(encoding, bytes.get(mark..).unwrap_or_default(), warnings);
     }
-    if let Some(encoding) = sixteen_bits(bytes) {
-        return read(encoding, bytes, CharsetSource::Sniffed, warnings);
-    }
-    let mut declared: Option<(&'static Encoding, CharsetSource)> = None;
-    let http = content_type.and_then(charset).map(|label| (label, CharsetSource::Http));
-    let inside = declaration(bytes).map(|label| (label, CharsetSource::Declaration));
-    for (label, found) in [http, inside].into_iter().flatten() {
+    let mut declared: Option<&'static Encoding> = None;
+    for label in [http, inside].into_iter().flatten() {
         let Some(encoding) = known(&label) else {
             warn(&mut warnings, format!("the charset {label:?} is not known and is passed over"));
             continue;
@@ -148,49 +123,68 @@ fn choose<'a>(
         let (text, malformed) = encoding.decode_without_bom_handling(bytes);
         if !malformed {
             let flaws = Flaws::default();
-            return Decoded { text, encoding: encoding.name(), found, warnings, flaws };
+            return Decoded { text, encoding: encoding.name(), warnings, flaws };
         }
         warn(&mut warnings, format!("the bytes are malformed under the declared {label:?}"));
         // It is what the feed was read as, and the next authority may admit any bytes.
         if before.is_some_and(|before| before.names(encoding) && before.explains(bytes)) {
-            return read(encoding, bytes, CharsetSource::Before, warnings);
+            return read(encoding, bytes, warnings);
         }
-        declared = declared.or(Some((encoding, found)));
+        declared = declared.or(Some(encoding));
     }
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        let (text, flaws) = (Cow::Borrowed(text), Flaws::default());
-        return Decoded {
-            text,
-            encoding: UTF_8.name(),
-            found: CharsetSource::Utf8,
-            warnings,
-            flaws,
-        };
+    if std::str::from_utf8(bytes).is_ok() {
+        return read(UTF_8, bytes, warnings);
     }
     let earlier = before.filter(|before| before.explains(bytes));
     if let Some(encoding) = earlier.and_then(|b| Encoding::for_label(b.charset.as_bytes())) {
-        return read(encoding, bytes, CharsetSource::Before, warnings);
+        return read(encoding, bytes, warnings);
     }
     match declared {
-        Some((encoding, found)) if encoding != UTF_8 || mostly_utf8(bytes) => {
-            read(encoding, bytes, found, warnings)
+        Some(encoding) if encoding != UTF_8 || mostly_utf8(bytes) => {
+            read(encoding, bytes, warnings)
         }
-        None if mostly_utf8(bytes) => read(UTF_8, bytes, CharsetSource::Utf8, warnings),
+        None if mostly_utf8(bytes) => read(UTF_8, bytes, warnings),
         _ => {
             let sample = bytes.get(..SNIFF_LIMIT).unwrap_or(bytes);
             let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
             detector.feed(sample, sample.len() == bytes.len());
             let encoding = detector.guess(None, Utf8Detection::Deny);
             warn(&mut warnings, format!("the charset is guessed to be {}", encoding.name()));
-            read(encoding, bytes, CharsetSource::Sniffed, warnings)
+            read(encoding, bytes, warnings)
         }
     }
+}
+
+/// So many characters beyond ASCII that are whole in UTF-8, and none that is broken, are no chance.
+const TELLING_CHARACTERS: usize = 4;
+
+/// What the bytes themselves show, whatever HTTP says, with the length of their byte order mark.
+fn evident(
+    bytes: &[u8],
+    content_type: Option<&str>,
+    declared: Option<&str>,
+) -> Option<(&'static Encoding, usize)> {
+    if let Some(marked) = Encoding::for_bom(bytes) {
+        return Some(marked);
+    }
+    let is_json = content_type.is_some_and(|value| value.to_ascii_lowercase().contains("json"))
+        || bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
+    if is_json && !bytes.contains(&0) {
+        return Some((UTF_8, 0));
+    }
+    if let Some(encoding) = sixteen_bits(bytes) {
+        return Some((encoding, 0));
+    }
+    let text = std::str::from_utf8(bytes).ok().filter(|text| !text.is_ascii())?;
+    let says_so = declared.is_some_and(|label| known(label) == Some(UTF_8));
+    let needed = if says_so { 1 } else { TELLING_CHARACTERS };
+    let found = text.bytes().filter(|byte| *byte >= 0xC0).take(needed).count();
+    (found == needed).then_some((UTF_8, 0))
 }
 
 fn read<'a>(
     encoding: &'static Encoding,
     bytes: &'a [u8],
-    found: CharsetSource,
     mut warnings: Vec<Warning>,
 ) -> Decoded<'a> {
     let (text, malformed) = encoding.decode_without_bom_handling(bytes);
@@ -200,7 +194,7 @@ fn read<'a>(
         flaws.insert(Flaw::Bytes);
         warn(&mut warnings, format!("some bytes are malformed {name} and are replaced"));
     }
-    Decoded { text, encoding: encoding.name(), found, warnings, flaws }
+    Decoded { text, encoding: encoding.name(), warnings, flaws }
 }
 
 fn warn(warnings: &mut Vec<Warning>, message: String) {
@@ -307,12 +301,10 @@ fn utf8(bytes: &[u8]) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    fn decoded(
-        bytes: &[u8],
-        content_type: Option<&str>,
-    ) -> (String, &'static str, CharsetSource, usize) {
+    /// The text, its charset, and how many warnings there are.
+    fn decoded(bytes: &[u8], content_type: Option<&str>) -> (String, &'static str, usize) {
         let decoded = decode(bytes, content_type, &Limits::default()).unwrap();
-        (decoded.text.into_owned(), decoded.encoding, decoded.found, decoded.warnings.len())
+        (decoded.text.into_owned(), decoded.encoding, decoded.warnings.len())
     }
 
     fn wide(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
@@ -323,21 +315,43 @@ mod tests {
     fn follows_the_order_of_authorities() {
         let plain = "<?xml version='1.0' encoding='ISO-8859-1'?><a>é</a>";
         let latin: Vec<u8> = plain.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
-        let said = |d: (String, &'static str, CharsetSource, usize)| (d.0 == plain, d.1, d.2, d.3);
-        assert_eq!(
-            said(decoded(&latin, None)),
-            (true, "windows-1252", CharsetSource::Declaration, 0)
-        );
+        let read = |charset, warnings| (plain.to_owned(), charset, warnings);
+        assert_eq!(decoded(&latin, None), read("windows-1252", 0));
         let http = Some("text/xml; Charset=\"windows-1252\"");
-        assert_eq!(said(decoded(&latin, http)), (true, "windows-1252", CharsetSource::Http, 0));
+        assert_eq!(decoded(&latin, http), read("windows-1252", 0));
         // HTTP says UTF-8, which it is not; the declaration is right.
         let wrong = Some("text/xml; charset=utf-8");
-        assert_eq!(
-            said(decoded(&latin, wrong)),
-            (true, "windows-1252", CharsetSource::Declaration, 1)
-        );
+        assert_eq!(decoded(&latin, wrong), read("windows-1252", 1));
         let marked = [b"\xEF\xBB\xBF".as_slice(), plain.as_bytes()].concat();
-        assert_eq!(said(decoded(&marked, http)), (true, "UTF-8", CharsetSource::ByteOrderMark, 0));
+        assert_eq!(decoded(&marked, None), read("UTF-8", 0));
+        assert_eq!(decoded(&marked, http), read("UTF-8", 1));
+    }
+
+    #[test]
+    fn bytes_that_show_that_they_are_utf8_are_it() {
+        let document = |declared: &str, text: &str| {
+            format!("<?xml version='1.0' encoding='{declared}'?><a>{text}</a>")
+        };
+        for charset in ["ISO-8859-1", "windows-1252", "us-ascii", "koi8-r"] {
+            let http = format!("text/xml; charset={charset}");
+            for (declared, text, is_it) in [
+                ("UTF-8", "Café", true),
+                ("utf8", "Café", true),
+                ("windows-1251", "Привет", true),
+                ("ISO-8859-1", "ééé", false),
+                ("ISO-8859-1", "éééé", true),
+            ] {
+                let document = document(declared, text);
+                let (read, encoding, warnings) = decoded(document.as_bytes(), Some(&http));
+                let seen = (read == document, encoding == "UTF-8", warnings);
+                assert_eq!(seen, (is_it, is_it, usize::from(is_it)), "{charset} {document}");
+            }
+            // One character that is broken, and they show nothing.
+            let broken = [document("UTF-8", "éééé").as_bytes(), b"\xE9"].concat();
+            assert_ne!(decoded(&broken, Some(&http)).1, "UTF-8", "{charset}");
+        }
+        let document = document("windows-1251", "Привет");
+        assert_eq!(decoded(document.as_bytes(), None), (document.clone(), "UTF-8", 0));
     }
 
     #[test]
@@ -346,7 +360,6 @@ mod tests {
         for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
             assert_eq!(decoded(&wide(text, bytes), None).0, text);
             let marked = wide(&format!("\u{FEFF}{text}"), bytes);
-            assert_eq!(decoded(&marked, None).2, CharsetSource::ByteOrderMark);
             assert_eq!(decoded(&marked, None).0, text);
         }
         // The label is a lie that anyone can see.
@@ -355,18 +368,14 @@ mod tests {
 
     #[test]
     fn a_malformed_declared_charset_gives_way_to_valid_utf8() {
-        let text = "<?xml version='1.0' encoding='shift_jis'?><a>été ☃ ünü</a>";
-        let (read, encoding, found, warnings) = decoded(text.as_bytes(), None);
-        assert_eq!(
-            (read.as_str(), encoding, found, warnings),
-            (text, "UTF-8", CharsetSource::Utf8, 1)
-        );
+        let text = "<?xml version='1.0' encoding='shift_jis'?><a>ét ☃</a>";
+        assert_eq!(decoded(text.as_bytes(), None), (text.to_owned(), "UTF-8", 1));
     }
 
     #[test]
     fn guesses_where_nothing_is_said() {
-        let (text, encoding, found, _) = decoded(b"<a>L'\xE9t\xE9 \xE0 la plage</a>", None);
-        assert_eq!((encoding, found), ("windows-1252", CharsetSource::Sniffed));
+        let (text, encoding, _) = decoded(b"<a>L'\xE9t\xE9 \xE0 la plage</a>", None);
+        assert_eq!(encoding, "windows-1252");
         assert_eq!(text, "<a>L'été à la plage</a>");
         // Mostly UTF-8 with one byte gone wrong stays UTF-8.
         let (text, encoding, ..) = decoded("<a>été été\u{0}</a>".as_bytes(), None);
@@ -385,7 +394,7 @@ mod tests {
             (decoded.text.into_owned(), decoded.encoding, is_bad)
         };
         let garbage = b"<?xml version='1.0' encoding='UTF-8'?><a>\xC3\xBC \xFF\xFE<<& \xFF</a>";
-        assert_eq!(decoded(garbage, None).2, CharsetSource::Sniffed);
+        assert_ne!(decoded(garbage, None).1, "UTF-8");
         for is_firm in [true, false] {
             let (text, encoding, is_bad) = read(garbage, "UTF-8", is_firm);
             assert_eq!((encoding, is_bad), ("UTF-8", true));
@@ -443,7 +452,7 @@ mod tests {
 
     #[test]
     fn unknown_labels_are_passed_over() {
-        let (text, encoding, _, warnings) =
+        let (text, encoding, warnings) =
             decoded("<?xml version='1.0' encoding='klingon'?><a>é</a>".as_bytes(), None);
         assert!(text.ends_with("<a>é</a>"));
         assert_eq!((encoding, warnings), ("UTF-8", 1));

@@ -2,9 +2,10 @@
 
 use super::opml;
 use std::borrow::Cow;
-use tidegate_core::model::{Family, Format, OUTLINE_PREFIX};
+use tidegate_core::model::{Family, Format};
+use tidegate_core::sup;
 use tidegate_core::xml::doc::{Doc, DocElement};
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
 use tidegate_core::xml::{split_name, trimmed};
 
 /// A format, as one document writes it.
@@ -142,4 +143,53 @@ pub(super) fn relation<'a>(link: DocElement<'_, 'a>) -> Cow<'a, str> {
 /// Whether a document is a list that was made an Atom document of.
 fn is_list(root: DocElement<'_, '_>) -> bool {
     root.attribute_of(Ns::Named(OUTLINE_PREFIX), opml::MARK).is_some()
+}
+
+/// How well a link to another form of a feed or an entry leads people to its page: one that is a page comes
+/// before one that is none, and then one in the language `lang`, or that says no language.
+pub(super) fn page_rank(
+    link: DocElement<'_, '_>,
+    lang: impl FnOnce() -> Option<String>,
+) -> (bool, bool) {
+    let is_page = link.attribute("type").is_none_or(|kind| kind.contains("html"));
+    let language = |tag: &str| {
+        let subtags = tag.trim().split(['-', '_']);
+        subtags.into_iter().next().unwrap_or_default().to_ascii_lowercase()
+    };
+    let said = link.attribute("hreflang").and_then(|said| Some((said, lang()?)));
+    (is_page, said.is_none_or(|(said, lang)| language(&said) == language(&lang)))
+}
+
+/// Takes a link of this rank where none of the same or a better one is known.
+pub(super) fn take_better<T>(
+    best: &mut Option<((bool, bool), T)>,
+    rank: (bool, bool),
+    link: impl FnOnce() -> Option<T>,
+) {
+    if best.as_ref().is_none_or(|(known, _)| *known < rank)
+        && let Some(link) = link()
+    {
+        *best = Some((rank, link));
+    }
+}
+
+/// The relations of links that are true of the document itself alone: those that name it, its hub, its SUP
+/// document, or its neighbours (RFC 5005, READINGS 3).
+const OF_THE_DOCUMENT: [&str; 11] = [
+    "self",
+    "hub",
+    "current",
+    "first",
+    "last",
+    "next",
+    "prev",
+    "previous",
+    "prev-archive",
+    "next-archive",
+    sup::RELATION,
+];
+
+/// Whether a link of this relation has no meaning in another document of the same entries.
+pub fn is_of_the_document(relation: &str) -> bool {
+    OF_THE_DOCUMENT.iter().any(|own| own.eq_ignore_ascii_case(relation.trim()))
 }

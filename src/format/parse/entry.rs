@@ -6,7 +6,7 @@ mod projection;
 use super::Limits;
 use super::dialect::FeedDialect;
 use meaning::Meaning;
-pub(super) use projection::exact_cost;
+pub(super) use projection::{FIELD_COST, exact_cost};
 use projection::{fields, measure};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use tidegate_core::model::{Context, Entry, Projection, Slots};
 use tidegate_core::xml;
 use tidegate_core::xml::doc::{Doc, DocElement, Repair};
 use tidegate_core::xml::edits::{Edit, Edits};
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::Ns;
 
 /// Why an entry cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

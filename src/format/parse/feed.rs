@@ -3,7 +3,7 @@
 mod other;
 mod skeleton;
 
-use super::dialect::{FeedDialect, relation};
+use super::dialect::{FeedDialect, is_of_the_document, relation};
 use super::entry::{self, ReadEntry};
 use super::head::HeadBuilder;
 use super::{Limits, ParseError, sharing};
@@ -16,27 +16,9 @@ use tidegate_core::model::{Completeness, Context, Entry, EntryTombstone, FeedDoc
 use tidegate_core::xml::doc::{
     BuiltDoc, Doc, DocElement, Findings, NodeId, Repair, Unit, Units, WalkStep,
 };
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{self, cut, is_blank, trimmed};
 use url::Url;
-
-/// The relations of links that are taken out of the skeleton: those that name the document itself,
-/// its hub, its SUP document, or its neighbours (RFC 5005, READINGS 3).
-const REPLACED: &[&str] = &[
-    "self",
-    "hub",
-    "current",
-    "first",
-    "last",
-    "next",
-    "prev",
-    "previous",
-    "prev-archive",
-    "next-archive",
-    SUP,
-];
-/// The relation of SUP (section 3).
-pub(super) const SUP: &str = "http://api.friendfeed.com/2008/03#sup";
 
 /// A document that is being read.
 struct FeedReader<'t, 'a, 'l> {
@@ -220,9 +202,9 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
             (_, "cloud") => is_own && !self.dialect.is_atom(),
             (_, "items") => is_own && self.dialect.is_rdf(),
             (_, "link") if level == Some(1) && self.dialect.is_atom_link(element) => {
-                self.head.link(element, self.limits);
-                let rel = relation(element);
-                REPLACED.iter().any(|replaced| replaced.eq_ignore_ascii_case(&rel))
+                let lang = self.plan.context.lang.as_deref();
+                self.head.link(element, lang, self.limits);
+                is_of_the_document(&relation(element))
             }
             _ => false,
         };

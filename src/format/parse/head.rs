@@ -1,16 +1,17 @@
 //! The feed-level values.
 
 use super::Limits;
-use super::dialect::{FeedDialect, relation};
-use super::feed::{SUP, owned};
+use super::dialect::{FeedDialect, page_rank, relation, take_better};
+use super::feed::owned;
 use std::borrow::Cow;
 use std::time::Duration;
 use tidegate_core::model::{Head, Time};
+use tidegate_core::sup;
 use tidegate_core::xml::address::resolve;
 use tidegate_core::xml::date;
 use tidegate_core::xml::doc::DocElement;
-use tidegate_core::xml::html::{plain_text, plain_text_if_html};
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{collapsed, trim, trimmed};
 
 /// The longest text of a feed-level element that is looked at, in bytes.
@@ -36,7 +37,7 @@ pub(super) struct HeadBuilder {
     title_is_html: bool,
     /// The feed's own child that is open.
     child: Child,
-    alternate: Option<String>,
+    alternate: Option<((bool, bool), String)>,
     built: Option<Time>,
     other_date: Option<Time>,
     period: Option<u64>,
@@ -82,19 +83,22 @@ impl HeadBuilder {
     }
 
     /// A link in Atom's manner.
-    pub fn link(&mut self, link: DocElement<'_, '_>, limits: &Limits) {
+    pub fn link(&mut self, link: DocElement<'_, '_>, lang: Option<&str>, limits: &Limits) {
         let Some(href) = link.attribute("href") else { return };
         let Some(address) = resolve(href, link.base().as_deref()) else { return };
         let address = address.into_owned();
         let links = &mut self.head.links;
         let slot = match &*relation(link) {
-            "alternate" => &mut self.alternate,
+            "alternate" => {
+                let rank = page_rank(link, || lang.map(str::to_owned));
+                return take_better(&mut self.alternate, rank, || Some(address));
+            }
             "self" => &mut links.own,
             "current" => &mut links.current,
             "prev-archive" => &mut links.prev_archive,
             "previous" => &mut links.previous,
             "next" => &mut links.next,
-            SUP => &mut links.sup,
+            sup::RELATION => &mut links.sup,
             "hub" => {
                 if links.hubs.len() < limits.head_values && !links.hubs.contains(&address) {
                     links.hubs.push(address);
@@ -150,7 +154,9 @@ impl HeadBuilder {
             (1, true, "title") if head.title.is_none() => {
                 let plain = match self.title_is_html {
                     true => plain_text(text),
-                    false if dialect.is_atom() => collapsed(Cow::Borrowed(text)).into_owned(),
+                    false if dialect.is_atom() => {
+                        collapsed(Cow::Borrowed(without_section(text))).into_owned()
+                    }
                     false => plain_text_if_html(text),
                 };
                 head.title = owned(Cow::Owned(plain));
@@ -198,7 +204,7 @@ impl HeadBuilder {
     /// The head, and the title to show.
     pub fn finish(self) -> (Head, String) {
         let mut head = self.head;
-        head.link = head.link.or(self.alternate);
+        head.link = head.link.or(self.alternate.map(|(_, link)| link));
         head.updated = self.built.or(self.other_date);
         // The frequency says how often in a period; without a period it is a day's (RSS 1.0
         // syndication module).

@@ -247,7 +247,7 @@ impl OutlineList {
         path
     }
 
-    /// The value of an attribute of an outline in our own namespace ([`tidegate_core::model::OUTLINE_NAMESPACE`]).
+    /// The value of an attribute of an outline in our own namespace ([`OUTLINE`](tidegate_core::xml::ns::OUTLINE)).
     pub fn ours<'a>(&self, outline: &'a Outline, name: &str) -> Option<&'a str> {
         entries::given(outline, name, &self.namespaces)
     }

@@ -1,9 +1,10 @@
 //! The Atom document that another kind of document is read as.
 
-use crate::parse::sse::{ATOM, Id, Tree, needs};
+use crate::parse::sse::{Id, Tree, needs};
 use crate::parse::{Limits, ParseError};
 use tidegate_core::sync_markup::shape_element;
 use tidegate_core::xml;
+use tidegate_core::xml::ns::ATOM;
 
 /// The text, and how much more may come.
 pub(in crate::parse) struct Out {

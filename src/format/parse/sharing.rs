@@ -5,7 +5,7 @@
 //! sync, and nothing else. One that merely ends early keeps it: its whole entries are read as if it
 //! had been closed behind them, or each would be taken for a plain one with an id of ours.
 
-use super::sse::{self, Payload, SseDialect, SseItem, SseSharing};
+use super::sse::{self, Payload, SseItem};
 use super::{Limits, document, own};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use tidegate_core::model::{
     SyncExtras, SyncId, Time, Warning,
 };
 use tidegate_core::sync::Item091;
+use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::push_attribute;
 use url::Url;
 
@@ -39,7 +40,10 @@ pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
     let said = feed.sharing();
     let expires = said.as_ref().and_then(|said| said.expires);
     document.head.hints.expires = expires.and_then(|at| Time::parse_rfc3339(at.trim()).ok());
-    document.sharing = said.map(|said| sharing(&said, url));
+    document.sharing = said.map(|said| Sharing {
+        bounds: said.bounds(),
+        complete: said.complete(url).map(String::from),
+    });
     let mut read: HashMap<usize, EntrySync> = HashMap::new();
     let mut seen: HashMap<SyncId, usize> = HashMap::new();
     let mut repeated: HashSet<SyncId> = HashSet::new();
@@ -186,7 +190,7 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
     let after = match payload.family {
         Family::Atom => {
             text.push_str("<around:feed xmlns:around=\"");
-            text.push_str(sse::ATOM);
+            text.push_str(ATOM);
             text.push('"');
             "</around:feed>"
         }
@@ -222,23 +226,10 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
     Some(own(&document, entry))
 }
 
-/// What `sx:sharing` says.
-fn sharing(said: &SseSharing<'_>, url: Option<&Url>) -> Sharing {
-    // SSE 0.91 writes dates, whose letters are in no order.
-    let bound = |text: &str| match said.dialect {
-        SseDialect::Sse091 => Time::parse_rfc2822(text).map(|time| time.to_string()),
-        SseDialect::Sse | SseDialect::FeedSync => Some(text.to_owned()),
-    };
-    let bounds = said.since.zip(said.until);
-    Sharing {
-        bounds: bounds.and_then(|(since, until)| bound(since).zip(bound(until))),
-        complete: said.complete(url).map(String::from),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_core::xml::ns;
 
     const FEED: &str = "<feed xmlns='http://www.w3.org/2005/Atom'";
     const SSE: &str = "http://www.microsoft.com/schemas/sse";
@@ -260,6 +251,33 @@ mod tests {
         assert_eq!(read(&format!("{FEED} xmlns:s='{SSE}'><s:sharing/>{broken}")), invalid);
         let inside = broken.replace("<id>", &format!("<sync xmlns='{SSE}'/><id>"));
         assert_eq!(read(&format!("{FEED}>{inside}")), invalid);
+    }
+
+    /// Also in a namespace that is spelled otherwise. Without `since` SSE 0.91 means from the beginning.
+    #[test]
+    fn bounds_can_be_compared_in_every_dialect() {
+        let bounds = |namespace: &str, since: &str, until: &str| {
+            let text = format!(
+                "{FEED} xmlns:s='{namespace}'><s:sharing{since} until='{until}'/><entry><s:sync \
+                 id='a' updates='3' version='3'><s:history sequence='3' by='A'/></s:sync></entry></feed>"
+            );
+            let document = document(&text, None, &Limits::default()).unwrap();
+            let is_valid = matches!(document.entries[0].sync, Some(EntrySync::Valid(_)));
+            assert!(is_valid, "{:?}", document.warnings);
+            document.sharing.unwrap().bounds
+        };
+        let pair = |since: &str, until: &str| Some((since.to_owned(), until.to_owned()));
+        for sse in [SSE, "https://www.microsoft.com/schemas/SSE/"] {
+            assert_eq!(bounds(sse, " since='1'", "2"), pair("1", "2"));
+            assert_eq!(bounds(sse, "", "2"), None);
+        }
+        for old in [ns::SSE_091, "https://www.microsoft.com/schemas/rss/sse/"] {
+            let (since, until) = ("Fri, 20 Nov 2026 16:20:05 GMT", "Sat, 21 Nov 2026 16:20:05 GMT");
+            let read = ("2026-11-20T16:20:05Z", "2026-11-21T16:20:05Z");
+            assert_eq!(bounds(old, &format!(" since='{since}'"), until), pair(read.0, read.1));
+            assert_eq!(bounds(old, "", until), pair("", read.1));
+            assert_eq!(bounds(old, "", "tomorrow"), None);
+        }
     }
 
     #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
 pub use sharing::{SseSharing, bare};
 pub use sync091::{KeptConflict, converted};
-pub use tidegate_core::model::ATOM_NAMESPACE as ATOM;
+use tidegate_core::xml::ns;
 pub use tidegate_core::xml::strict::{
     ATTRIBUTE_LIMIT, BYTES_LIMIT, DEPTH_LIMIT, Id, NAMESPACE_LIMIT, StrictContent, StrictElement,
     Tree,
@@ -58,11 +58,10 @@ pub enum SseDialect {
 impl SseDialect {
     /// The dialect of a namespace (READINGS 1, row 1; READINGS 2, row 1).
     pub fn of(namespace: &str) -> Option<Self> {
-        match namespace {
-            "http://www.microsoft.com/schemas/sse" => Some(Self::Sse),
-            "http://feedsync.org/2007/feedsync" => Some(Self::FeedSync),
-            "http://www.microsoft.com/schemas/rss/sse"
-            | "https://www.microsoft.com/schemas/rss/sse" => Some(Self::Sse091),
+        match ns::canonical(namespace) {
+            ns::SSE => Some(Self::Sse),
+            ns::FEED_SYNC => Some(Self::FeedSync),
+            ns::SSE_091 => Some(Self::Sse091),
             _ => None,
         }
     }

@@ -3,10 +3,11 @@
 
 use super::splice::SpliceTarget;
 use crate::parse::collection::first_entry;
-use crate::parse::sse::{ATOM, Payload};
-use crate::render::{self, Neutral, shape::Shape};
+use crate::parse::sse::Payload;
+use crate::render::{self, Base, Neutral, shape::Shape};
 use tidegate_core::model::{Card, Context, Family, Format, Markup, Slots, Time};
 use tidegate_core::xml::address;
+use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::tree::{self, Element};
 use url::Url;
 
@@ -40,7 +41,7 @@ fn converted(
     let markup = markup(payload);
     // Around the element: what it names itself is resolved within it, and needed no more then.
     let around = if payload.has_base { &payload.base } else { &markup.context.base };
-    let around = around.clone().unwrap_or_default();
+    let around = Base::new(around.as_deref().unwrap_or_default());
     let shape =
         target.is_collection.then(|| Shape::from_entry(&markup, &around, first_entry)).flatten();
     if let Some(shape) = shape {

@@ -3,13 +3,11 @@
 use super::error::PullError;
 use super::item::ReplicaItem;
 use super::text::{is_json, labelled_utf8};
-use crate::parse::sse::{
-    self, Payload, SseDialect, SseFeed, SseSharing, bare, mentions_sync_markup,
-};
+use crate::parse::sse::{self, Payload, SseFeed, SseSharing, bare, mentions_sync_markup};
 use crate::parse::{self, Limits};
 use crate::render::References;
 use std::collections::HashSet;
-use tidegate_core::model::{Completeness, FeedDocument, FeedLinks, Format, Older, Time};
+use tidegate_core::model::{Completeness, FeedDocument, FeedLinks, Format, Older};
 use url::Url;
 
 /// A document.
@@ -115,24 +113,7 @@ fn shared(feed: &SseFeed<'_>, url: &Url, is_delta: bool) -> Document {
 }
 
 fn sharing(said: &SseSharing<'_>, url: &Url) -> SharingBounds {
-    let bounds = match said.dialect {
-        SseDialect::Sse091 => bounds_091(said.since, said.until),
-        SseDialect::Sse | SseDialect::FeedSync => {
-            let bounds = said.since.zip(said.until);
-            bounds.map(|(since, until)| (since.to_owned(), until.to_owned()))
-        }
-    };
-    SharingBounds { bounds, complete: said.complete(Some(url)) }
-}
-
-/// The bounds of SSE 0.91 (section 2.1), which are dates, as texts that can be compared. Without `since`
-/// the feed is there from the beginning; without an `until` that can be read nobody can tell.
-fn bounds_091(since: Option<&str>, until: Option<&str>) -> Option<(String, String)> {
-    let until = Time::parse_rfc2822(until?)?.to_string();
-    match since.filter(|since| !since.trim().is_empty()) {
-        None => Some((String::new(), until)),
-        Some(since) => Some((Time::parse_rfc2822(since)?.to_string(), until)),
-    }
+    SharingBounds { bounds: said.bounds(), complete: said.complete(Some(url)) }
 }
 
 /// References in what is taken elsewhere are relative to where it came from.

@@ -4,7 +4,7 @@ use super::item::ReplicaItem;
 use super::merge::MergeOutcome;
 use crate::parse::collection::first_entry;
 use crate::parse::sse::{Payload, SseFeed};
-use crate::render::{self, shape::Shape};
+use crate::render::{self, Base, shape::Shape};
 use serde_json::{Map, Value};
 use tidegate_core::model::{Shared, Version};
 use tidegate_core::xml;
@@ -68,7 +68,7 @@ fn item(shared: &Shared<Payload>, before: Option<(&Value, &Shared<Payload>)>) ->
 fn plain(payload: &Payload) -> Map<String, Value> {
     // What came out of a collection goes into one as it came.
     let markup = super::convert::markup(payload);
-    let base = markup.context.base.clone().unwrap_or_default();
+    let base = Base::new(markup.context.base.as_deref().unwrap_or_default());
     if let Some(shape) = Shape::from_entry(&markup, &base, first_entry) {
         return shape.into_members();
     }

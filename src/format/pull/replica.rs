@@ -3,28 +3,13 @@
 use super::error::PullError;
 use super::item::ReplicaItem;
 use super::splice::{SpliceScope, SpliceTarget, push_item};
-use crate::parse::sse::{self, ATOM, BYTES_LIMIT, ITEM_LIMIT, SseDialect, SseError, SseFeed};
+use crate::parse::is_of_the_document;
+use crate::parse::sse::{self, BYTES_LIMIT, ITEM_LIMIT, SseDialect, SseError, SseFeed};
 use std::ops::Range;
-use tidegate_core::sync_markup::{Dialect, sx, sx091};
+use tidegate_core::sync_markup::{Dialect, sx};
 use tidegate_core::xml;
+use tidegate_core::xml::ns::{ATOM, HISTORY, SSE_091, TOMBSTONES};
 use url::Url;
-
-const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
-const HISTORY: &str = "http://purl.org/syndication/history/1.0";
-/// The relations of links that are true of the document that was read and not of the replica.
-const OF_THE_DOCUMENT: &[&str] = &[
-    "self",
-    "hub",
-    "current",
-    "first",
-    "last",
-    "next",
-    "prev",
-    "previous",
-    "prev-archive",
-    "next-archive",
-    "http://api.friendfeed.com/2008/03#sup",
-];
 
 /// The items of a replica that was written before.
 pub(super) fn read(text: &str) -> Result<Vec<ReplicaItem>, SseError> {
@@ -54,10 +39,8 @@ pub(super) fn write(head: &str, url: &Url, items: &[ReplicaItem]) -> Result<Stri
     let feed = sse::read(head).map_err(markup)?;
     let mut scope = SpliceScope::of(&feed);
     let is_091 = items.iter().any(|item| matches!(item, ReplicaItem::Sse091(_)));
-    let spelled = scope.namespace_091().map(str::to_owned);
     let namespace = match feed.dialect {
-        // Its namespace is spelled in two ways, and the document's way stays.
-        _ if is_091 => spelled.as_deref().unwrap_or(sx091::NAMESPACE),
+        _ if is_091 => SSE_091,
         Some(SseDialect::FeedSync) => sx::namespace(Dialect::FeedSync),
         _ => sx::namespace(Dialect::Sse),
     };
@@ -102,9 +85,7 @@ fn around(feed: &SseFeed<'_>) -> (String, String) {
         let (namespace, local) = tree.name(*id);
         match namespace {
             TOMBSTONES | HISTORY => true,
-            ATOM if local == "link" => {
-                element.attribute("rel").is_some_and(|rel| OF_THE_DOCUMENT.contains(&rel.trim()))
-            }
+            ATOM if local == "link" => element.attribute("rel").is_some_and(is_of_the_document),
             other => local == "sharing" && SseDialect::of(other).is_some(),
         }
     });

@@ -8,6 +8,7 @@ use tidegate_core::model::{Family, Stamp, SyncExtras, Time, Version};
 use tidegate_core::sync::{Conflict091, Item091};
 use tidegate_core::sync_markup::{Dialect, sx, sx091};
 use tidegate_core::xml;
+use tidegate_core::xml::ns::SSE_091;
 
 /// The prefix of sync markup where LOCAL has none.
 const PREFIX: &str = "sx";
@@ -38,8 +39,7 @@ pub(super) fn merged(
     let scope = SpliceScope::of(local);
     let namespace = match local.dialect.or(incoming.dialect) {
         Some(SseDialect::FeedSync) => sx::namespace(Dialect::FeedSync),
-        // Its namespace is spelled in two ways, and LOCAL's way stays.
-        Some(SseDialect::Sse091) => scope.namespace_091().unwrap_or(sx091::NAMESPACE),
+        Some(SseDialect::Sse091) => SSE_091,
         Some(SseDialect::Sse) | None => sx::namespace(Dialect::Sse),
     };
     let is_collection = local.tree.name(0).1 == "collection";
@@ -123,7 +123,7 @@ fn push_version(
             };
             let nested: Option<&mut dyn FnMut(&mut String)> =
                 if conflicts.is_empty() { None } else { Some(&mut nested) };
-            sx::sync_element_with(out, place.prefix, place.declare, version, extras, nested);
+            sx::sync_element(out, place.prefix, place.declare, version, extras, nested);
         },
     );
 }
@@ -230,12 +230,6 @@ impl SpliceScope {
         scope.base = inherit("xml:base").map(str::to_owned);
         scope.lang = inherit("xml:lang").map(str::to_owned);
         scope
-    }
-
-    /// The namespace in scope that is SSE 0.91's.
-    pub(super) fn namespace_091(&self) -> Option<&str> {
-        let mut uris = self.bindings.iter().map(|(_, uri)| uri.as_str());
-        uris.find(|uri| SseDialect::of(uri) == Some(SseDialect::Sse091))
     }
 
     fn binding(&self, prefix: &str) -> Option<&str> {

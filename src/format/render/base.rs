@@ -12,10 +12,11 @@
 //! such text is cut out of the page, and those that take it as relative to the feed lead nowhere.
 
 use super::head::resolve;
+use super::references::Base;
 use super::relative::References;
 use std::borrow::Cow;
 use std::ops::Range;
-use tidegate_core::model::Markup;
+use tidegate_core::model::{Format, Markup};
 use tidegate_core::xml;
 use tidegate_core::xml::tag;
 use url::Url;
@@ -78,6 +79,20 @@ impl Bases<'_> {
                 None => only(&document),
             },
         }
+    }
+
+    /// Where the references of an entry lead, whatever they are written in: where an entry that is spliced
+    /// leads them by what it is given.
+    pub fn base(&self, markup: &Markup) -> Base {
+        let around = markup.context.base.as_deref();
+        let attributes = markup.xml.get(markup.slots.attributes..).unwrap_or_default();
+        let is_json = markup.format == Format::JsonFeed;
+        if is_json || around.is_some() || tag::find(attributes, "xml:base").is_some() {
+            return Base::new(&resolve(self.document, around.unwrap_or_default()));
+        }
+        let Added { entry, inside } = self.add(markup);
+        let text = inside.as_ref().map(|(_, base)| base.as_str());
+        Base::new(entry.as_deref().unwrap_or(self.document)).with_text(text)
     }
 
     /// The base that an entry names itself, absolute.

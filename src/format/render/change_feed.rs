@@ -3,10 +3,10 @@
 //! It is made here as a whole: nothing of a publisher's document is spliced into it, and what publishers
 //! wrote is in it as text only.
 
-use super::scope::ATOM;
 use serde_json::json;
 use tidegate_core::model::{EventKind, Time};
 use tidegate_core::xml;
+use tidegate_core::xml::ns::ATOM;
 
 /// Who writes the entries: RFC 4287 section 4.1.1 requires an author.
 const AUTHOR: &str = "Tidegate";

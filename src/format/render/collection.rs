@@ -6,13 +6,14 @@
 use super::convert::{self, Neutral, Target};
 use super::entry::{is_contested, push_sync};
 use super::head::{push_links, push_sharing};
-use super::scope::{ATOM, HISTORY, base_of};
+use super::scope::base_of;
 use super::shape::Shape;
 use super::{ItemPortions, Page, TextSink, tombstone};
 use std::borrow::Cow;
 use std::fmt::Write;
 use tidegate_core::model::{Family, Item, ItemStatus, Markup, SyncExtras, Version};
 use tidegate_core::sync_markup::sx;
+use tidegate_core::xml::ns::{ATOM, HISTORY};
 use tidegate_core::xml::tree::{self, Attribute, Element, Node};
 use tidegate_core::xml::{self, push_attribute};
 
@@ -132,34 +133,34 @@ impl<'a> ShownVersion<'a> {
             let title = &page.skeleton.title;
             return Cow::Owned(tombstone::shell(self.version, &target, title, self.is_redacted));
         }
-        convert::markup(data, &target, seen, base_of(&data.context, page.addresses))
+        convert::markup(data, &target, seen, || page.bases().base(data))
     }
 
     /// The same in no format.
     pub fn says(&self, page: &Page<'_>) -> Neutral {
         let markup = self.markup(page);
-        Neutral::of(&markup, base_of(&markup.context, page.addresses))
+        Neutral::of(&markup, &page.bases().base(&markup))
     }
 
     /// The shape that it has in a collection: what came out of one goes into another as it came.
     pub fn shape(&self, page: &Page<'_>) -> Option<Shape> {
-        let base = base_of(&self.version.data.context, page.addresses);
-        Shape::from_entry(&self.markup(page), base, page.read_collection)
+        let markup = self.markup(page);
+        Shape::from_entry(&markup, &page.bases().base(&markup), page.read_collection)
     }
 
     /// The same as an element that stands alone.
     pub fn element(&self, page: &Page<'_>) -> Element {
         let markup = self.markup(page);
-        let base = base_of(&markup.context, page.addresses);
+        let base = page.bases().base(&markup);
         if tree::read(&markup.xml, &markup.context).is_some() {
-            return convert::whole(&markup, self.published_id, base);
+            return convert::whole(&markup, self.published_id, &base);
         }
         // What the card says is still worth showing.
         let target = own_target(&markup);
         let seen = self.version.history.topmost().stamp.when();
         let element = Neutral::of_card(&markup.card).element(&target, seen);
         let written = convert::write_entry(&element, &target, &markup.card, &markup.context);
-        convert::whole(&written, self.published_id, base)
+        convert::whole(&written, self.published_id, &base)
     }
 }
 

@@ -16,16 +16,17 @@ mod rdf;
 
 use super::Addresses;
 use super::references::{Base, make_absolute};
-use super::scope::{ATOM, base_of};
+use super::scope::base_of;
 use std::borrow::Cow;
 use tidegate_core::model::{
     Card, Context, Family, Format, Markup, Skeleton, SkeletonSlots, Slots, Time,
 };
+use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_core::xml::tree::{self, Element};
 
 pub use author::{Person, authors, people};
 pub use category::{Category, Tags};
-pub use neutral::{DUBLIN_CORE, Neutral, Text};
+pub use neutral::{Neutral, Text};
 pub use outline::feed as list;
 
 /// What is converted to.
@@ -114,11 +115,13 @@ fn root_made_absolute(root: &mut Element, skeleton: &Skeleton, addresses: &Addre
         Family::Atom => ATOM.to_owned(),
         Family::Rss => root.namespace.clone(),
     };
-    make_absolute(root, &own, &Base::new(base_of(&skeleton.context, addresses)))
+    let text = skeleton.link.as_deref().filter(|_| skeleton.context.base.is_none());
+    let base = Base::new(base_of(&skeleton.context, addresses)).with_text(text);
+    make_absolute(root, &own, &base)
 }
 
 /// An entry in the current format of the target's family; as it is where it has that format. What is
-/// converted has no relative references: `base` is where they lead.
+/// converted has no relative references: `base` says where they lead.
 ///
 /// `seen` is when the gateway saw this version. It stands in where Atom requires `updated` and the
 /// publisher names no date.
@@ -126,22 +129,24 @@ pub fn markup<'a>(
     markup: &'a Markup,
     target: &Target<'_>,
     seen: Option<Time>,
-    base: &str,
+    base: impl FnOnce() -> Base,
 ) -> Cow<'a, Markup> {
+    let is_current = matches!(markup.format, Format::Atom10 | Format::Rss20 | Format::Rss09x);
+    if is_current && markup.format.family() == target.family {
+        return Cow::Borrowed(markup);
+    }
+    let base = base();
     let converted = match (markup.format, target.family) {
-        (Format::Atom10, Family::Atom) | (Format::Rss20 | Format::Rss09x, Family::Rss) => {
-            return Cow::Borrowed(markup);
-        }
         (Format::Atom03, Family::Atom) => atom03::entry(markup, seen),
         (Format::Rss10 | Format::Rss090, Family::Rss) => rdf::item(markup, target),
         (Format::JsonFeed, Family::Atom) => json_feed::entry(markup, seen),
         (Format::Opml, Family::Atom) => outline::entry(markup, seen),
-        _ => Some(Neutral::of(markup, base).element(target, seen)),
+        _ => Some(Neutral::of(markup, &base).element(target, seen)),
     };
     let mut root =
         converted.unwrap_or_else(|| Neutral::of_card(&markup.card).element(target, seen));
     if markup.format != Format::Opml {
-        make_absolute(&mut root, target.namespace, &Base::new(base));
+        make_absolute(&mut root, target.namespace, &base);
     }
     // Who took the entry over may know an author that its markup does not name.
     if let (Family::Atom, None, Some(author)) =
@@ -154,14 +159,13 @@ pub fn markup<'a>(
 
 /// An entry of a family's current format with its references absolute; `None` where none is relative,
 /// or the entry cannot be read.
-pub fn absolute(markup: &Markup, base: &str) -> Option<Markup> {
+pub fn absolute(markup: &Markup, base: &Base) -> Option<Markup> {
     let mut root = tree::read(&markup.xml, &markup.context)?;
     let family = markup.format.family();
     let own = if family == Family::Atom { ATOM.to_owned() } else { root.namespace.clone() };
-    let base = Base::new(base);
-    let mut changed = make_absolute(&mut root, &own, &base);
+    let mut changed = make_absolute(&mut root, &own, base);
     let guid = root.find(&own, "guid").filter(|_| family == Family::Rss);
-    if let Some(address) = guid.and_then(|guid| neutral::relative_permalink(guid, &base)) {
+    if let Some(address) = guid.and_then(|guid| neutral::relative_permalink(guid, base)) {
         // What the item is known by stays as it is; where it leads is said by a link.
         changed = true;
         if root.find(&own, "link").is_none() {
@@ -223,19 +227,15 @@ pub fn identifier(markup: &Markup) -> Option<String> {
         return None;
     }
     let item = tree::read(&markup.xml, &markup.context)?;
-    // SimplePie knows both versions of Dublin Core.
-    let found = [neutral::DUBLIN_CORE, "http://purl.org/dc/elements/1.0/"]
-        .iter()
-        .find_map(|space| item.find(space, "identifier"));
-    let identifier = found?.content().trim().to_owned();
+    let identifier = item.find(DC, "identifier")?.content().trim().to_owned();
     Some(identifier).filter(|identifier| !identifier.is_empty())
 }
 
 /// An entry whole, as a tree in the current format of its family: with the id that it is published
-/// with, and base and language on its root.
+/// with, and base and language on its root. References are absolute where one base does not do for all.
 ///
 /// `namespace` is the one that RSS elements of this tree are in: none.
-pub fn whole(markup: &Markup, published: &str, base: &str) -> Element {
+pub fn whole(markup: &Markup, published: &str, base: &Base) -> Element {
     let family = markup.format.family();
     let mut root = tree::read(&markup.xml, &markup.context).unwrap_or_default();
     let old = root.namespace.clone();
@@ -243,6 +243,9 @@ pub fn whole(markup: &Markup, published: &str, base: &str) -> Element {
         tree::move_namespace(&mut root, &old, "");
     }
     let space = if family == Family::Atom { ATOM } else { "" };
+    if base.has_text() {
+        make_absolute(&mut root, space, base);
+    }
     if family == Family::Atom {
         tree::move_prefix(&mut root, ATOM, "");
     }
@@ -266,6 +269,7 @@ pub fn whole(markup: &Markup, published: &str, base: &str) -> Element {
         None => root.push(id),
     }
     let own = root.inherited().find(|attribute| attribute.name == "base");
+    let base = base.address().unwrap_or_default();
     let base = own.map_or_else(|| base.to_owned(), |own| super::head::resolve(base, &own.value));
     let lang = root.inherited().find(|attribute| attribute.name == "lang");
     let lang = lang.map(|own| own.value.clone()).or_else(|| markup.context.lang.clone());

@@ -79,11 +79,14 @@ impl Entries<'_> {
         let markup = if version.deleted {
             Cow::Owned(tombstone::shell(version, &self.target, self.feed_title, shown.is_redacted))
         } else {
-            let base = version.data.context.base.as_deref().unwrap_or(self.bases.document);
-            let markup = convert::markup(&version.data, &self.target, seen, base);
-            let absolute = matches!(markup, Cow::Borrowed(_)) && self.absolute;
-            let absolute = absolute.then(|| convert::absolute(&markup, base)).flatten();
-            absolute.map_or(markup, Cow::Owned)
+            let data = &version.data;
+            let base = || self.bases.base(data);
+            match convert::markup(data, &self.target, seen, base) {
+                Cow::Borrowed(markup) if self.absolute => {
+                    convert::absolute(markup, &base()).map_or(Cow::Borrowed(markup), Cow::Owned)
+                }
+                markup => markup,
+            }
         };
         if let Some(parts) = Parts::of(&markup) {
             self.splice(out, &markup, &parts, shown, scope);
@@ -331,7 +334,7 @@ pub fn push_sync(
     };
     let nested: Option<&mut dyn FnMut(&mut String)> =
         if conflicts.is_empty() { None } else { Some(&mut nested) };
-    sx::sync_element_with(out, prefix, declare, version, extras, nested);
+    sx::sync_element(out, prefix, declare, version, extras, nested);
 }
 
 /// A version that has itself as its data, so that none of it is copied but the history.

@@ -1,15 +1,14 @@
 //! What surrounds the entries: the skeleton with our declarations, links and `sx:sharing`.
 
 use super::base::Bases;
-use super::scope::{ATOM, Prefixes};
+use super::scope::Prefixes;
 use super::{Dialect, Page, ViewKind};
 use std::fmt::Write;
 use std::ops::Range;
 use tidegate_core::model::{Family, Skeleton, Tick, Time};
+use tidegate_core::sup;
+use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::{self, push_attribute, tag};
-
-/// The relation of a feed to the SUP document that lists it (SUP section 3).
-const SUP: &str = "http://api.friendfeed.com/2008/03#sup";
 
 /// A replacement in the skeleton's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,7 +221,7 @@ pub fn links<'a>(page: &Page<'a>) -> Vec<Link<'a>> {
         push("related", Some(media), &page.addresses.sync);
     }
     if let Some(sup) = &page.addresses.sup {
-        push(SUP, Some("application/json"), sup);
+        push(sup::RELATION, Some("application/json"), sup);
     }
     if let Some(hub) = &page.addresses.hub {
         push("hub", None, hub);

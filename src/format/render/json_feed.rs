@@ -9,20 +9,19 @@ use super::collection::ShownVersion;
 use super::convert::{self, Neutral, Person, Tags, Text};
 use super::head::own_address;
 use super::references::Base;
-use super::scope::{ATOM, base_of};
+use super::scope::base_of;
 use super::{ItemPortions, Page, TextSink, json};
 use files::Files;
 use serde_json::{Map, Value, json};
 use tidegate_core::model::{Family, Format};
 use tidegate_core::xml::html::plain_text;
+use tidegate_core::xml::ns::{ATOM, DC, FEED_SYNC};
 use tidegate_core::xml::tree;
 
 /// The version that is written.
 pub const VERSION: &str = "https://jsonfeed.org/version/1.1";
 /// The member that has the items.
 const ITEMS: &str = "items";
-/// The specification of what stands in `_sharing`.
-const ABOUT: &str = "http://feedsync.org/2007/feedsync";
 
 /// Renders a page, and the items that follow those that it has.
 pub fn write<E>(
@@ -47,7 +46,7 @@ pub fn write<E>(
     }
     let mut sharing = json::sharing(page);
     if let Some(sharing) = sharing.as_object_mut() {
-        sharing.insert("about".to_owned(), ABOUT.into());
+        sharing.insert("about".to_owned(), FEED_SYNC.into());
     }
     put("_sharing", sharing);
     put(ITEMS, Value::Null);
@@ -118,7 +117,7 @@ fn put_authors(object: &mut Map<String, Value>, people: &[Person], base: &Base) 
 
 fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let data = &shown.version.data;
-    let base = Base::new(base_of(&data.context, page.addresses));
+    let base = page.bases().base(data);
     let own = (data.format == Format::JsonFeed).then(|| own::item(&data.xml, &base)).flatten();
     let mut item = own.unwrap_or_default();
     let said = shown.says(page);
@@ -134,13 +133,16 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
         item.insert(name.to_owned(), text.into());
     }
     let summary = said.summary.as_ref().map(|summary| summary.plain().trim().to_owned());
+    // As in Atom, an item without a date has the time at which the gateway saw this version.
+    let seen = || shown.version.history.topmost().stamp.when();
+    let modified = said.updated.or_else(|| if said.published.is_none() { seen() } else { None });
     let texts = [
         ("url", said.link.clone()),
         ("title", Some(said.title.clone())),
         ("summary", summary),
         ("image", files.image.clone()),
         ("date_published", said.published.map(|time| time.to_string())),
-        ("date_modified", said.updated.map(|time| time.to_string())),
+        ("date_modified", modified.map(|time| time.to_string())),
         ("language", said.language.clone()),
     ];
     for (name, text) in texts {
@@ -166,8 +168,7 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
 
 /// The names of the categories, each once.
 fn tags(said: &Neutral) -> Vec<String> {
-    let subjects =
-        said.foreign.iter().filter(|element| element.is(convert::DUBLIN_CORE, "subject"));
+    let subjects = said.foreign.iter().filter(|element| element.is(DC, "subject"));
     let subjects = subjects.map(tree::Element::content);
     let mut tags = Tags::default();
     for tag in said.categories.iter().map(|category| category.shown().to_owned()).chain(subjects) {

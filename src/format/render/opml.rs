@@ -11,13 +11,13 @@ use super::head::push_sharing;
 use super::{Addresses, Container, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
-    FeedState, Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX,
-    OUTLINE_ROOT, Shared, Skeleton, SyncId, Version,
+    FeedState, Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_ROOT, Shared, Skeleton, SyncId, Version,
 };
 use tidegate_core::sync::{
     Item091, OutlineItem091, Outlines, PlacedOutline, break_cycles, in_order, to_091,
 };
 use tidegate_core::sync_markup::sx091;
+use tidegate_core::xml::ns::{OUTLINE, OUTLINE_PREFIX, SSE_091};
 use tidegate_core::xml::tree::{self, Attribute, Element};
 use tidegate_core::xml::{self, push_attribute};
 
@@ -59,8 +59,8 @@ pub fn write<E>(
     let rest: Vec<Vec<Item>> = rest.collect::<Result<_, E>>()?;
     let out = sink.text();
     out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<opml version=\"2.0\"");
-    push_attribute(out, &format!("xmlns:{SX}"), sx091::NAMESPACE);
-    push_attribute(out, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
+    push_attribute(out, &format!("xmlns:{SX}"), SSE_091);
+    push_attribute(out, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE);
     out.push_str(">\n<head>\n");
     for (name, text) in head(page) {
         out.push_str(&format!("<{name}>"));
@@ -122,7 +122,7 @@ fn head(page: &Page<'_>) -> Vec<(String, String)> {
     ];
     let own = if page.skeleton.format == Format::Opml {
         let feed = convert::list(page.skeleton);
-        let own = feed.find(OUTLINE_NAMESPACE, "head").map(|own| own.attributes.clone());
+        let own = feed.find(OUTLINE, "head").map(|own| own.attributes.clone());
         own.unwrap_or_default().into_iter().map(|a| (a.name, a.value)).collect()
     } else {
         let owner = convert::authors(page.skeleton).into_iter().next();
@@ -193,8 +193,7 @@ fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, OutlineElem
     let entry = (!shown.version.deleted && data.xml.contains("outline"))
         .then(|| tree::read(&data.xml, &data.context))
         .flatten();
-    let own =
-        entry.as_ref().and_then(|entry| Some((entry, entry.find(OUTLINE_NAMESPACE, "outline")?)));
+    let own = entry.as_ref().and_then(|entry| Some((entry, entry.find(OUTLINE, "outline")?)));
     let (place, said) = match own {
         Some((entry, own)) => {
             (ListPosition::of(entry), outline(entry, own, data.card.link.as_deref()))
@@ -212,7 +211,7 @@ impl ListPosition {
     fn of(entry: &Element) -> Self {
         let source = entry.find(&entry.namespace, "source");
         let list = source.and_then(|source| source.find(&entry.namespace, "id"));
-        let parent = entry.find(OUTLINE_NAMESPACE, "parent");
+        let parent = entry.find(OUTLINE, "parent");
         Self {
             list: list.map(Element::content),
             parent: parent.and_then(|parent| parent.attribute("ref")).map(str::to_owned),
@@ -275,7 +274,7 @@ fn with_id(mut said: OutlineElement, published: &str) -> OutlineElement {
     if !published.is_empty() && address(&said.attributes) != Some(published) {
         said.attributes.push(Attribute {
             prefix: OUTLINE_PREFIX.to_owned(),
-            namespace: OUTLINE_NAMESPACE.to_owned(),
+            namespace: OUTLINE.to_owned(),
             name: "id".to_owned(),
             value: published.to_owned(),
         });
@@ -304,10 +303,7 @@ fn push(out: &mut String, page: &Page<'_>, outline: &RenderedOutline<'_>) {
 
 /// What is bound at the root.
 fn scope() -> Vec<(String, String)> {
-    vec![
-        (SX.to_owned(), sx091::NAMESPACE.to_owned()),
-        (OUTLINE_PREFIX.to_owned(), OUTLINE_NAMESPACE.to_owned()),
-    ]
+    vec![(SX.to_owned(), SSE_091.to_owned()), (OUTLINE_PREFIX.to_owned(), OUTLINE.to_owned())]
 }
 
 /// Adds the start tag. `parent`: what a version that lost stood in.

@@ -6,27 +6,18 @@
 
 mod html;
 
-use super::scope::ATOM;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 use tidegate_core::xml::address::{ADDRESS_LIMIT, behind_scheme};
-use tidegate_core::xml::tree::{Attribute, Element, Node, XHTML};
+use tidegate_core::xml::ns::{ATOM, CONTENT, MEDIA, RDF, WFW, XHTML, XLINK};
+use tidegate_core::xml::tree::{Attribute, Element, Node};
 use url::Url;
 
 pub use html::{ATTRIBUTES as HTML_ATTRIBUTES, absolute as absolute_html};
 
-/// The namespace of Media RSS, with and without what some end it with.
-const MEDIA: &[&str] = &["http://search.yahoo.com/mrss/", "http://search.yahoo.com/mrss"];
-/// The namespace of `content:encoded`.
-const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
-/// The namespace of `wfw:comment` and `wfw:commentRss`.
-const WFW: &str = "http://wellformedweb.org/CommentAPI/";
 /// Namespaces whose attributes hold a reference, with the attribute.
-const LINKING: &[(&str, &str)] = &[
-    ("http://www.w3.org/1999/xlink", "href"),
-    ("http://www.w3.org/1999/02/22-rdf-syntax-ns#", "resource"),
-];
+const LINKING: &[(&str, &str)] = &[(XLINK, "href"), (RDF, "resource")];
 
 /// The most bytes of addresses that are made for one entry or head; further references stay relative. A
 /// base of a few thousand bytes may stand before each of a million references.
@@ -37,6 +28,8 @@ const MADE_LIMIT: usize = 8 << 20;
 #[derive(Debug, Clone)]
 pub struct Base {
     url: Option<Url>,
+    /// Where those in text and markup for people lead, where that is elsewhere.
+    text: Option<Url>,
     /// How many bytes of addresses may still be made, here and with the bases within.
     left: Rc<Cell<usize>>,
 }
@@ -44,7 +37,34 @@ pub struct Base {
 impl Base {
     /// Nothing is resolved where the text is no address.
     pub fn new(address: &str) -> Self {
-        Self { url: Url::parse(address).ok(), left: Rc::new(Cell::new(MADE_LIMIT)) }
+        let (url, left) = (Url::parse(address).ok(), Rc::new(Cell::new(MADE_LIMIT)));
+        Self { url, text: None, left }
+    }
+
+    /// The same with another for text and markup for people.
+    pub fn with_text(self, address: Option<&str>) -> Self {
+        Self { text: address.and_then(|address| Url::parse(address).ok()), ..self }
+    }
+
+    /// The address itself; `None` where the text was none.
+    pub fn address(&self) -> Option<&str> {
+        self.url.as_ref().map(Url::as_str)
+    }
+
+    /// Whether text and markup for people has a base of its own.
+    pub const fn has_text(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// That of text and markup for people.
+    fn of_text(&self) -> Cow<'_, Self> {
+        match &self.text {
+            None => Cow::Borrowed(self),
+            Some(_) => {
+                let (url, left) = (self.text.clone(), Rc::clone(&self.left));
+                Cow::Owned(Self { url, text: None, left })
+            }
+        }
     }
 
     /// The base inside an element that names its own.
@@ -52,13 +72,14 @@ impl Base {
         let left = Rc::clone(&self.left);
         let own = own.trim();
         if own.len() > ADDRESS_LIMIT {
-            return Self { url: None, left };
+            return Self { url: None, text: None, left };
         }
         let found = match &self.url {
             Some(outer) => self.join(outer, own),
             None => Url::parse(own).ok(),
         };
-        Self { url: found.or_else(|| self.url.clone()), left }
+        let text = self.text.as_ref().and_then(|outer| self.join(outer, own));
+        Self { url: found.or_else(|| self.url.clone()), text, left }
     }
 
     /// Joins two addresses while there is room for more.
@@ -150,8 +171,10 @@ impl ReferenceWalk<'_> {
         let own = element.inherited().find(|attribute| attribute.name == "base");
         let base = own.map_or(Cow::Borrowed(outer), |own| Cow::Owned(outer.within(&own.value)));
         let names = self.attributes_of(element);
+        let is_text = element.namespace == XHTML;
+        let around = if is_text { base.of_text() } else { Cow::Borrowed(&*base) };
         for attribute in &mut element.attributes {
-            self.attribute(attribute, names, &base);
+            self.attribute(attribute, names, &around);
         }
         if element.children.iter().all(|node| matches!(node, Node::Text(_))) {
             self.text(element, text, &base);
@@ -228,7 +251,7 @@ impl ReferenceWalk<'_> {
             },
             CONTENT if name == "encoded" => TextUse::Html,
             WFW => TextUse::Reference,
-            space if MEDIA.contains(&space) && name == "description" => {
+            MEDIA if name == "description" => {
                 if child.attribute("type") == Some("html") {
                     TextUse::Html
                 } else {
@@ -247,7 +270,7 @@ impl ReferenceWalk<'_> {
         let found = match kind {
             TextUse::Unsaid => None,
             TextUse::Reference => base.resolve(&whole),
-            TextUse::Html => html::absolute(&whole, base),
+            TextUse::Html => html::absolute(&whole, &base.of_text()),
         };
         if let Some(absolute) = found {
             element.children = vec![Node::Text(absolute)];

@@ -10,7 +10,7 @@ use super::references::{HTML_ATTRIBUTES, ReferenceKind};
 use std::ops::Range;
 use tidegate_core::xml::doc::{Doc, DocElement, WalkStep};
 use tidegate_core::xml::html::{self, Piece, Pieces, TagRule, decoded_value};
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{self, cut};
 
 /// The most references of one element that are looked at, of each kind, and places that are noted.

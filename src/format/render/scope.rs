@@ -4,12 +4,8 @@ use super::{Addresses, Dialect};
 use std::borrow::Cow;
 use tidegate_core::model::{Context, Family};
 use tidegate_core::sync_markup::sx;
+use tidegate_core::xml::ns::{ATOM, HISTORY, TOMBSTONES};
 
-pub use tidegate_core::model::ATOM_NAMESPACE as ATOM;
-/// The namespace of `at:deleted-entry` (RFC 6721).
-pub const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
-/// The namespace of `fh:archive` and `fh:complete` (Feed History draft-05, RFC 5005).
-pub const HISTORY: &str = "http://purl.org/syndication/history/1.0";
 /// What an element inherits where it is put.
 #[derive(Debug, Clone)]
 pub struct Scope<'a> {

@@ -7,6 +7,7 @@
 
 mod edit;
 
+use super::Base;
 use serde_json::{Map, Value};
 use tidegate_core::model::{Family, Markup};
 use tidegate_core::sync_markup::shape_element::{JSON, NAMESPACE, OF, POX, print};
@@ -35,7 +36,7 @@ pub enum Shape {
 impl Shape {
     /// The shape that goes with an entry, with what was edited since it was made; `None` where it has
     /// none. `base` is where its references lead.
-    pub fn from_entry(markup: &Markup, base: &str, read: ReadCollection) -> Option<Self> {
+    pub fn from_entry(markup: &Markup, base: &Base, read: ReadCollection) -> Option<Self> {
         let declares = |xml: &str| xml.contains(NAMESPACE);
         if !declares(&markup.xml) && !markup.context.namespaces.iter().any(|(_, n)| declares(n)) {
             return None;

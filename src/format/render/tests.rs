@@ -14,4 +14,5 @@ mod ids;
 mod inherited;
 mod lists;
 mod properties;
+mod spellings;
 mod views;

@@ -1,8 +1,8 @@
 //! The ids of archives.
 
-use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use tidegate_core::model::{ArchiveId, EndpointId, FeedName, LedgerEntry};
+use tidegate_core::short_hash::base32;
 
 /// How much of the SHA-256 goes into an id, in bytes: 24 characters.
 const HASH_BYTES: usize = 15;
@@ -30,7 +30,5 @@ pub(super) fn archive_id(
         add(&item.updates.value().to_be_bytes());
         add(&item.bytes.to_be_bytes());
     }
-    let digest = sha.finalize();
-    let digest: &[u8] = digest.as_ref();
-    ArchiveId::new(&BASE32_NOPAD.encode(digest.get(..HASH_BYTES)?).to_lowercase())
+    ArchiveId::new(&base32(sha, HASH_BYTES))
 }

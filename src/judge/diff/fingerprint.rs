@@ -25,9 +25,6 @@ pub struct FieldView<'e> {
     pub text: Cow<'e, str>,
     /// The fingerprints of its path and of all that counts of it.
     pub print: (u64, u64),
-    /// The fingerprint of all that a reader would see of it, as schemes before 2 made it, where that
-    /// is another: what was learned by them stays known.
-    pub former: Option<u64>,
     /// The fingerprint of what counts of it without machine-like spans.
     shape: u64,
     /// The fingerprint of what is left without the parts that the operator ignores; nothing where
@@ -111,27 +108,18 @@ impl Looking<'_> {
             return None;
         }
         let print = (path, xxh3_64(counted.as_deref().unwrap_or(&text).as_bytes()));
-        let former = counted.is_some().then(|| xxh3_64(text.as_bytes()));
         let patterns = || covering().filter_map(Ignore::regex);
         let Some(rest) = without(&text, patterns()) else {
             self.trace(class, path, &field.value);
             let shape = spans::shape(counted.as_deref().unwrap_or(&text), kind);
-            return Some(FieldView {
-                path: &field.path,
-                kind,
-                text,
-                print,
-                former,
-                shape,
-                left: None,
-            });
+            return Some(FieldView { path: &field.path, kind, text, print, shape, left: None });
         };
         self.trace(NoiseClass::Ignored, path, &field.value);
         let counted = counted.and_then(|counted| without(&counted, patterns()));
         let counted = counted.as_deref().unwrap_or(&rest);
         let (shape, left) = (spans::shape(counted, kind), Some(xxh3_64(counted.as_bytes())));
         let text = Cow::Owned(rest);
-        Some(FieldView { path: &field.path, kind, text, print, former, shape, left })
+        Some(FieldView { path: &field.path, kind, text, print, shape, left })
     }
 
     #[allow(clippy::cast_possible_truncation)]

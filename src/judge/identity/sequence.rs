@@ -90,8 +90,8 @@ fn name_of_item(known: &LedgerEntry, entries: &HashMap<Feature, Vec<usize>>) -> 
     plain_title(&known.title).map(Feature::Title).filter(is_borne).or_else(text)
 }
 
-/// The longest row of indices whose values rise.
-fn longest_run(places: &[Option<usize>]) -> Vec<usize> {
+/// The longest row of indices whose values rise; of several the one that ends lowest.
+pub(crate) fn longest_run<T: PartialOrd>(places: &[T]) -> Vec<usize> {
     // `ends[n]` is where a run of n + 1 ends that ends lowest.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(places.len());

@@ -3,6 +3,7 @@
 use super::scope::is_front;
 use tidegate_core::model::{Probe, Snapshot, SyncId};
 use tidegate_core::xml::plain_address::plain_link;
+use tidegate_core::xml::shortened;
 use url::Url;
 
 /// What an address replied, after the redirects within the feed's own domain.
@@ -95,7 +96,7 @@ pub fn heard(snapshot: &Snapshot, replies: &Replies) -> Vec<String> {
         match answer {
             ProbeVerdict::Gone(status) => format!("{link} is gone ({status})"),
             ProbeVerdict::There(status) => format!("{link} is there ({status})"),
-            ProbeVerdict::Nothing(why) => bounded(format!("{link} says nothing: {why}")),
+            ProbeVerdict::Nothing(why) => silence(&format!("{link} says nothing: {why}")),
         }
     };
     answers(snapshot, replies).iter().map(words).collect()
@@ -184,9 +185,7 @@ fn is_page_of_another(snapshot: &Snapshot, asked: &Url, at: &Url) -> bool {
     at != asked && links.any(|link| plain_link(link) == at)
 }
 
-/// Cuts what a publisher has a say in.
-pub(super) fn bounded(mut why: String) -> String {
-    let end = (0..=Probe::SILENCE_LIMIT).rev().find(|at| why.is_char_boundary(*at));
-    why.truncate(end.unwrap_or(0));
-    why
+/// Why nothing was said, as it is kept: publishers have a say in it.
+pub(super) fn silence(why: &str) -> String {
+    shortened(why, Probe::SILENCE_LIMIT).to_owned()
 }

@@ -1,7 +1,7 @@
 //! What follows from what an item's own address said, beside the evidence of the documents.
 
 use super::super::confirm::{self, Conclusion};
-use super::answer::bounded;
+use super::answer::silence;
 use super::{APART, ASKED_MOST, ProbeVerdict};
 use std::time::Duration;
 use tidegate_core::model::{Absence, Deletions, Evidence, Probe, ProbeAnswer, Time};
@@ -88,7 +88,7 @@ pub fn taken(before: Option<&Probe>, answer: ProbeVerdict, now: Time) -> Probe {
     let (said, silence) = match answer {
         ProbeVerdict::Gone(status) => (Some((true, status)), None),
         ProbeVerdict::There(status) => (Some((false, status)), None),
-        ProbeVerdict::Nothing(why) => (None, Some(bounded(why))),
+        ProbeVerdict::Nothing(why) => (None, Some(silence(&why))),
     };
     let heard = match said {
         Some((gone, status)) => {
@@ -139,7 +139,6 @@ mod tests {
             evidence,
             since: at(0),
             observations: 1,
-            backfilled: false,
             doubts: Doubts::NONE,
             seen: String::new(),
             probe,

@@ -52,7 +52,6 @@ fn missing(name: &str, link: &str, evidence: Evidence, probe: Option<Probe>) -> 
         evidence,
         since: at(0),
         observations: 1,
-        backfilled: false,
         doubts: Doubts::NONE,
         seen: String::new(),
         probe,

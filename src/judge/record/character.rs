@@ -38,9 +38,6 @@ pub(super) fn learn(character: &mut Character, scene: &JudgeInput<'_>, window: &
     add(&mut character.came_alone, is_new && window.outgoing == 0);
     add(&mut character.came_sliding, at_head && window.outgoing > 0 && window.only_slid());
     add(&mut character.came_swapping, came && holes > 0);
-    // What a window that breathes takes back is no loss.
-    let lost = crate::lost_from_middle(window, &scene.snapshot.known);
-    add(&mut character.went_alone, !came && lost);
     let returned = scene.matching.pairs.iter().filter(|pair| {
         let absence = scene.snapshot.known.get(pair.known).and_then(|k| k.absence.as_ref());
         absence.is_some_and(|a| a.evidence == Evidence::Hole)

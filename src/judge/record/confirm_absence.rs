@@ -17,7 +17,7 @@ pub(super) fn conclude(
     let (now, aged) = (draft.round.now, draft.round.aged);
     let conclusion = crate::conclude(absence, observations, draft.round.options.deletions, aged);
     let stood = aged.since(absence.since).as_secs() / 3600;
-    let seen = absence.describe();
+    let seen = absence.seen.as_str();
     let mut words = if stood > 0 {
         format!("{seen}; so for {stood} hours in {observations} observations")
     } else {
@@ -72,15 +72,7 @@ pub(super) fn seen_while_held(
     };
     let seen = gone.to_owned();
     let doubts = Doubts::NONE;
-    let absence = Absence {
-        evidence,
-        since: aged,
-        observations: 1,
-        backfilled: false,
-        doubts,
-        seen,
-        probe: None,
-    };
+    let absence = Absence { evidence, since: aged, observations: 1, doubts, seen, probe: None };
     let conclusion = crate::conclude(&absence, 1, draft.round.options.deletions, aged);
     let (standing, absence) = match conclusion {
         Conclusion::Wait => (ItemStatus::Current, Some(absence)),

@@ -43,7 +43,7 @@ pub fn delete_missing(
     let (since, seen_gone) = match (&known.standing, &known.absence) {
         (ItemStatus::Current, Some(absence)) => {
             let since = absence.since.by_another_clock(round.aged, round.now);
-            (format!("missing since {since}; {}", absence.describe()), Some(since))
+            (format!("missing since {since}; {}", absence.seen), Some(since))
         }
         (ItemStatus::Retired { since }, _) => (format!("retired since {since}"), None),
         (ItemStatus::Evicted { since, deleted: false }, _) => {

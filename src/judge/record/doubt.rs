@@ -50,14 +50,8 @@ pub(super) struct SharedDoubt {
 /// How the feed's documents were read so far, for one with these fingerprints.
 pub fn read_before(snapshot: Option<&Snapshot>, prints: BodyPrints) -> Option<Before<'_>> {
     let flaws = &snapshot?.state.flaws;
-    let is_firm = flaws.body != short(prints) && !flaws.is_usual(Flaw::Bytes);
+    let is_firm = flaws.body != prints.short() && !flaws.is_usual(Flaw::Bytes);
     flaws.charset.as_deref().map(|charset| Before { charset, is_firm })
-}
-
-/// The part of a fingerprint that is enough to tell two documents of a feed apart; never 0.
-#[allow(clippy::cast_possible_truncation)]
-fn short(prints: BodyPrints) -> u64 {
-    (prints.body as u64).max(1)
 }
 
 impl DoubtfulChanges {
@@ -157,7 +151,7 @@ fn doubted<'a>(
 ) -> Option<&'a FlawHistory> {
     let flaws = &round.snapshot?.state.flaws;
     let is_like_others = flaws.charset.is_none() || flaws.are_usual(document.flaws);
-    let is_seen_again = prints.is_some_and(|prints| flaws.body == short(prints));
+    let is_seen_again = prints.is_some_and(|prints| flaws.body == prints.short());
     (!is_like_others && !is_seen_again).then_some(flaws)
 }
 
@@ -273,7 +267,7 @@ pub(super) fn note(
     flaws.note(document.flaws, flaws.charset.is_none());
     flaws.doubted = doubt.map(|doubt| doubt.prints.clone()).unwrap_or_default();
     // One that is looked at again is believed, whatever holds it back.
-    flaws.body = if flaws.are_usual(document.flaws) { 0 } else { short(prints) };
+    flaws.body = if flaws.are_usual(document.flaws) { 0 } else { prints.short() };
     if doubt.is_none() || flaws.charset.is_none() {
         flaws.charset = Some(charset.to_owned());
     }

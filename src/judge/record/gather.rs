@@ -2,14 +2,16 @@
 //! (SSE 1.0 sections 2.2.1 and 3.3). Ids and histories stay what they are.
 
 use super::draft::{ChangeDraft, EventDetails};
+use super::mint;
 use super::redact::forget_in;
 use super::shared::{self, Merging, Offer, OfferedBody, by_update};
 use super::{Observation, Verdict, local};
 use credit::credited;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
-    EventKind, FeedName, Format, Incoming, Item, ItemStatus, LedgerEntry, Origin, SyncId,
+    EventKind, FeedName, Format, Incoming, Item, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId,
 };
+use tidegate_core::xml::plain_address::plain_link;
 
 mod credit;
 
@@ -71,10 +73,11 @@ pub fn gather(
     let mut merging = Merging::new(&mut draft, snapshot, &places);
     merging.is_ours = true;
     let mut left_out = Vec::new();
+    let bearers = Bearers::new(snapshot, all, sources);
     for source in sources {
         for item in source.items {
             let before = merging.merged.notes.len();
-            offer(&mut merging, all, source, item);
+            offer(&mut merging, all, source, item, &bearers);
             for why in merging.merged.notes.iter().skip(before) {
                 let (source, id) = (source.name.clone(), item.shared.winner.id.clone());
                 left_out.push(LeftOut { source, id, why: why.clone() });
@@ -108,6 +111,55 @@ pub fn gather(
     (draft.into_verdict(None), left_out)
 }
 
+/// The items of an aggregate by the ids that they are published with, which ids of one source need not be
+/// in another. Of several the one that was there first keeps it.
+struct Bearers<'a>(HashMap<&'a str, Bearer<'a>>);
+
+/// An item that an id is published with.
+struct Bearer<'a> {
+    id: &'a SyncId,
+    link: Option<&'a str>,
+    /// Whether it lives and its source is one of the aggregate's.
+    is_there: bool,
+}
+
+impl<'a> Bearers<'a> {
+    fn new(snapshot: &'a Snapshot, all: &[FeedName], sources: &'a [AggregateSource<'_>]) -> Self {
+        let mut bearers: HashMap<&str, Bearer<'_>> = HashMap::new();
+        for known in &snapshot.known {
+            let is_of_source = matches!(&known.origin, Origin::Feed(feed) if all.contains(feed));
+            let lives = matches!(known.standing, ItemStatus::Current | ItemStatus::Retired { .. });
+            let (link, is_there) = (known.link.as_deref(), is_of_source && lives);
+            bearers.entry(&known.published_id).or_insert(Bearer { id: &known.id, link, is_there });
+        }
+        // When it was made: the oldest update that is known.
+        let made = |item: &&Item| item.shared.winner.history.iter().last()?.stamp.when();
+        let items = sources.iter().flat_map(|source| source.items);
+        let mut items: Vec<&Item> = items.filter(|item| !is_redacted(item)).collect();
+        items.sort_by_key(made);
+        for item in items {
+            let winner = &item.shared.winner;
+            let (link, is_there) = (winner.data.card.link.as_deref(), !winner.deleted);
+            bearers.entry(&item.published_id).or_insert(Bearer { id: &winner.id, link, is_there });
+        }
+        Self(bearers)
+    }
+
+    /// Another item that has the id which an item is published with.
+    fn other(&self, item: &Item) -> Option<&Bearer<'a>> {
+        let bearer = self.0.get(item.published_id.as_str());
+        bearer.filter(|bearer| *bearer.id != item.shared.winner.id)
+    }
+}
+
+impl Bearer<'_> {
+    /// Whether an item with its id is the same post, as another feed of its site has it.
+    fn is_same_post(&self, item: &Item) -> bool {
+        let links = self.link.zip(item.shared.winner.data.card.link.as_deref());
+        self.is_there && links.is_some_and(|(a, b)| plain_link(a) == plain_link(b))
+    }
+}
+
 const fn is_redacted(item: &Item) -> bool {
     matches!(item.standing, ItemStatus::Redacted { .. })
 }
@@ -118,11 +170,17 @@ fn offer(
     all: &[FeedName],
     source: &AggregateSource<'_>,
     item: &Item,
+    bearers: &Bearers<'_>,
 ) {
     if is_redacted(item) {
         return;
     }
     let id = &item.shared.winner.id;
+    let bearer = bearers.other(item).filter(|_| merging.known(id).is_none());
+    if bearer.is_some_and(|bearer| bearer.is_same_post(item)) {
+        return;
+    }
+    let own = bearer.map(|_| mint::made_id(id));
     let origin = Origin::Feed(source.name.clone());
     let owner = match merging.known(id).map(|(_, known)| &known.origin) {
         Some(Origin::Feed(owner)) => Some(owner.clone()),
@@ -155,7 +213,7 @@ fn offer(
     merging.merge_offer(&Offer {
         said: &said,
         body: OfferedBody::Item(&markup),
-        published_id: Some(&item.published_id),
+        published_id: Some(own.as_ref().unwrap_or(&item.published_id)),
         origin,
         is_listed: item.standing == ItemStatus::Current,
         takes_over,

@@ -30,12 +30,6 @@ pub(super) struct HeldKnowledge {
     pub(super) moved: bool,
 }
 
-/// The part of a fingerprint that is enough to tell two documents of a feed apart.
-#[allow(clippy::cast_possible_truncation)]
-const fn short(print: u128) -> u64 {
-    print as u64
-}
-
 /// Applies the brake. `beside`: what there is to say against what the document led to.
 pub(super) fn hold(
     scene: &JudgeInput<'_>,
@@ -44,7 +38,7 @@ pub(super) fn hold(
     draft: &mut ChangeDraft<'_>,
     beside: Option<Braked>,
 ) -> HoldDecision {
-    let body = short(prints.body);
+    let body = prints.short();
     let source = draft.round.source();
     let is_foreign = |kind: &str| kind == crate::OTHER_FEED;
     let before = scene.snapshot.state.hold.as_ref();

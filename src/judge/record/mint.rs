@@ -1,13 +1,10 @@
 //! New sync ids and published ids.
 
 use super::Observation;
-use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use tidegate_core::model::{EndpointId, Entry, FeedName, IdError, SyncId};
-
-/// How much of the SHA-256 goes into a sync id, in bytes (READINGS 1, row 22).
-const HASH_BYTES: usize = 20;
+use tidegate_core::short_hash::{ID_BYTES, base32};
 
 /// Mints the sync id of a new item: `<endpoint>.<base32 of a hash of (feed, identity, ordinal)>`
 /// (READINGS 1, row 22). The ordinal counts the ids minted from this identity in this feed, so that
@@ -40,9 +37,7 @@ fn hash(feed: &FeedName, native: &str, ordinal: u64) -> String {
         sha.update((part.len() as u64).to_be_bytes());
         sha.update(part);
     }
-    let digest = sha.finalize();
-    let digest: &[u8] = digest.as_ref();
-    BASE32_NOPAD.encode(digest.get(..HASH_BYTES).unwrap_or(digest)).to_lowercase()
+    base32(sha, ID_BYTES)
 }
 
 /// The id that an entry is published with, for ever: its own, else one made of its sync id
@@ -53,8 +48,13 @@ fn hash(feed: &FeedName, native: &str, ordinal: u64) -> String {
 pub fn published_id(entry: &Entry<'_>, id: &SyncId, taken: impl Fn(&str) -> bool) -> String {
     match entry.native_id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
         Some(native) if !taken(native) => native.to_owned(),
-        _ => format!("urn:x-tidegate:{id}"),
+        _ => made_id(id),
     }
+}
+
+/// The id that an item is published with which has none of its own.
+pub(super) fn made_id(id: &SyncId) -> String {
+    format!("urn:x-tidegate:{id}")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! its order.
 
 use super::compare::ChangedEntry;
-use crate::identity::MatchedEntry;
+use crate::identity::{MatchedEntry, longest_run};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{Entry, FeedDocument, Format, Snapshot};
 
@@ -63,25 +63,8 @@ fn parent<'e>(entry: &'e Entry<'_>) -> Option<&'e str> {
 /// Of entries with their old places, in their new order, those that are not in a longest run of rising
 /// places.
 fn out_of_order(those: &[(usize, usize)]) -> Vec<usize> {
-    // Of runs of each length the one that ends lowest: the number of its last member. Each member
-    // knows the one before it.
-    let mut ends: Vec<usize> = Vec::new();
-    let mut before: Vec<Option<usize>> = Vec::with_capacity(those.len());
-    let place = |at: usize| those.get(at).map(|(_, place)| *place);
-    for (at, (_, own)) in those.iter().enumerate() {
-        let length = ends.partition_point(|end| place(*end) < Some(*own));
-        before.push(length.checked_sub(1).and_then(|shorter| ends.get(shorter)).copied());
-        match ends.get_mut(length) {
-            Some(end) => *end = at,
-            None => ends.push(at),
-        }
-    }
-    let mut kept: HashSet<usize> = HashSet::new();
-    let mut next = ends.last().copied();
-    while let Some(at) = next {
-        kept.insert(at);
-        next = before.get(at).copied().flatten();
-    }
+    let places: Vec<usize> = those.iter().map(|(_, place)| *place).collect();
+    let kept: HashSet<usize> = longest_run(&places).into_iter().collect();
     let moved = those.iter().enumerate().filter(|(at, _)| !kept.contains(at));
     moved.map(|(_, (entry, _))| *entry).collect()
 }

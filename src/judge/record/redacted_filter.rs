@@ -3,21 +3,15 @@
 
 use crate::diff;
 use crate::identity;
-use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{FeedDocument, Incoming, LedgerEntry, Markup, Snapshot, Without};
+use tidegate_core::short_hash::{ID_BYTES, base32};
 use tidegate_core::xml::plain_address::plain_link;
-
-/// How much of the SHA-256 stands for a name, in bytes.
-const HASH_BYTES: usize = 20;
 
 /// A name that tells nothing of the one it stands for, and is always the same for it.
 pub(super) fn veiled(name: &str) -> String {
-    let digest = Sha256::digest(name.as_bytes());
-    let digest: &[u8] = digest.as_ref();
-    let hash = BASE32_NOPAD.encode(digest.get(..HASH_BYTES).unwrap_or(digest)).to_lowercase();
-    format!("redacted:{hash}")
+    format!("redacted:{}", base32(Sha256::new_with_prefix(name), ID_BYTES))
 }
 
 /// The document without the entries that are redacted items; `None` where it has none.

@@ -1,9 +1,8 @@
 //! Entries that stand in for bytes that are gone: a tombstone has a version, and a version has bytes.
 
-use tidegate_core::model::{
-    ATOM_NAMESPACE, Card, Context, Family, Format, LedgerEntry, Markup, Slots,
-};
+use tidegate_core::model::{Card, Context, Family, Format, LedgerEntry, Markup, Slots};
 use tidegate_core::xml;
+use tidegate_core::xml::ns::ATOM;
 
 /// An entry that says nothing.
 pub(super) fn nothing(format: Format) -> Markup {
@@ -43,7 +42,7 @@ pub(super) fn named(known: &LedgerEntry) -> Markup {
         format: Format::Atom10,
         xml: text,
         context: Context {
-            namespaces: vec![(String::new(), ATOM_NAMESPACE.to_owned())],
+            namespaces: vec![(String::new(), ATOM.to_owned())],
             ..Context::default()
         },
         slots: Slots {

@@ -49,6 +49,8 @@ pub enum Trouble {
 pub struct Shelf {
     pub snapshots: HashMap<FeedName, Snapshot>,
     pub feeds: Vec<FeedRecord>,
+    /// What of a configuration was applied.
+    pub applied: AppliedConfig,
     pub poll_states: HashMap<FeedName, PollState>,
     pub trouble: Vec<Trouble>,
     pub commits: u32,
@@ -211,6 +213,18 @@ impl Store for StoreDouble {
         shelf.feeds.retain(|feed| feed.name != record.name);
         shelf.feeds.push(record.clone());
         Ok(())
+    }
+    async fn apply_feeds(
+        &self,
+        records: &[FeedRecord],
+        applied: AppliedConfig,
+    ) -> Result<(), StoreError> {
+        self.put_feeds(records).await?;
+        self.shelf.lock().unwrap().applied = applied;
+        Ok(())
+    }
+    async fn applied(&self) -> Result<AppliedConfig, StoreError> {
+        Ok(self.shelf.lock().unwrap().applied.clone())
     }
     async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)

@@ -78,12 +78,9 @@ impl Activity {
         self.requests.fetch_add(1, Ordering::AcqRel);
         self.worked_on.fetch_add(1, Ordering::AcqRel);
         self.goes_on();
-        Busy { turn: self.turn() }
-    }
-
-    /// Says of one of its requests whether its client is waited for.
-    pub(crate) fn turn(self: &Arc<Self>) -> ClientTurn {
-        ClientTurn { activity: Arc::clone(self), is_waited_for: false }
+        let request =
+            Arc::new(RequestActivity { activity: Arc::clone(self), rests: AtomicUsize::new(0) });
+        Busy { turn: ClientTurn { request, is_waited_for: false } }
     }
 
     fn goes_on(&self) {
@@ -174,10 +171,28 @@ impl EndingWatch {
     }
 }
 
+/// A request, and how much of it rests: its body, its answer, all of it once it is over.
+#[derive(Debug)]
+struct RequestActivity {
+    activity: Arc<Activity>,
+    rests: AtomicUsize,
+}
+
+impl RequestActivity {
+    /// One more rests, or one fewer: a request is worked on while none does.
+    fn rest(&self, is_one_more: bool) {
+        if is_one_more && self.rests.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.activity.worked_on.fetch_sub(1, Ordering::AcqRel);
+        } else if !is_one_more && self.rests.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.activity.worked_on.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
 /// Whether a client is waited for, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ClientTurn {
-    activity: Arc<Activity>,
+    request: Arc<RequestActivity>,
     is_waited_for: bool,
 }
 
@@ -186,15 +201,16 @@ impl ClientTurn {
     pub(crate) fn is(&mut self, is_waited_for: bool) {
         if self.is_waited_for != is_waited_for {
             self.is_waited_for = is_waited_for;
-            self.activity.worked_on.fetch_add(if is_waited_for { -1 } else { 1 }, Ordering::AcqRel);
+            self.request.rest(is_waited_for);
         }
     }
 
     /// So many bytes came from the client, or were handed over to it.
     pub(crate) fn moved(&self, bytes: usize) {
-        let before = self.activity.moved.fetch_add(bytes, Ordering::Relaxed);
+        let activity = &self.request.activity;
+        let before = activity.moved.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) >= STEP {
-            self.activity.goes_on();
+            activity.goes_on();
         }
     }
 }
@@ -212,11 +228,18 @@ pub(crate) struct Busy {
     pub(crate) turn: ClientTurn,
 }
 
+impl Busy {
+    /// Whether the client is waited for with the body of the request.
+    pub(crate) fn turn_of_body(&self) -> ClientTurn {
+        ClientTurn { request: Arc::clone(&self.turn.request), is_waited_for: false }
+    }
+}
+
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.turn.is(false);
-        let activity = &*self.turn.activity;
-        activity.worked_on.fetch_sub(1, Ordering::AcqRel);
+        // For good; what is left of its body may be dropped later.
+        self.turn.request.rest(true);
+        let activity = &*self.turn.request.activity;
         if activity.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
             activity.goes_on();
         }
@@ -260,7 +283,7 @@ mod tests {
         let activity = Arc::new(Activity::new(Arc::clone(&clock)));
         assert!(activity.is_at_rest(), "nothing was asked for yet");
         let (mut one, mut other) = (activity.begin(false), activity.begin(false));
-        let mut body = activity.turn();
+        let mut body = one.turn_of_body();
         body.is(true);
         assert!(!activity.is_at_rest(), "the other request is worked on");
         other.turn.is(true);
@@ -280,9 +303,16 @@ mod tests {
         assert!(activity.is_at_rest(), "the other waits still");
         drop(other);
         assert!(activity.is_at_rest());
-        let again = activity.begin(false);
-        assert!(!activity.is_at_rest());
+        // A request whose body and answer both wait is one, and so is what is left of it behind its end.
+        let (mut again, _worked_on) = (activity.begin(false), activity.begin(false));
+        let mut body = again.turn_of_body();
+        body.is(true);
+        again.turn.is(true);
+        assert!(!activity.is_at_rest(), "the other is worked on");
         drop(again);
+        assert!(!activity.is_at_rest(), "and it still is");
+        drop(body);
+        assert!(!activity.is_at_rest());
     }
 
     #[test]

@@ -2,21 +2,20 @@
 
 use super::{ListKind, OpmlQuery};
 use crate::address::followable;
-use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use tidegate_core::model::{
-    EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_SUP,
-    OutlineLabel, ShownAddress, SupId, SyncId, Time, listed, shown_text,
+    EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_SUP, OutlineLabel, ShownAddress, SupId,
+    SyncId, Time, listed, shown_text,
 };
+use tidegate_core::short_hash::{ID_BYTES, base32};
 use tidegate_core::sync::Item091;
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml;
+use tidegate_core::xml::ns::{OUTLINE, OUTLINE_PREFIX, SSE_091};
 
-/// The bytes of a hash that an id is made of.
-const ID_BYTES: usize = 20;
 /// The prefix of sharing markup.
 const PREFIX: &str = "sx";
 
@@ -43,9 +42,9 @@ pub(super) fn write(
 ) -> String {
     let mut opml =
         String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\"");
-    xml::push_attribute(&mut opml, &format!("xmlns:{PREFIX}"), sx091::NAMESPACE);
+    xml::push_attribute(&mut opml, &format!("xmlns:{PREFIX}"), SSE_091);
     if entries.iter().any(|entry| entry.sup.is_some()) {
-        xml::push_attribute(&mut opml, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
+        xml::push_attribute(&mut opml, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE);
     }
     opml.push_str(">\n<head>\n<title>Tidegate</title>\n");
     let until = until(entries);
@@ -239,7 +238,5 @@ pub(super) fn id(
         hash.update([0]);
         hash.update(number.to_be_bytes());
     }
-    let digest = hash.finalize();
-    let short = BASE32_NOPAD.encode(digest.get(..ID_BYTES)?).to_ascii_lowercase();
-    SyncId::new(&format!("{endpoint}.{short}")).ok()
+    SyncId::new(&format!("{endpoint}.{}", base32(hash, ID_BYTES))).ok()
 }

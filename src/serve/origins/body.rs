@@ -15,6 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tidegate_format::parse::discover::feed_links;
@@ -257,7 +258,14 @@ pub(super) async fn read(
     answer: PassAnswer,
 ) -> Result<ReadAnswer, Problem> {
     let config = asked.site.config();
-    let turn = room.origins.looks.documents.acquire((&config.url, client), config.first_wait);
+    let turn = async {
+        // The site's answer is kept waiting by the gateway meanwhile.
+        asked.is_held.store(true, Ordering::Relaxed);
+        let leave = &room.origins.looks.documents;
+        let turn = leave.acquire((&config.url, client), config.first_wait).await;
+        asked.is_held.store(false, Ordering::Relaxed);
+        turn
+    };
     let PassAnswer { status, headers, body } = answer;
     match collect(&headers, body, turn).await? {
         Collected::Whole(body, turn) => {

@@ -6,7 +6,7 @@ use super::super::client::Client;
 use super::first::key;
 use std::collections::HashMap;
 use std::time::Duration;
-use tidegate_core::model::{FeedRecord, Time};
+use tidegate_core::model::{FeedName, FeedRecord, Time};
 use url::Url;
 
 /// For how long it counts that somebody asked: readers ask once a day at least.
@@ -27,6 +27,8 @@ type Askers = Vec<(Client, Time)>;
 pub(super) struct FeedDemand {
     askers: Cache<u64, Askers>,
     named: Cache<u64, ()>,
+    /// How many clients asked another gateway for a feed.
+    elsewhere: Cache<FeedName, usize>,
 }
 
 impl Default for FeedDemand {
@@ -34,6 +36,7 @@ impl Default for FeedDemand {
         Self {
             askers: Cache::lasting(ADDRESSES, LATELY),
             named: Cache::lasting(ADDRESSES, NAMED_AGE),
+            elsewhere: Cache::lasting(ADDRESSES, LATELY),
         }
     }
 }
@@ -50,7 +53,7 @@ struct Wish {
 impl FeedDemand {
     /// Notes that a client asks for an address.
     pub(super) fn note(&self, url: &str, client: Client, now: Time) {
-        let key = key(url);
+        let (key, client) = (key(url), client.site());
         let known = self.askers.get(&key).unwrap_or_default();
         if known.iter().any(|(of, at)| *of == client && now.since(*at) < NOTED_EVERY) {
             return;
@@ -70,6 +73,16 @@ impl FeedDemand {
         self.named.insert(key(url.as_str()), ());
     }
 
+    /// Notes that so many clients asked another gateway for a feed.
+    pub(super) fn note_elsewhere(&self, feed: &FeedName, clients: usize) {
+        self.elsewhere.insert(feed.clone(), clients);
+    }
+
+    /// How many clients asked for an address lately, as far as they are told apart.
+    pub(super) fn clients(&self, url: &str, now: Time) -> usize {
+        self.of(url, now).clients
+    }
+
     fn of(&self, url: &str, now: Time) -> Wish {
         let key = key(url);
         let askers = self.askers.get(&key).unwrap_or_default();
@@ -82,23 +95,28 @@ impl FeedDemand {
     /// The same of a feed that there is, which may have been asked for before all that is known.
     fn of_feed(&self, feed: &FeedRecord, now: Time) -> Wish {
         let wish = self.of(&feed.url, now);
+        let elsewhere = self.elsewhere.get(&feed.name).map_or(0, |clients| *clients);
         let asked = feed.on_demand.as_ref().map_or(Time::MIN, |made| made.asked);
-        match wish.clients == 0 && now.since(asked) < LATELY {
-            true => Wish { clients: usize::MAX, ..wish },
-            false => wish,
-        }
+        let clients = match wish.clients.max(elsewhere) {
+            0 if now.since(asked) < LATELY => usize::MAX,
+            clients => clients,
+        };
+        Wish { clients, only: wish.only.filter(|_| clients == 1), ..wish }
     }
 
     /// Which of these feeds gives way to one at a new address: one that is asked for less. Of those that one client each
-    /// asked for, one of the client with most of them, where that has more than who asks for the new one.
+    /// asked for, one of the client with most of them, where that has more than who asks for the new one. None that
+    /// `has_subscribers` gives way.
     pub(super) fn that_gives_way<'f>(
         &self,
         feeds: &[&'f FeedRecord],
+        has_subscribers: impl Fn(&FeedName) -> bool,
         to: &Url,
         now: Time,
     ) -> Option<&'f FeedRecord> {
         let newcomer = self.of(to.as_str(), now);
-        let all: Vec<_> = feeds.iter().map(|feed| (self.of_feed(feed, now), *feed)).collect();
+        let feeds = feeds.iter().filter(|feed| !has_subscribers(&feed.name));
+        let all: Vec<_> = feeds.map(|feed| (self.of_feed(feed, now), *feed)).collect();
         let mut counts: HashMap<Client, usize> = HashMap::new();
         for only in all.iter().filter_map(|(wish, _)| wish.only) {
             *counts.entry(only).or_default() += 1;
@@ -122,7 +140,6 @@ impl FeedDemand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::FeedName;
 
     const DAY: i64 = 86_400;
 
@@ -148,7 +165,7 @@ mod tests {
         let feeds = feeds(urls);
         let all: Vec<_> = feeds.iter().collect();
         let url = Url::parse(to).unwrap();
-        demand.that_gives_way(&all, &url, at(now)).map(|feed| feed.url.clone())
+        demand.that_gives_way(&all, |_| false, &url, at(now)).map(|feed| feed.url.clone())
     }
 
     const NEW: &str = "http://a/new";
@@ -207,6 +224,26 @@ mod tests {
         demand.note(urls[0], client(2), at(DAY));
         demand.note(NEW, client(3), at(4 * DAY));
         assert_eq!(gives_way(&demand, &urls, NEW, 4 * DAY), Some(urls[0].to_owned()));
+    }
+
+    #[test]
+    fn what_subscribers_or_clients_of_another_gateway_want_stays() {
+        let (demand, urls) = (FeedDemand::default(), ["http://a/1", "http://a/2"]);
+        let (feeds, url) = (feeds(&urls), Url::parse(NEW).unwrap());
+        let all: Vec<_> = feeds.iter().collect();
+        urls.iter().for_each(|url| demand.note(url, client(1), at(0)));
+        [2, 3].iter().for_each(|last| demand.note(NEW, client(*last), at(0)));
+        let goes = |subscribed: &[&str]| {
+            let is_one = |feed: &FeedName| subscribed.contains(&feed.as_str());
+            demand.that_gives_way(&all, is_one, &url, at(1)).map(|feed| feed.name.to_string())
+        };
+        assert_eq!(goes(&["f0"]).as_deref(), Some("f1"));
+        assert_eq!(goes(&["f0", "f1"]), None);
+        demand.note_elsewhere(&feeds[1].name, 1);
+        assert_eq!(goes(&["f0"]).as_deref(), Some("f1"), "two asked for the new one");
+        demand.note_elsewhere(&feeds[1].name, 9);
+        assert_eq!((goes(&["f0"]), goes(&[]).as_deref()), (None, Some("f0")));
+        assert_eq!(demand.clients(NEW, at(1)), 2, "so many are reported");
     }
 
     #[test]

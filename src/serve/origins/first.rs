@@ -70,7 +70,7 @@ impl LookTurns {
         (site, client): (&Url, Client),
         wait: Duration,
     ) -> Result<LookPermit, Problem> {
-        let until = Instant::now() + wait;
+        let (until, client) = (Instant::now() + wait, client.site());
         let busy = || Problem::later("too many new addresses are asked for at once", FIRST_AGAIN);
         // One that is over its own share takes nothing of the site's from others.
         let own = self.clients.acquire_by(&client, 1, until).await.ok_or_else(|| {
@@ -198,6 +198,7 @@ impl FirstLooks {
     }
 
     fn keep_pace(&self, site: &Url, client: Client) -> Result<(), Duration> {
+        let client = client.site();
         let wait = self.clients.wait(&client, CLIENT_PACE);
         if !wait.is_zero() {
             return Err(wait);
@@ -213,7 +214,7 @@ impl FirstLooks {
     /// Notes that a look found a feed, which is looked for no more.
     pub(crate) fn note_found(&self, site: &Url, client: Client) {
         self.sites.give_back(site, SITE_PACE);
-        self.clients.give_back(&client, CLIENT_PACE);
+        self.clients.give_back(&client.site(), CLIENT_PACE);
     }
 
     /// Notes that nobody finds a feed at an address who would subscribe to it.

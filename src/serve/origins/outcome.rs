@@ -1,6 +1,6 @@
 //! What came of requests for origins, and how many there were of each kind.
 
-use super::super::files;
+use super::super::files::{self, OF_SITES};
 use super::super::metrics::Metrics;
 use super::super::problem::Problem;
 use super::slots::SiteSlots;
@@ -86,7 +86,7 @@ impl ServedOrigin {
 
 /// How many requests each of so many sites gets at once: all of them together have a quarter of the files.
 fn at_once(configured: u32, files: u64, sites: usize) -> usize {
-    let all = usize::try_from(files / 4).unwrap_or(usize::MAX);
+    let all = usize::try_from(files / OF_SITES).unwrap_or(usize::MAX);
     let most = (all / sites.max(1)).max(1);
     usize::try_from(configured).map_or(most, |configured| configured.min(most))
 }

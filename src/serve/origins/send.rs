@@ -46,6 +46,9 @@ pub(super) async fn send(
         headers.remove(header::AUTHORIZATION);
     }
     let body = body.map(|body| slot.upload(body));
+    if body.is_none() && !parts.method.is_safe() {
+        slot.begin_action();
+    }
     let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
     let answer = tokio::select! {
         answer = service.pass(PassRequest { method, url, target, headers, body }) => answer,
@@ -56,7 +59,7 @@ pub(super) async fn send(
         let said = "the site's answer has a transfer coding other than chunked";
         return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
     }
-    Ok(PassAnswer { body: slot.answer(answer.body), ..answer })
+    Ok(PassAnswer { body: slot.answer(&asked.is_held, answer.body), ..answer })
 }
 
 pub(super) fn problem_of(error: PassError) -> Problem {

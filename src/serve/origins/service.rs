@@ -213,10 +213,22 @@ impl AskedFeeds {
     pub fn that_gives_way<'f>(
         &self,
         feeds: &[&'f FeedRecord],
+        has_subscribers: impl Fn(&FeedName) -> bool,
         to: &Url,
         now: Time,
     ) -> Option<&'f FeedRecord> {
-        self.demand.that_gives_way(feeds, to, now)
+        self.demand.that_gives_way(feeds, has_subscribers, to, now)
+    }
+
+    /// Notes that so many clients asked another gateway for a feed.
+    pub(crate) fn want_elsewhere(&self, feed: &FeedName, clients: usize, now: Time) {
+        self.demand.note_elsewhere(feed, clients);
+        self.want(feed, now);
+    }
+
+    /// How many clients asked for an address lately.
+    pub(crate) fn clients(&self, url: &str, now: Time) -> usize {
+        self.demand.clients(url, now)
     }
 
     /// Forgets when a feed was asked for that is no more.

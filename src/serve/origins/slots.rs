@@ -11,6 +11,7 @@ use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
 use http_body_util::BodyExt as _;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate_net::origin::PassedBody;
@@ -27,7 +28,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// How long a client may keep the site waiting, for a piece of an upload or with one of the answer: where others wait
 /// for a slot, and in any case.
 const GIVES_WAY: Duration = Duration::from_secs(3);
-const GIVEN_BACK: Duration = Duration::from_secs(15);
+const GIVEN_BACK: Duration = Duration::from_secs(30);
 /// How often that is looked at.
 const PACE: Duration = Duration::from_secs(1);
 
@@ -45,40 +46,41 @@ pub(super) struct SiteSlots {
 #[derive(Default)]
 struct SlotTable {
     next: u64,
-    taken: BTreeMap<u64, (Client, Arc<SlotProgress>)>,
+    taken: BTreeMap<u64, TakenSlot>,
     is_watched: bool,
 }
 
-impl SlotTable {
-    /// Takes a slot away.
-    fn take_away(&mut self, id: u64) {
-        if let Some((_, progress)) = self.taken.remove(&id) {
-            progress.lose();
-        }
-    }
+/// A slot that a request has. Dropping it may close a connection: not while the table is locked.
+struct TakenSlot {
+    client: Client,
+    progress: Arc<SlotProgress>,
+    _share: Share<Client>,
+}
 
+impl SlotTable {
     /// The requests whose clients keep the site waiting for so long, the longest first.
     fn waited_for(&self, time: Duration) -> Vec<(Duration, u64)> {
         let now = Instant::now();
-        let all = self.taken.iter().map(|(id, (_, progress))| (progress.waited(now), *id));
+        let all = self.taken.iter();
+        let all = all.filter_map(|(id, slot)| Some((slot.progress.waited(now)?, *id)));
         let mut all: Vec<_> = all.filter(|(waited, _)| *waited >= time).collect();
         all.sort_unstable_by(|one, other| other.cmp(one));
         all
     }
 
-    /// The request that gives way to one of a client; `None` where the client has as many as anybody.
+    /// The request that gives way to one of a client: one that keeps the site waiting, else one of a client with more.
+    /// None whose action the site is carrying out: nobody knew then whether to ask again.
     fn that_gives_way(&self, client: Client) -> Option<u64> {
-        if let Some((_, id)) = self.waited_for(GIVES_WAY).first() {
-            return Some(*id);
-        }
-        let mut counts: HashMap<Client, usize> = HashMap::new();
-        self.taken.values().for_each(|(client, _)| *counts.entry(*client).or_default() += 1);
-        let own = counts.get(&client).copied().unwrap_or(0);
-        let (greatest, _) =
-            counts.into_iter().filter(|(_, n)| *n > own + 1).max_by_key(|(_, n)| *n)?;
-        let now = Instant::now();
-        let its = self.taken.iter().filter(|(_, (client, _))| *client == greatest);
-        its.map(|(id, (_, progress))| (progress.waited(now), *id)).max().map(|(_, id)| id)
+        let (now, mut counts) = (Instant::now(), HashMap::<Client, usize>::new());
+        self.taken.values().for_each(|slot| *counts.entry(slot.client).or_default() += 1);
+        let count = |client| counts.get(&client).copied().unwrap_or(0);
+        let all = self.taken.iter().filter_map(|(id, slot)| {
+            let (waited, has) = (slot.progress.waited(now)?, count(slot.client));
+            let is_late = waited >= GIVES_WAY;
+            let late = if is_late { waited } else { Duration::ZERO };
+            (is_late || has > count(client) + 1).then_some((late, has, waited, *id))
+        });
+        all.max().map(|(.., id)| id)
     }
 }
 
@@ -102,42 +104,53 @@ impl SiteSlots {
 
     /// A slot for a request of a client, as soon as there is one.
     pub(super) async fn acquire(self: &Arc<Self>, client: Client) -> Result<Slot, Problem> {
-        let until = Instant::now() + WAIT;
+        let (until, client) = (Instant::now() + WAIT, client.site());
         // One that is over its own share takes no slot from others.
-        let share = self.clients.acquire_by(&client, 1, until).await.ok_or_else(|| {
+        let mut share = self.clients.acquire_by(&client, 1, until).await.ok_or_else(|| {
             let said = format!("{} requests of this client are at this site", self.share);
             Problem::later(said, AGAIN)
         })?;
-        if let Some((id, progress)) = self.try_take(client) {
-            return Ok(Slot { id, progress, slots: Arc::clone(self), _share: share });
-        }
-        let _waiting = Arc::clone(&self.waiting);
         loop {
             let freed = self.freed.notified();
-            if let Some((id, progress)) = self.try_take(client) {
-                return Ok(Slot { id, progress, slots: Arc::clone(self), _share: share });
-            }
-            if timeout_at(until, freed).await.is_err() {
+            share = match self.try_take(client, share) {
+                Ok(slot) => return Ok(slot),
+                Err(share) => share,
+            };
+            // As many wait as there are slots; each of these has one more of it, and so has the site.
+            let waiting = Arc::clone(&self.waiting);
+            let is_crowded = Arc::strong_count(&waiting) > self.limit + 1;
+            if is_crowded || timeout_at(until, freed).await.is_err() {
                 let said = format!("{} requests are at this site, which is the limit", self.limit);
                 return Err(Problem::site_is_late(said, AGAIN));
             }
         }
     }
 
-    fn try_take(self: &Arc<Self>, client: Client) -> Option<(u64, Arc<SlotProgress>)> {
+    /// A slot for who has a share; the share again where there is none.
+    fn try_take(
+        self: &Arc<Self>,
+        client: Client,
+        share: Share<Client>,
+    ) -> Result<Slot, Share<Client>> {
         let mut table = self.table();
+        let mut lost = None;
         if table.taken.len() >= self.limit {
-            let id = table.that_gives_way(client)?;
-            table.take_away(id);
+            let Some(id) = table.that_gives_way(client) else { return Err(share) };
+            lost = table.taken.remove(&id);
         }
         let id = table.next;
         table.next += 1;
         let progress = Arc::new(SlotProgress::default());
-        table.taken.insert(id, (client, Arc::clone(&progress)));
+        let slot = TakenSlot { client, progress: Arc::clone(&progress), _share: share };
+        table.taken.insert(id, slot);
         if !std::mem::replace(&mut table.is_watched, true) {
             tokio::spawn(Arc::clone(self).watch());
         }
-        Some((id, progress))
+        drop(table);
+        if let Some(lost) = lost {
+            lost.progress.lose();
+        }
+        Ok(Slot { id, progress, slots: Arc::clone(self) })
     }
 
     /// Takes slots away that are kept for too long, for as long as there are any.
@@ -151,8 +164,12 @@ impl SiteSlots {
             }
             let wanted = Arc::strong_count(&self.waiting) - 1;
             let kept = table.waited_for(GIVES_WAY).into_iter().enumerate();
-            for (_, (_, id)) in kept.filter(|(n, (time, _))| *n < wanted || *time >= GIVEN_BACK) {
-                table.take_away(id);
+            let lost = kept.filter(|(n, (time, _))| *n < wanted || *time >= GIVEN_BACK);
+            let lost: Vec<_> = lost.filter_map(|(_, (_, id))| table.taken.remove(&id)).collect();
+            drop(table);
+            for slot in lost {
+                slot.progress.lose();
+                drop(slot);
                 self.freed.notify_one();
             }
         }
@@ -170,7 +187,6 @@ pub(super) struct Slot {
     id: u64,
     progress: Arc<SlotProgress>,
     slots: Arc<SiteSlots>,
-    _share: Share<Client>,
 }
 
 impl Slot {
@@ -186,16 +202,24 @@ impl Slot {
         WatchedUpload::new(body, &self.progress).boxed_unsync()
     }
 
-    /// The body of the answer, which has the slot until it has been taken.
-    pub(super) fn answer(self, body: PassedBody) -> PassedBody {
-        self.progress.begin_answer(body);
+    /// The site has the whole of a request that is an action.
+    pub(super) fn begin_action(&self) {
+        self.progress.begin_action();
+    }
+
+    /// The body of the answer, which has the slot until it has been taken. `is_held`: the gateway does not take it just
+    /// now, for which its client is not waited.
+    pub(super) fn answer(self, is_held: &Arc<AtomicBool>, body: PassedBody) -> PassedBody {
+        self.progress.begin_answer(is_held, body);
         AnswerBody(Some(self)).boxed_unsync()
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if self.slots.table().taken.remove(&self.id).is_some() {
+        let slot = self.slots.table().taken.remove(&self.id);
+        if slot.is_some() {
+            drop(slot);
             self.slots.freed.notify_one();
         }
     }

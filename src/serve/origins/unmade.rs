@@ -44,11 +44,12 @@ pub(super) struct UnmadeFeeds {
 impl UnmadeFeeds {
     /// Whether the requests of a client may make a feed now, at a site that may have so many `feeds`.
     pub(super) fn has_share(&self, client: Client, feeds: u32) -> bool {
-        client == Client::Own || self.made.wait(&client, share(feeds)).is_zero()
+        client == Client::Own || self.made.wait(&client.site(), share(feeds)).is_zero()
     }
 
     /// Takes one feed of a client's share; or how long it has to wait for one.
     pub(super) fn take_share(&self, client: Client, feeds: u32) -> Result<(), Duration> {
+        let client = client.site();
         let Client::At(address) = client else { return Ok(()) };
         let taken = self.made.take(&client, share(feeds));
         if taken.is_ok()

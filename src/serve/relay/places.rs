@@ -16,9 +16,6 @@ use tokio::time::{Instant, timeout_at};
 /// The most requests of each kind that are passed on at a time, and of a client those that are no operator's.
 const AT_ONCE: usize = 16;
 const OF_CLIENT: u32 = 4;
-/// The most requests of a client, beside an operator's, that wait to be passed on. A hub pushes to many topics at the same
-/// moment; each of its requests that waits takes up a connection, or a stream of one, and its headers.
-const WAITING_OF_CLIENT: u32 = 64;
 /// The most of each kind that the gateway that writes answers at a time, for all others.
 const ANSWERED_AT_ONCE: usize = 32;
 /// How long a request waits for its client's share and for a place, together.
@@ -81,7 +78,6 @@ impl RelayQuota {
 pub(crate) struct RelayPlaces {
     passed: RelayQuota,
     clients: FairShares<Client>,
-    waiting: FairShares<Client>,
     pub(crate) answered: RelayQuota,
     /// KiB of answers.
     pub(crate) answers: Arc<Semaphore>,
@@ -92,7 +88,6 @@ impl RelayPlaces {
         Self {
             passed: RelayQuota::new(AT_ONCE),
             clients: FairShares::new(OF_CLIENT),
-            waiting: FairShares::new(WAITING_OF_CLIENT),
             answered: RelayQuota::new(ANSWERED_AT_ONCE),
             answers: Arc::new(Semaphore::new(ANSWERS_KIB)),
         }
@@ -107,12 +102,10 @@ impl RelayPlaces {
     ) -> Result<(SemaphorePermit<'_>, Option<Share<Client>>), Problem> {
         let busy = || Problem::later("too many requests are being passed on", RETRY_SOON);
         let until = Instant::now() + PLACE_TIME;
-        let (share, _waits) = match kind {
-            RelayKind::Operator => (None, None),
+        let share = match kind {
+            RelayKind::Operator => None,
             RelayKind::Hub | RelayKind::Other => {
-                let waits = self.waiting.try_take(&client, 1).ok_or_else(busy)?;
-                let share = self.clients.acquire_by(&client, 1, until).await.ok_or_else(busy)?;
-                (Some(share), Some(waits))
+                Some(self.clients.acquire_by(&client, 1, until).await.ok_or_else(busy)?)
             }
         };
         let place = timeout_at(until, self.passed.places(kind).acquire()).await;
@@ -147,6 +140,7 @@ impl RelayPlaces {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::shares::WAITING;
     use super::*;
     use futures_util::future::poll_immediate;
 
@@ -159,7 +153,7 @@ mod tests {
             held.push(ask(1).await.unwrap());
         }
         let begun = Instant::now();
-        for _ in 0..WAITING_OF_CLIENT {
+        for _ in 0..WAITING {
             let mut one = Box::pin(ask(1));
             assert!(poll_immediate(one.as_mut()).await.is_none());
             waiting.push(one);
@@ -176,7 +170,7 @@ mod tests {
         assert_eq!(begun.elapsed().as_secs(), PLACE_TIME.as_secs());
         // Once everything is over, nothing is remembered.
         held.clear();
-        assert_eq!((places.clients.keys(), places.waiting.keys()), (0, 0));
+        assert_eq!(places.clients.keys(), 0);
         assert_eq!(places.passed.hubs.available_permits(), AT_ONCE);
     }
 

@@ -295,6 +295,13 @@ impl Store for TestStore {
         self.records.lock().unwrap().push(record.clone());
         Ok(())
     }
+    async fn apply_feeds(
+        &self,
+        _: &[FeedRecord],
+        _: tidegate_store::AppliedConfig,
+    ) -> Result<(), StoreError> {
+        Err(StoreError::Closed)
+    }
     async fn purge_feed(&self, _: &FeedName) -> Result<(), StoreError> {
         Ok(())
     }

@@ -182,6 +182,15 @@ async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave(
     }
     let lists = || site.operator.lists.load(Ordering::SeqCst);
     assert_eq!(lists(), 1);
+    // What was made of it is shown again as well.
+    site.operator.idle.store(true, Ordering::SeqCst);
+    for (path, is_kept) in [("/", true), ("/?q=news", false), ("/?q=news", false)] {
+        let page = text(site.ask(of(client(1), path)).await).await;
+        assert_eq!(page.contains("Not polling"), !is_kept, "{path}");
+    }
+    site.operator.idle.store(false, Ordering::SeqCst);
+    let page = text(site.ask(of(client(2), "/?q=news")).await).await;
+    assert!(page.contains("Not polling"), "it is the page of before");
     // What everybody sees is shown again for twenty times as long as it took, whatever is looked for in it.
     tokio::time::sleep(Duration::from_secs(19)).await;
     for path in ["/", "/?q=news", "/?q=radio&sort=title", "/?show=held&page=2", "/recent"] {
@@ -230,6 +239,16 @@ async fn the_list_of_subscriptions_is_made_once_for_all_who_ask_and_on_another_t
     store.state_gate = tokio::sync::Semaphore::new(0);
     let site = Arc::new(Site::over(store));
     let read = || site.store.states.lock().unwrap().len();
+    // Lists are made on other threads.
+    let begun = async |reads| {
+        for _ in 0..10_000 {
+            if read() == reads {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("{} states were read, not {reads}", read());
+    };
     let ask = |number, path: &'static str| {
         let site = Arc::clone(&site);
         tokio::spawn(async move { site.ask(of(client(number), path)).await })
@@ -239,6 +258,7 @@ async fn the_list_of_subscriptions_is_made_once_for_all_who_ask_and_on_another_t
     // Those who leave stop nothing.
     asked.drain(..50).for_each(|asked| asked.abort());
     settled().await;
+    begun(1).await;
     site.store.state_gate.add_permits(LISTED);
     let mut tags = Vec::new();
     for answer in asked {
@@ -259,7 +279,7 @@ async fn the_list_of_subscriptions_is_made_once_for_all_who_ask_and_on_another_t
     let paths =
         [LIST, "/subscriptions.opml?upstream=1", "/subscriptions.opml?since=2006-01-06T19:24:09Z"];
     let asked: Vec<_> = (0..60).map(|number| ask(number, paths[usize::from(number) % 3])).collect();
-    settled().await;
+    begun(LISTED + paths.len()).await;
     site.store.state_gate.add_permits(3 * LISTED);
     for answer in asked {
         assert_eq!(answer.await.unwrap().status(), 200);
@@ -269,11 +289,11 @@ async fn the_list_of_subscriptions_is_made_once_for_all_who_ask_and_on_another_t
     // Who added a feed takes no part in what was begun before.
     later().await;
     let early = ask(1, LIST);
-    settled().await;
+    begun(4 * LISTED + 1).await;
     site.store.records.lock().unwrap().push(record("added", FeedStanding::Active));
     site.room.directory.changed();
     let late = ask(2, LIST);
-    settled().await;
+    begun(4 * LISTED + 2).await;
     site.store.state_gate.add_permits(2 * LISTED + 1);
     let (early, late) = (text(early.await.unwrap()).await, text(late.await.unwrap()).await);
     assert!(early.contains("https://new.example/") && !early.contains("/feeds/added"), "{early}");

@@ -333,6 +333,63 @@ async fn one_peer_with_many_connections_shuts_nobody_out() {
     assert!(open.parse::<usize>().unwrap() <= 16, "{open} are open");
 }
 
+/// All are taken by streams, which give way to nobody.
+#[tokio::test]
+async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
+    let site = Site::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (room, closing) = (site.room.clone(), site.closing.clone());
+    let shares = ConnectionShares { all: 2, each: 1, site: 1 };
+    let listener = (listener, None, Listener::Everybody);
+    let _server =
+        tokio::spawn(serve(listener, room, (PATIENT, shares), (closing.child_token(), closing)));
+    let ask = |last: u8, path: &'static str| async move {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+        let mut stream = socket.connect(at).await.unwrap();
+        let asked = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(asked.as_bytes()).await.unwrap();
+        stream
+    };
+    let mut streams = Vec::new();
+    for last in [2, 3] {
+        let mut stream = ask(last, "/events").await;
+        assert!(stream.read(&mut [0; 64]).await.unwrap() > 0);
+        streams.push(stream);
+    }
+    assert_eq!(site.room.doors.open_streams(), 2);
+    // 2 has its own share taken, 9 has none of it.
+    for last in [2, 9] {
+        for (path, answer) in [
+            ("/healthz", "HTTP/1.1 200 OK\r\n"),
+            ("/readyz", "HTTP/1.1 200 OK\r\n"),
+            ("/feeds/news", ""),
+            ("/events", ""),
+        ] {
+            let mut got = Vec::new();
+            // What is closed so may be reset.
+            let _ = ask(last, path).await.read_to_end(&mut got).await;
+            let got = String::from_utf8(got).unwrap();
+            assert!(
+                got.starts_with(answer) && got.is_empty() == answer.is_empty(),
+                "{path}: {got}"
+            );
+        }
+    }
+    assert_eq!(site.room.doors.open_streams(), 2, "and nobody gave way");
+    drop(streams.pop());
+    let mut got = [0; 12];
+    // Once there is room all is answered again; until then the end of the stream was not seen.
+    loop {
+        let mut stream = ask(9, "/feeds/news").await;
+        if stream.read_exact(&mut got).await.is_ok() {
+            break;
+        }
+    }
+    assert_eq!(&got, b"HTTP/1.1 200");
+}
+
 /// Behind a trusted proxy the client is who the proxy says.
 #[tokio::test]
 async fn a_trusted_proxy_says_whose_a_request_is() {

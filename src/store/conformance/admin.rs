@@ -141,13 +141,15 @@ async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
 async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
     let store = bench.store();
     assert_eq!(store.applied().await.unwrap(), AppliedConfig::default());
-    for (seconds, url) in [(1, "http://a/"), (2, "http://b/")] {
-        store.apply_feeds(&[], applied(seconds, url)).await.unwrap();
+    let records = [record("a"), record("b")];
+    for (seconds, url, records) in [(1, "http://a/", &records[..]), (2, "http://b/", &[])] {
+        store.apply_feeds(records, applied(seconds, url)).await.unwrap();
         assert_eq!(store.applied().await.unwrap(), applied(seconds, url));
     }
     drop(store);
     let store = bench.reopen().await.store();
     assert_eq!(store.applied().await.unwrap(), applied(2, "http://b/"));
+    assert_eq!(store.feeds().await.unwrap(), records);
 }
 
 async fn a_closed_store_says_so(bench: impl Bench) {

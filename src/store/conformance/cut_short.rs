@@ -2,7 +2,7 @@
 
 use super::carry::{hand, pieces};
 use super::make::*;
-use super::{Bench, InMemory, OfKind, OnDisk, Sled, endpoint, on_every_store};
+use super::{Bench, InMemory, OnDisk, endpoint, on_every_store};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::*;
 use std::sync::Arc;
@@ -40,9 +40,9 @@ async fn what_broke_off_is_not_opened() {
     let bench = InMemory::new();
     break_off(&bench).await.unwrap_err();
     assert!(is_refused(bench.store.reopen()));
-    let bench = OnDisk::<Sled>::new();
+    let bench = OnDisk::new();
     break_off(&bench).await.unwrap_err();
     bench.store.close().await.unwrap();
-    let request = DiskRequest::new(Sled::KIND, bench.folder.path(), Some(endpoint()));
+    let request = DiskRequest::new(bench.folder.path(), Some(endpoint()));
     assert!(is_refused(EmbeddedStore::open_on_disk(request, Arc::new(bench.clock.clone()))));
 }

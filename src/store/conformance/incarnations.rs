@@ -3,7 +3,7 @@
 
 use super::carry::{bring, pieces};
 use super::make::*;
-use super::{Bench, InMemory, OnDisk, Sled, endpoint, on_every_store};
+use super::{Bench, InMemory, OnDisk, endpoint, on_every_store};
 use crate::portable::{Copying, ExportRecord, ImportMessage};
 use crate::*;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ async fn state(store: &dyn Store) -> FeedState {
 }
 
 async fn a_move_goes_on(bench: impl Bench) {
-    goes_on::<OnDisk<Sled>>(&bench).await;
+    goes_on::<OnDisk>(&bench).await;
     goes_on::<InMemory>(&bench).await;
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn goes_on<B: Bench>(bench: &impl Bench) {
     follow_each_other(&places, &*new);
     let after = state(&*new).await;
     assert!(after.lineage.made(mark, before.render_revision, after.render_revision));
-    let further: OnDisk<Sled> = moved(&*new).await;
+    let further: OnDisk = moved(&*new).await;
     assert_eq!((state(&*further.store()).await, newest(&*further.store())), (after, newest(&*new)));
     places.extend(changes(&further, next + 7..next + 9).await);
     follow_each_other(&places, &*further.store());
@@ -107,7 +107,7 @@ fn follow_each_other(places: &[Place], store: &dyn Store) {
 async fn a_copy_begins_a_life_of_its_own(bench: impl Bench) {
     let before = changes(&bench, 1..5).await;
     let store = bench.store();
-    let copies = (copied::<OnDisk<Sled>>(&*store, 20).await, copied::<InMemory>(&*store, 20).await);
+    let copies = (copied::<OnDisk>(&*store, 20).await, copied::<InMemory>(&*store, 20).await);
     let ahead = changes(&bench, 5..30).await;
     is_apart(&copies.0, &before, &ahead).await;
     is_apart(&copies.1, &before, &ahead).await;
@@ -132,7 +132,7 @@ async fn is_apart<B: Bench>(copy: &B, before: &[Place], ahead: &[Place]) {
 }
 
 async fn a_copy_of_a_copy_is_a_third(bench: impl Bench) {
-    third::<OnDisk<Sled>>(&bench).await;
+    third::<OnDisk>(&bench).await;
     third::<InMemory>(&bench).await;
 }
 
@@ -198,7 +198,7 @@ async fn what_is_sealed_is_opened_to_be_copied_alone() {
     let folder = tempfile::tempdir().unwrap();
     let clock = || Arc::new(ManualClock::at(time(0)));
     let open = || EmbeddedStore::on_disk(folder.path(), Some(endpoint()), clock());
-    let bench = OnDisk::<Sled>::new();
+    let bench = OnDisk::new();
     changes(&bench, 1..5).await;
     let all = pieces(&*bench.store()).await;
     let disk = open().unwrap();
@@ -219,7 +219,7 @@ async fn what_is_sealed_is_opened_to_be_copied_alone() {
         assert!(said.contains("was moved to /to/gate.tg on "), "{said}");
         assert!(said.contains("import it into an empty folder"), "{said}");
     }
-    let to_copy = DiskRequest::new(DiskKind::Sled, folder.path(), Some(endpoint()));
+    let to_copy = DiskRequest::new(folder.path(), Some(endpoint()));
     let to_copy = DiskRequest { takes_moved: true, ..to_copy };
     let copied = EmbeddedStore::open_on_disk(to_copy, clock()).unwrap();
     assert_eq!(pieces(&copied).await.len(), all.len());
@@ -232,11 +232,11 @@ async fn what_is_sealed_is_opened_to_be_copied_alone() {
 async fn a_move_brings_what_sup_ids_are_made_of() {
     let folder = tempfile::tempdir().unwrap();
     let open = |endpoint, sup_ids| {
-        let request = DiskRequest::new(DiskKind::Sled, folder.path(), endpoint);
+        let request = DiskRequest::new(folder.path(), endpoint);
         let clock = Arc::new(ManualClock::at(time(0)));
         EmbeddedStore::open_on_disk(DiskRequest { sup_ids, ..request }, clock).unwrap()
     };
-    let bench = OnDisk::<Sled>::new();
+    let bench = OnDisk::new();
     changes(&bench, 1..5).await;
     let first = open(None, None);
     assert_eq!(first.sup_ids(), SupIdBasis::Name);

@@ -3,7 +3,7 @@
 
 use super::holder::Holder;
 use super::make::*;
-use super::{Bench, Fjall, InMemory, OnDisk, Sled};
+use super::{Bench, InMemory, OnDisk};
 use crate::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -489,7 +489,6 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
     fn disk_agrees_with_the_model(steps in vec(step(), 1..30)) {
-        run::<OnDisk<Sled>>(steps.clone());
-        run::<OnDisk<Fjall>>(steps);
+        run::<OnDisk>(steps);
     }
 }

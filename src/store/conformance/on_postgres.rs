@@ -2,7 +2,7 @@
 
 use super::make::time;
 use super::model::{self, step};
-use super::{Bench, Fjall, InMemory, OfKind, OnDisk, Sled, carry, endpoint, incarnations};
+use super::{Bench, InMemory, OnDisk, carry, endpoint, incarnations};
 use crate::testing::{TestSchema, is_tested};
 use crate::{EmbeddedStore, PostgresRequest, Store};
 use proptest::collection::vec;
@@ -55,29 +55,20 @@ proptest! {
     #[test]
     fn copies_in_postgres_answer_alike(steps in vec(step(), 1..20)) {
         if is_tested() {
-            carry::run::<OnPostgres, OnDisk<Fjall>>(steps.clone());
-            carry::run::<OnDisk<Sled>, OnPostgres>(steps.clone());
+            carry::run::<OnPostgres, OnDisk>(steps.clone());
+            carry::run::<OnDisk, OnPostgres>(steps.clone());
             carry::run::<InMemory, OnPostgres>(steps);
         }
     }
 }
 
 /// Into PostgreSQL and out of it again. The moves that begin in PostgreSQL are cases of the suite.
-async fn is_moved_there_and_back<K: OfKind>() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_on_disk_is_moved_there_and_back() {
     if is_tested() {
-        incarnations::goes_on::<OnPostgres>(&OnDisk::<K>::new()).await;
-        let bench = OnDisk::<K>::new();
+        incarnations::goes_on::<OnPostgres>(&OnDisk::new()).await;
+        let bench = OnDisk::new();
         carry::full(&bench).await;
         carry::there_and_back::<_, OnPostgres>(&bench).await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_sled_has_is_moved_there_and_back() {
-    is_moved_there_and_back::<Sled>().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fjall_has_is_moved_there_and_back() {
-    is_moved_there_and_back::<Fjall>().await;
 }

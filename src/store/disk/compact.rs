@@ -7,7 +7,7 @@
 
 use super::files::engine_bytes;
 use super::folder::StoreFolder;
-use super::{DiskKind, open_in, swap};
+use super::{open_in, swap};
 use crate::embedded::{EmbeddedStore, OpenRequest, ReopenPauses};
 use crate::portable::{ExportDigest, ExportRecord, ImportMessage, PortableError};
 use crate::{CommitError, FreeSpace, Store, StoreError};
@@ -26,8 +26,6 @@ const CLAIM: Duration = Duration::from_secs(3600);
 
 /// Which store is compacted.
 pub struct CompactRequest {
-    /// The engine that the store was made with.
-    pub kind: DiskKind,
     /// The data folder.
     pub path: PathBuf,
     /// The endpoint id as configured.
@@ -97,23 +95,22 @@ pub async fn compact(
     request: CompactRequest,
     mut progress: impl FnMut(CompactProgress) + Send,
 ) -> Result<Compacted, CompactError> {
-    let CompactRequest { kind, path, endpoint, min_free, clock } = request;
+    let CompactRequest { path, endpoint, min_free, clock } = request;
     let taking = path.clone();
     let (folder, before) = blocking(move || {
-        let folder = StoreFolder::take(&taking, kind)?;
+        let folder = StoreFolder::take(&taking)?;
         let before = bytes(&folder)?;
         Ok((Arc::new(folder), before))
     })
     .await?;
     check_room(&path, before, min_free)?;
     let old = open(&folder, OpenRequest { endpoint, ..OpenRequest::default() }, &clock).await?;
-    let copied = copy(&old, (&path, kind), &clock, &mut progress).await;
+    let copied = copy(&old, &path, &clock, &mut progress).await;
     let closed = old.close().await;
     let items = copied?;
     closed?;
     blocking(move || {
-        swap::put_in_place(folder.path(), folder.engine(), &mut || Ok(()))
-            .map_err(CompactError::Unplaced)?;
+        swap::put_in_place(folder.path(), &mut || Ok(())).map_err(CompactError::Unplaced)?;
         folder.restrict();
         Ok(Compacted { items, before, after: bytes(&folder)? })
     })
@@ -159,7 +156,7 @@ async fn open(
 /// Copies everything, and reads it back; how many items it was.
 async fn copy(
     old: &EmbeddedStore,
-    (path, kind): (&Path, DiskKind),
+    path: &Path,
     clock: &Arc<dyn Clock>,
     progress: &mut (dyn FnMut(CompactProgress) + Send),
 ) -> Result<u64, CompactError> {
@@ -172,7 +169,7 @@ async fn copy(
     let mut progress = ItemCounter { done: 0, total: items.saturating_mul(2), tell: progress };
     let making = path.join(swap::MAKING);
     let taking = making.clone();
-    let folder = blocking(move || Ok(Arc::new(StoreFolder::take(&taking, kind)?))).await?;
+    let folder = blocking(move || Ok(Arc::new(StoreFolder::take(&taking)?))).await?;
     let sup_ids = Some(old.sup_ids());
     let request =
         OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids, ..OpenRequest::default() };

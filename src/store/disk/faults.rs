@@ -2,13 +2,12 @@
 
 mod barrier;
 pub(crate) mod damage;
-mod engine_kind;
 mod folder;
 mod leaks;
 mod reopen;
 
 use super::folder::StoreFolder;
-use super::{DiskKind, DiskRequest, OpenRequest, WrapEngine};
+use super::{DiskRequest, OpenRequest, WrapEngine};
 use crate::EmbeddedStore;
 use crate::embedded::ReopenPauses;
 use crate::engine::Engine;
@@ -20,50 +19,22 @@ use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::*;
 
-/// Runs each named case on every engine.
-macro_rules! on_every_engine {
-    ($($case:ident)+) => {
-        mod on_sled {
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $case() {
-                    super::$case(crate::DiskKind::Sled).await;
-                }
-            )+
-        }
-        mod on_fjall {
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $case() {
-                    super::$case(crate::DiskKind::Fjall).await;
-                }
-            )+
-        }
-    };
-}
-use on_every_engine;
-
-pub(crate) fn open(kind: DiskKind, path: &Path) -> Result<EmbeddedStore, StoreError> {
-    open_as(kind, path, Some("gate.example"))
+pub(crate) fn open(path: &Path) -> Result<EmbeddedStore, StoreError> {
+    open_as(path, Some("gate.example"))
 }
 
-fn open_as(
-    kind: DiskKind,
-    path: &Path,
-    endpoint: Option<&str>,
-) -> Result<EmbeddedStore, StoreError> {
+fn open_as(path: &Path, endpoint: Option<&str>) -> Result<EmbeddedStore, StoreError> {
     let endpoint = endpoint.map(|endpoint| EndpointId::own(endpoint).unwrap());
-    EmbeddedStore::open_on_disk(DiskRequest::new(kind, path, endpoint), clock())
+    EmbeddedStore::open_on_disk(DiskRequest::new(path, endpoint), clock())
 }
 
 /// A store whose engine has something before it.
 fn open_with(
-    kind: DiskKind,
     path: &Path,
     pauses: ReopenPauses,
     wrap: Box<WrapEngine>,
 ) -> Result<EmbeddedStore, StoreError> {
-    let folder = Arc::new(StoreFolder::take(path, kind)?);
+    let folder = Arc::new(StoreFolder::take(path)?);
     super::open_in(folder, OpenRequest::default(), clock(), pauses, wrap)
 }
 
@@ -72,14 +43,14 @@ fn clock() -> Arc<ManualClock> {
 }
 
 /// A store, and the database below it.
-pub(crate) fn open_raw(kind: DiskKind, path: &Path) -> (EmbeddedStore, Arc<dyn Engine>) {
+pub(crate) fn open_raw(path: &Path) -> (EmbeddedStore, Arc<dyn Engine>) {
     let found = Arc::new(std::sync::Mutex::new(None));
     let place = Arc::clone(&found);
     let wrap = Box::new(move |engine: Arc<dyn Engine>| {
         *place.lock().unwrap() = Some(Arc::clone(&engine));
         engine
     });
-    let store = open_with(kind, path, ReopenPauses::default(), wrap);
+    let store = open_with(path, ReopenPauses::default(), wrap);
     let engine = found.lock().unwrap().take();
     (store.unwrap(), engine.unwrap())
 }

@@ -1,14 +1,12 @@
 //! The files of an engine in a data folder.
 
 use super::folder::StoreFolder;
+use crate::is_database_file;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::Xxh3;
 
-/// The bytes that are hashed at a time.
-const CHUNK: usize = 64 * 1024;
 /// The unit in which the system says what a file takes, in bytes.
 const BLOCK: u64 = 512;
 /// How deep an engine's folders are.
@@ -19,7 +17,7 @@ fn engine_files(folder: &StoreFolder) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder.path())? {
         let entry = entry?;
-        if folder.engine().owns(&entry.file_name().to_string_lossy()) {
+        if is_database_file(&entry.file_name().to_string_lossy()) {
             add_files(&entry.path(), 0, &mut found)?;
         }
     }
@@ -38,11 +36,6 @@ fn add_files(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<
     Ok(())
 }
 
-/// The path of a file below the data folder.
-fn below<'a>(folder: &StoreFolder, path: &'a Path) -> &'a Path {
-    path.strip_prefix(folder.path()).unwrap_or(path)
-}
-
 /// Has the system forget what it keeps of the engine's files in memory, as far as it can: what a write
 /// that failed left there may be nowhere else, and must not be taken for what is stored.
 pub(super) fn forget_cached(folder: &StoreFolder) {
@@ -58,34 +51,13 @@ pub(super) fn forget_cached(folder: &StoreFolder) {
     }
 }
 
-/// A fingerprint of the engine's files: their names, lengths and bytes; of files that are written once and
-/// have checksums of their own, not the bytes.
-pub(super) fn digest(folder: &StoreFolder) -> io::Result<u128> {
-    let mut hash = Xxh3::new();
-    let mut buffer = vec![0; CHUNK];
+/// Reads the engine's files from beginning to end: an error where a part cannot be read. sled takes such a part for
+/// the end of its log, and overwrites it.
+pub(super) fn read_through(folder: &StoreFolder) -> io::Result<()> {
     for path in engine_files(folder)? {
-        let inner = below(folder, &path);
-        hash.update(inner.as_os_str().as_encoded_bytes());
-        let mut file = fs::File::open(&path)?;
-        hash.update(&file.metadata()?.len().to_le_bytes());
-        if folder.engine().is_written_once(inner) {
-            continue;
-        }
-        loop {
-            let read = io::Read::read(&mut file, &mut buffer)?;
-            match buffer.get(..read) {
-                Some(bytes) if read > 0 => hash.update(bytes),
-                _ => break,
-            }
-        }
+        io::copy(&mut fs::File::open(path)?, &mut io::sink())?;
     }
-    Ok(hash.digest128())
-}
-
-/// Whether a fingerprint has the bytes of all files.
-pub(super) fn is_hashed_whole(folder: &StoreFolder) -> io::Result<bool> {
-    let is_hashed = |path: &PathBuf| !folder.engine().is_written_once(below(folder, path));
-    Ok(engine_files(folder)?.iter().all(is_hashed))
+    Ok(())
 }
 
 /// The bytes of the engine's files.
@@ -104,27 +76,4 @@ pub(crate) fn folder_bytes(folder: &Path) -> io::Result<u64> {
 fn written_bytes(files: &[PathBuf]) -> io::Result<u64> {
     let bytes = |about: fs::Metadata| about.len().min(about.blocks().saturating_mul(BLOCK));
     files.iter().map(|path| fs::metadata(path).map(bytes)).sum()
-}
-
-/// The bytes that a copy of the engine's files takes.
-pub(super) fn copy_bytes(folder: &StoreFolder) -> io::Result<u64> {
-    let files = engine_files(folder)?;
-    let copied = files.iter().filter(|path| !folder.engine().is_written_once(below(folder, path)));
-    copied.map(|path| fs::metadata(path).map(|about| about.len())).sum()
-}
-
-/// Copies the engine's files into the folder `to`. What is written once is not written again: it gets a
-/// second name.
-pub(super) fn copy(folder: &StoreFolder, to: &Path) -> io::Result<()> {
-    for path in engine_files(folder)? {
-        let inner = below(folder, &path);
-        let target = to.join(inner);
-        fs::create_dir_all(target.parent().unwrap_or(to))?;
-        let is_linked =
-            folder.engine().is_written_once(inner) && fs::hard_link(&path, &target).is_ok();
-        if !is_linked {
-            fs::copy(&path, &target)?;
-        }
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! The folder that the store lies in: its lock, and the mark that tells a store that lost its data
 //! from a new one.
 
-use super::{DiskEngine, DiskKind, NumberNote, private, swap};
+use super::{NumberNote, private, swap};
 use crate::{Epoch, StoreError};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -14,8 +14,6 @@ pub(super) const LOCK: &str = "lock";
 pub(super) const MARK: &str = "mark";
 /// The last epoch that became durable, since the mark was made.
 const REACHED: &str = "reached";
-/// The name of the engine that the store was made with; where there is none, it is the default one.
-pub(super) const ENGINE: &str = "engine";
 /// What is written to see whether the file system takes anything.
 pub(super) const TRIAL: &str = "trial";
 /// How much: more than the engine needs to open its files.
@@ -28,7 +26,6 @@ const MARK_LIMIT: u64 = 4096;
 /// A folder that belongs to this process.
 pub(super) struct StoreFolder {
     path: PathBuf,
-    kind: DiskKind,
     lock: File,
 }
 
@@ -42,14 +39,12 @@ pub(super) struct Mark {
     pub(super) fence: u64,
     /// The last closed epoch.
     pub(super) epoch: Epoch,
-    /// The fingerprint of the engine's files as a close left them; `None` while it is open.
-    pub(super) digest: Option<u128>,
 }
 
 impl StoreFolder {
     /// Makes the folder where needed and takes it for this process. Where a compaction or an import was
-    /// ended by force, it is ended first. A folder whose store was made with another engine is refused.
-    pub(super) fn take(path: &Path, kind: DiskKind) -> Result<Self, StoreError> {
+    /// ended by force, it is ended first.
+    pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::Io {
             doing: "make or open its folder",
             source: io::Error::new(source.kind(), format!("{}: {source}", path.display())),
@@ -60,9 +55,8 @@ impl StoreFolder {
         let lock = options.open(path.join(LOCK)).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {
-                let folder = Self { path: path.to_owned(), kind, lock };
-                folder.claim_for_engine()?;
-                swap::finish(path, folder.engine(), &mut || Ok(())).map_err(failed)?;
+                let folder = Self { path: path.to_owned(), lock };
+                swap::finish(path, &mut || Ok(())).map_err(failed)?;
                 folder.restrict();
                 Ok(folder)
             }
@@ -71,59 +65,6 @@ impl StoreFolder {
             }
             Err(TryLockError::Error(source)) => Err(failed(source)),
         }
-    }
-
-    /// Makes sure that the store was made with this engine, or is made with it now.
-    fn claim_for_engine(&self) -> Result<(), StoreError> {
-        let failed = |source| StoreError::Io { doing: "read which engine it has", source };
-        let path = self.path.join(ENGINE);
-        let noted = match File::open(&path) {
-            Ok(file) => Some(io::read_to_string(io::Read::take(file, MARK_LIMIT)).map_err(failed)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(failed(source)),
-        };
-        let found = match noted {
-            Some(noted) => {
-                DiskKind::named(noted.trim_end()).ok_or_else(|| StoreError::Damaged {
-                    path: self.path.display().to_string(),
-                    what: format!("the file {ENGINE} names no engine that this program knows"),
-                })?
-            }
-            None if self.kind == DiskKind::default() || self.is_used().map_err(failed)? => {
-                DiskKind::default()
-            }
-            None => {
-                let name = format!("{}\n", self.kind.name());
-                self.write_whole(ENGINE, &name).map_err(|source| StoreError::Io {
-                    doing: "note which engine it has",
-                    source,
-                })?;
-                self.kind
-            }
-        };
-        if found == self.kind {
-            return Ok(());
-        }
-        let path = self.path.display().to_string();
-        Err(StoreError::OtherEngine { path, found: found.name(), wanted: self.kind.name() })
-    }
-
-    /// Whether there is a store of the default engine.
-    fn is_used(&self) -> io::Result<bool> {
-        let engine = DiskKind::default().engine();
-        for entry in std::fs::read_dir(&self.path)? {
-            let name = entry?.file_name();
-            let name = name.to_string_lossy();
-            if name == MARK || engine.owns(&name) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// The engine.
-    pub(super) fn engine(&self) -> &'static dyn DiskEngine {
-        self.kind.engine()
     }
 
     /// Writes a little into the folder, durably, and takes it out again: an error where the file system
@@ -145,7 +86,7 @@ impl StoreFolder {
 
     /// Lets only the owner read what the engine has written meanwhile.
     pub(super) fn restrict(&self) {
-        private::restrict(&self.path, self.engine());
+        private::restrict(&self.path);
     }
 
     /// The folder.
@@ -182,23 +123,17 @@ impl StoreFolder {
 
     /// Writes the mark, whole or not at all, and makes the names in the folder durable.
     pub(super) fn set_mark(&self, mark: &Mark) -> Result<(), StoreError> {
-        let Mark { endpoint, fence, epoch: Epoch(epoch), digest } = mark;
-        let digest = digest.map_or_else(|| "none".to_owned(), |digest| format!("{digest:032x}"));
-        let text = format!(
-            "{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\nfiles {digest}\n"
-        );
-        self.write_whole(MARK, &text)
-            .map_err(|source| StoreError::Io { doing: "write its mark", source })
-    }
-
-    /// Writes a file whole or not at all, and makes the names in the folder durable.
-    fn write_whole(&self, name: &str, text: &str) -> io::Result<()> {
-        let new = self.path.join(format!("{name}.new"));
-        let mut file = private::options().create(true).truncate(true).open(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&new, self.path.join(name))?;
-        File::open(&self.path)?.sync_all()
+        let Mark { endpoint, fence, epoch: Epoch(epoch) } = mark;
+        let text = format!("{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\n");
+        let write = || {
+            let new = self.path.join(format!("{MARK}.new"));
+            let mut file = private::options().create(true).truncate(true).open(&new)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&new, self.path.join(MARK))?;
+            File::open(&self.path)?.sync_all()
+        };
+        write().map_err(|source| StoreError::Io { doing: "write its mark", source })
     }
 }
 
@@ -217,9 +152,5 @@ fn read(text: &str) -> Option<Mark> {
     let endpoint = EndpointId::own(line("endpoint ")?).ok()?;
     let fence = line("fence ")?.parse().ok()?;
     let epoch = Epoch(line("epoch ")?.parse().ok()?);
-    let digest = match line("files ")? {
-        "none" => None,
-        digits => Some(u128::from_str_radix(digits, 16).ok()?),
-    };
-    lines.next().is_none().then_some(Mark { endpoint, fence, epoch, digest })
+    lines.next().is_none().then_some(Mark { endpoint, fence, epoch })
 }

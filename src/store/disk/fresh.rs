@@ -1,6 +1,6 @@
 //! A store that is made within a data folder that has none, and put in its place there once it is whole.
 
-use super::folder::{ENGINE, LOCK, StoreFolder};
+use super::folder::{LOCK, StoreFolder};
 use super::{DiskRequest, open_in, swap};
 use crate::embedded::{EmbeddedStore, OpenRequest, ReopenPauses};
 use crate::{FreeSpace, StoreError};
@@ -12,7 +12,7 @@ use tidegate_core::clock::Clock;
 
 /// What a data folder without a store may have: what a gateway keeps beside it, what an import leaves that is
 /// ended by force, and what a file system has at its root.
-const BESIDE: [&str; 6] = ["acme", "admin-token", ENGINE, LOCK, swap::MAKING, "lost+found"];
+const BESIDE: [&str; 5] = ["acme", "admin-token", LOCK, swap::MAKING, "lost+found"];
 
 /// Whether a data folder has no store, and nothing that somebody else put there; also where it is not there.
 pub fn is_vacant(folder: &Path) -> io::Result<bool> {
@@ -44,15 +44,15 @@ impl FreshStore {
         min_free: u64,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, EmbeddedStore), StoreError> {
-        let DiskRequest { kind, path, endpoint, sup_ids, takes_moved } = request;
+        let DiskRequest { path, endpoint, sup_ids, takes_moved } = request;
         let failed = |source| StoreError::Io { doing: "make a store in its folder", source };
         let is_new = !path.try_exists().map_err(failed)?;
-        let folder = StoreFolder::take(&path, kind)?;
+        let folder = StoreFolder::take(&path)?;
         if !is_vacant(&path).map_err(failed)? {
             return Err(StoreError::Occupied { path: path.display().to_string() });
         }
         let fresh = Self { folder, is_new };
-        let making = StoreFolder::take(&path.join(swap::MAKING), kind);
+        let making = StoreFolder::take(&path.join(swap::MAKING));
         let request = OpenRequest { endpoint, sup_ids, takes_moved };
         let (pauses, wrap) = (ReopenPauses::default(), Box::new(|engine| engine));
         let opened =
@@ -72,7 +72,7 @@ impl FreshStore {
     /// Puts the store in its place, which is closed; whoever takes the folder next goes on with it where this ends
     /// too early. Blocks.
     pub fn put_in_place(self) -> io::Result<()> {
-        swap::put_in_place(self.folder.path(), self.folder.engine(), &mut || Ok(()))?;
+        swap::put_in_place(self.folder.path(), &mut || Ok(()))?;
         self.folder.restrict();
         Ok(())
     }
@@ -83,7 +83,6 @@ impl FreshStore {
         // What is left is of no use to anybody, and in nobody's way.
         let _ = fs::remove_dir_all(path.join(swap::MAKING));
         if self.is_new {
-            let _ = fs::remove_file(path.join(ENGINE));
             let _ = fs::remove_file(path.join(LOCK));
             let _ = fs::remove_dir(path);
         }
@@ -92,13 +91,12 @@ impl FreshStore {
 
 #[cfg(test)]
 mod tests {
-    use super::super::DiskKind;
     use super::*;
     use crate::Store as _;
     use tidegate_core::clock::SystemClock;
 
     fn begin(path: &Path) -> Result<(FreshStore, EmbeddedStore), StoreError> {
-        let request = DiskRequest::new(DiskKind::default(), path, None);
+        let request = DiskRequest::new(path, None);
         FreshStore::begin(request, 0, Arc::new(SystemClock))
     }
 

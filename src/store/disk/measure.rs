@@ -1,10 +1,10 @@
-//! What each engine costs, under the rules of the store: bytes written, space, time and memory.
+//! What sled costs, under the rules of the store: bytes written, space, time and memory.
 //!
 //! Ignored, since it takes minutes; `benches/compare/store.sh` runs each case in a process of its own and makes a
-//! table. It measures the engine that `TIDEGATE_MEASURE_ENGINE` names.
+//! table.
 
+use super::DiskRequest;
 use super::faults::{noise, open_raw};
-use super::{DiskKind, DiskRequest};
 use crate::conformance::make::{feed, poll_state};
 use crate::engine::{Class, Engine, KeyOrder, beginning_with};
 use crate::{Claim, EmbeddedStore, Store};
@@ -22,11 +22,6 @@ const TOGETHER: usize = 32;
 fn setting(name: &str, or: u64) -> u64 {
     let set = std::env::var(format!("TIDEGATE_MEASURE_{name}")).ok();
     set.map_or(or, |value| value.parse().unwrap())
-}
-
-fn kind() -> DiskKind {
-    let name = std::env::var("TIDEGATE_MEASURE_ENGINE").unwrap_or_else(|_| "sled".to_owned());
-    DiskKind::named(&name).unwrap()
 }
 
 fn tick(revision: u64) -> Tick {
@@ -238,20 +233,19 @@ async fn each(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures for minutes"]
 async fn cost() {
-    let kind = kind();
     let (feeds, polls) = (setting("FEEDS", 500), setting("POLLS", 10_000));
     let together = setting("TOGETHER", 60_000);
     let text = usize::try_from(setting("TEXT", 1500)).unwrap();
     let shape = Arc::new(Shape { items: setting("ITEMS", 32), text });
     let folder = tempfile::Builder::new().prefix("measure").tempdir().unwrap();
-    let (store, engine) = open_raw(kind, folder.path());
+    let (store, engine) = open_raw(folder.path());
     let store = Arc::new(store);
     let claim = store.claims(1, Duration::from_secs(3600)).await.unwrap().remove(0);
     let (begun, used) = (Instant::now(), processor());
     fill(&store, &claim, &shape, feeds).await;
     let took = begun.elapsed().as_secs_f64();
     let cpu = (processor() - used).as_secs_f64() * 1e6 / feeds as f64;
-    println!("{}: filled {feeds} feeds in {took:.1} s, {cpu:.0} µs of CPU each", kind.name());
+    println!("sled: filled {feeds} feeds in {took:.1} s, {cpu:.0} µs of CPU each");
 
     let mut revisions = vec![1_u64; usize::try_from(feeds).unwrap()];
     let (before, begun, used) = (written(), Instant::now(), processor());
@@ -271,9 +265,8 @@ async fn cost() {
     let after = written();
     let each = |of: u64| of / polls.max(1);
     println!(
-        "{}: {polls} changed polls, a barrier each: {:.0}/s, {cpu:.0} µs of CPU, {} bytes to the \
+        "sled: {polls} changed polls, a barrier each: {:.0}/s, {cpu:.0} µs of CPU, {} bytes to the \
          system, {} bytes of dirty pages",
-        kind.name(),
         polls as f64 / took,
         each(after.0 - before.0),
         each(after.1 - before.1)
@@ -294,24 +287,22 @@ async fn cost() {
     let after = written();
     let of = together.max(1);
     println!(
-        "{}: {together} changed polls, {TOGETHER} at a time: {:.0}/s, {} bytes to the system, {} bytes \
+        "sled: {together} changed polls, {TOGETHER} at a time: {:.0}/s, {} bytes to the system, {} bytes \
          of dirty pages",
-        kind.name(),
         together as f64 / took,
         (after.0 - before.0) / of,
         (after.1 - before.1) / of
     );
     let (logical, disk) = (logical(&*engine), space(folder.path()));
     println!(
-        "{}: {logical} logical bytes, {disk} on disk: {:.2}; {} MiB resident",
-        kind.name(),
+        "sled: {logical} logical bytes, {disk} on disk: {:.2}; {} MiB resident",
         disk as f64 / logical as f64,
         resident() >> 20
     );
     drop(engine);
     store.close().await.unwrap();
     drop(store);
-    println!("{}: closed, {} bytes on disk", kind.name(), space(folder.path()));
+    println!("sled: closed, {} bytes on disk", space(folder.path()));
     if setting("KEEP", 0) == 1 {
         println!("kept {}", folder.keep().display());
     }
@@ -338,11 +329,10 @@ fn opening() {
     let path = std::env::var("TIDEGATE_MEASURE_FOLDER").unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let (begun, used) = (Instant::now(), processor());
-    let request = DiskRequest::new(kind(), Path::new(&path), None);
+    let request = DiskRequest::new(Path::new(&path), None);
     let store = EmbeddedStore::open_on_disk(request, clock).unwrap();
     println!(
-        "{}: opened in {:.2} s, {:.2} s of CPU, {} MiB resident",
-        kind().name(),
+        "sled: opened in {:.2} s, {:.2} s of CPU, {} MiB resident",
         begun.elapsed().as_secs_f64(),
         (processor() - used).as_secs_f64(),
         resident() >> 20

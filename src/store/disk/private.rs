@@ -5,7 +5,7 @@
 //! The engine makes its files itself, with the process's mask. They are set right whenever the store is
 //! opened and closed; in between the folder keeps them.
 
-use super::DiskEngine;
+use crate::is_database_file;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -16,8 +16,7 @@ const ENTRY_LIMIT: usize = 100_000;
 const DEPTH_LIMIT: usize = 8;
 /// How the names of our files begin; the engine says which are its own. What else somebody put there is theirs.
 #[cfg(unix)]
-const OURS: [&str; 9] =
-    ["acme", "admin-token", "compact.", "engine", "lock", "mark", "reached", "rehearsal", "trial"];
+const OURS: [&str; 7] = ["acme", "admin-token", "compact.", "lock", "mark", "reached", "trial"];
 /// The mode of the folder and those in it.
 #[cfg(unix)]
 const FOLDER_MODE: u32 = 0o700;
@@ -54,11 +53,11 @@ pub(super) fn options() -> OpenOptions {
 
 /// Takes the rights of everybody but the owner from the folder and all in it. What belongs to somebody
 /// else stays as it is: who set it up so has to answer for it.
-pub(super) fn restrict(path: &Path, engine: &dyn DiskEngine) {
+pub(super) fn restrict(path: &Path) {
     #[cfg(unix)]
     {
         let is_ours =
-            |name: &str| OURS.iter().any(|ours| name.starts_with(ours)) || engine.owns(name);
+            |name: &str| OURS.iter().any(|ours| name.starts_with(ours)) || is_database_file(name);
         let mut left = ENTRY_LIMIT;
         if let Err(error) = close_to_others(path, 0, &mut left, &is_ours) {
             tracing::warn!(
@@ -115,7 +114,6 @@ fn close_to_others(
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
-    use super::super::DiskKind;
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
@@ -136,7 +134,7 @@ mod tests {
         for (path, open) in [(&folder, 0o755), (&folder.join("blobs"), 0o777), (&file, 0o644)] {
             fs::set_permissions(path, fs::Permissions::from_mode(open)).unwrap();
         }
-        restrict(&folder, DiskKind::Sled.engine());
+        restrict(&folder);
         assert_eq!(
             (mode(&folder), mode(&folder.join("blobs")), mode(&file)),
             (0o700, 0o700, 0o600)

@@ -10,7 +10,7 @@
 //!
 //! Each step can be made again, and whoever takes the data folder next goes on with it.
 
-use super::DiskEngine;
+use crate::is_database_file;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,25 +28,17 @@ const STAYS: &str = super::folder::LOCK;
 pub(super) type AfterStep<'a> = dyn FnMut() -> io::Result<()> + 'a;
 
 /// Puts what was made in [`MAKING`] in the place of the engine's files.
-pub(super) fn put_in_place(
-    folder: &Path,
-    engine: &dyn DiskEngine,
-    after: &mut AfterStep<'_>,
-) -> io::Result<()> {
+pub(super) fn put_in_place(folder: &Path, after: &mut AfterStep<'_>) -> io::Result<()> {
     let making = folder.join(MAKING);
     sync_all(&making)?;
     fs::rename(&making, folder.join(MADE))?;
     sync(folder)?;
     after()?;
-    finish(folder, engine, after)
+    finish(folder, after)
 }
 
 /// Goes on where a process that ended had come to, and removes what it had not made whole.
-pub(super) fn finish(
-    folder: &Path,
-    engine: &dyn DiskEngine,
-    after: &mut AfterStep<'_>,
-) -> io::Result<()> {
+pub(super) fn finish(folder: &Path, after: &mut AfterStep<'_>) -> io::Result<()> {
     let (making, made) = (folder.join(MAKING), folder.join(MADE));
     let placing = folder.join(PLACING);
     if making.exists() {
@@ -56,7 +48,7 @@ pub(super) fn finish(
     if made.exists() {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            if engine.owns(&entry.file_name().to_string_lossy()) {
+            if is_database_file(&entry.file_name().to_string_lossy()) {
                 remove(&entry.path())?;
                 after()?;
             }
@@ -114,10 +106,6 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn engine() -> &'static dyn DiskEngine {
-        super::super::DiskKind::Sled.engine()
-    }
-
     const OLD: [(&str, &str); 5] =
         [("db", "old"), ("conf", "c"), ("blobs/1", "old"), ("blobs/2", "old"), ("snap.7", "old")];
     const NEW: [(&str, &str); 5] =
@@ -170,20 +158,20 @@ mod tests {
         for ends_after in 0.. {
             let folder = begun();
             let mut left = ends_after;
-            let ended = put_in_place(folder.path(), engine(), &mut || {
+            let ended = put_in_place(folder.path(), &mut || {
                 left -= 1;
                 if left < 0 { Err(io::Error::other("ended")) } else { Ok(()) }
             });
             // The one who goes on is ended as well.
             let mut left = ends_after;
-            let _ = finish(folder.path(), engine(), &mut || {
+            let _ = finish(folder.path(), &mut || {
                 left -= 2;
                 if left < 0 { Err(io::Error::other("ended")) } else { Ok(()) }
             });
-            finish(folder.path(), engine(), &mut || Ok(())).unwrap();
+            finish(folder.path(), &mut || Ok(())).unwrap();
             assert_eq!(files(folder.path()), expected(&NEW), "ended after step {ends_after}");
             assert_eq!(files(folder.path()), {
-                finish(folder.path(), engine(), &mut || Ok(())).unwrap();
+                finish(folder.path(), &mut || Ok(())).unwrap();
                 files(folder.path())
             });
             if ended.is_ok() {
@@ -196,7 +184,7 @@ mod tests {
     #[test]
     fn what_was_not_made_whole_goes_and_all_stays() {
         let folder = begun();
-        finish(folder.path(), engine(), &mut || Ok(())).unwrap();
+        finish(folder.path(), &mut || Ok(())).unwrap();
         let mut old = expected(&OLD);
         old.insert("mark".to_owned(), "old".to_owned());
         assert_eq!(files(folder.path()), old);

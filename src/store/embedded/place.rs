@@ -35,9 +35,8 @@ pub(crate) trait StorePlace: Send + Sync + 'static {
     /// Notes an epoch that became durable, without waiting for the disk.
     fn note(&self, epoch: Epoch) -> std::io::Result<()>;
 
-    /// Notes what the store had reached when it was closed. `is_alone`: nobody has the database open any
-    /// more.
-    fn closed(&self, epoch: Epoch, is_alone: bool);
+    /// Notes what the store had reached when it was closed.
+    fn closed(&self, epoch: Epoch);
 }
 
 /// What is in memory leaves no note.
@@ -52,7 +51,7 @@ impl StorePlace for Nowhere {
         Ok(())
     }
 
-    fn closed(&self, _epoch: Epoch, _is_alone: bool) {}
+    fn closed(&self, _epoch: Epoch) {}
 }
 
 #[cfg(any(test, feature = "testing"))]

@@ -57,11 +57,6 @@ impl Records {
         Arc::downgrade(&self.engine)
     }
 
-    /// Lets go of the database; whether nobody else has it.
-    pub(super) fn end(self) -> bool {
-        Arc::strong_count(&self.engine) == 1
-    }
-
     /// Sets and removes records as one write of this number to a feed's content.
     pub(super) fn write(&self, writes: Writes, number: u64, keep: Keep) -> Result<(), StoreError> {
         self.engine.apply(undo::numbered(self, writes, number, keep)?)

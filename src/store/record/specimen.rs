@@ -132,14 +132,13 @@ pub(crate) fn any_known() -> impl Strategy<Value = LedgerEntry> {
         time().prop_map(|since| ItemStatus::Redacted { since }),
         time().prop_map(|since| ItemStatus::Discarded { since }),
     ];
-    let evidence = select(vec![Aged, Hole, Complete, Mass, Passed, Said, Unplaced]);
+    let evidence = select(vec![Aged, Hole, Complete, Passed, Said, Unplaced]);
     let told = (any::<u8>(), text(), of(any_probe()));
-    let absence = (evidence, time(), any::<u32>(), any::<bool>(), told).prop_map(
-        |(evidence, since, observations, backfilled, (doubts, seen, probe))| Absence {
+    let absence = (evidence, time(), any::<u32>(), told).prop_map(
+        |(evidence, since, observations, (doubts, seen, probe))| Absence {
             evidence,
             since,
             observations,
-            backfilled,
             doubts: Doubts::from_bits(doubts),
             seen,
             probe,
@@ -218,7 +217,7 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
     );
     let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
     let seen = (seen, any::<u64>());
-    let learned = (any::<[u32; 13]>(), noise::any_feed_noise());
+    let learned = (any::<[u32; 12]>(), noise::any_feed_noise());
     let ids = "[a-z0-9]{1,24}".prop_map(|id| ArchiveId::new(&id).unwrap());
     let chain = (of(tick()), any::<u32>(), of(ids), any::<[u64; 4]>()).prop_map(
         |(sealed, unsealed, newest, [first, next, free, bytes])| Chain {
@@ -247,7 +246,7 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
             let [grew_above, grew_below, holes_returned, left_middle, left_end, came @ ..] = rest;
-            let [came_alone, came_sliding, came_swapping, went_alone] = came;
+            let [came_alone, came_sliding, came_swapping] = came;
             FeedState {
                 revision: Revision(revision),
                 tick,
@@ -276,7 +275,6 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
                     came_alone,
                     came_sliding,
                     came_swapping,
-                    went_alone,
                 },
                 noise,
                 hold,

@@ -15,7 +15,10 @@ pub(crate) struct StateRecord {
     pub(crate) write: u64,
 }
 
-impl Record for StateRecord {}
+/// Version 2 lacks what no program reads.
+impl Record for StateRecord {
+    const VERSION: u8 = 2;
+}
 
 /// A [`PurgeMark`], and whether the purged feed's data is still being removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

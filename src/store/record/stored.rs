@@ -21,7 +21,10 @@ impl Record for FeedRecord {
     const VERSION: u8 = 5;
     const ADDED: &[&[u8]] = &[&[0], &[0], &[0, 0], &[0]];
 }
-impl Record for LedgerEntry {}
+/// Version 2 lacks what no program reads.
+impl Record for LedgerEntry {
+    const VERSION: u8 = 2;
+}
 impl Record for Markup {}
 /// Version 2 says how documents overlap, of which nothing was known before; version 3 when the feed did
 /// not go on as usual, likewise.

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// sled's blocking flush, and then a sync of our own: sled 0.34 does not sync on Linux, where its
-/// flush ends in `sync_file_range`. Never `flush_async`, which deadlocks beside transactions
-/// (sled issue 1308).
+/// sled's blocking flush, which returns once its log is durable (`sync.c`), and then a sync of our own: a write that
+/// failed is reported once to each who has the file open, and sled's own thread does not pass it on. Never
+/// `flush_async`, which deadlocks beside transactions (sled issue 1308).
 pub(super) struct FlushAndSync {
     db: ::sled::Db,
     file: File,

@@ -103,18 +103,22 @@ fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens sled in the folder `path`; messages speak of the folder `shown`.
-pub(super) fn open(path: &Path, shown: &Path) -> Result<SledEngine, StoreError> {
+/// Opens sled in the folder `path`.
+pub(super) fn open(path: &Path) -> Result<SledEngine, StoreError> {
     remove_unfinished_snapshots(path).map_err(|source| StoreError::Io {
         doing: "remove a snapshot that was not written to its end",
         source,
     })?;
+    // A new database has none yet.
+    let opened_before = File::options().read(true).write(true).open(path.join("db")).ok();
+    // What a process that was killed had written need not be durable: sled takes it for that, and overwrites what
+    // it takes the place of.
+    let synced = opened_before.as_ref().map_or(Ok(()), File::sync_all);
+    synced.map_err(|source| StoreError::Io { doing: "make its database durable", source })?;
+    let opened_before = Mutex::new(opened_before);
     let config =
         ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
-    let shown = shown.display().to_string();
-    // A new database has none yet.
-    let opened_before =
-        Mutex::new(File::options().read(true).write(true).open(path.join("db")).ok());
+    let shown = path.display().to_string();
     let mut tries = 0;
     loop {
         // sled 0.34 panics on some damaged files where it should answer an error.
@@ -127,7 +131,8 @@ pub(super) fn open(path: &Path, shown: &Path) -> Result<SledEngine, StoreError> 
         match opened {
             Ok(Ok((None, _))) => return Err(StoreError::Unreleased { path: shown }),
             Ok(Ok((Some(trees), db))) => {
-                let barrier = FlushAndSync::new(db.clone(), path)
+                let barrier = sync_beside(path)
+                    .and_then(|()| FlushAndSync::new(db.clone(), path))
                     .map_err(|source| StoreError::Io { doing: "open its database", source })?;
                 let barrier = Mutex::new(barrier);
                 let waking = db.clone();
@@ -150,6 +155,12 @@ pub(super) fn open(path: &Path, shown: &Path) -> Result<SledEngine, StoreError> 
             }
         }
     }
+}
+
+/// Makes durable what sled does not sync: its settings, and the names of its files.
+fn sync_beside(path: &Path) -> io::Result<()> {
+    File::open(path.join("conf"))?.sync_all()?;
+    File::open(path)?.sync_all()
 }
 
 fn open_trees(db: &Db) -> ::sled::Result<HashMap<Place, Tree>> {

@@ -3,7 +3,7 @@
 use super::engine::{PIECE, Place};
 use crate::disk::faults::{change, claim, news, noise, open};
 use crate::engine::Class;
-use crate::{DiskKind, EmbeddedStore, Retention, Store};
+use crate::{EmbeddedStore, Retention, Store};
 use std::path::Path;
 use tidegate_core::model::{Change, LedgerEntry, Markup, Revision, Time};
 
@@ -38,14 +38,14 @@ async fn look<T>(
     let db = ::sled::open(folder).unwrap();
     let found = read(&db);
     drop(db);
-    (open(DiskKind::Sled, folder).unwrap(), found)
+    (open(folder).unwrap(), found)
 }
 
 #[tokio::test]
 async fn bytes_of_dropped_versions_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let store = open(DiskKind::Sled, folder).unwrap();
+    let store = open(folder).unwrap();
     let first = claim(&store).await;
     let large = noise(PIECE * 3);
     for round in 0..40 {

@@ -2,6 +2,7 @@
 //! readers see nothing twice, nothing falsely new and nothing vanish that is there.
 
 use crate::e2e::support::{Answer, FEED, Followers, Format, Post, Stage, Subscriber, post};
+use crate::support::sample;
 use std::collections::BTreeSet;
 
 /// Numbers that look random and are the same each time.
@@ -152,9 +153,9 @@ async fn story(seed: u64, format: Format, feed: &str, told_of: &mut Told) {
     stage.stop().await;
 }
 
-async fn stories(seeds: std::ops::Range<u64>, format: Format, feed: &str) {
+async fn stories(seeds: impl IntoIterator<Item = u64>, format: Format, feed: &str) {
     let mut told = Told::default();
-    for seed in seeds {
+    for seed in sample(seeds, 2) {
         story(seed, format, feed, &mut told).await;
     }
     let Told { resets, deleted, undeleted, held, deltas, wholes } = told;

@@ -1,7 +1,8 @@
 //! A feed document as those who read it see it: Atom 1.0 or RSS 2.0.
 
 use std::collections::BTreeMap;
-use tidegate_format::parse::sse::{ATOM, Tree};
+use tidegate_core::xml::ns::ATOM;
+use tidegate_format::parse::sse::Tree;
 
 const SSE: &str = "http://www.microsoft.com/schemas/sse";
 const HISTORY: &str = "http://purl.org/syndication/history/1.0";

@@ -47,7 +47,7 @@ fn large_writer() {
     let Some(path) = std::env::var_os(WRITER) else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = open_writers(Path::new(&path));
+        let store = open(Path::new(&path));
         let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
         let before = store.state(&feed(LARGE_FEED)).await.unwrap();
         let mut revision = before.map_or(0, |state| state.revision.0);
@@ -75,15 +75,6 @@ fn is_whole(view: &View, revision: u64) -> bool {
 
 #[test]
 fn a_large_change_is_there_whole_or_not_at_all() {
-    kill_and_verify(DiskKind::Sled);
-}
-
-#[test]
-fn a_large_change_is_there_whole_or_not_at_all_in_the_other_engine() {
-    kill_and_verify(DiskKind::Fjall);
-}
-
-fn kill_and_verify(kind: DiskKind) {
     let kills = std::env::var("TIDEGATE_LARGE_KILLS").ok().and_then(|n| n.parse().ok());
     let kills: usize = kills.unwrap_or(3);
     let folder = tempfile::tempdir().unwrap();
@@ -93,10 +84,10 @@ fn kill_and_verify(kind: DiskKind) {
         let wanted = 1 + round % 3;
         let millis = (round as u64 * 137) % 900;
         let writer = ("store_crash::large::large_writer", wanted, Duration::from_millis(millis));
-        run_until_killed((kind, folder.path()), writer, &mut acknowledged);
+        run_until_killed(folder.path(), writer, &mut acknowledged);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let store = open(kind, folder.path());
+            let store = open(folder.path());
             let least = acknowledged.get(&("commit".to_owned(), LARGE_FEED)).copied().unwrap_or(0);
             let found = store.state(&feed(LARGE_FEED)).await.unwrap();
             let revision = found.map_or(0, |state| state.revision.0);

@@ -65,6 +65,12 @@ pub fn atom(site: &str, posts: &[Post]) -> String {
     xml
 }
 
+/// What of `all` a landing tries: one in `every`. `.ci/long properties` sets `TIDEGATE_ALL` and tries each.
+pub fn sample<T>(all: impl IntoIterator<Item = T>, every: usize) -> Vec<T> {
+    let is_all = std::env::var_os("TIDEGATE_ALL").is_some();
+    all.into_iter().step_by(if is_all { 1 } else { every }).collect()
+}
+
 pub const SITE: &str = "http://publisher.example/";
 
 /// One feed in a memory store.

@@ -2,7 +2,7 @@
 
 use super::{Doc, DocElement, NodeId, index};
 use crate::xml::edits::Edit;
-use crate::xml::{cut, is_char, reference, trim};
+use crate::xml::{cut, is_char, ns, reference, trim};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -23,6 +23,8 @@ pub enum RepairKind {
     Number,
     /// The name of the end tag alone.
     Name,
+    /// The canonical spelling of the namespace URI.
+    Namespace,
     /// The end tag of an element.
     EndTag(NodeId),
 }
@@ -77,6 +79,7 @@ impl Doc<'_> {
                 let name = trim(written).split([' ', '\t', '\n', '\r']).next();
                 Cow::Owned(name.unwrap_or_default().to_owned())
             }
+            RepairKind::Namespace => Cow::Owned(ns::canonical(written).to_owned()),
             RepairKind::EndTag(id) => {
                 Cow::Owned(format!("</{}>", self.element(id).map_or("", |e| e.name())))
             }

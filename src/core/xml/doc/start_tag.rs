@@ -1,11 +1,11 @@
 //! Start tags: attributes, namespaces, base and language.
 
 use super::build::Builder;
-use super::repair::Replacement;
+use super::repair::{RepairKind, Replacement};
 use super::{DocAttributeSpan, DocNode, LimitReached, NodeId, join_base, offset};
 use crate::model::Flaw;
 use crate::xml::attributes::{Broken, Form, WrittenAttribute, lex};
-use crate::xml::namespaces::{Ns, is_reserved};
+use crate::xml::ns::{Ns, is_reserved};
 use crate::xml::{self, cut, declared_prefix, is_name, split_name};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -93,7 +93,7 @@ impl<'a> Builder<'a> {
         let attributes = self.doc.attributes.len();
         for (number, attribute) in written.iter().enumerate() {
             let Some(prefix) = declared_prefix(attribute.name) else { continue };
-            let uri = self.value(&attribute.value);
+            let mut uri = self.value(&attribute.value);
             let again = written.iter().take(number).any(|other| other.name == attribute.name);
             if again || is_reserved(prefix, &uri) || (uri.is_empty() && !prefix.is_empty()) {
                 self.take_out(attribute, "a namespace declaration that XML forbids is taken out");
@@ -104,6 +104,10 @@ impl<'a> Builder<'a> {
                 self.scope.truncate(scope);
                 self.doc.attributes.truncate(attributes);
                 return Some(("namespaces in scope", self.limits.namespaces));
+            }
+            if let Some(canonical) = self.doc.respelled(prefix, attribute.value.clone()) {
+                uri = canonical;
+                self.repair(attribute.value.clone(), RepairKind::Namespace);
             }
             let ns = self.scope.declare(prefix, uri);
             self.note(attribute, ns.code(), true);

@@ -2,6 +2,7 @@
 
 use super::{Attribute, Element, Node};
 use crate::xml;
+use crate::xml::ns::XHTML;
 use std::ops::Range;
 
 /// The most prefixes that are bound around a whole tree; others are declared where they are used.
@@ -103,19 +104,34 @@ fn declare(out: &mut String, prefix: &str, namespace: &str, scope: &mut Vec<(Str
 /// The content of an element as HTML: XHTML without its namespace.
 pub fn html(element: &Element) -> String {
     let mut out = String::new();
-    push_html(&mut out, element);
+    push_html(&mut out, element, false);
     out
 }
 
-fn push_html(out: &mut String, element: &Element) {
+/// The same of an element whose text is HTML itself: of elements beside that with a prefix, the text alone.
+pub fn escaped_html(element: &Element) -> String {
+    let mut out = String::new();
+    push_html(&mut out, element, true);
+    out
+}
+
+fn push_html(out: &mut String, element: &Element, is_escaped: bool) {
     for node in &element.children {
         let child = match node {
+            Node::Text(text) if is_escaped => {
+                out.push_str(text);
+                continue;
+            }
             Node::Text(text) => {
                 xml::push_text(out, text);
                 continue;
             }
             Node::Element(child) => child,
         };
+        if is_escaped && !child.prefix.is_empty() && child.namespace != XHTML {
+            push_html(out, child, is_escaped);
+            continue;
+        }
         out.push('<');
         out.push_str(&child.name);
         let own = child.attributes.iter().filter(|attribute| attribute.namespace.is_empty());
@@ -124,7 +140,7 @@ fn push_html(out: &mut String, element: &Element) {
             out.push_str("/>");
         } else {
             out.push('>');
-            push_html(out, child);
+            push_html(out, child, is_escaped);
             out.push_str("</");
             out.push_str(&child.name);
             out.push('>');

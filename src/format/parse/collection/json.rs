@@ -4,15 +4,14 @@ use super::fields::{CollectionFile, Fields};
 use super::{ITEM_LIMIT, pox};
 use crate::parse::json::JsonReader;
 use crate::parse::out::Out;
-use crate::parse::sse::{ATOM, Tree};
+use crate::parse::sse::Tree;
 use crate::parse::{Limits, ParseError};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use tidegate_core::model::Time;
 use tidegate_core::sync_markup::shape_element;
+use tidegate_core::xml::ns::{ATOM, FEED_SYNC};
 
-/// The namespace that sync markup is written in: the one of FeedSync for Collections.
-const SYNC: &str = "http://feedsync.org/2007/feedsync";
 /// The namespace of members that mean nothing in Atom, kept as they are.
 const MEMBER: &str = "urn:tidegate:json";
 /// How deep conflicts are read within conflicts. Deeper ones are left out.
@@ -201,7 +200,7 @@ fn head(out: &mut Out, fields: &mut Fields, name: &str, value: &Value) {
 /// `sharing` (section 2.2).
 fn sharing(out: &mut Out, value: &Value) {
     out.push("<sx:sharing");
-    out.attribute("xmlns:sx", SYNC);
+    out.attribute("xmlns:sx", FEED_SYNC);
     attributes(out, value, &["since", "until", "expires"]);
     out.push(">");
     for related in list(value.get("related")) {
@@ -304,7 +303,7 @@ fn takes(fields: &mut Fields, name: &str, value: &Value) -> bool {
 /// `sync` (sections 2.4 to 2.6).
 fn sync(out: &mut Out, value: &Value, depth: usize) {
     out.push("<sx:sync");
-    out.attribute("xmlns:sx", SYNC);
+    out.attribute("xmlns:sx", FEED_SYNC);
     attributes(out, value, &["id", "updates", "deleted", "noconflicts"]);
     out.push(">");
     for update in list(value.get("history")) {

@@ -3,13 +3,11 @@
 use super::fields::{CollectionFile, Fields};
 use super::{ITEM_LIMIT, is_sync};
 use crate::parse::out::Out;
-use crate::parse::sse::{ATOM, Id, SseDialect, StrictContent, Tree};
+use crate::parse::sse::{Id, SseDialect, StrictContent, Tree};
 use crate::parse::{Limits, ParseError};
 use tidegate_core::model::Time;
 use tidegate_core::sync_markup::shape_element;
-
-const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
-const DC: &str = "http://purl.org/dc/elements/1.1/";
+use tidegate_core::xml::ns::{ATOM, CONTENT, DC};
 
 /// Writes the collection that a document is; `false` where it is none.
 pub(super) fn write(out: &mut Out, tree: &Tree<'_>) -> Result<bool, ParseError> {

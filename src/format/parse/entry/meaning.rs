@@ -1,16 +1,16 @@
 //! What the elements of an entry mean.
 
-use super::super::dialect::{FeedDialect, relation};
+use super::super::dialect::{FeedDialect, page_rank, relation, take_better};
 use super::projection::prose;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Context, Entry, Projection, Slots, Time};
-use tidegate_core::xml::address::{is_web, resolve};
+use tidegate_core::xml::address::{is_web, mail_and_name, resolve};
 use tidegate_core::xml::date;
 use tidegate_core::xml::doc::DocElement;
-use tidegate_core::xml::html::{plain_text, plain_text_if_html};
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{self, collapsed};
 
 /// Most enclosures that are kept of one entry.
@@ -24,8 +24,7 @@ pub(super) struct Meaning<'t, 'a> {
     id: Option<Cow<'a, str>>,
     is_permalink: bool,
     link: Option<Cow<'a, str>>,
-    alternate: Option<Cow<'a, str>>,
-    other_alternate: Option<Cow<'a, str>>,
+    alternate: Option<((bool, bool), Cow<'a, str>)>,
     title: Option<Cow<'a, str>>,
     author: [Option<Cow<'a, str>>; 4],
     published: [Option<Time>; 3],
@@ -74,7 +73,7 @@ impl<'t, 'a> Meaning<'t, 'a> {
         let (ns, local) = (element.ns(), element.local());
         let own = dialect.owns(ns);
         if dialect.is_atom_link(element) {
-            self.atom_link(element);
+            self.atom_link(element, entry);
         } else if own && local == "enclosure" {
             self.enclosure(element.attribute("url"), element);
         } else if local == "author" {
@@ -96,7 +95,9 @@ impl<'t, 'a> Meaning<'t, 'a> {
             }
             (true, _, "title") if self.title.is_none() => self.title(element, dialect),
             (true, _, "author") if !dialect.is_atom() => {
-                set(&mut self.author[2], Cow::Owned(person(&text())));
+                let text = text();
+                let name = mail_and_name(&text).map_or(&*text, |(_, name)| name);
+                set(&mut self.author[2], Cow::Owned(name.to_owned()));
             }
             (_, Ns::Named("dc"), "creator") => set(&mut self.author[1], text()),
             (_, Ns::Named("itunes"), "author") => set(&mut self.author[3], text()),
@@ -115,19 +116,13 @@ impl<'t, 'a> Meaning<'t, 'a> {
         }
     }
 
-    fn atom_link(&mut self, link: DocElement<'_, 'a>) {
+    fn atom_link(&mut self, link: DocElement<'_, 'a>, entry: DocElement<'_, 'a>) {
         let href = link.attribute("href");
         match &*relation(link) {
             "alternate" => {
-                let kind = link.attribute("type").unwrap_or(Cow::Borrowed("text/html"));
-                let place = if kind.contains("html") {
-                    &mut self.alternate
-                } else {
-                    &mut self.other_alternate
-                };
-                if place.is_none() {
-                    *place = href.and_then(|href| resolve(href, link.base().as_deref()));
-                }
+                let rank = page_rank(link, || entry.lang());
+                let address = || resolve(href?, link.base().as_deref());
+                take_better(&mut self.alternate, rank, address);
             }
             "enclosure" => self.enclosure(href, link),
             _ => {}
@@ -158,7 +153,10 @@ impl<'t, 'a> Meaning<'t, 'a> {
             _ if !text.contains(['<', '&']) => collapsed(text),
             _ if is_markup || kind == TitleType::Html => Cow::Owned(plain_text(&text)),
             TitleType::Unsaid => Cow::Owned(plain_text_if_html(&text)),
-            _ => collapsed(text),
+            _ => match without_section(&text) {
+                inside if inside.len() < text.len() => collapsed(Cow::Owned(inside.to_owned())),
+                _ => collapsed(text),
+            },
         };
         self.title = (!plain.is_empty()).then_some(plain);
     }
@@ -186,8 +184,7 @@ impl<'t, 'a> Meaning<'t, 'a> {
         };
         let link = if dialect.is_atom() { None } else { self.link };
         let link = link
-            .or(self.alternate)
-            .or(self.other_alternate)
+            .or(self.alternate.map(|(_, link)| link))
             .or_else(|| native_id.clone().filter(|_| id_is_permalink));
         let [first, second, third, fourth] = self.author;
         let author = first.or(second).or(third).or(fourth);
@@ -222,28 +219,5 @@ fn set<'a>(place: &mut Option<Cow<'a, str>>, text: Cow<'a, str>) {
 fn first<'a>(place: &mut Option<Time>, text: impl FnOnce() -> Cow<'a, str>) {
     if place.is_none() {
         *place = date(&text());
-    }
-}
-
-/// The name in RSS's `mail@example.org (Name)`.
-fn person(text: &str) -> String {
-    let text = text.trim();
-    match text.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
-        Some((mail, name)) if mail.contains('@') && !name.trim().is_empty() => {
-            name.trim().to_owned()
-        }
-        _ => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn people_are_named_without_their_mail() {
-        assert_eq!(person(" a@example.org (Ada L.) "), "Ada L.");
-        assert_eq!(person("Ada (the first)"), "Ada (the first)");
-        assert_eq!(person("a@example.org"), "a@example.org");
     }
 }

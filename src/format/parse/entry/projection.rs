@@ -6,11 +6,11 @@ use crate::parse::dialect::FeedDialect;
 use std::borrow::Cow;
 use tidegate_core::model::Field;
 use tidegate_core::xml::doc::{DocAttribute, DocElement, WalkStep};
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{collapsed, is_blank, push_attribute, push_text};
 
 /// What a field costs beside its path, in bytes, when the projection is measured.
-const FIELD_COST: usize = 64;
+pub(in crate::parse) const FIELD_COST: usize = 64;
 /// What a name takes in a path beside what is spelled in its tag: a customary prefix and what parts it.
 const NAME_COST: usize = 32;
 

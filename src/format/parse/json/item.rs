@@ -1,6 +1,7 @@
 //! One item of a JSON Feed.
 
 use super::Limits;
+use crate::parse::entry::FIELD_COST;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -13,8 +14,6 @@ use tidegate_core::xml::date;
 use tidegate_core::xml::{collapsed, trimmed};
 use url::Url;
 
-/// What a field costs beside its path, in bytes, when the projection is measured.
-const FIELD_COST: usize = 64;
 /// How deep members of an item are looked into.
 const DEPTH_LIMIT: usize = 32;
 

@@ -14,17 +14,15 @@ mod tests;
 
 use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
 use crate::parse::out::{Out, root};
-use crate::parse::sse::{ATOM, Id, SseDialect, Tree};
+use crate::parse::sse::{Id, SseDialect, Tree};
 use crate::parse::{Limits, ParseError};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{
-    OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath, Stamp, Warning,
-};
+use tidegate_core::model::{OUTLINE_ROOT, OutlinePath, Stamp, Warning};
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml::address::is_web;
 use tidegate_core::xml::is_name;
-use tidegate_core::xml::namespaces::XML_URI;
+use tidegate_core::xml::ns::{ATOM, HISTORY, OUTLINE, OUTLINE_PREFIX, SSE_091, XML};
 use tidegate_core::xml::well_formed_date;
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
@@ -40,7 +38,7 @@ const NAMESPACE: usize = 256;
 
 /// What the start tag of an Atom feed bears whose entries are the outlines of a list.
 pub fn mark() -> String {
-    format!(" xmlns:{OUTLINE_PREFIX}=\"{OUTLINE_NAMESPACE}\" {OUTLINE_PREFIX}:{MARK}=\"OPML\"")
+    format!(" xmlns:{OUTLINE_PREFIX}=\"{OUTLINE}\" {OUTLINE_PREFIX}:{MARK}=\"OPML\"")
 }
 
 /// A list as an Atom document with sync markup; `None` for whatever is no list.
@@ -176,7 +174,7 @@ impl<'a> EntryWriter<'a> {
         // A list of what changed since then is none of everything.
         let is_part = list.sharing.as_ref().is_some_and(|sharing| sharing.since.is_some());
         if list.is_whole && !is_part {
-            self.out.push("<fh:complete xmlns:fh=\"http://purl.org/syndication/history/1.0\"/>");
+            self.out.push(&format!("<fh:complete xmlns:fh=\"{HISTORY}\"/>"));
         }
         let rest = list.head.iter().filter(|(name, _)| *name != "dateModified");
         let mut rest = rest.peekable();
@@ -189,7 +187,7 @@ impl<'a> EntryWriter<'a> {
         }
         if let Some(sharing) = &list.sharing {
             self.out.push("<sx:sharing");
-            self.out.attribute(&format!("xmlns:{SX}"), sx091::NAMESPACE);
+            self.out.attribute(&format!("xmlns:{SX}"), SSE_091);
             self.out.attribute("version", &sharing.version);
             for (name, value) in [("since", &sharing.since), ("until", &sharing.until)] {
                 if let Some(value) = value {
@@ -285,10 +283,10 @@ impl<'a> EntryWriter<'a> {
     /// What a prefix means that is neither ours nor that of sync markup.
     fn foreign(&self, prefix: &str) -> Option<&'a str> {
         if prefix == "xml" {
-            return Some(XML_URI);
+            return Some(XML);
         }
         let uri = bound(self.namespaces, prefix)?;
-        let is_taken = uri == OUTLINE_NAMESPACE
+        let is_taken = uri == OUTLINE
             || uri.is_empty()
             || SseDialect::of(uri).is_some()
             || matches!(prefix, OUTLINE_PREFIX | SX | "xmlns");
@@ -307,7 +305,7 @@ impl<'a> EntryWriter<'a> {
         let Ok(tree) = Tree::read(&text) else { return };
         for (id, _) in tree.children(0) {
             let (namespace, _) = tree.name(id);
-            let is_ours = SseDialect::of(namespace).is_some() || namespace == OUTLINE_NAMESPACE;
+            let is_ours = SseDialect::of(namespace).is_some() || namespace == OUTLINE;
             // Outlines within it are entries of their own.
             if !is_ours && !has_outlines(&tree, id) {
                 self.out.copy(&tree, id);
@@ -329,12 +327,12 @@ impl<'a> EntryWriter<'a> {
             if outline.has_invalid_sync {
                 // What was wrong is said as a warning; the entry is none that takes part.
                 self.out.push("<sx:sync");
-                self.out.attribute(&format!("xmlns:{SX}"), sx091::NAMESPACE);
+                self.out.attribute(&format!("xmlns:{SX}"), SSE_091);
                 self.out.push("/>");
             }
             return;
         };
-        let declare = Some(sx091::NAMESPACE);
+        let declare = Some(SSE_091);
         let mut text = String::new();
         sx091::sync_element(&mut text, SX, declare, sync, &mut |out, conflict| {
             out.push('>');
@@ -401,7 +399,7 @@ pub(super) fn given<'a>(
 ) -> Option<&'a str> {
     let found = outline.attributes.iter().find(|(written, _)| {
         written.split_once(':').is_some_and(|(prefix, local)| {
-            local == name && bound(namespaces, prefix) == Some(OUTLINE_NAMESPACE)
+            local == name && bound(namespaces, prefix) == Some(OUTLINE)
         })
     });
     found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())

@@ -6,9 +6,9 @@
 
 use super::sync::{is_sync_markup, update};
 use super::{Id, StrictContent, Tree};
-use tidegate_core::model::{Extra, SyncExtras, XML_NAMESPACE};
+use tidegate_core::model::{Extra, SyncExtras};
 use tidegate_core::xml;
-use tidegate_core::xml::namespaces::is_reserved;
+use tidegate_core::xml::ns::{XML, is_reserved};
 use tidegate_core::xml::split_name;
 
 /// What stands in an `sx:sync` beyond what SSE knows; `None` where that is more than
@@ -83,7 +83,7 @@ fn extra(
 
 /// The prefix that a name is written with, and its namespace; `None` where it cannot be written.
 fn written<'t>(prefix: &'t str, namespace: &'t str) -> Option<(&'t str, &'t str)> {
-    let prefix = if namespace == XML_NAMESPACE { "xml" } else { prefix };
+    let prefix = if namespace == XML { "xml" } else { prefix };
     Some((prefix, namespace)).filter(|_| !is_reserved(prefix, namespace))
 }
 

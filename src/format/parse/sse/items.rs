@@ -3,13 +3,13 @@
 use super::extras::extras;
 use super::sync::{family_of, shared, sync_of};
 use super::sync091::{self, KeptConflict, converted};
-use super::{ATOM, Id, Tree};
 use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault, WEIGHT_LIMIT};
+use super::{Id, Tree};
 use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Family, Shared, SyncExtras};
 use tidegate_core::sync::Item091;
-use tidegate_core::xml::namespaces::is_rss;
+use tidegate_core::xml::ns::{ATOM, is_rss};
 use tidegate_core::xml::strict::TreeError;
 
 /// An SSE feed file.

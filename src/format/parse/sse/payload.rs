@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Family, SyncExtras};
 use tidegate_core::sync::Canonical;
-use tidegate_core::xml::namespaces::is_rss;
+use tidegate_core::xml::ns::is_rss;
 use tidegate_core::xml::split_name;
 
 /// An item's own markup, cut out of its document, and what it needs to stand elsewhere.

@@ -2,17 +2,18 @@
 
 use super::Id;
 use super::{SseDialect, SseFeed};
+use tidegate_core::model::Time;
 use url::Url;
 
 /// An `sx:sharing` element, as it is written.
 #[derive(Debug)]
 pub struct SseSharing<'f> {
     /// Its dialect.
-    pub dialect: SseDialect,
+    dialect: SseDialect,
     /// Its `since`.
-    pub since: Option<&'f str>,
+    since: Option<&'f str>,
     /// Its `until`.
-    pub until: Option<&'f str>,
+    until: Option<&'f str>,
     /// Its `expires`.
     pub expires: Option<&'f str>,
     feed: &'f SseFeed<'f>,
@@ -35,6 +36,21 @@ impl SseFeed<'_> {
 }
 
 impl SseSharing<'_> {
+    /// Its `since` and `until`, as texts that can be compared. SSE 0.91 (section 2.1) writes dates, whose
+    /// letters are in no order; without its `since` the feed is there from the beginning.
+    pub fn bounds(&self) -> Option<(String, String)> {
+        let (since, until) = (self.since, self.until?);
+        if self.dialect != SseDialect::Sse091 {
+            return Some((since?.to_owned(), until.to_owned()));
+        }
+        let read = |date: &str| Time::parse_rfc2822(date).map(|time| time.to_string());
+        let until = read(until)?;
+        match since.filter(|since| !since.trim().is_empty()) {
+            None => Some((String::new(), until)),
+            Some(since) => Some((read(since)?, until)),
+        }
+    }
+
     /// Where the complete feed is, where it names one (section 2.2.1). A relative link needs the
     /// document's `url`.
     pub fn complete(&self, url: Option<&Url>) -> Option<Url> {

@@ -1,11 +1,11 @@
 //! What an `sx:sync` element says (SSE 1.0 sections 2.4 to 2.6).
 
-use super::{ATOM, Id, StrictElement, Tree};
 use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMIT};
+use super::{Id, StrictElement, Tree};
 use tidegate_core::model::{
     Count, EndpointId, Family, History, Shared, Stamp, SyncId, Time, Update, Version,
 };
-use tidegate_core::xml::namespaces::is_rss;
+use tidegate_core::xml::ns::{ATOM, is_rss};
 
 const SYNC: &str = "sx:sync";
 const HISTORY: &str = "sx:history";

@@ -2,10 +2,11 @@
 
 use super::payload::needs;
 use super::sync::{invalid, number, required};
-use super::{ATOM, Id, StrictElement, Tree};
 use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMIT};
+use super::{Id, StrictElement, Tree};
 use tidegate_core::model::{EndpointId, Family, Shared, Stamp, SyncId, Time};
 use tidegate_core::sync::{Conflict091, Item091, from_091};
+use tidegate_core::xml::ns::ATOM;
 
 const SYNC: &str = "sx:sync";
 const HISTORY: &str = "sx:history";

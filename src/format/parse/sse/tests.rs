@@ -3,7 +3,7 @@
 use super::*;
 use tidegate_core::model::Family;
 use tidegate_core::sync::Canonical;
-use tidegate_core::sync_markup::sx::sync_element_with;
+use tidegate_core::sync_markup::sx::sync_element;
 
 /// An RSS feed with one item on line 3, whose `sx:sync` is as given.
 fn with_sync(sync: &str) -> String {
@@ -212,7 +212,7 @@ fn the_dialects_are_told_by_their_namespaces() {
         ("http://feedsync.org/2007/feedsync", Some(SseDialect::FeedSync)),
         ("http://www.microsoft.com/schemas/rss/sse", Some(SseDialect::Sse091)),
         ("https://www.microsoft.com/schemas/rss/sse", Some(SseDialect::Sse091)),
-        ("http://www.microsoft.com/schemas/sse/", None),
+        ("http://www.microsoft.com/schemas/sse/", Some(SseDialect::Sse)),
     ] {
         let text = format!("<rss xmlns:s=\"{namespace}\"><channel><item/></channel></rss>");
         let feed = read(&text).unwrap();
@@ -242,7 +242,7 @@ fn what_sse_does_not_know_is_kept() {
     let (winner, extras) = first(&written);
     assert_eq!((extras.sync.attributes.len(), extras.updates.len()), (2, 1));
     let mut out = String::new();
-    sync_element_with(&mut out, "sx", None, &winner, Some(&extras), None);
+    sync_element(&mut out, "sx", None, &winner, Some(&extras), None);
     assert!(
         out.contains("<ext:more xmlns:ext=\"urn:e\"/><other xmlns=\"urn:o\"/></sx:sync>"),
         "{out}"
@@ -315,13 +315,13 @@ mod round_trip {
                 let mut nested = |out: &mut String| {
                     for conflict in &conflicts {
                         out.push_str("<item>");
-                        sx::sync_element(out, "x", None, conflict, None);
+                        sx::sync_element(out, "x", None, conflict, None, None);
                         out.push_str("</item>");
                     }
                 };
                 let nested: Option<&mut dyn FnMut(&mut String)> =
                     if conflicts.is_empty() { None } else { Some(&mut nested) };
-                sx::sync_element(&mut out, "x", namespace, &winner, nested);
+                sx::sync_element(&mut out, "x", namespace, &winner, None, nested);
                 out.push_str("</item></channel></rss>");
                 let feed = read(&out).unwrap();
                 let Shared { winner: read, conflicts: list } =

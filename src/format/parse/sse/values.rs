@@ -1,14 +1,10 @@
 //! The values of an item that survive a move between Atom and RSS.
 
-use super::{ATOM, Id, Tree};
+use super::{Id, Tree};
 use tidegate_core::model::{Family, Time};
 use tidegate_core::xml::address::{ADDRESS_LIMIT, has_scheme, resolve};
+use tidegate_core::xml::ns::{ATOM, CONTENT, DC};
 use url::Url;
-
-/// The namespace of `content:encoded`.
-const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
-/// The namespace of `dc:creator` and `dc:date`.
-const DC: &str = "http://purl.org/dc/elements/1.1/";
 
 /// What is converted when an item moves to a feed of the other family.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,13 +1,10 @@
 //! Atom 0.3 to Atom 1.0 (RFC 4287).
 
 use super::atom_date;
-use crate::render::scope::ATOM;
 use data_encoding::BASE64;
 use tidegate_core::model::{Card, Markup, Skeleton, Time};
-use tidegate_core::xml::tree::{self, Element, Node, XHTML};
-
-/// The namespace of Atom 0.3.
-const OLD: &str = "http://purl.org/atom/ns#";
+use tidegate_core::xml::ns::{ATOM, ATOM03, XHTML};
+use tidegate_core::xml::tree::{self, Element, Node};
 
 /// The feed element of a skeleton.
 pub fn feed(skeleton: &Skeleton) -> Element {
@@ -32,7 +29,7 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
 
 /// Issued becomes published, modified becomes updated; created stands in for either.
 fn dates(old: &Element, entry: &mut Element, card: &Card, seen: Option<Time>) {
-    let written = |name| old.find(OLD, name).map(Element::content).unwrap_or_default();
+    let written = |name| old.find(ATOM03, name).map(Element::content).unwrap_or_default();
     let (issued, modified, created) = (written("issued"), written("modified"), written("created"));
     let published = atom_date(&issued, card.published).or_else(|| atom_date(&created, None));
     let updated = atom_date(&modified, card.updated)
@@ -48,7 +45,7 @@ fn dates(old: &Element, entry: &mut Element, card: &Card, seen: Option<Time>) {
 
 fn convert_children(old: &Element, new: &mut Element) {
     for child in old.elements() {
-        if child.namespace != OLD {
+        if child.namespace != ATOM03 {
             new.push(child.clone());
             continue;
         }
@@ -74,7 +71,7 @@ fn convert_children(old: &Element, new: &mut Element) {
 fn person(old: &Element) -> Element {
     let mut person = Element::new(ATOM, &old.name);
     for (from, to) in [("name", "name"), ("url", "uri"), ("email", "email")] {
-        if let Some(value) = old.find(OLD, from) {
+        if let Some(value) = old.find(ATOM03, from) {
             person.push(Element::new(ATOM, to).text(value.content().trim()));
         }
     }
@@ -117,7 +114,7 @@ fn text(old: &Element, name: &str) -> Element {
         "escaped" => typed(new, is_html, &old.content()),
         _ if media == "multipart/alternative" => {
             // The last alternative is the richest (RFC 2046 section 5.1.4).
-            match old.elements().rfind(|child| child.namespace == OLD) {
+            match old.elements().rfind(|child| child.namespace == ATOM03) {
                 Some(child) if child.attribute("type") != Some("multipart/alternative") => {
                     text(child, name)
                 }
@@ -146,7 +143,7 @@ fn division(old: &Element) -> Element {
         _ => Element { children: old.children.clone(), ..Element::new(XHTML, "div") },
     };
     // Elements that a publisher forgot to give the namespace of XHTML get it.
-    for from in [OLD, "", XHTML] {
+    for from in [ATOM03, "", XHTML] {
         tree::move_namespace(&mut division, from, XHTML);
     }
     division

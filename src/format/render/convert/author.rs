@@ -1,9 +1,9 @@
 //! People: the authors of a feed or an entry, and who helped.
 
-use super::neutral::DUBLIN_CORE;
 use super::{atom03, head, json_feed};
-use crate::render::scope::ATOM;
 use tidegate_core::model::{Context, Format, Skeleton};
+use tidegate_core::xml::address::mail_and_name;
+use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_core::xml::tree::{self, Element};
 
 /// The most people of one kind that are told of a feed or an entry.
@@ -37,15 +37,9 @@ impl Person {
 
     /// `mail@example.org (Name)`, as RSS 2.0 has authors and editors; a bare address or name as it is.
     pub fn of_rss(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let split = text.strip_suffix(')').and_then(|rest| rest.split_once('('));
-        match split {
-            Some((mail, name)) if mail.contains('@') && !name.trim().is_empty() => {
-                let email = Some(mail.trim().to_owned());
-                Some(Self { email, ..Self::named(name) })
-            }
-            _ if text.is_empty() => None,
-            _ => Some(Self::named(text)),
+        match mail_and_name(text) {
+            Some((mail, name)) => Some(Self { email: Some(mail.to_owned()), ..Self::named(name) }),
+            None => Some(Self::named(text)).filter(|person| !person.name.is_empty()),
         }
     }
 
@@ -107,7 +101,7 @@ pub fn named(element: &Element, kind: &str) -> Vec<Person> {
 /// Who a channel of RSS names as its authors: `dc:creator`, else its editor.
 pub fn of_channel(channel: &Element) -> Vec<Person> {
     let mut found = Vec::new();
-    for creator in channel.elements().filter(|child| child.is(DUBLIN_CORE, "creator")) {
+    for creator in channel.elements().filter(|child| child.is(DC, "creator")) {
         add(&mut found, Person::named(&creator.content()));
     }
     let editor = channel.find(&channel.namespace, "managingEditor").map(Element::content);

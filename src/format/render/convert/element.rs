@@ -5,11 +5,11 @@
 
 use super::Target;
 use super::category::Category;
-use super::neutral::{CONTENT, DUBLIN_CORE, Enclosure, Neutral, SLASH, THREADING, Text};
+use super::neutral::{Enclosure, Neutral, Text};
 use crate::render::media;
-use crate::render::scope::ATOM;
 use tidegate_core::model::{Family, Time};
 use tidegate_core::xml::address::is_address;
+use tidegate_core::xml::ns::{ATOM, CONTENT, DC, SLASH, THREADING};
 use tidegate_core::xml::tree::{Attribute, Element};
 
 impl Neutral {
@@ -124,7 +124,7 @@ impl Neutral {
         ];
         for (name, texts) in core {
             for text in texts {
-                item.push(module("dc", DUBLIN_CORE, name, &text));
+                item.push(module("dc", DC, name, &text));
             }
         }
         for category in &self.categories {

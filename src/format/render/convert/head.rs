@@ -2,16 +2,12 @@
 
 use super::author::{self, Person};
 use super::category::Category;
-use super::neutral::DUBLIN_CORE;
 use crate::render::Addresses;
-use crate::render::scope::ATOM;
 use tidegate_core::model::{Context, Skeleton};
 use tidegate_core::xml::address::is_address;
 use tidegate_core::xml::html::plain_text;
+use tidegate_core::xml::ns::{ATOM, DC, ITUNES};
 use tidegate_core::xml::tree::{self, Attribute, Element};
-
-/// The namespace of `itunes:image`.
-const ITUNES: &str = "http://www.itunes.com/dtds/podcast-1.0.dtd";
 
 /// The channel of an RSS skeleton.
 pub fn channel(skeleton: &Skeleton) -> Element {
@@ -80,7 +76,7 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
 fn push_people(channel: &mut Element, feed: &Element) {
     for (kind, name) in [("author", "creator"), ("contributor", "contributor")] {
         for person in author::named(feed, kind) {
-            let mut core = Element::new(DUBLIN_CORE, name).text(&person.name);
+            let mut core = Element::new(DC, name).text(&person.name);
             core.prefix = "dc".to_owned();
             channel.push(core);
             let email = person.email.filter(|_| kind == "author");
@@ -117,7 +113,7 @@ pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
         found.filter(|text| !text.is_empty())
     };
     push("title", &skeleton.title);
-    if let Some(rights) = said(own, "copyright").or_else(|| said(DUBLIN_CORE, "rights")) {
+    if let Some(rights) = said(own, "copyright").or_else(|| said(DC, "rights")) {
         push("rights", &rights);
     }
     if let Some(generator) = said(own, "generator") {
@@ -159,10 +155,10 @@ pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
     for author in authors {
         feed.push(author.element(ATOM, "author"));
     }
-    for helper in channel.elements().filter(|element| element.is(DUBLIN_CORE, "contributor")) {
+    for helper in channel.elements().filter(|element| element.is(DC, "contributor")) {
         feed.push(Person::named(&helper.content()).element(ATOM, "contributor"));
     }
-    let language = said(own, "language").or_else(|| said(DUBLIN_CORE, "language"));
+    let language = said(own, "language").or_else(|| said(DC, "language"));
     if let Some(language) = language.filter(|_| skeleton.context.lang.is_none()) {
         feed.attributes.push(Attribute::lang(&language));
     }
@@ -174,7 +170,7 @@ pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
 fn push_foreign(to: &mut Element, from: &Element, own: &str) {
     let is_foreign = |element: &&Element| {
         let namespace = element.namespace.as_str();
-        let is_converted = namespace == DUBLIN_CORE
+        let is_converted = namespace == DC
             && matches!(element.name.as_str(), "creator" | "contributor" | "rights" | "language");
         !namespace.is_empty()
             && namespace != own

@@ -2,16 +2,11 @@
 
 use super::atom_date;
 use super::category::Tags;
-use crate::render::scope::ATOM;
 use serde_json::Value;
 use tidegate_core::model::{Card, Markup, Skeleton, Time};
 use tidegate_core::xml::address::is_address;
+use tidegate_core::xml::ns::{ATOM, ITUNES, MEDIA};
 use tidegate_core::xml::tree::Element;
-
-/// The namespace of Media RSS.
-const MEDIA: &str = "http://search.yahoo.com/mrss/";
-/// The namespace of `itunes:duration`.
-const ITUNES: &str = "http://www.itunes.com/dtds/podcast-1.0.dtd";
 
 /// The feed element of a skeleton.
 pub fn feed(skeleton: &Skeleton) -> Element {

@@ -4,21 +4,12 @@ use super::author::{self, Person};
 use super::category::{Categories, Category};
 use super::{atom03, json_feed};
 use crate::render::references::{self, Base};
-use crate::render::scope::ATOM;
 use tidegate_core::model::{Card, Family, Format, Markup, Time};
 use tidegate_core::xml;
 use tidegate_core::xml::address;
 use tidegate_core::xml::html::plain_text;
+use tidegate_core::xml::ns::{ATOM, CONTENT, DC, SLASH, THREADING};
 use tidegate_core::xml::tree::{self, Attribute, Element, Node};
-
-/// The namespace of Dublin Core.
-pub const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
-/// The namespace of `content:encoded`.
-pub const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
-/// The namespace of `slash:comments`.
-pub const SLASH: &str = "http://purl.org/rss/1.0/modules/slash/";
-/// The namespace of `thr:count` (RFC 4685).
-pub const THREADING: &str = "http://purl.org/syndication/thread/1.0";
 
 /// An entry without its format. All its references are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -110,7 +101,7 @@ pub struct Enclosure {
 
 impl Neutral {
     /// Of an entry in any format; `base` is where its relative references lead.
-    pub fn of(markup: &Markup, base: &str) -> Self {
+    pub fn of(markup: &Markup, base: &Base) -> Self {
         let mut neutral = Self::of_card(&markup.card);
         let entry = match markup.format {
             Format::JsonFeed => json_feed::entry(markup, None),
@@ -122,9 +113,9 @@ impl Neutral {
             Family::Atom => ATOM.to_owned(),
             Family::Rss => entry.namespace.clone(),
         };
-        references::make_absolute(&mut entry, &own, &Base::new(base));
+        references::make_absolute(&mut entry, &own, base);
         let guid = entry.find(&own, "guid").filter(|_| own != ATOM);
-        let permalink = guid.and_then(|guid| relative_permalink(guid, &Base::new(base)));
+        let permalink = guid.and_then(|guid| relative_permalink(guid, base));
         let mut reading = Reading { own, permalink, ..Reading::default() };
         for node in std::mem::take(&mut entry.children) {
             if let Node::Element(child) = node {
@@ -325,7 +316,7 @@ impl Reading {
             }
             "comments" => entry.comments = said().map(|address| (address, None)),
             "description" => {
-                self.description.get_or_insert(Text::Html(child.content()));
+                self.description.get_or_insert(Text::Html(tree::escaped_html(child)));
             }
             "enclosure" => {
                 let (media, length) = (value("type"), value("length"));
@@ -345,18 +336,18 @@ impl Reading {
         let entry = &mut self.entry;
         match (child.namespace.as_str(), child.name.as_str()) {
             (CONTENT, "encoded") => {
-                self.whole.get_or_insert(Text::Html(child.content()));
+                self.whole.get_or_insert(Text::Html(tree::escaped_html(&child)));
             }
-            (DUBLIN_CORE, "creator") => {
+            (DC, "creator") => {
                 author::add(&mut self.creators, Person::named(&child.content()));
             }
-            (DUBLIN_CORE, "contributor") => {
+            (DC, "contributor") => {
                 author::add(&mut entry.contributors, Person::named(&child.content()));
             }
-            (DUBLIN_CORE, "rights") => entry.rights = entry.rights.take().or_else(said),
-            (DUBLIN_CORE, "language") => entry.language = said(),
+            (DC, "rights") => entry.rights = entry.rights.take().or_else(said),
+            (DC, "language") => entry.language = said(),
             // Dates are told by the card.
-            (DUBLIN_CORE, "date") | ("", _) => {}
+            (DC, "date") | ("", _) => {}
             (SLASH, "comments") => {
                 self.count = said();
                 entry.foreign.push(child);
@@ -394,7 +385,7 @@ pub fn relative_permalink(guid: &Element, base: &Base) -> Option<String> {
 /// other format has a place for.
 fn text(element: &Element) -> Option<Text> {
     match element.attribute("type").unwrap_or("text").trim().to_ascii_lowercase().as_str() {
-        "html" | "text/html" => Some(Text::Html(element.content())),
+        "html" | "text/html" => Some(Text::Html(tree::escaped_html(element))),
         "xhtml" | "application/xhtml+xml" => Some(Text::Html(tree::html(element))),
         "text" | "text/plain" | "" => Some(Text::Plain(element.content())),
         _ => None,

@@ -1,7 +1,7 @@
 //! Outlines of lists as entries: Atom already, but for what RFC 4287 wants of every entry.
 
-use crate::render::scope::ATOM;
 use tidegate_core::model::{Context, Markup, Skeleton, Time};
+use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::tree::{self, Element};
 
 /// The feed element of a skeleton, without what is known of the list alone.

@@ -1,24 +1,19 @@
 //! RSS 1.0 and 0.90 (RDF) to RSS 2.0.
 
 use super::Target;
-use super::neutral::DUBLIN_CORE;
 use crate::render::Addresses;
 use tidegate_core::model::{Context, Markup, Skeleton};
+use tidegate_core::xml::ns::{DC, Ns, RDF};
 use tidegate_core::xml::tree::{self, Element};
-
-/// The namespace of RDF.
-const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
-/// The namespaces of RSS 1.0 and 0.90.
-const OWN: [&str; 4] = [
-    "http://purl.org/rss/1.0/",
-    "http://my.netscape.com/rdf/simple/0.9/",
-    "http://channel.netscape.com/rdf/simple/0.9/",
-    "http://my.netscape.com/publish/formats/rss-0.9/",
-];
 
 /// Whether a namespace belongs to the formats that are converted here, and has no use behind.
 pub fn is_own(namespace: &str) -> bool {
-    namespace == RDF || OWN.contains(&namespace)
+    namespace == RDF || is_rss(namespace)
+}
+
+/// Whether a namespace is that of RSS 1.0 or 0.90.
+fn is_rss(namespace: &str) -> bool {
+    matches!(Ns::of(namespace), Some(Ns::Rss10 | Ns::Rss090))
 }
 
 /// The channel of a skeleton, without its items.
@@ -61,7 +56,7 @@ pub fn channel(skeleton: &Skeleton, addresses: &Addresses) -> Element {
         }
     }
     if channel.find("", "language").is_none()
-        && let Some(language) = channel.find(DUBLIN_CORE, "language").map(Element::content)
+        && let Some(language) = channel.find(DC, "language").map(Element::content)
     {
         channel.push(Element::new("", "language").text(language.trim()));
     }
@@ -79,7 +74,7 @@ pub fn item(markup: &Markup, target: &Target<'_>) -> Option<Element> {
     let is_dated = date.is_some() || has_date("pubDate");
     for child in old.elements() {
         // RSS 2.0 has `pubDate` for it; both would say the same twice.
-        if child.is(DUBLIN_CORE, "date") && is_dated {
+        if child.is(DC, "date") && is_dated {
             continue;
         }
         let mut child = converted(child);
@@ -99,7 +94,7 @@ pub fn item(markup: &Markup, target: &Target<'_>) -> Option<Element> {
 /// An element of RSS 1.0 as one of RSS 2.0; others as they are.
 fn converted(old: &Element) -> Element {
     let mut new = old.clone();
-    if OWN.contains(&new.namespace.as_str()) {
+    if is_rss(&new.namespace) {
         new.namespace.clear();
         new.prefix.clear();
         new.attributes.retain(|attribute| attribute.namespace != RDF);

@@ -3,15 +3,9 @@
 use crate::render::convert::{Neutral, Text};
 use serde_json::{Map, Value};
 use tidegate_core::xml::address::is_address;
+use tidegate_core::xml::ns::{ITUNES, MEDIA};
 use tidegate_core::xml::tree::Element;
 
-/// The namespaces of Media RSS, and of podcasts.
-const MEDIA: [&str; 3] = [
-    "http://search.yahoo.com/mrss/",
-    "http://search.yahoo.com/mrss",
-    "http://www.rssboard.org/media-rss",
-];
-const ITUNES: &str = "http://www.itunes.com/dtds/podcast-1.0.dtd";
 /// The most attachments of one entry.
 const ATTACHMENT_LIMIT: usize = 100;
 /// How deep elements of Media RSS are looked for: in a group, and within a content.
@@ -24,7 +18,7 @@ pub struct Files {
     pub image: Option<String>,
     /// `media:description`, which stands in where there is no text.
     pub description: Option<Text>,
-    /// Its files, images of Media RSS not among them.
+    /// Its files.
     pub attachments: Vec<Attachment>,
 }
 
@@ -76,7 +70,7 @@ struct MediaElements<'a> {
 
 impl<'a> MediaElements<'a> {
     fn look(&mut self, element: &'a Element, depth: usize) {
-        if MEDIA.contains(&element.namespace.as_str()) {
+        if element.namespace == MEDIA {
             match element.name.as_str() {
                 "thumbnail" => self.thumbnails.extend(element.attribute("url")),
                 "content" => self.contents.push(element),
@@ -115,7 +109,7 @@ impl Files {
                 },
             );
         }
-        for content in said.contents.iter().filter(|content| !is_image(content)) {
+        for content in &said.contents {
             let Some(url) = content.attribute("url") else { continue };
             let media = content.attribute("type").filter(|media| media.contains('/'));
             let title =

@@ -2,12 +2,13 @@
 //! does not, under the names that the shape has for it.
 
 use super::{ReadCollection, Shape};
+use crate::render::Base;
 use crate::render::convert::{self, Neutral, Target, Text};
-use crate::render::scope::ATOM;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use tidegate_core::model::{Family, Markup, Time};
 use tidegate_core::xml::html::{Piece, Pieces, TagRule};
+use tidegate_core::xml::ns::{ATOM, FEED_SYNC};
 use tidegate_core::xml::reference;
 use tidegate_core::xml::tree::{self, Element, Node};
 
@@ -25,14 +26,14 @@ const CATEGORIES: &[&str] = &["categories", "tags", "category"];
 const ENCLOSURES: &[&str] = &["enclosures", "enclosure"];
 
 /// The shape of an item that says what its entry does; `base` is where its references lead.
-pub(super) fn edited(shape: Shape, entry: &Markup, base: &str, read: ReadCollection) -> Shape {
+pub(super) fn edited(shape: Shape, entry: &Markup, base: &Base, read: ReadCollection) -> Shape {
     let Some(before) = read(&collection_of(&shape)) else { return shape };
     let is_plain = matches!(Neutral::of(&before, base).content, Some(Text::Plain(_)));
     // An entry that stands in a feed of another family says what that has words for.
     let target = Target { family: entry.format.family(), namespace: "" };
     let before = match target.family {
         Family::Atom => Cow::Borrowed(&before),
-        Family::Rss => convert::markup(&before, &target, None, base),
+        Family::Rss => convert::markup(&before, &target, None, || base.clone()),
     };
     let [before, now] = [&before, entry].map(|markup| Says::of(&Neutral::of(markup, base)));
     match shape {
@@ -56,7 +57,7 @@ fn collection_of(shape: &Shape) -> String {
             let own = own_namespace(nodes);
             let mut item = Element::new(&own, "item");
             item.children.clone_from(nodes);
-            let sharing = Element::new("http://feedsync.org/2007/feedsync", "sharing");
+            let sharing = Element::new(FEED_SYNC, "sharing");
             let collection = Element::new(&own, "collection").child(sharing).child(item);
             let mut text = String::new();
             tree::write(&mut text, &collection, &mut Vec::new());

@@ -1,5 +1,6 @@
 //! Skeletons and markup for tests, cut out of whole documents with `find`.
 
+use crate::parse;
 use crate::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, document};
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
@@ -34,6 +35,13 @@ impl Feed {
     pub fn new(format: Format, document: &str) -> Self {
         let (skeleton, entries) = cut(format, document);
         Self::of(skeleton, entries.into_iter().map(item).collect())
+    }
+
+    /// A document as the parser reads it.
+    pub fn read(document: &str) -> Self {
+        let document = parse::document(document, None, &parse::Limits::default()).unwrap();
+        let items = document.entries.iter().map(|entry| item(parse::own(&document, entry)));
+        Self::of(document.skeleton.clone(), items.collect())
     }
 
     /// Puts a feed together.

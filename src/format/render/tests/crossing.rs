@@ -330,3 +330,104 @@ fn absolute_urls_reach_the_reader_view_and_nothing_else() {
     );
     assert_eq!(super::build::read_back(&text), super::build::read_back(&before));
 }
+
+/// A feed as the parser reads it, in JSON Feed.
+fn in_json(document: &str) -> Value {
+    let mut feed = Feed::read(document);
+    feed.container = Some(Container::JsonFeed);
+    serde_json::from_str(&feed.render_unchecked(ViewKind::Reader)).unwrap()
+}
+
+#[test]
+fn every_picture_is_an_attachment() {
+    let json = in_json(
+        "<rss version='2.0' xmlns:m='http://search.yahoo.com/mrss/'><channel><title>T</title>\
+         <item><title>Cats</title><guid>1</guid><m:content url='https://cdn.example/1' \
+         type='image/jpeg' fileSize='5'/><m:content url='https://cdn.example/2.png' \
+         medium='image'/><m:thumbnail url='https://cdn.example/t.png'/></item></channel></rss>",
+    );
+    let item = &json["items"][0];
+    assert_eq!(item["image"], "https://cdn.example/t.png");
+    let attachments = item["attachments"].as_array().unwrap();
+    let said = |one: &Value, name: &str| one[name].as_str().unwrap().to_owned();
+    let seen = attachments.iter().map(|one| said(one, "url") + " " + &said(one, "mime_type"));
+    let wanted = ["https://cdn.example/1 image/jpeg", "https://cdn.example/2.png image/png"];
+    assert_eq!(seen.collect::<Vec<_>>(), wanted);
+    assert_eq!(attachments[0]["size_in_bytes"], 5);
+}
+
+#[test]
+fn a_home_page_is_a_page_in_the_feeds_language() {
+    let links = |place: &str| {
+        format!(
+            "<link rel='alternate' type='application/json' href='https://m.example/{place}.json'/>\
+             <link rel='alternate' type='text/html' hreflang='de' href='https://m.example/de/{place}'/>\
+             <link rel='alternate' type='text/html' hreflang='en-GB' href='https://m.example/{place}'/>\
+             <link rel='alternate' href='https://m.example/again/{place}'/>"
+        )
+    };
+    let document = |lang: &str| {
+        format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom'{lang}><title>T</title><id>urn:f</id>{}\
+             <entry><title>One</title><id>urn:1</id>{}</entry></feed>",
+            links("home"),
+            links("1")
+        )
+    };
+    for (lang, home) in [(" xml:lang='en'", ""), (" xml:lang='de-AT'", "de/"), ("", "de/")] {
+        let json = in_json(&document(lang));
+        assert_eq!(json["home_page_url"], format!("https://m.example/{home}home"), "{lang}");
+        assert_eq!(json["items"][0]["url"], format!("https://m.example/{home}1"), "{lang}");
+    }
+}
+
+#[test]
+fn elements_and_escaped_markup_are_both_markup() {
+    let document = "<feed xmlns='http://www.w3.org/2005/Atom'><title>T</title><id>urn:f</id><entry>\
+         <title type='text'>&lt;![CDATA[5 &lt; 6]]&gt;</title><id>urn:1</id><content type='html'>\
+         <p>In &lt;a href='https://a.example/'&gt;development&lt;/a&gt;</p>&lt;br&gt;</content>\
+         </entry></feed>";
+    let html = "<p>In <a href='https://a.example/'>development</a></p><br>";
+    let json = in_json(document);
+    assert_eq!(json["items"][0]["content_html"], html);
+    assert_eq!(json["items"][0]["title"], "5 < 6");
+    let mut feed = Feed::read(document);
+    feed.container = Some(Container::Rss);
+    let mut escaped = String::new();
+    tidegate_core::xml::push_text(&mut escaped, html);
+    has(&feed.reader(), &[&format!("<description>{escaped}</description>"), "5 &lt; 6"]);
+}
+
+#[test]
+fn an_item_without_a_date_has_one_everywhere() {
+    let document = "<rss version='2.0'><channel><title>T</title><item><title>One</title>\
+                    <guid>1</guid></item></channel></rss>";
+    let json = in_json(document);
+    let date = json["items"][0]["date_modified"].as_str().unwrap();
+    let mut feed = Feed::read(document);
+    feed.container = Some(Container::Atom);
+    has(&feed.reader(), &[&format!("<updated>{date}</updated>")]);
+}
+
+/// Text that was cut out of a page has that page's references, and the format has the feed's.
+#[test]
+fn references_lead_where_the_reader_view_leads_them() {
+    let document = "<rss version='2.0'><channel><title>T</title><link>https://pub.example/</link>\
+         <description>D</description><item><title>One</title><guid>1</guid>\
+         <link>https://pub.example/blog/one/</link><enclosure url='/a.mp3'/>\
+         <description>&lt;img src='wheels.png'&gt; &lt;a href='#n'&gt;</description></item>\
+         </channel></rss>";
+    let wanted = ["https://pub.example/blog/one/wheels.png", "https://pub.example/a.mp3"];
+    for container in [Container::Atom, Container::JsonFeed] {
+        let mut feed = Feed::read(document);
+        feed.container = Some(container);
+        has(&feed.render_unchecked(ViewKind::Reader), &wanted);
+    }
+    let mut feed = Feed::read(document);
+    feed.addresses.absolute = true;
+    let text = feed.reader();
+    has(&text, &wanted);
+    has(&text, &["href='#n'"]);
+    feed.container = Some(Container::Pox);
+    has(&feed.render(ViewKind::Reader), &["xml:base=\"https://pub.example/blog/one/\""]);
+}

@@ -3,8 +3,8 @@
 use super::build::{Feed, check_well_formed, cut, item_as, version};
 use crate::render::ViewKind;
 use tidegate_core::model::{Context, Format, Markup};
+use tidegate_core::xml::ns::ATOM;
 
-const ATOM: &str = "http://www.w3.org/2005/Atom";
 const SSE: &str = "http://www.microsoft.com/schemas/sse";
 
 /// The entry of one document in the skeleton of another.

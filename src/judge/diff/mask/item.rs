@@ -169,11 +169,10 @@ fn take_in(
     };
     let mut field = watched(&mut lesson.restless, seen.path, look.now);
     let form = short(seen.print.1);
-    let is_now = |old: &u32| *old == form || seen.former.map(short) == Some(*old);
     let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(short(old));
     // Of a held document that is seen once more nothing is learned.
-    let is_new = !is_now(&before);
-    let mut returned = is_new && field.forms.iter().any(is_now);
+    let is_new = before != form;
+    let mut returned = is_new && field.forms.contains(&form);
     if is_new {
         let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
         returned &= is_quick;
@@ -235,11 +234,10 @@ fn come_or_go(
         field.masked = None;
     }
     let form = seen.map_or(ABSENT, |seen| short(seen.print.1));
-    let is_now = |old: &u32| *old == form || seen.and_then(|s| s.former).map(short) == Some(*old);
     let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(old);
-    if !is_now(&before) {
+    if before != form {
         let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
-        let returned = field.forms.iter().any(is_now) && is_quick && is_alone;
+        let returned = field.forms.contains(&form) && is_quick && is_alone;
         begin_or_continue(&mut field, look.now);
         remember(&mut field, before);
         remember(&mut field, form);

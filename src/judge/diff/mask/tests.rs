@@ -255,23 +255,6 @@ fn a_field_that_goes_back_and_forth() {
 }
 
 #[test]
-fn a_field_that_goes_back_and_forth_does_so_under_the_next_scheme() {
-    let text = |who: &str| format!("<description>&lt;img src=a> By {who}</description>");
-    let mut watch = Watch::new(&text("A"));
-    for who in ["B", "A", "B", "A"] {
-        watch.after(1, &text(who));
-    }
-    // As a program made the fingerprints for which the picture counted.
-    let former = |who: &str| short(xxhash_rust::xxh3::xxh3_64(format!("▣ By {who}").as_bytes()));
-    let [field] = watch.known.noise.restless.as_mut_slice() else { panic!() };
-    let now = field.forms[0];
-    field.forms = vec![now, former("B")];
-    assert!(watch.after(1, &text("B")).loud.is_empty());
-    assert!(watch.after(1, &text("A")).loud.is_empty());
-    assert!(!watch.after(1, &text("C")).loud.is_empty());
-}
-
-#[test]
 fn a_reverted_edit_is_an_edit() {
     let mut watch = Watch::new("<title>Kim reportedly well</title>");
     assert!(watch.title("Kim well after surgery"));

@@ -3,10 +3,8 @@
 
 use tidegate_core::model::{Format, Markup};
 use tidegate_core::xml;
+use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_format::render::{Added, Bases, with_bases};
-
-/// The namespace of `dc:creator`: RSS wants an electronic mail address in `author`.
-const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
 
 /// What is said of a feed.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +17,8 @@ pub struct Credit<'a> {
     pub address: &'a str,
     /// What references in its items are relative to, where they say nothing else.
     pub base: &'a str,
+    /// Of the page of the whole feed.
+    pub page: Option<&'a str>,
 }
 
 /// The entry with its source. One that names a source already keeps it, as does one in a format that
@@ -40,7 +40,7 @@ pub(super) fn credited(markup: &Markup, credit: &Credit<'_>) -> Markup {
         let author = escaped(author);
         people.push_str(&match markup.format {
             Format::Rss20 if is_anonymous => {
-                format!("<dc:creator xmlns:dc=\"{DUBLIN_CORE}\">{author}</dc:creator>")
+                format!("<dc:creator xmlns:dc=\"{DC}\">{author}</dc:creator>")
             }
             Format::Rss20 => String::new(),
             _ => format!("<author><name>{author}</name></author>"),
@@ -48,7 +48,7 @@ pub(super) fn credited(markup: &Markup, credit: &Credit<'_>) -> Markup {
     }
     let element = match markup.format {
         Format::Atom10 | Format::Opml => format!(
-            "<source xmlns=\"http://www.w3.org/2005/Atom\"><id>{}</id><title>{}</title>\
+            "<source xmlns=\"{ATOM}\"><id>{}</id><title>{}</title>\
              <link rel=\"self\" href=\"{}\"/>{people}</source>",
             escaped(id),
             escaped(title),
@@ -83,7 +83,8 @@ fn based(markup: &Markup, credit: &Credit<'_>) -> Markup {
         markup.context.base = Some(credit.base.to_owned());
         return markup;
     }
-    let Added { entry, inside } = Bases { document: credit.base, channel: None }.add(&markup);
+    let Added { entry, inside } =
+        Bases { document: credit.base, channel: credit.page }.add(&markup);
     if let Some((places, base)) = inside {
         markup = with_bases(&markup, &places, &base);
     }
@@ -111,7 +112,8 @@ mod tests {
             card: Card { author: author.map(ToOwned::to_owned), ..Card::default() },
         };
         let (id, title) = ("urn:s", "A & B");
-        credited(&markup, &Credit { id, title, authors, address: "http://s/", base: "http://b/" })
+        let (address, base, page) = ("http://s/", "http://b/", None);
+        credited(&markup, &Credit { id, title, authors, address, base, page })
     }
 
     #[test]

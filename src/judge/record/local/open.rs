@@ -5,6 +5,7 @@ use super::super::head;
 use super::super::{Observation, Verdict};
 use std::fmt::Write as _;
 use tidegate_core::model::{Format, Snapshot, Time};
+use tidegate_core::xml::ns::ATOM;
 use tidegate_format::parse::{self, Limits};
 
 /// Opens a feed that has no document of a publisher around its items: a local feed or an aggregate.
@@ -54,7 +55,7 @@ fn document(round: &Observation<'_>, is_list: bool) -> String {
     let _ = write!(
         text,
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
-         <feed xmlns=\"http://www.w3.org/2005/Atom\"{mark}>\n<id>urn:x-tidegate:{endpoint}:{feed}</id>\n\
+         <feed xmlns=\"{ATOM}\"{mark}>\n<id>urn:x-tidegate:{endpoint}:{feed}</id>\n\
          <title>{shown}</title>\n<updated>{stamp}</updated>\n\
          <author><name>{shown}</name></author>\n</feed>\n"
     );

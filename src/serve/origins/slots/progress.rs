@@ -4,6 +4,7 @@ use super::Slot;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -40,6 +41,10 @@ struct ProgressState {
     waited: Duration,
     /// How much of that piece has passed.
     bytes: usize,
+    /// Whether the site is carrying out an action, and has not answered.
+    is_acting: bool,
+    /// Whether the gateway does not take the answer just now.
+    is_held: Arc<AtomicBool>,
 }
 
 impl SlotProgress {
@@ -51,8 +56,12 @@ impl SlotProgress {
     pub(super) fn lose(&self) {
         self.lost.cancel();
         let mut state = self.state();
-        (state.answer, state.rest) = (None, Bytes::new());
-        if let Some(waker) = state.waker.take() {
+        let (rest, waker) = (std::mem::take(&mut state.rest), state.waker.take());
+        let answer = state.answer.take();
+        // Dropping it may close a connection.
+        drop(state);
+        drop((answer, rest));
+        if let Some(waker) = waker {
             waker.wake();
         }
     }
@@ -61,16 +70,26 @@ impl SlotProgress {
         self.lost.cancelled().await;
     }
 
-    /// For how long the client is waited for.
-    pub(super) fn waited(&self, now: Instant) -> Duration {
-        let state = self.state();
-        state.waited
-            + state.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    /// For how long the client is waited for; `None`: the site is carrying out what it asked for.
+    pub(super) fn waited(&self, now: Instant) -> Option<Duration> {
+        let mut state = self.state();
+        // What the gateway takes for itself is no time of the client's.
+        if state.is_held.load(Ordering::Relaxed) {
+            state.since = state.since.map(|_| now);
+        }
+        let since =
+            state.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        (!state.is_acting).then_some(state.waited + since)
     }
 
-    pub(super) fn begin_answer(&self, body: PassedBody) {
+    pub(super) fn begin_action(&self) {
+        self.state().is_acting = true;
+    }
+
+    pub(super) fn begin_answer(&self, is_held: &Arc<AtomicBool>, body: PassedBody) {
         let mut state = self.state();
         (state.since, state.waited, state.bytes) = (Some(Instant::now()), Duration::ZERO, 0);
+        (state.is_acting, state.is_held) = (false, Arc::clone(is_held));
         // It may have been lost just now.
         state.answer = Some(body).filter(|_| !self.lost.is_cancelled());
     }
@@ -138,10 +157,18 @@ impl Body for WatchedUpload {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
+        let is_over = match &polled {
+            Poll::Ready(Some(Ok(_))) => self.body.is_end_stream(),
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(Err(_))) | Poll::Pending => false,
+        };
         let mut state = self.progress.state();
+        state.is_acting |= is_over;
         match &polled {
             Poll::Pending => state.wait(),
-            Poll::Ready(Some(Ok(frame))) => state.go_on(frame.data_ref().map_or(0, Bytes::len)),
+            Poll::Ready(Some(Ok(frame))) if !is_over => {
+                state.go_on(frame.data_ref().map_or(0, Bytes::len));
+            }
             Poll::Ready(_) => state.go_on(PIECE),
         }
         drop(state);

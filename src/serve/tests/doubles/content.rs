@@ -99,7 +99,6 @@ pub(super) fn known(item: &Item) -> LedgerEntry {
         evidence: Evidence::Hole,
         since: at(-3600),
         observations: 1,
-        backfilled: false,
         doubts: Doubts::NONE,
         seen: "gone while older items stay".to_owned(),
         probe: None,

@@ -9,14 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
-on_every_engine! {
-    an_opening_that_is_not_durable_fails
-    nothing_is_seen_before_it_is_durable
-    a_feed_is_listed_once_that_is_durable
-    dropping_a_store_lets_go_of_the_folder
-    a_wide_change_that_breaks_off_is_whole_or_not_there
-}
-
 /// What is done before each barrier of an engine; an error is its answer.
 pub(super) type BeforePass = dyn Fn() -> io::Result<()> + Send + Sync;
 
@@ -52,18 +44,18 @@ pub(super) fn failing(left: &Arc<AtomicUsize>) -> Box<WrapEngine> {
     })
 }
 
-async fn an_opening_that_is_not_durable_fails(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_opening_that_is_not_durable_fails() {
     let folder = tempfile::tempdir().unwrap();
     let wrap = failing(&Arc::new(AtomicUsize::new(1)));
-    let opened = open_with(kind, folder.path(), ReopenPauses::default(), wrap);
+    let opened = open_with(folder.path(), ReopenPauses::default(), wrap);
     let StoreError::Io { doing, .. } = refused(opened) else { panic!("another error") };
     assert_eq!(doing, "make its opening durable");
-    open(kind, folder.path()).unwrap();
+    open(folder.path()).unwrap();
 }
 
 /// A store whose barriers are told of, and wait each to be let through; the one of its opening was.
 async fn open_waiting(
-    kind: DiskKind,
     path: &Path,
 ) -> (Arc<EmbeddedStore>, mpsc::UnboundedReceiver<()>, std::sync::mpsc::Sender<()>) {
     let (arrived, mut waits) = mpsc::unbounded_channel();
@@ -76,14 +68,15 @@ async fn open_waiting(
         let _ = go.lock().unwrap().recv();
         Ok(())
     });
-    let store = open_with(kind, path, ReopenPauses::default(), waiting);
+    let store = open_with(path, ReopenPauses::default(), waiting);
     waits.recv().await.unwrap();
     (Arc::new(store.unwrap()), waits, let_through)
 }
 
-async fn nothing_is_seen_before_it_is_durable(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_seen_before_it_is_durable() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, mut waits, let_through) = open_waiting(kind, folder.path()).await;
+    let (store, mut waits, let_through) = open_waiting(folder.path()).await;
     // Dropped before the store, so that a test that fails does not wait at the barrier for ever.
     let let_through = let_through;
     let claim = claim(&store).await;
@@ -116,9 +109,10 @@ async fn nothing_is_seen_before_it_is_durable(kind: DiskKind) {
 }
 
 /// The list is in memory meanwhile, and is answered as it was.
-async fn a_feed_is_listed_once_that_is_durable(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_is_listed_once_that_is_durable() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, mut waits, let_through) = open_waiting(kind, folder.path()).await;
+    let (store, mut waits, let_through) = open_waiting(folder.path()).await;
     // Dropped before the store, as above.
     let let_through = let_through;
     assert!(store.feed_list().await.unwrap().is_empty());
@@ -139,10 +133,11 @@ async fn a_feed_is_listed_once_that_is_durable(kind: DiskKind) {
     assert!(store.feed_list().await.unwrap().is_empty());
 }
 
-async fn dropping_a_store_lets_go_of_the_folder(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropping_a_store_lets_go_of_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     for round in 1..=3 {
-        let store = open(kind, folder.path()).unwrap();
+        let store = open(folder.path()).unwrap();
         let claim = claim(&store).await;
         assert_eq!(claim.fence, round);
         let change = change(&store, &round.to_string()).await;
@@ -168,14 +163,15 @@ pub(super) async fn wide(store: &EmbeddedStore, items: usize, text: &str) -> Cha
 
 /// Wherever a large change breaks off, between any two of its portions, nothing of it is there; where only
 /// its last barrier failed, it may be there whole.
-async fn a_wide_change_that_breaks_off_is_whole_or_not_there(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
     const ITEMS: usize = 40;
     let mut before_it = 0;
     for failing in 0.. {
         let folder = tempfile::tempdir().unwrap();
         let passes = Arc::new(AtomicUsize::new(usize::MAX));
         let left = Arc::clone(&passes);
-        let store = open_with(kind, folder.path(), ReopenPauses::default(), passable(left));
+        let store = open_with(folder.path(), ReopenPauses::default(), passable(left));
         let store = store.unwrap();
         let claim = claim(&store).await;
         let first = wide(&store, ITEMS, "one").await;
@@ -193,7 +189,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there(kind: DiskKind) {
         }
         drop(store);
 
-        let store = open_as(kind, folder.path(), None).unwrap();
+        let store = open_as(folder.path(), None).unwrap();
         let after = store.view(&news(), Select::All).await.unwrap().unwrap();
         let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
         assert_eq!(tail.len() as u64, after.state.revision.0);

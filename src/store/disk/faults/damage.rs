@@ -1,23 +1,15 @@
-//! A damaged store refuses to start, or answers an error where the damage lies; it never panics,
-//! never starts anew, and changes nothing.
+//! A damaged store refuses to start, or answers an error where the damage lies; it never panics, and
+//! never starts anew.
 
 use super::*;
 use crate::Select;
 use crate::engine::{Class, Writes};
 use std::fs;
 
-on_every_engine! {
-    damaged_marks_refuse_to_open
-    a_newer_format_is_left_alone
-    a_damaged_record_names_its_place
-    a_copy_that_a_crash_left_is_cleared_away
-    a_note_that_was_cut_off_is_no_note
-}
-
 /// A closed store with some data.
-pub(crate) async fn used(kind: DiskKind) -> tempfile::TempDir {
+pub(crate) async fn used() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(kind, folder.path()).unwrap();
+    let store = open(folder.path()).unwrap();
     let claim = claim(&store).await;
     for _ in 0..5 {
         let change = change(&store, &noise(30_000)).await;
@@ -49,36 +41,38 @@ fn put(engine: &dyn Engine, class: Class, key: &[u8], value: Option<&[u8]>) {
     engine.apply(Writes::from([((class, key.to_vec()), value)])).unwrap();
 }
 
-async fn damaged_marks_refuse_to_open(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_marks_refuse_to_open() {
     let cases = [
         ("mark", &b""[..]),
         ("mark", b"\xff\xfe garbage"),
-        ("mark", b"tidegate store mark 1\nendpoint a\nfence 1\nepoch 1\n"),
-        ("engine", b"rocks\n"),
+        ("mark", b"tidegate store mark 1\nendpoint a\nfence 1\n"),
     ];
     for (name, damage) in cases {
-        let folder = used(kind).await;
+        let folder = used().await;
         fs::write(folder.path().join(name), damage).unwrap();
         let before = files(folder.path());
-        let said = refused(open(kind, folder.path()));
+        let said = refused(open(folder.path()));
         assert_damaged(&said, folder.path(), name);
         assert!(before == files(folder.path()), "{name} {damage:?}: something was changed");
     }
 }
 
-async fn a_newer_format_is_left_alone(kind: DiskKind) {
-    let folder = used(kind).await;
-    let (store, engine) = open_raw(kind, folder.path());
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_format_is_left_alone() {
+    let folder = used().await;
+    let (store, engine) = open_raw(folder.path());
     put(&*engine, Class::Gateway, b"format", Some(&2u32.to_be_bytes()));
     drop(engine);
     store.close().await.unwrap();
-    let said = refused(open(kind, folder.path()));
+    let said = refused(open(folder.path()));
     assert!(matches!(said, StoreError::Newer { found: 2, known: 1, .. }), "{said:?}");
 }
 
-async fn a_damaged_record_names_its_place(kind: DiskKind) {
-    let folder = used(kind).await;
-    let (store, engine) = open_raw(kind, folder.path());
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_record_names_its_place() {
+    let folder = used().await;
+    let (store, engine) = open_raw(folder.path());
     let key = b"news\0a\0";
     put(&*engine, Class::Ledger, key, Some(b"\x02\x01\0garbage"));
     let said = store.snapshot(&news()).await.unwrap_err();
@@ -91,23 +85,16 @@ async fn a_damaged_record_names_its_place(kind: DiskKind) {
     put(&*engine, Class::States, b"news\0", Some(b"\x09\0"));
     drop(engine);
     drop(store);
-    let said = refused(open(kind, folder.path()));
+    let said = refused(open(folder.path()));
     assert_damaged(&said, folder.path(), "state");
     assert!(said.to_string().contains("its layout has version 9"), "{said}");
 }
 
-async fn a_copy_that_a_crash_left_is_cleared_away(kind: DiskKind) {
-    let folder = used(kind).await;
-    fs::create_dir(folder.path().join("rehearsal")).unwrap();
-    fs::write(folder.path().join("rehearsal/db"), b"half").unwrap();
-    open(kind, folder.path()).unwrap();
-    assert!(!folder.path().join("rehearsal").exists());
-}
-
-async fn a_note_that_was_cut_off_is_no_note(kind: DiskKind) {
-    let folder = used(kind).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_note_that_was_cut_off_is_no_note() {
+    let folder = used().await;
     for note in [&b""[..], b"\x09\0\0", &[0xff; 16]] {
         fs::write(folder.path().join("reached"), note).unwrap();
-        open(kind, folder.path()).unwrap();
+        open(folder.path()).unwrap();
     }
 }

@@ -2,18 +2,11 @@
 
 use super::*;
 
-on_every_engine! {
-    a_second_opening_is_refused_and_hurts_nothing
-    a_random_endpoint_is_chosen_once
-    an_endpoint_cannot_change_once_it_was_used
-    a_closed_store_needs_no_rehearsal
-    what_a_large_document_was_noted_with_outlives_the_process_until_it_is_over
-}
-
-async fn a_second_opening_is_refused_and_hurts_nothing(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_opening_is_refused_and_hurts_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let first = open(kind, folder.path()).unwrap();
-    let said = refused(open(kind, folder.path()));
+    let first = open(folder.path()).unwrap();
+    let said = refused(open(folder.path()));
     assert!(matches!(said, StoreError::InUse { .. }), "{said:?}");
     let path = folder.path().display();
     let sentence = format!(
@@ -24,43 +17,45 @@ async fn a_second_opening_is_refused_and_hurts_nothing(kind: DiskKind) {
     let change = change(&first, "still works").await;
     first.commit(&claim, change).await.unwrap();
     first.close().await.unwrap();
-    open(kind, folder.path()).unwrap();
+    open(folder.path()).unwrap();
 }
 
-async fn a_random_endpoint_is_chosen_once(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_random_endpoint_is_chosen_once() {
     let folder = tempfile::tempdir().unwrap();
-    let chosen = open_as(kind, folder.path(), None).unwrap().endpoint().clone();
+    let chosen = open_as(folder.path(), None).unwrap().endpoint().clone();
     let text = chosen.as_str();
     assert!(text.starts_with("tg-") && text.len() == 19, "{text}");
     assert!(text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
-    assert_eq!(*open_as(kind, folder.path(), None).unwrap().endpoint(), chosen);
+    assert_eq!(*open_as(folder.path(), None).unwrap().endpoint(), chosen);
     let other = tempfile::tempdir().unwrap();
-    assert_ne!(*open_as(kind, other.path(), None).unwrap().endpoint(), chosen);
+    assert_ne!(*open_as(other.path(), None).unwrap().endpoint(), chosen);
 }
 
-async fn an_endpoint_cannot_change_once_it_was_used(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endpoint_cannot_change_once_it_was_used() {
     let folder = tempfile::tempdir().unwrap();
-    drop(open_as(kind, folder.path(), None).unwrap());
-    let store = open_as(kind, folder.path(), Some("one.example")).unwrap();
+    drop(open_as(folder.path(), None).unwrap());
+    let store = open_as(folder.path(), Some("one.example")).unwrap();
     assert_eq!(store.endpoint().as_str(), "one.example", "nothing was published yet");
     let claim = claim(&store).await;
     let change = change(&store, "text").await;
     store.commit(&claim, change).await.unwrap();
     drop(store);
-    let said = refused(open_as(kind, folder.path(), Some("two.example")));
+    let said = refused(open_as(folder.path(), Some("two.example")));
     let StoreError::Endpoint { stored, wanted } = said else { panic!("{said:?}") };
     assert_eq!((stored.as_str(), wanted.as_str()), ("one.example", "two.example"));
     for configured in [None, Some("one.example")] {
-        let store = open_as(kind, folder.path(), configured).unwrap();
+        let store = open_as(folder.path(), configured).unwrap();
         assert_eq!(store.endpoint().as_str(), "one.example");
     }
     // A purge does not make it unused: the log has told of it.
-    let store = open(kind, folder.path());
+    let store = open(folder.path());
     assert!(matches!(refused(store), StoreError::Endpoint { .. }));
-    let store = open_as(kind, folder.path(), None).unwrap();
+    let store = open_as(folder.path(), None).unwrap();
     store.purge_feed(&news()).await.unwrap();
     drop(store);
-    assert!(matches!(refused(open(kind, folder.path())), StoreError::Endpoint { .. }));
+    assert!(matches!(refused(open(folder.path())), StoreError::Endpoint { .. }));
 }
 
 #[test]
@@ -69,40 +64,22 @@ fn a_folder_that_cannot_be_made_is_named() {
     let file = folder.path().join("file");
     std::fs::write(&file, "no folder").unwrap();
     for path in [file.clone(), file.join("below")] {
-        let said = refused(open(DiskKind::Sled, &path));
+        let said = refused(open(&path));
         let StoreError::Io { doing, source } = said else { panic!("{said:?}") };
         assert_eq!(doing, "make or open its folder");
         assert!(source.to_string().contains(&path.display().to_string()), "{source}");
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "no folder");
-    open(DiskKind::Sled, &folder.path().join("a/b/c")).unwrap();
+    open(&folder.path().join("a/b/c")).unwrap();
 }
 
-/// A close notes what its files are, so that the next start need not try its recovery on a copy.
-async fn a_closed_store_needs_no_rehearsal(kind: DiskKind) {
-    let folder = tempfile::tempdir().unwrap();
-    for _ in 0..3 {
-        let store = open(kind, folder.path()).unwrap();
-        let claim = claim(&store).await;
-        let change = change(&store, &noise(40_000)).await;
-        store.commit(&claim, change).await.unwrap();
-        let mark = std::fs::read_to_string(folder.path().join("mark")).unwrap();
-        assert!(mark.ends_with("\nfiles none\n"), "open files prove nothing: {mark}");
-        store.close().await.unwrap();
-        let taken = StoreFolder::take(folder.path(), kind).unwrap();
-        let noted = taken.mark().unwrap().unwrap().digest;
-        assert_eq!(noted, Some(crate::disk::files::digest(&taken).unwrap()));
-    }
-}
-
-async fn what_a_large_document_was_noted_with_outlives_the_process_until_it_is_over(
-    kind: DiskKind,
-) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_large_document_was_noted_with_outlives_the_process_until_it_is_over() {
     let folder = tempfile::tempdir().unwrap();
     let begun = Time::from_unix(1_795_191_605);
     let attempt = Attempt { feed: news(), entries: 49_000, begun, kills: 1, is_open: true };
-    open(kind, folder.path()).unwrap().note_attempt(&attempt).await.unwrap();
-    let store = open(kind, folder.path()).unwrap();
+    open(folder.path()).unwrap().note_attempt(&attempt).await.unwrap();
+    let store = open(folder.path()).unwrap();
     assert_eq!(store.attempts().await.unwrap(), std::slice::from_ref(&attempt));
     store.note_attempt(&attempt.over()).await.unwrap();
     assert_eq!(store.attempts().await.unwrap(), []);

@@ -3,13 +3,10 @@
 use super::*;
 use crate::engine::{Class, KeyOrder, beginning_with};
 
-on_every_engine! {
-    a_purge_leaves_only_its_marks_and_the_log
-}
-
-async fn a_purge_leaves_only_its_marks_and_the_log(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_purge_leaves_only_its_marks_and_the_log() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, engine) = open_raw(kind, folder.path());
+    let (store, engine) = open_raw(folder.path());
     let claim = claim(&store).await;
     for _ in 0..3 {
         let change = change(&store, &noise(50_000)).await;

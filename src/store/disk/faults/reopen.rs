@@ -8,18 +8,6 @@ use crate::disk::folder::{MARK, TRIAL};
 use crate::{CommitError, Epoch, Select, StoreCondition};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-on_every_engine! {
-    a_failed_barrier_stops_the_store_until_it_is_open_again
-    opening_is_tried_until_it_succeeds
-    a_store_that_looks_damaged_is_said_to_be_and_tried_on
-    a_store_without_what_it_acknowledged_is_not_opened_again
-    a_store_without_a_record_that_it_acknowledged_is_not_opened_again
-    a_store_that_is_opened_again_can_be_closed
-    who_reads_at_a_revision_does_not_go_on_after_a_failure
-    a_large_change_that_breaks_off_leaves_nothing_behind
-    a_reader_that_waits_does_not_keep_a_store_shut_whose_committer_broke_off
-}
-
 /// The pause before the first try, and the longest one.
 fn pauses(milliseconds: u64) -> ReopenPauses {
     let first = Duration::from_millis(milliseconds);
@@ -27,13 +15,9 @@ fn pauses(milliseconds: u64) -> ReopenPauses {
 }
 
 /// A store whose barrier fails as often as it is told to.
-fn open_failing(
-    kind: DiskKind,
-    path: &Path,
-    pauses: ReopenPauses,
-) -> (EmbeddedStore, Arc<AtomicUsize>) {
+fn open_failing(path: &Path, pauses: ReopenPauses) -> (EmbeddedStore, Arc<AtomicUsize>) {
     let fails = Arc::new(AtomicUsize::new(0));
-    let store = open_with(kind, path, pauses, failing(&fails));
+    let store = open_with(path, pauses, failing(&fails));
     (store.unwrap(), fails)
 }
 
@@ -58,9 +42,10 @@ fn assert_stopped<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
     assert!(said.contains("no space left on device") && said.contains("opened again"), "{said}");
 }
 
-async fn a_failed_barrier_stops_the_store_until_it_is_open_again(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(kind, folder.path(), pauses(300));
+    let (store, fails) = open_failing(folder.path(), pauses(300));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -87,7 +72,7 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again(kind: DiskKind)
     let checkpoint = store.checkpoint(&claim, &[]).await;
     assert!(matches!(checkpoint, Err(CommitError::Store(StoreError::Stopped(_)))));
     // The folder is this process's own all the while.
-    assert!(matches!(refused(open_as(kind, folder.path(), None)), StoreError::InUse { .. }));
+    assert!(matches!(refused(open_as(folder.path(), None)), StoreError::InUse { .. }));
 
     until_open(&store).await;
     assert!(store.listed().is_some(), "the list of feeds is to be read first");
@@ -111,13 +96,14 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again(kind: DiskKind)
     assert_eq!(revision, Revision(view.state.revision.0 + 1));
     store.close().await.unwrap();
     assert!(matches!(store.state(&news()).await, Err(StoreError::Closed)));
-    let store = open_as(kind, folder.path(), None).unwrap();
+    let store = open_as(folder.path(), None).unwrap();
     assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, revision);
 }
 
-async fn opening_is_tried_until_it_succeeds(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opening_is_tried_until_it_succeeds() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(kind, folder.path(), pauses(2));
+    let (store, fails) = open_failing(folder.path(), pauses(2));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -137,10 +123,11 @@ async fn opening_is_tried_until_it_succeeds(kind: DiskKind) {
 }
 
 /// A disk that fails for a while makes a store look damaged.
-async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    let (store, fails) = open_failing(kind, &path, pauses(10));
+    let (store, fails) = open_failing(&path, pauses(10));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -163,10 +150,11 @@ async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on(kind: DiskKind) {
     store.commit(&claim, next).await.unwrap();
 }
 
-async fn a_store_without_what_it_acknowledged_is_not_opened_again(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_without_what_it_acknowledged_is_not_opened_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    let (store, fails) = open_failing(kind, &path, pauses(10));
+    let (store, fails) = open_failing(&path, pauses(10));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -186,18 +174,19 @@ async fn a_store_without_what_it_acknowledged_is_not_opened_again(kind: DiskKind
     let third = change(&store, "three").await;
     store.commit(&claim, third).await.unwrap_err();
     // The database is that of before the second change.
-    put_back(&store, kind, &path, &older).await;
+    put_back(&store, &path, &older).await;
     let what = until_given_up(&store).await;
     assert!(what.contains("the feed news is at revision 1, 2 was acknowledged"), "{what}");
     assert!(store.close().await.is_err());
 }
 
 /// What is no feed's content has no revision: its writes are counted.
-async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again() {
     for lost in ["record", "poll state"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        let (store, fails) = open_failing(kind, &path, pauses(10));
+        let (store, fails) = open_failing(&path, pauses(10));
         let claim = claim(&store).await;
         let first = change(&store, "one").await;
         store.commit(&claim, first).await.unwrap();
@@ -211,7 +200,7 @@ async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again(kind:
         fails.store(1, Ordering::Release);
         let second = change(&store, "two").await;
         store.commit(&claim, second).await.unwrap_err();
-        put_back(&store, kind, &path, &older).await;
+        put_back(&store, &path, &older).await;
         let what = until_given_up(&store).await;
         assert!(what.contains("1 acknowledged write to records of feeds"), "{what}");
         assert!(store.close().await.is_err());
@@ -224,17 +213,12 @@ fn bar(path: &Path) {
 }
 
 /// Puts the engine's files back to what they were once nobody has them open, and lets the store be opened again.
-async fn put_back(
-    store: &EmbeddedStore,
-    kind: DiskKind,
-    path: &Path,
-    older: &BTreeMap<String, Vec<u8>>,
-) {
+async fn put_back(store: &EmbeddedStore, path: &Path, older: &BTreeMap<String, Vec<u8>>) {
     let has_tried = |condition: &StoreCondition| {
         condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 0)
     };
     until(store, has_tried).await;
-    let is_engines = |name: &&String| kind.engine().owns(name.split('/').next().unwrap());
+    let is_engines = |name: &&String| crate::is_database_file(name.split('/').next().unwrap());
     for name in files(path).keys().filter(is_engines) {
         std::fs::remove_file(path.join(name)).unwrap();
     }
@@ -257,9 +241,10 @@ async fn until_given_up(store: &EmbeddedStore) -> String {
     what
 }
 
-async fn a_store_that_is_opened_again_can_be_closed(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_opened_again_can_be_closed() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(kind, folder.path(), pauses(60_000));
+    let (store, fails) = open_failing(folder.path(), pauses(60_000));
     let claim = claim(&store).await;
     fails.store(1, Ordering::Release);
     let first = change(&store, "one").await;
@@ -268,12 +253,13 @@ async fn a_store_that_is_opened_again_can_be_closed(kind: DiskKind) {
     assert_stopped(store.close().await);
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert!(matches!(store.close().await, Err(StoreError::Closed)));
-    open_as(kind, folder.path(), None).unwrap();
+    open_as(folder.path(), None).unwrap();
 }
 
-async fn who_reads_at_a_revision_does_not_go_on_after_a_failure(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_reads_at_a_revision_does_not_go_on_after_a_failure() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(kind, folder.path(), pauses(1));
+    let (store, fails) = open_failing(folder.path(), pauses(1));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -290,10 +276,11 @@ async fn who_reads_at_a_revision_does_not_go_on_after_a_failure(kind: DiskKind) 
 
 /// Wherever a large change breaks off, it is whole or not there once the store is open again, and the feed
 /// goes on.
-async fn a_large_change_that_breaks_off_leaves_nothing_behind(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_change_that_breaks_off_leaves_nothing_behind() {
     const ITEMS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(kind, folder.path(), pauses(1));
+    let (store, fails) = open_failing(folder.path(), pauses(1));
     let first_claim = claim(&store).await;
     let first = wide(&store, ITEMS, "0").await;
     store.commit(&first_claim, first).await.unwrap();
@@ -324,7 +311,8 @@ async fn a_large_change_that_breaks_off_leaves_nothing_behind(kind: DiskKind) {
 }
 
 /// The committer breaks off while a feed is shut and a reader waits for it.
-async fn a_reader_that_waits_does_not_keep_a_store_shut_whose_committer_broke_off(kind: DiskKind) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_waits_does_not_keep_a_store_shut_whose_committer_broke_off() {
     let folder = tempfile::tempdir().unwrap();
     let armed = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (arrived, reached) = std::sync::mpsc::channel();
@@ -338,7 +326,7 @@ async fn a_reader_that_waits_does_not_keep_a_store_shut_whose_committer_broke_of
         }
         Ok(())
     });
-    let opened = open_with(kind, folder.path(), pauses(20), breaks_off);
+    let opened = open_with(folder.path(), pauses(20), breaks_off);
     let store = Arc::new(opened.unwrap());
     let claim = claim(&store).await;
     let first = change(&store, "one").await;

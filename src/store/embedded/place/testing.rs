@@ -28,7 +28,7 @@ impl StorePlace for LeasedPlace {
         Ok(())
     }
 
-    fn closed(&self, _epoch: Epoch, _is_alone: bool) {}
+    fn closed(&self, _epoch: Epoch) {}
 }
 
 /// What says of a store whether it still has its database.

@@ -102,7 +102,6 @@ fn known() -> LedgerEntry {
             evidence: Evidence::Hole,
             since: at(20),
             observations: 4,
-            backfilled: true,
             doubts: Doubts::NONE,
             seen: "gone while older items stay".to_owned(),
             probe: Some(probe()),
@@ -209,7 +208,6 @@ fn state() -> StateRecord {
             came_alone: 10,
             came_sliding: 11,
             came_swapping: 12,
-            went_alone: 13,
         },
         noise: feed_noise(),
         hold: Some(Hold {
@@ -414,7 +412,7 @@ fn variants_keep_their_numbers() {
     use Format::*;
     numbers(&[Atom10, Atom03, Rss20, Rss09x, Rss10, Rss090, JsonFeed, Opml]);
     use Evidence::*;
-    numbers(&[Aged, Hole, Complete, Mass, Passed, Said, Unplaced]);
+    numbers(&[Aged, Hole, Complete, Passed, Said, Unplaced]);
     numbers(&[Order::Auto, Order::NewestFirst, Order::OldestFirst, Order::Updated, Order::None]);
     numbers(&[Deletions::Safe, Deletions::Eager, Deletions::Off]);
     numbers(&[FeedSource::File, FeedSource::CommandLine, FeedSource::Api]);

@@ -3,12 +3,13 @@
 use super::*;
 use crate::parse::document;
 use tidegate_core::model::{Completeness, EntrySync, FeedDocument, Format};
+use tidegate_core::xml::ns::{OUTLINE, SSE_091};
 
 fn opml(head: &str, outlines: &str) -> String {
     format!(
         "<?xml version='1.0'?>\n<opml version='2.0' xmlns:s='{}' xmlns:x='urn:x'>\n\
          <head><title>Ours &amp; theirs</title>{head}</head>\n<body>\n{outlines}\n</body>\n</opml>\n",
-        sx091::NAMESPACE
+        SSE_091
     )
 }
 
@@ -89,7 +90,7 @@ fn each_id_stands_once_and_stays() {
     let texts = ids("<outline text='same'/><outline text='same'/><outline/><outline/>");
     assert_eq!(texts.iter().collect::<HashSet<_>>().len(), 4);
     // What another gateway says of it.
-    let told = format!("<outline text='t' xmlns:o='{OUTLINE_NAMESPACE}' o:id='urn:own'/>");
+    let told = format!("<outline text='t' xmlns:o='{OUTLINE}' o:id='urn:own'/>");
     assert_eq!(ids(&told), ["urn:own"]);
 }
 
@@ -238,7 +239,7 @@ fn ids_and_parents(text: &str) -> Vec<(String, String)> {
 /// What stands in no other says so by a word that no outline can be called.
 #[test]
 fn no_outline_is_called_the_root() {
-    let told = format!("<outline text='t' xmlns:o='{OUTLINE_NAMESPACE}' o:id='body'/>");
+    let told = format!("<outline text='t' xmlns:o='{OUTLINE}' o:id='body'/>");
     for outline in ["<outline text='t' xmlUrl='body'/>", &told] {
         let text = opml("", &format!("<outline text='a'/>{outline}"));
         let said = ids_and_parents(&text);
@@ -246,7 +247,7 @@ fn no_outline_is_called_the_root() {
     }
     // Nor as another one by the id that this one would be made.
     let made = ids_and_parents(&opml("", "<outline text='a'/>"))[0].0.clone();
-    let told = format!("<outline text='t' xmlns:o='{OUTLINE_NAMESPACE}' o:id='{made}'/>");
+    let told = format!("<outline text='t' xmlns:o='{OUTLINE}' o:id='{made}'/>");
     let said = ids_and_parents(&opml("", &format!("{told}<outline text='a'/>")));
     assert_ne!(said[0].0, said[1].0);
 }
@@ -298,7 +299,7 @@ fn outlines_in_other_markup_stand_once() {
 #[test]
 fn a_folder_with_an_id_is_no_other_for_its_text() {
     let inside = |folder: &str| {
-        let attributes = format!("xmlns:o='{OUTLINE_NAMESPACE}' o:id='urn:f'");
+        let attributes = format!("xmlns:o='{OUTLINE}' o:id='urn:f'");
         let text = format!("<outline text='{folder}' {attributes}><outline text='a'/></outline>");
         of(&opml("", &text), |document, _| {
             let fields = said(document, 1);

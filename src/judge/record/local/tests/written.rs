@@ -2,8 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-
-const ATOM: &str = "http://www.w3.org/2005/Atom";
+use tidegate_core::xml::ns::ATOM;
 
 fn kept(entry: &CheckedEntry) -> Markup {
     entry.read(Time::from_unix(NOW), tidegate_format::parse::own).unwrap()

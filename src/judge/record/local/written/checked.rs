@@ -3,12 +3,10 @@
 
 use tidegate_core::model::Time;
 use tidegate_core::xml::doc::{Doc, DocElement, WalkStep};
-use tidegate_core::xml::namespaces::Ns;
+use tidegate_core::xml::ns::{ATOM, Ns};
 use tidegate_core::xml::split_name;
 use url::{ParseError, Url};
 
-/// The namespace that the entry itself must be in.
-const ATOM: &str = "http://www.w3.org/2005/Atom";
 /// Elements that an entry has once at most.
 const ONCE: [&str; 8] =
     ["id", "title", "updated", "published", "content", "summary", "rights", "source"];
@@ -77,7 +75,9 @@ pub(super) fn entry(
 /// Checks that the root is an entry of Atom, its namespace spelled as it must be.
 fn check_root(entry: DocElement<'_, '_>) -> Result<(), Option<EntryFault>> {
     let prefix = split_name(entry.name()).0;
-    let is_atom = entry.scope().iter().any(|(bound, uri)| bound == prefix && uri == ATOM);
+    let mut declared = entry.ancestors().flat_map(DocElement::declarations);
+    let bound = declared.find(|declaration| declaration.declared_prefix() == prefix);
+    let is_atom = bound.is_some_and(|bound| bound.value() == ATOM);
     let found = match entry.local() {
         "entry" if is_atom => return Ok(()),
         "entry" => "<entry> is in another namespace".to_owned(),

@@ -1,0 +1,401 @@
+"""Loads a gateway, makes images of what a loss of power at some moment may leave, and opens each with the program. See
+power_loss.sh."""
+
+import argparse
+import concurrent.futures
+import ctypes
+import hashlib
+import os
+import pathlib
+import random
+import re
+import shutil
+import stage
+import subprocess
+import sys
+import time
+import urllib.error
+
+import acme_order
+import power_loss_images as images
+
+# How long an export may take, in seconds: that of an image, with its opening, or of the gateway under its load.
+EXPORTED_WITHIN = 300
+# Images that are opened at a time.
+AT_ONCE = 2
+CONFIGURATION = """
+[polling]
+allow_private = true
+min_interval = "1h"
+max_interval = "24h"
+"""
+DOCUMENT = """<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><id>urn:f{feed}</id><title>Feed {feed}</title>
+<updated>2026-01-01T00:00:00Z</updated>{entries}</feed>"""
+ENTRY = """<entry><id>urn:f{feed}:{number}</id><title>Post {number}</title>
+<link href="http://127.0.0.1/p/{feed}/{number}"/><updated>{updated}</updated><content>{content}</content></entry>"""
+# What stands in an entry: its feed, its number, its edition, a digest and the text.
+CONTENT = re.compile(rb"(\d+)-(\d+)-(\d+):([0-9a-f]{32}):([0-9a-f ]+);")
+
+
+class Load:
+    """Feeds that change round by round: some entries are new, and each third entry that stays is edited."""
+
+    def __init__(self, feeds, entries, text, rounds, at_once):
+        self.feeds, self.entries, self.text, self.rounds, self.at_once = feeds, entries, text, rounds, at_once
+        self.new = max(1, entries // 10)
+
+    def editions(self, number):
+        """The entries of a round, newest first, each with its edition."""
+        top = number * self.new + self.entries
+        return [(entry, number - (entry + number) % 3) for entry in range(top, top - self.entries, -1)]
+
+    def content(self, feed, entry, edition):
+        seed = (feed * 1000003 + entry) * 977 + edition
+        text = random.Random(seed).randbytes(self.text // 2).hex()
+        text = " ".join(text[at : at + 7] for at in range(0, len(text), 7))
+        return f"{feed}-{entry}-{edition}:{hashlib.md5(text.encode()).hexdigest()}:{text};"
+
+    def document(self, feed, number):
+        def written(entry, edition):
+            updated = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_700_000_000 + entry * 3600))
+            content = self.content(feed, entry, edition)
+            return ENTRY.format(feed=feed, number=entry, updated=updated, content=content)
+
+        entries = "".join(written(*one) for one in self.editions(number))
+        return DOCUMENT.format(feed=feed, entries=entries).encode()
+
+
+LOADS = {
+    # Small enough that an image is tried within a second or two.
+    "small": Load(16, 20, 2000, 20, 16),
+    # One of which each fifth image of a log that is not synced did not open.
+    "busy": Load(40, 100, 3000, 25, 16),
+    # Documents that are a change of many portions each.
+    "large": Load(2, 150, 12000, 12, 2),
+}
+# Besides, "certificate": a gateway that gets one (it needs pebble).
+
+
+class Recorded:
+    """What a gateway did to its disk under a load, and what it acknowledged."""
+
+    def __init__(self, program, shim, work, load, is_swallowed=False):
+        self.program, self.load, self.folder = program, load, work / "run"
+        self.folder.mkdir()
+        (self.folder / "out").mkdir()
+        self.record, self.killed = work / "record", work / "killed"
+        self.environment = {
+            "LD_PRELOAD": str(shim), "TIDEGATE_RECORD": str(self.record), "TIDEGATE_RECORDED": str(self.folder),
+            "TIDEGATE_KILLED": str(self.killed), **({"TIDEGATE_SWALLOWED": "1"} if is_swallowed else {}),
+        }
+        # Each with its time: what must be there from then on, as (feed, entry) and edition, or a path and its bytes.
+        self.acknowledged = []
+        # What a file has from its first moment under this name to the end.
+        self.whole = {}
+        self.site = stage.Site()
+        # Of connections that a kill ends.
+        self.site.server.handle_error = lambda *_: None
+
+    def note(self, what):
+        self.acknowledged.append((time.clock_gettime_ns(time.CLOCK_MONOTONIC), what))
+
+    def start(self):
+        self.gateway = self.started(lambda: stage.Gateway(self.program, self.folder, CONFIGURATION, token=None))
+
+    def started(self, start):
+        os.environ.update(self.environment)
+        try:
+            return start()
+        finally:
+            for name in self.environment:
+                del os.environ[name]
+
+    def run(self):
+        self.start()
+        self.note_file("data/admin-token")
+        for feed in range(self.load.feeds):
+            address = f"{self.site.base}/f{feed}.xml"
+            self.gateway.ask(f"/api/v1/feeds/f{feed}", "PUT", {"url": address})
+        for number in range(self.load.rounds):
+            with concurrent.futures.ThreadPoolExecutor(self.load.at_once) as polls:
+                if number in (self.load.rounds // 3, 2 * self.load.rounds // 3):
+                    killing = polls.submit(self.kill, 0.7)
+                    list(polls.map(lambda feed: self.poll(feed, number, True), range(self.load.feeds)))
+                    killing.result()
+                    self.start()
+                list(polls.map(lambda feed: self.poll(feed, number), range(self.load.feeds)))
+            if number % 5 == 4:
+                self.export(number)
+        self.kill(0)
+
+    def poll(self, feed, number, may_fail=False):
+        self.site.documents[f"/f{feed}.xml"] = self.load.document(feed, number)
+        try:
+            self.gateway.poll(f"f{feed}")
+        except (OSError, urllib.error.URLError):
+            if may_fail:
+                return
+            raise
+        self.note({(feed, entry): edition for entry, edition in self.load.editions(number)})
+
+    def kill(self, after):
+        """Kills the gateway between two records of the shim."""
+        time.sleep(after)
+        self.killed.touch()
+        try:
+            self.gateway.process.wait(stage.WAIT)
+        finally:
+            self.killed.unlink()
+
+    def note_file(self, path):
+        self.whole[path] = (self.folder / path).read_bytes()
+        self.note({path: self.whole[path]})
+
+    def export(self, number):
+        """A copy of the state by the running gateway, in a file."""
+        file = f"out/{number}.tidegate"
+        token = self.folder / "data/admin-token"
+        command = [self.program, "export", self.folder / file, "--gateway", self.gateway.base, "--token-file", token]
+        environment = {**os.environ, **self.environment}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=EXPORTED_WITHIN)
+        if done.returncode:
+            raise RuntimeError(f"export: {done.stderr}")
+        self.note_file(file)
+
+
+class Certified(Recorded):
+    """A gateway that gets a certificate, and what it keeps of that."""
+
+    def __init__(self, program, shim, work, load, is_swallowed=False):
+        super().__init__(program, shim, work, load, is_swallowed)
+        stage.certify(work, "localhost")
+        self.port, self.work = stage.free_port(), work
+
+    def start(self):
+        self.gateway = self.started(lambda: acme_order.Program(
+            self.program, self.folder, self.port, self.authority.directory, acme_order.NAMES, self.work / "ca.pem"
+        ))
+
+    def run(self):
+        names = acme_order.NameServer(self.work)
+        self.authority = acme_order.Pebble(self.work, names, self.port)
+        try:
+            self.note({})
+            for _ in range(2):
+                self.start()
+                shown = lambda: acme_order.handshake(self.port, acme_order.NAMES[0], self.authority.root())
+                acme_order.wait_for("a certificate", shown)
+                for file in sorted((self.folder / "data/acme").rglob("*")):
+                    if file.is_file() and file.suffix != ".new":
+                        self.note_file(str(file.relative_to(self.folder)))
+                self.kill(0)
+        finally:
+            self.authority.end()
+            names.process.terminate()
+
+
+class Unpacker:
+    """zstd by the library that Debian's packages stand on."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL("libzstd.so.1")
+        self.library.ZSTD_createDStream.restype = ctypes.c_void_p
+        for name in ("ZSTD_decompressStream", "ZSTD_DCtx_setParameter"):
+            getattr(self.library, name).restype = ctypes.c_size_t
+
+    class Buffer(ctypes.Structure):
+        _fields_ = [("bytes", ctypes.c_void_p), ("size", ctypes.c_size_t), ("at", ctypes.c_size_t)]
+
+    def unpack(self, packed):
+        stream = ctypes.c_void_p(self.library.ZSTD_createDStream())
+        source = ctypes.create_string_buffer(packed, len(packed))
+        room = ctypes.create_string_buffer(1 << 20)
+        taken = self.Buffer(ctypes.addressof(source), len(packed), 0)
+        whole = bytearray()
+        left = 1
+        while left:
+            given = self.Buffer(ctypes.addressof(room), len(room), 0)
+            left = self.library.ZSTD_decompressStream(stream, ctypes.byref(given), ctypes.byref(taken))
+            if self.library.ZSTD_isError(ctypes.c_size_t(left)) or (not given.at and taken.at == len(packed)):
+                raise RuntimeError("the export is cut off")
+            whole += room.raw[: given.at]
+        self.library.ZSTD_freeDStream(stream)
+        return bytes(whole)
+
+
+# What a file begins with before its stream.
+MAGIC = b"tidegate export\n"
+
+
+def exported(program, data, file):
+    """What the program finds in a data folder, (feed, entry) and edition, or what it says instead."""
+    command = [program, "export", file, "--data", data]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=EXPORTED_WITHIN)
+    except subprocess.TimeoutExpired:
+        return "it is not exported after %d s" % EXPORTED_WITHIN
+    if done.returncode:
+        return "it does not open: " + (done.stderr.strip().splitlines() or ["?"])[-1]
+    found = {}
+    whole = Unpacker().unpack(file.read_bytes()[len(MAGIC):])
+    for feed, entry, edition, digest, text in CONTENT.findall(whole):
+        if hashlib.md5(text).hexdigest().encode() != digest:
+            return f"torn: entry {int(entry)} of feed {int(feed)}"
+        key = int(feed), int(entry)
+        found[key] = max(found.get(key, 0), int(edition))
+    return found
+
+
+def fault_of(program, image, wanted, whole):
+    """What is wrong with an image; `None` where all is there."""
+    if not wanted and not (image / "data").exists():
+        # It is a moment before there was one.
+        return None
+    found = exported(program, image / "data", image / "exported")
+    if isinstance(found, str):
+        return found
+    files = {path: content for path, content in wanted.items() if isinstance(path, str)}
+    for path, content in files.items():
+        if not (image / path).exists() or (image / path).read_bytes() != content:
+            return f"{path} is not as it was acknowledged"
+    for path, content in whole.items():
+        if (image / path).exists() and (image / path).read_bytes() != content:
+            return f"{path} is there in part"
+    lost = [key for key, edition in wanted.items() if key not in files and found.get(key, -1) < edition]
+    if lost:
+        feeds = len({feed for feed, _ in lost})
+        return f"opened with less: {len(lost)} acknowledged entries of {feeds} feeds are missing"
+    return None
+
+
+def choices(entries, first, count, kind, seed):
+    """At which entries images are made, and how."""
+    chance = random.Random(seed)
+    if kind == "random":
+        moments = sorted(chance.randrange(first, len(entries)) for _ in range(count))
+        # Each tenth shows that what is durable opens.
+        choose = lambda number: images.Nothing() if number % 10 == 9 else images.Chosen(seed * 1_000_003 + number)
+        return [(moment, choose(number)) for number, moment in enumerate(moments)]
+    moments = [number for _, number in images.unsynced_moments(entries, first)]
+    made = []
+    while len(made) < count:
+        for number in moments[: min(len(moments), count // 2)]:
+            turn = len(made)
+            way = "all but one" if turn % 2 else "only one"
+            made.append((number, images.Within() if turn < len(moments[: count // 2]) else images.Chosen(seed + turn, way)))
+    return sorted(made[:count], key=lambda one: one[0])
+
+
+def try_images(program, recorded, entries, made, work, is_control):
+    """Opens each image, in a control until one is wrong; how many there were, and the faults with how often each came."""
+    required, acknowledged = {}, iter(sorted(recorded.acknowledged, key=lambda one: one[0]))
+    upcoming = next(acknowledged, None)
+    disk, faults, tried, running = images.Disk(), {}, 0, []
+    made = iter(made)
+    choice = next(made, None)
+
+    def judge(image, wanted, name):
+        try:
+            fault = fault_of(program, image, wanted, recorded.whole)
+        except (RuntimeError, OSError) as error:
+            fault = str(error)
+        if fault is None or not os.environ.get("TIDEGATE_KEEP_IMAGES"):
+            shutil.rmtree(image)
+        return fault, name
+
+    def collect(future):
+        fault, name = future.result()
+        if fault:
+            fault = re.sub(r"\S*/image-\d+\S*|\d+ acknowledged|of \d+ feeds", "…", fault)
+            fault = fault.removesuffix("; restore it from a copy, or move it away and start anew")
+            faults[f"{fault} [{name}]"] = faults.get(f"{fault} [{name}]", 0) + 1
+
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for number, entry in enumerate(entries):
+            while choice and choice[0] == number and not (is_control and faults):
+                while upcoming and upcoming[0] < entry.time:
+                    required.update(upcoming[1])
+                    upcoming = next(acknowledged, None)
+                image = work / f"image-{tried}"
+                image.mkdir()
+                disk.write(image, choice[1])
+                running.append(pool.submit(judge, image, dict(required), choice[1].name))
+                tried += 1
+                while len(running) > 2 * AT_ONCE:
+                    collect(running.pop(0))
+                choice = next(made, None)
+            disk.step(entry)
+            if not choice:
+                break
+        for future in running:
+            collect(future)
+    return tried, faults
+
+
+def first_moment(recorded, entries):
+    """The first entry behind the first acknowledgement."""
+    begins = min(at for at, _ in recorded.acknowledged)
+    return next(number for number, entry in enumerate(entries) if entry.time > begins)
+
+
+def show(title, tried, faults):
+    print(f"{title}: {sum(faults.values())} of {tried} images", "are as they must not be" if faults else "are wrong", flush=True)
+    for fault, count in sorted(faults.items(), key=lambda one: -one[1]):
+        print(f"    {count:4}  {fault}", flush=True)
+
+
+def one_load(options, name, is_swallowed=False):
+    """Records a load and tries images of it; how many are wrong."""
+    work = pathlib.Path(options.work).resolve() / (name + ("-swallowed" if is_swallowed else ""))
+    work.mkdir()
+    kind = Certified if name == "certificate" else Recorded
+    recorded = kind(options.bin, pathlib.Path(options.shim), work, LOADS.get(name), is_swallowed)
+    began = time.monotonic()
+    recorded.run()
+    entries = images.read_record(recorded.record)
+    stray = images.is_recorded_whole(entries, recorded.folder)
+    if stray:
+        raise RuntimeError(f"the record does not tell all that was done to {stray}")
+    first = first_moment(recorded, entries)
+    written = sum(entry.count for entry in entries if entry.kind == "w")
+    print(f"{name}: {len(recorded.acknowledged)} acknowledged, {written >> 20} MiB written in {len(entries)} entries, "
+          f"{time.monotonic() - began:.0f} s", flush=True)
+    wrong = 0
+    for kind in options.kinds.split(","):
+        made = choices(entries, first, options.images, kind, options.seed)
+        tried, faults = try_images(options.bin, recorded, entries, made, work, is_swallowed)
+        show(f"{name}, {kind}", tried, faults)
+        if not tried:
+            raise RuntimeError("no image was tried")
+        wrong += sum(faults.values())
+        if wrong and is_swallowed:
+            break
+    shutil.rmtree(work)
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--shim", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--loads", default="small")
+    parser.add_argument("--kinds", default="unsynced,random")
+    parser.add_argument("--images", type=int, default=12, help="of each kind under each load")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--swallowed", action="store_true", help="the control: syncs are swallowed, and it must be noticed")
+    options = parser.parse_args()
+    if not pathlib.Path(options.bin).exists():
+        sys.exit(f"there is no {options.bin}; build it, or name another with TIDEGATE_BIN")
+    try:
+        wrong = sum(one_load(options, name, options.swallowed) for name in options.loads.split(","))
+    except (RuntimeError, OSError, subprocess.SubprocessError) as fault:
+        sys.exit(f"FAILED: {fault}")
+    if options.swallowed and not wrong:
+        sys.exit("FAILED: syncs were swallowed, and no image shows it")
+    if wrong and not options.swallowed:
+        sys.exit(f"FAILED: {wrong} images are not as they must be")
+
+
+if __name__ == "__main__":
+    main()
