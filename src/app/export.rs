@@ -300,7 +300,6 @@ async fn prove(file: PathBuf) -> Result<ImportedState, AppError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::SystemTime;
 
     #[test]
     fn what_an_export_left_that_was_ended_by_force_goes_with_the_next() {
@@ -308,7 +307,8 @@ mod tests {
         let begin = |name: &str| create_beside(&folder.path().join(name)).unwrap();
         let age = |path: &Path| {
             let file = File::options().write(true).open(path).unwrap();
-            file.set_modified(SystemTime::now() - 2 * UNLOCKED).unwrap();
+            let changed = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(changed - 2 * UNLOCKED).unwrap();
         };
         // Exports that are whole, whatever their names.
         let whole = [

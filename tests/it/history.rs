@@ -391,7 +391,7 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
             }
         }
         assert!(known.len() > polls / 16, "only {} archives", known.len());
-        assert!(resealed > polls / 50, "only {resealed} archives were sealed again");
+        assert!(resealed >= polls / 50, "only {resealed} archives were sealed again");
         world.check_newcomers().await;
     });
 }

@@ -73,11 +73,11 @@ pub fn gather(
     let mut merging = Merging::new(&mut draft, snapshot, &places);
     merging.is_ours = true;
     let mut left_out = Vec::new();
-    let bearers = Bearers::new(snapshot, all, sources);
+    let holders = IdHolders::new(snapshot, all, sources);
     for source in sources {
         for item in source.items {
             let before = merging.merged.notes.len();
-            offer(&mut merging, all, source, item, &bearers);
+            offer(&mut merging, all, source, item, &holders);
             for why in merging.merged.notes.iter().skip(before) {
                 let (source, id) = (source.name.clone(), item.shared.winner.id.clone());
                 left_out.push(LeftOut { source, id, why: why.clone() });
@@ -113,24 +113,28 @@ pub fn gather(
 
 /// The items of an aggregate by the ids that they are published with, which ids of one source need not be
 /// in another. Of several the one that was there first keeps it.
-struct Bearers<'a>(HashMap<&'a str, Bearer<'a>>);
+struct IdHolders<'a>(HashMap<&'a str, IdHolder<'a>>);
 
 /// An item that an id is published with.
-struct Bearer<'a> {
+struct IdHolder<'a> {
     id: &'a SyncId,
     link: Option<&'a str>,
     /// Whether it lives and its source is one of the aggregate's.
     is_there: bool,
 }
 
-impl<'a> Bearers<'a> {
+impl<'a> IdHolders<'a> {
     fn new(snapshot: &'a Snapshot, all: &[FeedName], sources: &'a [AggregateSource<'_>]) -> Self {
-        let mut bearers: HashMap<&str, Bearer<'_>> = HashMap::new();
+        let mut holders: HashMap<&str, IdHolder<'_>> = HashMap::new();
         for known in &snapshot.known {
             let is_of_source = matches!(&known.origin, Origin::Feed(feed) if all.contains(feed));
             let lives = matches!(known.standing, ItemStatus::Current | ItemStatus::Retired { .. });
             let (link, is_there) = (known.link.as_deref(), is_of_source && lives);
-            bearers.entry(&known.published_id).or_insert(Bearer { id: &known.id, link, is_there });
+            holders.entry(&known.published_id).or_insert(IdHolder {
+                id: &known.id,
+                link,
+                is_there,
+            });
         }
         // When it was made: the oldest update that is known.
         let made = |item: &&Item| item.shared.winner.history.iter().last()?.stamp.when();
@@ -140,19 +144,23 @@ impl<'a> Bearers<'a> {
         for item in items {
             let winner = &item.shared.winner;
             let (link, is_there) = (winner.data.card.link.as_deref(), !winner.deleted);
-            bearers.entry(&item.published_id).or_insert(Bearer { id: &winner.id, link, is_there });
+            holders.entry(&item.published_id).or_insert(IdHolder {
+                id: &winner.id,
+                link,
+                is_there,
+            });
         }
-        Self(bearers)
+        Self(holders)
     }
 
     /// Another item that has the id which an item is published with.
-    fn other(&self, item: &Item) -> Option<&Bearer<'a>> {
-        let bearer = self.0.get(item.published_id.as_str());
-        bearer.filter(|bearer| *bearer.id != item.shared.winner.id)
+    fn other(&self, item: &Item) -> Option<&IdHolder<'a>> {
+        let holder = self.0.get(item.published_id.as_str());
+        holder.filter(|holder| *holder.id != item.shared.winner.id)
     }
 }
 
-impl Bearer<'_> {
+impl IdHolder<'_> {
     /// Whether an item with its id is the same post, as another feed of its site has it.
     fn is_same_post(&self, item: &Item) -> bool {
         let links = self.link.zip(item.shared.winner.data.card.link.as_deref());
@@ -170,17 +178,19 @@ fn offer(
     all: &[FeedName],
     source: &AggregateSource<'_>,
     item: &Item,
-    bearers: &Bearers<'_>,
+    holders: &IdHolders<'_>,
 ) {
     if is_redacted(item) {
         return;
     }
     let id = &item.shared.winner.id;
-    let bearer = bearers.other(item).filter(|_| merging.known(id).is_none());
-    if bearer.is_some_and(|bearer| bearer.is_same_post(item)) {
+    let holder = holders.other(item).filter(|_| merging.known(id).is_none());
+    // An outline is in each folder that lists name it in.
+    let is_post = source.format != Format::Opml;
+    if is_post && holder.is_some_and(|holder| holder.is_same_post(item)) {
         return;
     }
-    let own = bearer.map(|_| mint::made_id(id));
+    let own = holder.map(|_| mint::made_id(id));
     let origin = Origin::Feed(source.name.clone());
     let owner = match merging.known(id).map(|(_, known)| &known.origin) {
         Some(Origin::Feed(owner)) => Some(owner.clone()),

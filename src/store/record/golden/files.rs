@@ -363,13 +363,13 @@ specimens! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), Markup;
     skeleton_1: "skeleton-1.hex", skeleton(), Skeleton;
-    known_1: "known-1.hex", known(), LedgerEntry;
+    known_2: "known-2.hex", known(), LedgerEntry;
     kept_1: "kept-1.hex", kept(), Vec<HeldEntry>;
     conflicts_1: "conflicts-1.hex", conflicts(), Vec<Version<Markup>>;
     archive_1: "archive-1.hex", ArchiveRecord { note: archive_note(), blocks: 2 }, ArchiveRecord;
     archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
     segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
-    state_1: "state-1.hex", state(), StateRecord;
+    state_2: "state-2.hex", state(), StateRecord;
     event_1: "event-1.hex", event(), Event;
     note_1: "note-1.hex", note(), VersionNote;
     poll_3: "poll-3.hex", poll(), PollState;
