@@ -73,13 +73,15 @@ impl<'a> Doc<'a> {
         Cow::Owned(text.chars().filter(|c| is_char(*c)).collect())
     }
 
-    /// The value of an attribute that stands in a place: references resolved, white space as spaces.
+    /// The value of an attribute that stands in a place: white space as spaces, references resolved. A
+    /// line end that is written as a reference stays one (XML 1.0 section 3.3.3).
     pub(super) fn value(&self, place: Range<usize>) -> Cow<'a, str> {
-        let value = self.allowed(resolved(cut(self.text, place)));
-        if value.contains(['\t', '\n', '\r']) {
-            return Cow::Owned(value.replace(['\t', '\n', '\r'], " "));
+        let written = cut(self.text, place);
+        if written.contains(['\t', '\n', '\r']) {
+            let spaced = written.replace(['\t', '\n', '\r'], " ");
+            return Cow::Owned(self.allowed(resolved(&spaced)).into_owned());
         }
-        value
+        self.allowed(resolved(written))
     }
 }
 

@@ -90,8 +90,8 @@ fn events(text: &str) -> Vec<String> {
             for attribute in tag.attributes().map(Result::unwrap) {
                 if super::super::declared_prefix(attribute.key.0).is_none() {
                     let (resolved, local) = reader.resolver().resolve_attribute(attribute.key);
-                    let value = super::super::plain_value(&attribute.value);
-                    let value = value.replace(['\t', '\n', '\r'], " ");
+                    let spaced = attribute.value.replace(['\t', '\n', '\r'], " ");
+                    let value = super::super::plain_value(&spaced).into_owned();
                     attributes.push((classify(resolved), local.into_inner().to_owned(), value));
                 }
             }
@@ -317,6 +317,25 @@ fn bases_and_languages_are_those_of_the_nearest_element() {
     assert_eq!(c.base().unwrap().as_str(), "http://e.org/x/y/");
     assert_eq!((c.lang().as_deref(), element("d").unwrap().lang()), (Some("de"), None));
     assert_eq!(element("d").unwrap().base_spelled().as_deref(), Some("http://e.org/x/"));
+}
+
+#[test]
+fn a_declaration_is_given_its_canonical_spelling() {
+    let text = "<feed xmlns='https://www.w3.org/2005/atom/'><title/></feed>";
+    let built = read(text);
+    let uri = |doc: &Doc<'_>| doc.root().unwrap().scope();
+    let canonical = [(String::new(), ns::ATOM.to_owned())];
+    assert_eq!(uri(&built.doc), canonical);
+    assert!(built.findings.flaws.is_empty());
+    let whole = repaired(&built);
+    assert_eq!(whole, "<feed xmlns='http://www.w3.org/2005/Atom'><title/></feed>");
+    assert_eq!(uri(&read(&whole).doc), canonical);
+}
+
+#[test]
+fn a_line_end_in_a_value_stays_where_it_is_a_reference() {
+    let built = read("<a b='1\n2&#10;3'/>");
+    assert_eq!(built.doc.root().unwrap().attribute("b").as_deref(), Some("1 2\n3"));
 }
 
 #[test]
