@@ -62,8 +62,8 @@ fn events(text: &str) -> Vec<String> {
     let (mut steps, mut piece, mut open) = (Vec::new(), String::new(), Vec::new());
     let mut classify = |resolved: ResolveResult<'_>| match resolved {
         ResolveResult::Bound(namespace) => {
-            let uri = namespace.into_inner();
-            shown(scope.classify(uri), uri)
+            let uri = super::super::plain_value(namespace.into_inner());
+            shown(scope.classify(&uri), &uri)
         }
         ResolveResult::Unbound => shown(Ns::None, ""),
         ResolveResult::Unknown(prefix) => panic!("{prefix:?} is not bound in {text}"),
