@@ -96,11 +96,35 @@ impl Ns {
         })
     }
 
+    /// It as a number.
+    pub(super) fn code(self) -> u32 {
+        let code = match self {
+            Self::None => None,
+            Self::Other(number) => return number.saturating_add(FIRST_OTHER),
+            _ => KNOWN.iter().position(|(_, ns)| *ns == self),
+        };
+        code.and_then(|code| u32::try_from(code + 1).ok()).unwrap_or_default()
+    }
+
+    /// The one of a number.
+    pub(super) fn from_code(code: u32) -> Self {
+        match code.checked_sub(FIRST_OTHER) {
+            Some(number) => Self::Other(number),
+            None => usize::try_from(code)
+                .ok()
+                .and_then(|code| KNOWN.get(code.checked_sub(1)?))
+                .map_or(Self::None, |(_, ns)| *ns),
+        }
+    }
+
     /// The namespace that a URI names, in any of its spellings.
     pub fn of(uri: &str) -> Option<Self> {
         known(uri).map(|(_, ns)| ns)
     }
 }
+
+/// The [`Ns::code`] of the first [`Ns::Other`].
+const FIRST_OTHER: u32 = 1 << 10;
 
 /// Namespaces by their URIs. Of several with one prefix the first is the usual one.
 const KNOWN: &[(&str, Ns)] = &[
