@@ -7,6 +7,7 @@ mod write;
 use crate::model::Context;
 use crate::xml;
 use crate::xml::doc::{Doc, DocAttribute, DocElement, WalkStep};
+use crate::xml::html::SECTION;
 use crate::xml::ns::XML;
 use std::borrow::Cow;
 
@@ -193,9 +194,6 @@ fn each(element: &mut Element, change: &mut impl FnMut(&mut Element)) {
     }
 }
 
-/// How a section of character data begins (XML section 2.7).
-const SECTION: &str = "<![CDATA[";
-
 /// Reads an element with what it inherits; `None` where the text has no whole element.
 pub fn read(xml: &str, context: &Context) -> Option<Element> {
     let doc = Doc::read_whole(xml)?;
@@ -218,7 +216,8 @@ pub fn read(xml: &str, context: &Context) -> Option<Element> {
                 bindings.truncate(outside);
                 let Some(mut element) = element else { continue };
                 // An empty section is text too: what has one is written with an end tag.
-                if element.children.is_empty() && xml::cut(xml, closed.content()).contains(SECTION) {
+                if element.children.is_empty() && xml::cut(xml, closed.content()).contains(SECTION)
+                {
                     element.children.push(Node::Text(String::new()));
                 }
                 element.children.shrink_to_fit();
