@@ -218,7 +218,8 @@ pub fn read(xml: &str, context: &Context) -> Option<Element> {
                 bindings.truncate(outside);
                 let Some(mut element) = element else { continue };
                 // An empty section is text too: what has one is written with an end tag.
-                if element.children.is_empty() && xml::cut(xml, closed.content()).contains(SECTION) {
+                if element.children.is_empty() && xml::cut(xml, closed.content()).contains(SECTION)
+                {
                     element.children.push(Node::Text(String::new()));
                 }
                 element.children.shrink_to_fit();
