@@ -40,8 +40,10 @@ impl<'a> ConflictReader<'a, '_> {
     pub fn read(&self, item: DocElement<'_, 'a>) -> Result<Markup, SyncError> {
         let dialect = dialect_of_item(item, self.dialect).unwrap_or(self.dialect);
         let context = item.context(|within| within.ns().is_sync_markup(), self.invented);
-        let read =
-            entry::read(self.doc, item, self.repairs, context.into(), (dialect, self.limits));
+        let span = item.span();
+        let is_within = |repair: &&Repair| span.contains(&repair.range().start);
+        let repairs: Vec<Repair> = self.repairs.iter().filter(is_within).copied().collect();
+        let read = entry::read(self.doc, item, &repairs, context.into(), (dialect, self.limits));
         let read = read.map_err(|why| fault(item, SyncFault::Conflict(why)))?;
         Ok(markup_of(dialect.format, &read.entry))
     }
