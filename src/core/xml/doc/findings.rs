@@ -12,6 +12,8 @@ pub struct Findings {
     pub fault: Option<(usize, String)>,
     /// Whether the text ended before its root did.
     pub is_cut: bool,
+    /// How many flaws put in doubt what was written: those of tags and characters.
+    pub(super) doubts: usize,
     /// The most warnings that are kept.
     pub(super) limit: usize,
 }
@@ -27,6 +29,7 @@ impl Findings {
     /// Notes something for which a strict processor would refuse the document.
     pub fn flaw(&mut self, flaw: Flaw, offset: usize, message: impl Into<String>) {
         self.flaws.insert(flaw);
+        self.doubts += usize::from(matches!(flaw, Flaw::Tags | Flaw::Characters));
         self.warn(offset, message);
     }
 
