@@ -339,8 +339,7 @@ impl<'t, 'a> DocElement<'t, 'a> {
         if !self.node.has_base {
             return None;
         }
-        let values = self.ancestors().filter_map(|element| element.attribute_of(Ns::Xml, "base"));
-        let mut values: Vec<Cow<'a, str>> = values.collect();
+        let mut values: Vec<Cow<'a, str>> = self.inherited("base", self.doc.base_limit).collect();
         let mut joined: Option<(Option<Url>, String)> = None;
         while let Some(value) = values.pop() {
             let around = match &joined {
@@ -354,9 +353,20 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// The `xml:lang` in scope in it.
     pub fn lang(self) -> Option<String> {
-        let mut langs = self.ancestors().filter_map(|e| e.attribute_of(Ns::Xml, "lang"));
-        let lang = langs.find(|lang| lang.len() <= LANGUAGE_LIMIT)?;
+        let lang = self.inherited("lang", LANGUAGE_LIMIT).next()?;
         Some(super::trim(&lang).to_owned()).filter(|lang| !lang.is_empty())
+    }
+
+    /// The values of an attribute of the namespace `xml` that it and the elements around it have, innermost
+    /// first. Those that are written with more than `limit` bytes are passed over unread: each entry asks.
+    fn inherited(self, local: &'static str, limit: usize) -> impl Iterator<Item = Cow<'a, str>> {
+        let of = move |element: Self| {
+            let code = Ns::Xml.code();
+            let mut attributes = element.attributes();
+            attributes.find(|a| a.written.ns == code && a.local() == local)
+        };
+        let values = self.ancestors().filter_map(of);
+        values.filter(move |value| value.place().len() <= limit).map(DocAttribute::value)
     }
 
     /// All text in it and in the elements within: references resolved, CDATA opened.

@@ -4,9 +4,12 @@ use super::opml;
 use std::borrow::Cow;
 use tidegate_core::model::{Family, Format};
 use tidegate_core::sup;
-use tidegate_core::xml::doc::{Doc, DocElement};
+use tidegate_core::xml::doc::{Doc, DocAttribute, DocElement};
 use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
 use tidegate_core::xml::{split_name, trimmed};
+
+/// The longest `version` of a root that says which format it is, in bytes.
+const VERSION_LIMIT: usize = 64;
 
 /// A format, as one document writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,11 @@ impl FeedDialect {
 
     /// That of the document with this root; `None` where it is no feed.
     pub fn of(root: DocElement<'_, '_>) -> Option<Self> {
-        let version = root.attribute("version").unwrap_or_default();
+        let is_version = |a: &DocAttribute<'_, '_>| a.ns() == Ns::None && a.local() == "version";
+        // It is asked for each entry, so that one that is long is not read.
+        let version = root.attributes().find(is_version);
+        let version = version.filter(|version| version.place().len() <= VERSION_LIMIT);
+        let version = version.map(DocAttribute::value).unwrap_or_default();
         let version = version.trim();
         let declares = |ns| root.declarations().any(|declared| declared.ns() == ns);
         let format = match (root.local(), root.ns()) {

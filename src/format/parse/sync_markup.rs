@@ -18,7 +18,7 @@ mod tests;
 use super::Limits;
 use super::dialect::FeedDialect;
 use conflict::ConflictReader;
-use error::{SyncError, SyncFault, fault};
+use error::{SyncFault, SyncMarkupError, fault};
 use odd_ids::OddIds;
 pub use sharing::bare;
 pub(super) use sharing::{ReadSharing, read_sharing};
@@ -68,7 +68,7 @@ struct Weight {
 
 impl Weight {
     /// Adds some of an entry.
-    fn add(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> Result<(), SyncError> {
+    fn add(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> Result<(), SyncMarkupError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limit {
             let what = "bytes in the conflicts of all items and what they inherit";
@@ -109,7 +109,7 @@ impl<'l> SyncReader<'l> {
                 self.note(&incoming, entry.element.span().start);
                 Some(EntrySync::Valid(Arc::new(incoming)))
             }
-            Err(SyncError { at, fault }) => {
+            Err(SyncMarkupError { at, fault }) => {
                 self.weight.bytes = weight;
                 self.warn(at, format!("{fault}; the entry is taken for a plain one"));
                 Some(EntrySync::Invalid)
@@ -131,7 +131,7 @@ impl<'l> SyncReader<'l> {
         }
     }
 
-    fn incoming(&mut self, entry: &SyncedEntry<'_, '_, '_>) -> Result<Incoming, SyncError> {
+    fn incoming(&mut self, entry: &SyncedEntry<'_, '_, '_>) -> Result<Incoming, SyncMarkupError> {
         let element = entry.element;
         if !entry.is_sound {
             return Err(fault(element, SyncFault::Repaired));
