@@ -296,10 +296,19 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// The value of an attribute.
     pub fn attribute_of(self, ns: Ns, local: &str) -> Option<Cow<'a, str>> {
+        self.find_attribute(ns, local).map(DocAttribute::value)
+    }
+
+    /// The value of an attribute that is written with at most `limit` bytes; a longer one is not read, so that it
+    /// can be asked for again and again.
+    pub fn short_attribute(self, ns: Ns, local: &str, limit: usize) -> Option<Cow<'a, str>> {
+        let found = self.find_attribute(ns, local)?;
+        (found.place().len() <= limit).then(|| found.value())
+    }
+
+    fn find_attribute(self, ns: Ns, local: &str) -> Option<DocAttribute<'t, 'a>> {
         let code = ns.code();
-        let mut attributes = self.attributes();
-        let found = attributes.find(|a| a.written.ns == code && a.local() == local)?;
-        Some(found.value())
+        self.attributes().find(|a| a.written.ns == code && a.local() == local)
     }
 
     /// The namespace declarations in scope in it, in order of prefix.
@@ -360,13 +369,7 @@ impl<'t, 'a> DocElement<'t, 'a> {
     /// The values of an attribute of the namespace `xml` that it and the elements around it have, innermost
     /// first. Those that are written with more than `limit` bytes are passed over unread: each entry asks.
     fn inherited(self, local: &'static str, limit: usize) -> impl Iterator<Item = Cow<'a, str>> {
-        let of = move |element: Self| {
-            let code = Ns::Xml.code();
-            let mut attributes = element.attributes();
-            attributes.find(|a| a.written.ns == code && a.local() == local)
-        };
-        let values = self.ancestors().filter_map(of);
-        values.filter(move |value| value.place().len() <= limit).map(DocAttribute::value)
+        self.ancestors().filter_map(move |element| element.short_attribute(Ns::Xml, local, limit))
     }
 
     /// All text in it and in the elements within: references resolved, CDATA opened.

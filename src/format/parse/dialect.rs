@@ -4,7 +4,7 @@ use super::opml;
 use std::borrow::Cow;
 use tidegate_core::model::{Family, Format};
 use tidegate_core::sup;
-use tidegate_core::xml::doc::{Doc, DocAttribute, DocElement};
+use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
 use tidegate_core::xml::{split_name, trimmed};
 
@@ -34,11 +34,8 @@ impl FeedDialect {
 
     /// That of the document with this root; `None` where it is no feed.
     pub fn of(root: DocElement<'_, '_>) -> Option<Self> {
-        let is_version = |a: &DocAttribute<'_, '_>| a.ns() == Ns::None && a.local() == "version";
-        // It is asked for each entry, so that one that is long is not read.
-        let version = root.attributes().find(is_version);
-        let version = version.filter(|version| version.place().len() <= VERSION_LIMIT);
-        let version = version.map(DocAttribute::value).unwrap_or_default();
+        // It is asked for each entry.
+        let version = root.short_attribute(Ns::None, "version", VERSION_LIMIT).unwrap_or_default();
         let version = version.trim();
         let declares = |ns| root.declarations().any(|declared| declared.ns() == ns);
         let format = match (root.local(), root.ns()) {
