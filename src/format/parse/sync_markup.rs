@@ -136,7 +136,7 @@ impl<'l> SyncReader<'l> {
         if !entry.is_sound {
             return Err(fault(element, SyncFault::Repaired));
         }
-        let (shared, sse091, extras) = match sse::sync_of(element)? {
+        let (shared, sse091, extras) = match sync_of(element, Ns::Sx)? {
             Some(sync) => {
                 let extras = extras::read(sync);
                 if extras.is_none() {
@@ -206,6 +206,19 @@ impl<'l> SyncReader<'l> {
 /// Whether an element is an `sx:sync`, in any dialect.
 fn is_sync(element: DocElement<'_, '_>) -> bool {
     element.ns().is_sync_markup() && element.local() == "sync"
+}
+
+/// The one `sx:sync` of a namespace in an item; `None` where there is none.
+fn sync_of<'t, 'a>(
+    item: DocElement<'t, 'a>,
+    ns: Ns,
+) -> Result<Option<DocElement<'t, 'a>>, SyncMarkupError> {
+    let mut found = children(item, ns, "sync");
+    let first = found.next();
+    match found.next() {
+        Some(second) => Err(fault(second, SyncFault::Twice)),
+        None => Ok(first),
+    }
 }
 
 /// The children of a namespace with a local name.

@@ -161,10 +161,8 @@ impl<'a> ForeignWriter<'_, 'a> {
         if prefix == "xml" || is_bound {
             return Some(());
         }
-        match prefix {
-            "" => self.attribute("xmlns", &namespace)?,
-            prefix => self.attribute(&format!("xmlns:{prefix}"), &namespace)?,
-        }
+        let least = prefix.len() + namespace.len();
+        self.within(least, |out| xml::push_namespace(out, prefix, &namespace))?;
         self.scope.push((prefix, namespace));
         Some(())
     }

@@ -3,7 +3,7 @@
 
 use super::conflict::dialect_of_item;
 use super::error::{SyncFault, SyncMarkupError, fault, invalid, number, required};
-use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children};
+use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children, sync_of};
 use crate::parse::dialect::FeedDialect;
 use tidegate_core::model::{EndpointId, History, Shared, Stamp, SyncId, Time, Update, Version};
 use tidegate_core::xml::doc::DocElement;
@@ -11,18 +11,6 @@ use tidegate_core::xml::ns::Ns;
 
 const SYNC: &str = "sx:sync";
 const HISTORY: &str = "sx:history";
-
-/// The one `sx:sync` in an item; `None` where there is none.
-pub(super) fn sync_of<'t, 'a>(
-    item: DocElement<'t, 'a>,
-) -> Result<Option<DocElement<'t, 'a>>, SyncMarkupError> {
-    let mut found = children(item, Ns::Sx, "sync");
-    let first = found.next();
-    match found.next() {
-        Some(second) => Err(fault(second, SyncFault::Twice)),
-        None => Ok(first),
-    }
-}
 
 /// The shared item that the element `item` with the `sx:sync` element `sync` is; the data of each version is
 /// its element.
@@ -39,7 +27,7 @@ pub(super) fn read<'t, 'a>(
     while let Some(sync) = open.pop() {
         let items = children(sync, Ns::Sx, "conflicts").flat_map(DocElement::children);
         for item in items.filter(|item| dialect_of_item(*item, dialect).is_some()) {
-            let Some(sync) = sync_of(item)? else {
+            let Some(sync) = sync_of(item, Ns::Sx)? else {
                 return Err(fault(item, SyncFault::PlainConflict));
             };
             let conflict = version(item, sync)?;

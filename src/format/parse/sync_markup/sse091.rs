@@ -2,7 +2,7 @@
 
 use super::conflict::dialect_of_item;
 use super::error::{SyncFault, SyncMarkupError, fault, invalid, number, required};
-use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children};
+use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children, sync_of};
 use crate::parse::dialect::FeedDialect;
 use tidegate_core::model::{EndpointId, Stamp, SyncId, Time};
 use tidegate_core::sync::{Conflict091, Item091};
@@ -37,11 +37,7 @@ type SyncedItem091<'t, 'a> = (DocElement<'t, 'a>, ReadItem091<'t, 'a>);
 fn alone<'t, 'a>(
     item: DocElement<'t, 'a>,
 ) -> Result<Option<SyncedItem091<'t, 'a>>, SyncMarkupError> {
-    let mut found = children(item, Ns::Sx091, "sync");
-    let Some(sync) = found.next() else { return Ok(None) };
-    if let Some(second) = found.next() {
-        return Err(fault(second, SyncFault::Twice));
-    }
+    let Some(sync) = sync_of(item, Ns::Sx091)? else { return Ok(None) };
     let id = required(sync, SYNC, "id")?;
     let id = SyncId::new(&id).map_err(|error| invalid(sync, SYNC, "id", &id, &error))?;
     let history = children(sync, Ns::Sx091, "history").next();
