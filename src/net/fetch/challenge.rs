@@ -14,14 +14,9 @@ const PAGE_START: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChallengeService {
     Akamai,
-    Anubis,
     AwsWaf,
     Cloudflare,
     DataDome,
-    DdosGuard,
-    F5,
-    Human,
-    Imperva,
     Kasada,
     Sucuri,
     Vercel,
@@ -32,14 +27,9 @@ impl ChallengeService {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Akamai => "Akamai",
-            Self::Anubis => "Anubis",
             Self::AwsWaf => "AWS WAF",
             Self::Cloudflare => "Cloudflare",
             Self::DataDome => "DataDome",
-            Self::DdosGuard => "DDoS-Guard",
-            Self::F5 => "F5",
-            Self::Human => "HUMAN (PerimeterX)",
-            Self::Imperva => "Imperva",
             Self::Kasada => "Kasada",
             Self::Sucuri => "Sucuri",
             Self::Vercel => "Vercel",
@@ -67,9 +57,9 @@ const WITH_REFUSAL: [(&str, ChallengeService); 4] = [
     ("x-sucuri-block", ChallengeService::Sucuri),
     ("x-dd-b", ChallengeService::DataDome),
 ];
-/// What the pages of services have, and which `Server` they come with, where that is needed to be sure.
-/// Cloudflare's `/cdn-cgi/challenge-platform/` is none of it: ordinary pages load a script from there.
-const BY_PAGE: [(&str, Option<&str>, ChallengeService); 17] = [
+/// What the pages of the commonest services have, and which `Server` they come with, where that is needed to be
+/// sure. Cloudflare's `/cdn-cgi/challenge-platform/` is none of it: ordinary pages load a script from there.
+const BY_PAGE: [(&str, Option<&str>, ChallengeService); 9] = [
     ("_cf_chl_opt", None, ChallengeService::Cloudflare),
     ("<title>just a moment...</title>", Some("cloudflare"), ChallengeService::Cloudflare),
     ("attention required! | cloudflare", None, ChallengeService::Cloudflare),
@@ -77,20 +67,8 @@ const BY_PAGE: [(&str, Option<&str>, ChallengeService); 17] = [
     ("errors.edgesuite.net", None, ChallengeService::Akamai),
     ("reference&#32;&#35;", None, ChallengeService::Akamai),
     ("reference #", Some("akamaighost"), ChallengeService::Akamai),
-    ("captcha-delivery.com", None, ChallengeService::DataDome),
     ("request blocked", Some("cloudfront"), ChallengeService::AwsWaf),
     ("awswafcookiedomainlist", None, ChallengeService::AwsWaf),
-    ("_incapsula_resource", None, ChallengeService::Imperva),
-    ("px-captcha", None, ChallengeService::Human),
-    ("window._pxappid", None, ChallengeService::Human),
-    ("sucuri website firewall", None, ChallengeService::Sucuri),
-    ("ddos-guard", Some("ddos-guard"), ChallengeService::DdosGuard),
-    (
-        "the requested url was rejected. please consult with your administrator",
-        None,
-        ChallengeService::F5,
-    ),
-    ("/.within.website/x/cmd/anubis", None, ChallengeService::Anubis),
 ];
 
 /// Whose challenge or block an answer without a document is; `start` is the beginning of its body.
