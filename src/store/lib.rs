@@ -187,8 +187,7 @@ pub struct VersionNote {
     pub title: String,
     /// Why it was made.
     pub reason: String,
-    /// The bytes of its markup; zero where it brought none (a tombstone), where they were redacted,
-    /// and where an earlier program did not note it.
+    /// The bytes of its markup; zero where it brought none (a tombstone), and where they were redacted.
     pub size: u64,
 }
 

@@ -1,6 +1,5 @@
 //! What a store says of itself.
 
-use super::Record;
 use crate::MovedAway;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::{EndpointId, Lineage, SupIdBasis, Time};
@@ -21,5 +20,3 @@ pub(crate) struct IdentityRecord {
     /// Where its state went; it is not opened for use any more.
     pub(crate) moved: Option<MovedAway>,
 }
-
-impl Record for IdentityRecord {}

@@ -87,7 +87,7 @@ async fn a_damaged_record_names_its_place() {
     drop(store);
     let said = refused(open(folder.path()));
     assert_damaged(&said, folder.path(), "state");
-    assert!(said.to_string().contains("its layout has version 9"), "{said}");
+    assert!(said.to_string().contains("it has layout 9"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
