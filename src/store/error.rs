@@ -79,24 +79,16 @@ pub enum StoreError {
         /// What was found, and where.
         what: String,
     },
-    /// The store was written before 0.1.0.
+    /// The store has another format than the one that this program writes.
     #[error(
-        "the store in {path} was written by a program from before 0.1.0, and no other reads it: give this program an empty folder"
+        "the store in {path} has format {found}, this program reads format {known} alone; use the program that wrote it"
     )]
-    Unreleased {
-        /// The folder.
-        path: String,
-    },
-    /// The store was written by a newer program.
-    #[error(
-        "the store in {path} has format {found}, this program reads up to {known}; use the newer program"
-    )]
-    Newer {
+    Format {
         /// The folder.
         path: String,
         /// The format number found.
         found: u32,
-        /// The newest format number known here.
+        /// The format number of this program.
         known: u32,
     },
     /// The store belongs to another endpoint.

@@ -13,7 +13,7 @@ use std::ops::Bound;
 use std::time::Duration;
 use tidegate_core::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 
-/// The format that is written, and the newest that is read.
+/// The format that is written and read.
 const FORMAT: u32 = 1;
 /// Where the format's number stands in [`Class::Gateway`]: four bytes, the greatest first.
 const FORMAT_KEY: &[u8] = b"format";
@@ -307,18 +307,17 @@ pub(super) fn gateway_entry(
     Ok(entry)
 }
 
-/// Checks that this program reads the format of the store; whether there is one.
+/// Checks that the store has this program's format; whether there is one.
 fn check_format(records: &Records) -> Result<bool, StoreError> {
     let Some(format) = records.get(Class::Gateway, FORMAT_KEY)? else { return Ok(false) };
     let damaged = |what| records.damaged(Class::Gateway, FORMAT_KEY, what);
     let format = <[u8; 4]>::try_from(&*format).map(u32::from_be_bytes);
     match format.map_err(|_| damaged("the format number is no number"))? {
         FORMAT => Ok(true),
-        found if found > FORMAT => {
+        found => {
             let path = records.engine().path().to_owned();
-            Err(StoreError::Newer { path, found, known: FORMAT })
+            Err(StoreError::Format { path, found, known: FORMAT })
         }
-        _ => Err(damaged("the format number is none that was ever written")),
     }
 }
 

@@ -88,25 +88,6 @@ async fn a_snapshot_that_was_not_written_to_its_end_is_no_damage() {
     }
 }
 
-/// What was written before 0.1.0 has its number under another key.
-#[tokio::test]
-async fn a_store_from_before_the_first_release_says_so_and_is_left_alone() {
-    let folder = used().await;
-    let db = ::sled::open(folder.path()).unwrap();
-    db.insert(b"\0format", &3u32.to_be_bytes()).unwrap();
-    db.flush().unwrap();
-    drop(db);
-    let refuse = || {
-        let said = refused(open(folder.path()));
-        assert!(matches!(said, StoreError::Unreleased { .. }), "{said:?}");
-    };
-    // sled puts in order what was not closed.
-    refuse();
-    let before = files(folder.path());
-    refuse();
-    assert!(before == files(folder.path()), "something was changed");
-}
-
 /// Wherever a byte is wrong, after a close or after a crash: the store does not open, or it
 /// answers what was stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -176,7 +176,7 @@ async fn a_standby_stops_where_a_newer_program_has_taken_over() {
     writer.close().await.unwrap();
     schema.sql("INSERT INTO tidegate_schema (version) VALUES (4711)");
     schema.sql("UPDATE tidegate_shard SET fence = fence + 1");
-    is_stopped(&standby, "use the newer program").await;
+    is_stopped(&standby, "use the program that wrote it").await;
     assert!(standby.close().await.is_err());
 }
 
