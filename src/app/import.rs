@@ -120,16 +120,8 @@ pub(super) fn unopened(error: StoreError) -> AppError {
 }
 
 /// Opens the store of a configuration.
-async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
-    open_to_copy(config, false).await
-}
-
-/// The same; `takes_moved`: also one whose state was moved away.
-pub(super) async fn open_to_copy(
-    config: &Config,
-    takes_moved: bool,
-) -> Result<Arc<EmbeddedStore>, AppError> {
-    let request = lasting(config)?.taking_moved(takes_moved);
+pub(super) async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
+    let request = lasting(config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (watched, limits) = (space::watched(config, None), translate::space(config));
     let open = move || {

@@ -2,7 +2,7 @@
 
 use super::{DatabaseOwner, SpaceShortage, StoreStop};
 use std::error::Error;
-use tidegate_core::model::{EndpointId, FeedName, Time};
+use tidegate_core::model::{EndpointId, FeedName};
 
 /// What a database does that cannot be reached.
 pub(super) const AWAY: &str = "does not answer, or fails over";
@@ -125,17 +125,6 @@ pub enum StoreError {
         /// What the system said.
         #[source]
         source: std::io::Error,
-    },
-    /// Its state was moved away.
-    #[error(
-        "the state of the store in {path} was moved to {file} on {at}, and the gateway goes on where that file was imported; if it was not, import it into an empty folder; if the file is lost, export this store again without --move"
-    )]
-    Moved {
-        /// The folder.
-        path: String,
-        at: Time,
-        /// The file that it was written to.
-        file: String,
     },
     /// There is something in the store already.
     #[error("the store {path} has feeds already; only an empty one can take another's state")]

@@ -100,14 +100,6 @@ pub struct Claim {
     pub fence: u64,
 }
 
-/// Where the state of a store went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MovedAway {
-    pub at: Time,
-    /// The file that it was written to.
-    pub file: String,
-}
-
 /// A change in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LoggedChange {
@@ -470,9 +462,6 @@ pub trait Store: Send + Sync + 'static {
     async fn applied(&self) -> Result<AppliedConfig, StoreError> {
         Ok(AppliedConfig::default())
     }
-    /// Notes that everything was handed over for good: nothing is committed from now on, and the store
-    /// is not opened again ([`StoreError::Moved`]) but to be copied. Durable on return.
-    async fn seal(&self, claim: &Claim, moved: MovedAway) -> Result<(), CommitError>;
     /// Takes in what another store of the same endpoint handed over, to its end: where the channel is
     /// closed before that was said, it is not whole ([`StoreError::PartlyImported`]). Only into a store
     /// that nothing was ever put into ([`StoreError::Occupied`]); after an error it is of no use.

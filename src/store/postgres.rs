@@ -84,8 +84,6 @@ pub struct PostgresRequest {
     pub endpoint: Option<EndpointId>,
     /// What SUP ids are made of in a store that takes the place of another. A used one keeps its own.
     pub sup_ids: Option<SupIdBasis>,
-    /// Whether a store that was moved away ([`StoreError::Moved`]) is opened too, to copy it.
-    pub takes_moved: bool,
 }
 
 impl std::fmt::Debug for PostgresRequest {
@@ -97,7 +95,7 @@ impl std::fmt::Debug for PostgresRequest {
 impl PostgresRequest {
     /// For the store in the database at `url`.
     pub fn new(url: &str, endpoint: Option<EndpointId>) -> Self {
-        Self { url: url.to_owned(), endpoint, sup_ids: None, takes_moved: false }
+        Self { url: url.to_owned(), endpoint, sup_ids: None }
     }
 
     /// An error where the address is none. Nothing is asked.
@@ -165,8 +163,8 @@ fn open_with_lease(
     lease: Duration,
     clock: Arc<dyn Clock>,
 ) -> Result<EmbeddedStore, StoreError> {
-    let PostgresRequest { url, endpoint, sup_ids, takes_moved } = request;
-    let request = OpenRequest { endpoint, sup_ids, takes_moved };
+    let PostgresRequest { url, endpoint, sup_ids } = request;
+    let request = OpenRequest { endpoint, sup_ids };
     let opener = DatabaseOpener { session: Session::open(&url, lease)? };
     let Reopened { records, opened, place } = opener.begin(opener.open_database()?, request)?;
     EmbeddedStore::over((records, opened, place), clock, Some(Box::new(opener)))

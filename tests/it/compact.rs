@@ -84,7 +84,7 @@ async fn with_store<T>(data: &Path, work: impl AsyncFnOnce(&EmbeddedStore) -> T)
 }
 
 /// Everything that is kept, and the newest epoch.
-pub async fn kept(data: &Path) -> (ExportDigest, Epoch, String) {
+async fn kept(data: &Path) -> (ExportDigest, Epoch, String) {
     with_store(data, async |store| {
         let (to, mut pieces) = tokio::sync::mpsc::channel(64);
         let reading = async {
@@ -143,15 +143,15 @@ async fn answers(gateway: &Process, ids: &[String]) -> Vec<(String, String)> {
     told
 }
 
-pub struct Gate {
-    pub folder: tempfile::TempDir,
-    pub data: PathBuf,
+struct Gate {
+    folder: tempfile::TempDir,
+    data: PathBuf,
     document: Arc<Mutex<String>>,
     posts: Vec<(u32, String)>,
 }
 
 impl Gate {
-    pub async fn new(posts: u32) -> Self {
+    async fn new(posts: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let posts: Vec<_> =
             (1..=posts).map(|n| (n, format!("; text of {n}: {}", noise(n.into(), 30)))).collect();
@@ -168,7 +168,7 @@ impl Gate {
         Self { folder, data, document, posts }
     }
 
-    pub async fn start(&self) -> Process {
+    async fn start(&self) -> Process {
         Process::configured(self.folder.path()).await
     }
 

@@ -229,9 +229,6 @@ impl Store for StoreDouble {
     async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn seal(&self, _: &Claim, _: MovedAway) -> Result<(), CommitError> {
-        Err(CommitError::Fenced)
-    }
     async fn import(
         &self,
         _: &Claim,

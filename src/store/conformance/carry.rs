@@ -40,7 +40,7 @@ pub(crate) async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
 }
 
 fn head(endpoint: &EndpointId) -> ExportHead {
-    ExportHead { endpoint: endpoint.clone(), sup_ids: SupIdBasis::Name, is_move: false }
+    ExportHead { endpoint: endpoint.clone(), sup_ids: SupIdBasis::Name }
 }
 
 /// The pieces as they come out of a file again.

@@ -104,7 +104,7 @@ pub async fn compact(
     })
     .await?;
     check_room(&path, before, min_free)?;
-    let old = open(&folder, OpenRequest { endpoint, ..OpenRequest::default() }, &clock).await?;
+    let old = open(&folder, OpenRequest { endpoint, sup_ids: None }, &clock).await?;
     let copied = copy(&old, &path, &clock, &mut progress).await;
     let closed = old.close().await;
     let items = copied?;
@@ -171,8 +171,7 @@ async fn copy(
     let taking = making.clone();
     let folder = blocking(move || Ok(Arc::new(StoreFolder::take(&taking)?))).await?;
     let sup_ids = Some(old.sup_ids());
-    let request =
-        OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids, ..OpenRequest::default() };
+    let request = OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids };
     let new = open(&folder, request, clock).await?;
     let copied = match hand_over(old, &new, &mut progress).await {
         Ok(written) => digest(&new, &mut progress).await.map(|read| (written, read)),

@@ -213,7 +213,6 @@ pub(crate) fn read_followed(records: &Records, look: &LookAt) -> Result<Followed
         if let Some((change, seen, at)) = written.finish_at(end, records, look)? {
             let mut followed =
                 followed((found, feeds), change, (at, seen.closed), (seen.owner, seen.is_free))?;
-            open::check_moved(records, &followed.identity)?;
             // A feed that was purged meanwhile has left its marks by now.
             followed.found.floors = open::floors(records)?.0;
             return Ok(followed);
@@ -287,10 +286,7 @@ fn followed(
 
 /// Whether nothing is followed any more after an error, until the gateway is started again.
 const fn ends_following(error: &StoreError) -> bool {
-    matches!(
-        error,
-        StoreError::Moved { .. } | StoreError::Damaged { .. } | StoreError::Format { .. }
-    )
+    matches!(error, StoreError::Damaged { .. } | StoreError::Format { .. })
 }
 
 /// Follows, on a thread of its own.

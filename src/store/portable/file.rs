@@ -30,8 +30,6 @@ pub struct ExportHead {
     pub endpoint: EndpointId,
     /// What the SUP ids of its feeds are made of.
     pub sup_ids: SupIdBasis,
-    /// Whether it takes the place of the store that it was written from, which is not used any more.
-    pub is_move: bool,
 }
 
 /// A frame. The order of its kinds is part of the format.
@@ -183,7 +181,7 @@ impl<R: Read> ExportReader<R> {
         let endpoint = EndpointId::own("unknown").map_err(|error| damaged(&error.to_string()))?;
         let mut reader = Self {
             from,
-            head: ExportHead { endpoint, sup_ids: SupIdBasis::Endpoint, is_move: false },
+            head: ExportHead { endpoint, sup_ids: SupIdBasis::Endpoint },
             digest: Xxh3Default::new(),
             frames: 0,
             totals: ExportTotals::default(),

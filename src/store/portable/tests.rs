@@ -11,7 +11,7 @@ fn endpoint() -> EndpointId {
 }
 
 fn head() -> ExportHead {
-    ExportHead { endpoint: endpoint(), sup_ids: SupIdBasis::Name, is_move: true }
+    ExportHead { endpoint: endpoint(), sup_ids: SupIdBasis::Name }
 }
 
 fn written(pieces: &[ExportRecord]) -> Vec<u8> {
@@ -101,7 +101,7 @@ fn other_files_are_told_apart() {
     assert!(matches!(read(b""), Err(PortableError::Other)));
     assert!(matches!(read(b"<opml/>"), Err(PortableError::Other)));
     assert!(matches!(read(MAGIC), Err(PortableError::Damaged(_))));
-    // Version of the layout, no packing, the kind of frame; then an endpoint and what ids are made of.
+    // The layout, no packing, the kind of frame; then an endpoint and what ids are made of.
     let head = b"\x01\x00\x00\x04gate\x00".as_slice();
     for other in [0, FORMAT + 1] {
         let said = read(&framed(other, &[head]));

@@ -2,7 +2,6 @@
 
 use super::files::{URL, at};
 use super::*;
-use crate::MovedAway;
 use std::time::Duration;
 use tidegate_core::websub::{
     Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription,
@@ -250,8 +249,6 @@ pub(super) fn identity() -> IdentityRecord {
     let endpoint = EndpointId::own("gate.example").unwrap();
     let lineage =
         Lineage::new([Stretch { mark: 0x5f0c_31ab, after: 0 }, Stretch { mark: 9, after: 12 }]);
-    let moved =
-        Some(MovedAway { at: Time::from_unix(1_795_191_605), file: "/backup/gate.tg".to_owned() });
     let running = Some(Time::from_unix(1_795_191_600));
-    IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name, lineage, running, moved }
+    IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name, lineage, running }
 }
