@@ -91,11 +91,9 @@ pub fn as_list(records: Vec<FeedRecord>) -> FeedList {
 )]
 pub struct Epoch(pub u64);
 
-/// The right to poll a share of the feeds, fenced: a commit under an older fence is refused.
+/// The right to commit, fenced: a commit under an older fence is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Which share of the feeds; on one machine there is one, number 0.
-    pub shard: u32,
     /// Raised whenever the claim is given out anew.
     pub fence: u64,
 }
@@ -252,8 +250,8 @@ pub trait Store: Send + Sync + 'static {
     }
     /// Has `answers` answer what other gateways ask of this one.
     fn answer_questions(&self, _answers: Arc<dyn AnswerQuestions>) {}
-    /// The claims of this node for the next `ttl`.
-    async fn claims(&self, node: u64, ttl: Duration) -> Result<Vec<Claim>, StoreError>;
+    /// The claim of this opening of the store.
+    async fn claim(&self) -> Result<Claim, StoreError>;
 
     /// Every feed that was ever added and not purged, by name.
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError>;

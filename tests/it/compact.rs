@@ -13,7 +13,6 @@ use search::{Found, search};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::FeedName;
 use tidegate_store::portable::ExportDigest;
@@ -225,7 +224,7 @@ async fn what_was_taken_out_is_in_no_file() {
     gateway.stop().await;
     let name = FeedName::new("news").unwrap();
     with_store(&gate.data, async |store| {
-        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         let retention = Retention { versions: 1, ..Retention::default() };
         let pruned = store.prune(&claim, &name, &retention, SystemClock.now()).await.unwrap();
         assert!(pruned.versions > 0, "{pruned:?}");

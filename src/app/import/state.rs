@@ -8,7 +8,6 @@ use crate::app::export::sync_folder;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::Time;
@@ -20,8 +19,6 @@ use tokio::sync::mpsc;
 
 /// How many pieces wait to be stored, each as large as an entry or a document may be.
 const WAITING: usize = 1;
-/// How long this process claims the store that it fills.
-const CLAIM: Duration = Duration::from_secs(3600);
 /// What failed where a state is proved good and does not come in.
 const UNSTORED: &str = "the state could not be stored";
 
@@ -110,15 +107,13 @@ async fn fill(
 ) -> Result<(ExportTotals, LeftOutCredentials), AppError> {
     let (sender, pieces) = mpsc::channel(WAITING);
     let reading = tokio::task::spawn_blocking(move || read(&file, &sender, copying));
-    let brought = match store.claims(1, CLAIM).await {
-        Ok(claims) => match claims.first() {
-            Some(claim) => store.import(claim, pieces).await,
-            None => {
-                drop(pieces);
-                Ok(())
-            }
-        },
-        Err(error) => Err(error.into()),
+    let brought = match store.claim().await {
+        Ok(claim) => store.import(&claim, pieces).await,
+        Err(error) => {
+            // Who sends them ends.
+            drop(pieces);
+            Err(error.into())
+        }
     };
     let closed = store.close().await;
     let read = reading.await.map_err(|error| AppError::run(UNSTORED, error))?;

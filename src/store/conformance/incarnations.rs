@@ -181,7 +181,7 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
     drop(first);
 
     let filled = open(Some(endpoint()), Some(SupIdBasis::Endpoint));
-    let claim = filled.claims(1, std::time::Duration::ZERO).await.unwrap().remove(0);
+    let claim = filled.claim().await.unwrap();
     let (sender, receiver) = tokio::sync::mpsc::channel(1000);
     for piece in pieces(&*bench.store()).await {
         sender.send(ImportMessage::Record(piece)).await.unwrap();

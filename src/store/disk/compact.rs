@@ -14,15 +14,12 @@ use crate::{CommitError, FreeSpace, Store, StoreError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::EndpointId;
 use tokio::sync::mpsc;
 
 /// How many pieces wait to be stored, each as large as an entry or a document may be.
 const WAITING: usize = 4;
-/// How long this process claims the store that it fills.
-const CLAIM: Duration = Duration::from_secs(3600);
 
 /// Which store is compacted.
 pub struct CompactRequest {
@@ -216,8 +213,7 @@ async fn hand_over(
     new: &EmbeddedStore,
     progress: &mut ItemCounter<'_>,
 ) -> Result<ExportDigest, CompactError> {
-    let claim = new.claims(1, CLAIM).await?.into_iter().next();
-    let claim = claim.ok_or(CompactError::Copy(CommitError::Fenced))?;
+    let claim = new.claim().await?;
     let (to, mut pieces) = mpsc::channel(WAITING);
     let (sender, receiver) = mpsc::channel(WAITING);
     let passing = async move {

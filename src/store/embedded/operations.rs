@@ -90,11 +90,11 @@ impl Store for EmbeddedStore {
         self.inner.shared.set_answers(answers);
     }
 
-    async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {
+    async fn claim(&self) -> Result<Claim, StoreError> {
         self.inner.opened()?;
         self.inner.check_seen()?;
         self.inner.shared.health()?;
-        Ok(vec![self.inner.shared.claim()])
+        Ok(self.inner.shared.claim())
     }
 
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {

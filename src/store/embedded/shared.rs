@@ -84,7 +84,7 @@ impl StoreShared {
 
     /// The claim of this opening.
     pub(super) fn claim(&self) -> Claim {
-        Claim { shard: 0, fence: self.marks().0 }
+        Claim { fence: self.marks().0 }
     }
 
     /// Tells this opening of the store from all others in what readers are told.

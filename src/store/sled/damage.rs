@@ -2,7 +2,7 @@
 
 use crate::disk::faults::damage::{assert_damaged, laid_out, used};
 use crate::disk::faults::{change, claim, files, news, open, refused};
-use crate::{Select, Store, StoreError};
+use crate::{Select, Store};
 use std::fs;
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A store that another gateway writes, and this one reads.
 
-use super::{OTHER_NODE, SHORT_LEASE, TestSchema, commit, open, sql};
-use crate::disk::faults::{change, claim, news, refused};
+use super::{SHORT_LEASE, TestSchema, commit, open};
+use crate::disk::faults::{change, claim, news};
 use crate::postgres::{PostgresRequest, follow_with_lease};
 use crate::{CommitError, EmbeddedStore, Epoch, PinnedFeed, Retention, Select, Store, StoreError};
 use std::collections::HashSet;
@@ -16,14 +16,10 @@ use tidegate_core::model::{
 use tokio::time::{Instant, sleep};
 
 pub(super) fn follow(schema: &TestSchema) -> EmbeddedStore {
-    try_follow(schema).unwrap()
-}
-
-fn try_follow(schema: &TestSchema) -> Result<EmbeddedStore, StoreError> {
     let endpoint = EndpointId::own("gate.example").unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let request = PostgresRequest::new(&schema.url, Some(endpoint));
-    follow_with_lease(request, SHORT_LEASE, clock)
+    follow_with_lease(request, SHORT_LEASE, clock).unwrap()
 }
 
 pub(super) fn named(name: &str) -> FeedName {
