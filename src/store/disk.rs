@@ -103,7 +103,6 @@ impl StoreOpener {
             source,
         })?;
         let engine = open_database(folder.path())?;
-        folder.restrict();
         let (records, found) = inspect_folder((self.wrap)(engine), mark.as_ref(), noted)?;
         Ok((records, found, reached))
     }

@@ -108,7 +108,6 @@ pub async fn compact(
     closed?;
     blocking(move || {
         swap::put_in_place(folder.path(), &mut || Ok(())).map_err(CompactError::Unplaced)?;
-        folder.restrict();
         Ok(Compacted { items, before, after: bytes(&folder)? })
     })
     .await

@@ -73,7 +73,6 @@ impl FreshStore {
     /// too early. Blocks.
     pub fn put_in_place(self) -> io::Result<()> {
         swap::put_in_place(self.folder.path(), &mut || Ok(()))?;
-        self.folder.restrict();
         Ok(())
     }
 
