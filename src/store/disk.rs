@@ -102,7 +102,7 @@ impl StoreOpener {
             doing: "read its files before opening them",
             source,
         })?;
-        let engine = open_database(folder.path())?;
+        let engine = open_database(folder.path(), &folder.database())?;
         let (records, found) = inspect_folder((self.wrap)(engine), mark.as_ref(), noted)?;
         Ok((records, found, reached))
     }

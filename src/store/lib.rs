@@ -36,7 +36,7 @@ mod state_watch;
 pub mod testing;
 
 use self::assemble::{assemble, note};
-use self::sled::{is_database_file, open_database};
+use self::sled::open_database;
 use serde::{Deserialize, Serialize};
 
 pub use self::accepted_feeds::{AcceptedFeeds, AppliedConfig, AppliedOrigins};

@@ -89,6 +89,11 @@ impl StoreFolder {
         &self.path
     }
 
+    /// The folder of the database.
+    pub(super) fn database(&self) -> PathBuf {
+        self.path.join(swap::DATABASE)
+    }
+
     /// The mark, where one was ever made.
     pub(super) fn mark(&self) -> Result<Option<Mark>, StoreError> {
         let path = self.path.join(MARK);

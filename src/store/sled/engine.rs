@@ -76,12 +76,12 @@ pub(crate) struct SledEngine {
 }
 
 /// How the names of sled's snapshots begin: what it has read of its log, so that it need not again.
-pub(super) const SNAPSHOT: &str = "snap.";
+const SNAPSHOT: &str = "snap.";
 /// How the names of those end that it is still writing.
 const UNFINISHED: &str = ".generating";
 
 /// Whether a file of the folder is a snapshot that was not written to its end.
-pub(super) fn is_unfinished_snapshot(name: &str) -> bool {
+fn is_unfinished_snapshot(name: &str) -> bool {
     name.starts_with(SNAPSHOT) && name.ends_with(UNFINISHED)
 }
 
@@ -101,8 +101,8 @@ fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens sled in the folder `path`.
-pub(super) fn open(path: &Path) -> Result<SledEngine, StoreError> {
+/// Opens sled in the folder `path` of a data folder.
+pub(super) fn open(data_folder: &Path, path: &Path) -> Result<SledEngine, StoreError> {
     remove_unfinished_snapshots(path).map_err(|source| StoreError::Io {
         doing: "remove a snapshot that was not written to its end",
         source,
@@ -116,7 +116,7 @@ pub(super) fn open(path: &Path) -> Result<SledEngine, StoreError> {
     let opened_before = Mutex::new(opened_before);
     let config =
         ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
-    let shown = path.display().to_string();
+    let shown = data_folder.display().to_string();
     let mut tries = 0;
     loop {
         // sled 0.34 panics on some damaged files where it should answer an error.

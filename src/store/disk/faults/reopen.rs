@@ -218,7 +218,7 @@ async fn put_back(store: &EmbeddedStore, path: &Path, older: &BTreeMap<String, V
         condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 0)
     };
     until(store, has_tried).await;
-    let is_engines = |name: &&String| crate::is_database_file(name.split('/').next().unwrap());
+    let is_engines = |name: &&String| name.starts_with("db/");
     for name in files(path).keys().filter(is_engines) {
         std::fs::remove_file(path.join(name)).unwrap();
     }
