@@ -84,7 +84,7 @@ fn taken(gate: &Gate, text: &str, now: Time) -> (Snapshot, View) {
     let verdict =
         record::take_in(&gate.round(None, now), &document, BodyPrints::default()).unwrap();
     runtime.block_on(async {
-        let claim = store.claims(0, Duration::from_secs(60)).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         store.commit(&claim, verdict.change.unwrap()).await.unwrap();
         let snapshot = store.snapshot(&gate.feed).await.unwrap().unwrap();
         (snapshot, store.view(&gate.feed, Select::Current).await.unwrap().unwrap())
@@ -310,8 +310,7 @@ fn changed_poll(c: &mut Criterion) {
     let clock = Arc::new(ManualClock::at(start));
     let store = EmbeddedStore::on_disk(folder.path(), Some(gate.endpoint.clone()), clock).unwrap();
     let limits = Limits::default();
-    let claim = runtime
-        .block_on(async { store.claims(0, Duration::from_secs(60)).await.unwrap().remove(0) });
+    let claim = runtime.block_on(async { store.claim().await.unwrap() });
     let at = |newest: usize| start.plus(Duration::from_secs(600 * newest as u64));
     let judged = |text: &str, newest: usize| {
         let snapshot = runtime.block_on(store.snapshot(&gate.feed)).unwrap();

@@ -68,9 +68,9 @@ fn run(command: Command) -> Result<(), AppError> {
         }
         Command::Export(args) => {
             let options = args.export();
-            let (file, is_move) = (options.file.clone(), options.is_move);
+            let file = options.file.clone();
             let carried = blocking(app::export_of(options, &args.gateway.options()))??;
-            import::print_export(&carried, (&file, is_move), &mut std::io::stdout().lock())
+            import::print_export(&carried, &file, &mut std::io::stdout().lock())
         }
         Command::Compact(args) => {
             let compacted = blocking(app::compact(args.options()))??;

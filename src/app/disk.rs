@@ -44,15 +44,6 @@ pub(super) fn request(config: &Config) -> Result<Option<LastingStore>, AppError>
 }
 
 impl LastingStore {
-    /// The same; also one whose state was moved away, where `takes_moved`.
-    pub(super) fn taking_moved(mut self, takes_moved: bool) -> Self {
-        match &mut self {
-            Self::Disk(request) => request.takes_moved = takes_moved,
-            Self::Postgres(request) => request.takes_moved = takes_moved,
-        }
-        self
-    }
-
     /// For a new store that takes the place of another.
     pub(super) fn in_place_of(mut self, endpoint: EndpointId, sup_ids: SupIdBasis) -> Self {
         let (own, basis) = match &mut self {

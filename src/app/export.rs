@@ -1,18 +1,17 @@
 //! `tidegate export FILE`: the whole state of a gateway in one file, whether it runs or not.
 
 use super::disk::LastingStore;
-use super::import::{ImportedState, LeftOutCredentials, lasting, open_to_copy};
+use super::import::{ImportedState, LeftOutCredentials, lasting, open};
 use super::{AppError, ConfigSource, GatewayOptions, RunningGateway};
 use http::Method;
 use std::fs::{DirEntry, File, Metadata};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_store::portable::{
     ExportHead, ExportReader, ExportTotals, ExportWriter, PortableError,
 };
-use tidegate_store::{CommitError, MovedAway, Store, StoreError};
+use tidegate_store::{Store, StoreError};
 use tokio::sync::mpsc;
 
 /// How many pieces wait to be written, each as large as an entry or a document may be.
@@ -23,17 +22,11 @@ const WAITING: usize = 4;
 pub struct ExportOptions {
     /// The file; there must be none of that name.
     pub file: PathBuf,
-    /// Whether the file takes the place of the store, which is then not used any more.
-    pub is_move: bool,
     /// Where the configuration comes from.
     pub settings: ConfigSource,
 }
 
-/// How long this process claims the store that it seals.
-const CLAIM: Duration = Duration::from_secs(3600);
-
-/// Writes the state of a gateway. The file is there whole or not at all; where it is a move, the store
-/// is sealed once the file and its name are durable.
+/// Writes the state of a gateway. The file is there whole or not at all.
 pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
     let config = options.settings.load()?.config;
     let file = options.file;
@@ -48,33 +41,20 @@ pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
     if file.exists() {
         return Err(AppError::Input(format!("{} is there already; name another", file.display())));
     }
-    let opened = open_to_copy(&config, !options.is_move).await;
-    let moving = "a gateway is running with this store; stop it first, for what it does after a move would be lost";
-    let store = opened.map_err(|error| match (options.is_move && is_in_use(&error), error) {
-        (true, AppError::Run { source, .. }) => AppError::run(moving, source),
-        (_, error) => error,
-    })?;
-    let written = write_named(store.as_ref(), &file, options.is_move).await;
-    let sealed = match written {
-        Ok(carried) if options.is_move => seal(store.as_ref(), &file).await.map(|()| carried),
-        other => other,
-    };
+    let store = open(&config).await?;
+    let written = write_named(store.as_ref(), &file).await;
     let closed = store.close().await;
-    let carried = sealed?;
+    let carried = written?;
     closed.map_err(|error| AppError::run("the store could not be closed", error))?;
     Ok(carried)
 }
 
 /// Writes the file, and gives it its name once it is whole.
-async fn write_named(
-    store: &dyn Store,
-    file: &Path,
-    is_move: bool,
-) -> Result<ImportedState, AppError> {
+async fn write_named(store: &dyn Store, file: &Path) -> Result<ImportedState, AppError> {
     let (new, to) = create_beside(file).map_err(|error| unwritten(error.into()))?;
     // It stays locked until it has its name.
     let _locked = to.try_clone();
-    let carried = write(store, to, is_move)
+    let carried = write(store, to)
         .await
         .and_then(|carried| {
             std::fs::rename(&new, file)
@@ -82,39 +62,9 @@ async fn write_named(
             Ok(carried)
         })
         .inspect_err(|_| drop(std::fs::remove_file(&new)))?;
-    match sync_folder(file) {
-        // A store is never sealed for a file that may be gone after a loss of power.
-        Err(error) if is_move => Err(AppError::run(
-            "the name of the file could not be made durable, so the store was not sealed and goes on; remove the file",
-            error,
-        )),
-        _ => Ok(carried),
-    }
-}
-
-/// Notes in the store where its state went.
-async fn seal(store: &dyn Store, file: &Path) -> Result<(), AppError> {
-    let sealed = match store.claims(1, CLAIM).await.map(|claims| claims.into_iter().next()) {
-        Ok(Some(claim)) => {
-            let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-            let moved = MovedAway { at: SystemClock.now(), file: file.display().to_string() };
-            store.seal(&claim, moved).await
-        }
-        Ok(None) => Err(CommitError::Fenced),
-        Err(error) => Err(error.into()),
-    };
-    sealed.map_err(|error| AppError::run(unsealed(&error), error))
-}
-
-/// What is to be done after a store that its state was moved from could not be sealed.
-const fn unsealed(error: &CommitError) -> &'static str {
-    match error {
-        CommitError::Ambiguous(_) => {
-            "it is unknown whether the store was sealed: start the gateway once more; where it refuses to, \
-             the file is the state; where it starts, remove the file, and try again"
-        }
-        _ => "the store could not be sealed, and goes on: remove the file, and try again",
-    }
+    // That the name is durable as well cannot be had everywhere.
+    let _ = sync_folder(file);
+    Ok(carried)
 }
 
 /// How the names of files end that are being written.
@@ -169,8 +119,8 @@ pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-async fn write(store: &dyn Store, to: File, is_move: bool) -> Result<ImportedState, AppError> {
-    let written = write_to(store, BufWriter::new(to), is_move).await?;
+async fn write(store: &dyn Store, to: File) -> Result<ImportedState, AppError> {
+    let written = write_to(store, BufWriter::new(to)).await?;
     let (totals, left_out) = (written.totals, written.left_out);
     let synced = written.to.into_inner().map_err(std::io::IntoInnerError::into_error);
     let synced = synced.and_then(|to| to.sync_all().and_then(|()| to.metadata()));
@@ -193,10 +143,8 @@ pub(super) struct WrittenState<W> {
 pub(super) async fn write_to<W: Write + Send + 'static>(
     store: &dyn Store,
     to: W,
-    is_move: bool,
 ) -> Result<WrittenState<W>, AppError> {
-    let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
-    let head = ExportHead { endpoint, sup_ids, is_move };
+    let head = ExportHead { endpoint: store.endpoint().clone(), sup_ids: store.sup_ids() };
     let (sender, mut pieces) = mpsc::channel(WAITING);
     let writing = tokio::task::spawn_blocking(move || {
         let mut writer = ExportWriter::new(to, head)?;
@@ -227,9 +175,6 @@ pub async fn export_of(
     options: ExportOptions,
     gateway: &GatewayOptions,
 ) -> Result<ImportedState, AppError> {
-    if options.is_move {
-        return export(options).await;
-    }
     if gateway.gateway.is_some() {
         return export_running(&options.file, gateway).await;
     }

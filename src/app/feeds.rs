@@ -285,7 +285,7 @@ mod tests {
             take_over(&store, config, *feeds, at(100)).await.unwrap()
         };
         let (first, second) = (accepted(&["a", "b"], 0), accepted(&["b", "c", "d"], 10));
-        // Nothing is noted yet, as by an older program.
+        // Nothing is noted yet.
         assert_eq!(take_over(&first).await, None);
         assert_eq!(shown(&store).await, "a b");
         // The writer reads its file again, and ends before others have.

@@ -20,7 +20,7 @@ use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::{FeedRecord, Time};
 use tidegate_format::parse::opml::{self, OpmlLimits, OpmlProblem, OutlineList};
 use tidegate_format::parse::{self, Limits};
-use tidegate_store::portable::{MAGIC, UNRELEASED_MAGIC};
+use tidegate_store::portable::MAGIC;
 use tidegate_store::{EmbeddedStore, Store, StoreError};
 use tokio::task::JoinSet;
 
@@ -84,7 +84,7 @@ pub async fn import_at(
     let limit = u64::try_from(MAGIC.len()).unwrap_or(u64::MAX);
     let opened = std::fs::File::open(file).and_then(|file| file.take(limit).read_to_end(&mut head));
     opened.map_err(|error| unreadable(file, &error))?;
-    if head == MAGIC || head.starts_with(UNRELEASED_MAGIC) {
+    if head == MAGIC {
         if options.rearrange {
             let said =
                 "{} holds a state, which has folders and order of its own; leave out --rearrange";
@@ -120,16 +120,8 @@ pub(super) fn unopened(error: StoreError) -> AppError {
 }
 
 /// Opens the store of a configuration.
-async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
-    open_to_copy(config, false).await
-}
-
-/// The same; `takes_moved`: also one whose state was moved away.
-pub(super) async fn open_to_copy(
-    config: &Config,
-    takes_moved: bool,
-) -> Result<Arc<EmbeddedStore>, AppError> {
-    let request = lasting(config)?.taking_moved(takes_moved);
+pub(super) async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
+    let request = lasting(config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (watched, limits) = (space::watched(config, None), translate::space(config));
     let open = move || {

@@ -4,7 +4,6 @@ use super::{AppError, ReplayOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_config::{Polling, Publish};
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints, Without};
@@ -20,8 +19,6 @@ use tidegate_store::{EmbeddedStore, Store};
 
 /// The endpoint id of replayed histories: the same in every run, so that runs can be compared.
 const ENDPOINT: &str = "replay";
-/// How long the claim on the passing store lasts; it is never contended.
-const CLAIM_TTL: Duration = Duration::from_secs(3600);
 
 /// The rules of judgement that a replay can do without, in the order in which they are asked.
 pub fn rule_names() -> impl Iterator<Item = &'static str> {
@@ -74,11 +71,7 @@ async fn one(
     let endpoint = EndpointId::own(ENDPOINT).map_err(|e| failed(&e))?;
     let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(ManualClock::at(first)));
     let store = store.map_err(|e| failed(&e))?;
-    let claims = store.claims(0, CLAIM_TTL).await.map_err(|e| failed(&e))?;
-    let claim = claims
-        .into_iter()
-        .next()
-        .ok_or_else(|| AppError::Input("the passing store gave no claim".to_owned()))?;
+    let claim = store.claim().await.map_err(|e| failed(&e))?;
     let feed = FeedName::new(&format!("replay-{}", number + 1)).map_err(|e| failed(&e))?;
     let polling = Polling::default();
     let bounds = Bounds::new(polling.min_interval, polling.max_interval);

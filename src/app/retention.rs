@@ -67,7 +67,6 @@ pub(super) async fn trim_log(store: &dyn Store, claim: &Claim) -> Result<(), Com
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use std::time::Duration;
     use tidegate_core::clock::ManualClock;
     use tidegate_core::model::EndpointId;
     use tidegate_store::EmbeddedStore;
@@ -86,11 +85,11 @@ mod tests {
         store.note_running_time(at(-9000)).await.unwrap();
         let store = store.reopen().unwrap();
         assert_eq!(last_running(&store, &clock).await, Some(at(-9000)));
-        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         let (nothing, retention) = (FeedName::new("nothing").unwrap(), Retention::default());
         assert!(prune_feed(&store, &claim, &nothing, &retention, at(9)).await.unwrap());
         trim_log(&store, &claim).await.unwrap();
-        let strange = Claim { fence: claim.fence + 1, ..claim };
+        let strange = Claim { fence: claim.fence + 1 };
         assert!(matches!(trim_log(&store, &strange).await, Err(CommitError::Fenced)));
     }
 }

@@ -314,17 +314,13 @@ pub struct ExportArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub gateway: GatewayArgs,
-    /// Move the state: the data folder is sealed, and the gateway goes on where the file is imported, as
-    /// if it had never stopped
-    #[arg(long = "move")]
-    pub is_move: bool,
 }
 
 impl ExportArgs {
     /// What an export is asked to do.
     pub fn export(&self) -> ExportOptions {
         let settings = self.gateway.options().settings;
-        ExportOptions { file: self.file.clone(), settings, is_move: self.is_move }
+        ExportOptions { file: self.file.clone(), settings }
     }
 }
 

@@ -79,14 +79,11 @@ pub(super) fn print(
 /// Prints what an export wrote.
 pub(super) fn print_export(
     carried: &ImportedState,
-    (file, is_move): (&Path, bool),
+    file: &Path,
     out: &mut dyn Write,
 ) -> Result<(), AppError> {
     let mut words = carried_words(&format!("written to {}", file.display()), carried);
     words.push_str(&left_out_words(&carried.left_out, "after an import give them again to"));
-    if is_move {
-        words.push_str("the data folder is sealed: import the file into an empty one to go on\n");
-    }
     print_lines(&words, out)
 }
 

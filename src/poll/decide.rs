@@ -17,21 +17,11 @@ use tidegate_store::{Claim, CommitError, FeedLock, FeedLocks, PinnedFeed, Store,
 pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
 /// Behind how many others a change of the same feed waits for its turn, and for how long.
 const CHANGES_BEFORE: (usize, Duration) = (128, Duration::from_secs(20));
-/// How long the right to commit is asked for.
-const CLAIM_TTL: Duration = Duration::from_secs(60);
-
-/// Asks the store for the right to commit. On one machine there is one share of the feeds.
-pub async fn claim(store: &dyn Store, node: u64) -> Result<Claim, CommitError> {
-    let claims = store.claims(node, CLAIM_TTL).await?;
-    claims.into_iter().next().ok_or(CommitError::Fenced)
-}
 
 /// What decisions are made with, the same for polls, operators and upkeep.
 #[derive(Clone)]
 pub struct DecisionContext {
     pub store: Arc<dyn Store>,
-    /// Which node this is, as it asks for the right to commit.
-    pub node: u64,
     /// The right to commit.
     pub claim: Arc<RwLock<Claim>>,
     /// Who decides on what somebody asks for, feed by feed: over what the one before has committed.
@@ -74,7 +64,7 @@ impl DecisionContext {
 
     /// Asks for the right to commit anew.
     pub async fn renew_claim(&self) -> Result<(), CommitError> {
-        let claim = claim(self.store.as_ref(), self.node).await?;
+        let claim = self.store.claim().await?;
         *self.claim.write().unwrap_or_else(PoisonError::into_inner) = claim;
         Ok(())
     }

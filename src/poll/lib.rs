@@ -110,8 +110,6 @@ pub struct PollSettings {
     pub archives: archive::Policy,
     /// Where hubs reach this gateway; `None`: none is subscribed to.
     pub reach: Option<Reach>,
-    /// The number of this node among those that share the store.
-    pub node: u64,
 }
 
 impl Default for PollSettings {
@@ -130,7 +128,6 @@ impl Default for PollSettings {
             items: tidegate_judge::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
             reach: None,
-            node: 0,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::attempts::Attempts;
 use super::board::FeedBoard;
 use super::callbacks::Callbacks;
-use super::decide::{self, DecisionContext, DecisionLimits};
+use super::decide::{DecisionContext, DecisionLimits};
 use super::error::PollError;
 use super::evict::age_feed;
 use super::judge::DocumentJudge;
@@ -90,7 +90,7 @@ impl FirstPoll {
 const CHECKED_IN_PASSING: usize = 64 * 1024;
 
 /// A claim that no store gives out.
-const NO_CLAIM: Claim = Claim { shard: 0, fence: 0 };
+const NO_CLAIM: Claim = Claim { fence: 0 };
 
 impl Poller {
     /// Reads what the store knows and begins to poll every active feed, or those of the shards that this gateway has.
@@ -99,7 +99,7 @@ impl Poller {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let board = Arc::new(FeedBoard::default());
         let shards = parts.store.poll_shards().await?;
-        let claim = match decide::claim(parts.store.as_ref(), parts.settings.node).await {
+        let claim = match parts.store.claim().await {
             // It is asked for again.
             Err(_) if shards.is_some() => NO_CLAIM,
             claim => claim?,
@@ -149,7 +149,6 @@ impl Poller {
     fn deciding(parts: &PollerConfig, claim: Claim) -> DecisionContext {
         DecisionContext {
             store: Arc::clone(&parts.store),
-            node: parts.settings.node,
             claim: Arc::new(RwLock::new(claim)),
             changing: Arc::default(),
             window: parts.settings.window,

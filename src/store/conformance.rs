@@ -22,7 +22,6 @@ mod together;
 
 use super::{Claim, DiskRequest, EmbeddedStore, Store};
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::EndpointId;
 
@@ -39,9 +38,7 @@ trait Bench: Sized {
 
     /// The claim on all feeds.
     async fn claim(&self) -> Claim {
-        let mut claims = self.store().claims(1, Duration::from_secs(60)).await.unwrap();
-        assert_eq!(claims.len(), 1);
-        claims.remove(0)
+        self.store().claim().await.unwrap()
     }
 }
 

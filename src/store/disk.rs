@@ -39,14 +39,12 @@ pub struct DiskRequest {
     pub endpoint: Option<EndpointId>,
     /// What SUP ids are made of in a store that takes the place of another. A used one keeps its own.
     pub sup_ids: Option<SupIdBasis>,
-    /// Whether a store that was moved away ([`StoreError::Moved`]) is opened too, to copy it.
-    pub takes_moved: bool,
 }
 
 impl DiskRequest {
     /// For the store in the folder `path`.
     pub fn new(path: &Path, endpoint: Option<EndpointId>) -> Self {
-        Self { path: path.to_owned(), endpoint, sup_ids: None, takes_moved: false }
+        Self { path: path.to_owned(), endpoint, sup_ids: None }
     }
 }
 
@@ -62,8 +60,8 @@ impl EmbeddedStore {
 
     /// The same, as a request says. Blocks.
     pub fn open_on_disk(request: DiskRequest, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let DiskRequest { path, endpoint, sup_ids, takes_moved } = request;
-        let request = OpenRequest { endpoint, sup_ids, takes_moved };
+        let DiskRequest { path, endpoint, sup_ids } = request;
+        let request = OpenRequest { endpoint, sup_ids };
         let folder = Arc::new(StoreFolder::take(&path)?);
         open_in(folder, request, clock, ReopenPauses::default(), Box::new(|engine| engine))
     }
@@ -104,8 +102,7 @@ impl StoreOpener {
             doing: "read its files before opening them",
             source,
         })?;
-        let engine = open_database(folder.path())?;
-        folder.restrict();
+        let engine = open_database(folder.path(), &folder.database())?;
         let (records, found) = inspect_folder((self.wrap)(engine), mark.as_ref(), noted)?;
         Ok((records, found, reached))
     }

@@ -183,7 +183,7 @@ impl EmbeddedStore {
     ) -> Result<Self, StoreError> {
         Self::over_memory(
             Records::of(Arc::new(MemoryEngine::default())),
-            OpenRequest { endpoint, sup_ids, takes_moved: false },
+            OpenRequest { endpoint, sup_ids },
             clock,
         )
     }

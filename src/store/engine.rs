@@ -85,7 +85,7 @@ classes! {
     StubNames stub_names 30
     /// The items of feeds outside the order that are not settled.
     Unsettled unsettled 32
-    /// Items by the keys of the index of their ledger; the values are their ids.
+    /// Items by the keys of the index of their ledger; the values are empty.
     LedgerIndex ledger_index 33
     /// Subscriptions of the hub, by id.
     Subscriptions subscriptions 24

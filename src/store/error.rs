@@ -2,7 +2,7 @@
 
 use super::{DatabaseOwner, SpaceShortage, StoreStop};
 use std::error::Error;
-use tidegate_core::model::{EndpointId, FeedName, Time};
+use tidegate_core::model::{EndpointId, FeedName};
 
 /// What a database does that cannot be reached.
 pub(super) const AWAY: &str = "does not answer, or fails over";
@@ -79,24 +79,16 @@ pub enum StoreError {
         /// What was found, and where.
         what: String,
     },
-    /// The store was written before 0.1.0.
+    /// The store has another format than the one that this program writes.
     #[error(
-        "the store in {path} was written by a program from before 0.1.0, and no other reads it: give this program an empty folder"
+        "the store in {path} has format {found}, this program reads format {known} alone; use the program that wrote it"
     )]
-    Unreleased {
-        /// The folder.
-        path: String,
-    },
-    /// The store was written by a newer program.
-    #[error(
-        "the store in {path} has format {found}, this program reads up to {known}; use the newer program"
-    )]
-    Newer {
+    Format {
         /// The folder.
         path: String,
         /// The format number found.
         found: u32,
-        /// The newest format number known here.
+        /// The format number of this program.
         known: u32,
     },
     /// The store belongs to another endpoint.
@@ -133,17 +125,6 @@ pub enum StoreError {
         /// What the system said.
         #[source]
         source: std::io::Error,
-    },
-    /// Its state was moved away.
-    #[error(
-        "the state of the store in {path} was moved to {file} on {at}, and the gateway goes on where that file was imported; if it was not, import it into an empty folder; if the file is lost, export this store again without --move"
-    )]
-    Moved {
-        /// The folder.
-        path: String,
-        at: Time,
-        /// The file that it was written to.
-        file: String,
     },
     /// There is something in the store already.
     #[error("the store {path} has feeds already; only an empty one can take another's state")]

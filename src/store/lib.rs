@@ -36,7 +36,7 @@ mod state_watch;
 pub mod testing;
 
 use self::assemble::{assemble, note};
-use self::sled::{is_database_file, open_database};
+use self::sled::open_database;
 use serde::{Deserialize, Serialize};
 
 pub use self::accepted_feeds::{AcceptedFeeds, AppliedConfig, AppliedOrigins};
@@ -91,21 +91,11 @@ pub fn as_list(records: Vec<FeedRecord>) -> FeedList {
 )]
 pub struct Epoch(pub u64);
 
-/// The right to poll a share of the feeds, fenced: a commit under an older fence is refused.
+/// The right to commit, fenced: a commit under an older fence is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Which share of the feeds; on one machine there is one, number 0.
-    pub shard: u32,
     /// Raised whenever the claim is given out anew.
     pub fence: u64,
-}
-
-/// Where the state of a store went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MovedAway {
-    pub at: Time,
-    /// The file that it was written to.
-    pub file: String,
 }
 
 /// A change in the log.
@@ -187,8 +177,7 @@ pub struct VersionNote {
     pub title: String,
     /// Why it was made.
     pub reason: String,
-    /// The bytes of its markup; zero where it brought none (a tombstone), where they were redacted,
-    /// and where an earlier program did not note it.
+    /// The bytes of its markup; zero where it brought none (a tombstone), and where they were redacted.
     pub size: u64,
 }
 
@@ -261,8 +250,8 @@ pub trait Store: Send + Sync + 'static {
     }
     /// Has `answers` answer what other gateways ask of this one.
     fn answer_questions(&self, _answers: Arc<dyn AnswerQuestions>) {}
-    /// The claims of this node for the next `ttl`.
-    async fn claims(&self, node: u64, ttl: Duration) -> Result<Vec<Claim>, StoreError>;
+    /// The claim of this opening of the store.
+    async fn claim(&self) -> Result<Claim, StoreError>;
 
     /// Every feed that was ever added and not purged, by name.
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError>;
@@ -471,9 +460,6 @@ pub trait Store: Send + Sync + 'static {
     async fn applied(&self) -> Result<AppliedConfig, StoreError> {
         Ok(AppliedConfig::default())
     }
-    /// Notes that everything was handed over for good: nothing is committed from now on, and the store
-    /// is not opened again ([`StoreError::Moved`]) but to be copied. Durable on return.
-    async fn seal(&self, claim: &Claim, moved: MovedAway) -> Result<(), CommitError>;
     /// Takes in what another store of the same endpoint handed over, to its end: where the channel is
     /// closed before that was said, it is not whole ([`StoreError::PartlyImported`]). Only into a store
     /// that nothing was ever put into ([`StoreError::Occupied`]); after an error it is of no use.

@@ -14,9 +14,7 @@ mod tests;
 
 pub use copy::{Copying, restarted};
 pub use digest::ExportDigest;
-pub use file::{
-    ExportHead, ExportReader, ExportTotals, ExportWriter, MAGIC, PortableError, UNRELEASED_MAGIC,
-};
+pub use file::{ExportHead, ExportReader, ExportTotals, ExportWriter, MAGIC, PortableError};
 pub(super) use fit::Fit;
 
 pub use super::purge_mark::PurgeMark;

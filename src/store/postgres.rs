@@ -9,8 +9,8 @@
 //!
 //! * **Tables.** `tidegate_entry` has every entry by shard, class and key, the same bytes as on disk; values that we
 //!   compress are stored as they are (`STORAGE EXTERNAL`). `tidegate_shard` has for each shard its owner, its fence
-//!   and its position; `tidegate_node` says when each node lived last; `tidegate_schema` has the version of the
-//!   tables. Closed epochs, the log, the incarnation (the lineage of the identity) are entries.
+//!   and its position; `tidegate_node` says when each node lived last; `tidegate_schema` has the format of the
+//!   tables, and a program of another format refuses them. Closed epochs, the log, the incarnation (the lineage of the identity) are entries.
 //! * **A write** is one transaction: the entries, and `UPDATE tidegate_shard SET log_seq = log_seq + 1 WHERE shard,
 //!   fence and log_seq are as we know them`. Whoever lost the shard meets no row and writes nothing; positions are
 //!   dense, in the order of commits. Its statements go out together: two round trips.
@@ -37,10 +37,6 @@
 //!   (`passed`), together with the owner and the fence, in one statement and so as of one moment. The writer forgets
 //!   all but the last 16,384 writes; a write with more than 1,024 such entries notes only that all is to be read
 //!   anew. What following means is written in [`super::embedded`], follow.
-//!
-//! Tables of an earlier version are changed by the node that has the shard alone, where an older program that still
-//! has it would not fill what it does not know; nobody follows it. Changes that older programs do not notice are made by
-//! the gateway that starts first.
 //!
 //! * **Several gateways share the polls** ([`poll_claims`]): 1,024 more shards of `tidegate_shard`, each with its owner
 //!   and fence. What a gateway that follows found goes to the one that writes as a row of `tidegate_request`
@@ -88,8 +84,6 @@ pub struct PostgresRequest {
     pub endpoint: Option<EndpointId>,
     /// What SUP ids are made of in a store that takes the place of another. A used one keeps its own.
     pub sup_ids: Option<SupIdBasis>,
-    /// Whether a store that was moved away ([`StoreError::Moved`]) is opened too, to copy it.
-    pub takes_moved: bool,
 }
 
 impl std::fmt::Debug for PostgresRequest {
@@ -101,7 +95,7 @@ impl std::fmt::Debug for PostgresRequest {
 impl PostgresRequest {
     /// For the store in the database at `url`.
     pub fn new(url: &str, endpoint: Option<EndpointId>) -> Self {
-        Self { url: url.to_owned(), endpoint, sup_ids: None, takes_moved: false }
+        Self { url: url.to_owned(), endpoint, sup_ids: None }
     }
 
     /// An error where the address is none. Nothing is asked.
@@ -169,8 +163,8 @@ fn open_with_lease(
     lease: Duration,
     clock: Arc<dyn Clock>,
 ) -> Result<EmbeddedStore, StoreError> {
-    let PostgresRequest { url, endpoint, sup_ids, takes_moved } = request;
-    let request = OpenRequest { endpoint, sup_ids, takes_moved };
+    let PostgresRequest { url, endpoint, sup_ids } = request;
+    let request = OpenRequest { endpoint, sup_ids };
     let opener = DatabaseOpener { session: Session::open(&url, lease)? };
     let Reopened { records, opened, place } = opener.begin(opener.open_database()?, request)?;
     EmbeddedStore::over((records, opened, place), clock, Some(Box::new(opener)))

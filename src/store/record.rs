@@ -1,8 +1,8 @@
 //! What lies on disk: values of the model, each in an envelope.
 //!
-//! A record is `version, packing, payload`: the version of its own layout, whether the payload is
+//! A record is `layout, packing, payload`: the number of the layout, whether the payload is
 //! compressed, and the fields in postcard's encoding, in the order in which the model has them.
-//! `tests/golden/store` keeps a specimen of each layout.
+//! `tests/golden/store` keeps a specimen of each kind of record.
 
 mod archive;
 pub(super) mod delta;
@@ -14,7 +14,6 @@ mod log_ages;
 #[cfg(test)]
 pub(super) mod specimen;
 mod state;
-mod stored;
 mod version;
 mod zstd_contexts;
 
@@ -41,26 +40,20 @@ const PACK_LEVEL: i32 = 3;
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
 
-/// Something that is written to disk.
-pub(super) trait Record: Serialize + DeserializeOwned {
-    /// The version of its layout.
-    const VERSION: u8 = 1;
-    /// What each version lacks at its end that the next one has, encoded, from the oldest one on that can be
-    /// read to the one before this.
-    const ADDED: &[&[u8]] = &[];
-}
+/// The layout of records: the first byte of each.
+const LAYOUT: u8 = 1;
 
-/// Reads the fields of a layout to the last byte.
-fn fields<T: Record>(version: u8, payload: &[u8]) -> Result<T, RecordError> {
-    let unknown = || RecordError::Version { found: version, known: T::VERSION };
-    let behind = usize::from(T::VERSION.checked_sub(version).ok_or_else(unknown)?);
-    let first = T::ADDED.len().checked_sub(behind).ok_or_else(unknown)?;
-    let payload = match T::ADDED.get(first..) {
-        Some(added) if !added.is_empty() => Cow::Owned([payload, &added.concat()].concat()),
-        _ => Cow::Borrowed(payload),
-    };
-    let (record, rest) = postcard::take_from_bytes(&payload)?;
-    if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
+/// Something that is written to disk.
+pub(super) trait Record: Serialize + DeserializeOwned {}
+
+impl<T: Serialize + DeserializeOwned> Record for T {}
+
+/// Splits a record into its way of packing and what is packed; an error where its layout is another one.
+fn envelope(bytes: &[u8]) -> Result<(u8, &[u8]), RecordError> {
+    match bytes.split_first_chunk().ok_or(RecordError::Short)? {
+        ([LAYOUT, packing], packed) => Ok((*packing, packed)),
+        ([found, _], _) => Err(RecordError::Layout { found: *found, known: LAYOUT }),
+    }
 }
 
 /// Why bytes are no record.
@@ -70,8 +63,8 @@ pub(super) enum RecordError {
     #[error("it ends before its content")]
     Short,
     /// A layout that this program does not know.
-    #[error("its layout has version {found}, this program knows {known}")]
-    Version { found: u8, known: u8 },
+    #[error("it has layout {found}, this program knows {known} alone")]
+    Layout { found: u8, known: u8 },
     /// A way of packing that this program does not know.
     #[error("it is packed in the way {0}, which is unknown")]
     Packing(u8),
@@ -113,14 +106,14 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
         }
     }
     let mut bytes = Vec::with_capacity(packed.len() + 2);
-    bytes.extend_from_slice(&[T::VERSION, packing]);
+    bytes.extend_from_slice(&[LAYOUT, packing]);
     bytes.extend_from_slice(&packed);
     Ok(bytes)
 }
 
 /// Writes a record of at most `limit` bytes without compressing it.
 pub(super) fn encode_plain<T: Record>(record: &T, limit: usize) -> Result<Vec<u8>, RecordError> {
-    let bytes = postcard::to_extend(record, vec![T::VERSION, PLAIN])?;
+    let bytes = postcard::to_extend(record, vec![LAYOUT, PLAIN])?;
     // The envelope does not count.
     let size = bytes.len().saturating_sub(2);
     if size > limit { Err(RecordError::TooLarge { size, limit }) } else { Ok(bytes) }
@@ -128,12 +121,9 @@ pub(super) fn encode_plain<T: Record>(record: &T, limit: usize) -> Result<Vec<u8
 
 /// Reads a record that is not compressed, and that has at most so many bytes of numbers and lengths.
 pub(super) fn decode_plain<T: Record>(bytes: &[u8], numbers: usize) -> Result<T, RecordError> {
-    let ([version, packing], payload) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
-    if *packing != PLAIN {
-        return Err(RecordError::Packing(*packing));
-    }
-    if *version != T::VERSION {
-        return Err(RecordError::Version { found: *version, known: T::VERSION });
+    let (packing, payload) = envelope(bytes)?;
+    if packing != PLAIN {
+        return Err(RecordError::Packing(packing));
     }
     let bytes = Slice::new(payload);
     let mut reader = Deserializer::from_flavor(CountedNumbers { bytes, left: numbers });
@@ -172,18 +162,11 @@ impl<'b> Flavor<'b> for CountedNumbers<'b> {
 
 /// Reads a record. Whatever the bytes are, it answers and takes bounded memory.
 pub(super) fn decode<T: Record>(bytes: &[u8]) -> Result<T, RecordError> {
-    let ([version, packing], packed) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
-    let payload = match *packing {
-        PLAIN => Cow::Borrowed(packed),
-        ZSTD => {
-            let (size, packed) = packed.split_first_chunk().ok_or(RecordError::Short)?;
-            let size = usize::try_from(u32::from_le_bytes(*size))?;
-            if size > VALUE_LIMIT {
-                return Err(RecordError::TooLarge { size, limit: VALUE_LIMIT });
-            }
-            Cow::Owned(zstd_contexts::decompress(packed, size).map_err(RecordError::Zstd)?)
-        }
-        other => return Err(RecordError::Packing(other)),
-    };
-    fields(*version, &payload)
+    read_fields(&delta::payload(bytes, None)?)
+}
+
+/// Reads the fields of a record to the last byte.
+pub(super) fn read_fields<T: Record>(payload: &[u8]) -> Result<T, RecordError> {
+    let (record, rest) = postcard::take_from_bytes(payload)?;
+    if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
 }

@@ -13,14 +13,11 @@ use super::engine::Engine;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whether an entry of the data folder, a file or a folder, is sled's.
-pub(super) fn is_database_file(name: &str) -> bool {
-    matches!(name, "db" | "conf" | "blobs")
-        || name.starts_with(engine::SNAPSHOT) && !engine::is_unfinished_snapshot(name)
-}
-
-/// Opens the database in the data folder `path`, or makes one. What was written but never made durable may be gone,
-/// anything else that is missing is an error.
-pub(super) fn open_database(path: &Path) -> Result<Arc<dyn Engine>, StoreError> {
-    Ok(Arc::new(engine::open(path)?))
+/// Opens the database in the folder `path`, or makes one; messages show the data folder. What was written but never
+/// made durable may be gone, anything else that is missing is an error.
+pub(super) fn open_database(
+    data_folder: &Path,
+    path: &Path,
+) -> Result<Arc<dyn Engine>, StoreError> {
+    Ok(Arc::new(engine::open(data_folder, path)?))
 }

@@ -61,7 +61,7 @@ async fn run(
     series: &Series,
     print: impl FnMut(DocumentReport),
 ) {
-    let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     let stage = ReplayTarget {
         store,
         claim,

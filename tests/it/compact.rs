@@ -13,7 +13,6 @@ use search::{Found, search};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::FeedName;
 use tidegate_store::portable::ExportDigest;
@@ -84,7 +83,7 @@ async fn with_store<T>(data: &Path, work: impl AsyncFnOnce(&EmbeddedStore) -> T)
 }
 
 /// Everything that is kept, and the newest epoch.
-pub async fn kept(data: &Path) -> (ExportDigest, Epoch, String) {
+async fn kept(data: &Path) -> (ExportDigest, Epoch, String) {
     with_store(data, async |store| {
         let (to, mut pieces) = tokio::sync::mpsc::channel(64);
         let reading = async {
@@ -143,15 +142,15 @@ async fn answers(gateway: &Process, ids: &[String]) -> Vec<(String, String)> {
     told
 }
 
-pub struct Gate {
-    pub folder: tempfile::TempDir,
-    pub data: PathBuf,
+struct Gate {
+    folder: tempfile::TempDir,
+    data: PathBuf,
     document: Arc<Mutex<String>>,
     posts: Vec<(u32, String)>,
 }
 
 impl Gate {
-    pub async fn new(posts: u32) -> Self {
+    async fn new(posts: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let posts: Vec<_> =
             (1..=posts).map(|n| (n, format!("; text of {n}: {}", noise(n.into(), 30)))).collect();
@@ -168,7 +167,7 @@ impl Gate {
         Self { folder, data, document, posts }
     }
 
-    pub async fn start(&self) -> Process {
+    async fn start(&self) -> Process {
         Process::configured(self.folder.path()).await
     }
 
@@ -225,7 +224,7 @@ async fn what_was_taken_out_is_in_no_file() {
     gateway.stop().await;
     let name = FeedName::new("news").unwrap();
     with_store(&gate.data, async |store| {
-        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         let retention = Retention { versions: 1, ..Retention::default() };
         let pruned = store.prune(&claim, &name, &retention, SystemClock.now()).await.unwrap();
         assert!(pruned.versions > 0, "{pruned:?}");

@@ -31,7 +31,6 @@ mod kill_loop;
 mod list_feeds;
 mod lists;
 mod low_space;
-mod moved_kill;
 mod operation;
 mod opml_corpus;
 mod origins;

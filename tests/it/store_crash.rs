@@ -220,7 +220,7 @@ fn writer() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = Arc::new(open(Path::new(&path)));
-        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         let mut writers = tokio::task::JoinSet::new();
         for number in 0..FEEDS {
             let (store, claim) = (Arc::clone(&store), claim.clone());

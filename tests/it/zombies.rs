@@ -106,7 +106,7 @@ impl Site {
         };
         let at = self.folder.path();
         let (file, settings) = (at.join("gate.tg"), of(&at.join("data")));
-        export(ExportOptions { file: file.clone(), is_move: false, settings }).await.unwrap();
+        export(ExportOptions { file: file.clone(), settings }).await.unwrap();
         let settings = of(&at.join("copy"));
         let options = ImportOptions { file, settings, rearrange: false };
         import_at(options, Arc::new(self.clock.clone())).await.unwrap();

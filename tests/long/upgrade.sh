@@ -3,24 +3,23 @@
 #
 #     tests/long/upgrade.sh [COMMIT]
 #
-# The older program is built from COMMIT, which may be a tag: the last release where none is named, and USUAL as long as
-# nothing was released. It is kept in the target folder. The newer one is TIDEGATE_BIN (default: the release build). Needs
-# git with that commit, cargo, python3 and PostgreSQL's server; passes where no PostgreSQL is, but in CI.
+# The older program is built from COMMIT, which may be a tag: the last release where none is named. As long as nothing was
+# released it is the newer one itself. It is kept in the target folder. The newer one is TIDEGATE_BIN (default: the release
+# build). Needs git with that commit, cargo, python3 and PostgreSQL's server; passes where no PostgreSQL is, but in CI.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-# The last program before the tables were changed for the last time.
-USUAL=60586a10
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 new=$(realpath -m "${TIDEGATE_BIN:-$target/release/tidegate}")
 export PYTHONPATH=$PWD/tests/scripts
-commit=${1:-$(git describe --tags --abbrev=0 2>/dev/null || echo "$USUAL")}
-commit=$(git rev-parse --verify --quiet "$commit^{commit}") || { echo "upgrade: there is no commit ${1:-$USUAL} here" >&2; exit 2; }
-
-older=$target/older
-old=$older/tidegate-$commit
+named=${1:-$(git describe --tags --abbrev=0 2>/dev/null || true)}
+older=$target/older old=$new
+if [ -n "$named" ]; then
+    commit=$(git rev-parse --verify --quiet "$named^{commit}") || { echo "upgrade: there is no commit $named here" >&2; exit 2; }
+    old=$older/tidegate-$commit
+fi
 source tests/scripts/postgres_stage.bash
-if [ ! -x "$old" ]; then
+if [ -n "$named" ] && [ ! -x "$old" ]; then
     echo "building the program of $commit"
     rm -rf "$older/source"
     mkdir -p "$older/source"
@@ -29,6 +28,4 @@ if [ ! -x "$old" ]; then
     cp "$older/target/release/tidegate" "$old"
     rm -rf "$older/source"
 fi
-more=()
-[[ $commit != "$USUAL"* ]] || more=(--tables-change)
-python3 -B tests/long/upgrade.py --old "$old" --new "$new" --url "$url" "${more[@]}"
+python3 -B tests/long/upgrade.py --old "$old" --new "$new" --url "$url"

@@ -20,7 +20,6 @@ import urllib.parse
 from failing_disk_run import check
 from gateways_database import Database
 from gateways_stage import Fleet, Handler, LEASE, ON_POSTGRES, PUBLIC, Server
-from moves import SOURCES, VIEWS
 
 # Feeds are polled when they are pushed or asked for, in seconds otherwise.
 EVERY = 3600
@@ -29,12 +28,21 @@ DONE_WITHIN, FOLLOWS_WITHIN = 40, 30
 # How long after a failure a delivery comes again at the latest, where somebody writes, and how long what was acknowledged
 # may be missing from a delivery that is under way, in seconds.
 AGAIN_WITHIN, UNDER_WAY = 45, 2
-TABLES = f"""
+# Documents are short, so that feeds have archives. An aggregate remembers how far it has read its sources.
+TABLES = """
 [publish]
 archive_entries = 2
 [websub]
 subscribe = true
-{SOURCES}
+[[feed]]
+name = "one"
+local = true
+[[feed]]
+name = "two"
+local = true
+[[aggregate]]
+name = "both"
+sources = ["one", "two"]
 [store]
 """
 # How often everything is read around a redaction.
@@ -47,7 +55,8 @@ RSS = '<?xml version="1.0"?><rss version="2.0"><channel><title>r</title><link>ht
       "<description>r</description>{}</channel></rss>"
 ITEM = '<item><guid isPermaLink="false">r{0}</guid><title>told {0}.</title></item>'
 # Every view that has items, also the one that says when the feed was polled.
-ALL_VIEWS = (*VIEWS, "/about")
+ALL_VIEWS = ("", "/sync", "/complete", "/changes", "?as=rss", "?as=jsonfeed", "/sync?as=json", "/sync?sx=feedsync",
+             "/complete?as=pox", "/complete?sx=feedsync", "/about")
 
 
 class Callbacks:

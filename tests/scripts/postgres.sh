@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The store in PostgreSQL: the conformance suite; a gateway whose process and whose database are killed, whose state
-# moves from sled to PostgreSQL and back, and that reaches the database by TLS; and several gateways that share the polls
-# while one after the other is killed, stopped, ended or cut off from the network, or do what one of them does for all.
+# The store in PostgreSQL: the conformance suite; a gateway whose process and whose database are killed, and that reaches
+# the database by TLS; and several gateways that share the polls while one after the other is killed, stopped, ended or cut
+# off from the network, or do what one of them does for all.
 #
-#     postgres.sh [suite|killed|moved|several|relayed|secured]… [OPTIONS]
+#     postgres.sh [suite|killed|several|relayed|secured]… [OPTIONS]
 #
 # Needs PostgreSQL's server (in CI it is installed, elsewhere the script passes without), cargo, python3 and TIDEGATE_BIN
 # (default: the release build). It has a database of its own (postgres_stage.bash).

@@ -13,10 +13,9 @@ from failing_disk_run import Watched, check, document
 from gateways_relayed import relayed
 from gateways_run import gateways
 from gateways_stage import LEASE, ON_POSTGRES
-from moves import moved
 
 # What is done to gateways, each with a schema of its own.
-PARTS = ("killed", "moved", "several", "relayed", "secured")
+PARTS = ("killed", "several", "relayed", "secured")
 
 
 def address(work, url, schema):
@@ -127,14 +126,13 @@ def main():
     arguments = argparse.ArgumentParser()
     for name in ("bin", "url", "work", "restart", "psql"):
         arguments.add_argument(f"--{name}", required=True)
-    for name, usual in (("moved", 40), ("feeds", 150), ("every", 3), ("rounds", 1)):
+    for name, usual in (("feeds", 150), ("every", 3), ("rounds", 1)):
         arguments.add_argument(f"--{name}", type=int, default=usual)
     arguments.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
     given = arguments.parse_args()
     work, program = pathlib.Path(given.work), os.path.abspath(given.bin)
     parts = {
         "killed": lambda file: killed(program, work, file, given.restart),
-        "moved": lambda file: moved(program, work, file, given.moved),
         "several": lambda file: gateways(program, work, file, given.restart, given.feeds, given.every, given.rounds,
                                          given.psql),
         "relayed": lambda file: relayed(program, work, file),

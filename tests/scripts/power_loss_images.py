@@ -275,7 +275,7 @@ def unsynced_moments(entries, first):
     segment = 512 << 10
     disk, found = Disk(), []
     for number, entry in enumerate(entries):
-        if entry.kind == "s" and entry.path == "data/db" and number >= first:
+        if entry.kind == "s" and entry.path == "data/db/db" and number >= first:
             node, is_exposed, is_extended = disk.names.get(entry.path), False, False
             for write in node.pending if node else ():
                 if write.at + write.count > len(node.durable):

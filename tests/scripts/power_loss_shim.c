@@ -201,7 +201,7 @@ TRUNCATE(ftruncate64, off64_t)
         int fd = REAL(name)(path, flags, mode);                            \
         if (fd >= 0 && !was_there) record('c', name_, "", 0, 0, 0);        \
         if (fd >= 0 && was_there && (flags & O_TRUNC)) record('t', name_, "", 0, 0, 0); \
-        if (fd >= 0 && fd < DESCRIPTORS) is_log[fd] = !strcmp(name_, "data/db"); \
+        if (fd >= 0 && fd < DESCRIPTORS) is_log[fd] = !strcmp(name_, "data/db/db"); \
         pthread_mutex_unlock(&order);                                      \
         return fd;                                                         \
     }

@@ -8,7 +8,6 @@ use crate::app::export::sync_folder;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::Time;
@@ -20,8 +19,6 @@ use tokio::sync::mpsc;
 
 /// How many pieces wait to be stored, each as large as an entry or a document may be.
 const WAITING: usize = 1;
-/// How long this process claims the store that it fills.
-const CLAIM: Duration = Duration::from_secs(3600);
 /// What failed where a state is proved good and does not come in.
 const UNSTORED: &str = "the state could not be stored";
 
@@ -48,8 +45,8 @@ pub(super) async fn bring_in(
         );
         return Err(wrong(&said));
     }
-    let copying = (!head.is_move).then(|| Copying::new(known, clock.now()));
-    let ExportHead { endpoint, sup_ids, .. } = head;
+    let copying = Copying::new(known, clock.now());
+    let ExportHead { endpoint, sup_ids } = head;
     let (totals, left_out) = match request.in_place_of(endpoint, sup_ids) {
         LastingStore::Disk(request) => {
             let (target, min_free) = (request.path.clone(), config.store.min_free);
@@ -106,19 +103,17 @@ async fn proved(file: PathBuf) -> Result<Result<(ExportHead, Time), PortableErro
 async fn fill(
     file: PathBuf,
     store: EmbeddedStore,
-    copying: Option<Copying>,
+    copying: Copying,
 ) -> Result<(ExportTotals, LeftOutCredentials), AppError> {
     let (sender, pieces) = mpsc::channel(WAITING);
     let reading = tokio::task::spawn_blocking(move || read(&file, &sender, copying));
-    let brought = match store.claims(1, CLAIM).await {
-        Ok(claims) => match claims.first() {
-            Some(claim) => store.import(claim, pieces).await,
-            None => {
-                drop(pieces);
-                Ok(())
-            }
-        },
-        Err(error) => Err(error.into()),
+    let brought = match store.claim().await {
+        Ok(claim) => store.import(&claim, pieces).await,
+        Err(error) => {
+            // Who sends them ends.
+            drop(pieces);
+            Err(error.into())
+        }
     };
     let closed = store.close().await;
     let read = reading.await.map_err(|error| AppError::run(UNSTORED, error))?;
@@ -129,26 +124,22 @@ async fn fill(
     Ok(read)
 }
 
-/// Sends the pieces on, where they make a copy as that has them, and then that these were all. After an error
+/// Sends the pieces on as the copy has them, and then that these were all. After an error
 /// the end is not sent: what was taken in so far is no whole state.
 fn read(
     file: &Path,
     to: &mpsc::Sender<ImportMessage>,
-    mut copying: Option<Copying>,
+    mut copying: Copying,
 ) -> Result<(ExportTotals, LeftOutCredentials), PortableError> {
     let mut reader = ExportReader::open(File::open(file)?)?;
     let mut left_out = LeftOutCredentials::default();
     while let Some(mut piece) = reader.next_piece()? {
         left_out.note(&mut piece);
-        let piece = match &mut copying {
-            Some(copying) => copying.piece(piece),
-            None => piece,
-        };
-        if to.blocking_send(ImportMessage::Record(piece)).is_err() {
+        if to.blocking_send(ImportMessage::Record(copying.piece(piece))).is_err() {
             return Ok((reader.totals(), left_out));
         }
     }
-    for piece in copying.into_iter().flat_map(Copying::end) {
+    for piece in copying.end() {
         if to.blocking_send(ImportMessage::Record(piece)).is_err() {
             break;
         }
@@ -170,7 +161,8 @@ mod tests {
         let file = folder.path().join("gateway.tg");
         std::fs::write(&file, bytes).unwrap();
         let (sender, mut receiver) = mpsc::channel(8);
-        let is_whole = read(&file, &sender, None).is_ok();
+        let now = Time::from_unix(0);
+        let is_whole = read(&file, &sender, Copying::new(now, now)).is_ok();
         drop(sender);
         let mut sent = Vec::new();
         while let Some(message) = receiver.blocking_recv() {
@@ -183,7 +175,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_to_its_end_has_none() {
         let endpoint = EndpointId::own("gate.example").unwrap();
-        let head = ExportHead { endpoint, sup_ids: SupIdBasis::Name, is_move: true };
+        let head = ExportHead { endpoint, sup_ids: SupIdBasis::Name };
         let mut writer = ExportWriter::new(Vec::new(), head).unwrap();
         for name in ["a", "b"] {
             let name = FeedName::new(name).unwrap();

@@ -32,7 +32,7 @@ impl AdminService {
                 within: TAKEN_WITHIN,
                 runtime: Handle::current(),
             };
-            if let Err(error) = write_to(store.as_ref(), to, false).await {
+            if let Err(error) = write_to(store.as_ref(), to).await {
                 let error = error.report();
                 tracing::warn!(error, "the export was not finished");
                 // Who takes nothing learns nothing.

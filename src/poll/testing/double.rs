@@ -177,8 +177,8 @@ impl Store for StoreDouble {
         shelf.looks += 1;
         shelf.condition.clone()
     }
-    async fn claims(&self, _: u64, _: Duration) -> Result<Vec<Claim>, StoreError> {
-        Ok(vec![Claim { shard: 0, fence: 1 + self.shelf.lock().unwrap().reopened }])
+    async fn claim(&self) -> Result<Claim, StoreError> {
+        Ok(Claim { fence: 1 + self.shelf.lock().unwrap().reopened })
     }
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
         Ok(self.shelf.lock().unwrap().feeds.clone())
@@ -228,9 +228,6 @@ impl Store for StoreDouble {
     }
     async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
-    }
-    async fn seal(&self, _: &Claim, _: MovedAway) -> Result<(), CommitError> {
-        Err(CommitError::Fenced)
     }
     async fn import(
         &self,

@@ -33,7 +33,7 @@ impl Gate {
     pub(super) async fn within(format: Format, complete: bool, folder: Option<&Path>) -> Self {
         let clock = Arc::new(ManualClock::at(at(0)));
         let store = Arc::new(EmbeddedStore::in_memory(Some(endpoint()), clock.clone()).unwrap());
-        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         let mut record = super::doubles::record("news", FeedStanding::Active);
         record.options.complete = complete;
         store.put_feed(&record).await.unwrap();

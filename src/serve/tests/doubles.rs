@@ -271,8 +271,8 @@ impl Store for TestStore {
     async fn put_subscriptions(&self, _: &[Subscription]) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn claims(&self, _: u64, _: Duration) -> Result<Vec<Claim>, StoreError> {
-        Ok(Vec::new())
+    async fn claim(&self) -> Result<Claim, StoreError> {
+        Ok(Claim { fence: 0 })
     }
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
         self.works()?;
@@ -460,9 +460,6 @@ impl Store for TestStore {
     }
     async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
-    }
-    async fn seal(&self, _: &Claim, _: MovedAway) -> Result<(), CommitError> {
-        Err(CommitError::Fenced)
     }
     async fn import(
         &self,

@@ -13,8 +13,6 @@ on_every_store! {
     what_was_applied_of_a_configuration_is_kept
 }
 
-const FOREVER: std::time::Duration = std::time::Duration::from_secs(60);
-
 async fn records_and_poll_states_are_kept(bench: impl Bench) {
     let store = bench.store();
     let claim = bench.claim().await;
@@ -159,7 +157,7 @@ async fn a_closed_store_says_so(bench: impl Bench) {
     store.close().await.unwrap();
     let closed = |error: &StoreError| matches!(error, StoreError::Closed);
     assert!(closed(&store.close().await.unwrap_err()));
-    assert!(closed(&store.claims(1, FOREVER).await.unwrap_err()));
+    assert!(closed(&store.claim().await.unwrap_err()));
     assert!(closed(&store.feeds().await.unwrap_err()));
     assert!(closed(&store.put_feed(&record("a")).await.unwrap_err()));
     assert!(closed(&store.purge_feed(&news).await.unwrap_err()));

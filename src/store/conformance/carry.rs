@@ -40,7 +40,7 @@ pub(crate) async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
 }
 
 fn head(endpoint: &EndpointId) -> ExportHead {
-    ExportHead { endpoint: endpoint.clone(), sup_ids: SupIdBasis::Name, is_move: false }
+    ExportHead { endpoint: endpoint.clone(), sup_ids: SupIdBasis::Name }
 }
 
 /// The pieces as they come out of a file again.
@@ -251,7 +251,7 @@ async fn a_used_store_takes_nothing(bench: impl Bench) {
     let refused = bring(&bench, taken).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Occupied { .. }))), "{refused:?}");
     assert_eq!(bench.store().feeds().await.unwrap(), [record("mine")]);
-    let fenced = Claim { shard: 0, fence: 99 };
+    let fenced = Claim { fence: 99 };
     let (sender, receiver) = mpsc::channel(1);
     sender.send(ImportMessage::End).await.unwrap();
     assert!(matches!(bench.store().import(&fenced, receiver).await, Err(CommitError::Fenced)));

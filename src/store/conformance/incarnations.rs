@@ -1,5 +1,5 @@
-//! What goes on where another store was, and what begins a life of its own: a move, a copy, a copy of
-//! a copy.
+//! What goes on where another store was, and what begins a life of its own: a compacted store, a copy, a copy
+//! of a copy.
 
 use super::carry::{bring, pieces};
 use super::make::*;
@@ -11,11 +11,9 @@ use tidegate_core::clock::ManualClock;
 use tidegate_core::model::*;
 
 on_every_store! {
-    a_move_goes_on
     a_copy_begins_a_life_of_its_own
     a_copy_of_a_copy_is_a_third
     a_place_has_one_name_whatever_restarts
-    what_is_sealed_takes_nothing
 }
 
 /// A place in the log of a store, as clients name it.
@@ -43,9 +41,9 @@ async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place
     places
 }
 
-/// Another store with what this one has.
-async fn moved<B: Bench>(store: &dyn Store) -> B {
-    let bench = B::new();
+/// Another store with what this one has, as a compaction makes it.
+async fn compacted(store: &dyn Store) -> OnDisk {
+    let bench = OnDisk::new();
     bring(&bench, pieces(store).await).await.unwrap();
     bench.reopen().await
 }
@@ -66,17 +64,13 @@ async fn state(store: &dyn Store) -> FeedState {
     store.state(&feed("news")).await.unwrap().unwrap()
 }
 
-async fn a_move_goes_on(bench: impl Bench) {
-    goes_on::<OnDisk>(&bench).await;
-    goes_on::<InMemory>(&bench).await;
-}
-
-/// A move into a store of kind `B`, and from there into another one, goes on with epochs, places and tags.
-pub(super) async fn goes_on<B: Bench>(bench: &impl Bench) {
-    let next = state_second(bench).await;
-    let mut places = changes(bench, next..next + 4).await;
+/// Once and once more, with the same epochs, places and tags.
+#[tokio::test]
+async fn a_compacted_store_goes_on() {
+    let bench = OnDisk::new();
+    let mut places = changes(&bench, 1..5).await;
     let store = bench.store();
-    let there: B = moved(&*store).await;
+    let there = compacted(&*store).await;
     let new = there.store();
     assert_eq!(state(&*new).await, state(&*store).await);
     assert_eq!(newest(&*new), newest(&*store));
@@ -84,18 +78,14 @@ pub(super) async fn goes_on<B: Bench>(bench: &impl Bench) {
     // Epochs and tags go on: nobody who followed the one is reset by the other.
     let before = state(&*store).await;
     let mark = before.lineage.mark().unwrap();
-    places.extend(changes(&there, next + 4..next + 7).await);
+    places.extend(changes(&there, 5..8).await);
     follow_each_other(&places, &*new);
     let after = state(&*new).await;
     assert!(after.lineage.made(mark, before.render_revision, after.render_revision));
-    let further: OnDisk = moved(&*new).await;
+    let further = compacted(&*new).await;
     assert_eq!((state(&*further.store()).await, newest(&*further.store())), (after, newest(&*new)));
-    places.extend(changes(&further, next + 7..next + 9).await);
+    places.extend(changes(&further, 8..10).await);
     follow_each_other(&places, &*further.store());
-    // Imported twice, the two are told apart as soon as they differ.
-    let twin: B = moved(&*store).await;
-    let other = changes(&twin, next + 4..next + 8).await;
-    assert!(other.iter().all(|place| !knows(&*new, *place)));
 }
 
 /// No epoch is missing and none comes twice, and the store knows the place after each.
@@ -174,62 +164,9 @@ async fn a_place_has_one_name_whatever_restarts(bench: impl Bench) {
     assert!(!knows(&*bench.store(), Place(places[0].0, 9)));
 }
 
-async fn what_is_sealed_takes_nothing(bench: impl Bench) {
-    changes(&bench, 1..3).await;
-    let (store, claim) = (bench.store(), bench.claim().await);
-    let away = || MovedAway { at: time(9), file: "/to/gate.tg".to_owned() };
-    let strange = Claim { fence: 99, ..claim.clone() };
-    assert!(matches!(store.seal(&strange, away()).await, Err(CommitError::Fenced)));
-    changes(&bench, 3..4).await;
-    let all = pieces(&*store).await;
-    store.seal(&claim, away()).await.unwrap();
-    let draft = Draft::on(&*store, "news", 5).await.item("a", "more").order(&["a"]);
-    assert!(matches!(store.commit(&claim, draft.done()).await, Err(CommitError::Fenced)));
-    assert_eq!(pieces(&*store).await, all, "it can still be read");
-}
-
-fn said(opened: Result<EmbeddedStore, StoreError>) -> String {
-    opened.err().map(|error| error.to_string()).unwrap_or_default()
-}
-
-/// The store says what happened, and its state is not lost.
-#[tokio::test]
-async fn what_is_sealed_is_opened_to_be_copied_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let clock = || Arc::new(ManualClock::at(time(0)));
-    let open = || EmbeddedStore::on_disk(folder.path(), Some(endpoint()), clock());
-    let bench = OnDisk::new();
-    changes(&bench, 1..5).await;
-    let all = pieces(&*bench.store()).await;
-    let disk = open().unwrap();
-    let memory = EmbeddedStore::in_memory(Some(endpoint()), clock()).unwrap();
-    for store in [&disk, &memory] {
-        let claim = store.claims(1, std::time::Duration::ZERO).await.unwrap().remove(0);
-        let (sender, receiver) = tokio::sync::mpsc::channel(1000);
-        for piece in all.clone() {
-            sender.send(ImportMessage::Record(piece)).await.unwrap();
-        }
-        sender.send(ImportMessage::End).await.unwrap();
-        store.import(&claim, receiver).await.unwrap();
-        let moved = MovedAway { at: time(9), file: "/to/gate.tg".to_owned() };
-        store.seal(&claim, moved).await.unwrap();
-    }
-    disk.close().await.unwrap();
-    for said in [said(open()), said(open()), said(memory.reopen())] {
-        assert!(said.contains("was moved to /to/gate.tg on "), "{said}");
-        assert!(said.contains("import it into an empty folder"), "{said}");
-    }
-    let to_copy = DiskRequest::new(folder.path(), Some(endpoint()));
-    let to_copy = DiskRequest { takes_moved: true, ..to_copy };
-    let copied = EmbeddedStore::open_on_disk(to_copy, clock()).unwrap();
-    assert_eq!(pieces(&copied).await.len(), all.len());
-    copied.close().await.unwrap();
-    assert!(said(open()).contains("was moved"), "a look at it takes nothing back");
-}
-
 /// A gateway that was started over the place once, before the import, has given its SUP ids to nobody.
 #[tokio::test]
-async fn a_move_brings_what_sup_ids_are_made_of() {
+async fn an_import_brings_what_sup_ids_are_made_of() {
     let folder = tempfile::tempdir().unwrap();
     let open = |endpoint, sup_ids| {
         let request = DiskRequest::new(folder.path(), endpoint);
@@ -244,7 +181,7 @@ async fn a_move_brings_what_sup_ids_are_made_of() {
     drop(first);
 
     let filled = open(Some(endpoint()), Some(SupIdBasis::Endpoint));
-    let claim = filled.claims(1, std::time::Duration::ZERO).await.unwrap().remove(0);
+    let claim = filled.claim().await.unwrap();
     let (sender, receiver) = tokio::sync::mpsc::channel(1000);
     for piece in pieces(&*bench.store()).await {
         sender.send(ImportMessage::Record(piece)).await.unwrap();

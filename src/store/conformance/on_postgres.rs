@@ -2,7 +2,7 @@
 
 use super::make::time;
 use super::model::{self, step};
-use super::{Bench, InMemory, OnDisk, carry, endpoint, incarnations};
+use super::{Bench, InMemory, OnDisk, carry, endpoint};
 use crate::testing::{TestSchema, is_tested};
 use crate::{EmbeddedStore, PostgresRequest, Store};
 use proptest::collection::vec;
@@ -62,11 +62,10 @@ proptest! {
     }
 }
 
-/// Into PostgreSQL and out of it again. The moves that begin in PostgreSQL are cases of the suite.
+/// Into PostgreSQL and out of it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_on_disk_is_moved_there_and_back() {
+async fn what_is_on_disk_comes_there_and_back() {
     if is_tested() {
-        incarnations::goes_on::<OnPostgres>(&OnDisk::new()).await;
         let bench = OnDisk::new();
         carry::full(&bench).await;
         carry::there_and_back::<_, OnPostgres>(&bench).await;

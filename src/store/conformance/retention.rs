@@ -61,7 +61,7 @@ async fn old_versions_and_documents_are_taken_out(bench: impl Bench) {
     assert_eq!(store.prune(&claim, &news, &two, time(60)).await.unwrap(), Pruned::default());
     let other = store.prune(&claim, &feed("other"), &two, time(60)).await.unwrap();
     assert_eq!(other, Pruned::default());
-    let strange = Claim { fence: claim.fence + 1, ..claim };
+    let strange = Claim { fence: claim.fence + 1 };
     let none = Retention { bytes: 0, ..ALL };
     let refused = store.prune(&strange, &news, &none, time(60)).await;
     assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
@@ -151,7 +151,7 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
     // The newest stay, whatever their age.
     assert_eq!(store.trim_log(&claim, Duration::ZERO).await.unwrap(), 10);
     assert_eq!(store.trim_log(&claim, Duration::ZERO).await.unwrap(), 0);
-    let strange = Claim { fence: claim.fence + 1, ..claim };
+    let strange = Claim { fence: claim.fence + 1 };
     assert!(matches!(store.trim_log(&strange, hours(9)).await, Err(CommitError::Fenced)));
     drop(store);
     bench = bench.reopen().await;

@@ -14,15 +14,12 @@ use crate::{CommitError, FreeSpace, Store, StoreError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::EndpointId;
 use tokio::sync::mpsc;
 
 /// How many pieces wait to be stored, each as large as an entry or a document may be.
 const WAITING: usize = 4;
-/// How long this process claims the store that it fills.
-const CLAIM: Duration = Duration::from_secs(3600);
 
 /// Which store is compacted.
 pub struct CompactRequest {
@@ -104,14 +101,13 @@ pub async fn compact(
     })
     .await?;
     check_room(&path, before, min_free)?;
-    let old = open(&folder, OpenRequest { endpoint, ..OpenRequest::default() }, &clock).await?;
+    let old = open(&folder, OpenRequest { endpoint, sup_ids: None }, &clock).await?;
     let copied = copy(&old, &path, &clock, &mut progress).await;
     let closed = old.close().await;
     let items = copied?;
     closed?;
     blocking(move || {
         swap::put_in_place(folder.path(), &mut || Ok(())).map_err(CompactError::Unplaced)?;
-        folder.restrict();
         Ok(Compacted { items, before, after: bytes(&folder)? })
     })
     .await
@@ -171,8 +167,7 @@ async fn copy(
     let taking = making.clone();
     let folder = blocking(move || Ok(Arc::new(StoreFolder::take(&taking)?))).await?;
     let sup_ids = Some(old.sup_ids());
-    let request =
-        OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids, ..OpenRequest::default() };
+    let request = OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids };
     let new = open(&folder, request, clock).await?;
     let copied = match hand_over(old, &new, &mut progress).await {
         Ok(written) => digest(&new, &mut progress).await.map(|read| (written, read)),
@@ -217,8 +212,7 @@ async fn hand_over(
     new: &EmbeddedStore,
     progress: &mut ItemCounter<'_>,
 ) -> Result<ExportDigest, CompactError> {
-    let claim = new.claims(1, CLAIM).await?.into_iter().next();
-    let claim = claim.ok_or(CompactError::Copy(CommitError::Fenced))?;
+    let claim = new.claim().await?;
     let (to, mut pieces) = mpsc::channel(WAITING);
     let (sender, receiver) = mpsc::channel(WAITING);
     let passing = async move {

@@ -64,7 +64,7 @@ pub(crate) fn refused(result: Result<EmbeddedStore, StoreError>) -> StoreError {
 }
 
 pub(crate) async fn claim(store: &EmbeddedStore) -> Claim {
-    store.claims(1, Duration::from_secs(1)).await.unwrap().remove(0)
+    store.claim().await.unwrap()
 }
 
 pub(crate) fn news() -> FeedName {

@@ -1,7 +1,6 @@
 //! The files of an engine in a data folder.
 
 use super::folder::StoreFolder;
-use crate::is_database_file;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -14,12 +13,10 @@ const DEPTH_LIMIT: usize = 8;
 
 /// The engine's files in a folder, in a fixed order.
 fn engine_files(folder: &StoreFolder) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder.path())? {
-        let entry = entry?;
-        if is_database_file(&entry.file_name().to_string_lossy()) {
-            add_files(&entry.path(), 0, &mut found)?;
-        }
+    let (mut found, database) = (Vec::new(), folder.database());
+    // A new store has none yet.
+    if database.exists() {
+        add_files(&database, 0, &mut found)?;
     }
     found.sort();
     Ok(found)

@@ -50,14 +50,14 @@ impl StoreFolder {
             source: io::Error::new(source.kind(), format!("{}: {source}", path.display())),
         };
         private::make_data_folder(path).map_err(failed)?;
-        let mut options = private::options();
-        options.read(true).create(true).truncate(false);
+        private::shut_out_others(path);
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
         let lock = options.open(path.join(LOCK)).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {
                 let folder = Self { path: path.to_owned(), lock };
                 swap::finish(path, &mut || Ok(())).map_err(failed)?;
-                folder.restrict();
                 Ok(folder)
             }
             Err(TryLockError::WouldBlock) => {
@@ -72,7 +72,7 @@ impl StoreFolder {
     pub(super) fn try_writing(&self) -> Result<(), StoreError> {
         let path = self.path.join(TRIAL);
         let write = || {
-            let mut file = private::options().create(true).truncate(true).open(&path)?;
+            let mut file = File::create(&path)?;
             file.write_all(&vec![1; TRIAL_BYTES])?;
             file.sync_all()
         };
@@ -84,14 +84,14 @@ impl StoreFolder {
         })
     }
 
-    /// Lets only the owner read what the engine has written meanwhile.
-    pub(super) fn restrict(&self) {
-        private::restrict(&self.path);
-    }
-
     /// The folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder of the database.
+    pub(super) fn database(&self) -> PathBuf {
+        self.path.join(swap::DATABASE)
     }
 
     /// The mark, where one was ever made.
@@ -127,7 +127,7 @@ impl StoreFolder {
         let text = format!("{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\n");
         let write = || {
             let new = self.path.join(format!("{MARK}.new"));
-            let mut file = private::options().create(true).truncate(true).open(&new)?;
+            let mut file = File::create(&new)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             std::fs::rename(&new, self.path.join(MARK))?;
@@ -139,7 +139,6 @@ impl StoreFolder {
 
 impl Drop for StoreFolder {
     fn drop(&mut self) {
-        self.restrict();
         // Closing alone would leave it locked while a child that is just being started has it open.
         let _ = self.lock.unlock();
     }

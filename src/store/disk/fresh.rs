@@ -44,7 +44,7 @@ impl FreshStore {
         min_free: u64,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, EmbeddedStore), StoreError> {
-        let DiskRequest { path, endpoint, sup_ids, takes_moved } = request;
+        let DiskRequest { path, endpoint, sup_ids } = request;
         let failed = |source| StoreError::Io { doing: "make a store in its folder", source };
         let is_new = !path.try_exists().map_err(failed)?;
         let folder = StoreFolder::take(&path)?;
@@ -53,7 +53,7 @@ impl FreshStore {
         }
         let fresh = Self { folder, is_new };
         let making = StoreFolder::take(&path.join(swap::MAKING));
-        let request = OpenRequest { endpoint, sup_ids, takes_moved };
+        let request = OpenRequest { endpoint, sup_ids };
         let (pauses, wrap) = (ReopenPauses::default(), Box::new(|engine| engine));
         let opened =
             making.and_then(|making| open_in(Arc::new(making), request, clock, pauses, wrap));
@@ -73,7 +73,6 @@ impl FreshStore {
     /// too early. Blocks.
     pub fn put_in_place(self) -> io::Result<()> {
         swap::put_in_place(self.folder.path(), &mut || Ok(()))?;
-        self.folder.restrict();
         Ok(())
     }
 

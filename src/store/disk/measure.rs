@@ -240,7 +240,7 @@ async fn cost() {
     let folder = tempfile::Builder::new().prefix("measure").tempdir().unwrap();
     let (store, engine) = open_raw(folder.path());
     let store = Arc::new(store);
-    let claim = store.claims(1, Duration::from_secs(3600)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     let (begun, used) = (Instant::now(), processor());
     fill(&store, &claim, &shape, feeds).await;
     let took = begun.elapsed().as_secs_f64();

@@ -1,6 +1,5 @@
 //! A number in a file, written over and over.
 
-use super::private;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -14,8 +13,8 @@ impl NumberNote {
     /// Opens a note or makes one: what it says, zero where there is none or half of one, and where to write
     /// the next number.
     pub(crate) fn open(path: &Path) -> io::Result<(u64, Self)> {
-        let mut options = private::options();
-        options.read(true).create(true).truncate(false);
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
         let mut note = Self(options.open(path)?);
         let number = note.read();
         Ok((number, note))

@@ -1,28 +1,14 @@
 //! What is kept is for its owner alone: it holds the passwords of upstreams and the secrets of
 //! subscriptions. The folder is what shuts others out; the modes of the files are for the day on which
 //! somebody moves them out of it.
-//!
-//! The engine makes its files itself, with the process's mask. They are set right whenever the store is
-//! opened and closed; in between the folder keeps them.
 
-use crate::is_database_file;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The most files and folders whose modes are set at a time.
-const ENTRY_LIMIT: usize = 100_000;
-/// How deep folders are looked into.
-const DEPTH_LIMIT: usize = 8;
-/// How the names of our files begin; the engine says which are its own. What else somebody put there is theirs.
-#[cfg(unix)]
-const OURS: [&str; 6] = ["admin-token", "compact.", "lock", "mark", "reached", "trial"];
-/// The mode of the folder and those in it.
+/// The mode of the folder.
 #[cfg(unix)]
 const FOLDER_MODE: u32 = 0o700;
-/// The mode of files.
-#[cfg(unix)]
-const FILE_MODE: u32 = 0o600;
 
 /// Makes the folder where it is not there; those around it are made as any others.
 pub fn make_data_folder(path: &Path) -> io::Result<()> {
@@ -42,73 +28,26 @@ pub fn make_data_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// How files are opened for writing.
-pub(super) fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, FILE_MODE);
-    options
-}
-
-/// Takes the rights of everybody but the owner from the folder and all in it. What belongs to somebody
-/// else stays as it is: who set it up so has to answer for it.
-pub(super) fn restrict(path: &Path) {
+/// Takes the rights of everybody but the owner from the folder, and from all files that this process makes from now
+/// on: the engine makes its own with the process's mask. A folder that belongs to somebody else stays as it is: who
+/// set it up so has to answer for it.
+pub(super) fn shut_out_others(path: &Path) {
     #[cfg(unix)]
     {
-        let is_ours =
-            |name: &str| OURS.iter().any(|ours| name.starts_with(ours)) || is_database_file(name);
-        let mut left = ENTRY_LIMIT;
-        if let Err(error) = close_to_others(path, 0, &mut left, &is_ours) {
+        use std::os::unix::fs::PermissionsExt;
+        rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+        let closed =
+            fs::metadata(path).and_then(|about| match about.permissions().mode() & 0o077 {
+                0 => Ok(()),
+                _ => fs::set_permissions(path, fs::Permissions::from_mode(FOLDER_MODE)),
+            });
+        if let Err(error) = closed {
             tracing::warn!(
                 path = %path.display(), %error,
-                "others may read the data folder: its modes could not be set to 0700 and 0600"
+                "others may read the data folder: its mode could not be set to 0700"
             );
         }
     }
-}
-
-#[cfg(unix)]
-fn close_to_others(
-    path: &Path,
-    depth: usize,
-    left: &mut usize,
-    is_ours: &dyn Fn(&str) -> bool,
-) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-    // Of a link, what it leads to is not ours to judge; the folder itself may be one.
-    let about = if depth == 0 { fs::metadata(path) } else { fs::symlink_metadata(path) };
-    let about = match about {
-        // The engine removes files as it goes.
-        Err(error) if is_gone(&error) => return Ok(()),
-        about => about?,
-    };
-    let wanted = match about.file_type() {
-        kind if kind.is_dir() => FOLDER_MODE,
-        kind if kind.is_file() => FILE_MODE,
-        _ => return Ok(()),
-    };
-    if about.permissions().mode() & 0o077 != 0 {
-        match fs::set_permissions(path, fs::Permissions::from_mode(wanted)) {
-            Err(error) if !is_gone(&error) => return Err(error),
-            _ => {}
-        }
-    }
-    if !about.is_dir() || depth >= DEPTH_LIMIT {
-        return Ok(());
-    }
-    for entry in fs::read_dir(path)? {
-        if *left == 0 {
-            return Ok(());
-        }
-        *left -= 1;
-        let entry = entry?;
-        if depth > 0 || is_ours(&entry.file_name().to_string_lossy()) {
-            close_to_others(&entry.path(), depth + 1, left, is_ours)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -128,20 +67,11 @@ mod tests {
         make_data_folder(&folder).unwrap();
         assert_eq!(mode(&folder), 0o700);
         make_data_folder(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        shut_out_others(&folder);
+        assert_eq!(mode(&folder), 0o700);
         fs::create_dir(folder.join("blobs")).unwrap();
-        let file = folder.join("blobs/1");
-        fs::write(&file, "secret").unwrap();
-        for (path, open) in [(&folder, 0o755), (&folder.join("blobs"), 0o777), (&file, 0o644)] {
-            fs::set_permissions(path, fs::Permissions::from_mode(open)).unwrap();
-        }
-        restrict(&folder);
-        assert_eq!(
-            (mode(&folder), mode(&folder.join("blobs")), mode(&file)),
-            (0o700, 0o700, 0o600)
-        );
-        // What stands around it is not ours.
-        assert_ne!(mode(&outer.path().join("a")), 0);
-        options().create(true).open(folder.join("new")).unwrap();
-        assert_eq!(mode(&folder.join("new")), 0o600);
+        fs::write(folder.join("db"), "secret").unwrap();
+        assert_eq!((mode(&folder.join("blobs")), mode(&folder.join("db"))), (0o700, 0o600));
     }
 }

@@ -1,37 +1,30 @@
-//! Puts other files of the engine in the place of those in a data folder, all or none, whatever ends the
-//! process meanwhile.
+//! Puts another database in the place of the one in a data folder, whatever ends the process meanwhile.
 //!
-//! The new files, those of a compaction or of an import, are made in a folder within the data folder, and its name
-//! says how far that is:
+//! The new one, of a compaction or of an import, is the database of a data folder of its own within that folder:
 //!
-//! 1. `compact.making`: not whole yet. The next start removes it.
-//! 2. `compact.made`: whole and durable, once it has this name. The old files are removed.
-//! 3. `compact.placing`: the old files are gone. The new ones are moved into the data folder one by one.
-//!
-//! Each step can be made again, and whoever takes the data folder next goes on with it.
+//! 1. `compact.making`: that folder. Its database is not whole yet, and whoever takes the data folder next removes it.
+//! 2. `compact.made`: the database, whole and durable once it has this name. The old one is removed, and this one gets
+//!    its name; whoever takes the data folder next goes on with that.
 
-use crate::is_database_file;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the new files are made.
+/// The folder of the database.
+pub(super) const DATABASE: &str = "db";
+/// The data folder in which the new one is made.
 pub(super) const MAKING: &str = "compact.making";
-/// The new files, whole and durable.
+/// The new database, whole and durable.
 const MADE: &str = "compact.made";
-/// The new files while they are moved.
-const PLACING: &str = "compact.placing";
-/// What is not moved: the data folder's own lock is held.
-const STAYS: &str = super::folder::LOCK;
 
 /// Called after each change to the folder; an error ends the work there, as the end of the process would.
 pub(super) type AfterStep<'a> = dyn FnMut() -> io::Result<()> + 'a;
 
-/// Puts what was made in [`MAKING`] in the place of the engine's files.
+/// Puts what was made in [`MAKING`] in the place of the database.
 pub(super) fn put_in_place(folder: &Path, after: &mut AfterStep<'_>) -> io::Result<()> {
-    let making = folder.join(MAKING);
-    sync_all(&making)?;
-    fs::rename(&making, folder.join(MADE))?;
+    let made = folder.join(MAKING).join(DATABASE);
+    sync_all(&made)?;
+    fs::rename(&made, folder.join(MADE))?;
     sync(folder)?;
     after()?;
     finish(folder, after)
@@ -39,45 +32,20 @@ pub(super) fn put_in_place(folder: &Path, after: &mut AfterStep<'_>) -> io::Resu
 
 /// Goes on where a process that ended had come to, and removes what it had not made whole.
 pub(super) fn finish(folder: &Path, after: &mut AfterStep<'_>) -> io::Result<()> {
-    let (making, made) = (folder.join(MAKING), folder.join(MADE));
-    let placing = folder.join(PLACING);
+    let [making, made, database] = [MAKING, MADE, DATABASE].map(|name| folder.join(name));
     if making.exists() {
         fs::remove_dir_all(&making)?;
         after()?;
     }
     if made.exists() {
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            if is_database_file(&entry.file_name().to_string_lossy()) {
-                remove(&entry.path())?;
-                after()?;
-            }
+        if database.exists() {
+            fs::remove_dir_all(&database)?;
+            after()?;
         }
-        sync(folder)?;
-        fs::rename(&made, &placing)?;
-        sync(folder)?;
-        after()?;
-    }
-    if placing.exists() {
-        for entry in fs::read_dir(&placing)? {
-            let entry = entry?;
-            if entry.file_name() != STAYS {
-                fs::rename(entry.path(), folder.join(entry.file_name()))?;
-                after()?;
-            }
-        }
-        sync(folder)?;
-        fs::remove_dir_all(&placing)?;
+        fs::rename(&made, &database)?;
         sync(folder)?;
     }
     Ok(())
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path)?.is_dir() {
-        true => fs::remove_dir_all(path),
-        false => fs::remove_file(path),
-    }
 }
 
 /// Makes the names in a folder durable.
@@ -104,13 +72,14 @@ fn sync_all(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::faults::files;
     use std::collections::BTreeMap;
 
-    const OLD: [(&str, &str); 5] =
-        [("db", "old"), ("conf", "c"), ("blobs/1", "old"), ("blobs/2", "old"), ("snap.7", "old")];
-    const NEW: [(&str, &str); 5] =
-        [("db", "new"), ("conf", "c"), ("blobs/1", "new"), ("snap.3", "new"), ("mark", "new")];
-    const OTHER: [(&str, &str); 3] = [("lock", ""), ("admin-token", "t"), ("reached", "r")];
+    const OLD: [(&str, &str); 4] =
+        [("db/db", "old"), ("db/blobs/1", "old"), ("db/blobs/2", "old"), ("db/snap.7", "old")];
+    const NEW: [(&str, &str); 3] = [("db/db", "new"), ("db/blobs/1", "new"), ("db/snap.3", "new")];
+    const OTHER: [(&str, &str); 4] =
+        [("lock", ""), ("mark", "m"), ("admin-token", "t"), ("reached", "r")];
 
     fn write(folder: &Path, files: &[(&str, &str)]) {
         for (name, text) in files {
@@ -120,36 +89,18 @@ mod tests {
         }
     }
 
-    fn files(folder: &Path) -> BTreeMap<String, String> {
-        let mut found = BTreeMap::new();
-        let mut folders = vec![folder.to_owned()];
-        while let Some(at) = folders.pop() {
-            for entry in fs::read_dir(at).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let name = path.strip_prefix(folder).unwrap().display().to_string();
-                    found.insert(name, fs::read_to_string(path).unwrap());
-                }
-            }
-        }
-        found
-    }
-
-    fn expected(engine: &[(&str, &str)]) -> BTreeMap<String, String> {
-        let all = engine.iter().chain(&OTHER);
-        all.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    fn expected(database: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
+        let all = database.iter().chain(&OTHER);
+        all.map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect()
     }
 
     fn begun() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), &OLD);
-        write(folder.path(), &[("mark", "old")]);
         write(folder.path(), &OTHER);
         let making = folder.path().join(MAKING);
         write(&making, &NEW);
-        write(&making, &[("lock", "another"), ("reached", "r")]);
+        write(&making, &[("lock", "another"), ("mark", "another")]);
         folder
     }
 
@@ -163,19 +114,13 @@ mod tests {
                 if left < 0 { Err(io::Error::other("ended")) } else { Ok(()) }
             });
             // The one who goes on is ended as well.
-            let mut left = ends_after;
-            let _ = finish(folder.path(), &mut || {
-                left -= 2;
-                if left < 0 { Err(io::Error::other("ended")) } else { Ok(()) }
-            });
+            let _ = finish(folder.path(), &mut || Err(io::Error::other("ended")));
             finish(folder.path(), &mut || Ok(())).unwrap();
             assert_eq!(files(folder.path()), expected(&NEW), "ended after step {ends_after}");
-            assert_eq!(files(folder.path()), {
-                finish(folder.path(), &mut || Ok(())).unwrap();
-                files(folder.path())
-            });
+            finish(folder.path(), &mut || Ok(())).unwrap();
+            assert_eq!(files(folder.path()), expected(&NEW));
             if ended.is_ok() {
-                assert!(ends_after > 10, "only {ends_after} steps");
+                assert_eq!(ends_after, 3, "the steps are others");
                 return;
             }
         }
@@ -185,8 +130,6 @@ mod tests {
     fn what_was_not_made_whole_goes_and_all_stays() {
         let folder = begun();
         finish(folder.path(), &mut || Ok(())).unwrap();
-        let mut old = expected(&OLD);
-        old.insert("mark".to_owned(), "old".to_owned());
-        assert_eq!(files(folder.path()), old);
+        assert_eq!(files(folder.path()), expected(&OLD));
     }
 }

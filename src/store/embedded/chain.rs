@@ -7,7 +7,7 @@ use crate::StoreError;
 use crate::engine::Class;
 use crate::engine::{KeyOrder, beginning_with};
 use crate::limits::{CHAIN_LIMIT, WHOLE_EVERY};
-use crate::record::{HistoryRecord, Record, delta};
+use crate::record::{HistoryRecord, Record, delta, read_fields};
 use bytes::Bytes;
 use std::ops::Bound;
 use tidegate_core::model::{FeedName, FeedState, Markup, SyncId, Tick, Time};
@@ -37,10 +37,8 @@ fn read<T: Record>(
         let opened = delta::payload(bytes, payload.as_deref()).map_err(|error| damaged(&error))?;
         payload = Some(opened.into_owned());
     }
-    let (Some(bytes), Some(payload)) = (chain.first(), payload) else {
-        return Err(damaged(&"it is empty"));
-    };
-    delta::read(bytes, &payload).map_err(|error| damaged(&error))
+    let payload = payload.ok_or_else(|| damaged(&"it is empty"))?;
+    read_fields(&payload).map_err(|error| damaged(&error))
 }
 
 /// The bytes that a version came with, where it has any of its own.
@@ -73,8 +71,7 @@ pub(super) const SKELETONS: ChainHead =
     ChainHead { present: Class::Skeletons, past: Class::PastSkeletons };
 
 impl ChainHead {
-    /// Since when the present one is in force. A store of an earlier program did not note that: it
-    /// is in force since the last change of what is shown at least.
+    /// Since when the present one is in force; where there is none, since the last change of what is shown.
     pub(super) fn since(self, history: &HistoryRecord, state: &FeedState) -> Time {
         let noted = match self.present {
             Class::Orders => history.order(),

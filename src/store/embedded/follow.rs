@@ -87,8 +87,8 @@ pub(crate) struct LastClaim {
 pub(crate) struct DatabaseLook {
     /// Raised whenever another gateway takes the database.
     pub(crate) fence: i64,
-    /// How that was; `None` where the program of that gateway does not say it.
-    pub(crate) claim: Option<LastClaim>,
+    /// How that was.
+    pub(crate) claim: LastClaim,
     /// The last write, and the last one that is durable.
     pub(crate) log_seq: i64,
     pub(crate) passed: i64,
@@ -174,7 +174,7 @@ impl Following {
 struct FollowedTo {
     /// Under which claim it is written.
     fence: i64,
-    claim: Option<LastClaim>,
+    claim: LastClaim,
     /// The last write that is known.
     write: i64,
 }
@@ -184,13 +184,9 @@ impl FollowedTo {
     /// write in it. Where a database went back, it is another claim, or one behind less.
     fn leads_to(&self, seen: &DatabaseLook) -> bool {
         let is_same = seen.fence == self.fence && seen.claim == self.claim;
-        let is_next = match (self.claim, seen.claim) {
-            (Some(last), Some(next)) => {
-                let follows = seen.fence == self.fence.saturating_add(1);
-                follows && next.after == last.by && next.at >= self.write
-            }
-            _ => false,
-        };
+        let is_next = seen.fence == self.fence.saturating_add(1)
+            && seen.claim.after == self.claim.by
+            && seen.claim.at >= self.write;
         (is_same || is_next) && seen.passed >= self.write
     }
 }
@@ -217,7 +213,6 @@ pub(crate) fn read_followed(records: &Records, look: &LookAt) -> Result<Followed
         if let Some((change, seen, at)) = written.finish_at(end, records, look)? {
             let mut followed =
                 followed((found, feeds), change, (at, seen.closed), (seen.owner, seen.is_free))?;
-            open::check_moved(records, &followed.identity)?;
             // A feed that was purged meanwhile has left its marks by now.
             followed.found.floors = open::floors(records)?.0;
             return Ok(followed);
@@ -291,10 +286,7 @@ fn followed(
 
 /// Whether nothing is followed any more after an error, until the gateway is started again.
 const fn ends_following(error: &StoreError) -> bool {
-    matches!(
-        error,
-        StoreError::Moved { .. } | StoreError::Damaged { .. } | StoreError::Newer { .. }
-    )
+    matches!(error, StoreError::Damaged { .. } | StoreError::Format { .. })
 }
 
 /// Follows, on a thread of its own.
@@ -370,8 +362,7 @@ impl WriteFollower {
         if seen.fence != at.fence && !std::mem::replace(&mut self.is_unchecked, true) {
             tracing::info!(owner = %seen.owner, "another gateway writes, and is followed");
         }
-        let has_written = seen.claim.is_none_or(|claim| seen.log_seq > claim.at);
-        if self.is_unchecked && has_written {
+        if self.is_unchecked && seen.log_seq > seen.claim.at {
             (self.look)(BEHIND_ALL)?;
             self.is_unchecked = false;
         }

@@ -68,7 +68,7 @@ enum ForwardedWrite {
     Commit(Box<ForwardedCommit>),
     /// Poll states.
     Checkpoint {
-        claim: (u32, u64),
+        fence: u64,
         states: Vec<Vec<u8>>,
     },
     Attempt(Vec<u8>),
@@ -78,7 +78,7 @@ enum ForwardedWrite {
 /// A [`PlannedCommit`] under the claim of the opening that it was planned over.
 #[derive(Serialize, Deserialize)]
 struct ForwardedCommit {
-    claim: (u32, u64),
+    fence: u64,
     feed: FeedName,
     /// The address that the feed has in the list of the gateway that planned it.
     url: Option<String>,
@@ -141,13 +141,12 @@ impl ForwardedCommit {
         let PlannedCommit { feed, writes, is_begun: _, base, head, tick, versions } = planned;
         let writes = writes.into_iter().map(|((class, key), value)| (class as u8, key, value));
         let (writes, head) = (writes.collect(), record(&head)?);
-        let claim = (claim.shard, claim.fence);
-        Ok(Self { claim, feed, url, writes, base, head, tick, versions })
+        Ok(Self { fence: claim.fence, feed, url, writes, base, head, tick, versions })
     }
 
     /// The same as it was planned; an error where it has classes that this program does not know.
     fn planned(self) -> Result<(Claim, PlannedCommit), CommitError> {
-        let Self { claim: (shard, fence), feed, url: _, writes, base, head, tick, versions } = self;
+        let Self { fence, feed, url: _, writes, base, head, tick, versions } = self;
         let unknown = || failed("it comes from another program than this one");
         let entry = |(class, key, value)| {
             Class::numbered(class).map(|class| ((class, key), value)).ok_or_else(unknown)
@@ -155,7 +154,7 @@ impl ForwardedCommit {
         let writes = writes.into_iter().map(entry).collect::<Result<Writes, StoreError>>()?;
         let head: StateRecord = decode(&head).map_err(failed)?;
         let planned = PlannedCommit { feed, writes, is_begun: false, base, head, tick, versions };
-        Ok((Claim { shard, fence }, planned))
+        Ok((Claim { fence }, planned))
     }
 }
 
@@ -250,9 +249,8 @@ impl StoreInner {
         claim: &Claim,
         states: &[PollState],
     ) -> Result<(), CommitError> {
-        let claim = (claim.shard, claim.fence);
         let states = states.iter().map(record).collect::<Result<_, _>>()?;
-        let body = ForwardedWrite::Checkpoint { claim, states };
+        let body = ForwardedWrite::Checkpoint { fence: claim.fence, states };
         match self.forward(following, &body, NOTE_TIME).await? {
             ForwardedAnswer::Noted => Ok(()),
             other => Err(other.into_error()),
@@ -353,8 +351,8 @@ impl StoreInner {
                 let done = self.carry_out_commit(*commit).await?;
                 return Ok(ForwardedAnswer::Committed(done.revision, done.epoch));
             }
-            ForwardedWrite::Checkpoint { claim: (shard, fence), states } => {
-                let claim = Claim { shard, fence };
+            ForwardedWrite::Checkpoint { fence, states } => {
+                let claim = Claim { fence };
                 let states =
                     states.iter().map(|state| decode(state)).collect::<Result<Vec<_>, _>>();
                 let mut states: Vec<PollState> = states.map_err(failed)?;

@@ -105,47 +105,33 @@ pub(super) fn by_tick_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
 /// The key of a stub: by the tick of its last version, so that what leaves together stands together, and
 /// what leaves later behind it.
 pub(super) fn stub(name: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
-    let mut key = feed(name);
+    by_tick(name, tick, id)
+}
+
+/// What the keys in the index by name begin with: a hash, for names have any length. Names that share one are told
+/// apart by the stubs themselves.
+pub(super) fn stub_names(feed_name: &FeedName, name: &str) -> Vec<u8> {
+    let mut key = feed(feed_name);
+    key.extend_from_slice(&xxhash_rust::xxh3::xxh3_64(name.as_bytes()).to_be_bytes());
+    key
+}
+
+/// The key of a stub in the index by name.
+pub(super) fn stub_name(feed: &FeedName, name: &str, tick: Tick, id: &SyncId) -> Vec<u8> {
+    let mut key = stub_names(feed, name);
     key.extend_from_slice(&tick_bytes(tick));
-    key.extend_from_slice(&hash(id.as_str()));
     key.extend_from_slice(id.as_str().as_bytes());
     key
 }
 
-/// What the keys in the index by name begin with.
-pub(super) fn stub_names(feed_name: &FeedName, name: &str) -> Vec<u8> {
-    let mut key = feed(feed_name);
-    key.extend_from_slice(&hash(name));
-    key
-}
-
-/// The key of a stub in the index by name. It ends with what the stub's own key begins with behind the
-/// feed, and is short: names are found by chance all over the index.
-pub(super) fn stub_name(feed: &FeedName, name: &str, tick: Tick, id: &SyncId) -> Vec<u8> {
-    let mut key = stub_names(feed, name);
-    key.extend_from_slice(&tick_bytes(tick));
-    key.extend_from_slice(&hash(id.as_str()));
-    key
-}
-
-/// Whether a key in the index by name is of a stub that has that name as its sync id, as far as its hash says.
-pub(super) fn is_own_name(key: &[u8], name: &str) -> bool {
-    key.ends_with(&hash(name))
-}
-
-/// What the keys of the stubs begin with that a key in the index by name is of.
-pub(super) fn stubs_named(name: &FeedName, key: &[u8]) -> Option<Vec<u8>> {
-    let mut prefix = feed(name);
-    prefix.extend_from_slice(key.get(prefix.len() + HASH..)?);
-    Some(prefix)
+/// The tick and the sync id of the stub that a key in the index by name is of.
+pub(super) fn stub_named(name: &FeedName, key: &[u8]) -> Option<(Tick, SyncId)> {
+    let (bytes, id) = key.get(feed(name).len() + HASH..)?.split_first_chunk()?;
+    Some((tick(*bytes), SyncId::new(std::str::from_utf8(id).ok()?).ok()?))
 }
 
 /// The bytes of a hash.
 const HASH: usize = size_of::<u64>();
-
-fn hash(text: &str) -> [u8; HASH] {
-    xxhash_rust::xxh3::xxh3_64(text.as_bytes()).to_be_bytes()
-}
 
 /// What the keys of the items in the index of a ledger begin with that have this key there.
 pub(super) fn indexed(name: &FeedName, key: IndexKey) -> Vec<u8> {
@@ -154,11 +140,17 @@ pub(super) fn indexed(name: &FeedName, key: IndexKey) -> Vec<u8> {
     prefix
 }
 
-/// The key of an item in the index of its ledger: short, for the index has several of each item.
+/// The key of an item in the index of its ledger.
 pub(super) fn indexed_item(name: &FeedName, key: IndexKey, id: &SyncId) -> Vec<u8> {
     let mut place = indexed(name, key);
-    place.extend_from_slice(&hash(id.as_str()));
+    place.extend_from_slice(id.as_str().as_bytes());
     place
+}
+
+/// The sync id at the end of a key in the index of a ledger.
+pub(super) fn indexed_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
+    let id = key.get(feed(name).len() + HASH..)?;
+    SyncId::new(std::str::from_utf8(id).ok()?).ok()
 }
 
 /// The tick in a key of the index by tick.

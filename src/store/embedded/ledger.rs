@@ -85,9 +85,11 @@ pub(super) fn find(
 ) -> Result<FoundItems, StoreError> {
     let mut ids: BTreeSet<SyncId> = query.ids.iter().cloned().collect();
     for key in &query.keys {
-        let found = records.scan::<SyncId>(Class::LedgerIndex, &keys::indexed(feed, *key));
+        let found = records.entries(Class::LedgerIndex, &keys::indexed(feed, *key));
         for entry in found.take(LedgerQuery::ITEMS_OF_KEY) {
-            ids.insert(entry?.1);
+            let (key, _) = entry?;
+            let unnamed = || records.damaged(Class::LedgerIndex, &key, "it names no item");
+            ids.insert(keys::indexed_id(feed, &key).ok_or_else(unnamed)?);
         }
     }
     let mut oldest_to = None;
@@ -125,7 +127,7 @@ pub(super) fn plan(
         }
         for key in &item.added {
             let place = keys::indexed_item(feed, *key, &item.id);
-            records.put(&mut writes, Class::LedgerIndex, place, &item.id)?;
+            writes.insert((Class::LedgerIndex, place), Some(Vec::new()));
         }
         portions.add(writes)?;
     }

@@ -1,9 +1,8 @@
-//! What the committer changes of a store's identity: where it goes on from, where its running time stands,
-//! what of a configuration was applied, and that its state was moved away.
+//! What the committer changes of a store's identity: where it goes on from, and where its running time stands.
 
 use super::committer::{CommitGroup, Committer};
 use super::open;
-use crate::{Claim, CommitError, MovedAway, StoreError, StoreOrigin};
+use crate::{StoreError, StoreOrigin};
 use std::sync::PoisonError;
 use tidegate_core::model::Time;
 
@@ -36,20 +35,6 @@ impl Committer {
         let passed = ran.saturating_sub(std::mem::replace(&mut self.noted, ran));
         let writes = open::note_running(&self.records, at, (passed, self.sealed.0))?;
         self.write(writes, group);
-        Ok(())
-    }
-
-    /// Notes that the state was moved away. Nothing is committed any more.
-    pub(super) fn seal(
-        &mut self,
-        claim: &Claim,
-        moved: MovedAway,
-        group: &mut CommitGroup,
-    ) -> Result<(), CommitError> {
-        self.shared.claimed(claim)?;
-        let writes = open::reidentify(&self.records, |identity| identity.moved = Some(moved))?;
-        self.write(writes, group);
-        self.shared.move_away();
         Ok(())
     }
 }

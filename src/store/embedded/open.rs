@@ -7,13 +7,13 @@ use super::{keys, purge};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::purge_mark::PurgeMark;
 use crate::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
-use crate::{AppliedConfig, Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage};
+use crate::{AppliedConfig, Epoch, StoreError, StoreOrigin, endpoint, lineage};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::Duration;
 use tidegate_core::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 
-/// The format that is written, and the newest that is read.
+/// The format that is written and read.
 const FORMAT: u32 = 1;
 /// Where the format's number stands in [`Class::Gateway`]: four bytes, the greatest first.
 const FORMAT_KEY: &[u8] = b"format";
@@ -86,8 +86,6 @@ pub(crate) struct OpenRequest {
     pub(crate) endpoint: Option<EndpointId>,
     /// What the SUP ids of a store are made of that takes another's place; one that was used keeps its own.
     pub(crate) sup_ids: Option<SupIdBasis>,
-    /// Whether a store whose state was moved away is opened as well: it can be copied.
-    pub(crate) takes_moved: bool,
 }
 
 /// Tells one opening of a store from all others.
@@ -107,24 +105,21 @@ pub(crate) fn begin(
     found: Found,
     request: OpenRequest,
 ) -> Result<Opened, StoreError> {
-    let OpenRequest { endpoint: configured, sup_ids: new_sup_ids, takes_moved } = request;
+    let OpenRequest { endpoint: configured, sup_ids: new_sup_ids } = request;
     let Found { identity, committed, floors, sweeping, list_writes, sealed } = found;
     let used = !(committed.is_empty() && floors.is_empty() && sealed.0 == Epoch(0));
     // An id that was chosen is chosen again for a store that is made anew.
     let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
     let (stored, before) = match identity {
-        Some(IdentityRecord { endpoint, fence, sup_ids, lineage, running, moved }) => {
+        Some(IdentityRecord { endpoint, fence, sup_ids, lineage, running }) => {
             // As its endpoint id: an earlier opening over nothing gave no ids to anybody.
             let is_unused = new_sup_ids.is_some() && !used && is_empty(records)?;
             let sup_ids = new_sup_ids.filter(|_| is_unused).unwrap_or(sup_ids);
-            (Some(endpoint), (fence, sup_ids, lineage, running, moved))
+            (Some(endpoint), (fence, sup_ids, lineage, running))
         }
-        None => (None, (0, new_sup_ids.unwrap_or(of_new), Lineage::default(), None, None)),
+        None => (None, (0, new_sup_ids.unwrap_or(of_new), Lineage::default(), None)),
     };
-    let (fence, sup_ids, mut lineage, running, moved) = before;
-    if let Some(MovedAway { at, file }) = moved.clone().filter(|_| !takes_moved) {
-        return Err(StoreError::Moved { path: records.engine().path().to_owned(), at, file });
-    }
+    let (fence, sup_ids, mut lineage, running) = before;
     let fence = fence.saturating_add(1);
     let chance = || std::io::Error::other("the system gives out no random numbers");
     let mark = lineage::mark().ok_or_else(chance);
@@ -151,7 +146,6 @@ pub(crate) fn begin(
         sup_ids,
         lineage: lineage.clone(),
         running,
-        moved,
     };
     records.put(&mut writes, Class::Gateway, IDENTITY_KEY.to_vec(), &identity)?;
     records.engine().apply(writes)?;
@@ -275,15 +269,7 @@ pub(super) struct GatewayEntry {
     pub(super) list_writes: Option<u64>,
 }
 
-/// An error where the state was moved away.
-pub(super) fn check_moved(records: &Records, identity: &IdentityRecord) -> Result<(), StoreError> {
-    let path = || records.engine().path().to_owned();
-    let moved = identity.moved.clone();
-    moved.map_or(Ok(()), |MovedAway { at, file }| Err(StoreError::Moved { path: path(), at, file }))
-}
-
-/// Reads an entry that another gateway wrote. An error where it takes in the state of a third, or has moved this
-/// one away.
+/// Reads an entry that another gateway wrote. An error where it takes in the state of a third.
 pub(super) fn gateway_entry(
     records: &Records,
     key: &[u8],
@@ -292,9 +278,7 @@ pub(super) fn gateway_entry(
     let mut entry = GatewayEntry::default();
     match (key, value) {
         (IDENTITY_KEY, Some(value)) => {
-            let identity = records.decode(Class::Gateway, key, value)?;
-            check_moved(records, &identity)?;
-            entry.identity = Some(identity);
+            entry.identity = Some(records.decode(Class::Gateway, key, value)?);
         }
         (LIST_WRITES_KEY, Some(value)) => {
             entry.list_writes = Some(list_write_count(records, value)?);
@@ -307,18 +291,17 @@ pub(super) fn gateway_entry(
     Ok(entry)
 }
 
-/// Checks that this program reads the format of the store; whether there is one.
+/// Checks that the store has this program's format; whether there is one.
 fn check_format(records: &Records) -> Result<bool, StoreError> {
     let Some(format) = records.get(Class::Gateway, FORMAT_KEY)? else { return Ok(false) };
     let damaged = |what| records.damaged(Class::Gateway, FORMAT_KEY, what);
     let format = <[u8; 4]>::try_from(&*format).map(u32::from_be_bytes);
     match format.map_err(|_| damaged("the format number is no number"))? {
         FORMAT => Ok(true),
-        found if found > FORMAT => {
+        found => {
             let path = records.engine().path().to_owned();
-            Err(StoreError::Newer { path, found, known: FORMAT })
+            Err(StoreError::Format { path, found, known: FORMAT })
         }
-        _ => Err(damaged("the format number is none that was ever written")),
     }
 }
 

@@ -9,8 +9,8 @@ use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::{
     AnswerQuestions, AppliedConfig, Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList,
-    Holdings, KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention,
-    StateWatch, Store, StoreCondition, StoreError, VersionNote, condition,
+    Holdings, KeptVersion, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention, StateWatch,
+    Store, StoreCondition, StoreError, VersionNote, condition,
 };
 use async_trait::async_trait;
 use std::collections::BTreeSet;
@@ -90,11 +90,11 @@ impl Store for EmbeddedStore {
         self.inner.shared.set_answers(answers);
     }
 
-    async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {
+    async fn claim(&self) -> Result<Claim, StoreError> {
         self.inner.opened()?;
         self.inner.check_seen()?;
         self.inner.shared.health()?;
-        Ok(vec![self.inner.shared.claim()])
+        Ok(self.inner.shared.claim())
     }
 
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
@@ -399,13 +399,6 @@ impl Store for EmbeddedStore {
 
     async fn applied(&self) -> Result<AppliedConfig, StoreError> {
         self.inner.of_all(open::applied).await
-    }
-
-    async fn seal(&self, claim: &Claim, moved: MovedAway) -> Result<(), CommitError> {
-        let claim = claim.clone();
-        self.inner
-            .ask(Touches::Lists, move |committer, group| committer.seal(&claim, moved, group))
-            .await
     }
 
     async fn import(

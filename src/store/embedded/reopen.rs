@@ -131,9 +131,7 @@ impl Acknowledged {
             let what = format!("acknowledged state is missing since a write failed: {missing}");
             return Err(ReopenError::Missing(StoreError::Damaged { path: path.to_owned(), what }));
         }
-        // One that was moved away as it failed takes nothing more in; a start says so.
-        let endpoint = Some(self.endpoint.clone());
-        Ok(OpenRequest { endpoint, sup_ids: None, takes_moved: true })
+        Ok(OpenRequest { endpoint: Some(self.endpoint.clone()), sup_ids: None })
     }
 
     /// The first thing that is missing from what was found, in words. What was never acknowledged may be

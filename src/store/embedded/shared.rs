@@ -9,7 +9,7 @@ use crate::record::StateRecord;
 use crate::{AnswerQuestions, Claim, CommitError, Epoch, FeedList, StateWatch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedState, Lineage, Revision, Time};
@@ -39,8 +39,6 @@ pub(super) struct StoreShared {
     pub(super) list_writes: AtomicU64,
     /// Who answers what other gateways ask of this one.
     answers: RwLock<Option<Arc<dyn AnswerQuestions>>>,
-    /// Whether its state was moved away: nothing is committed any more.
-    is_moved: AtomicBool,
     /// The newest epoch that may be seen.
     pub(super) sealed: watch::Sender<Epoch>,
 }
@@ -66,7 +64,6 @@ impl StoreShared {
             listed: Mutex::default(),
             list_writes: AtomicU64::new(0),
             answers: RwLock::default(),
-            is_moved: AtomicBool::new(false),
             sealed: watch::Sender::new(epoch),
         }
     }
@@ -87,7 +84,7 @@ impl StoreShared {
 
     /// The claim of this opening.
     pub(super) fn claim(&self) -> Claim {
-        Claim { shard: 0, fence: self.marks().0 }
+        Claim { fence: self.marks().0 }
     }
 
     /// Tells this opening of the store from all others in what readers are told.
@@ -137,13 +134,7 @@ impl StoreShared {
 
     /// Refuses a claim that was given out by another opening.
     pub(super) fn claimed(&self, claim: &Claim) -> Result<(), CommitError> {
-        let is_ours = *claim == self.claim() && !self.is_moved.load(Ordering::Acquire);
-        if is_ours { Ok(()) } else { Err(CommitError::Fenced) }
-    }
-
-    /// Refuses every claim from now on.
-    pub(super) fn move_away(&self) {
-        self.is_moved.store(true, Ordering::Release);
+        if *claim == self.claim() { Ok(()) } else { Err(CommitError::Fenced) }
     }
 
     /// Waits until nobody else changes the feed.

@@ -1,5 +1,4 @@
-//! What is left of items that left the ledger: a record for each, found by the hashes of its sync id and
-//! its names. A snapshot never reads them.
+//! What is left of items that left the ledger: a record for each, found by its sync id and its names. A snapshot never reads them.
 
 use super::keys;
 use super::plan::Portions;
@@ -27,21 +26,19 @@ pub(super) fn find(
         let mut others = 0;
         for entry in records.entries(Class::StubNames, &prefix) {
             let (key, _) = entry?;
+            let cut_off = || records.damaged(Class::StubNames, &key, "it is cut off");
+            let (tick, id) = keys::stub_named(feed, &key).ok_or_else(cut_off)?;
             // Whatever others are called, a stub is found by its sync id.
-            if !keys::is_own_name(&key, name) {
+            if id.as_str() != name {
                 others += 1;
                 if others > OF_A_NAME {
                     continue;
                 }
             }
-            let of = keys::stubs_named(feed, &key);
-            let of = of.ok_or_else(|| records.damaged(Class::StubNames, &key, "it is cut off"))?;
-            for stub in records.scan::<Stub>(Class::Stubs, &of) {
-                let (_, stub) = stub?;
-                // Two names, and two ids of a tick, may have one hash.
-                if all_names(&stub).any(|of| of == name) {
-                    found.insert(stub.id.clone(), stub);
-                }
+            let stub: Stub = records.expected(Class::Stubs, &keys::stub(feed, tick, &id))?;
+            // Two names may have one hash.
+            if all_names(&stub).any(|of| of == name) {
+                found.insert(id, stub);
             }
         }
     }

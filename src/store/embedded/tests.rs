@@ -22,7 +22,7 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let feed = make::feed("news");
-    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
     store.commit(&claim, change).await.unwrap();
     let state = store.state(&feed).await.unwrap().unwrap();
@@ -74,7 +74,7 @@ async fn a_state_that_is_watched_is_outdated_by_whatever_comes_after_it() {
     let store = open(folder.path());
     let (feed, other) = (make::feed("news"), make::feed("other"));
     assert!(store.watch_state(&feed).is_none());
-    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     for name in ["news", "other"] {
         let change = Draft::on(&store, name, 1).await.item("a", "A").order(&["a"]).done();
         store.commit(&claim, change).await.unwrap();
@@ -100,7 +100,7 @@ async fn what_is_kept_for_readers_and_for_undoing_goes() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let feed = make::feed("news");
-    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     let names: Vec<String> = (0..30).map(|item| format!("item-{item:02}")).collect();
     let draft = async |at, text: &str| {
         let draft = Draft::on(&store, "news", at).await;
@@ -146,7 +146,7 @@ async fn what_is_kept_for_readers_and_for_undoing_goes() {
 async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
-    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     for feed in ["shut", "open"] {
         let change = Draft::on(&*store, feed, 1).await.item("a", "A").order(&["a"]).done();
         store.commit(&claim, change).await.unwrap();
@@ -191,7 +191,7 @@ async fn the_list_of_feeds_is_answered_while_as_many_read_as_may() {
 async fn who_waits_for_a_feed_that_is_changed_gives_up_once_the_database_is_silent() {
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let (store, lease) = EmbeddedStore::in_memory_with_lease(clock);
-    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
     store.commit(&claim, change).await.unwrap();
     let feed = make::feed("news");
@@ -217,7 +217,7 @@ async fn a_large_change_breaks_off_where_space_gets_low() {
     });
     let store = open(folder.path()).with_space(Arc::new(space));
     let feed = make::feed("news");
-    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     let first = Draft::on(&store, "news", 1).await.item("a", "one").done();
     store.commit(&claim, first).await.unwrap();
     let before = store.view(&feed, Select::All).await.unwrap();
@@ -234,7 +234,7 @@ async fn a_large_change_breaks_off_where_space_gets_low() {
 async fn a_store_can_be_closed_while_a_large_change_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
-    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     let names: Vec<String> = (0..3000).map(|item| format!("item-{item:04}")).collect();
     let draft = Draft::on(&*store, "news", 1).await;
     let change = names.iter().fold(draft, |draft, name| draft.item(name, "one")).done();
@@ -260,7 +260,7 @@ async fn portions_that_nobody_undid(is_pruned: bool) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let feed = make::feed("news");
-    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     let first = Draft::on(&store, "news", 1).await.item("a", "one").item("b", "one").done();
     store.commit(&claim, first).await.unwrap();
     let second = Draft::on(&store, "news", 2).await.item("a", "one and a half").done();

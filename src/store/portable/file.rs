@@ -4,7 +4,7 @@
 use super::ExportRecord;
 use crate::KeptVersion;
 use crate::limits::VALUE_LIMIT;
-use crate::record::{Record, RecordError, SegmentRecord, decode_plain, encode_plain};
+use crate::record::{RecordError, SegmentRecord, decode_plain, encode_plain};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufReader, Read, Write};
 use tidegate_core::model::{EndpointId, FeedName, SupIdBasis};
@@ -12,19 +12,8 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 /// What the file begins with.
 pub const MAGIC: &[u8] = b"tidegate export\n";
-/// What files begin with that programs from before 0.1.0 wrote.
-pub const UNRELEASED_MAGIC: &[u8] = b"tidegate state\n";
-/// The format that is written, and the newest that is read. It stands before the first frame.
-pub(super) const FORMAT: u32 = 6;
-/// The oldest format that is read.
-pub(super) const OLDEST_FORMAT: u32 = 1;
-/// What the record of a feed begins with.
-const FEED_START: &[u8] = &[1, 0, 1, 1];
-/// What such a record lacks at its end: format 1 says nothing of how its publisher is asked, and neither it
-/// nor format 2 that it is private; format 3 has nothing of lists that add feeds, and format 4 nothing of requests
-/// that make them. Format 5 lacks [`ExportRecord::Sites`] alone.
-const FEED_LACKS: [(u32, &[u8]); 4] =
-    [(1, &[0, 0, 0, 0, 0]), (2, &[0, 0, 0, 0]), (3, &[0, 0, 0]), (4, &[0])];
+/// The format that is written and read. It stands before the first frame.
+pub(super) const FORMAT: u32 = 1;
 /// The longest frame, in bytes: an item with its newest bytes and its conflicts.
 pub(super) const FRAME_LIMIT: usize = 2 * VALUE_LIMIT + 64 * 1024;
 /// The most bytes of numbers and lengths in a frame: lists of almost nothing take many times their bytes in memory.
@@ -41,8 +30,6 @@ pub struct ExportHead {
     pub endpoint: EndpointId,
     /// What the SUP ids of its feeds are made of.
     pub sup_ids: SupIdBasis,
-    /// Whether it takes the place of the store that it was written from, which is not used any more.
-    pub is_move: bool,
 }
 
 /// A frame. The order of its kinds is part of the format.
@@ -60,23 +47,20 @@ enum Frame {
     End { frames: u64, digest: u128 },
 }
 
-impl Record for Frame {}
-
 /// Why a file is not, or cannot be, the state of a gateway.
 #[derive(Debug, thiserror::Error)]
 pub enum PortableError {
     /// It is another file.
     #[error("it is no state of a gateway")]
     Other,
-    /// It was written before 0.1.0.
-    #[error("it was written by a program from before 0.1.0, and no other reads it")]
-    Unreleased,
-    /// It was written by a newer program.
-    #[error("it has format {found}, this program reads up to {known}; use the newer program")]
-    Newer {
+    /// It has another format than the one that this program writes.
+    #[error(
+        "it has format {found}, this program reads format {known} alone; use the program that wrote it"
+    )]
+    Format {
         /// The format found.
         found: u32,
-        /// The newest format known here.
+        /// The format of this program.
         known: u32,
     },
     /// It is not as it was written, or not all of it is there.
@@ -170,7 +154,6 @@ impl<W: Write> ExportWriter<W> {
 pub struct ExportReader<R: Read> {
     from: zstd::stream::read::Decoder<'static, BufReader<R>>,
     head: ExportHead,
-    format: u32,
     digest: Xxh3Default,
     frames: u64,
     totals: ExportTotals,
@@ -184,9 +167,6 @@ impl<R: Read> ExportReader<R> {
     pub fn open(mut from: R) -> Result<Self, PortableError> {
         let mut magic = Vec::new();
         from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
-        if magic.starts_with(UNRELEASED_MAGIC) {
-            return Err(PortableError::Unreleased);
-        }
         if magic != MAGIC {
             return Err(PortableError::Other);
         }
@@ -195,17 +175,13 @@ impl<R: Read> ExportReader<R> {
         let mut format = [0; 4];
         from.read_exact(&mut format).map_err(|error| unread(&error))?;
         let found = u32::from_le_bytes(format);
-        if found > FORMAT {
-            return Err(PortableError::Newer { found, known: FORMAT });
-        }
-        if found < OLDEST_FORMAT {
-            return Err(damaged("its format is none that was ever written"));
+        if found != FORMAT {
+            return Err(PortableError::Format { found, known: FORMAT });
         }
         let endpoint = EndpointId::own("unknown").map_err(|error| damaged(&error.to_string()))?;
         let mut reader = Self {
             from,
-            head: ExportHead { endpoint, sup_ids: SupIdBasis::Endpoint, is_move: false },
-            format: found,
+            head: ExportHead { endpoint, sup_ids: SupIdBasis::Endpoint },
             digest: Xxh3Default::new(),
             frames: 0,
             totals: ExportTotals::default(),
@@ -269,11 +245,7 @@ impl<R: Read> ExportReader<R> {
         if read.map_err(|error| unread(&error))? != length {
             return Err(damaged("it ends within a record"));
         }
-        let lacks = FEED_LACKS.iter().find(|(format, _)| *format == self.format);
-        let decoded = match lacks.filter(|_| record.starts_with(FEED_START)) {
-            Some((_, lacking)) => decode_plain(&[&record, *lacking].concat(), NUMBERS_LIMIT),
-            None => decode_plain(&record, NUMBERS_LIMIT),
-        };
+        let decoded = decode_plain(&record, NUMBERS_LIMIT);
         let frame = decoded.map_err(|error: RecordError| damaged(&error.to_string()))?;
         if let Frame::End { frames, digest } = frame {
             self.end((frames, digest) == (self.frames, self.digest.digest128()))?;

@@ -103,11 +103,7 @@ impl SessionShared {
         // What is older may be forgotten.
         let is_noted = after >= log_seq.saturating_sub(RECENT_WRITES);
         let recent = if is_noted { noted(&rows, passed)? } else { RecentWrites::Forgotten };
-        // An older program leaves the fence of who took it before.
-        let claim = match get::<i64>(row, 12)? == fence {
-            true => Some(LastClaim { by: get(row, 13)?, after: get(row, 14)?, at: get(row, 15)? }),
-            false => None,
-        };
+        let claim = LastClaim { by: get(row, 12)?, after: get(row, 13)?, at: get(row, 14)? };
         let look = DatabaseLook {
             fence,
             claim,

@@ -10,14 +10,12 @@ use super::connect::{CONNECTIONS, DatabaseAddress, LEASE_CONNECTIONS, SqlError, 
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::poll_claims::NodeStatus;
 use super::statements::{
-    BEAT, CLAIM, CLAIM_OLDER, JOIN, LEAVE, MIGRATION_LOCK, MIGRATIONS, NOTE_VERSION, OWNER,
-    PUBLISH_STATUS, RELEASE, RELEASE_ALL_POLLS,
+    BEAT, CLAIM, FORMAT, HAS_VERSIONS, JOIN, LEAVE, NOTE_VERSION, OWNER, PUBLISH_STATUS, RELEASE,
+    RELEASE_ALL_POLLS, TABLES, VERSION,
 };
-use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
 use crate::embedded::{LeaseSign, since_boot};
 use crate::{DatabaseOwner, PollShards, StoreError};
-use std::cmp::Ordering;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering as AtomicOrdering};
 use std::sync::mpsc;
@@ -25,7 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep, timeout};
-use tokio_postgres::error::SqlState;
 
 /// How long a node that says nothing keeps its shards.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
@@ -45,10 +42,6 @@ const NODE_SHOWN: i64 = 0xff_ffff;
 const THREADS: usize = 2;
 /// The shard of all feeds, as long as one gateway has them all.
 pub(super) const SHARD: i32 = 0;
-
-/// Why tables were not changed.
-const TABLES_IN_USE: &str = "its tables are to be changed for this program and are in use, by a backup (pg_dump) for \
-    example; start again once that is over";
 
 /// A gateway's session with its database.
 pub(super) struct Session {
@@ -85,7 +78,7 @@ pub(super) struct SessionShared {
 }
 
 impl Session {
-    /// Connects, brings the tables to this program's version, and says that this node lives.
+    /// Connects, makes the tables where there are none, and says that this node lives.
     pub(super) fn open(url: &str, lease: Duration) -> Result<Arc<Self>, StoreError> {
         let address = DatabaseAddress::parse(url)?;
         let pool = DatabasePool(address.pool(CONNECTIONS)?);
@@ -114,7 +107,8 @@ impl Session {
         });
         let shards = (Mutex::default(), OnceLock::new());
         let session = Arc::new(Self { runtime: Some(runtime), shared, shards });
-        session.run("connect", |shared| async move { shared.migrate(false).await })??;
+        session.run("make its tables", |shared| async move { shared.make_tables().await })?;
+        session.check_tables()?;
         let joining = |shared: Arc<SessionShared>| async move {
             // To join again changes nothing.
             retried(READ_PAUSE, || shared.join()).await
@@ -222,29 +216,23 @@ impl Session {
     pub(super) fn claim(&self) -> Result<WritePosition, StoreError> {
         let position =
             self.run("take its shard", |shared| async move { shared.claim().await })??;
-        let migrated =
-            self.run("change its tables", |shared| async move { shared.migrate(true).await });
-        if let Err(error) = migrated.and_then(|migrated| migrated) {
-            // The tables may be a newer program's, and one of those is to have the shard.
+        if let Err(error) = self.check_tables() {
+            // The tables may be a newer program's by now, and one of those is to have the shard.
             self.run("give its shard back", |shared| async move { shared.release().await })?;
             return Err(error);
         }
         Ok(position)
     }
 
-    /// An error where the tables are not of this program's version: what another program writes cannot be
-    /// followed.
+    /// An error where the tables have another format: another program writes them.
     pub(super) fn check_tables(&self) -> Result<(), StoreError> {
-        let found = self.run("read its version", |shared| async move { shared.version().await })?;
-        let shared = &self.shared;
-        match found.cmp(&MIGRATIONS.len()) {
-            Ordering::Less => {
-                let owner = "of an older program, whose writes this one cannot follow".to_owned();
-                Err(StoreError::Leased { path: shared.shown.clone(), owner })
-            }
-            Ordering::Equal => Ok(()),
-            Ordering::Greater => Err(shared.newer(found)),
+        let found = self.run("read its format", |shared| async move { shared.format().await })?;
+        if found == FORMAT {
+            return Ok(());
         }
+        let number = |format: i32| u32::try_from(format).unwrap_or_default();
+        let path = self.shared.shown.clone();
+        Err(StoreError::Format { path, found: number(found), known: number(FORMAT) })
     }
 }
 
@@ -287,61 +275,37 @@ impl SessionShared {
         }
     }
 
-    /// Makes the tables where there are none, and brings them to this program's version: where older programs would
-    /// notice, only as the node that has the shard. An error of the store where they are of a newer one.
-    async fn migrate(&self, is_owner: bool) -> Result<Result<(), StoreError>, SqlError> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.migrate_once(is_owner).await {
+    /// Makes the tables where there are none.
+    async fn make_tables(&self) -> Result<(), SqlError> {
+        for _ in 1..ASK_TRIES {
+            match self.try_to_make_tables().await {
                 // Another node did it at the same time, or its answer was lost.
-                Err(SqlError::Database(_)) if tries < ASK_TRIES => sleep(READ_PAUSE).await,
-                Err(SqlError::Database(error))
-                    if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) =>
-                {
-                    return Err(SqlError::Refused(TABLES_IN_USE.to_owned()));
-                }
+                Err(SqlError::Database(_)) => sleep(READ_PAUSE).await,
                 done => return done,
             }
         }
+        self.try_to_make_tables().await
     }
 
-    /// The version of the tables; 0 where there are none.
-    async fn version(&self) -> Result<usize, SqlError> {
-        let has_versions: bool = get(&self.lease_pool.row(HAS_VERSIONS, &[]).await?, 0)?;
-        let version: i32 = match has_versions {
-            true => get(&self.lease_pool.row(VERSION, &[]).await?, 0)?,
-            false => 0,
-        };
-        Ok(usize::try_from(version).unwrap_or(usize::MAX))
-    }
-
-    fn newer(&self, found: usize) -> StoreError {
-        StoreError::Newer {
-            path: self.shown.clone(),
-            found: u32::try_from(found).unwrap_or(u32::MAX),
-            known: u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX),
-        }
-    }
-
-    async fn migrate_once(&self, is_owner: bool) -> Result<Result<(), StoreError>, SqlError> {
-        let found = self.version().await?;
-        if found > MIGRATIONS.len() {
-            return Ok(Err(self.newer(found)));
+    async fn try_to_make_tables(&self) -> Result<(), SqlError> {
+        if self.format().await? > 0 {
+            return Ok(());
         }
         let mut client = connection(&self.pool.0).await?;
-        for (number, migration) in (1_i32..).zip(MIGRATIONS).skip(found) {
-            if found > 0 && !is_owner && !migration.only_adds {
-                break;
-            }
-            let transaction = client.transaction().await?;
-            transaction.batch_execute(MIGRATION_LOCK).await?;
-            transaction.batch_execute(migration.text).await?;
-            transaction.execute(NOTE_VERSION, &[&number]).await?;
-            transaction.commit().await?;
-            tracing::info!(version = number, database = %self.shown, "the tables were brought up to date");
+        let transaction = client.transaction().await?;
+        transaction.batch_execute(TABLES).await?;
+        transaction.execute(NOTE_VERSION, &[&FORMAT]).await?;
+        transaction.commit().await?;
+        tracing::info!(database = %self.shown, "the tables were made");
+        Ok(())
+    }
+
+    /// The format of the tables; 0 where there are none.
+    async fn format(&self) -> Result<i32, SqlError> {
+        match get(&self.lease_pool.row(HAS_VERSIONS, &[]).await?, 0)? {
+            true => get(&self.lease_pool.row(VERSION, &[]).await?, 0),
+            false => Ok(0),
         }
-        Ok(Ok(()))
     }
 
     /// Says for the first time that this node lives.
@@ -427,7 +391,6 @@ impl SessionShared {
 
     async fn claim(&self) -> Result<Result<WritePosition, StoreError>, SqlError> {
         retried(READ_PAUSE, || self.join()).await?;
-        let claim = if self.version().await? == MIGRATIONS.len() { CLAIM } else { CLAIM_OLDER };
         let (mut watch, mut is_said) = (LeaseWatch::default(), false);
         for _ in 0..CLAIM_TRIES {
             let row = self.lease_pool.row(OWNER, &[&SHARD]).await?;
@@ -440,7 +403,7 @@ impl SessionShared {
             }
             let left = match watch.note(&seen, (self.node, self.lease), Instant::now()) {
                 LeaseState::Free => {
-                    if self.lease_pool.execute(claim, &[&SHARD, &fence, &self.node]).await? == 1 {
+                    if self.lease_pool.execute(CLAIM, &[&SHARD, &fence, &self.node]).await? == 1 {
                         let fence = fence.saturating_add(1);
                         *self.fence() = Some(fence);
                         self.last_fence.store(fence, AtomicOrdering::Release);

@@ -67,8 +67,6 @@ statements! {
     HAS_VERSIONS = "SELECT to_regclass('tidegate_schema') IS NOT NULL";
     /// The version of the tables.
     VERSION = "SELECT coalesce(max(version), 0) FROM tidegate_schema";
-    /// A change of tables waits only for a moment: what waits for the table meanwhile would wait with it.
-    MIGRATION_LOCK = "SET LOCAL lock_timeout TO '500ms'";
     /// Notes a version of the tables.
     NOTE_VERSION = "INSERT INTO tidegate_schema (version) VALUES ($1)";
 
@@ -91,10 +89,8 @@ statements! {
         (extract(epoch FROM clock_timestamp()) * 1000)::bigint \
         FROM tidegate_shard s LEFT JOIN tidegate_node n ON n.node = s.owner WHERE s.shard = $1";
     /// Takes a shard, guarded by the fence that was seen, and notes after whom and behind which write.
-    CLAIM = "UPDATE tidegate_shard SET owner = $3, fence = fence + 1, taken_fence = fence + 1, taken_by = $3, \
+    CLAIM = "UPDATE tidegate_shard SET owner = $3, fence = fence + 1, taken_by = $3, \
         taken_after = taken_by, taken_at = log_seq WHERE shard = $1 AND fence = $2";
-    /// The same in tables of an older program, which nobody follows who asks for that note.
-    CLAIM_OLDER = "UPDATE tidegate_shard SET owner = $3, fence = fence + 1 WHERE shard = $1 AND fence = $2";
     /// Gives it back.
     RELEASE = "UPDATE tidegate_shard SET owner = NULL WHERE shard = $1 AND fence = $2";
 
@@ -195,7 +191,7 @@ statements! {
     /// nothing did it reads three rows by their keys.
     LOOK = "SELECT s.fence, s.log_seq, s.passed, s.owner, n.name, n.beat_at, \
         (extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.log_seq, r.class, r.key, r.value, s.closed, \
-        s.taken_fence, s.taken_by, s.taken_after, s.taken_at \
+        s.taken_by, s.taken_after, s.taken_at \
         FROM tidegate_shard s LEFT JOIN tidegate_node n ON n.node = s.owner \
         LEFT JOIN tidegate_recent r \
         ON r.shard = s.shard AND r.log_seq > $2 AND r.log_seq <= s.passed \
@@ -241,73 +237,31 @@ statements! {
     SIZES_ALL = sizes!("");
 }
 
-/// What makes a version of the tables from the one before.
-pub(super) struct Migration {
-    pub(super) text: &'static str,
-    /// Whether programs of the version before go on with the new tables as if nothing had happened. Then any node
-    /// changes them as it starts; else the one that writes.
-    pub(super) only_adds: bool,
-}
+/// The format of the tables.
+pub(super) const FORMAT: i32 = 1;
 
-/// A change of tables that only the node that writes makes.
-const fn changes(text: &'static str) -> Migration {
-    Migration { text, only_adds: false }
-}
-
-/// A change of tables that older programs do not notice.
-const fn adds(text: &'static str) -> Migration {
-    Migration { text, only_adds: true }
-}
-
-/// Each version of the tables. What was released is never changed.
-pub(super) const MIGRATIONS: &[Migration] = &[
-    changes(
-        "\
-        CREATE TABLE IF NOT EXISTS tidegate_schema (version integer PRIMARY KEY); \
-        CREATE TABLE tidegate_node (node bigint PRIMARY KEY, name text NOT NULL, beat_at bigint NOT NULL); \
-        CREATE TABLE tidegate_shard (shard integer PRIMARY KEY, owner bigint, fence bigint NOT NULL, \
-            log_seq bigint NOT NULL, passed bigint NOT NULL) WITH (fillfactor = 50); \
-        CREATE TABLE tidegate_entry (shard integer NOT NULL, class smallint NOT NULL, key bytea NOT NULL, \
-            value bytea NOT NULL, PRIMARY KEY (shard, class, key)); \
-        ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \
-        INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) VALUES (0, NULL, 0, 0, 0)",
-    ),
-    changes(
-        "\
-        CREATE TABLE tidegate_recent (shard integer NOT NULL, log_seq bigint NOT NULL, class smallint NOT NULL, \
-            key bytea NOT NULL, value bytea, PRIMARY KEY (shard, log_seq, class, key))",
-    ),
-    // Requests between nodes are forgotten when the database is started anew: who asked asks again.
-    changes(
-        "\
-        ALTER TABLE tidegate_node ADD COLUMN polls boolean NOT NULL DEFAULT false; \
-        ALTER TABLE tidegate_shard ADD COLUMN wanted bigint; \
-        ALTER TABLE tidegate_shard ADD COLUMN closed bigint NOT NULL DEFAULT 0; \
-        UPDATE tidegate_shard SET closed = passed; \
-        ALTER TABLE tidegate_shard ADD COLUMN writer_until bigint NOT NULL DEFAULT 0; \
-        INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) \
-            SELECT shard, NULL, 0, 0, 0 FROM generate_series(1, 1024) AS shards (shard); \
-        CREATE UNLOGGED TABLE tidegate_request (node bigint NOT NULL, number bigint NOT NULL, \
-            asked_at bigint NOT NULL, taken bigint NOT NULL DEFAULT 0, body bytea NOT NULL, answer bytea, \
-            once_until bigint, \
-            PRIMARY KEY (node, number)); \
-        ALTER TABLE tidegate_request ALTER COLUMN body SET STORAGE EXTERNAL; \
-        ALTER TABLE tidegate_request ALTER COLUMN answer SET STORAGE EXTERNAL",
-    ),
-    adds(
-        "\
-        ALTER TABLE tidegate_node ADD COLUMN reaches boolean NOT NULL DEFAULT true; \
-        ALTER TABLE tidegate_node ADD COLUMN settings text NOT NULL DEFAULT ''",
-    ),
-    // An older program that takes the shard leaves the fence of who took it before.
-    adds(
-        "\
-        ALTER TABLE tidegate_shard ADD COLUMN taken_fence bigint NOT NULL DEFAULT 0; \
-        ALTER TABLE tidegate_shard ADD COLUMN taken_by bigint NOT NULL DEFAULT 0; \
-        ALTER TABLE tidegate_shard ADD COLUMN taken_after bigint NOT NULL DEFAULT 0; \
-        ALTER TABLE tidegate_shard ADD COLUMN taken_at bigint NOT NULL DEFAULT 0",
-    ),
-];
+/// Makes the tables. Requests between nodes are forgotten when the database is started anew: who asked asks again.
+pub(super) const TABLES: &str = "\
+    CREATE TABLE tidegate_schema (version integer PRIMARY KEY); \
+    CREATE TABLE tidegate_node (node bigint PRIMARY KEY, name text NOT NULL, beat_at bigint NOT NULL, \
+        polls boolean NOT NULL DEFAULT false, reaches boolean NOT NULL DEFAULT true, \
+        settings text NOT NULL DEFAULT ''); \
+    CREATE TABLE tidegate_shard (shard integer PRIMARY KEY, owner bigint, fence bigint NOT NULL, \
+        log_seq bigint NOT NULL, passed bigint NOT NULL, closed bigint NOT NULL DEFAULT 0, wanted bigint, \
+        writer_until bigint NOT NULL DEFAULT 0, taken_by bigint NOT NULL DEFAULT 0, \
+        taken_after bigint NOT NULL DEFAULT 0, taken_at bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50); \
+    INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) \
+        SELECT shard, NULL, 0, 0, 0 FROM generate_series(0, 1024) AS shards (shard); \
+    CREATE TABLE tidegate_entry (shard integer NOT NULL, class smallint NOT NULL, key bytea NOT NULL, \
+        value bytea NOT NULL, PRIMARY KEY (shard, class, key)); \
+    ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \
+    CREATE TABLE tidegate_recent (shard integer NOT NULL, log_seq bigint NOT NULL, class smallint NOT NULL, \
+        key bytea NOT NULL, value bytea, PRIMARY KEY (shard, log_seq, class, key)); \
+    CREATE UNLOGGED TABLE tidegate_request (node bigint NOT NULL, number bigint NOT NULL, \
+        asked_at bigint NOT NULL, taken bigint NOT NULL DEFAULT 0, body bytea NOT NULL, answer bytea, \
+        once_until bigint, PRIMARY KEY (node, number)); \
+    ALTER TABLE tidegate_request ALTER COLUMN body SET STORAGE EXTERNAL; \
+    ALTER TABLE tidegate_request ALTER COLUMN answer SET STORAGE EXTERNAL";
 
 #[cfg(test)]
 mod tests {
@@ -336,8 +290,7 @@ mod tests {
 
     #[test]
     fn the_statements_are_narrow() {
-        let migrations = MIGRATIONS.iter().map(|migration| ("a migration", migration.text));
-        for (name, text) in ALL.iter().copied().chain(migrations) {
+        for (name, text) in ALL.iter().copied().chain([("TABLES", TABLES)]) {
             let lower = text.to_lowercase();
             for wide in WIDE {
                 assert!(!lower.contains(wide), "{name} has {wide}: {text}");

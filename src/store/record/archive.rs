@@ -1,6 +1,6 @@
 //! Archives on disk: what is known of each, and their content in blocks.
 
-use super::{Record, RecordError};
+use super::RecordError;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::{
     Archive, ArchiveNote, Deletion, Item, ItemStatus, Markup, Shared, Skeleton, Tick, Version,
@@ -14,13 +14,9 @@ pub(crate) struct ArchiveRecord {
     pub(crate) blocks: u32,
 }
 
-impl Record for ArchiveRecord {}
-
 /// The number of the archive that an id names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArchiveNumber(pub(crate) u64);
-
-impl Record for ArchiveNumber {}
 
 /// A block of an [`Archive`]; the first one says what it has once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,8 +24,6 @@ pub struct SegmentRecord {
     head: Option<HeadOfSegment>,
     items: Vec<SealedItem>,
 }
-
-impl Record for SegmentRecord {}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct HeadOfSegment {

@@ -4,7 +4,7 @@
 //! The base is always the newer of the two. So the newest is there whole, the oldest can go without
 //! a look at the others, and a chain is as long as the operator's patience with old versions.
 
-use super::{PLAIN, Record, RecordError, ZSTD, fields};
+use super::{LAYOUT, PLAIN, RecordError, ZSTD, envelope};
 use crate::limits::VALUE_LIMIT;
 use std::borrow::Cow;
 use tidegate_core::model::Time;
@@ -23,10 +23,10 @@ enum Packed<'a> {
     Delta(Time, usize, &'a [u8]),
 }
 
-/// The version of a record's layout, and how it is packed.
-fn open(bytes: &[u8]) -> Result<(u8, Packed<'_>), RecordError> {
-    let ([version, packing], packed) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
-    let packed = match *packing {
+/// How a record is packed.
+fn open(bytes: &[u8]) -> Result<Packed<'_>, RecordError> {
+    let (packing, packed) = envelope(bytes)?;
+    Ok(match packing {
         PLAIN => Packed::Plain(packed),
         ZSTD => {
             let (size, packed) = sized(packed)?;
@@ -38,8 +38,7 @@ fn open(bytes: &[u8]) -> Result<(u8, Packed<'_>), RecordError> {
             Packed::Delta(Time::from_unix(i64::from_le_bytes(*base)), size, packed)
         }
         other => return Err(RecordError::Packing(other)),
-    };
-    Ok((*version, packed))
+    })
 }
 
 /// The size that a payload has once it is opened, checked before anything is made of it.
@@ -54,7 +53,7 @@ fn sized(packed: &[u8]) -> Result<(usize, &[u8]), RecordError> {
 
 /// The time in the key of what a record is a difference to; `None` where it is whole.
 pub(crate) fn base(bytes: &[u8]) -> Result<Option<Time>, RecordError> {
-    match open(bytes)?.1 {
+    match open(bytes)? {
         Packed::Delta(base, ..) => Ok(Some(base)),
         Packed::Plain(_) | Packed::Zstd(..) => Ok(None),
     }
@@ -65,7 +64,7 @@ pub(crate) fn payload<'a>(
     bytes: &'a [u8],
     base: Option<&[u8]>,
 ) -> Result<Cow<'a, [u8]>, RecordError> {
-    let opened = match open(bytes)?.1 {
+    let opened = match open(bytes)? {
         Packed::Plain(payload) => return Ok(Cow::Borrowed(payload)),
         Packed::Zstd(size, packed) => super::zstd_contexts::decompress(packed, size),
         Packed::Delta(_, size, packed) => {
@@ -77,12 +76,6 @@ pub(crate) fn payload<'a>(
     opened.map(Cow::Owned).map_err(RecordError::Zstd)
 }
 
-/// Reads a record from the payload that was found under it.
-pub(crate) fn read<T: Record>(bytes: &[u8], payload: &[u8]) -> Result<T, RecordError> {
-    let version = *bytes.first().ok_or(RecordError::Short)?;
-    fields(version, payload)
-}
-
 /// A whole record as a difference to the record `newer`, which stands under the time `at`; `None`
 /// where that saves nothing.
 pub(crate) fn against(
@@ -90,8 +83,7 @@ pub(crate) fn against(
     at: Time,
     newer: &[u8],
 ) -> Result<Option<Vec<u8>>, RecordError> {
-    let (version, packed) = open(whole)?;
-    if matches!(packed, Packed::Delta(..)) {
+    if matches!(open(whole)?, Packed::Delta(..)) {
         return Ok(None);
     }
     let (old, new) = (payload(whole, None)?, payload(newer, None)?);
@@ -99,7 +91,7 @@ pub(crate) fn against(
     let packed = zstd::bulk::Compressor::with_dictionary(LEVEL, &new)
         .and_then(|mut packing| packing.compress(&old))
         .map_err(RecordError::Zstd)?;
-    let mut bytes = vec![version, DELTA];
+    let mut bytes = vec![LAYOUT, DELTA];
     bytes.extend_from_slice(&at.unix().to_le_bytes());
     bytes.extend_from_slice(&size.to_le_bytes());
     bytes.extend_from_slice(&packed);
@@ -109,7 +101,7 @@ pub(crate) fn against(
 #[cfg(test)]
 mod tests {
     use super::super::specimen::{any_markup, time};
-    use super::super::{decode, encode};
+    use super::super::{decode, encode, read_fields};
     use super::*;
     use proptest::prelude::*;
     use tidegate_core::model::Markup;
@@ -129,7 +121,7 @@ mod tests {
             prop_assert_eq!(base(&packed).unwrap(), Some(at));
             let dictionary = payload(&newer, None).unwrap();
             let found = payload(&packed, Some(&dictionary)).unwrap();
-            prop_assert_eq!(read::<Markup>(&packed, &found).unwrap(), old);
+            prop_assert_eq!(read_fields::<Markup>(&found).unwrap(), old);
             prop_assert!(matches!(payload(&packed, None), Err(RecordError::NoBase)));
             prop_assert!(decode::<Markup>(&packed).is_err());
         }
@@ -139,7 +131,7 @@ mod tests {
         fn any_bytes_are_answered(
             bytes in proptest::collection::vec(any::<u8>(), 0..200), packing in 0..4_u8,
         ) {
-            let bytes = [&[1, packing], bytes.as_slice()].concat();
+            let bytes = [&[LAYOUT, packing], bytes.as_slice()].concat();
             let _ = base(&bytes);
             let _ = payload(&bytes, Some(b"a base that is not the right one"));
         }

@@ -79,7 +79,7 @@ fn other_layouts_and_ways_of_packing_are_refused() {
     let mut bytes = encode(&markup).unwrap();
     bytes[0] = 9;
     let said = decode::<Markup>(&bytes).unwrap_err().to_string();
-    assert_eq!(said, "its layout has version 9, this program knows 1");
+    assert_eq!(said, "it has layout 9, this program knows 1 alone");
     (bytes[0], bytes[1]) = (1, 7);
     assert!(matches!(decode::<Markup>(&bytes), Err(RecordError::Packing(7))));
     let order: Vec<SyncId> = Vec::new();

@@ -1,6 +1,5 @@
 //! What is known of the past documents of a feed, on disk.
 
-use super::Record;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::Time;
 
@@ -17,8 +16,6 @@ struct Run {
     since: Time,
     differences: u32,
 }
-
-impl Record for HistoryRecord {}
 
 impl HistoryRecord {
     /// Since when the present order is in force.

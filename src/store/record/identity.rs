@@ -1,7 +1,5 @@
 //! What a store says of itself.
 
-use super::Record;
-use crate::MovedAway;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::{EndpointId, Lineage, SupIdBasis, Time};
 
@@ -18,8 +16,4 @@ pub(crate) struct IdentityRecord {
     pub(crate) lineage: Lineage,
     /// Where the running time stood when it was last noted.
     pub(crate) running: Option<Time>,
-    /// Where its state went; it is not opened for use any more.
-    pub(crate) moved: Option<MovedAway>,
 }
-
-impl Record for IdentityRecord {}

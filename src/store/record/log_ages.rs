@@ -1,6 +1,5 @@
 //! How old the change log is, on disk.
 
-use super::Record;
 use crate::{Epoch, LOG_AGE};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -18,8 +17,6 @@ pub(crate) struct LogAges {
     /// The newest epoch at such a time; oldest first. As many as [`LOG_AGE`] has half hours, and a few.
     newest: Vec<(u64, u64)>,
 }
-
-impl Record for LogAges {}
 
 impl LogAges {
     /// Notes that the store was open for `passed` since the last note, and that `epoch` is the newest.

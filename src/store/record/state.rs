@@ -1,6 +1,5 @@
 //! Feed states on disk, and what is left of purged feeds.
 
-use super::Record;
 use crate::purge_mark::PurgeMark;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::FeedState;
@@ -15,11 +14,6 @@ pub(crate) struct StateRecord {
     pub(crate) write: u64,
 }
 
-/// Version 2 lacks what no program reads.
-impl Record for StateRecord {
-    const VERSION: u8 = 2;
-}
-
 /// A [`PurgeMark`], and whether the purged feed's data is still being removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FloorRecord {
@@ -28,5 +22,3 @@ pub(crate) struct FloorRecord {
     /// Some of the purged feed's data may still be there.
     pub(crate) sweeping: bool,
 }
-
-impl Record for FloorRecord {}

@@ -1,6 +1,5 @@
 //! Where an item's newest bytes stand.
 
-use super::Record;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::Tick;
 
@@ -16,8 +15,6 @@ pub(crate) struct HeadRecord {
     /// Versions kept.
     pub(crate) kept: u32,
 }
-
-impl Record for HeadRecord {}
 
 impl HeadRecord {
     /// The head of an item whose first version has the tick `tick`; none is kept yet.

@@ -2,14 +2,14 @@
 
 use crate::disk::faults::damage::{assert_damaged, laid_out, used};
 use crate::disk::faults::{change, claim, files, news, open, refused};
-use crate::{Select, Store, StoreError};
+use crate::{Select, Store};
 use std::fs;
 
 #[tokio::test]
 async fn a_database_cut_short_is_no_new_store() {
     for keep in [0, 1, 100, 5000] {
         let folder = used().await;
-        let db = folder.path().join("db");
+        let db = folder.path().join("db/db");
         fs::File::options().write(true).open(&db).unwrap().set_len(keep).unwrap();
         let said = refused(open(folder.path()));
         assert_damaged(&said, folder.path(), &format!("cut to {keep}"));
@@ -19,10 +19,10 @@ async fn a_database_cut_short_is_no_new_store() {
 #[tokio::test]
 async fn a_database_that_is_gone_is_no_new_store() {
     let folder = used().await;
-    for name in ["db", "conf"] {
+    for name in ["db/db", "db/conf"] {
         fs::remove_file(folder.path().join(name)).unwrap();
     }
-    for name in files(folder.path()).keys().filter(|name| name.starts_with("snap")) {
+    for name in files(folder.path()).keys().filter(|name| name.starts_with("db/snap")) {
         fs::remove_file(folder.path().join(name)).unwrap();
     }
     let said = refused(open(folder.path()));
@@ -41,7 +41,8 @@ async fn a_database_that_is_gone_is_no_new_store() {
 async fn an_older_database_under_a_newer_mark_is_noticed() {
     let folder = used().await;
     let copy = tempfile::tempdir().unwrap();
-    for name in ["db", "conf"] {
+    fs::create_dir(copy.path().join("db")).unwrap();
+    for name in ["db/db", "db/conf"] {
         fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
     }
     let store = open(folder.path()).unwrap();
@@ -49,10 +50,10 @@ async fn an_older_database_under_a_newer_mark_is_noticed() {
     let change = change(&store, "newer").await;
     store.commit(&claim, change).await.unwrap();
     store.close().await.unwrap();
-    for (name, _) in files(folder.path()).iter().filter(|(name, _)| name.starts_with("snap")) {
+    for (name, _) in files(folder.path()).iter().filter(|(name, _)| name.starts_with("db/snap")) {
         fs::remove_file(folder.path().join(name)).unwrap();
     }
-    for name in ["db", "conf"] {
+    for name in ["db/db", "db/conf"] {
         fs::copy(copy.path().join(name), folder.path().join(name)).unwrap();
     }
     assert_damaged(&refused(open(folder.path())), folder.path(), "older");
@@ -71,7 +72,7 @@ async fn a_snapshot_that_was_not_written_to_its_end_is_no_damage() {
     drop(store);
     let (name, snapshot) = files(folder.path())
         .into_iter()
-        .rfind(|(name, _)| name.starts_with("snap."))
+        .rfind(|(name, _)| name.starts_with("db/snap."))
         .expect("a snapshot was written");
     for whole in [closed, running] {
         for written in [0, 5, snapshot.len() / 2, snapshot.len()] {
@@ -88,25 +89,6 @@ async fn a_snapshot_that_was_not_written_to_its_end_is_no_damage() {
     }
 }
 
-/// What was written before 0.1.0 has its number under another key.
-#[tokio::test]
-async fn a_store_from_before_the_first_release_says_so_and_is_left_alone() {
-    let folder = used().await;
-    let db = ::sled::open(folder.path()).unwrap();
-    db.insert(b"\0format", &3u32.to_be_bytes()).unwrap();
-    db.flush().unwrap();
-    drop(db);
-    let refuse = || {
-        let said = refused(open(folder.path()));
-        assert!(matches!(said, StoreError::Unreleased { .. }), "{said:?}");
-    };
-    // sled puts in order what was not closed.
-    refuse();
-    let before = files(folder.path());
-    refuse();
-    assert!(before == files(folder.path()), "something was changed");
-}
-
 /// Wherever a byte is wrong, after a close or after a crash: the store does not open, or it
 /// answers what was stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,12 +101,12 @@ async fn flipped_bytes_never_pass_for_data() {
     let crashed = files(folder.path());
     store.close().await.unwrap();
     for whole in [closed, crashed] {
-        let length = whole["db"].iter().rposition(|byte| *byte != 0).unwrap();
+        let length = whole["db/db"].iter().rposition(|byte| *byte != 0).unwrap();
         let mut refusals = 0;
         for number in 0..PLACES {
             let place = length * number / PLACES + number * 7919 % 1000;
             let mut bytes = whole.clone();
-            for byte in bytes.get_mut("db").unwrap().iter_mut().skip(place).take(4) {
+            for byte in bytes.get_mut("db/db").unwrap().iter_mut().skip(place).take(4) {
                 *byte ^= 0xff;
             }
             let copy = laid_out(&bytes);
@@ -150,7 +132,7 @@ async fn flipped_bytes_never_pass_for_data() {
 async fn damaged_settings_refuse_to_open() {
     for damage in [&b"segment_size: x\n"[..], b"\xff\xfe garbage"] {
         let folder = used().await;
-        fs::write(folder.path().join("conf"), damage).unwrap();
+        fs::write(folder.path().join("db/conf"), damage).unwrap();
         let before = files(folder.path());
         let said = refused(open(folder.path()));
         assert_damaged(&said, folder.path(), "conf");

@@ -37,8 +37,6 @@ const FLUSH_EVERY: u64 = 500;
 /// can only be that of a store that this process has just closed.
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
-/// Where stores from before 0.1.0 say their format, in sled's default tree.
-const UNRELEASED_KEYS: [&[u8]; 2] = [b"\0format", b"\0tidegate"];
 
 /// A tree: that of a class, or one that only the engine knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,12 +76,12 @@ pub(crate) struct SledEngine {
 }
 
 /// How the names of sled's snapshots begin: what it has read of its log, so that it need not again.
-pub(super) const SNAPSHOT: &str = "snap.";
+const SNAPSHOT: &str = "snap.";
 /// How the names of those end that it is still writing.
 const UNFINISHED: &str = ".generating";
 
 /// Whether a file of the folder is a snapshot that was not written to its end.
-pub(super) fn is_unfinished_snapshot(name: &str) -> bool {
+fn is_unfinished_snapshot(name: &str) -> bool {
     name.starts_with(SNAPSHOT) && name.ends_with(UNFINISHED)
 }
 
@@ -103,8 +101,8 @@ fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens sled in the folder `path`.
-pub(super) fn open(path: &Path) -> Result<SledEngine, StoreError> {
+/// Opens sled in the folder `path` of a data folder.
+pub(super) fn open(data_folder: &Path, path: &Path) -> Result<SledEngine, StoreError> {
     remove_unfinished_snapshots(path).map_err(|source| StoreError::Io {
         doing: "remove a snapshot that was not written to its end",
         source,
@@ -118,19 +116,16 @@ pub(super) fn open(path: &Path) -> Result<SledEngine, StoreError> {
     let opened_before = Mutex::new(opened_before);
     let config =
         ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
-    let shown = path.display().to_string();
+    let shown = data_folder.display().to_string();
     let mut tries = 0;
     loop {
         // sled 0.34 panics on some damaged files where it should answer an error.
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let db = config.open()?;
-            // A store from before 0.1.0 gets no trees of ours.
-            let trees = if is_unreleased(&db)? { None } else { Some(open_trees(&db)?) };
-            Ok((trees, db))
+            Ok((open_trees(&db)?, db))
         }));
         match opened {
-            Ok(Ok((None, _))) => return Err(StoreError::Unreleased { path: shown }),
-            Ok(Ok((Some(trees), db))) => {
+            Ok(Ok((trees, db))) => {
                 let barrier = sync_beside(path)
                     .and_then(|()| FlushAndSync::new(db.clone(), path))
                     .map_err(|source| StoreError::Io { doing: "open its database", source })?;
@@ -165,15 +160,6 @@ fn sync_beside(path: &Path) -> io::Result<()> {
 
 fn open_trees(db: &Db) -> ::sled::Result<HashMap<Place, Tree>> {
     Place::all().map(|place| Ok((place, db.open_tree(place.name())?))).collect()
-}
-
-/// Whether a program from before 0.1.0 wrote it.
-fn is_unreleased(db: &Db) -> ::sled::Result<bool> {
-    let mut is_unreleased = false;
-    for key in UNRELEASED_KEYS {
-        is_unreleased |= db.contains_key(key)?;
-    }
-    Ok(is_unreleased)
 }
 
 /// sled tells only in words that its lock is taken.

@@ -35,7 +35,7 @@ async fn look<T>(
 ) -> (EmbeddedStore, T) {
     store.close().await.unwrap();
     drop(store);
-    let db = ::sled::open(folder).unwrap();
+    let db = ::sled::open(folder.join("db")).unwrap();
     let found = read(&db);
     drop(db);
     (open(folder).unwrap(), found)

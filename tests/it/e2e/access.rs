@@ -297,7 +297,7 @@ async fn an_export_has_no_credentials_and_says_whose_are_missing() {
     stage.stop().await;
     let file = folder.path().join("gate.tg");
     let fixed = |config: &Config| ConfigSource::Fixed(Box::new(config.clone()));
-    let options = ExportOptions { file: file.clone(), is_move: false, settings: fixed(&config) };
+    let options = ExportOptions { file: file.clone(), settings: fixed(&config) };
     let carried = export(options).await.unwrap();
     let names: Vec<_> = carried.left_out.named.iter().map(|name| name.as_str()).collect();
     assert_eq!((names.as_slice(), carried.left_out.filed), (["other"].as_slice(), 1));

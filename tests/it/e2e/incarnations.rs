@@ -1,13 +1,10 @@
-//! A gateway that is carried elsewhere: what a copy says to clients that are ahead of it, and what
-//! nobody notices of a move.
+//! A gateway that is carried elsewhere: what a copy says to clients that are ahead of it.
 
 use crate::e2e::support::{FEED, Format, Stage, Subscriber, posts};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::app::{
-    AppError, ConfigSource, ExportOptions, Gateway, ImportOptions, Outside, export, import_at,
-};
+use tidegate::app::{ConfigSource, ExportOptions, ImportOptions, export, import_at};
 use tidegate_config::Overrides;
 use tidegate_core::model::FeedName;
 
@@ -27,9 +24,9 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(future))
 }
 
-fn write(folder: &Path, is_move: bool) {
+fn write(folder: &Path) {
     let settings = of(folder.join("data"));
-    let options = ExportOptions { file: folder.join("gate.tg"), is_move, settings };
+    let options = ExportOptions { file: folder.join("gate.tg"), settings };
     wait(export(options)).unwrap();
 }
 
@@ -104,7 +101,7 @@ async fn who_is_ahead_of_a_copy_is_reset() {
     stage.posts(&posts(1..=4)).await;
     stage.posts(&posts(1..=5)).await;
     let at_copy = place(&stage).await;
-    stage.restart_after(|| write(folder.path(), false)).await;
+    stage.restart_after(|| write(folder.path())).await;
     stage.posts(&posts(1..=6)).await;
     stage.posts(&posts(1..=7)).await;
     let mut follower = Subscriber::new(&stage.net, FEED, true);
@@ -149,7 +146,7 @@ async fn sup_documents_list_the_feeds_of_a_copy() {
     let folder = tempfile::tempdir().unwrap();
     let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
     stage.posts(&posts(1..=4)).await;
-    stage.restart_after(|| write(folder.path(), false)).await;
+    stage.restart_after(|| write(folder.path())).await;
     stage.later(Duration::from_secs(3600));
     let clock = stage.clock();
     stage
@@ -162,56 +159,4 @@ async fn sup_documents_list_the_feeds_of_a_copy() {
         stage.gateway().store().state(&FeedName::new(FEED).unwrap()).await.unwrap().unwrap().tick;
     assert!(announced(&stage, &until.unwrap().to_string()).await);
     stage.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_notices_a_move() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    let mut stage = Stage::with(Format::Atom10, "", &on_disk(at)).await;
-    stage.posts(&posts(1..=4)).await;
-    stage.posts(&posts(1..=5)).await;
-    let (last, tag) = (place(&stage).await, tag(&stage).await);
-    let resets =
-        |stage: &Stage| [&stage.subscriber, &stage.precise, &stage.thrifty].map(|s| s.resets);
-    let clock = stage.clock();
-    stage
-        .restart_after(|| {
-            write(at, true);
-            std::fs::rename(at.join("data"), at.join("sealed")).unwrap();
-            bring_in(clock, at);
-        })
-        .await;
-    assert_eq!(changes(&stage, &last).await, (200, Vec::new()), "nothing is told twice");
-    stage.posts(&posts(1..=6)).await;
-    assert_eq!(changes(&stage, &last).await, (200, vec!["items".to_owned()]));
-    assert_eq!(event(&stage, &last).await, "change");
-    assert_eq!(delta(&stage, &tag).await, 226);
-    assert_eq!(resets(&stage), [0; 3]);
-
-    // The folder that it came from is not used any more, and nothing of it is lost.
-    let mut config = stage.config().clone();
-    config.store.path = at.join("sealed");
-    let outside = Outside { clock: Arc::new(stage.clock()), ..Outside::default() };
-    let refused = Gateway::start(&config, outside).await.err().map(|error| chain(&error));
-    let said = refused.unwrap_or_default();
-    assert!(said.contains("was moved to") && said.contains("gate.tg"), "{said}");
-    let again = |is_move| ExportOptions {
-        file: at.join("again.tg"),
-        is_move,
-        settings: of(at.join("sealed")),
-    };
-    assert!(export(again(true)).await.is_err(), "it can be moved once");
-    assert_eq!(export(again(false)).await.unwrap().feeds, 1, "and copied");
-    stage.end().await;
-}
-
-fn chain(error: &AppError) -> String {
-    let mut said = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        said = format!("{said}: {error}");
-        cause = error.source();
-    }
-    said
 }

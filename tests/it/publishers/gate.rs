@@ -52,7 +52,7 @@ impl Gate {
         let clock = Arc::new(ManualClock::at(Time::from_unix(0)));
         let store = EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock)
             .unwrap();
-        let claim = ready(store.claims(1, DAY)).unwrap().remove(0);
+        let claim = ready(store.claim()).unwrap();
         Self {
             store,
             claim,

@@ -48,7 +48,7 @@ fn large_writer() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = open(Path::new(&path));
-        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         let before = store.state(&feed(LARGE_FEED)).await.unwrap();
         let mut revision = before.map_or(0, |state| state.revision.0);
         loop {

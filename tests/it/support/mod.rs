@@ -103,7 +103,7 @@ impl Gate {
         let store = EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock)
             .unwrap();
         let store = Arc::new(store);
-        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         Self {
             store,
             claim,
@@ -371,7 +371,7 @@ impl Gate {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
         self.store =
             Arc::new(EmbeddedStore::in_memory(Some(self.store.endpoint().clone()), clock).unwrap());
-        self.claim = self.store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        self.claim = self.store.claim().await.unwrap();
         self.store.import(&self.claim, pieces).await.unwrap();
     }
 }

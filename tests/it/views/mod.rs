@@ -165,7 +165,7 @@ fn replayed(series: &Series) -> (EmbeddedStore, FeedName, Vec<DocumentReport>) {
     let feed = FeedName::new("recorded").unwrap();
     let mut lines = Vec::new();
     runtime.block_on(async {
-        let claim = store.claims(1, APART).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         let print = |line| lines.push(line);
         let stage = ReplayTarget {
             store: &store,

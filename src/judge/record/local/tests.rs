@@ -31,7 +31,7 @@ impl Bench {
         let clock = ManualClock::at(Time::from_unix(NOW));
         let endpoint = EndpointId::own("gate").unwrap();
         let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
-        let claim = store.claims(0, Duration::from_secs(3600)).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         let sharing = SharingOptions { local: true, ..SharingOptions::default() };
         let options = FeedOptions { sharing, ..FeedOptions::default() };
         Self { store, clock, claim, feed: FeedName::new("notes").unwrap(), options }

@@ -59,14 +59,14 @@ async fn damaged_marks_refuse_to_open() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_newer_format_is_left_alone() {
+async fn another_format_is_left_alone() {
     let folder = used().await;
     let (store, engine) = open_raw(folder.path());
     put(&*engine, Class::Gateway, b"format", Some(&2u32.to_be_bytes()));
     drop(engine);
     store.close().await.unwrap();
     let said = refused(open(folder.path()));
-    assert!(matches!(said, StoreError::Newer { found: 2, known: 1, .. }), "{said:?}");
+    assert!(matches!(said, StoreError::Format { found: 2, known: 1, .. }), "{said:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -87,7 +87,7 @@ async fn a_damaged_record_names_its_place() {
     drop(store);
     let said = refused(open(folder.path()));
     assert_damaged(&said, folder.path(), "state");
-    assert!(said.to_string().contains("its layout has version 9"), "{said}");
+    assert!(said.to_string().contains("it has layout 9"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

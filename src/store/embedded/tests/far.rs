@@ -65,7 +65,7 @@ impl FarStore {
             clock,
         );
         let store = store.unwrap();
-        let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+        let claim = store.claim().await.unwrap();
         Self { store, claim, reads, closing, meanwhile, most }
     }
 

@@ -33,7 +33,7 @@ async fn failing_store() -> (EmbeddedStore, Arc<Mutex<Option<ReadFault>>>) {
         Arc::new(ManualClock::at(Time::from_unix(1_795_191_605))),
     );
     let store = store.unwrap();
-    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let claim = store.claim().await.unwrap();
     for (at, text) in [(1, "one"), (2, "two")] {
         let change = Draft::on(&store, "news", at).await.item("a", text).order(&["a"]).done();
         store.commit(&claim, change).await.unwrap();

@@ -1,7 +1,7 @@
 //! A store that another gateway writes, and this one reads.
 
-use super::{OTHER_NODE, SHORT_LEASE, TestSchema, commit, open, sql};
-use crate::disk::faults::{change, claim, news, refused};
+use super::{SHORT_LEASE, TestSchema, commit, open};
+use crate::disk::faults::{change, claim, news};
 use crate::postgres::{PostgresRequest, follow_with_lease};
 use crate::{CommitError, EmbeddedStore, Epoch, PinnedFeed, Retention, Select, Store, StoreError};
 use std::collections::HashSet;
@@ -16,14 +16,10 @@ use tidegate_core::model::{
 use tokio::time::{Instant, sleep};
 
 pub(super) fn follow(schema: &TestSchema) -> EmbeddedStore {
-    try_follow(schema).unwrap()
-}
-
-fn try_follow(schema: &TestSchema) -> Result<EmbeddedStore, StoreError> {
     let endpoint = EndpointId::own("gate.example").unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let request = PostgresRequest::new(&schema.url, Some(endpoint));
-    follow_with_lease(request, SHORT_LEASE, clock)
+    follow_with_lease(request, SHORT_LEASE, clock).unwrap()
 }
 
 pub(super) fn named(name: &str) -> FeedName {
@@ -271,15 +267,10 @@ async fn a_standby_reads_anew_after_an_owner_that_may_lack_what_is_shown() {
     let standby = follow(&schema);
     writer.close().await.unwrap();
     let takes = |fences: i64, after: &str, at: &str| {
-        format!(
-            "fence = fence + {fences}, taken_fence = fence + {fences}, taken_by = 7, \
-             taken_after = {after}, taken_at = {at}"
-        )
+        format!("fence = fence + {fences}, taken_by = 7, taken_after = {after}, taken_at = {at}")
     };
     for (taken, is_kept) in [
-        // An older program, one that follows it, and one that goes on from that.
-        ("fence = fence + 1".to_owned(), false),
-        (takes(1, "taken_by", "log_seq"), false),
+        // One that goes on from what is shown.
         (takes(1, "taken_by", "log_seq"), true),
         // Two after one another, one after another one, and another one in the place of the last.
         (takes(2, "taken_by", "log_seq"), false),
@@ -311,55 +302,6 @@ async fn a_standby_that_was_left_behind_reads_everything_anew() {
     );
     assert_eq!(shown(&standby, &news()).await, (Revision(2), 1, "two".to_owned()));
     assert_eq!(*standby.watch_epochs().borrow(), Epoch(2));
-    standby.close().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tables_of_an_older_program_are_changed_only_by_who_takes_them() {
-    let Some(schema) = TestSchema::new() else { return };
-    open(&schema).unwrap().close().await.unwrap();
-    schema.sql(
-        "DROP TABLE tidegate_recent, tidegate_request; DELETE FROM tidegate_shard WHERE shard > 0; \
-        ALTER TABLE tidegate_shard DROP COLUMN wanted, DROP COLUMN writer_until, DROP COLUMN closed, \
-        DROP COLUMN taken_fence, DROP COLUMN taken_by, DROP COLUMN taken_after, DROP COLUMN taken_at; \
-        ALTER TABLE tidegate_node DROP COLUMN polls, DROP COLUMN reaches, \
-        DROP COLUMN settings; DELETE FROM tidegate_schema WHERE version > 1",
-    );
-    schema.sql(&OTHER_NODE.replace("AHEAD", "60000"));
-    // What an older program writes leaves no notes.
-    let error = refused(try_follow(&schema));
-    assert!(
-        matches!(&error, StoreError::Leased { owner, .. } if owner.contains("older")),
-        "{error}"
-    );
-    let newer = "SELECT 1 FROM tidegate_schema WHERE version > 1";
-    assert_eq!(sql(&schema.url, newer), 0, "the tables were changed under an older program");
-    schema.sql("DELETE FROM tidegate_node WHERE node = 7");
-    let writer = open(&schema).unwrap();
-    assert_eq!(sql(&schema.url, newer), 4);
-    commit(&writer, "one").await.unwrap();
-    let standby = follow(&schema);
-    assert_eq!(shown(&standby, &news()).await, (Revision(1), 1, "one".to_owned()));
-    standby.close().await.unwrap();
-    writer.close().await.unwrap();
-}
-
-/// What an older program does not notice is added beside it, so that gateways are replaced one after the other.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_older_program_does_not_notice_is_added_beside_it() {
-    let Some(schema) = TestSchema::new() else { return };
-    open(&schema).unwrap().close().await.unwrap();
-    schema.sql(
-        "ALTER TABLE tidegate_node DROP COLUMN reaches, DROP COLUMN settings; \
-        ALTER TABLE tidegate_shard DROP COLUMN taken_fence, DROP COLUMN taken_by, \
-        DROP COLUMN taken_after, DROP COLUMN taken_at; \
-        DELETE FROM tidegate_schema WHERE version > 3",
-    );
-    schema.sql(&OTHER_NODE.replace("AHEAD", "60000"));
-    let standby = follow(&schema);
-    assert_eq!(sql(&schema.url, "SELECT reaches, settings FROM tidegate_node"), 2);
-    assert_eq!(sql(&schema.url, "SELECT taken_at FROM tidegate_shard WHERE taken_fence = 0"), 1025);
-    assert!(standby.catch_up().await.is_ok());
     standby.close().await.unwrap();
 }
 

@@ -4,11 +4,11 @@ use super::follow::{follow, listed, named, seen, shown, wide};
 use super::{SHORT_LEASE, commit, open, open_at};
 use crate::disk::faults::{claim, news, refused};
 use crate::testing::{TestSchema, sql};
-use crate::{EmbeddedStore, MovedAway, Store, StoreError};
+use crate::{EmbeddedStore, Store, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tidegate_core::model::{Revision, SyncId, Time};
+use tidegate_core::model::{Revision, SyncId};
 use tokio::time::{Instant, sleep};
 
 /// Entries of the classes that say what is not finished, and what records were before.
@@ -155,19 +155,6 @@ async fn a_purge_and_much_else_is_no_going_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_standby_stops_where_the_state_was_moved_away() {
-    let Some(schema) = TestSchema::new() else { return };
-    let writer = open(&schema).unwrap();
-    commit(&writer, "one").await.unwrap();
-    let standby = follow(&schema);
-    let moved = MovedAway { at: Time::from_unix(1_795_191_700), file: "gateway.tg".to_owned() };
-    writer.seal(&claim(&writer).await, moved).await.unwrap();
-    is_stopped(&standby, "was moved to gateway.tg").await;
-    assert!(standby.close().await.is_err());
-    writer.close().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_stops_where_a_newer_program_has_taken_over() {
     let Some(schema) = TestSchema::new() else { return };
     let writer = open(&schema).unwrap();
@@ -176,7 +163,7 @@ async fn a_standby_stops_where_a_newer_program_has_taken_over() {
     writer.close().await.unwrap();
     schema.sql("INSERT INTO tidegate_schema (version) VALUES (4711)");
     schema.sql("UPDATE tidegate_shard SET fence = fence + 1");
-    is_stopped(&standby, "use the newer program").await;
+    is_stopped(&standby, "use the program that wrote it").await;
     assert!(standby.close().await.is_err());
 }
 

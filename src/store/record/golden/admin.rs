@@ -1,8 +1,7 @@
 //! Specimens of feeds and of what polling remembers of them.
 
-use super::files::{URL, at, golden};
+use super::files::{URL, at};
 use super::*;
-use crate::{AcceptedFeeds, AppliedOrigins, MovedAway};
 use std::time::Duration;
 use tidegate_core::websub::{
     Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription,
@@ -250,55 +249,6 @@ pub(super) fn identity() -> IdentityRecord {
     let endpoint = EndpointId::own("gate.example").unwrap();
     let lineage =
         Lineage::new([Stretch { mark: 0x5f0c_31ab, after: 0 }, Stretch { mark: 9, after: 12 }]);
-    let moved =
-        Some(MovedAway { at: Time::from_unix(1_795_191_605), file: "/backup/gate.tg".to_owned() });
     let running = Some(Time::from_unix(1_795_191_600));
-    IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name, lineage, running, moved }
-}
-
-#[test]
-fn accepted_feeds_1() {
-    let value = AcceptedFeeds { digest: u64::MAX, at: at(1) };
-    let written = encode(&value).unwrap();
-    let stored = golden("accepted-feeds-1.hex", &written);
-    assert_eq!(decode::<AcceptedFeeds>(&stored).unwrap(), value);
-    assert_eq!(written, stored, "the layout changed without a new version");
-}
-
-#[test]
-fn applied_origins_1() {
-    let value = AppliedOrigins([(FeedName::new("blog").unwrap(), URL.to_owned())].into());
-    let written = encode(&value).unwrap();
-    let stored = golden("applied-origins-1.hex", &written);
-    assert_eq!(decode::<AppliedOrigins>(&stored).unwrap(), value);
-    assert_eq!(written, stored, "the layout changed without a new version");
-}
-
-#[test]
-fn poll_states_of_the_layouts_before_are_read() {
-    let second = PollState { interruptions: Interruptions::default(), ..poll() };
-    assert_eq!(decode::<PollState>(&golden("poll-2.hex", &[])).unwrap(), second);
-    let stored = golden("poll-1.hex", &[]);
-    let first = PollState { overlap: Overlap::default(), ..second };
-    assert_eq!(decode::<PollState>(&stored).unwrap(), first);
-    let cut = stored.len() - 1;
-    assert!(decode::<PollState>(&stored[..cut]).is_err());
-}
-
-#[test]
-fn feeds_of_the_layouts_before_are_read() {
-    let fourth = FeedRecord { on_demand: None, ..feed() };
-    let alone = FeedRecord { adds_feeds: false, list: None, ..fourth.clone() };
-    let public = FeedRecord { private: false, ..alone.clone() };
-    let first = FeedRecord { access: None, ..public.clone() };
-    for (file, before) in [
-        ("feed-1.hex", first),
-        ("feed-2.hex", public),
-        ("feed-3.hex", alone),
-        ("feed-4.hex", fourth),
-    ] {
-        let stored = golden(file, &[]);
-        assert_eq!(decode::<FeedRecord>(&stored).unwrap(), before);
-        assert!(decode::<FeedRecord>(&stored[..stored.len() - 1]).is_err());
-    }
+    IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name, lineage, running }
 }
