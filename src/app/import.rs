@@ -9,7 +9,7 @@ pub use left_out::LeftOutCredentials;
 pub use plan::{ImportPlan, RefusedOutline};
 
 use super::disk::{self, LastingStore};
-use super::{AppError, ConfigSource, space, translate};
+use super::{AppError, ConfigSource, space};
 use indicatif::{ProgressBar, ProgressStyle};
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, IsTerminal, Read};
@@ -131,7 +131,7 @@ pub(super) async fn open_to_copy(
 ) -> Result<Arc<EmbeddedStore>, AppError> {
     let request = lasting(config)?.taking_moved(takes_moved);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let (watched, limits) = (space::watched(config, None), translate::space(config));
+    let (watched, limits) = (space::watched(config, None), config.store.space);
     let open = move || {
         let store = request.open(clock)?;
         Ok(space::limit(store, watched, limits))

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tidegate_core::model::{
     ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, Probing, SharingOptions,
 };
+use tidegate_net::fetch::AllowPrivate;
 
 /// Every fault of a text, one a line.
 fn faults(text: &str) -> String {
@@ -59,7 +60,7 @@ fn no_message_repeats_what_a_key_with_a_secret_says() {
             let allowed = (row.allowed)();
             let has_secret = allowed.contains("secret") || allowed.contains("password");
             assert!(!has_secret || (row.is_secret)(), "{table}.{}: {allowed}", row.name);
-            let shown = row.shown(|| "hunter2".to_owned());
+            let shown = row.shown("hunter2".to_owned());
             assert_eq!(shown == "hunter2", !(row.is_secret)(), "{table}.{}", row.name);
         }
     }
@@ -184,14 +185,14 @@ fn the_documentation_is_that_of_the_keys() {
 #[test]
 fn presets_are_values() {
     fn reads<T: Default>(keys: &keys::KeyTable<T>) {
-        for (row, read) in keys.rows.iter().zip(keys.readers) {
+        for (row, field) in keys.iter() {
             let (keys::Preset::Value(text)
             | keys::Preset::Words(_, text)
             | keys::Preset::Shown(text, ..)) = row.preset;
             let value = toml::de::DeValue::parse(text).unwrap();
             let mut mistakes = Vec::new();
-            let is_read =
-                read(&value::ConfigNode::from_toml(&value), &mut mistakes, &mut T::default());
+            let node = value::ConfigNode::from_toml(&value);
+            let is_read = (field.read)(&node, &mut mistakes, &mut T::default());
             assert!(is_read && mistakes.is_empty(), "{} = {text}: {mistakes:?}", row.name);
         }
     }
@@ -271,15 +272,10 @@ fn trusted_proxies_are_addresses_and_networks() {
 #[test]
 fn allow_private_is_a_boolean_or_a_list() {
     let private = |value: &str| good(&format!("[polling]\nallow_private = {value}")).polling;
-    assert_eq!(private("false").allow_private, AllowPrivateSetting::No);
-    assert_eq!(private("true").allow_private, AllowPrivateSetting::Yes);
-    let AllowPrivateSetting::Only(only) =
-        private(r#"["LocalHost:80", "[0:0::1]:8000", "0x7f.1:9"]"#).allow_private
-    else {
-        panic!("a list was not taken as one");
-    };
-    let only: Vec<String> = only.iter().map(HostPort::to_string).collect();
-    assert_eq!(only, ["127.0.0.1:9", "[::1]:8000", "localhost:80"]);
+    assert_eq!(private("false").allow_private, AllowPrivate::No);
+    assert_eq!(private("true").allow_private, AllowPrivate::All);
+    let only = private(r#"["LocalHost:80", "[0:0::1]:8000", "0x7f.1:9"]"#).allow_private;
+    assert_eq!(only, AllowPrivate::only(["127.0.0.1:9", "[::1]:8000", "localhost:80"]).unwrap());
     for bad in [
         r#""true""#,
         "1",
