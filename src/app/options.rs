@@ -29,7 +29,7 @@ impl ConfigSource {
     pub fn load(&self) -> Result<Checked, AppError> {
         match self {
             Self::File { path, overrides } => {
-                let checked = config::load_with(path.as_deref(), &variables())?;
+                let checked = config::load(path.as_deref(), &variables())?;
                 Ok(overrides.apply(checked))
             }
             Self::Fixed(config) => {

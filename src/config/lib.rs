@@ -156,17 +156,12 @@ impl Checked {
 
 /// Reads and checks a configuration file, with what the environment says over it. Without a file every key
 /// has its default.
-pub fn load_with(path: Option<&Path>, variables: &Variables) -> Result<Checked, ConfigError> {
+pub fn load(path: Option<&Path>, variables: &Variables) -> Result<Checked, ConfigError> {
     let (file, text) = match path {
         Some(path) => (path.display().to_string(), read_file(path)?),
         None => Default::default(),
     };
     check_with(&file, &text, variables).map_err(ConfigError::Faults)
-}
-
-/// Reads and checks a configuration file.
-pub fn load(path: &Path) -> Result<Checked, ConfigError> {
-    load_with(Some(path), &Variables::default())
 }
 
 fn read_file(path: &Path) -> Result<String, ConfigError> {

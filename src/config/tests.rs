@@ -15,6 +15,10 @@ fn faults(text: &str) -> String {
     check("tidegate.toml", text).map_or_else(|faults| faults.to_string(), |_| String::new())
 }
 
+fn file(path: &Path) -> Result<Checked, ConfigError> {
+    load(Some(path), &Variables::default())
+}
+
 fn good(text: &str) -> Config {
     check("tidegate.toml", text).map(|checked| checked.config).unwrap()
 }
@@ -29,7 +33,7 @@ fn an_empty_file_is_all_defaults() {
 #[test]
 fn the_annotated_file_shows_the_defaults() {
     let checked =
-        load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/tidegate.toml")));
+        file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/tidegate.toml")));
     let checked = Checked { written: BTreeMap::new(), ..checked.unwrap() };
     assert_eq!(checked, Checked::default());
 }
@@ -217,7 +221,7 @@ fn presets_are_values() {
 #[test]
 fn the_minimal_file_is_one_feed() {
     let minimal =
-        load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/minimal.toml")));
+        file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/minimal.toml")));
     let Checked { config, .. } = minimal.unwrap();
     assert_eq!(config.feeds[0].name.as_str(), "news");
     assert_eq!(Config { feeds: Vec::new(), ..config }, Config::default());
@@ -423,13 +427,13 @@ fn lists_have_their_limits() {
 fn files_that_cannot_be_read_say_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.toml");
-    assert!(matches!(load(&path), Err(ConfigError::Read { .. })));
+    assert!(matches!(file(&path), Err(ConfigError::Read { .. })));
     std::fs::write(&path, b"# one\n# two \xff\n").unwrap();
-    assert!(matches!(load(&path), Err(ConfigError::Encoding { line: 2, .. })));
+    assert!(matches!(file(&path), Err(ConfigError::Encoding { line: 2, .. })));
     std::fs::File::create(&path).unwrap().set_len(FILE_LIMIT + 1).unwrap();
-    assert!(matches!(load(&path), Err(ConfigError::TooLarge { .. })));
+    assert!(matches!(file(&path), Err(ConfigError::TooLarge { .. })));
     std::fs::write(&path, "[server]\nlisten = 1").unwrap();
-    let said = load(&path).unwrap_err().to_string();
+    let said = file(&path).unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}:2: server.listen: ", path.display())), "{said}");
 }
 

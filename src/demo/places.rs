@@ -1,7 +1,6 @@
 //! The gateway before the publisher: its configuration, and where to look.
 
 use super::{HARBOUR, LIGHTHOUSE, PILOTS};
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,21 +43,11 @@ pub fn configuration(
             min_interval: POLL_EVERY,
             max_interval: POLL_EVERY,
             host_spacing: Duration::ZERO,
-            allow_private: AllowPrivate::Only(BTreeSet::from([(
-                host(publisher),
-                publisher.port(),
-            )])),
+            allow_private: AllowPrivate::only([publisher.to_string().as_str()]).unwrap_or_default(),
             ..Polling::default()
         },
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
         ..Config::default()
-    }
-}
-
-fn host(address: SocketAddr) -> String {
-    match address {
-        SocketAddr::V4(v4) => v4.ip().to_string(),
-        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
     }
 }
 
