@@ -19,6 +19,7 @@ mod names;
 mod operator;
 mod options;
 mod origins;
+mod outgoing;
 mod pull;
 mod reach;
 mod readers;
@@ -28,11 +29,11 @@ mod running;
 mod serve;
 mod service;
 mod space;
+pub mod startup;
 mod sup;
 mod titles;
 mod tls;
 mod token;
-mod translate;
 mod visits;
 
 pub use compact::{CompactOptions, compact};
@@ -45,8 +46,6 @@ pub use import::{
     ImportOptions, ImportPlan, Imported, ImportedState, LeftOutCredentials, RefusedOutline, import,
     import_at, read_bounded,
 };
-pub use names::polled_twice;
-pub use options::demand_public_url;
 pub use options::{
     ConfigSource, DemoOptions, PullOptions, ReplayOptions, ServeOptions, SupOptions,
 };
@@ -55,5 +54,3 @@ pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway};
 pub use serve::serve;
 pub use sup::sup;
-pub use token::separate_tokens;
-pub use translate::find_externals;

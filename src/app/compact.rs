@@ -32,7 +32,7 @@ pub async fn compact(options: CompactOptions) -> Result<Compacted, AppError> {
     let request = CompactRequest {
         path,
         endpoint,
-        min_free: config.store.min_free,
+        min_free: config.store.space.min_free,
         clock: Arc::new(SystemClock),
     };
     let bar = bar();

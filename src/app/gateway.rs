@@ -9,7 +9,7 @@ use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
 use super::tls::CertificateFiles;
 use super::{
-    AppError, aggregates, disk, feeds, lists, origins, readers, retention, space, token, translate,
+    AppError, aggregates, disk, feeds, lists, origins, outgoing, readers, retention, space, token,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -141,9 +141,9 @@ impl Gateway {
         }
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
-        let fetch = translate::fetch_settings(config, &public_url);
-        let services = translate::services(fetch.clone())?;
-        let calling = translate::calling(config, fetch, &services)?;
+        let fetch = outgoing::fetch_settings(config, &public_url);
+        let services = outgoing::services(fetch.clone())?;
+        let calling = outgoing::calling(config, fetch, &services)?;
         let last = retention::last_running(store.as_ref(), clock.as_ref()).await;
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
         // Leases are promised to last.
@@ -153,7 +153,7 @@ impl Gateway {
             false => open_hub(config, calling, &store, &unhurried).await?,
         };
         let parts = poll::PollerConfig {
-            settings: translate::polling(config, &public_url),
+            settings: outgoing::polling(config, &public_url),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             running: Arc::clone(&running),
@@ -185,16 +185,19 @@ impl Gateway {
             connections: serve::connections_within_files(config.server.connections),
             trusted_proxies: config.server.trusted_proxies.clone(),
             admin_token,
-            dialect: translate::dialect(config),
+            dialect: config.publish.dialect,
             window: config.publish.window,
-            history: translate::history_links(config),
+            history: config.publish.history_links,
             absolute_urls: config.publish.absolute_urls,
-            deltas: translate::deltas(config),
-            periods: translate::periods(config),
+            deltas: config.publish.deltas,
+            periods: config.sup.periods.clone(),
             // Also where another gateway keeps the hub: documents are the same on both.
             hub: config.websub.hub,
             cloud: config.websub.hub && config.websub.rsscloud,
-            keeping: translate::keeping(config),
+            keeping: serve::Keeping {
+                archives: config.publish.archives,
+                past: config.publish.past,
+            },
             readers,
             challenge: config.server.challenge,
             pages_are_closed: config.server.pages == PageAudience::Operators,
@@ -372,7 +375,7 @@ async fn open_hub(
     let parts = hub::HubConfig {
         store: Arc::clone(store),
         clock: Arc::clone(clock),
-        settings: translate::hub(config),
+        settings: outgoing::hub(config),
         calling,
     };
     let opened = Hub::open(parts).await;
@@ -384,7 +387,7 @@ async fn open(
     clock: Arc<dyn Clock>,
     space: Option<Arc<FreeSpace>>,
 ) -> Result<Arc<dyn Store>, AppError> {
-    let limits = translate::space(config);
+    let limits = config.store.space;
     let Some(request) = disk::request(config)? else {
         let store = EmbeddedStore::in_memory(config.publish.endpoint.clone(), clock);
         let store = store.map_err(|error| AppError::run("the store could not be made", error))?;

@@ -9,7 +9,7 @@ pub use left_out::LeftOutCredentials;
 pub use plan::{ImportPlan, RefusedOutline};
 
 use super::disk::{self, LastingStore};
-use super::{AppError, ConfigSource, space, translate};
+use super::{AppError, ConfigSource, space};
 use indicatif::{ProgressBar, ProgressStyle};
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, IsTerminal, Read};
@@ -123,7 +123,7 @@ pub(super) fn unopened(error: StoreError) -> AppError {
 pub(super) async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
     let request = lasting(config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let (watched, limits) = (space::watched(config, None), translate::space(config));
+    let (watched, limits) = (space::watched(config, None), config.store.space);
     let open = move || {
         let store = request.open(clock)?;
         Ok(space::limit(store, watched, limits))

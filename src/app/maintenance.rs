@@ -61,8 +61,8 @@ impl FeedMaintenance {
 
 /// For how long a feed need not be read that stays as it is.
 fn pause(rules: &Publish) -> Duration {
-    let kept = [Some(rules.window), Some(rules.tombstones), rules.archive_age, rules.versions_age];
-    let shortest = kept.into_iter().flatten().min().unwrap_or(LATE.1);
+    let kept = rules.window.min(rules.tombstones).min(rules.past.age);
+    let shortest = rules.archives.age.map_or(kept, |age| age.min(kept));
     (shortest / LATE_PART).clamp(LATE.0, LATE.1)
 }
 
@@ -100,6 +100,7 @@ mod tests {
     use super::*;
     use tidegate_config::Config;
     use tidegate_core::model::{Format, SettledItems, Snapshot, Tick};
+    use tidegate_judge::archive::Policy;
     use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
     use tidegate_poll::testing::gateway::{Gateway, Publisher};
     use tokio::sync::Semaphore;
@@ -110,10 +111,10 @@ mod tests {
         let hours = |hours: u64| Duration::from_secs(hours * 3600);
         let usual = Config::default().publish;
         assert_eq!(pause(&usual), hours(24));
-        let versions_age = Some(hours(48));
-        assert_eq!(pause(&Publish { versions_age, ..usual.clone() }), hours(2));
-        let archive_age = Some(hours(240));
-        assert_eq!(pause(&Publish { archive_age, ..usual.clone() }), hours(10));
+        let past = Retention { age: hours(48), ..usual.past };
+        assert_eq!(pause(&Publish { past, ..usual.clone() }), hours(2));
+        let archives = Policy { age: Some(hours(240)), ..usual.archives };
+        assert_eq!(pause(&Publish { archives, ..usual.clone() }), hours(10));
         assert_eq!(pause(&Publish { window: Duration::from_secs(60), ..usual }), hours(1));
     }
 
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
         assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
         let mut config = Config::default();
-        config.publish.versions += 1;
+        config.publish.past.versions += 1;
         maintenance.desk = Arc::new(AdminService::of_gateway(&gateway, &config));
         assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
         assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());

@@ -96,7 +96,7 @@ fn sentence(url: &Url, name: &FeedName, record: Option<&Arc<FeedRecord>>) -> Str
 }
 
 /// Addresses that are polled under two names, with a sentence for each.
-pub fn polled_twice(config: &Config) -> Vec<String> {
+pub(super) fn polled_twice(config: &Config) -> Vec<String> {
     let mut first: HashMap<_, &FeedName> = HashMap::new();
     let mut found = Vec::new();
     for feed in &config.feeds {

@@ -21,7 +21,6 @@ pub(super) use gather::Gathered;
 pub(super) use list_feeds::SeenList;
 
 use super::accepted::AcceptedConfig;
-use super::translate;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -146,7 +145,7 @@ impl AdminService {
     }
 
     pub(super) fn retention(&self) -> Retention {
-        translate::retention(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        self.config.read().unwrap_or_else(PoisonError::into_inner).publish.past
     }
 
     /// Decides over the newest snapshot of a feed and commits; answers what was decided.

@@ -29,7 +29,7 @@ impl ConfigSource {
     pub fn load(&self) -> Result<Checked, AppError> {
         match self {
             Self::File { path, overrides } => {
-                let checked = config::load_with(path.as_deref(), &variables())?;
+                let checked = config::load(path.as_deref(), &variables())?;
                 Ok(overrides.apply(checked))
             }
             Self::Fixed(config) => {
@@ -62,20 +62,6 @@ impl ConfigSource {
 pub fn variables() -> Variables {
     let shown = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     Variables::new(std::env::vars_os().map(|(name, value)| (shown(name), shown(value))))
-}
-
-/// Refuses a gateway that listens on all addresses and is not told under which one it is reached: every
-/// document would name `http://0.0.0.0`.
-pub fn demand_public_url(server: &config::ServerSection) -> Result<(), AppError> {
-    if server.public_url.is_some() || !server.listen.ip().is_unspecified() {
-        return Ok(());
-    }
-    Err(AppError::Input(format!(
-        "server.listen is {}, which is every address of this machine and none that a reader can use; \
-         say under which address the gateway is reached, with server.public_url, --public-url or \
-         TIDEGATE_PUBLIC_URL",
-        server.listen
-    )))
 }
 
 /// What `tidegate serve` is asked to do.
@@ -153,8 +139,8 @@ mod tests {
             ConfigSource::File { path: Some(path.clone()), overrides: Overrides::default() };
         assert!(settings.load().is_err());
         std::fs::write(&path, "[publish]\narchive_entries = 7").unwrap();
-        assert_eq!(settings.load().unwrap().config.publish.archive_entries, 7);
+        assert_eq!(settings.load().unwrap().config.publish.archives.entries, 7);
         std::fs::write(&path, "[publish]\narchive_entries = 8").unwrap();
-        assert_eq!(settings.load().unwrap().config.publish.archive_entries, 8);
+        assert_eq!(settings.load().unwrap().config.publish.archives.entries, 8);
     }
 }

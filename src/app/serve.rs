@@ -1,14 +1,12 @@
 //! `tidegate serve`: runs until it is told to stop.
 
 use super::service::{self, ServiceManager};
-use super::{
-    AppError, ConfigSource, Gateway, Outside, ServeOptions, demand_public_url, find_externals,
-    polled_twice, separate_tokens,
-};
+use super::{AppError, ConfigSource, Gateway, Outside, ServeOptions, startup};
+use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_config::{Checked, Config, Fault, StoreKind};
+use tidegate_config::{Checked, Config, StoreKind};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often it is looked at whether serving goes on.
@@ -21,15 +19,8 @@ pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
     if let Some(listener) = &listener {
         settings.listen_on(listener)?;
     }
-    let mut checked = settings.load()?;
-    warn(&checked.warnings);
-    find_externals(&checked)?;
-    demand_public_url(&checked.config.server)?;
-    for sentence in
-        polled_twice(&checked.config).into_iter().chain(separate_tokens(&checked.config))
-    {
-        tracing::warn!("{sentence}");
-    }
+    let mut checked = startup::load(&settings)?;
+    warn(startup::warnings(&checked));
     let mut signals = Signals::new()?;
     let outside = Outside { listener: listener.map(Arc::new), ..Outside::default() };
     let gateway = Gateway::start(&checked.config, outside).await?;
@@ -133,16 +124,13 @@ async fn reload(gateway: &Gateway, running: &ConfigOrigin<'_>) {
             "another gateway writes: its configuration says which feeds there are, and this one's once it writes"
         );
     }
-    let read = running.settings.load();
-    let read = read.and_then(|checked| find_externals(&checked).map(|()| checked));
-    let taken = match read {
+    let taken = match startup::load(running.settings) {
         Ok(checked) => gateway.reload(&checked.config).await.map(|kept| (checked, kept)),
         Err(error) => Err(error),
     };
     match taken {
         Ok((checked, kept)) => {
-            warn(&checked.warnings);
-            warn(&checked.restart_warnings(&kept, running.started));
+            warn(checked.warnings.iter().chain(&checked.restart_warnings(&kept, running.started)));
             tracing::info!(restart = kept.len(), "the configuration was read again");
         }
         Err(error) => {
@@ -160,7 +148,7 @@ pub(super) fn announce(text: &str) -> Result<(), AppError> {
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(AppError::output)
 }
 
-fn warn(warnings: &[Fault]) {
+fn warn(warnings: impl IntoIterator<Item = impl Display>) {
     for warning in warnings {
         tracing::warn!("{warning}");
     }

@@ -17,7 +17,7 @@ const COUNT_OFTEN: usize = 4;
 /// The free space that a gateway watches; `given`: one from outside. A store in memory takes none.
 pub(super) fn watched(config: &Config, given: Option<Arc<FreeSpace>>) -> Option<Arc<FreeSpace>> {
     let is_on_disk = disk::on_disk(config).is_some();
-    let of_folder = || FreeSpace::of_folder(config.store.path.clone(), config.store.min_free);
+    let of_folder = || FreeSpace::of_folder(config.store.path.clone(), config.store.space.min_free);
     given.or_else(|| is_on_disk.then(|| Arc::new(of_folder())))
 }
 

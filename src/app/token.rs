@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tidegate_config::{AdminTokenSetting, Config, SecretToken, StoreKind};
 use tidegate_serve as serve;
 
-/// The environment variable that has the token where nothing else says one.
+/// The environment variable that has the token.
 pub(super) const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
 /// The file in the data folder that a random token is written to.
 const FILE: &str = "admin-token";
@@ -24,7 +24,6 @@ pub(super) fn admin_token(
     data: &Path,
     keeps: bool,
 ) -> Result<serve::AdminToken, AppError> {
-    let of_no_use = |why| AppError::Input(format!("the administration token is of no use: {why}"));
     let checked = match configured {
         AdminTokenSetting::Here(token) => Ok(token.clone()),
         AdminTokenSetting::File(path) => in_file(path),
@@ -32,6 +31,20 @@ pub(super) fn admin_token(
     };
     let token = serve::AdminToken::new(checked.map_err(of_no_use)?.reveal());
     token.map_err(|why| of_no_use(why.to_string()))
+}
+
+/// That a token which an earlier start has made is one still, where the next start takes it.
+pub(super) fn check_kept(config: &Config) -> Result<(), AppError> {
+    let is_taken = config.server.admin_token == AdminTokenSetting::Unset && disk::keeps(config);
+    let path = config.store.path.join(FILE);
+    if is_taken && path.exists() {
+        SecretToken::new(&read(&path)?).map_err(of_no_use)?;
+    }
+    Ok(())
+}
+
+fn of_no_use(why: String) -> AppError {
+    AppError::Input(format!("the administration token is of no use: {why}"))
 }
 
 /// The token that a configured file has, or what is wrong with it, without repeating it.
@@ -69,7 +82,7 @@ pub(super) fn known_token(
 
 /// A warning where each gateway over one database would make a token of its own: a load balancer sends a request to any
 /// of them. A gateway that is alone has its token, and goes on.
-pub fn separate_tokens(config: &Config) -> Option<String> {
+pub(super) fn separate_tokens(config: &Config) -> Option<String> {
     let is_unset = config.server.admin_token == AdminTokenSetting::Unset;
     let is_concerned = is_unset && config.store.kind == StoreKind::Postgres;
     is_concerned.then(|| {

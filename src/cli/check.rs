@@ -1,25 +1,20 @@
 //! `tidegate check`: the configuration's mistakes, or a short summary.
 
 use super::print_lines;
-use crate::app::{
-    AppError, ConfigSource, demand_public_url, find_externals, polled_twice, separate_tokens,
-};
+use crate::app::{AppError, ConfigSource, startup};
 use std::io::Write;
 use std::path::Path;
-use tidegate_config::{AllowPrivateSetting, Checked, Overrides, StoreKind, written};
+use tidegate_config::{Checked, Overrides, StoreKind, written};
 use tidegate_core::model::counted;
+use tidegate_net::fetch::AllowPrivate;
 
 /// Checks a configuration file and writes a short summary to `out`, warnings first.
 ///
 /// `None`: there is no file, and the defaults are what holds.
 pub fn check(file: Option<&Path>, out: &mut impl Write) -> Result<(), AppError> {
     let path = file.map(Path::to_path_buf);
-    let checked = ConfigSource::File { path, overrides: Overrides::default() }.load()?;
-    find_externals(&checked)?;
-    demand_public_url(&checked.config.server).map_err(|error| match file {
-        Some(file) => AppError::Input(format!("{}: {error}", file.display())),
-        None => error,
-    })?;
+    let source = ConfigSource::File { path, overrides: Overrides::default() };
+    let checked = startup::load(&source)?;
     let name = file.map_or_else(
         || "no configuration file, so every key has its default".to_owned(),
         |file| file.display().to_string(),
@@ -29,11 +24,9 @@ pub fn check(file: Option<&Path>, out: &mut impl Write) -> Result<(), AppError> 
 }
 
 fn summary(name: &str, checked: &Checked) -> String {
-    let Checked { config, warnings, .. } = checked;
-    let mut lines: Vec<String> =
-        warnings.iter().map(|warning| format!("warning: {warning}")).collect();
-    let found = polled_twice(config).into_iter().chain(separate_tokens(config));
-    lines.extend(found.map(|said| format!("warning: {said}")));
+    let config = &checked.config;
+    let warnings = startup::warnings(checked).into_iter();
+    let mut lines: Vec<String> = warnings.map(|warning| format!("warning: {warning}")).collect();
     lines.push(format!("{name}: good"));
     let server = &config.server;
     let shown = server.public_url.clone().unwrap_or_else(|| server.origin(server.listen));
@@ -45,9 +38,9 @@ fn summary(name: &str, checked: &Checked) -> String {
     });
     let polling = &config.polling;
     let private = match &polling.allow_private {
-        AllowPrivateSetting::No => "no private addresses".to_owned(),
-        AllowPrivateSetting::Yes => "private addresses too".to_owned(),
-        AllowPrivateSetting::Only(only) => {
+        AllowPrivate::No => "no private addresses".to_owned(),
+        AllowPrivate::All => "private addresses too".to_owned(),
+        AllowPrivate::Only(only) => {
             format!("{} allowed private", counted(only.len(), "address"))
         }
     };
@@ -142,7 +135,11 @@ mod tests {
             if let Err(error) = checked {
                 assert_eq!(error.exit_status(), 2);
                 let said = error.report();
-                assert!(said.contains("f.toml") && said.contains("TIDEGATE_PUBLIC_URL"), "{said}");
+                assert!(
+                    said.contains("f.toml:2: server.listen: ")
+                        && said.contains("TIDEGATE_SERVER_PUBLIC_URL"),
+                    "{said}"
+                );
             }
         }
     }
@@ -156,6 +153,9 @@ mod tests {
         {
             std::fs::write(path(name), text).unwrap();
         }
+        std::fs::create_dir(path("data")).unwrap();
+        std::fs::write(path("data").join("admin-token"), "short").unwrap();
+        let data = |name: &str| format!("[store]\npath = {:?}\n", path(name));
         let reader = |name: &str, token: &str| {
             format!("[[reader]]\nname = {name:?}\nall_private = true\n{token}\n")
         };
@@ -180,6 +180,7 @@ mod tests {
                 "f.toml:3: store.url: the file",
             ),
             (database(&format!("{{ file = {:?} }}", path("spaces"))), "f.toml:3: store.url: "),
+            (data("data"), "the administration token is of no use: a token is 16 to 512"),
         ] {
             let file = path("f.toml");
             std::fs::write(&file, &text).unwrap();
@@ -188,7 +189,7 @@ mod tests {
             assert!(error.exit_status() == 2 && found.contains(said), "{text}: {found}");
             assert!(!found.contains(token) && !found.contains("some spaces"), "{found}");
         }
-        for good in [admin("one"), database("\"postgresql://db/feeds\"")] {
+        for good in [admin("one"), data("none"), database("\"postgresql://db/feeds\"")] {
             std::fs::write(path("f.toml"), &good).unwrap();
             assert!(check(Some(&path("f.toml")), &mut Vec::new()).is_ok(), "{good}");
         }

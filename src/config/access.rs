@@ -6,7 +6,7 @@ use super::section::Section;
 use super::value::{ConfigNode, TableEntry, Value};
 use std::collections::HashSet;
 use tidegate_core::model::{
-    FeedAccess, Login, ProxyAddress, ProxyRoute, SecretSource, SecretText, UserPassword,
+    FeedAccess, Login, ProxyAddress, SecretSource, SecretText, UserPassword,
 };
 use url::Url;
 
@@ -51,131 +51,64 @@ const WITH_KEY: [(&str, &str); 3] = [
 const PROXY_SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
 /// A text, or the name of what has it.
-pub(super) struct SecretValue;
-
-impl Kind for SecretValue {
-    type Out = SecretSource;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<SecretSource> {
-        noted(node.at, secret(node, false), mistakes)
-    }
-
-    fn allowed(&self) -> String {
-        "a secret".to_owned()
-    }
-
-    fn is_secret(&self) -> bool {
-        true
-    }
+pub(super) fn secret_value() -> Kind<SecretSource> {
+    Kind::new("a secret", |node| secret(node, false)).secret()
 }
 
 /// Headers by their names.
-pub(super) struct Headers;
-
-impl Kind for Headers {
-    type Out = Vec<(String, SecretSource)>;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Self::Out> {
+pub(super) fn headers() -> Kind<Vec<(String, SecretSource)>> {
+    let limit = FeedAccess::HEADERS_LIMIT;
+    let read = move |node: &ConfigNode<'_>, mistakes: &mut Mistakes| {
         let Value::Table(entries) = &node.value else {
-            let kind = node.value.kind();
-            let said = format!("is a {kind}; write a table of names, each with {SECRET}");
-            return noted(node.at, Err(said), mistakes);
+            let wanted = format!("a table of names, each with {SECRET}");
+            mistakes.push((node.at, node.refusal(&wanted)));
+            return None;
         };
-        let limit = FeedAccess::HEADERS_LIMIT;
         if entries.len() > limit {
-            let said = format!("has {} headers, the limit is {limit}", entries.len());
-            mistakes.push((node.at, said));
+            let message = format!("has {} headers, the limit is {limit}", entries.len());
+            mistakes.push((node.at, message));
         }
         let mut seen = HashSet::new();
         let mut all = Vec::new();
         for TableEntry { at, key, node } in entries.iter().take(limit) {
-            let named = header_name(key).and_then(|()| {
-                let is_new = seen.insert(key.to_ascii_lowercase());
-                is_new.then_some(()).ok_or_else(|| format!("{key:?} stands here twice"))
-            });
-            let read = named.and_then(|()| {
-                secret(node, false).map_err(|said| format!("the value of {key} {said}"))
-            });
-            all.extend(noted(*at, read, mistakes).map(|value| ((*key).to_owned(), value)));
+            let named = match header_name(key) {
+                Ok(()) if !seen.insert(key.to_ascii_lowercase()) => {
+                    Err(format!("{key:?} stands here twice"))
+                }
+                named => named,
+            };
+            let of_header = |message| format!("the value of {key} {message}");
+            match named.and_then(|()| secret(node, false).map_err(of_header)) {
+                Ok(value) => all.push(((*key).to_owned(), value)),
+                Err(message) => mistakes.push((*at, message)),
+            }
         }
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
         Some(all)
-    }
-
-    fn allowed(&self) -> String {
-        format!("at most {} secrets by name", FeedAccess::HEADERS_LIMIT)
-    }
-
-    fn is_secret(&self) -> bool {
-        true
-    }
+    };
+    Kind::of_many(format!("at most {limit} secrets by name"), read).secret()
 }
 
 /// `{ user = …, password = … }`.
-pub(super) struct BasicLogin;
-
-impl Kind for BasicLogin {
-    type Out = UserPassword;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<UserPassword> {
-        let read = match &node.value {
-            Value::Table(entries) => user_password(entries, &["user", "password"]),
-            other => Err(format!(
-                "is a {}; write {{ user = …, password = … }}, each {SECRET}",
-                other.kind()
-            )),
-        };
-        let read = read.and_then(|login| {
-            login.ok_or_else(|| "has neither user nor password; write both".to_owned())
-        });
-        noted(node.at, read, mistakes)
-    }
-
-    fn allowed(&self) -> String {
-        "`{ user, password }`, two secrets".to_owned()
-    }
-
-    fn is_secret(&self) -> bool {
-        true
-    }
+pub(super) fn basic_login() -> Kind<UserPassword> {
+    let read = |node: &ConfigNode<'_>| {
+        let wanted = format!("{{ user = …, password = … }}, each {SECRET}");
+        let [user, password] = node.keys(["user", "password"], &wanted)?;
+        user_password(user, password)?
+            .ok_or_else(|| "has neither user nor password; write both".to_owned())
+    };
+    Kind::new("`{ user, password }`, two secrets", read).secret()
 }
 
 /// The address of a proxy, alone or with what it wants to know; `None` for `"none"`.
-pub(super) struct Proxy;
-
-impl Kind for Proxy {
-    type Out = Option<ProxyAddress>;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Self::Out> {
-        let read = match &node.value {
-            Value::Text("" | "none") => Ok(None),
-            Value::Text(text) => proxy(text).map(Some),
-            Value::Table(entries) => proxy_table(entries).map(Some),
-            other => Err(format!(
-                "is a {}; write an address, or {{ url = …, user = …, password = … }}",
-                other.kind()
-            )),
-        };
-        noted(node.at, read, mistakes)
-    }
-
-    fn allowed(&self) -> String {
-        "an address with `http`, `https`, `socks5` or `socks5h`, `{ url, user, password }`, `\"none\"`"
-            .to_owned()
-    }
-
-    fn is_secret(&self) -> bool {
-        true
-    }
-}
-
-/// The route of a feed, where one is written.
-pub(super) fn route(proxy: Option<ProxyAddress>) -> ProxyRoute {
-    proxy.map_or(ProxyRoute::Direct, ProxyRoute::Proxy)
-}
-
-fn noted<T>(at: usize, read: Result<T, String>, mistakes: &mut Mistakes) -> Option<T> {
-    read.map_err(|said| mistakes.push((at, said))).ok()
+pub(super) fn proxy_address() -> Kind<Option<ProxyAddress>> {
+    let allowed = "an address with `http`, `https`, `socks5` or `socks5h`, `{ url, user, password }`, `\"none\"`";
+    let read = |node: &ConfigNode<'_>| match node.value {
+        Value::Text("" | "none") => Ok(None),
+        Value::Text(text) => proxy(text).map(Some),
+        _ => proxy_table(node).map(Some),
+    };
+    Kind::new(allowed, read).secret()
 }
 
 /// Reads a secret; `may_be_empty`: a user without a password is one.
@@ -187,7 +120,7 @@ pub(super) fn secret(node: &ConfigNode<'_>, may_be_empty: bool) -> Result<Secret
             return Ok(SecretSource::Literal(text));
         }
         Value::Table(entries) => entries,
-        other => return Err(format!("is a {}; write {SECRET}", other.kind())),
+        _ => return Err(node.refusal(SECRET)),
     };
     // What the API shows has further words, which say nothing to it.
     let mut told = entries.iter().filter(|entry| entry.key != "from");
@@ -237,22 +170,15 @@ fn header_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The user and the password of a table that has only these `keys`; `None` where it has neither.
+/// A user and a password that are written in a table; `None` where neither is.
 fn user_password(
-    entries: &[TableEntry<'_>],
-    keys: &[&str],
+    user: Option<&ConfigNode<'_>>,
+    password: Option<&ConfigNode<'_>>,
 ) -> Result<Option<UserPassword>, String> {
-    if let Some(other) = entries.iter().find(|entry| !keys.contains(&entry.key)) {
-        let key: String = other.key.chars().take(NAME_LIMIT).collect();
-        return Err(format!("has the unknown key {key:?}; known are {}", keys.join(", ")));
-    }
-    let read = |key: &str| {
-        let entry = entries.iter().find(|entry| entry.key == key);
-        entry.map(|e| secret(&e.node, true).map_err(|said| format!("{key} {said}"))).transpose()
-    };
-    let (user, password) = match (read("user")?, read("password")?) {
+    let read = |key: &str, node| secret(node, true).map_err(|said| format!("{key} {said}"));
+    let (user, password) = match (user, password) {
         (None, None) => return Ok(None),
-        (Some(user), Some(password)) => (user, password),
+        (Some(user), Some(password)) => (read("user", user)?, read("password", password)?),
         (None, _) => return Err("has no user; write user and password".to_owned()),
         (_, None) => {
             return Err("has no password; write user and password, which may be \"\"".to_owned());
@@ -264,13 +190,13 @@ fn user_password(
     Ok(Some(UserPassword { user, password }))
 }
 
-fn proxy_table(entries: &[TableEntry<'_>]) -> Result<ProxyAddress, String> {
-    let login = user_password(entries, &["url", "user", "password"])?;
-    let url = entries.iter().find(|entry| entry.key == "url").map(|entry| &entry.node.value);
-    let Some(Value::Text(url)) = url else {
-        return Err("has no url; write { url = \"http://proxy.example:3128\", … }".to_owned());
-    };
-    let read = proxy(url)?;
+fn proxy_table(node: &ConfigNode<'_>) -> Result<ProxyAddress, String> {
+    let wanted = "an address, or { url = …, user = …, password = … }";
+    let [url, user, password] = node.keys(["url", "user", "password"], wanted)?;
+    let login = user_password(user, password)?;
+    let url = url.and_then(|url| url.text().ok());
+    let missing = || "has no url; write { url = \"http://proxy.example:3128\", … }".to_owned();
+    let read = proxy(url.ok_or_else(missing)?)?;
     if login.is_some() && read.login.is_some() {
         return Err("has credentials in its url as well; write one of the two".to_owned());
     }

@@ -1,6 +1,6 @@
 //! What a configuration names and does not contain: secrets and certificates elsewhere.
 
-use super::{Checked, Fault, Faults};
+use super::{Checked, Fault};
 use std::path::PathBuf;
 use tidegate_core::model::SecretSource;
 
@@ -42,10 +42,10 @@ impl External {
 pub fn look_up(
     checked: &Checked,
     mut find: impl FnMut(&Fault, &External) -> Result<(), String>,
-) -> Result<(), Faults> {
+) -> Vec<Fault> {
     let missing = checked.externals.iter().filter_map(|(place, external)| {
         let message = find(place, external).err()?;
         Some(Fault { message, ..place.clone() })
     });
-    Faults::from_list(missing.collect()).map_or(Ok(()), Err)
+    missing.collect()
 }

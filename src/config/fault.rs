@@ -6,7 +6,7 @@ use std::fmt;
 pub const FAULTS_SHOWN: usize = 500;
 
 /// One mistake, or one warning: where it stands, which key, and what is allowed.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fault {
     /// The file, as it was named; or the variable of the environment.
     pub file: String,
@@ -33,47 +33,35 @@ impl fmt::Display for Fault {
 
 /// Every mistake of a configuration, by line. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Faults {
-    listed: Vec<Fault>,
-    unlisted: usize,
-}
+pub struct Faults(Vec<Fault>);
 
 impl Faults {
     /// Sorts the faults by place; `None` where there are none.
-    pub(super) fn from_list(mut faults: Vec<Fault>) -> Option<Self> {
-        if faults.is_empty() {
-            return None;
-        }
+    pub fn from_list(mut faults: Vec<Fault>) -> Option<Self> {
         faults.sort_by_key(|fault| fault.line);
-        let unlisted = faults.len().saturating_sub(FAULTS_SHOWN);
-        faults.truncate(FAULTS_SHOWN);
-        Some(Self { listed: faults, unlisted })
+        (!faults.is_empty()).then_some(Self(faults))
     }
 
     /// The faults, by line; at most [`FAULTS_SHOWN`].
     pub fn iter(&self) -> impl Iterator<Item = &Fault> {
-        self.listed.iter()
+        self.0.iter().take(FAULTS_SHOWN)
     }
 
     /// How many there are, the unlisted ones included.
     pub fn count(&self) -> usize {
-        self.listed.len() + self.unlisted
+        self.0.len()
     }
 }
 
 impl fmt::Display for Faults {
     /// One line a fault.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.listed.iter().enumerate() {
-            if at > 0 {
-                f.write_str("\n")?;
-            }
-            fault.fmt(f)?;
+        let listed: Vec<String> = self.iter().map(Fault::to_string).collect();
+        f.write_str(&listed.join("\n"))?;
+        match self.count().saturating_sub(FAULTS_SHOWN) {
+            0 => Ok(()),
+            unlisted => write!(f, "\nand {unlisted} more"),
         }
-        if self.unlisted > 0 {
-            write!(f, "\nand {} more", self.unlisted)?;
-        }
-        Ok(())
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::webhook::WebhookConfig;
 use tidegate_core::model::{
-    Enrolment, FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding,
-    SharingOptions,
+    FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, SharingOptions,
 };
 use url::Url;
 
@@ -30,20 +29,30 @@ pub struct FeedConfig {
 }
 
 impl FeedConfig {
+    /// A feed of which nothing else is said.
+    pub fn new(name: FeedName, url: Option<Url>, source: FeedSource) -> Self {
+        Self {
+            name,
+            url,
+            options: FeedOptions::default(),
+            source,
+            access: None,
+            webhook: None,
+            private: false,
+            adds_feeds: false,
+            path: None,
+        }
+    }
+
     /// The record that the store keeps of it.
     pub fn record(&self) -> FeedRecord {
+        let url = self.url.as_ref().map_or("", Url::as_str);
         FeedRecord {
-            name: self.name.clone(),
-            url: self.url.as_ref().map(Url::to_string).unwrap_or_default(),
-            source: self.source,
-            standing: FeedStanding::Active,
             options: self.options.clone(),
-            enrolment: Enrolment::default(),
             access: self.access.clone(),
             private: self.private,
             adds_feeds: self.adds_feeds,
-            list: None,
-            on_demand: None,
+            ..FeedRecord::new(self.name.clone(), url, self.source)
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The key `path` of `[[feed]]`: a further address of a feed's reader view.
 
 use super::feed_config::FeedConfig;
-use super::origins::{OriginConfig, free_path};
+use super::origins::free_path;
 use super::section::Section;
 use std::collections::HashMap;
 use tidegate_core::model::FeedName;
+use tidegate_net::origin::{OriginConfig, OriginPlace};
 
 /// The key, as one that needs a restart.
 pub(super) const PATHS: &str = "feed.path";
@@ -15,20 +16,24 @@ pub(super) struct FeedPaths<'o> {
     origins: HashMap<&'o str, &'o FeedName>,
     /// The paths of feeds, each with its line.
     taken: HashMap<String, usize>,
-    /// The place of the first one.
-    first: Option<usize>,
+    /// The place of the first one; all of them need a restart.
+    pub(super) first: Option<usize>,
 }
 
 impl<'o> FeedPaths<'o> {
     pub(super) fn new(origins: &'o [OriginConfig]) -> Self {
-        let origins = origins.iter().filter_map(OriginConfig::path).collect();
+        let path = |site: &'o OriginConfig| match &site.place {
+            OriginPlace::At(path) => Some((path.as_str(), &site.name)),
+            OriginPlace::Host(_) => None,
+        };
+        let origins = origins.iter().filter_map(path).collect();
         Self { origins, taken: HashMap::new(), first: None }
     }
 
     /// Checks the path of a feed against those of other feeds and of origins.
     pub(super) fn check(&mut self, section: &mut Section<'_, '_, '_>, path: Option<&str>) {
         let Some(path) = path else { return };
-        self.first = self.first.or(Some(section.place("path")));
+        self.first = self.first.or(Some(section.offset("path")));
         let mut folders = path.match_indices('/').filter_map(|(at, _)| path.get(..=at));
         if let Some(name) = folders.find_map(|folder| self.origins.get(folder)) {
             let message =
@@ -40,11 +45,6 @@ impl<'o> FeedPaths<'o> {
             return section.fault("path", message);
         }
         self.taken.insert(path.to_owned(), section.line());
-    }
-
-    /// Notes where the first one is, since all of them need a restart.
-    pub(super) fn note(&self, top: &mut Section<'_, '_, '_>) {
-        top.note_restart(self.first, PATHS);
     }
 }
 

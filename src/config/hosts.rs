@@ -1,7 +1,7 @@
 //! `[[host]]`: how politely single hosts are asked.
 
-use super::keys::{KeyTable, Preset, keys};
-use super::kinds::{Lasting, Maybe, Number, Parsed};
+use super::keys::{Preset, section};
+use super::kinds::{lasting, number, parsed};
 use super::polling::SPACINGS;
 use super::section::Section;
 use std::collections::BTreeMap;
@@ -16,40 +16,30 @@ pub struct HostPace {
     /// Two requests are at least this far apart; `None`: `polling.host_spacing`.
     pub spacing: Option<Duration>,
     /// So many requests at the same time.
-    pub parallel: u32,
+    pub parallel: usize,
 }
 
-/// A table of the file.
-pub(super) struct HostTable {
-    name: Option<String>,
-    pace: HostPace,
-}
-
-impl Default for HostTable {
-    fn default() -> Self {
-        Self { name: None, pace: HostPace { spacing: None, parallel: 1 } }
+section! {
+    /// A table of the file.
+    pub struct HostTable with KEYS {
+        /// The host; the names below it are meant too.
+        name: Option<String> = parsed("a host without a port", host).optional(),
+            Preset::Words("required", "\"feeds.example.org\"");
+        /// Two requests are at least this far apart.
+        spacing: Option<Duration> = lasting(SPACINGS).optional(),
+            Preset::Words("`polling.host_spacing`", "\"1s\"");
+        /// How many requests there may be at the same time.
+        parallel: usize = number(1..=64), Preset::Value("1");
     }
 }
 
-pub(super) const KEYS: KeyTable<HostTable> = keys! {
-    HostTable;
-    /// The host; the names below it are meant too.
-    name => name: Maybe(Parsed("a host without a port", host)),
-        Preset::Words("required", "\"feeds.example.org\"");
-    /// Two requests are at least this far apart.
-    spacing => pace.spacing: Maybe(Lasting(SPACINGS)),
-        Preset::Words("`polling.host_spacing`", "\"1s\"");
-    /// How many requests there may be at the same time.
-    parallel => pace.parallel: Number(1..=64), Preset::Value("1");
-};
-
 pub(super) fn read(top: &mut Section<'_, '_, '_>) -> BTreeMap<String, HostPace> {
     let mut hosts = BTreeMap::new();
-    top.tables("host", &KEYS, HOST_LIMIT, |section, HostTable { name, pace }| {
-        section.demand_name();
+    top.tables("host", &KEYS, HOST_LIMIT, |section, HostTable { name, spacing, parallel }| {
+        section.demand("name", "each [[host]] has its own name");
         let Some(name) = name else { return };
         let message = format!("{name:?} has a table already");
-        if hosts.insert(name, pace).is_some() {
+        if hosts.insert(name, HostPace { spacing, parallel }).is_some() {
             section.fault("name", message);
         }
     });

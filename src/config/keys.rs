@@ -1,7 +1,7 @@
 //! The table of keys: what each is called, may be and stands for. The readers of the file and of the
 //! administration API, the defaults, the annotated file and the documentation all follow from it.
 
-use super::kinds::Mistakes;
+use super::kinds::{Kind, Mistakes};
 use super::value::ConfigNode;
 use toml::de::DeValue;
 
@@ -17,29 +17,20 @@ pub(super) struct KeyRow {
     pub(super) allowed: fn() -> String,
     /// Whether its value is a secret, or has one in it.
     pub(super) is_secret: fn() -> bool,
-    pub(super) effect: Effect,
-}
-
-/// When a changed value takes effect in a running gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effect {
-    /// When the configuration is read again (SIGHUP).
-    Reload,
-    /// When the gateway is started again.
-    Restart,
+    /// Whether a changed value takes effect when the gateway is started again, and not at SIGHUP.
+    pub(super) needs_restart: bool,
 }
 
 impl KeyRow {
     /// What a message says of a value that is written; of a secret nothing.
-    pub(super) fn shown(&self, value: impl FnOnce() -> String) -> String {
-        if (self.is_secret)() { "what it was".to_owned() } else { value() }
+    pub(super) fn shown(&self, value: String) -> String {
+        if (self.is_secret)() { "what it was".to_owned() } else { value }
     }
 
     /// What holds where the key is absent, in words.
     pub(super) fn default_in_words(&self) -> &'static str {
         match self.preset {
-            Preset::Value(text) | Preset::Shown(text, ..) => text,
-            Preset::Words(words, _) => words,
+            Preset::Value(text) | Preset::Shown(text, ..) | Preset::Words(text, _) => text,
         }
     }
 }
@@ -55,31 +46,32 @@ pub(super) enum Preset {
     Shown(&'static str, &'static str, &'static str),
 }
 
-/// Reads a value into its field; false where it is of no use.
-pub(super) type Reader<T> = fn(&ConfigNode<'_>, &mut Mistakes, &mut T) -> bool;
+/// What a key sets.
+pub(super) struct Field<T> {
+    /// Reads a value into it; false where that is of no use.
+    pub(super) read: fn(&ConfigNode<'_>, &mut Mistakes, &mut T) -> bool,
+    /// Puts the value in force back into what was read; whether it differed.
+    pub(super) keep: fn(&T, &mut T) -> bool,
+}
 
-/// Puts the value in force back into what was read; whether it differed.
-pub(super) type Keeper<T> = fn(&T, &mut T) -> bool;
-
-/// The keys of a table, how each is read, and how those that need a restart are kept.
+/// The keys of a table, and what each sets.
 pub(super) struct KeyTable<T: 'static> {
     pub(super) rows: &'static [KeyRow],
-    pub(super) readers: &'static [Reader<T>],
-    pub(super) keepers: &'static [Option<Keeper<T>>],
+    pub(super) fields: &'static [Field<T>],
 }
 
 impl<T> KeyTable<T> {
-    /// How a key is read, with its name.
-    pub(super) fn find(&self, key: &str) -> Option<(&'static str, Reader<T>)> {
-        let at = self.rows.iter().position(|row| row.name == key)?;
-        Some((self.rows.get(at)?.name, *self.readers.get(at)?))
+    pub(super) fn iter(
+        &self,
+    ) -> impl Iterator<Item = (&'static KeyRow, &'static Field<T>)> + use<T> {
+        self.rows.iter().zip(self.fields)
     }
 
     /// Puts the values in force back of the keys that need a restart; notes those that differed, each with the
     /// name of the table.
     pub(super) fn keep(&self, table: &str, in_force: &T, read: &mut T, kept: &mut Vec<String>) {
-        for (row, keep) in self.rows.iter().zip(self.keepers) {
-            if keep.is_some_and(|keep| keep(in_force, read)) {
+        for (row, field) in self.iter().filter(|(row, _)| row.needs_restart) {
+            if (field.keep)(in_force, read) {
                 kept.push(format!("{table}.{}", row.name));
             }
         }
@@ -87,107 +79,92 @@ impl<T> KeyTable<T> {
 
     /// Puts the values in place that hold where the keys are absent.
     pub(super) fn preset(&self, target: &mut T) {
-        for (row, read) in self.rows.iter().zip(self.readers) {
+        for (row, field) in self.iter() {
             let (Preset::Value(text) | Preset::Shown(text, ..)) = row.preset else { continue };
             // A test reads every value.
             if let Ok(value) = DeValue::parse(text) {
-                read(&ConfigNode::from_toml(&value), &mut Mistakes::new(), target);
+                (field.read)(&ConfigNode::from_toml(&value), &mut Mistakes::new(), target);
             }
         }
     }
 }
 
-/// The keys of a table: for each its words, its name, its field, its kind and its preset. `at restart`: a
-/// changed value takes effect when the gateway is started again.
+/// The kind of a field.
+pub(super) fn kind_of<T, F>(kind: Kind<F>, _field: fn(&mut T) -> &mut F) -> Kind<F> {
+    kind
+}
+
+/// The keys of a table: for each its words, its name, its field where that has another name, its kind and its preset.
+/// `at restart`: a changed value takes effect when the gateway is started again.
 macro_rules! keys {
-    ($target:ty; $( $(#[doc = $words:literal])* $name:ident => $($field:ident).+: $kind:expr, $preset:expr $(, at $when:ident)?; )+) => {
+    ($target:ty; $( $(#[doc = $words:literal])* $name:ident $(=> $($field:ident).+)? $(: $type:ty)? = $kind:expr, $preset:expr $(, at $when:ident)?; )+) => {
         $crate::keys::KeyTable::<$target> {
             rows: &[$( $crate::keys::KeyRow {
                 name: stringify!($name),
                 words: concat!($($words, "\n"),*),
                 preset: $preset,
-                allowed: || $crate::kinds::Kind::allowed(&$kind),
-                is_secret: || $crate::kinds::Kind::is_secret(&$kind),
-                effect: $crate::keys::effect!($($when)?),
+                allowed: || $crate::keys::kind_of($kind, |target: &mut $target| &mut $crate::keys::field!(target, $name $(, $($field).+)?)).allowed,
+                is_secret: || $crate::keys::kind_of($kind, |target: &mut $target| &mut $crate::keys::field!(target, $name $(, $($field).+)?)).is_secret,
+                needs_restart: { let when: &[&str] = &[$(stringify!($when))?]; !when.is_empty() },
             } ),+],
-            readers: &[$( |node, mistakes, target| {
-                let read = $crate::kinds::Kind::read(&$kind, node, mistakes);
-                read.map(|read| target.$($field).+ = read).is_some()
+            fields: &[$( $crate::keys::Field {
+                read: |node, mistakes, target| {
+                    let read = ($kind.read)(node, mistakes);
+                    read.map(|read| $crate::keys::field!(target, $name $(, $($field).+)?) = read).is_some()
+                },
+                keep: |in_force, read| {
+                    let differs = $crate::keys::field!(in_force, $name $(, $($field).+)?) != $crate::keys::field!(read, $name $(, $($field).+)?);
+                    $crate::keys::field!(read, $name $(, $($field).+)?).clone_from(&$crate::keys::field!(in_force, $name $(, $($field).+)?));
+                    differs
+                },
             } ),+],
-            keepers: &[$( $crate::keys::keeper!($($field).+ $(, $when)?) ),+],
         }
     };
 }
 
-/// When a key takes effect.
-macro_rules! effect {
-    () => {
-        $crate::keys::Effect::Reload
+/// The field of a key: that of its name, or another.
+macro_rules! field {
+    ($target:ident, $name:ident) => {
+        $target.$name
     };
-    (restart) => {
-        $crate::keys::Effect::Restart
-    };
-}
-
-/// How the value in force of a key is kept.
-macro_rules! keeper {
-    ($($field:ident).+) => {
-        None
-    };
-    ($($field:ident).+, restart) => {
-        Some(|in_force, read| {
-            let differs = in_force.$($field).+ != read.$($field).+;
-            read.$($field).+.clone_from(&in_force.$($field).+);
-            differs
-        })
+    ($target:ident, $name:ident, $($field:ident).+) => {
+        $target.$($field).+
     };
 }
 
-/// A table of the configuration as a structure, with its keys and its presets. `keys` are further keys
-/// of the same fields, `fields` are fields that have no key.
+/// A table of the configuration as a structure, with its keys and its presets: each key with a type is a field.
+/// `fields` are fields that no key has made.
 macro_rules! section {
     (
         $(#[$about:meta])*
-        pub struct $name:ident {
-            $( $(#[doc = $words:literal])* $field:ident: $value:ty = $kind:expr, $preset:expr $(, blank $blank:expr)? $(, at $when:ident)?; )+
+        pub struct $target:ident with $keys:ident {
+            $( $(#[doc = $words:literal])* $name:ident $(=> $($field:ident).+)? $(: $type:ty)? = $kind:expr, $preset:expr $(, at $when:ident)?; )+
         }
-        $( keys { $($further:tt)+ } )?
-        $( fields { $( $(#[$said:meta])* $extra:ident: $extra_value:ty = $extra_preset:expr; )+ } )?
+        $( fields { $( $(#[$said:meta])* $extra:ident: $extra_type:ty = $extra_preset:expr; )+ } )?
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq, Eq)]
-        pub struct $name {
-            $( $(#[doc = $words])* pub $field: $value, )+
-            $( $( $(#[$said])* pub $extra: $extra_value, )+ )?
+        pub struct $target {
+            $( $( #[doc = concat!("The key `", stringify!($name), "`.")] pub $name: $type, )? )+
+            $( $( $(#[$said])* pub $extra: $extra_type, )+ )?
         }
 
-        pub(super) const KEYS: $crate::keys::KeyTable<$name> = $crate::keys::keys! {
-            $name;
-            $( $(#[doc = $words])* $field => $field: $kind, $preset $(, at $when)?; )+
-            $( $($further)+ )?
+        pub(crate) const $keys: $crate::keys::KeyTable<$target> = $crate::keys::keys! {
+            $target;
+            $( $(#[doc = $words])* $name $(=> $($field).+)? $(: $type)? = $kind, $preset $(, at $when)?; )+
         };
 
-        impl Default for $name {
+        impl Default for $target {
             fn default() -> Self {
                 let mut preset = Self {
-                    $( $field: $crate::keys::blank!($($blank)?), )+
+                    $( $( $name: <$type>::default(), )? )+
                     $( $( $extra: $extra_preset, )+ )?
                 };
-                KEYS.preset(&mut preset);
+                $keys.preset(&mut preset);
                 preset
             }
         }
     };
 }
 
-/// A value to begin with, before the preset is read.
-macro_rules! blank {
-    () => {
-        Default::default()
-    };
-    ($blank:expr) => {
-        $blank
-    };
-}
-
-pub(super) use {blank, effect, keeper, keys, section};
+pub(super) use {field, keys, section};

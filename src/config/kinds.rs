@@ -1,4 +1,4 @@
-//! The kinds of values: how each is read, and what it may be.
+//! The kinds of values: how each is read, and what may be written.
 
 use super::size::size;
 use super::value::{ConfigNode, Value};
@@ -12,25 +12,58 @@ use std::time::Duration;
 /// Mistakes in a value, each with its place.
 pub(super) type Mistakes = Vec<(usize, String)>;
 
+/// Reads a value; `None` where it is of no use, with the mistakes.
+type Read<T> = dyn Fn(&ConfigNode<'_>, &mut Mistakes) -> Option<T>;
+
 /// A kind of values.
-pub(super) trait Kind {
-    type Out;
-
-    /// Reads a value; `None` where it is of no use, with the mistakes.
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Self::Out>;
-
-    /// What may be written, for messages and for the documentation.
-    fn allowed(&self) -> String;
-
+pub(super) struct Kind<T> {
+    pub(super) read: Box<Read<T>>,
+    /// What may be written, for the documentation.
+    pub(super) allowed: String,
     /// Whether a value is a secret, or has one in it: no message repeats it then.
-    fn is_secret(&self) -> bool {
-        false
-    }
+    pub(super) is_secret: bool,
 }
 
-fn refuse<T>(node: &ConfigNode<'_>, wanted: &str, mistakes: &mut Mistakes) -> Option<T> {
-    mistakes.push((node.at, format!("is a {}; write {wanted}", node.value.kind())));
-    None
+impl<T: 'static> Kind<T> {
+    /// A kind whose values have one mistake at most.
+    pub(super) fn new(
+        allowed: impl Into<String>,
+        read: impl Fn(&ConfigNode<'_>) -> Result<T, String> + 'static,
+    ) -> Self {
+        Self::of_many(allowed, move |node, mistakes| {
+            read(node).map_err(|message| mistakes.push((node.at, message))).ok()
+        })
+    }
+
+    /// A kind whose values may have several mistakes.
+    pub(super) fn of_many(
+        allowed: impl Into<String>,
+        read: impl Fn(&ConfigNode<'_>, &mut Mistakes) -> Option<T> + 'static,
+    ) -> Self {
+        Self { read: Box::new(read), allowed: allowed.into(), is_secret: false }
+    }
+
+    /// The same, turned into what the configuration keeps.
+    pub(super) fn map<U: 'static>(self, turn: impl Fn(T) -> U + 'static) -> Kind<U> {
+        let Self { read, allowed, is_secret } = self;
+        let kind = Kind::of_many(allowed, move |node, mistakes| read(node, mistakes).map(&turn));
+        Kind { is_secret, ..kind }
+    }
+
+    /// The same, or nothing, which JSON may say with `null`.
+    pub(super) fn optional(self) -> Kind<Option<T>> {
+        let Self { read, allowed, is_secret } = self;
+        let kind = Kind::of_many(allowed, move |node, mistakes| match node.value {
+            Value::Null => Some(None),
+            _ => read(node, mistakes).map(Some),
+        });
+        Kind { is_secret, ..kind }
+    }
+
+    /// The same, which no message repeats.
+    pub(super) fn secret(self) -> Self {
+        Self { is_secret: true, ..self }
+    }
 }
 
 /// Whether a mistake is that of a value of another kind than the key takes.
@@ -38,40 +71,135 @@ pub(super) fn is_of_wrong_kind(message: &str) -> bool {
     message.starts_with("is a ")
 }
 
-fn read_text<T, E: Display>(
-    node: &ConfigNode<'_>,
-    mistakes: &mut Mistakes,
-    check: impl FnOnce(&str) -> Result<T, E>,
-) -> Option<T> {
-    let Value::Text(text) = &node.value else {
-        return refuse(node, "a text in quotes", mistakes);
-    };
-    check(text).map_err(|error| mistakes.push((node.at, error.to_string()))).ok()
+/// `true` or `false`.
+pub(super) fn flag() -> Kind<bool> {
+    Kind::new("`true`, `false`", |node| match node.value {
+        Value::Boolean(is_on) => Ok(is_on),
+        _ => Err(node.refusal("true or false, without quotes")),
+    })
 }
 
-/// Reads a list of at most `limit` different elements; those with a mistake are left out.
-pub(super) fn read_list<T: Clone + Eq + Hash>(
-    node: &ConfigNode<'_>,
+/// A word, `true`, or `false` where that means something.
+pub(super) fn word_or_flag<T: Copy + 'static>(
+    (word, meant): (&'static str, T),
+    on: T,
+    off: Option<T>,
+) -> Kind<T> {
+    let (flags, wanted) = match off {
+        Some(_) => ("`true`, `false`", format!("true, false or {word:?}")),
+        None => ("`true`", format!("true or {word:?}")),
+    };
+    Kind::new(format!("`{word}`, {flags}"), move |node| match (&node.value, off) {
+        (Value::Boolean(true), _) => Ok(on),
+        (Value::Boolean(false), Some(off)) => Ok(off),
+        (Value::Text(text), _) if *text == word => Ok(meant),
+        (Value::Text(text), _) => Err(format!("{text:?} is unknown; write {wanted}")),
+        (Value::Boolean(false), None) => Err(format!("false is unknown; write {wanted}")),
+        _ => Err(node.refusal(&wanted)),
+    })
+}
+
+/// A whole number within bounds.
+pub(super) fn number<T: TryFrom<u32> + 'static>(bounds: RangeInclusive<u32>) -> Kind<T> {
+    let allowed = format!("{} to {}", bounds.start(), bounds.end());
+    let wanted = format!("a whole number, {allowed}");
+    Kind::new(allowed, move |node| {
+        let Value::Integer(written, number) = &node.value else {
+            return Err(node.refusal(&wanted));
+        };
+        let number = number.filter(|number| bounds.contains(number));
+        let number = number.and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| format!("{written} is out of bounds; write {wanted}"))
+    })
+}
+
+/// A duration within bounds, in seconds.
+pub(super) fn lasting(bounds: RangeInclusive<u64>) -> Kind<Duration> {
+    let [least, most] = [bounds.start(), bounds.end()].map(|s| written(Duration::from_secs(*s)));
+    Kind::new(format!("`{least}` to `{most}`"), move |node| {
+        let text = node.text()?;
+        let value = duration(text).map_err(|error| error.to_string())?;
+        let fits = bounds.contains(&value.as_secs());
+        let wrong = || format!("{text:?} is out of bounds; write {least:?} to {most:?}");
+        fits.then_some(value).ok_or_else(wrong)
+    })
+}
+
+/// A size in bytes.
+pub(super) fn bytes() -> Kind<u64> {
+    parsed("a size", size)
+}
+
+/// One of a few words.
+pub(super) fn one_of<T: Copy + 'static>(words: &'static [(&'static str, T)]) -> Kind<T> {
+    let all: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
+    let all = all.join(", ");
+    Kind::new(all.replace('"', "`"), move |node| {
+        let text = node.text()?;
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        found.ok_or_else(|| format!("{text:?} is unknown; write one of {all}"))
+    })
+}
+
+/// A text that a function reads, and what may be written.
+pub(super) fn parsed<T: 'static, E: Display + 'static>(
+    allowed: &'static str,
+    read: fn(&str) -> Result<T, E>,
+) -> Kind<T> {
+    Kind::new(allowed, move |node| read(node.text()?).map_err(|error| error.to_string()))
+}
+
+/// A path that is not empty; `name`: what is to be named.
+pub(super) fn path<T: for<'t> From<&'t str> + 'static>(name: &'static str) -> Kind<T> {
+    Kind::new("a path", move |node| match node.text()? {
+        "" => Err(format!("is empty; name {name}")),
+        path => Ok(path.into()),
+    })
+}
+
+/// A list of at most `limit` different texts that a function reads; `wanted`: `a list of …`.
+pub(super) fn list<T, E>(
     limit: usize,
-    wanted: &str,
-    mistakes: &mut Mistakes,
-    read: impl Fn(&ConfigNode<'_>) -> Result<T, String>,
-) -> Option<Vec<T>> {
-    let Value::List(nodes) = &node.value else { return refuse(node, wanted, mistakes) };
-    if nodes.len() > limit {
-        let said = format!("has {} entries, the limit is {limit}", nodes.len());
-        mistakes.push((node.at, said));
-    }
-    let mut seen = HashSet::new();
-    let mut all = Vec::new();
-    for node in nodes.iter().take(limit) {
-        match read(node) {
-            Ok(read) if seen.insert(read.clone()) => all.push(read),
-            Ok(_) => mistakes.push((node.at, format!("{} stands here twice", shown(node)))),
-            Err(said) => mistakes.push((node.at, said)),
+    wanted: &'static str,
+    read: fn(&str) -> Result<T, E>,
+) -> Kind<Vec<T>>
+where
+    T: Clone + Eq + Hash + 'static,
+    E: Display + 'static,
+{
+    elements(wanted, limit, wanted, move |node| match node.value {
+        Value::Text(text) => read(text).map_err(|error| error.to_string()),
+        _ => Err(format!("has a {}; write {wanted}", node.kind())),
+    })
+}
+
+/// A list of at most `limit` different elements; those with a mistake are left out.
+pub(super) fn elements<T: Clone + Eq + Hash + 'static>(
+    allowed: impl Into<String>,
+    limit: usize,
+    wanted: &'static str,
+    read: impl Fn(&ConfigNode<'_>) -> Result<T, String> + 'static,
+) -> Kind<Vec<T>> {
+    Kind::of_many(allowed, move |node, mistakes| {
+        let Value::List(nodes) = &node.value else {
+            mistakes.push((node.at, node.refusal(wanted)));
+            return None;
+        };
+        if nodes.len() > limit {
+            let message = format!("has {} entries, the limit is {limit}", nodes.len());
+            mistakes.push((node.at, message));
         }
-    }
-    Some(all)
+        let mut seen = HashSet::new();
+        let mut all = Vec::new();
+        for node in nodes.iter().take(limit) {
+            match read(node) {
+                Ok(read) if seen.insert(read.clone()) => all.push(read),
+                Ok(_) => mistakes.push((node.at, format!("{} stands here twice", shown(node)))),
+                Err(message) => mistakes.push((node.at, message)),
+            }
+        }
+        Some(all)
+    })
 }
 
 /// An element of a list as messages repeat it; of a table, its first text.
@@ -80,261 +208,5 @@ fn shown(node: &ConfigNode<'_>) -> String {
         Value::Text(text) => format!("{text:?}"),
         Value::Table(entries) => entries.first().map_or_else(String::new, |e| shown(&e.node)),
         _ => String::new(),
-    }
-}
-
-/// `true` or `false`.
-pub(super) struct Flag;
-
-impl Kind for Flag {
-    type Out = bool;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<bool> {
-        match node.value {
-            Value::Boolean(is_on) => Some(is_on),
-            _ => refuse(node, "true or false, without quotes", mistakes),
-        }
-    }
-
-    fn allowed(&self) -> String {
-        "`true`, `false`".to_owned()
-    }
-}
-
-/// `false`, `true`, or a word, and what each of them means.
-pub(super) struct FlagOr<T: 'static>(pub(super) &'static str, pub(super) [T; 3]);
-
-impl<T: Copy> Kind for FlagOr<T> {
-    type Out = T;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<T> {
-        let Self(word, [off, on, third]) = self;
-        match &node.value {
-            Value::Boolean(is_on) => Some(if *is_on { *on } else { *off }),
-            Value::Text(text) if text == word => Some(*third),
-            _ => refuse(node, &format!("true, false or {word:?}"), mistakes),
-        }
-    }
-
-    fn allowed(&self) -> String {
-        format!("`{}`, `true`, `false`", self.0)
-    }
-}
-
-/// `true`, or a word, and what both of them mean.
-pub(super) struct TrueOr<T: 'static>(pub(super) &'static str, pub(super) [T; 2]);
-
-impl<T: Copy> Kind for TrueOr<T> {
-    type Out = T;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<T> {
-        let Self(word, [on, other]) = self;
-        match &node.value {
-            Value::Boolean(true) => Some(*on),
-            Value::Text(text) if text == word => Some(*other),
-            Value::Text(_) | Value::Boolean(false) => {
-                mistakes
-                    .push((node.at, format!("{} is unknown; write true or {word:?}", node.value)));
-                None
-            }
-            _ => refuse(node, &format!("true or {word:?}"), mistakes),
-        }
-    }
-
-    fn allowed(&self) -> String {
-        format!("`{}`, `true`", self.0)
-    }
-}
-
-/// A whole number within bounds.
-pub(super) struct Number(pub(super) RangeInclusive<u32>);
-
-impl Kind for Number {
-    type Out = u32;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<u32> {
-        let wanted = format!("a whole number, {}", self.allowed());
-        let Value::Integer(written, number) = &node.value else {
-            return refuse(node, &wanted, mistakes);
-        };
-        let number = number.filter(|number| self.0.contains(number));
-        if number.is_none() {
-            mistakes.push((node.at, format!("{written} is out of bounds; write {wanted}")));
-        }
-        number
-    }
-
-    fn allowed(&self) -> String {
-        format!("{} to {}", self.0.start(), self.0.end())
-    }
-}
-
-/// A duration within bounds, in seconds.
-pub(super) struct Lasting(pub(super) RangeInclusive<u64>);
-
-impl Lasting {
-    /// The bounds as they are written in quotes.
-    fn bounds(&self) -> String {
-        let written = |seconds| written(Duration::from_secs(seconds));
-        format!("{:?} to {:?}", written(*self.0.start()), written(*self.0.end()))
-    }
-
-    fn check(&self, text: &str) -> Result<Duration, String> {
-        let value = duration(text).map_err(|error| error.to_string())?;
-        if self.0.contains(&value.as_secs()) {
-            return Ok(value);
-        }
-        Err(format!("{text:?} is out of bounds; write {}", self.bounds()))
-    }
-}
-
-impl Kind for Lasting {
-    type Out = Duration;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-        read_text(node, mistakes, |text| self.check(text))
-    }
-
-    fn allowed(&self) -> String {
-        self.bounds().replace('"', "`")
-    }
-}
-
-/// A size in bytes.
-pub(super) struct Size;
-
-impl Kind for Size {
-    type Out = u64;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<u64> {
-        read_text(node, mistakes, size)
-    }
-
-    fn allowed(&self) -> String {
-        "a size".to_owned()
-    }
-}
-
-/// One of a few words.
-pub(super) struct OneOf<T: 'static>(pub(super) &'static [(&'static str, T)]);
-
-impl<T: Copy> OneOf<T> {
-    fn words(&self) -> String {
-        let words: Vec<String> = self.0.iter().map(|(word, _)| format!("{word:?}")).collect();
-        words.join(", ")
-    }
-}
-
-impl<T: Copy> Kind for OneOf<T> {
-    type Out = T;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<T> {
-        read_text(node, mistakes, |text| {
-            let found = self.0.iter().find(|(word, _)| *word == text);
-            let unknown = || format!("{text:?} is unknown; write one of {}", self.words());
-            found.map(|(_, value)| *value).ok_or_else(unknown)
-        })
-    }
-
-    fn allowed(&self) -> String {
-        self.words().replace('"', "`")
-    }
-}
-
-/// A text that a function reads, and what may be written.
-pub(super) struct Parsed<T, E>(pub(super) &'static str, pub(super) fn(&str) -> Result<T, E>);
-
-impl<T, E: Display> Kind for Parsed<T, E> {
-    type Out = T;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<T> {
-        read_text(node, mistakes, self.1)
-    }
-
-    fn allowed(&self) -> String {
-        self.0.to_owned()
-    }
-}
-
-/// A list of at most so many texts, each once, that a function reads.
-pub(super) struct List<T, E> {
-    pub(super) limit: usize,
-    /// What may be written: `a list of …`.
-    pub(super) wanted: &'static str,
-    pub(super) read: fn(&str) -> Result<T, E>,
-}
-
-impl<T: Clone + Eq + Hash, E: Display> Kind for List<T, E> {
-    type Out = Vec<T>;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Vec<T>> {
-        read_list(node, self.limit, self.wanted, mistakes, |node| match &node.value {
-            Value::Text(text) => (self.read)(text).map_err(|error| error.to_string()),
-            other => Err(format!("has a {}; write {}", other.kind(), self.wanted)),
-        })
-    }
-
-    fn allowed(&self) -> String {
-        self.wanted.to_owned()
-    }
-}
-
-/// A value of another kind, turned into what the configuration keeps.
-pub(super) struct Mapped<K: Kind, T>(pub(super) K, pub(super) fn(K::Out) -> T);
-
-impl<K: Kind, T> Kind for Mapped<K, T> {
-    type Out = T;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<T> {
-        self.0.read(node, mistakes).map(self.1)
-    }
-
-    fn allowed(&self) -> String {
-        self.0.allowed()
-    }
-
-    fn is_secret(&self) -> bool {
-        self.0.is_secret()
-    }
-}
-
-/// A value that may be absent, which JSON may say with `null`.
-pub(super) struct Maybe<K>(pub(super) K);
-
-impl<K: Kind> Kind for Maybe<K> {
-    type Out = Option<K::Out>;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Option<K::Out>> {
-        match node.value {
-            Value::Null => Some(None),
-            _ => self.0.read(node, mistakes).map(Some),
-        }
-    }
-
-    fn allowed(&self) -> String {
-        self.0.allowed()
-    }
-
-    fn is_secret(&self) -> bool {
-        self.0.is_secret()
-    }
-}
-
-/// A value of another kind that no message repeats.
-pub(super) struct Hidden<K>(pub(super) K);
-
-impl<K: Kind> Kind for Hidden<K> {
-    type Out = K::Out;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<K::Out> {
-        self.0.read(node, mistakes)
-    }
-
-    fn allowed(&self) -> String {
-        self.0.allowed()
-    }
-
-    fn is_secret(&self) -> bool {
-        true
     }
 }

@@ -44,12 +44,10 @@ pub use feed_config::{Aggregate, FeedConfig};
 pub use feeds::{AGGREGATE_LIMIT, FEED_LIMIT, FeedSettings, SOURCE_LIMIT, feed_settings};
 pub use hosts::{HOST_LIMIT, HostPace};
 pub use naming::{feed_name, is_named_after};
-pub use origins::{
-    ALLOW_LIMIT, AllowConfig, ORIGIN_LIMIT, OWN_STEPS, OriginConfig, OriginPlace, PassMode,
-};
+pub use origins::{ALLOW_LIMIT, AllowConfig, ORIGIN_LIMIT, OWN_STEPS};
 pub use overrides::Overrides;
-pub use polling::{AllowPrivateSetting, HostPort, PRIVATE_LIMIT, Polling};
-pub use publish::{Deltas, HistoryLinks, Publish, SyncDialect};
+pub use polling::Polling;
+pub use publish::{DeltaViews, Publish};
 pub use readers::{READER_FEEDS_LIMIT, READER_LIMIT, ReaderConfig, ReaderToken, ReaderTokenError};
 pub use server::{AdminTokenSetting, PageAudience, SecretToken, ServerSection};
 pub use store::{StoreKind, StoreSettings};
@@ -65,6 +63,7 @@ use sheet::Sheet;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
+use tidegate_net::origin::OriginConfig;
 use value::{TableEntry, entries};
 
 /// The largest configuration file that is read, in bytes.
@@ -108,17 +107,9 @@ pub struct Checked {
     pub warnings: Vec<Fault>,
     /// What it names and does not contain, each with its place and without a message.
     pub externals: Vec<(Fault, External)>,
-    /// What is written for the keys that need a restart, by table and key.
-    pub written: BTreeMap<String, WrittenKey>,
-}
-
-/// What is written for a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrittenKey {
-    /// Where, without a message; at the head of its table where the key is absent.
-    pub place: Fault,
-    /// As it is written, or the default in words.
-    pub value: String,
+    /// The keys that need a restart, by table and key, each with its place and with what is written as its message; of
+    /// an absent key with the head of its table and the default in words.
+    pub written: BTreeMap<String, Fault>,
 }
 
 impl Config {
@@ -152,13 +143,12 @@ impl Checked {
     /// the gateway was started with.
     pub fn restart_warnings(&self, kept: &[String], started: &Self) -> Vec<Fault> {
         let warning = |key: &String| {
-            let in_force = started.written.get(key).map_or("what it was", |key| key.value.as_str());
+            let in_force = started.written.get(key).map_or("what it was", |key| &key.message);
             let message =
                 format!("was changed and needs a restart; until then {in_force} stays in force");
-            let place = self.written.get(key).map(|key| key.place.clone());
-            let nowhere =
-                || Fault { file: String::new(), line: 0, key: key.clone(), message: String::new() };
-            Fault { message, ..place.unwrap_or_else(nowhere) }
+            let nowhere = || Fault { key: key.clone(), ..Fault::default() };
+            let place = self.written.get(key).cloned().unwrap_or_else(nowhere);
+            Fault { message, ..place }
         };
         kept.iter().map(warning).collect()
     }
@@ -166,17 +156,12 @@ impl Checked {
 
 /// Reads and checks a configuration file, with what the environment says over it. Without a file every key
 /// has its default.
-pub fn load_with(path: Option<&Path>, variables: &Variables) -> Result<Checked, ConfigError> {
+pub fn load(path: Option<&Path>, variables: &Variables) -> Result<Checked, ConfigError> {
     let (file, text) = match path {
         Some(path) => (path.display().to_string(), read_file(path)?),
         None => Default::default(),
     };
     check_with(&file, &text, variables).map_err(ConfigError::Faults)
-}
-
-/// Reads and checks a configuration file.
-pub fn load(path: &Path) -> Result<Checked, ConfigError> {
-    load_with(Some(path), &Variables::default())
 }
 
 fn read_file(path: &Path) -> Result<String, ConfigError> {
@@ -227,7 +212,7 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     let origins = origins::read(&mut top, &server);
     let allow = origins::read_allowed(&mut top);
     let feeds = feeds::read(&mut top, &polling, &websub, &origins.checked);
-    origins::check_readers(&mut top, &origins, feeds.has_private());
+    origins::check_readers(&mut top, &origins, !feeds.private_names().is_empty());
     let feeds::Feeds { checked: feeds, aggregates, names, .. } = feeds;
     let readers = readers::read(&mut top, &names);
     Config {
@@ -271,9 +256,8 @@ const TABLES: [(&str, &[KeyRow]); 12] = {
 /// The keys of the tables that stand once, and whether each needs a restart.
 #[cfg(any(test, feature = "testing"))]
 pub fn single_keys() -> Vec<(String, bool)> {
-    let restarts = |row: &KeyRow| row.effect == keys::Effect::Restart;
     let named = |(table, rows): (&str, &'static [KeyRow])| {
-        let name = move |row: &'static KeyRow| (format!("{table}.{}", row.name), restarts(row));
+        let name = move |row: &'static KeyRow| (format!("{table}.{}", row.name), row.needs_restart);
         rows.iter().map(name).collect::<Vec<_>>()
     };
     SINGLE_TABLES.into_iter().flat_map(named).collect()

@@ -1,18 +1,18 @@
 //! `[[origin]]` and `[[allow]]`: sites whose feeds become feeds of this gateway when somebody asks for them.
 
 use super::keys::{
-    KeyTable,
     Preset::{Value as Preset, Words},
-    keys,
+    section,
 };
-use super::kinds::{Flag, Lasting, Maybe, Number, Parsed, TrueOr};
+use super::kinds::{flag, lasting, number, parsed, word_or_flag};
 use super::section::Section;
 use super::server::ServerSection;
 use super::web::{WebError, bare_address};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use tidegate_core::model::FeedName;
+use tidegate_net::origin::{OriginConfig, OriginPlace, PassMode};
 use url::{Host, Url};
 
 /// The most origins in one file.
@@ -58,46 +58,6 @@ const PATH_LIMIT: usize = 1024;
 const HOST_NAME_LIMIT: usize = 253;
 const LABEL_LIMIT: usize = 63;
 
-/// A site that the gateway stands in front of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OriginConfig {
-    /// Its name in logs, metrics and the API.
-    pub name: FeedName,
-    /// Its address: no credentials, query or fragment; the path ends with a slash.
-    pub url: Url,
-    pub place: OriginPlace,
-    pub passes: PassMode,
-    /// Whether the site is told the gateway's host for it in `Host`, as a site is that redirects to its own name.
-    pub sends_host: bool,
-    /// How long the first answer of a new feed waits for the judged document.
-    pub first_wait: Duration,
-    /// After how long without a request its feeds are not polled any more.
-    pub idle: Duration,
-    /// The most feeds that it gets by itself.
-    pub feeds: u32,
-    /// The most requests that it has at once.
-    pub requests: u32,
-}
-
-/// Where an origin is reached at this gateway.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum OriginPlace {
-    /// Below a path that begins and ends with a slash.
-    At(String),
-    /// At a host name of its own, in lower case and without a port.
-    Host(String),
-}
-
-/// What becomes of a request for what is no feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum PassMode {
-    /// It is redirected to the origin.
-    #[default]
-    Redirect,
-    /// It is passed on to the origin.
-    Through,
-}
-
 /// A site whose feeds readers may subscribe to by `/subscribe`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowConfig {
@@ -109,107 +69,61 @@ pub struct AllowConfig {
     pub feeds: u32,
 }
 
-/// A table `[[origin]]` of the file.
-#[derive(Debug)]
-pub(super) struct OriginTable {
-    name: Option<FeedName>,
-    url: Option<Url>,
-    at: Option<String>,
-    host: Option<String>,
-    passes: PassMode,
-    sends_host: bool,
-    first_wait: Duration,
-    idle: Duration,
-    feeds: u32,
-    requests: u32,
-}
-
-/// A table `[[allow]]` of the file.
-#[derive(Debug)]
-pub(super) struct AllowTable {
-    url: Option<Url>,
-    idle: Duration,
-    feeds: u32,
-}
-
-pub(super) const ORIGIN_KEYS: KeyTable<OriginTable> = keys! {
-    OriginTable;
-    /// What logs, metrics and the API call it.
-    name => name: Maybe(Parsed("1 to 64 of `a-z`, `0-9`, `-`", FeedName::new)),
-        Words("required", "\"blog\""), at restart;
-    /// The site's address: scheme, host, port and path.
-    ///
-    /// The path ends with a slash, which is added where it is missing.
-    url => url: Maybe(Parsed("a web address", folder_address)),
-        Words("required", "\"https://blog.example/\""), at restart;
-    /// Where the gateway answers for the site: below a path of its own, or at a host of its own; one of the two.
-    ///
-    /// A path begins and ends with a slash, and is not below an address of the gateway. A host has no port, and
-    /// is not that of server.public_url.
-    at => at: Maybe(Parsed("a path like `/blog/`", origin_path)),
-        Words("one of the two is required", "\"/blog/\""), at restart;
-    host => host: Maybe(Parsed("a host name without a port", host_name)),
-        Words("", "\"blog.gw.example\""), at restart;
-    /// What becomes of requests for anything but a feed: `"redirect"` (to the site), `true` (passed on to it).
-    ///
-    /// true is for publishers in front of their own site. It needs a host, so that the site's scripts run at no
-    /// page of the gateway. With server.admin_listen, and without readers and private feeds, at does as well.
-    pass => passes: TrueOr("redirect", [PassMode::Through, PassMode::Redirect]),
-        Preset("\"redirect\""), at restart;
-    /// Whether the site gets `host` in `Host`, with the port of server.public_url; else it gets the host of `url`.
-    ///
-    /// For sites that redirect to their own name, whatever name they are asked by. It needs host, pass = true, and a
-    /// url that no other origin has.
-    send_host => sends_host: Flag, Preset("false"), at restart;
-    /// How long answers of a new feed wait for the judged document; then they are the site's, or 503.
-    first_wait => first_wait: Lasting(FIRST_WAITS), Preset("\"5s\""), at restart;
-    /// After how long without a request its feeds are not polled any more. Their history is kept.
-    idle => idle: Lasting(IDLE_TIMES), Preset("\"30d\""), at restart;
-    /// The most feeds that it gets by itself.
-    feeds => feeds: Number(FEEDS), Preset("1000"), at restart;
-    /// The most requests that it has at once.
-    ///
-    /// A request counts until its answer has been taken. A client has a quarter of them, and 8 at least.
-    requests => requests: Number(REQUESTS), Preset("256"), at restart;
-};
-
-pub(super) const ALLOW_KEYS: KeyTable<AllowTable> = keys! {
-    AllowTable;
-    /// Readers may subscribe to what is below this address: scheme, host, port and path.
-    ///
-    /// The path ends with a slash, which is added where it is missing.
-    url => url: Maybe(Parsed("a web address", folder_address)),
-        Words("required", "\"https://example.org/\""), at restart;
-    /// As of an origin.
-    idle => idle: Lasting(IDLE_TIMES), Preset("\"30d\""), at restart;
-    /// The most feeds that readers add.
-    feeds => feeds: Number(FEEDS), Preset("100"), at restart;
-};
-
-impl Default for OriginTable {
-    fn default() -> Self {
-        let mut preset = Self {
-            name: None,
-            url: None,
-            at: None,
-            host: None,
-            passes: PassMode::default(),
-            sends_host: false,
-            first_wait: Duration::ZERO,
-            idle: Duration::ZERO,
-            feeds: 0,
-            requests: 0,
-        };
-        ORIGIN_KEYS.preset(&mut preset);
-        preset
+section! {
+    /// A table `[[origin]]` of the file.
+    pub struct OriginTable with ORIGIN_KEYS {
+        /// What logs, metrics and the API call it.
+        name: Option<FeedName> = parsed("1 to 64 of `a-z`, `0-9`, `-`", FeedName::new).optional(),
+            Words("required", "\"blog\""), at restart;
+        /// The site's address: scheme, host, port and path.
+        ///
+        /// The path ends with a slash, which is added where it is missing.
+        url: Option<Url> = parsed("a web address", folder_address).optional(),
+            Words("required", "\"https://blog.example/\""), at restart;
+        /// Where the gateway answers for the site: below a path of its own, or at a host of its own; one of the two.
+        ///
+        /// A path begins and ends with a slash, and is not below an address of the gateway. A host has no port, and
+        /// is not that of server.public_url.
+        at: Option<String> = parsed("a path like `/blog/`", origin_path).optional(),
+            Words("one of the two is required", "\"/blog/\""), at restart;
+        host: Option<String> = parsed("a host name without a port", host_name).optional(),
+            Words("", "\"blog.gw.example\""), at restart;
+        /// What becomes of requests for anything but a feed: `"redirect"` (to the site), `true` (passed on to it).
+        ///
+        /// true is for publishers in front of their own site. It needs a host, so that the site's scripts run at no
+        /// page of the gateway. With server.admin_listen, and without readers and private feeds, at does as well.
+        pass: PassMode = word_or_flag(("redirect", PassMode::Redirect), PassMode::Through, None),
+            Preset("\"redirect\""), at restart;
+        /// Whether the site gets `host` in `Host`, with the port of server.public_url; else it gets the host of `url`.
+        ///
+        /// For sites that redirect to their own name, whatever name they are asked by. It needs host, pass = true, and a
+        /// url that no other origin has.
+        send_host: bool = flag(), Preset("false"), at restart;
+        /// How long answers of a new feed wait for the judged document; then they are the site's, or 503.
+        first_wait: Duration = lasting(FIRST_WAITS), Preset("\"5s\""), at restart;
+        /// After how long without a request its feeds are not polled any more. Their history is kept.
+        idle: Duration = lasting(IDLE_TIMES), Preset("\"30d\""), at restart;
+        /// The most feeds that it gets by itself.
+        feeds: u32 = number(FEEDS), Preset("1000"), at restart;
+        /// The most requests that it has at once.
+        ///
+        /// A request counts until its answer has been taken. A client has a quarter of them, and 8 at least.
+        requests: u32 = number(REQUESTS), Preset("256"), at restart;
     }
 }
 
-impl Default for AllowTable {
-    fn default() -> Self {
-        let mut preset = Self { url: None, idle: Duration::ZERO, feeds: 0 };
-        ALLOW_KEYS.preset(&mut preset);
-        preset
+section! {
+    /// A table `[[allow]]` of the file.
+    pub struct AllowTable with ALLOW_KEYS {
+        /// Readers may subscribe to what is below this address: scheme, host, port and path.
+        ///
+        /// The path ends with a slash, which is added where it is missing.
+        url: Option<Url> = parsed("a web address", folder_address).optional(),
+            Words("required", "\"https://example.org/\""), at restart;
+        /// As of an origin.
+        idle: Duration = lasting(IDLE_TIMES), Preset("\"30d\""), at restart;
+        /// The most feeds that readers add.
+        feeds: u32 = number(FEEDS), Preset("100"), at restart;
     }
 }
 
@@ -222,35 +136,18 @@ pub(super) struct CheckedOrigins {
 /// Reads the origins.
 pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> CheckedOrigins {
     top.note_tables(ORIGINS);
-    let mut pass_at_own_host = Vec::new();
     let public = server.public_url.as_deref().and_then(|url| Url::parse(url).ok());
-    let mut origins = Vec::new();
-    let mut names: HashMap<FeedName, usize> = HashMap::new();
+    let mut origins = CheckedOrigins { checked: Vec::new(), pass_at_own_host: Vec::new() };
+    let mut names: BTreeMap<FeedName, usize> = BTreeMap::new();
     let mut places: Vec<(OriginPlace, usize)> = Vec::new();
-    top.tables("origin", &ORIGIN_KEYS, ORIGIN_LIMIT, |section, table| {
-        section.demand_name();
+    top.tables(ORIGINS, &ORIGIN_KEYS, ORIGIN_LIMIT, |section, mut table| {
+        let name = section.take_name(table.name.take(), &mut names);
         section.demand("url", "each [[origin]] has its own");
-        let OriginTable {
-            name,
-            url,
-            at,
-            host,
-            passes,
-            sends_host,
-            first_wait,
-            idle,
-            feeds,
-            requests,
-        } = table;
-        check_place(section, (host.as_deref(), passes), public.as_ref(), server);
-        if passes == PassMode::Through && at.is_some() {
-            pass_at_own_host.push(section.place("pass"));
+        check_place(section, &table, public.as_ref(), server);
+        if table.pass == PassMode::Through && table.at.is_some() {
+            origins.pass_at_own_host.push(section.offset("pass"));
         }
-        if sends_host && !(section.has("host") && passes == PassMode::Through) {
-            let message = "needs host and pass = true: only such a site has the gateway's name";
-            section.fault("send_host", message.to_owned());
-        }
-        let place = match (at, host) {
+        let place = match (table.at, table.host) {
             (Some(path), None) => Some(OriginPlace::At(path)),
             (None, Some(host)) => Some(OriginPlace::Host(host)),
             _ => None,
@@ -258,35 +155,24 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Che
         if let Some(place) = &place {
             if let Some((other, line)) = places.iter().find(|(other, _)| place.overlaps(other)) {
                 let key = if matches!(place, OriginPlace::At(_)) { "at" } else { "host" };
-                let message = format!(
-                    "{:?} and {:?} of line {line} cover each other; each origin has its own",
-                    place.text(),
-                    other.text()
-                );
-                section.fault(key, message);
+                let (own, other) = (place.text(), other.text());
+                section.fault(key, format!("{own:?} and {other:?} of line {line} cover each other; each origin has its own"));
             }
             places.push((place.clone(), section.line()));
         }
-        let Some(name) = name else { return };
-        if let Some(line) = names.get(&name) {
-            let message =
-                format!("{:?} is taken by line {line}; each needs its own", name.as_str());
-            return section.fault("name", message);
-        }
-        names.insert(name.clone(), section.line());
-        let (Some(url), Some(place)) = (url, place) else { return };
+        let (Some(name), Some(url), Some(place)) = (name, table.url, place) else { return };
         let config = OriginConfig {
             name,
             url,
             place,
-            passes,
-            sends_host,
-            first_wait,
-            idle,
-            feeds,
-            requests,
+            passes: table.pass,
+            sends_host: table.send_host,
+            first_wait: table.first_wait,
+            idle: table.idle,
+            feeds: table.feeds,
+            requests: table.requests,
         };
-        if let Some(other) = origins.iter().find(|other| config.shares_feeds(other)) {
+        if let Some(other) = origins.checked.iter().find(|other| config.shares_feeds(other)) {
             let message = format!(
                 "{:?} is an address of the origin {:?} too, and with send_host an address has another feed at each \
                  host; give one of them an address with another host or port",
@@ -295,9 +181,9 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Che
             );
             section.fault("url", message);
         }
-        origins.push(config);
+        origins.checked.push(config);
     });
-    CheckedOrigins { checked: origins, pass_at_own_host }
+    origins
 }
 
 /// Checks that no script of a site runs at a host where readers send their tokens as passwords: a browser sends
@@ -313,32 +199,38 @@ pub(super) fn check_readers(
     for place in &origins.pass_at_own_host {
         let message = "needs a host instead of at where there are readers or private feeds: the site's scripts would \
                        read with the password of whoever visits the site";
-        top.sheet().fault(*place, "origin.pass".to_owned(), message.to_owned());
+        top.sheet.fault(*place, "origin.pass", message.to_owned());
     }
 }
 
-/// Checks where an origin is, but for other origins.
+/// Checks where an origin is, and what becomes of its requests, but for other origins.
 fn check_place(
     section: &mut Section<'_, '_, '_>,
-    (host, passes): (Option<&str>, PassMode),
+    table: &OriginTable,
     public: Option<&Url>,
     server: &ServerSection,
 ) {
-    if section.has("at") && section.has("host") {
-        section.fault("host", "stands beside at; write one of the two".to_owned());
-    } else if !section.has("host") {
+    let passes = table.pass == PassMode::Through;
+    let (at, host) = (section.has("at"), section.has("host"));
+    if at && host {
+        section.fault("host", "stands beside at; write one of the two");
+    } else if !host {
         section.demand("at", "each [[origin]] has a path, at = \"/…/\", or a host of its own");
     }
     let own = public.and_then(Url::host_str).map(|own| own.trim_end_matches('.'));
-    if host.is_some() && host == own {
+    if table.host.is_some() && table.host.as_deref() == own {
         let message =
             "is the host of server.public_url, where the gateway's own pages are; write another";
-        section.fault("host", message.to_owned());
+        section.fault("host", message);
     }
-    if passes == PassMode::Through && section.has("at") && server.admin_listen.is_none() {
+    if passes && at && server.admin_listen.is_none() {
         let message = "needs a host instead of at, or server.admin_listen: the site's scripts would run beside the \
                        forms of administration";
-        section.fault("pass", message.to_owned());
+        section.fault("pass", message);
+    }
+    if table.send_host && !(host && passes) {
+        let message = "needs host and pass = true: only such a site has the gateway's name";
+        section.fault("send_host", message);
     }
 }
 
@@ -347,7 +239,7 @@ pub(super) fn read_allowed(top: &mut Section<'_, '_, '_>) -> Vec<AllowConfig> {
     top.note_tables(ALLOWED);
     let mut allowed = Vec::new();
     let mut lines: HashMap<Url, usize> = HashMap::new();
-    top.tables("allow", &ALLOW_KEYS, ALLOW_LIMIT, |section, AllowTable { url, idle, feeds }| {
+    top.tables(ALLOWED, &ALLOW_KEYS, ALLOW_LIMIT, |section, AllowTable { url, idle, feeds }| {
         section.demand("url", "each [[allow]] has its own");
         let Some(url) = url else { return };
         if let Some(line) = lines.get(&url) {
@@ -358,42 +250,6 @@ pub(super) fn read_allowed(top: &mut Section<'_, '_, '_>) -> Vec<AllowConfig> {
         allowed.push(AllowConfig { url, idle, feeds });
     });
     allowed
-}
-
-impl OriginConfig {
-    /// Whether a feed may be at one address in both and be another one, since one of them is told its host.
-    fn shares_feeds(&self, other: &Self) -> bool {
-        let (one, two) = (&self.url, &other.url);
-        (self.sends_host || other.sends_host)
-            && one.origin() == two.origin()
-            && (one.path().starts_with(two.path()) || two.path().starts_with(one.path()))
-    }
-
-    /// Its path with its name, where it has one.
-    pub(super) fn path(&self) -> Option<(&str, &FeedName)> {
-        match &self.place {
-            OriginPlace::At(path) => Some((path, &self.name)),
-            OriginPlace::Host(_) => None,
-        }
-    }
-}
-
-impl OriginPlace {
-    /// Whether some requests would be for both.
-    fn overlaps(&self, other: &Self) -> bool {
-        match (self, other) {
-            // Both end with a slash.
-            (Self::At(one), Self::At(other)) => one.starts_with(other) || other.starts_with(one),
-            (Self::Host(one), Self::Host(other)) => one == other,
-            _ => false,
-        }
-    }
-
-    fn text(&self) -> &str {
-        match self {
-            Self::At(text) | Self::Host(text) => text,
-        }
-    }
 }
 
 /// Checks the address of a site, and has it end with a slash.

@@ -1,11 +1,10 @@
 //! What the command line says over the file.
 
-use super::{
-    AllowPrivateSetting, Checked, Config, Fault, FeedConfig, WrittenKey, feed_name, without_login,
-};
+use super::{Checked, Config, Fault, FeedConfig, feed_name, without_login};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use tidegate_core::model::{FeedOptions, FeedSource};
+use tidegate_core::model::FeedSource;
+use tidegate_net::fetch::AllowPrivate;
 use url::Url;
 
 /// What the command line says over the file; applied anew whenever the file is read again.
@@ -32,11 +31,9 @@ impl Overrides {
             ("server.public_url", "--public-url", self.public_url.clone()),
         ];
         for (key, option, value) in shown {
-            if let Some(value) = value {
-                let (file, key) = (option.to_owned(), key.to_owned());
-                let place = Fault { file, line: 0, key: key.clone(), message: String::new() };
-                checked.written.insert(key, WrittenKey { place, value });
-            }
+            let place =
+                |message| Fault { file: option.to_owned(), line: 0, key: key.to_owned(), message };
+            checked.written.extend(value.map(|value| (key.to_owned(), place(value))));
         }
         let config = &mut checked.config;
         config.server.listen = self.listen.unwrap_or(config.server.listen);
@@ -47,8 +44,8 @@ impl Overrides {
             config.server.public_url.clone_from(&self.public_url);
         }
         if self.allow_private {
-            config.polling.allow_private = AllowPrivateSetting::Yes;
-            config.websub.private_callbacks = AllowPrivateSetting::Yes;
+            config.polling.allow_private = AllowPrivate::All;
+            config.websub.private_callbacks = AllowPrivate::All;
         }
         for url in &self.feeds {
             add(config, url);
@@ -72,23 +69,9 @@ fn add(config: &mut Config, url: &Url) {
         feeds.iter().any(|feed| feed.name == *name)
             || aggregates.iter().any(|aggregate| aggregate.name == *name)
     });
-    if let Some(name) = name {
-        let (url, options) = (Some(url), FeedOptions::default());
-        let source = FeedSource::CommandLine;
-        let (webhook, private) = (None, false);
-        let adds_feeds = false;
-        config.feeds.push(FeedConfig {
-            name,
-            url,
-            options,
-            source,
-            access,
-            webhook,
-            private,
-            adds_feeds,
-            path: None,
-        });
-    }
+    let feed =
+        |name| FeedConfig { access, ..FeedConfig::new(name, Some(url), FeedSource::CommandLine) };
+    config.feeds.extend(name.map(feed));
 }
 
 #[cfg(test)]
@@ -128,8 +111,8 @@ url = "https://example.org/news"
         assert_eq!(config.server.listen.to_string(), "[::]:0");
         assert_eq!(config.store.path, PathBuf::from("b"));
         assert_eq!(config.server.public_url.as_deref(), Some("https://b.example"));
-        assert_eq!(config.polling.allow_private, AllowPrivateSetting::Yes);
-        assert_eq!(config.websub.private_callbacks, AllowPrivateSetting::Yes);
+        assert_eq!(config.polling.allow_private, AllowPrivate::All);
+        assert_eq!(config.websub.private_callbacks, AllowPrivate::All);
     }
 
     #[test]

@@ -1,21 +1,19 @@
 //! `[polling]`: how often, how politely and whom.
 
 use super::External;
-use super::access::{self, Proxy};
+use super::access::{self, proxy_address};
 use super::keys::{
     Preset::{Shown, Value as Preset, Words},
     section,
 };
-use super::kinds::{Flag, Kind, Lasting, List, Mapped, Maybe, Mistakes, Parsed};
+use super::kinds::{Kind, flag, lasting, list, parsed, path};
 use super::section::Section;
-use super::value::{ConfigNode, Value};
-use std::collections::BTreeSet;
-use std::fmt;
+use super::value::Value;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 use tidegate_core::model::ProxyAddress;
+use tidegate_net::fetch::{AllowPrivate, MAX_ALLOWED_HOSTS, host_and_port};
 
 /// What the intervals between polls may be, in seconds.
 pub(super) const INTERVALS: RangeInclusive<u64> = 1..=365 * 86_400;
@@ -26,31 +24,28 @@ const WALK_PAUSE: Duration = Duration::from_secs(2);
 /// What the spacing between requests to one host may be, in seconds.
 pub(super) const SPACINGS: RangeInclusive<u64> = 0..=3600;
 
-/// The most private addresses that can be allowed one by one.
-pub const PRIVATE_LIMIT: usize = 1000;
-
 /// The longest `User-Agent`, in bytes.
 const USER_AGENT_LIMIT: usize = 256;
 
 section! {
     /// How often, how politely and whom the gateway polls.
-    pub struct Polling {
+    pub struct Polling with KEYS {
         /// Two polls of a feed are at least and at most this far apart.
         ///
         /// In between, the schedule follows the feed: how often it changes, and what it says itself
         /// (ttl, skipHours, Cache-Control and the like). Failures, and hosts that ask for a pause,
         /// may put a poll off further.
-        min_interval: Duration = Lasting(INTERVALS), Preset("\"5m\"");
-        max_interval: Duration = Lasting(INTERVALS), Preset("\"24h\"");
+        min_interval: Duration = lasting(INTERVALS), Preset("\"5m\"");
+        max_interval: Duration = lasting(INTERVALS), Preset("\"24h\"");
         /// Which upstreams may be at loopback or private addresses: `false` (none), `true` (all), or
         /// a list of `host:port`.
         ///
         /// The hosts and ports are those of the feeds' addresses, like `["intranet.example:80",
         /// "[::1]:8000"]`. Redirects and links lead to such a host from another one alone, never from a
         /// public address, and for feeds that requests make never out of their site.
-        allow_private: AllowPrivateSetting = PrivateAddresses, Preset("false");
+        allow_private: AllowPrivate = private_addresses(), Preset("false");
         /// How the gateway names itself to upstreams. Publishers like to find a contact here.
-        user_agent: String = Parsed("1 to 256 visible ASCII characters", user_agent), Shown(
+        user_agent: String = parsed("1 to 256 visible ASCII characters", user_agent), Shown(
             concat!("\"tidegate/", env!("CARGO_PKG_VERSION"), "\""),
             "`tidegate/VERSION`",
             "\"tidegate/0.1.0 (+https://feeds.example.org/about)\"",
@@ -59,79 +54,32 @@ section! {
         ///
         /// Names below one registrable domain are one host; private suffixes such as github.io count
         /// as registries.
-        host_spacing: Duration = Lasting(SPACINGS), Preset("\"1s\"");
+        host_spacing: Duration = lasting(SPACINGS), Preset("\"1s\"");
         /// The proxy that every outgoing request takes: an address, or
         /// `{ url = "…", user = "…", password = { file = "…" } }`.
         ///
         /// Of socks5 the names of hosts are resolved here, of http, https and socks5h by the proxy. Hosts
         /// that allow_private opens by name, and private addresses where it opens all, are reached
         /// directly. Secrets of a proxy are read when the gateway starts and at SIGHUP.
-        proxy: Option<ProxyAddress> = Proxy, Words("none", "\"http://proxy.example:3128\"");
+        proxy: Option<ProxyAddress> = proxy_address(), Words("none", "\"http://proxy.example:3128\"");
         /// Whether hosts whose names lead to no address here are left to the proxy.
         ///
         /// Names are looked up here too before a proxy is asked for them, and refused where they lead to
         /// no public address. In a network in which only the proxy knows names, say true. The proxy must
         /// then refuse private addresses itself.
-        proxy_resolves: bool = Flag, Preset("false");
+        proxy_resolves: bool = flag(), Preset("false");
         /// A file with certificates (PEM) that are believed beside those of the system.
-        ca_file: Option<PathBuf> = Maybe(Parsed("a path", ca_file)),
+        ca_file: Option<PathBuf> = path("the file with the certificates").optional(),
             Words("none", "\"/etc/ssl/our-ca.pem\"");
         /// Whether feeds that are put through the API may take secrets from files and the environment.
         ///
         /// Who has the token could then read any of them, by sending it to a publisher of his own.
-        api_secrets: bool = Flag, Preset("false");
+        api_secrets: bool = flag(), Preset("false");
     }
     fields {
         /// Two documents of a walk through older ones are at least this far apart, even at private
         /// addresses.
         walk_pause: Duration = WALK_PAUSE;
-    }
-}
-
-/// Which upstreams may be at loopback or private addresses.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum AllowPrivateSetting {
-    /// None.
-    #[default]
-    No,
-    /// All: for a gateway inside a closed network.
-    Yes,
-    /// These, named in the address of the feed exactly so.
-    Only(BTreeSet<HostPort>),
-}
-
-/// A host, as it stands in an address, and a port.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HostPort {
-    /// The host in its canonical form: lower case, IPv6 in brackets.
-    pub host: String,
-    pub port: u16,
-}
-
-impl fmt::Display for HostPort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
-}
-
-impl FromStr for HostPort {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            format!(
-                "{text:?} is not a host with a port; write like \"127.0.0.1:8000\", \
-                 \"[::1]:8000\" or \"intranet.example:80\""
-            )
-        };
-        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        if host.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(wrong());
-        }
-        // As the parser of addresses reads it, so that `0x7f.1` and `127.0.0.1` are one host.
-        let host = url::Host::parse(host).map_err(|_| wrong())?.to_string();
-        let port: u16 = port.parse().map_err(|_| wrong())?;
-        if port == 0 { Err(wrong()) } else { Ok(Self { host, port }) }
     }
 }
 
@@ -145,35 +93,14 @@ pub(super) fn user_agent(text: &str) -> Result<String, String> {
 }
 
 /// `true`, `false`, or a list of hosts with ports.
-pub(super) struct PrivateAddresses;
-
-impl Kind for PrivateAddresses {
-    type Out = AllowPrivateSetting;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<AllowPrivateSetting> {
-        let wanted = "true, false or a list of \"host:port\"";
-        let all = |is_on| if is_on { AllowPrivateSetting::Yes } else { AllowPrivateSetting::No };
-        let only = |list: Vec<HostPort>| AllowPrivateSetting::Only(list.into_iter().collect());
-        match node.value {
-            Value::Boolean(_) => Mapped(Flag, all).read(node, mistakes),
-            _ => {
-                let list = List { limit: PRIVATE_LIMIT, wanted, read: HostPort::from_str };
-                Mapped(list, only).read(node, mistakes)
-            }
-        }
-    }
-
-    fn allowed(&self) -> String {
-        "`true`, `false`, a list".to_owned()
-    }
-}
-
-fn ca_file(text: &str) -> Result<PathBuf, &'static str> {
-    if text.is_empty() {
-        Err("is empty; name the file with the certificates")
-    } else {
-        Ok(text.into())
-    }
+pub(super) fn private_addresses() -> Kind<AllowPrivate> {
+    let wanted = "true, false or a list of \"host:port\"";
+    let hosts = list(MAX_ALLOWED_HOSTS, wanted, host_and_port);
+    Kind::of_many("`true`, `false`, a list", move |node, mistakes| match node.value {
+        Value::Boolean(true) => Some(AllowPrivate::All),
+        Value::Boolean(false) => Some(AllowPrivate::No),
+        _ => (hosts.read)(node, mistakes).map(|all| AllowPrivate::Only(all.into_iter().collect())),
+    })
 }
 
 /// Checks what is written against each other, and notes what is to be found elsewhere.

@@ -1,14 +1,13 @@
 //! `[[reader]]`: who may read private feeds, and by which token. No message repeats a token.
 
-use super::External;
-use super::access::{SecretValue, is_variable};
+use super::access::{is_variable, secret_value};
 use super::keys::{
-    KeyTable,
     Preset::{Value as Preset, Words},
-    keys,
+    section,
 };
-use super::kinds::{Flag, List, Mapped, Maybe, Parsed};
+use super::kinds::{flag, list, parsed, path};
 use super::section::Section;
+use super::{External, Fault};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tidegate_core::model::{FeedName, SecretSource};
@@ -33,37 +32,30 @@ pub struct ReaderConfig {
     pub all_private: bool,
 }
 
-/// A table of the file.
-#[derive(Debug, Default)]
-pub(super) struct ReaderTable {
-    name: Option<String>,
-    token: Option<SecretSource>,
-    feeds: Vec<FeedName>,
-    all_private: bool,
+section! {
+    /// A table of the file.
+    pub struct ReaderTable with KEYS {
+        /// What you call the reader: a person or a program.
+        name: Option<String> = parsed("1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`", name).optional(),
+            Words("required", "\"ann\"");
+        /// The token, a secret: a text, `{ file = "…" }` or `{ env = "…" }`; or the file or the variable of
+        /// the environment that has it.
+        ///
+        /// 22 or more of A-Z, a-z, 0-9, - and _ by chance, or 32 where all are hexadecimal digits: make one
+        /// with `openssl rand -hex 16`. It opens /t/TOKEN/feeds/NAME, and is the password of /feeds/NAME. No
+        /// page, message or export shows it. Files and variables are read at the start and at a reload.
+        token: Option<SecretSource> = secret_value().optional(), Words("required", "{ file = \"/run/secrets/ann\" }");
+        token_file => token = path("the file that holds the token").map(SecretSource::File).optional(),
+            Words("", "\"/run/secrets/ann\"");
+        token_env => token = parsed("the name of a variable", variable).map(SecretSource::Env).optional(),
+            Words("", "\"ANN_TOKEN\"");
+        /// The feeds that it opens, private or not.
+        feeds: Vec<FeedName> = list(READER_FEEDS_LIMIT, "a list of feed names", FeedName::new),
+            Words("required, unless `all_private`", "[\"news\"]");
+        /// It opens all private feeds, those that are added later as well.
+        all_private: bool = flag(), Preset("false");
+    }
 }
-
-pub(super) const KEYS: KeyTable<ReaderTable> = keys! {
-    ReaderTable;
-    /// What you call the reader: a person or a program.
-    name => name: Maybe(Parsed("1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`", name)),
-        Words("required", "\"ann\"");
-    /// The token, a secret: a text, `{ file = "…" }` or `{ env = "…" }`; or the file or the variable of
-    /// the environment that has it.
-    ///
-    /// 22 or more of A-Z, a-z, 0-9, - and _ by chance, or 32 where all are hexadecimal digits: make one
-    /// with `openssl rand -hex 16`. It opens /t/TOKEN/feeds/NAME, and is the password of /feeds/NAME. No
-    /// page, message or export shows it. Files and variables are read at the start and at a reload.
-    token => token: Maybe(SecretValue), Words("required", "{ file = \"/run/secrets/ann\" }");
-    token_file => token: Maybe(Mapped(Parsed("a path", path), SecretSource::File)),
-        Words("", "\"/run/secrets/ann\"");
-    token_env => token: Maybe(Mapped(Parsed("the name of a variable", variable), SecretSource::Env)),
-        Words("", "\"ANN_TOKEN\"");
-    /// The feeds that it opens, private or not.
-    feeds => feeds: List { limit: READER_FEEDS_LIMIT, wanted: "a list of feed names", read: FeedName::new },
-        Words("required, unless `all_private`", "[\"news\"]");
-    /// It opens all private feeds, those that are added later as well.
-    all_private => all_private: Flag, Preset("false");
-};
 
 /// The token of a reader.
 #[derive(Clone, PartialEq, Eq)]
@@ -147,38 +139,35 @@ pub(super) fn read(
     known: &BTreeMap<FeedName, usize>,
 ) -> Vec<ReaderConfig> {
     let mut readers: Vec<ReaderConfig> = Vec::new();
-    let mut lines: BTreeMap<String, usize> = BTreeMap::new();
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut tokens: Vec<(SecretSource, usize)> = Vec::new();
     top.tables("reader", &KEYS, READER_LIMIT, |section, table| {
-        section.demand_name();
         let ReaderTable { name, token, feeds, all_private } = table;
-        let written = ["token", "token_file", "token_env"];
-        let mut written = written.into_iter().filter(|key| section.has(key));
-        let key = written.next();
-        if let Some(second) = written.next() {
-            section.fault(second, format!("stands beside {}; write one", key.unwrap_or("token")));
+        let name = section.take_name(name, &mut names);
+        let mut written = ["token", "token_file", "token_env"].into_iter().filter(|key| section.has(key));
+        let (first, second) = (written.next(), written.next());
+        let key = first.unwrap_or("token");
+        if let Some(second) = second {
+            section.fault(second, format!("stands beside {key}; write one"));
         }
-        let key = key.unwrap_or("token");
         section.demand(key, &format!("each [[reader]] has its own; {MAKE_ONE}"));
-        check_token(section, (key, token.as_ref()), &mut tokens);
+        if let Some(token) = &token {
+            check_token(section, key, token, &mut tokens);
+        }
         if feeds.is_empty() && !all_private && !section.has("feeds") {
-            let said = "is missing; name the feeds that this reader may read, or write all_private = true";
-            section.fault("feeds", said.to_owned());
+            let message = "is missing; name the feeds that this reader may read, or write all_private = true";
+            section.fault("feeds", message);
         }
         for (at, feed) in section.texts("feeds") {
             if !known.keys().any(|name| name.as_str() == feed) {
-                let said = format!(
+                let message = format!(
                     "there is no feed {feed:?} in this file; it counts if the administration API adds one"
                 );
-                section.sheet().warn(at, "reader.feeds".to_owned(), said);
+                let place = section.sheet.place(at, "reader.feeds");
+                section.sheet.checked.warnings.push(Fault { message, ..place });
             }
         }
-        let Some(name) = name else { return };
-        if let Some(line) = lines.insert(name.clone(), section.line()) {
-            let said = format!("{name:?} is taken by line {line}; each needs its own");
-            return section.fault("name", said);
-        }
-        readers.push(ReaderConfig { name, token, feeds, all_private });
+        readers.extend(name.map(|name| ReaderConfig { name, token, feeds, all_private }));
     });
     readers
 }
@@ -186,27 +175,27 @@ pub(super) fn read(
 /// Checks a token that is written here, and notes where it is otherwise.
 fn check_token(
     section: &mut Section<'_, '_, '_>,
-    (key, token): (&'static str, Option<&SecretSource>),
+    key: &'static str,
+    token: &SecretSource,
     seen: &mut Vec<(SecretSource, usize)>,
 ) {
-    let Some(token) = token else { return };
-    match token {
-        SecretSource::Literal(text) => match ReaderToken::new(text.reveal()) {
-            // Another one may be the same, in a file.
-            Ok(_) => section.refer(key, External::ReaderToken(token.clone())),
-            Err(error) => section.fault(key, error.to_string()),
-        },
+    let checked = match token {
+        SecretSource::Literal(text) => {
+            ReaderToken::new(text.reveal()).map(|_| ()).map_err(|error| error.to_string())
+        }
         SecretSource::LeftOut => {
-            section.fault(key, "is not in the file: \"stored\" is for the API alone".to_owned());
+            Err("is not in the file: \"stored\" is for the API alone".to_owned())
         }
-        SecretSource::File(_) | SecretSource::Env(_) => {
-            section.refer(key, External::ReaderToken(token.clone()));
-        }
+        SecretSource::File(_) | SecretSource::Env(_) => Ok(()),
+    };
+    match checked {
+        // Another one may be the same, in a file.
+        Ok(()) => section.refer(key, External::ReaderToken(token.clone())),
+        Err(message) => section.fault(key, message),
     }
     match seen.iter().find(|(other, _)| other == token) {
         Some((_, line)) => {
-            let said = format!("is that of line {line}; each reader has its own");
-            section.fault(key, said);
+            section.fault(key, format!("is that of line {line}; each reader has its own"))
         }
         None => seen.push((token.clone(), section.line())),
     }
@@ -220,13 +209,6 @@ fn name(text: &str) -> Result<String, String> {
         ));
     }
     Ok(text.to_owned())
-}
-
-fn path(text: &str) -> Result<String, &'static str> {
-    match text {
-        "" => Err("is empty; name the file that holds the token"),
-        _ => Ok(text.to_owned()),
-    }
 }
 
 fn variable(text: &str) -> Result<String, &'static str> {

@@ -1,6 +1,7 @@
 //! One table of the file: reads its keys and notes what is wrong with each.
 
-use super::keys::{Effect, KeyRow, KeyTable, Reader};
+use super::fault::Fault;
+use super::keys::{Field, KeyRow, KeyTable};
 use super::kinds::{Mistakes, is_of_wrong_kind};
 use super::nearest::nearest;
 use super::sheet::Sheet;
@@ -11,32 +12,21 @@ use toml::de::DeValue;
 
 /// A table, or its absence: every key then has its default.
 pub(super) struct Section<'s, 't, 'd> {
-    sheet: &'s mut Sheet<'t>,
+    /// The file under examination.
+    pub(super) sheet: &'s mut Sheet<'t>,
     table: &'d [TableEntry<'d>],
     path: &'static str,
     start: usize,
     /// The keys whose values were read without a mistake.
     read: BTreeSet<&'static str>,
-    /// The keys that the environment sets, with their variables.
-    variables: BTreeMap<&'static str, String>,
 }
 
 impl<'s, 't, 'd> Section<'s, 't, 'd> {
     /// The whole file.
     pub(super) fn root(sheet: &'s mut Sheet<'t>, table: &'d [TableEntry<'d>]) -> Self {
-        let mut section = Self::new(sheet, table, "", 0);
+        let mut section = Self { sheet, table, path: "", start: 0, read: BTreeSet::new() };
         section.refuse_unknown(&TABLES.map(|(name, _)| name));
         section
-    }
-
-    fn new(
-        sheet: &'s mut Sheet<'t>,
-        table: &'d [TableEntry<'d>],
-        path: &'static str,
-        start: usize,
-    ) -> Self {
-        let (read, variables) = (BTreeSet::new(), BTreeMap::new());
-        Self { sheet, table, path, start, read, variables }
     }
 
     /// The table `[name]`, read over the presets.
@@ -46,22 +36,20 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         keys: &KeyTable<T>,
         check: impl FnOnce(&mut Section<'_, 't, 'd>, &mut T),
     ) -> T {
-        let mut target = T::default();
         let (mut table, mut start) = (&[][..], 0);
-        if let Some(ConfigNode { at, value }) = self.value(name) {
-            start = *at;
-            match value {
+        if let Some(node) = self.value(name) {
+            start = node.at;
+            match &node.value {
                 Value::Table(entries) => table = entries,
                 _ => {
-                    let message = format!("is a {}; write a table, [{name}]", value.kind());
-                    self.sheet.fault(start, name.to_owned(), message);
+                    let message = node.refusal(&format!("a table, [{name}]"));
+                    self.sheet.fault(start, name, message);
                 }
             }
         }
-        let mut section = Section::new(&mut *self.sheet, table, name, start);
-        section.fill(keys, &mut target);
-        section.fill_from_variables(keys, &mut target);
-        section.note_values(keys);
+        let place = (name, start);
+        let (mut target, mut section) = Section::read(&mut *self.sheet, table, place, keys);
+        section.note_written(keys);
         check(&mut section, &mut target);
         target
     }
@@ -74,168 +62,81 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         limit: usize,
         mut take: impl FnMut(&mut Section<'_, 't, 'd>, T),
     ) {
-        let Some(ConfigNode { at, value }) = self.value(name) else { return };
-        let wrong = |value: &Value<'_>| format!("{}; write one [[{name}]] for each", value.kind());
-        let Value::List(nodes) = value else {
-            return self.sheet.fault(*at, name.to_owned(), format!("is a {}", wrong(value)));
+        let Some(list) = self.value(name) else { return };
+        let wanted = format!("one [[{name}]] for each");
+        let Value::List(nodes) = &list.value else {
+            return self.sheet.fault(list.at, name, list.refusal(&wanted));
         };
         if let Some(first_above) = nodes.get(limit) {
             let message = format!("there are {} of these, the limit is {limit}", nodes.len());
-            self.sheet.fault(first_above.at, name.to_owned(), message);
+            self.sheet.fault(first_above.at, name, message);
         }
-        for ConfigNode { at, value } in nodes.iter().take(limit) {
-            let Value::Table(table) = value else {
-                self.sheet.fault(*at, name.to_owned(), format!("has a {}", wrong(value)));
+        for node in nodes.iter().take(limit) {
+            let Value::Table(table) = &node.value else {
+                let message = format!("has a {}; write {wanted}", node.kind());
+                self.sheet.fault(node.at, name, message);
                 continue;
             };
-            let mut target = T::default();
-            let mut section = Section::new(&mut *self.sheet, table, name, *at);
-            section.fill(keys, &mut target);
+            let place = (name, node.at);
+            let (target, mut section) = Section::read(&mut *self.sheet, table, place, keys);
             take(&mut section, target);
         }
     }
 
-    fn fill<T>(&mut self, keys: &KeyTable<T>, target: &mut T) {
+    /// Reads a table over the presets, and what the environment says over it.
+    fn read<T: Default>(
+        sheet: &'s mut Sheet<'t>,
+        table: &'d [TableEntry<'d>],
+        (path, start): (&'static str, usize),
+        keys: &KeyTable<T>,
+    ) -> (T, Self) {
+        let mut section = Self { sheet, table, path, start, read: BTreeSet::new() };
         let known: Vec<&'static str> = keys.rows.iter().map(|row| row.name).collect();
-        self.refuse_unknown(&known);
-        for (row, read) in keys.rows.iter().zip(keys.readers) {
-            let Some(node) = self.value(row.name) else { continue };
-            let mut mistakes = Mistakes::new();
-            if read(node, &mut mistakes, target) {
-                self.read.insert(row.name);
-            }
-            for (at, message) in mistakes {
-                self.sheet.fault(at, join(self.path, row.name), message);
+        section.refuse_unknown(&known);
+        let mut target = T::default();
+        for (row, field) in keys.iter() {
+            if let Some(node) = section.value(row.name) {
+                let mut mistakes = Mistakes::new();
+                if (field.read)(node, &mut mistakes, &mut target) {
+                    section.read.insert(row.name);
+                }
+                for (at, message) in mistakes {
+                    section.sheet.fault(at, &join(path, row.name), message);
+                }
             }
         }
-    }
-
-    /// Reads what the environment says over the file.
-    fn fill_from_variables<T>(&mut self, keys: &KeyTable<T>, target: &mut T) {
-        for (row, read) in keys.rows.iter().zip(keys.readers) {
-            let Some((variable, text)) = self.variable(row.name) else { continue };
-            self.variables.insert(row.name, variable.to_owned());
-            let mistakes = read_variable(text, *read, target);
+        for (row, field) in keys.iter() {
+            let Some((_, text)) = section.variable(row.name) else { continue };
+            let mistakes = read_variable(text, field, &mut target);
             match mistakes.is_empty() {
-                true => self.read.insert(row.name),
-                false => self.read.remove(row.name),
+                true => section.read.insert(row.name),
+                false => section.read.remove(row.name),
             };
             for (_, message) in mistakes {
-                self.sheet.variable_fault(variable, join(self.path, row.name), message);
+                section.fault(row.name, message);
             }
         }
+        (target, section)
     }
 
     /// Notes what the keys say that need a restart.
-    fn note_values<T>(&mut self, keys: &KeyTable<T>) {
-        for row in keys.rows.iter().filter(|row| row.effect == Effect::Restart) {
-            let (place, value) = match (self.variable(row.name), self.value(row.name)) {
-                (Some((variable, text)), _) => {
-                    (Err(variable.to_owned()), row.shown(|| format!("{text:?}")))
-                }
-                (None, Some(node)) => {
-                    (Ok(self.place(row.name)), row.shown(|| node.value.to_string()))
-                }
-                (None, None) => {
-                    (Ok(self.start), format!("the default, {}", row.default_in_words()))
-                }
+    fn note_written<T>(&mut self, keys: &KeyTable<T>) {
+        for row in keys.rows.iter().filter(|row| row.needs_restart) {
+            let message = match (self.variable(row.name), self.value(row.name)) {
+                (Some((_, text)), _) => row.shown(format!("{text:?}")),
+                (None, Some(node)) => row.shown(self.sheet.written(node.at, node.end)),
+                (None, None) => format!("the default, {}", row.default_in_words()),
             };
-            self.sheet.note_value(place, join(self.path, row.name), value);
+            let place = self.place(row.name);
+            self.sheet.checked.written.insert(place.key.clone(), Fault { message, ..place });
         }
     }
 
-    /// The variable that says a key, and what it says.
-    fn variable(&self, key: &str) -> Option<(&'t str, &'t str)> {
-        let variables = self.sheet.variables();
-        let is_said =
-            |key: &str| self.entry(key).is_some() || variables.get(self.path, key).is_some();
-        variables.get(self.path, key).or_else(|| variables.last(self.path, key, is_said))
-    }
-
-    fn refuse_unknown(&mut self, known: &[&'static str]) {
-        for TableEntry { at, key, node } in self.table {
-            if !known.contains(key) {
-                let is_table = matches!(node.value, Value::Table(_));
-                // The keys of a table whose head is broken come to stand at the top.
-                if self.path.is_empty() && !is_table && self.sheet.is_broken() {
-                    continue;
-                }
-                let what = if is_table { "table" } else { "key" };
-                let message = unknown(what, self.path, key, known);
-                self.sheet.fault(*at, join(self.path, key), message);
-            }
-        }
-    }
-
-    fn entry(&self, key: &str) -> Option<&'d TableEntry<'d>> {
-        self.table.iter().find(|entry| entry.key == key)
-    }
-
-    fn value(&self, key: &str) -> Option<&'d ConfigNode<'d>> {
-        self.entry(key).map(|entry| &entry.node)
-    }
-
-    /// Notes a fault of a key; where the key is absent, at the head of the table.
-    pub(super) fn fault(&mut self, key: &'static str, message: String) {
-        match self.variables.get(key) {
-            Some(variable) => self.sheet.variable_fault(variable, join(self.path, key), message),
-            None => self.sheet.fault(self.place(key), join(self.path, key), message),
-        }
-    }
-
-    /// Notes that a key was taken but may not do what is expected.
-    pub(super) fn warn(&mut self, key: &'static str, message: String) {
-        match self.variables.get(key) {
-            Some(variable) => self.sheet.variable_warning(variable, join(self.path, key), message),
-            None => self.sheet.warn(self.place(key), join(self.path, key), message),
-        }
-    }
-
-    /// Notes what a key names and is to be found elsewhere.
-    pub(super) fn refer(&mut self, key: &str, external: External) {
-        match self.variables.get(key) {
-            Some(variable) => self.sheet.variable_refer(variable, join(self.path, key), external),
-            None => self.sheet.refer(self.place(key), join(self.path, key), external),
-        }
-    }
-
-    /// Notes that the name of a table is missing.
-    pub(super) fn demand_name(&mut self) {
-        self.demand("name", &format!("each [[{}]] has its own name", self.path));
-    }
-
-    /// Notes that a key is missing; `meant` says what to do.
-    pub(super) fn demand(&mut self, key: &'static str, meant: &str) {
-        // A broken line may be the very one that the key stood on.
-        if !self.has(key) && !self.sheet.is_broken() {
-            self.fault(key, format!("is missing; {meant}"));
-        }
-    }
-
-    /// Whether the key is written, in the file or in the environment.
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.entry(key).is_some() || self.variables.contains_key(key)
-    }
-
-    /// Whether both keys are written at one place; what the environment says covers what the file says.
-    pub(super) fn has_both(&self, one: &str, other: &str) -> bool {
-        let by_variable = |key: &str| self.variables.contains_key(key);
-        self.has(one) && self.has(other) && by_variable(one) == by_variable(other)
-    }
-
-    /// Whether the key is written and its value could be read.
-    pub(super) fn is_read(&self, key: &str) -> bool {
-        self.read.contains(key)
-    }
-
-    /// The byte offset of a key; that of the head of the table where the key is absent.
-    pub(super) fn place(&self, key: &str) -> usize {
-        self.entry(key).map_or(self.start, |entry| entry.at)
-    }
-
-    /// Whether a key is a list of nothing.
-    pub(super) fn is_empty_list(&self, key: &str) -> bool {
-        matches!(self.value(key), Some(ConfigNode { value: Value::List(list), .. }) if list.is_empty())
+    /// Notes that something needs a restart which is written `at` a place first, if at all.
+    pub(super) fn note_restart(&mut self, at: Option<usize>, key: &str) {
+        let message = at.map_or("none", |_| "what was written").to_owned();
+        let place = self.sheet.place(at.unwrap_or_default(), key);
+        self.sheet.checked.written.insert(key.to_owned(), Fault { message, ..place });
     }
 
     /// Notes that tables need a restart, at the first of them.
@@ -247,10 +148,103 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         self.note_restart(first, name);
     }
 
-    /// Notes that something needs a restart which is written `at` a place first, if at all.
-    pub(super) fn note_restart(&mut self, at: Option<usize>, key: &str) {
-        let value = at.map_or("none", |_| "what was written");
-        self.sheet.note_value(Ok(at.unwrap_or_default()), key.to_owned(), value.to_owned());
+    fn refuse_unknown(&mut self, known: &[&'static str]) {
+        for TableEntry { at, key, node } in self.table.iter().filter(|e| !known.contains(&e.key)) {
+            let is_table = matches!(node.value, Value::Table(_));
+            // The keys of a table whose head is broken come to stand at the top.
+            if self.path.is_empty() && !is_table && self.sheet.is_broken() {
+                continue;
+            }
+            let what = if is_table { "table" } else { "key" };
+            let message = unknown(what, self.path, key, known);
+            self.sheet.fault(*at, &join(self.path, key), message);
+        }
+    }
+
+    fn entry(&self, key: &str) -> Option<&'d TableEntry<'d>> {
+        self.table.iter().find(|entry| entry.key == key)
+    }
+
+    fn value(&self, key: &str) -> Option<&'d ConfigNode<'d>> {
+        self.entry(key).map(|entry| &entry.node)
+    }
+
+    /// The variable that says a key, and what it says.
+    fn variable(&self, key: &str) -> Option<(&'t str, &'t str)> {
+        self.sheet.variables.get(self.path, key)
+    }
+
+    /// The place of a key, without a message; the head of the table where the key is absent.
+    fn place(&self, key: &str) -> Fault {
+        let place = self.sheet.place(self.offset(key), &join(self.path, key));
+        match self.variable(key) {
+            Some((variable, _)) => Fault { file: variable.to_owned(), line: 0, ..place },
+            None => place,
+        }
+    }
+
+    /// Notes a fault of a key.
+    pub(super) fn fault(&mut self, key: &'static str, message: impl Into<String>) {
+        let fault = Fault { message: message.into(), ..self.place(key) };
+        self.sheet.note_fault(fault);
+    }
+
+    /// Notes that a key was taken but may not do what is expected.
+    pub(super) fn warn(&mut self, key: &'static str, message: String) {
+        let warning = Fault { message, ..self.place(key) };
+        self.sheet.checked.warnings.push(warning);
+    }
+
+    /// Notes what a key names and is to be found elsewhere.
+    pub(super) fn refer(&mut self, key: &str, external: External) {
+        let place = self.place(key);
+        self.sheet.checked.externals.push((place, external));
+    }
+
+    /// Notes that a key is missing; `meant` says what to do.
+    pub(super) fn demand(&mut self, key: &'static str, meant: &str) {
+        // A broken line may be the very one that the key stood on.
+        if !self.has(key) && !self.sheet.is_broken() {
+            self.fault(key, format!("is missing; {meant}"));
+        }
+    }
+
+    /// Takes the name of a table, which no other may have; `None` where it is missing or taken.
+    pub(super) fn take_name<N: Ord + Clone + ToString>(
+        &mut self,
+        name: Option<N>,
+        taken: &mut BTreeMap<N, usize>,
+    ) -> Option<N> {
+        self.demand("name", &format!("each [[{}]] has its own name", self.path));
+        let name = name?;
+        if let Some(line) = taken.get(&name) {
+            let text = name.to_string();
+            self.fault("name", format!("{text:?} is taken by line {line}; each needs its own"));
+            return None;
+        }
+        taken.insert(name.clone(), self.line());
+        Some(name)
+    }
+
+    /// Whether the key is written, in the file or in the environment.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.entry(key).is_some() || self.variable(key).is_some()
+    }
+
+    /// Whether both keys are written at one place; what the environment says covers what the file says.
+    pub(super) fn has_both(&self, one: &str, other: &str) -> bool {
+        let is_outside = |key: &str| self.variable(key).is_some();
+        self.has(one) && self.has(other) && is_outside(one) == is_outside(other)
+    }
+
+    /// Whether the key is written and its value could be read.
+    pub(super) fn is_read(&self, key: &str) -> bool {
+        self.read.contains(key)
+    }
+
+    /// The byte offset of a key; that of the head of the table where the key is absent.
+    pub(super) fn offset(&self, key: &str) -> usize {
+        self.entry(key).map_or(self.start, |entry| entry.at)
     }
 
     /// The texts of a list, with their places.
@@ -258,16 +252,12 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         let Some(ConfigNode { value: Value::List(nodes), .. }) = self.value(key) else {
             return Vec::new();
         };
-        let text = |node: &'d ConfigNode<'d>| match node.value {
-            Value::Text(text) => Some((node.at, text)),
-            _ => None,
-        };
-        nodes.iter().filter_map(text).collect()
+        nodes.iter().filter_map(|node| Some((node.at, node.text().ok()?))).collect()
     }
 
-    /// The file under examination, for what is found when all tables were read.
-    pub(super) fn sheet(&mut self) -> &mut Sheet<'t> {
-        self.sheet
+    /// Whether a key is a list of nothing.
+    pub(super) fn is_empty_list(&self, key: &str) -> bool {
+        matches!(self.value(key), Some(ConfigNode { value: Value::List(list), .. }) if list.is_empty())
     }
 
     /// The line of the table's head, for messages that point back at it.
@@ -278,17 +268,17 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
 
 /// Reads a value out of a variable: as a text, and where the key takes none, as TOML. What is a table of TOML is one
 /// first, as in the file, and a text where the key takes no table.
-fn read_variable<T>(text: &str, read: Reader<T>, target: &mut T) -> Mistakes {
-    let written = Some(text.trim()).and_then(|text| DeValue::parse(text).ok());
-    let is_table = matches!(written.as_ref().map(toml::Spanned::get_ref), Some(DeValue::Table(_)));
-    let as_text = ConfigNode { at: 0, value: Value::Text(text) };
+fn read_variable<T>(text: &str, field: &Field<T>, target: &mut T) -> Mistakes {
+    let written = DeValue::parse(text.trim()).ok();
+    let as_text = ConfigNode { at: 0, end: 0, value: Value::Text(text) };
     let as_toml = written.as_ref().map(ConfigNode::from_toml);
+    let is_table = matches!(&as_toml, Some(ConfigNode { value: Value::Table(_), .. }));
     let mut mistakes = Mistakes::new();
     let (first, second) =
         if is_table { (as_toml, Some(as_text)) } else { (Some(as_text), as_toml) };
     for node in [first, second].into_iter().flatten() {
         mistakes.clear();
-        if read(&node, &mut mistakes, target)
+        if (field.read)(&node, &mut mistakes, target)
             || !mistakes.iter().any(|(_, message)| is_of_wrong_kind(message))
         {
             break;

@@ -5,7 +5,7 @@ use super::keys::{
     Preset::{Value as Preset, Words},
     section,
 };
-use super::kinds::{Flag, Hidden, List, Mapped, Maybe, Number, OneOf, Parsed};
+use super::kinds::{flag, list, number, one_of, parsed, path};
 use super::section::Section;
 use super::web::public_address;
 use ipnet::IpNet;
@@ -29,28 +29,27 @@ const CONNECTIONS: RangeInclusive<u32> = 16..=1_000_000;
 
 section! {
     /// Where the gateway listens and who administers it.
-    pub struct ServerSection {
+    pub struct ServerSection with KEYS {
         /// The address to listen on. Port 0 lets the system choose.
-        listen: SocketAddr = Parsed("an IP address and a port", listen), Preset("\"127.0.0.1:8080\""),
-            blank SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)), at restart;
+        listen = parsed("an IP address and a port", listen), Preset("\"127.0.0.1:8080\""), at restart;
         /// The address that readers use.
         ///
         /// Write it where it differs from http://LISTEN: behind a reverse proxy, say. It goes into
         /// every feed, and some readers know entries by it: choose it once.
-        public_url: Option<String> = Maybe(Parsed("a web address", public_address)),
+        public_url: Option<String> = parsed("a web address", public_address).optional(),
             Words("`http://LISTEN`", "\"https://feeds.example.org\""), at restart;
         /// An address of its own for administration.
         ///
         /// Where it is set, the API, sessions, forms, /add and /metrics answer there alone, and the
         /// listener for readers answers 404 to them. Pages for reading are at both. Let no proxy lead
         /// there from outside.
-        admin_listen: Option<SocketAddr> = Maybe(Parsed("an IP address and a port", listen)),
+        admin_listen: Option<SocketAddr> = parsed("an IP address and a port", listen).optional(),
             Words("none: one listener for both", "\"127.0.0.1:8081\""), at restart;
         /// Who may look at pages: `"public"` (everybody), `"operators"` (who is signed in).
         ///
         /// Meant are the overview, /recent, and the pages about feeds, items and conflicts. Feeds
         /// themselves, lists and streams are for everybody, but for private ones.
-        pages: PageAudience = OneOf(&[
+        pages: PageAudience = one_of(&[
             ("public", PageAudience::Public),
             ("operators", PageAudience::Operators),
         ]), Preset("\"public\""), at restart;
@@ -59,12 +58,12 @@ section! {
         /// This is for readers that send the token of a private feed as a password only when they are
         /// asked for it. All names that are unknown or private are answered so where any
         /// reader is configured, and otherwise with 404.
-        challenge: bool = Flag, Preset("false"), at restart;
+        challenge: bool = flag(), Preset("false"), at restart;
         /// How many connections are served at once.
         ///
         /// One client has an eighth of them, a /48 of IPv6 a quarter. They are half of the files that the process may
         /// have open at most.
-        connections: u32 = Number(CONNECTIONS), Preset("1024"), at restart;
+        connections: u32 = number(CONNECTIONS), Preset("1024"), at restart;
         /// Addresses and networks of the proxies in front.
         ///
         /// Each client has a share of connections and of work. From a trusted proxy the client is the
@@ -72,33 +71,28 @@ section! {
         /// name two clients neither is believed, so let your proxy set one and remove the other.
         /// Behind a proxy that is not named here all clients are one, and share what is one client's.
         trusted_proxies: Vec<IpNet> =
-            List { limit: PROXIES_LIMIT, wanted: PROXIES, read: trusted_proxy }, Preset("[]");
+            list(PROXIES_LIMIT, PROXIES, trusted_proxy), Preset("[]");
         /// The token for the API, or the file with it; one of the two.
         ///
-        /// The environment variable TIDEGATE_ADMIN_TOKEN does as well. Where none is set, the first
-        /// start writes a random one to the data folder, admin-token, and says so.
-        admin_token: AdminTokenSetting = Hidden(Mapped(
-            Parsed("16 to 512 visible ASCII characters", SecretToken::new),
-            AdminTokenSetting::Here,
-        )), Words("a random one in the data folder", "\"a-long-random-text\"");
-    }
-    keys {
-        admin_token_file => admin_token: Mapped(Parsed("a path", token_file), AdminTokenSetting::File),
+        /// The variable of the token is TIDEGATE_ADMIN_TOKEN. Where none is set, the first start writes a
+        /// random one to the data folder, admin-token, and says so.
+        admin_token: AdminTokenSetting = parsed("16 to 512 visible ASCII characters", SecretToken::new)
+            .map(AdminTokenSetting::Here)
+            .secret(), Words("a random one in the data folder", "\"a-long-random-text\"");
+        admin_token_file => admin_token = path("the file that holds the token").map(AdminTokenSetting::File),
             Words("", "\"/run/secrets/tidegate\"");
         /// The certificate for TLS, with those that lead to its root behind it, and its key; both in PEM.
         ///
         /// With them the gateway answers HTTPS alone, TLS 1.2 and 1.3. The files are read again at SIGHUP,
         /// and when they change. Other names of files need a restart.
-        tls_cert_file => tls_cert_file: Maybe(Parsed("a path", tls_file)),
+        tls_cert_file: Option<PathBuf> = path("the file").optional(),
             Words("none, plain HTTP", "\"/etc/tidegate/fullchain.pem\""), at restart;
-        tls_key_file => tls_key_file: Maybe(Parsed("a path", tls_file)),
+        tls_key_file: Option<PathBuf> = path("the file").optional(),
             Words("", "\"/etc/tidegate/privkey.pem\""), at restart;
     }
     fields {
-        /// The certificate for TLS.
-        tls_cert_file: Option<PathBuf> = None;
-        /// Its key.
-        tls_key_file: Option<PathBuf> = None;
+        /// The address to listen on.
+        listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
     }
 }
 
@@ -164,20 +158,6 @@ fn listen(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-fn token_file(text: &str) -> Result<PathBuf, &'static str> {
-    match text {
-        "" => Err("is empty; name the file that holds the token"),
-        _ => Ok(PathBuf::from(text)),
-    }
-}
-
-fn tls_file(text: &str) -> Result<PathBuf, &'static str> {
-    match text {
-        "" => Err("is empty; name the file"),
-        _ => Ok(PathBuf::from(text)),
-    }
-}
-
 impl ServerSection {
     /// The files with the certificate for TLS and its key, where there are such.
     pub fn tls(&self) -> Option<(&Path, &Path)> {
@@ -211,8 +191,7 @@ fn trusted_proxy(text: &str) -> Result<IpNet, String> {
 /// Checks what is written against each other.
 pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSection) {
     if section.has_both("admin_token", "admin_token_file") {
-        let message = "stands beside admin_token; write one of the two";
-        section.fault("admin_token_file", message.to_owned());
+        section.fault("admin_token_file", "stands beside admin_token; write one of the two");
     }
     for (key, other) in [("tls_cert_file", "tls_key_file"), ("tls_key_file", "tls_cert_file")] {
         if section.has(key) && !section.has(other) {
@@ -229,6 +208,6 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSectio
     // Port 0 is another one each time.
     if server.admin_listen.is_some_and(|own| own == server.listen && own.port() != 0) {
         let message = "is that of listen; administration needs one of its own here, or none";
-        section.fault("admin_listen", message.to_owned());
+        section.fault("admin_listen", message);
     }
 }

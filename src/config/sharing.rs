@@ -19,7 +19,7 @@ pub(super) fn known(
     for (at, name) in named {
         if never == Some(&name) {
             let message = format!("{:?} is this table itself; name others", name.as_str());
-            sheet.fault(at, key.to_owned(), message);
+            sheet.fault(at, key, message);
             continue;
         }
         if feeds.names.contains_key(&name) {
@@ -32,7 +32,7 @@ pub(super) fn known(
             || "name feeds or aggregates of this file".to_owned(),
             |near| format!("did you mean {near:?}?"),
         );
-        sheet.fault(at, key.to_owned(), format!("there is no feed {text:?}; {meant}"));
+        sheet.fault(at, key, format!("there is no feed {text:?}; {meant}"));
     }
     found
 }

@@ -2,43 +2,45 @@
 
 use super::fault::{Fault, Faults};
 use super::variables::Variables;
-use super::{Checked, Config, External, WrittenKey};
-use std::collections::{BTreeMap, BTreeSet};
+use super::{Checked, Config};
+use std::collections::BTreeSet;
 
 /// The file under examination: its name, where its lines begin, and what was found so far.
 pub(super) struct Sheet<'t> {
     file: &'t str,
     text: &'t str,
-    variables: &'t Variables,
-    written: BTreeMap<String, WrittenKey>,
+    /// The settings of the environment.
+    pub(super) variables: &'t Variables,
     line_ends: Vec<usize>,
-    faults: Vec<Fault>,
-    warnings: Vec<Fault>,
-    externals: Vec<(Fault, External)>,
     broken_lines: BTreeSet<usize>,
+    faults: Vec<Fault>,
+    /// What was found beside mistakes; the configuration itself comes last.
+    pub(super) checked: Checked,
 }
 
 impl<'t> Sheet<'t> {
     pub(super) fn new(file: &'t str, text: &'t str, variables: &'t Variables) -> Self {
         let line_ends = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
-        let (faults, warnings, externals) = (Vec::new(), Vec::new(), Vec::new());
-        let (broken_lines, written) = (BTreeSet::new(), BTreeMap::new());
-        Self {
-            file,
-            text,
-            variables,
-            written,
-            line_ends,
-            faults,
-            warnings,
-            externals,
-            broken_lines,
-        }
+        let (broken_lines, faults) = (BTreeSet::new(), Vec::new());
+        let checked = Checked::default();
+        Self { file, text, variables, line_ends, broken_lines, faults, checked }
     }
 
     /// The line of a byte offset, from 1.
     pub(super) fn line(&self, offset: usize) -> usize {
         self.line_ends.partition_point(|end| *end < offset) + 1
+    }
+
+    /// The place of a key at a byte offset, without a message.
+    pub(super) fn place(&self, at: usize, key: &str) -> Fault {
+        let (file, key) = (self.file.to_owned(), key.to_owned());
+        Fault { file, line: self.line(at), key, message: String::new() }
+    }
+
+    /// What is written between two byte offsets, on one line.
+    pub(super) fn written(&self, at: usize, end: usize) -> String {
+        let written = self.text.get(at..end).unwrap_or_default();
+        written.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// Notes that the text is not TOML at some place.
@@ -56,17 +58,14 @@ impl<'t> Sheet<'t> {
     /// where the line shows none.
     fn key_on(&self, line: usize) -> String {
         let above: Vec<&str> = self.text.lines().take(line).collect();
-        let Some((written, _)) = above.last().and_then(|last| last.split_once('=')) else {
-            return String::new();
-        };
-        let key = written.trim();
-        if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
-        {
+        let written = above.last().and_then(|last| last.split_once('='));
+        let is_key = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+        let key = written.map_or("", |(key, _)| key.trim());
+        if key.is_empty() || !key.bytes().all(is_key) {
             return String::new();
         }
         let head = above.iter().rev().find_map(|above| above.trim_start().strip_prefix('['));
-        let table = head.map(|head| head.trim_start_matches('['));
-        match table.and_then(|table| table.split(']').next()) {
+        match head.and_then(|head| head.trim_start_matches('[').split(']').next()) {
             Some(table) => format!("{}.{key}", table.trim()),
             None => key.to_owned(),
         }
@@ -78,68 +77,25 @@ impl<'t> Sheet<'t> {
     }
 
     /// Notes a mistake at a byte offset.
-    pub(super) fn fault(&mut self, at: usize, key: String, message: String) {
-        let line = self.line(at);
+    pub(super) fn fault(&mut self, at: usize, key: &str, message: String) {
+        self.note_fault(Fault { message, ..self.place(at, key) });
+    }
+
+    /// Notes a mistake.
+    pub(super) fn note_fault(&mut self, fault: Fault) {
         // A value that the syntax recovery made up is not the author's.
-        if !self.broken_lines.contains(&line) {
-            self.faults.push(Fault { file: self.file.to_owned(), line, key, message });
+        if !self.broken_lines.contains(&fault.line) {
+            self.faults.push(fault);
         }
     }
 
-    /// The settings of the environment.
-    pub(super) const fn variables(&self) -> &'t Variables {
-        self.variables
-    }
-
-    /// Notes a mistake in a variable of the environment.
-    pub(super) fn variable_fault(&mut self, variable: &str, key: String, message: String) {
-        self.faults.push(Fault { file: variable.to_owned(), line: 0, key, message });
-    }
-
-    /// Notes something to know of a variable.
-    pub(super) fn variable_warning(&mut self, variable: &str, key: String, message: String) {
-        self.warnings.push(Fault { file: variable.to_owned(), line: 0, key, message });
-    }
-
-    /// Notes what a variable names and is to be found elsewhere.
-    pub(super) fn variable_refer(&mut self, variable: &str, key: String, external: External) {
-        let place = Fault { file: variable.to_owned(), line: 0, key, message: String::new() };
-        self.externals.push((place, external));
-    }
-
-    /// Notes what a key says, at a byte offset or in a variable.
-    pub(super) fn note_value(&mut self, place: Result<usize, String>, key: String, value: String) {
-        let (file, line) = match place {
-            Ok(at) => (self.file.to_owned(), self.line(at)),
-            Err(variable) => (variable, 0),
-        };
-        let place = Fault { file, line, key: key.clone(), message: String::new() };
-        self.written.insert(key, WrittenKey { place, value });
-    }
-
-    /// Notes something to know at a byte offset.
-    pub(super) fn warn(&mut self, at: usize, key: String, message: String) {
-        let (file, line) = (self.file.to_owned(), self.line(at));
-        self.warnings.push(Fault { file, line, key, message });
-    }
-
-    /// Notes what is named at a byte offset and is to be found elsewhere.
-    pub(super) fn refer(&mut self, at: usize, key: String, external: External) {
-        let (file, line) = (self.file.to_owned(), self.line(at));
-        self.externals.push((Fault { file, line, key, message: String::new() }, external));
-    }
-
     /// The configuration, where no mistake was noted.
-    pub(super) fn finish(mut self, config: Config) -> Result<Checked, Faults> {
-        self.warnings.extend(self.variables.unknown(&self.externals));
-        match Faults::from_list(self.faults) {
+    pub(super) fn finish(self, config: Config) -> Result<Checked, Faults> {
+        let Self { mut checked, faults, variables, .. } = self;
+        checked.warnings.extend(variables.unknown(&checked.externals));
+        match Faults::from_list(faults) {
             Some(faults) => Err(faults),
-            None => Ok(Checked {
-                config,
-                warnings: self.warnings,
-                externals: self.externals,
-                written: self.written,
-            }),
+            None => Ok(Checked { config, ..checked }),
         }
     }
 }

@@ -1,15 +1,16 @@
 //! `[store]`: where the gateway keeps what it knows.
 
 use super::External;
-use super::access::{SecretValue, note_sources};
+use super::access::{note_sources, secret_value};
 use super::keys::{
     Preset::{Value as Preset, Words},
     section,
 };
-use super::kinds::{Flag, Maybe, OneOf, Parsed, Size};
+use super::kinds::{bytes, flag, one_of, path};
 use super::section::Section;
 use std::path::PathBuf;
 use tidegate_core::model::SecretSource;
+use tidegate_store::SpaceLimits;
 
 /// Which store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -36,44 +37,48 @@ impl StoreKind {
 
 section! {
     /// Where the gateway keeps what it knows.
-    pub struct StoreSettings {
+    pub struct StoreSettings with KEYS {
         /// `"sled"`: on disk; `"postgres"`: in the PostgreSQL database at `url`; `"memory"`: everything is forgotten
         /// at the end.
         ///
         /// `tidegate export` and `tidegate import` carry a store over to another kind.
         kind: StoreKind =
-            OneOf(StoreKind::NAMES), Preset("\"sled\""), at restart;
+            one_of(StoreKind::NAMES), Preset("\"sled\""), at restart;
         /// The data folder.
         ///
         /// One process at a time uses it. With PostgreSQL it has only what is this machine's: the
         /// administration token that was made at the first start, a certificate that the gateway got by itself,
         /// and large documents while they are sent.
-        path: PathBuf = Parsed("a path", path), Preset("\"tidegate-data\""), at restart;
+        path: PathBuf = path("a folder"), Preset("\"tidegate-data\""), at restart;
         /// How much must stay free on the file system of the data folder; of a small one 2 %, where
         /// that is less. Below it nothing new is taken in, and reading goes on.
         ///
         /// Feeds are not polled then, and new items, feeds and subscriptions are refused. It goes on
         /// by itself once a quarter more than that is free. "0MiB": never.
-        min_free: u64 = Size, Preset("\"256MiB\"");
+        min_free => space.min_free = bytes(), Preset("\"256MiB\"");
         /// The most that the data folder may take on disk. From there on nothing new is taken in, and
         /// reading goes on.
         ///
         /// It is about that much: the files are counted every few seconds. At nine tenths of it the past is
         /// pruned at once, as far as publish.versions and its like let it. It goes on by itself below 95 % of
         /// the limit; files that have grown shrink by "tidegate compact".
-        max_size: Option<u64> = Maybe(Size), Words("none", "\"20GiB\"");
+        max_size => space.max_size = bytes().optional(), Words("none", "\"20GiB\"");
         /// The address of the PostgreSQL database, a secret: a text, `{ file = "…" }` or `{ env = "…" }`.
         ///
         /// postgresql://USER:PASSWORD@HOST/DATABASE, with ?sslmode=require for TLS, which is then verified.
         /// Of several hosts (HOST1,HOST2) the one that takes writes is used. Several gateways may use one database.
-        url: Option<SecretSource> = Maybe(SecretValue),
+        url: Option<SecretSource> = secret_value().optional(),
             Words("none", "{ file = \"/run/secrets/tidegate-database\" }"), at restart;
         /// Whether commits must wait for a synchronous standby of the PostgreSQL database.
         ///
         /// Without one, a database that fails over may take back what readers and aggregators have seen. A gateway
         /// does not start without one: true: never; false: it does; no such key: where another gateway uses the
         /// database already. false is right for storage that has copies which PostgreSQL does not show.
-        require_standby: Option<bool> = Maybe(Flag), Words("true where another gateway uses the database", "false"), at restart;
+        require_standby: Option<bool> = flag().optional(), Words("true where another gateway uses the database", "false"), at restart;
+    }
+    fields {
+        /// How much space must stay free, and how much may be taken.
+        space: SpaceLimits = SpaceLimits { min_free: 0, max_size: None };
     }
 }
 
@@ -100,13 +105,6 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, store: &mut StoreSettings
 
 fn without_effect(kind: StoreKind) -> String {
     format!("has no effect: store.kind is {:?}", kind.name())
-}
-
-fn path(text: &str) -> Result<PathBuf, &'static str> {
-    match text {
-        "" => Err("is empty; name a folder"),
-        _ => Ok(PathBuf::from(text)),
-    }
 }
 
 #[cfg(test)]

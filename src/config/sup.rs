@@ -1,7 +1,7 @@
 //! `[sup]`: the documents that tell which feeds have changed.
 
 use super::keys::{Preset::Value as Preset, section};
-use super::kinds::List;
+use super::kinds::list;
 use super::section::Section;
 use super::{duration, written};
 use std::time::Duration;
@@ -17,12 +17,12 @@ const PERIODS: &str = "a list of durations, like [\"60s\", \"5m\", \"24h\"]";
 
 section! {
     /// The documents that tell which feeds have changed.
-    pub struct SupConfig {
+    pub struct SupConfig with KEYS {
         /// The periods of `/sup.json?seconds=N` in seconds, two or more, `"1s"` to `"24h"`.
         ///
         /// The documents tell consumers of many feeds which of them have changed. The period "60s" is
         /// what /sup.json alone answers.
-        periods: Vec<u32> = List { limit: PERIODS_LIMIT, wanted: PERIODS, read: period },
+        periods: Vec<u32> = list(PERIODS_LIMIT, PERIODS, period),
             Preset("[\"60s\", \"5m\", \"10m\", \"1h\", \"24h\"]"), at restart;
     }
 }

@@ -8,10 +8,15 @@ use std::time::Duration;
 use tidegate_core::model::{
     ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, Probing, SharingOptions,
 };
+use tidegate_net::fetch::AllowPrivate;
 
 /// Every fault of a text, one a line.
 fn faults(text: &str) -> String {
     check("tidegate.toml", text).map_or_else(|faults| faults.to_string(), |_| String::new())
+}
+
+fn file(path: &Path) -> Result<Checked, ConfigError> {
+    load(Some(path), &Variables::default())
 }
 
 fn good(text: &str) -> Config {
@@ -28,7 +33,7 @@ fn an_empty_file_is_all_defaults() {
 #[test]
 fn the_annotated_file_shows_the_defaults() {
     let checked =
-        load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/tidegate.toml")));
+        file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/tidegate.toml")));
     let checked = Checked { written: BTreeMap::new(), ..checked.unwrap() };
     assert_eq!(checked, Checked::default());
 }
@@ -59,7 +64,7 @@ fn no_message_repeats_what_a_key_with_a_secret_says() {
             let allowed = (row.allowed)();
             let has_secret = allowed.contains("secret") || allowed.contains("password");
             assert!(!has_secret || (row.is_secret)(), "{table}.{}: {allowed}", row.name);
-            let shown = row.shown(|| "hunter2".to_owned());
+            let shown = row.shown("hunter2".to_owned());
             assert_eq!(shown == "hunter2", !(row.is_secret)(), "{table}.{}", row.name);
         }
     }
@@ -184,14 +189,14 @@ fn the_documentation_is_that_of_the_keys() {
 #[test]
 fn presets_are_values() {
     fn reads<T: Default>(keys: &keys::KeyTable<T>) {
-        for (row, read) in keys.rows.iter().zip(keys.readers) {
+        for (row, field) in keys.iter() {
             let (keys::Preset::Value(text)
             | keys::Preset::Words(_, text)
             | keys::Preset::Shown(text, ..)) = row.preset;
             let value = toml::de::DeValue::parse(text).unwrap();
             let mut mistakes = Vec::new();
-            let is_read =
-                read(&value::ConfigNode::from_toml(&value), &mut mistakes, &mut T::default());
+            let node = value::ConfigNode::from_toml(&value);
+            let is_read = (field.read)(&node, &mut mistakes, &mut T::default());
             assert!(is_read && mistakes.is_empty(), "{} = {text}: {mistakes:?}", row.name);
         }
     }
@@ -216,7 +221,7 @@ fn presets_are_values() {
 #[test]
 fn the_minimal_file_is_one_feed() {
     let minimal =
-        load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/minimal.toml")));
+        file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/minimal.toml")));
     let Checked { config, .. } = minimal.unwrap();
     assert_eq!(config.feeds[0].name.as_str(), "news");
     assert_eq!(Config { feeds: Vec::new(), ..config }, Config::default());
@@ -271,15 +276,10 @@ fn trusted_proxies_are_addresses_and_networks() {
 #[test]
 fn allow_private_is_a_boolean_or_a_list() {
     let private = |value: &str| good(&format!("[polling]\nallow_private = {value}")).polling;
-    assert_eq!(private("false").allow_private, AllowPrivateSetting::No);
-    assert_eq!(private("true").allow_private, AllowPrivateSetting::Yes);
-    let AllowPrivateSetting::Only(only) =
-        private(r#"["LocalHost:80", "[0:0::1]:8000", "0x7f.1:9"]"#).allow_private
-    else {
-        panic!("a list was not taken as one");
-    };
-    let only: Vec<String> = only.iter().map(HostPort::to_string).collect();
-    assert_eq!(only, ["127.0.0.1:9", "[::1]:8000", "localhost:80"]);
+    assert_eq!(private("false").allow_private, AllowPrivate::No);
+    assert_eq!(private("true").allow_private, AllowPrivate::All);
+    let only = private(r#"["LocalHost:80", "[0:0::1]:8000", "0x7f.1:9"]"#).allow_private;
+    assert_eq!(only, AllowPrivate::only(["127.0.0.1:9", "[::1]:8000", "localhost:80"]).unwrap());
     for bad in [
         r#""true""#,
         "1",
@@ -427,13 +427,13 @@ fn lists_have_their_limits() {
 fn files_that_cannot_be_read_say_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.toml");
-    assert!(matches!(load(&path), Err(ConfigError::Read { .. })));
+    assert!(matches!(file(&path), Err(ConfigError::Read { .. })));
     std::fs::write(&path, b"# one\n# two \xff\n").unwrap();
-    assert!(matches!(load(&path), Err(ConfigError::Encoding { line: 2, .. })));
+    assert!(matches!(file(&path), Err(ConfigError::Encoding { line: 2, .. })));
     std::fs::File::create(&path).unwrap().set_len(FILE_LIMIT + 1).unwrap();
-    assert!(matches!(load(&path), Err(ConfigError::TooLarge { .. })));
+    assert!(matches!(file(&path), Err(ConfigError::TooLarge { .. })));
     std::fs::write(&path, "[server]\nlisten = 1").unwrap();
-    let said = load(&path).unwrap_err().to_string();
+    let said = file(&path).unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}:2: server.listen: ", path.display())), "{said}");
 }
 

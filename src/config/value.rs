@@ -1,12 +1,16 @@
 //! A value of the configuration with its place, whichever notation it is written in.
 
+use super::section::unknown;
 use serde_json::Value as Json;
-use std::fmt;
 use toml::de::{DeTable, DeValue};
 
-/// A value with its place: the byte offset in a file, or the number of an element of a list in JSON.
+/// How much of an unknown key of a value is repeated, in characters.
+const KEY_SHOWN: usize = 128;
+
+/// A value with its place: the byte offsets in a file, or the number of an element of a list in JSON.
 pub(super) struct ConfigNode<'d> {
     pub(super) at: usize,
+    pub(super) end: usize,
     pub(super) value: Value<'d>,
 }
 
@@ -45,7 +49,8 @@ impl<'d> ConfigNode<'d> {
             DeValue::Array(list) => Value::List(list.iter().map(Self::from_toml).collect()),
             DeValue::Table(table) => Value::Table(entries(table)),
         };
-        Self { at: spanned.span().start, value }
+        let span = spanned.span();
+        Self { at: span.start, end: span.end, value }
     }
 
     pub(super) fn from_json(value: &'d Json, at: usize) -> Self {
@@ -70,7 +75,48 @@ impl<'d> ConfigNode<'d> {
                 Value::Table(map.iter().map(entry).collect())
             }
         };
-        Self { at, value }
+        Self { at, end: at, value }
+    }
+
+    /// What it is, in words.
+    pub(super) const fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Text(_) => "text",
+            Value::Integer(..) | Value::Float => "number",
+            Value::Boolean(_) => "boolean",
+            Value::Date => "date",
+            Value::List(_) => "list",
+            Value::Table(_) => "table",
+            Value::Null => "null",
+        }
+    }
+
+    /// What to say of a value of another kind than is `wanted`.
+    pub(super) fn refusal(&self, wanted: &str) -> String {
+        format!("is a {}; write {wanted}", self.kind())
+    }
+
+    /// The text that it is.
+    pub(super) fn text(&self) -> Result<&'d str, String> {
+        match self.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.refusal("a text in quotes")),
+        }
+    }
+
+    /// The values of the keys of a table that has no others; `wanted`: what to write instead of another value.
+    pub(super) fn keys<const N: usize>(
+        &self,
+        keys: [&'static str; N],
+        wanted: &str,
+    ) -> Result<[Option<&Self>; N], String> {
+        let Value::Table(entries) = &self.value else { return Err(self.refusal(wanted)) };
+        if let Some(other) = entries.iter().find(|entry| !keys.contains(&entry.key)) {
+            let key: String = other.key.chars().take(KEY_SHOWN).collect();
+            return Err(format!("{key:?}: {}", unknown("key", "", &key, &keys)));
+        }
+        let value = |key| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node);
+        Ok(keys.map(value))
     }
 }
 
@@ -81,38 +127,4 @@ pub(super) fn entries<'d>(table: &'d DeTable<'_>) -> Vec<TableEntry<'d>> {
         TableEntry { at: key.span().start, key: written, node: ConfigNode::from_toml(value) }
     };
     table.iter().map(entry).collect()
-}
-
-impl fmt::Display for Value<'_> {
-    /// As TOML has it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => write!(f, "{text:?}"),
-            Self::Integer(written, _) => f.write_str(written),
-            Self::Boolean(is_on) => write!(f, "{is_on}"),
-            Self::List(nodes) => {
-                f.write_str("[")?;
-                for (at, node) in nodes.iter().enumerate() {
-                    write!(f, "{}{}", if at > 0 { ", " } else { "" }, node.value)?;
-                }
-                f.write_str("]")
-            }
-            other => write!(f, "a {}", other.kind()),
-        }
-    }
-}
-
-impl Value<'_> {
-    /// What it is, in words.
-    pub(super) const fn kind(&self) -> &'static str {
-        match self {
-            Self::Text(_) => "text",
-            Self::Integer(..) | Self::Float => "number",
-            Self::Boolean(_) => "boolean",
-            Self::Date => "date",
-            Self::List(_) => "list",
-            Self::Table(_) => "table",
-            Self::Null => "null",
-        }
-    }
 }

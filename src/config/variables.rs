@@ -8,11 +8,8 @@ use std::collections::BTreeMap;
 const PREFIX: &str = "TIDEGATE_";
 /// Variables that are read elsewhere: the file, what is logged, and the gateway that commands ask.
 const OTHERS: [&str; 3] = ["CONFIG", "LOG", "URL"];
-/// Variables with names of their own: each says a key of `[server]` where nothing else does, be it by another key.
-const LAST: [(&str, &str, &str); 2] =
-    [("ADMIN_TOKEN", "admin_token", "admin_token_file"), ("PUBLIC_URL", "public_url", "")];
 /// What Kubernetes and container links set of their own accord for a service that is called `tidegate`.
-const LINKS: [&str; 4] = ["PORT", "PORT_", "SERVICE_", "ENV_"];
+const LINKS: [&str; 3] = ["PORT_", "SERVICE_", "ENV_"];
 
 /// The variables of the environment whose names begin like ours, without empty ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,56 +23,38 @@ impl Variables {
         Self(all.into_iter().filter(is_ours).collect())
     }
 
-    /// The variable for a key, and what it says.
+    /// The variable for a key of a table that stands once, and what it says.
     pub(super) fn get(&self, table: &str, key: &str) -> Option<(&str, &str)> {
-        self.named(&variable(table, key))
-    }
-
-    /// The variable that says a key which `is_said` nowhere else, and what it says.
-    pub(super) fn last(
-        &self,
-        table: &str,
-        key: &str,
-        is_said: impl Fn(&str) -> bool,
-    ) -> Option<(&str, &str)> {
-        let of_key = |(_, own, _): &&(_, &str, _)| table == "server" && *own == key;
-        let (name, own, other) = LAST.iter().find(of_key)?;
-        self.named(name).filter(|_| !is_said(own) && !is_said(other))
-    }
-
-    fn named(&self, own: &str) -> Option<(&str, &str)> {
-        let found = self.0.get_key_value(&format!("{PREFIX}{own}"));
+        let is_single = SINGLE_TABLES.iter().any(|(single, _)| *single == table);
+        let name = is_single.then(|| format!("{PREFIX}{}", variable(table, key)))?;
+        let found = self.0.get_key_value(&name);
         found.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// A warning for each that nothing reads; `externals`: what the configuration takes from the
     /// environment.
     pub(super) fn unknown(&self, externals: &[(Fault, External)]) -> Vec<Fault> {
-        let is_named =
-            |name: &str| externals.iter().any(|(_, external)| external.variable() == Some(name));
-        let known: Vec<String> = SINGLE_TABLES
+        let named: Vec<&str> = externals.iter().filter_map(|(_, it)| it.variable()).collect();
+        let keys = SINGLE_TABLES
             .iter()
-            .flat_map(|(table, rows)| rows.iter().map(|row| variable(table, row.name)))
-            .chain(OTHERS.into_iter().chain(LAST.map(|(name, ..)| name)).map(str::to_owned))
-            .collect();
+            .flat_map(|(table, rows)| rows.iter().map(|row| variable(table, row.name)));
+        let known: Vec<String> = keys.chain(OTHERS.map(str::to_owned)).collect();
         let mut warnings = Vec::new();
-        for name in self.0.keys().filter(|name| !is_named(name)) {
+        for name in self.0.keys().filter(|name| !named.contains(&name.as_str())) {
             let own = name.strip_prefix(PREFIX).unwrap_or(name);
-            let is_link = LINKS.iter().any(|link| match link.ends_with('_') {
-                true => own.starts_with(link),
-                false => own == *link,
-            });
+            let is_link = own == "PORT" || LINKS.iter().any(|link| own.starts_with(link));
             if is_link || known.iter().any(|known| known == own) {
                 continue;
             }
-            let candidates: Vec<String> = known.iter().map(|name| name.to_lowercase()).collect();
-            let message = match nearest(own, candidates.iter().map(String::as_str)) {
-                Some(meant) => {
-                    format!(
-                        "no key has this variable; did you mean {PREFIX}{}?",
-                        meant.to_uppercase()
-                    )
-                }
+            // The name of a key with its table, or without it.
+            let is_inner = |outer: &str, inner: &str| {
+                outer.strip_suffix(inner).is_some_and(|table| table.ends_with('_'))
+            };
+            let same = known.iter().find(|known| is_inner(own, known) || is_inner(known, own));
+            let lower: Vec<String> = known.iter().map(|name| name.to_lowercase()).collect();
+            let near = || nearest(own, lower.iter().map(String::as_str)).map(str::to_uppercase);
+            let message = match same.cloned().or_else(near) {
+                Some(meant) => format!("no key has this variable; did you mean {PREFIX}{meant}?"),
                 None => format!(
                     "no key has this variable; a setting is {PREFIX}TABLE_KEY, like {PREFIX}SERVER_PUBLIC_URL"
                 ),
@@ -88,7 +67,10 @@ impl Variables {
 
 /// The variable for a key, without what all have in common.
 fn variable(table: &str, key: &str) -> String {
-    format!("{table}_{key}").to_uppercase()
+    match (table, key) {
+        ("server", "admin_token") => "ADMIN_TOKEN".to_owned(),
+        _ => format!("{table}_{key}").to_uppercase(),
+    }
 }
 
 #[cfg(test)]
@@ -97,6 +79,7 @@ mod tests {
     use crate::{Config, StoreKind, check_with};
     use std::path::PathBuf;
     use std::time::Duration;
+    use tidegate_net::fetch::AllowPrivate;
 
     fn variables(pairs: &[(&str, &str)]) -> Variables {
         Variables::new(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
@@ -137,10 +120,10 @@ mod tests {
         assert_eq!(config.server.trusted_proxies.len(), 2);
         assert_eq!(config.store.kind, StoreKind::Memory, "an empty variable is none");
         assert_eq!(config.store.path, PathBuf::from("true"), "a path may be a word of TOML");
-        assert_eq!(config.store.min_free, 1 << 30);
+        assert_eq!(config.store.space.min_free, 1 << 30);
         assert_eq!(config.polling.min_interval, Duration::from_secs(120));
-        assert_eq!(config.polling.allow_private, crate::AllowPrivateSetting::Yes);
-        assert_eq!(config.publish.archive_entries, 7);
+        assert_eq!(config.polling.allow_private, AllowPrivate::All);
+        assert_eq!(config.publish.archives.entries, 7);
         assert!(!config.websub.hub);
         assert_eq!(config.sup.periods, [60, 300]);
     }
@@ -178,7 +161,7 @@ mod tests {
     #[test]
     fn one_of_two_keys_in_the_environment_covers_the_other_in_the_file() {
         use crate::AdminTokenSetting;
-        let token = ("TIDEGATE_SERVER_ADMIN_TOKEN", "a-token-of-enough-letters");
+        let token = ("TIDEGATE_ADMIN_TOKEN", "a-token-of-enough-letters");
         let file = ("TIDEGATE_SERVER_ADMIN_TOKEN_FILE", "/t");
         let config = read("[server]\nadmin_token_file = \"/other\"", &[token]).unwrap();
         assert!(matches!(config.server.admin_token, AdminTokenSetting::Here(_)));
@@ -189,34 +172,26 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_with_a_name_of_its_own_says_what_nothing_else_does() {
+    fn each_key_has_one_variable_over_the_file() {
         use crate::AdminTokenSetting;
         let token = ("TIDEGATE_ADMIN_TOKEN", "a-token-of-enough-letters");
-        let url = ("TIDEGATE_PUBLIC_URL", "https://last.example");
-        let config = read("", &[token, url]).unwrap();
+        let text = "[server]\nadmin_token_file = \"/t\"\n";
+        let config = read(text, &[token]).unwrap();
         assert!(
             matches!(&config.server.admin_token, AdminTokenSetting::Here(it) if it.reveal() == token.1)
         );
-        assert_eq!(config.server.public_url.as_deref(), Some("https://last.example"));
-        let file = "[server]\nadmin_token_file = \"/t\"\npublic_url = \"https://file.example\"";
-        for (text, more) in [
-            (file, ("HOME", "/")),
-            (
-                "[server]\npublic_url = \"https://file.example\"",
-                ("TIDEGATE_SERVER_ADMIN_TOKEN_FILE", "/t"),
-            ),
-        ] {
-            let config = read(text, &[token, url, more]).unwrap();
-            assert_eq!(config.server.admin_token, AdminTokenSetting::File("/t".into()));
-            assert_eq!(config.server.public_url.as_deref(), Some("https://file.example"));
-        }
-        let faults = read("", &[("TIDEGATE_ADMIN_TOKEN", "a b"), ("TIDEGATE_PUBLIC_URL", "x")]);
-        let faults = faults.unwrap_err();
+        let faults = read("", &[("TIDEGATE_ADMIN_TOKEN", "a b")]).unwrap_err();
         assert!(
-            faults.contains("TIDEGATE_ADMIN_TOKEN: server.admin_token: a token is"),
+            faults.starts_with("TIDEGATE_ADMIN_TOKEN: server.admin_token: a token is"),
             "{faults}"
         );
-        assert!(faults.contains("TIDEGATE_PUBLIC_URL: server.public_url: "), "{faults}");
+        for (name, meant) in [
+            ("TIDEGATE_SERVER_ADMIN_TOKEN", "TIDEGATE_ADMIN_TOKEN"),
+            ("TIDEGATE_PUBLIC_URL", "TIDEGATE_SERVER_PUBLIC_URL"),
+        ] {
+            let said = warnings("", &[(name, "x")]);
+            assert_eq!(said, [format!("{name}: no key has this variable; did you mean {meant}?")]);
+        }
     }
 
     /// A text is one where the key takes texts alone, whatever it looks like.
@@ -248,7 +223,6 @@ mod tests {
             ("TIDEGATE_ADMIN_TOKEN", "a-token-of-enough-letters"),
             ("TIDEGATE_LOG", "debug"),
             ("TIDEGATE_URL", "http://127.0.0.1:8080"),
-            ("TIDEGATE_PUBLIC_URL", "https://a.example"),
             // Kubernetes, for a service of that name.
             ("TIDEGATE_PORT", "tcp://10.0.0.1:80"),
             ("TIDEGATE_PORT_80_TCP_ADDR", "10.0.0.1"),
@@ -270,7 +244,7 @@ mod tests {
     #[test]
     fn a_secret_of_the_environment_is_not_repeated() {
         let bad = "a token with spaces";
-        let faults = read("", &[("TIDEGATE_SERVER_ADMIN_TOKEN", bad)]).unwrap_err();
+        let faults = read("", &[("TIDEGATE_ADMIN_TOKEN", bad)]).unwrap_err();
         assert!(!faults.contains(bad) && !faults.contains("with spaces"), "{faults}");
     }
 

@@ -1,8 +1,8 @@
 //! `webhook` of a feed: where its changes are delivered, and what they are signed with.
 
 use super::access::secret;
-use super::kinds::{Kind, Mistakes};
-use super::value::{ConfigNode, Value};
+use super::kinds::Kind;
+use super::value::ConfigNode;
 use super::web::feed_address;
 use tidegate_core::model::SecretSource;
 use url::Url;
@@ -19,39 +19,16 @@ pub struct WebhookConfig {
 }
 
 /// `{ url = …, secret = … }`.
-pub(super) struct Webhook;
-
-impl Kind for Webhook {
-    type Out = WebhookConfig;
-
-    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<WebhookConfig> {
-        read(node).map_err(|said| mistakes.push((node.at, said))).ok()
-    }
-
-    fn allowed(&self) -> String {
-        "`{ url, secret }`, an address and a secret".to_owned()
-    }
-
-    fn is_secret(&self) -> bool {
-        true
-    }
+pub(super) fn webhook() -> Kind<WebhookConfig> {
+    Kind::new("`{ url, secret }`, an address and a secret", read).secret()
 }
 
 fn read(node: &ConfigNode<'_>) -> Result<WebhookConfig, String> {
-    let Value::Table(entries) = &node.value else {
-        return Err(format!("is a {}; write {WANTED}", node.value.kind()));
-    };
-    if let Some(other) = entries.iter().find(|entry| !["url", "secret"].contains(&entry.key)) {
-        return Err(format!("has a key that is neither url nor secret: {:?}", other.key));
-    }
-    let of = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node);
-    let (Some(url), Some(signing)) = (of("url"), of("secret")) else {
+    let [Some(url), Some(signing)] = node.keys(["url", "secret"], WANTED)? else {
         return Err(format!("needs both url and secret; write {WANTED}"));
     };
-    let Value::Text(url) = &url.value else {
-        return Err(format!("has a url that is a {}; write {WANTED}", url.value.kind()));
-    };
-    let url = feed_address(url).map_err(|error| format!("has a url that is none: {error}"))?;
+    let text = url.text().map_err(|_| format!("has a url that {}", url.refusal(WANTED)))?;
+    let url = feed_address(text).map_err(|error| format!("has a url that is none: {error}"))?;
     let secret = secret(signing, false).map_err(|said| format!("has a secret that {said}"))?;
     Ok(WebhookConfig { url, secret })
 }

@@ -4,12 +4,14 @@ use super::keys::{
     Preset::{Value as Preset, Words},
     section,
 };
-use super::kinds::{Flag, Lasting, Maybe, Number};
-use super::polling::{AllowPrivateSetting, PrivateAddresses};
+use super::kinds::{flag, lasting, number};
+use super::polling::private_addresses;
 use super::section::Section;
 use super::written;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+use tidegate_core::websub::Leases;
+use tidegate_net::fetch::AllowPrivate;
 
 /// How long a subscription may last, in seconds.
 const LEASES: RangeInclusive<u64> = 60..=365 * 86_400;
@@ -18,60 +20,65 @@ const SUBSCRIPTIONS: RangeInclusive<u32> = 1..=1_000_000;
 
 section! {
     /// The hub, and hubs of upstreams.
-    pub struct Websub {
+    pub struct Websub with KEYS {
         /// Whether there is a hub at `/websub`.
         ///
         /// It tells subscribers of each change.
-        hub: bool = Flag, Preset("true"), at restart;
+        hub: bool = flag(), Preset("true"), at restart;
         /// Whether RSS feeds name it as a cloud too.
         ///
         /// Readers register there (rssCloud) to be told that something, and not what, has changed.
-        rsscloud: bool = Flag, Preset("true"), at restart;
+        rsscloud: bool = flag(), Preset("true"), at restart;
         /// How long a subscription lasts: where the subscriber does not say, at least, at most.
-        lease: Duration = Lasting(LEASES), Preset("\"10d\"");
-        lease_min: Duration = Lasting(LEASES), Preset("\"5m\"");
-        lease_max: Duration = Lasting(LEASES), Preset("\"30d\"");
+        lease => leases.usual = lasting(LEASES), Preset("\"10d\"");
+        lease_min => leases.least = lasting(LEASES), Preset("\"5m\"");
+        lease_max => leases.most = lasting(LEASES), Preset("\"30d\"");
         /// The most subscriptions, in all and with callbacks of one host.
-        subscriptions: u32 = Number(SUBSCRIPTIONS), Preset("100000");
-        subscriptions_per_host: u32 = Number(SUBSCRIPTIONS), Preset("10000");
+        subscriptions: usize = number(SUBSCRIPTIONS), Preset("100000");
+        subscriptions_per_host: usize = number(SUBSCRIPTIONS), Preset("10000");
         /// Which callbacks may be at loopback or private addresses: `false` (none), `true` (all), or a
         /// list of `host:port`.
         ///
         /// Anybody can subscribe a callback, and so have the gateway ask for any path of these hosts.
-        private_callbacks: AllowPrivateSetting = PrivateAddresses, Preset("false");
+        private_callbacks: AllowPrivate = private_addresses(), Preset("false");
         /// Whether hubs of upstreams are subscribed to.
         ///
         /// A push makes the gateway poll at once. Hubs call back under server.public_url. Where
         /// nothing is written they are subscribed to if that looks public. If it is a private
         /// address, only hubs at private hosts that polling.allow_private allows are.
-        subscribe: Option<bool> = Maybe(Flag), Words("whether `public_url` looks public", "true");
+        subscribe: Option<bool> = flag().optional(), Words("whether `public_url` looks public", "true");
         /// Whether hubs over plain HTTP are given a secret.
         ///
         /// They sign with it, and everybody on the way learns it. Hubs at private hosts that
         /// polling.allow_private allows always are.
-        http_secrets: bool = Flag, Preset("false");
+        http_secrets: bool = flag(), Preset("false");
+    }
+    fields {
+        /// How long subscriptions last.
+        leases: Leases =
+            Leases { usual: Duration::ZERO, least: Duration::ZERO, most: Duration::ZERO };
     }
 }
 
 /// Checks what is written against each other. What is not written gives way to what is.
 pub(super) fn check(section: &mut Section<'_, '_, '_>, websub: &mut Websub) {
-    let [usual, least, most] = ["lease", "lease_min", "lease_max"].map(|key| section.is_read(key));
-    if !least {
-        let most = if most { websub.lease_max } else { websub.lease };
-        websub.lease_min = websub.lease_min.min(websub.lease).min(most);
+    let [is_usual, is_least, is_most] =
+        ["lease", "lease_min", "lease_max"].map(|key| section.is_read(key));
+    let Leases { usual, least, most } = &mut websub.leases;
+    if !is_least {
+        *least = (*least).min(*usual).min(if is_most { *most } else { *usual });
     }
-    if !most {
-        websub.lease_max = websub.lease_max.max(websub.lease).max(websub.lease_min);
+    if !is_most {
+        *most = (*most).max(*usual).max(*least);
     }
-    if !usual {
-        websub.lease = websub.lease.min(websub.lease_max).max(websub.lease_min);
+    if !is_usual {
+        *usual = (*usual).min(*most).max(*least);
     }
-    if !(websub.lease_min..=websub.lease_max).contains(&websub.lease) {
-        let (least, most) = (written(websub.lease_min), written(websub.lease_max));
-        let key = if usual { "lease" } else { "lease_min" };
+    if !(*least..=*most).contains(usual) {
+        let key = if is_usual { "lease" } else { "lease_min" };
+        let [usual, least, most] = [*usual, *least, *most].map(written);
         let message = format!(
-            "a lease of {:?} does not lie between lease_min, {least:?}, and lease_max, {most:?}",
-            written(websub.lease)
+            "a lease of {usual:?} does not lie between lease_min, {least:?}, and lease_max, {most:?}"
         );
         section.fault(key, message);
     }
@@ -93,11 +100,12 @@ mod tests {
         assert!(!read("hub = false").unwrap().hub);
         let days = |days: u64| Duration::from_secs(days * 86_400);
         let long = read("lease = \"60d\"").unwrap();
-        assert_eq!((long.lease, long.lease_max), (days(60), days(60)));
+        assert_eq!((long.leases.usual, long.leases.most), (days(60), days(60)));
         let short = read("lease_max = \"2d\"").unwrap();
-        assert_eq!((short.lease, short.lease_max), (days(2), days(2)));
+        assert_eq!((short.leases.usual, short.leases.most), (days(2), days(2)));
         let brief = read("lease = \"2m\"").unwrap();
-        assert_eq!((brief.lease, brief.lease_min), (brief.lease_min, Duration::from_secs(120)));
+        let two = Duration::from_secs(120);
+        assert_eq!((brief.leases.usual, brief.leases.least), (two, two));
         let few = read("subscriptions = 5\nsubscriptions_per_host = 2").unwrap();
         assert_eq!((few.subscriptions, few.subscriptions_per_host), (5, 2));
         assert!(
@@ -105,8 +113,8 @@ mod tests {
         );
         assert_eq!(read("subscribe = true").unwrap().subscribe, Some(true));
         let private = |text: &str| read(text).unwrap().private_callbacks;
-        assert_eq!(private(""), AllowPrivateSetting::No);
-        let listed = AllowPrivateSetting::Only(["localhost:81".parse().unwrap()].into());
+        assert_eq!(private(""), AllowPrivate::No);
+        let listed = AllowPrivate::only(["localhost:81"]).unwrap();
         assert_eq!(private("private_callbacks = [\"LocalHost:81\"]"), listed);
     }
 

@@ -1,16 +1,15 @@
 //! The gateway before the publisher: its configuration, and where to look.
 
 use super::{HARBOUR, LIGHTHOUSE, PILOTS};
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tidegate_config::{
-    AdminTokenSetting, AllowPrivateSetting, Config, FeedConfig, HostPort, Polling, Publish,
-    ServerSection,
+    AdminTokenSetting, Config, FeedConfig, Polling, ServerSection, StoreKind, StoreSettings,
+    written,
 };
-use tidegate_config::{StoreKind, StoreSettings, SupConfig, Websub, written};
 use tidegate_core::model::{Deletions, FeedName, FeedOptions, FeedSource, SharingOptions};
+use tidegate_net::fetch::AllowPrivate;
 use url::Url;
 
 /// The feed whose items are made here as well.
@@ -35,7 +34,6 @@ pub fn configuration(
     data: Option<PathBuf>,
     admin_token: AdminTokenSetting,
 ) -> Config {
-    let address = HostPort { host: host(publisher), port: publisher.port() };
     let kind = if data.is_some() { StoreKind::Sled } else { StoreKind::Memory };
     let path = data.unwrap_or_else(|| StoreSettings::default().path);
     Config {
@@ -45,25 +43,11 @@ pub fn configuration(
             min_interval: POLL_EVERY,
             max_interval: POLL_EVERY,
             host_spacing: Duration::ZERO,
-            allow_private: AllowPrivateSetting::Only(BTreeSet::from([address])),
+            allow_private: AllowPrivate::only([publisher.to_string().as_str()]).unwrap_or_default(),
             ..Polling::default()
         },
-        publish: Publish::default(),
-        sup: SupConfig::default(),
-        websub: Websub::default(),
-        hosts: std::collections::BTreeMap::new(),
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
-        aggregates: Vec::new(),
-        readers: Vec::new(),
-        origins: Vec::new(),
-        allow: Vec::new(),
-    }
-}
-
-fn host(address: SocketAddr) -> String {
-    match address {
-        SocketAddr::V4(v4) => v4.ip().to_string(),
-        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
+        ..Config::default()
     }
 }
 
@@ -71,16 +55,10 @@ fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
     let is_shared = name == PILOTS_FEED;
     let title = is_shared.then(|| "The tide board of the pilots".to_owned());
     let sharing = SharingOptions { local: is_shared, title, ..SharingOptions::default() };
+    let url = Url::parse(&format!("http://{publisher}{path}")).ok()?;
     Some(FeedConfig {
-        name: FeedName::new(name).ok()?,
-        url: Some(Url::parse(&format!("http://{publisher}{path}")).ok()?),
         options: FeedOptions { deletions: Deletions::Eager, sharing, ..FeedOptions::default() },
-        source: FeedSource::File,
-        access: None,
-        webhook: None,
-        private: false,
-        adds_feeds: false,
-        path: None,
+        ..FeedConfig::new(FeedName::new(name).ok()?, Some(url), FeedSource::File)
     })
 }
 

@@ -6,6 +6,7 @@ use quick_xml::events::Event;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use tidegate_config::{AdminTokenSetting, SecretToken};
+use tidegate_net::fetch::AllowPrivate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -232,10 +233,8 @@ fn the_configuration_polls_the_publisher_and_no_other_private_address() {
             "http://127.0.0.1:4711/pilots.atom"
         ]
     );
-    let tidegate_config::AllowPrivateSetting::Only(only) = &config.polling.allow_private else {
-        panic!("more than the publisher is allowed");
-    };
-    assert_eq!(only.iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.1:4711"]);
+    let publisher = AllowPrivate::only(["127.0.0.1:4711"]).unwrap();
+    assert_eq!(config.polling.allow_private, publisher, "more than the publisher is allowed");
     let local = |feed: &tidegate_config::FeedConfig| feed.options.sharing.local;
     assert_eq!(config.feeds.iter().map(local).collect::<Vec<_>>(), [false, false, true]);
 }

@@ -45,7 +45,7 @@ pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
 pub use freshness::MAX_STATED;
 pub use guard::{
     AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, admits_proxy, bare, check,
-    read_url, shown, with_credentials,
+    host_and_port, read_url, shown, with_credentials,
 };
 pub use handover::Handover;
 pub use kept_hosts::{KEPT_IDLE, MAX_KEPT_HOSTS};

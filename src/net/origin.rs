@@ -9,6 +9,7 @@ mod beginning;
 mod forwarded;
 mod headers;
 mod passed;
+mod site;
 
 pub use address::{AddressFault, OriginSite, escaped, site_of, spelled_below};
 pub use admission::{
@@ -19,3 +20,4 @@ pub use beginning::is_no_feed;
 pub use forwarded::{ForwardedFor, PublicName, X_FORWARDED_FOR};
 pub use headers::{OwnCookie, Via, has_other_coding, to_client, to_origin};
 pub use passed::{BodyError, PassAnswer, PassRequest, PassedBody, WholeAnswer};
+pub use site::{OriginConfig, OriginPlace, PassMode};

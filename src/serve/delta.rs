@@ -13,6 +13,7 @@ use super::address::shown;
 use super::negotiate::members;
 use http::{HeaderMap, HeaderName};
 use std::fmt;
+use tidegate_config::DeltaViews;
 use tidegate_core::model::{FeedRecord, FeedState, Format, Tick, Time};
 use tidegate_format::render::{Container, ViewKind};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -28,26 +29,15 @@ pub(super) const FEED: &str = "feed";
 /// Separates the parts of a tag.
 const DOT: char = '.';
 
-/// Which views are answered with deltas where a client asks for them (`publish.deltas`).
+/// Whether a view is answered with deltas where a client asks for them (`publish.deltas`). The complete view never is.
 ///
 /// That a client asks does not say that it understands: a library asks for all programs that use it, and
 /// those that take 226 for an error lose what came with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeltaViews {
-    /// The sync view alone, whose clients are written to the text.
-    Sync,
-    /// The reader view too.
-    All,
-}
-
-impl DeltaViews {
-    /// Whether a view is answered with deltas. The complete view never is.
-    pub(super) const fn has(self, kind: ViewKind) -> bool {
-        match kind {
-            ViewKind::Sync => true,
-            ViewKind::Reader => matches!(self, Self::All),
-            ViewKind::Complete => false,
-        }
+pub(super) const fn has_deltas(views: DeltaViews, kind: ViewKind) -> bool {
+    match kind {
+        ViewKind::Sync => true,
+        ViewKind::Reader => matches!(views, DeltaViews::All),
+        ViewKind::Complete => false,
     }
 }
 
@@ -257,8 +247,8 @@ mod tests {
     #[test]
     fn only_the_operator_gives_deltas_to_readers() {
         let views = [ViewKind::Sync, ViewKind::Reader, ViewKind::Complete];
-        assert_eq!(views.map(|kind| DeltaViews::Sync.has(kind)), [true, false, false]);
-        assert_eq!(views.map(|kind| DeltaViews::All.has(kind)), [true, true, false]);
+        assert_eq!(views.map(|kind| has_deltas(DeltaViews::Sync, kind)), [true, false, false]);
+        assert_eq!(views.map(|kind| has_deltas(DeltaViews::All, kind)), [true, true, false]);
     }
 
     #[test]

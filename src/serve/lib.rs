@@ -99,7 +99,6 @@ pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use control::{ReloadableSettings, SiteControl};
-pub use delta::DeltaViews;
 pub use files::connections_within_files;
 pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;

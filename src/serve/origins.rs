@@ -43,10 +43,12 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tidegate_config::{AllowConfig, OriginPlace, PassMode};
+use tidegate_config::AllowConfig;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
 use tidegate_format::render::Container;
-use tidegate_net::origin::{OriginSite, Via, has_other_coding, is_definite, site_of};
+use tidegate_net::origin::{
+    OriginPlace, OriginSite, PassMode, Via, has_other_coding, is_definite, site_of,
+};
 use tokio::time::Instant;
 use url::Url;
 

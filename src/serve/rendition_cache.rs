@@ -9,7 +9,7 @@ use super::archives::ArchiveKey;
 use super::audience::{AudienceKey, ServedFeed};
 use super::cache::Cache;
 use super::client::Client;
-use super::delta::{DeltaViews, Point};
+use super::delta::Point;
 use super::metrics::Metrics;
 use super::past::PastKey;
 use super::plan::ReadPlan;
@@ -24,6 +24,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tidegate_config::DeltaViews;
 use tidegate_core::model::{
     Deletion, FeedName, FeedState, Format, Item, Revision, ShownAddress, Snapshot, Tick,
 };

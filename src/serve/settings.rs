@@ -1,11 +1,11 @@
 //! What the configuration says of how the gateway shows itself.
 
 use super::auth::AdminToken;
-use super::delta::DeltaViews;
 use super::keeping::Keeping;
 use super::readers::ReaderAccess;
 use ipnet::IpNet;
 use std::time::Duration;
+use tidegate_config::DeltaViews;
 use tidegate_format::render::{Dialect, LinkForms};
 
 /// How this gateway shows itself.

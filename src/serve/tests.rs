@@ -196,7 +196,7 @@ fn settings() -> ServeSettings {
     ServeSettings {
         history: tidegate_format::render::LinkForms::default(),
         absolute_urls: false,
-        deltas: super::DeltaViews::Sync,
+        deltas: tidegate_config::DeltaViews::Sync,
         connections: 1024,
         trusted_proxies: Vec::new(),
         public_url: "https://feeds.example.org/".to_owned(),

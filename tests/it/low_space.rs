@@ -30,7 +30,7 @@ impl Bench {
             let free = left.load(Ordering::SeqCst);
             Ok(MeasuredSpace { free, total: 1 << 40 })
         };
-        let space = Arc::new(FreeSpace::measured_by(config.store.min_free, measure));
+        let space = Arc::new(FreeSpace::measured_by(config.store.space.min_free, measure));
         let outside = Outside { space: Some(Arc::clone(&space)), ..Outside::default() };
         let gateway = Gateway::start(&config, outside).await.unwrap();
         Self { gateway, space, free }

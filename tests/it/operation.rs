@@ -41,8 +41,9 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let feed = "[[feed]]\nname = \"news\"\nlocal = true\n";
-    write(folder, &format!("[store]\nkind = \"sled\"\n{feed}"));
-    let process = start(folder, &[]).await;
+    write(folder, &format!("admin_token = {TOKEN:?}\n[store]\nkind = \"sled\"\n{feed}"));
+    // A token of the environment would stay.
+    let process = start(folder, &[("TIDEGATE_ADMIN_TOKEN", "".as_ref())]).await;
     let log = logged(folder, "the gateway has started", 1).await;
     let line = log.lines().find(|line| line.contains("the gateway has started")).unwrap();
     for said in [
@@ -116,11 +117,14 @@ async fn the_environment_wins_over_the_file_and_its_faults_are_named() {
     let (status, said) = output(&[
         address,
         ("TIDEGATE_SERVER_PUBLIC_URI", "x"),
-        ("TIDEGATE_PUBLIC_URL", "https://last.example"),
+        ("TIDEGATE_PUBLIC_URL", "https://other.example"),
     ]);
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("known as https://variable.example"), "{said}");
-    assert!(said.contains("warning: TIDEGATE_SERVER_PUBLIC_URI: no key has this variable; did you mean TIDEGATE_SERVER_PUBLIC_URL?"), "{said}");
+    for other in ["TIDEGATE_SERVER_PUBLIC_URI", "TIDEGATE_PUBLIC_URL"] {
+        let warning = "no key has this variable; did you mean TIDEGATE_SERVER_PUBLIC_URL?";
+        assert!(said.contains(&format!("warning: {other}: {warning}")), "{said}");
+    }
 
     // The command line wins over both.
     let logs = std::fs::File::create(folder.join("log")).unwrap();

@@ -18,9 +18,9 @@ python=$(packages_python)
 if [ -n "$python" ]; then
     "$(dirname "$python")/hadolint" deploy/Dockerfile
     "$python" -B tests/scripts/packages_lists.py "$folder"
-    TIDEGATE_SERVER_ADMIN_TOKEN=a-token-for-this-check "$bin" check -c "$folder/kubernetes/tidegate.toml"
+    TIDEGATE_ADMIN_TOKEN=a-token-for-this-check "$bin" check -c "$folder/kubernetes/tidegate.toml"
     # The secrets are not here.
-    TIDEGATE_SERVER_ADMIN_TOKEN=a-token-for-this-check TIDEGATE_STORE_URL=postgresql://database/tidegate \
+    TIDEGATE_ADMIN_TOKEN=a-token-for-this-check TIDEGATE_STORE_URL=postgresql://database/tidegate \
         "$bin" check -c "$folder/cluster/tidegate.toml"
 else
     missing 'PyPI (hadolint, compose-spec, kubernetes-validate)'

@@ -17,7 +17,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 # The variables that are no keys of the configuration.
-OTHERS = {"TIDEGATE_ADMIN_TOKEN", "TIDEGATE_CONFIG", "TIDEGATE_LOG", "TIDEGATE_PUBLIC_URL"}
+OTHERS = {"TIDEGATE_ADMIN_TOKEN", "TIDEGATE_CONFIG", "TIDEGATE_LOG"}
 
 
 def settings():

@@ -49,7 +49,7 @@ pub(super) async fn bring_in(
     let ExportHead { endpoint, sup_ids } = head;
     let (totals, left_out) = match request.in_place_of(endpoint, sup_ids) {
         LastingStore::Disk(request) => {
-            let (target, min_free) = (request.path.clone(), config.store.min_free);
+            let (target, min_free) = (request.path.clone(), config.store.space.min_free);
             let (fresh, store) =
                 blocking(move || FreshStore::begin(request, min_free, clock)).await?;
             let filled = fill(file.to_owned(), store, copying).await;

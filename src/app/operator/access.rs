@@ -1,7 +1,6 @@
 //! What a publisher is asked with, as the API gives it.
 
 use super::AdminService;
-use crate::app::translate;
 use std::sync::PoisonError;
 use tidegate_core::model::{FeedAccess, FeedRecord, FeedStanding, ProxyRoute, SecretSource};
 use tidegate_net::fetch;
@@ -35,7 +34,7 @@ impl AdminService {
         if let Some(ProxyRoute::Proxy(proxy)) = &access.route {
             let is_named = config.polling.proxy.as_ref().is_some_and(|own| own.url == proxy.url)
                 || matches!(known_route, Some(ProxyRoute::Proxy(known)) if known.url == proxy.url);
-            if !is_named && !fetch::admits_proxy(&proxy.url, &translate::allow_private(&config)) {
+            if !is_named && !fetch::admits_proxy(&proxy.url, &config.polling.allow_private) {
                 return bad(
                     "proxy: one that is named here is at a public address, written as such, or at a \
                      host and port that polling.allow_private lists; or put the feed into the \

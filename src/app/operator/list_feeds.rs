@@ -2,7 +2,6 @@
 
 use super::{AdminService, stopped};
 use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, plan, read_list};
-use crate::app::translate;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
@@ -67,7 +66,7 @@ impl AdminService {
         let revision = state.as_ref().map(|state| state.revision);
         let allow = {
             let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
-            translate::allow_private(&config)
+            config.polling.allow_private.clone()
         };
         let (name, leads) = (list.name.clone(), LeadScope::of_feed(&list));
         let rules = ListRules { list: name, private: list.private, allow, leads };

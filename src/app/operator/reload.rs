@@ -3,7 +3,7 @@
 use super::AdminService;
 use crate::app::gateway::settings;
 use crate::app::tls::CertificateFiles;
-use crate::app::{AppError, feeds, token, translate};
+use crate::app::{AppError, feeds, outgoing, token};
 use ipnet::IpNet;
 use std::sync::{Arc, PoisonError};
 use tidegate_config::{AdminTokenSetting, Config};
@@ -44,13 +44,13 @@ struct LiveSettings {
 impl LiveSettings {
     fn from_config(config: &Config, public_url: &str) -> Self {
         Self {
-            polling: translate::polling(config, public_url),
-            fetch: translate::fetch_settings(config, public_url),
-            hub: translate::hub(config),
-            space: translate::space(config),
+            polling: outgoing::polling(config, public_url),
+            fetch: outgoing::fetch_settings(config, public_url),
+            hub: outgoing::hub(config),
+            space: config.store.space,
             trusted_proxies: config.server.trusted_proxies.clone(),
             admin_token: config.server.admin_token.clone(),
-            keeping: translate::keeping(config),
+            keeping: Keeping { archives: config.publish.archives, past: config.publish.past },
             api_secrets: config.polling.api_secrets,
         }
     }
@@ -78,8 +78,8 @@ impl AdminService {
         let live = LiveSettings::from_config(&config, &self.public_url);
         // What can fail comes first, and last of that what is stored: then all of it is taken.
         let admin_token = token::changed(&before, &config)?;
-        let services = translate::services(live.fetch.clone())?;
-        let calling = translate::calling(&config, live.fetch, &services)?;
+        let services = outgoing::services(live.fetch.clone())?;
+        let calling = outgoing::calling(&config, live.fetch, &services)?;
         let reloaded = self.reloaded.get();
         let certificate = reloaded.and_then(|reloaded| reloaded.tls.as_ref());
         let certificate = certificate.map(CertificateFiles::read).transpose()?;

@@ -168,9 +168,9 @@ fn what_is_missing_elsewhere_is_a_fault_at_its_place() {
         External::Secret(SecretSource::File(path)) => Err(format!("{path} is missing")),
         _ => Ok(()),
     };
-    let faults = look_up(&checked, find).unwrap_err().to_string();
-    assert_eq!(faults, "f.toml:4: feed.cookie: /nowhere is missing");
-    assert!(look_up(&checked, |_, _| Ok(())).is_ok());
+    let faults: Vec<String> = look_up(&checked, find).iter().map(Fault::to_string).collect();
+    assert_eq!(faults, ["f.toml:4: feed.cookie: /nowhere is missing"]);
+    assert_eq!(look_up(&checked, |_, _| Ok(())), []);
 }
 
 #[test]

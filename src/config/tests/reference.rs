@@ -1,7 +1,7 @@
 //! The table of keys as the annotated file and as the tables of the documentation.
 
 use crate::TABLES;
-use crate::keys::{Effect, KeyRow, Preset};
+use crate::keys::{KeyRow, Preset};
 
 /// The start of the annotated file.
 const HEAD: &str = "\
@@ -11,7 +11,8 @@ const HEAD: &str = "\
 # out. `tidegate check -c FILE` names every mistake by file, line and key. Durations are whole
 # numbers with one unit: 90s, 5m, 24h, 30d. Relative paths are taken from the folder that the
 # program is started in. SIGHUP makes a running gateway read this file again; what needs a restart says so.
-# Each key of the tables from server to websub can be set in the environment too: TIDEGATE_SERVER_LISTEN.
+# Each key of the tables from server to websub can be set in the environment too: TIDEGATE_SERVER_LISTEN; the
+# token is TIDEGATE_ADMIN_TOKEN. An option of the command line wins over a variable, a variable over this file.
 #
 # Written from src/config by a test: in the source, change it there.
 ";
@@ -53,7 +54,7 @@ pub(super) fn annotated_file() -> String {
                 file.push('\n');
             }
             comment(&mut file, row.words);
-            if row.effect == Effect::Restart {
+            if row.needs_restart {
                 comment(&mut file, "Needs a restart.");
             }
             let (mark, value) = match row.preset {
@@ -105,11 +106,7 @@ fn list(rows: &[KeyRow], show: impl Fn(&KeyRow) -> String) -> String {
 }
 
 fn effect(row: &KeyRow) -> String {
-    match row.effect {
-        Effect::Reload => "reload",
-        Effect::Restart => "restart",
-    }
-    .to_owned()
+    if row.needs_restart { "restart" } else { "reload" }.to_owned()
 }
 
 fn preset(row: &KeyRow) -> String {

@@ -88,11 +88,11 @@ pub enum Refusal {
     #[error("{0}")]
     Led(Box<LeadRefusal>),
     /// An entry of the list is not of the form `host:port`.
-    #[error("{entry:?} is not of the form host:port")]
+    #[error(
+        "{entry:?} is not a host with a port; write like \"127.0.0.1:8000\", \"[::1]:8000\" or \
+         \"intranet.example:80\""
+    )]
     Entry { entry: String },
-    /// The list is too long.
-    #[error("polling.allow_private lists more than {MAX_ALLOWED_HOSTS} hosts")]
-    TooManyEntries,
 }
 
 fn shown_address(host: &str, address: IpAddr) -> String {
@@ -116,14 +116,7 @@ impl AllowPrivate {
 
     /// Allows the hosts of a list of `host:port`.
     pub fn only<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, Refusal> {
-        let mut hosts = BTreeSet::new();
-        for entry in entries {
-            if hosts.len() >= MAX_ALLOWED_HOSTS {
-                return Err(Refusal::TooManyEntries);
-            }
-            hosts.insert(host_and_port(entry)?);
-        }
-        Ok(Self::Only(hosts))
+        entries.into_iter().map(host_and_port).collect::<Result<_, _>>().map(Self::Only)
     }
 
     /// Which addresses a URL's host may have.
@@ -255,10 +248,12 @@ fn plain(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_owned()
 }
 
-fn host_and_port(entry: &str) -> Result<(String, u16), Refusal> {
+/// Reads an entry of [`AllowPrivate::Only`], `host:port`.
+pub fn host_and_port(entry: &str) -> Result<(String, u16), Refusal> {
     let wrong = || Refusal::Entry { entry: entry.chars().take(200).collect() };
-    let (host, port) = entry.trim().rsplit_once(':').ok_or_else(wrong)?;
-    let port: u16 = port.parse().ok().filter(|port| *port != 0).ok_or_else(wrong)?;
+    let (host, digits) = entry.rsplit_once(':').ok_or_else(wrong)?;
+    let port = digits.parse().ok().filter(|port| *port != 0 && !digits.starts_with('+'));
+    let port: u16 = port.ok_or_else(wrong)?;
     // Read as the host of a URL, so that it is normalised as the URLs that it is compared with.
     let url = Url::parse(&format!("http://{host}/")).map_err(|_| wrong())?;
     let bare = url.port().is_none() && url.path() == "/" && url.username().is_empty();

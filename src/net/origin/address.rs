@@ -1,12 +1,12 @@
 //! The addresses of an origin, here and there.
 
 use super::forwarded::PublicName;
+use super::site::{OriginConfig, OriginPlace, PassMode};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Uri, header};
 use percent_encoding::{AsciiSet, percent_encode};
 use std::iter;
 use std::sync::Arc;
-use tidegate_config::{OriginConfig, OriginPlace, PassMode};
 use tidegate_core::model::ShownAddress;
 use url::{Position, Url};
 

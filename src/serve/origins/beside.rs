@@ -16,9 +16,8 @@ use axum::extract::Request;
 use axum::response::Response;
 use http::{Method, header};
 use std::time::Duration;
-use tidegate_config::PassMode;
 use tidegate_core::model::FeedName;
-use tidegate_net::origin::{PassAnswer, is_neutral};
+use tidegate_net::origin::{PassAnswer, PassMode, is_neutral};
 use tokio::time::{Instant, sleep, timeout};
 
 /// How soon the judged document is looked for; then after twice as long each time, so long at most.

@@ -3,10 +3,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use tidegate_config::OriginPlace;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, ShownAddress};
 use tidegate_format::render::Container;
-use tidegate_net::origin::OriginSite;
+use tidegate_net::origin::{OriginPlace, OriginSite};
 use tidegate_store::FeedList;
 use url::Url;
 

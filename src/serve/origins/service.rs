@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use http::HeaderMap;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tidegate_config::{AllowConfig, OriginPlace};
+use tidegate_config::AllowConfig;
 use tidegate_core::model::{FeedName, FeedRecord, ShownAddress, Time};
 use tidegate_net::origin::{
-    NotForEverybody, OriginSite, PassAnswer, PassRequest, WholeAnswer, spelled_below,
+    NotForEverybody, OriginPlace, OriginSite, PassAnswer, PassRequest, WholeAnswer, spelled_below,
 };
 use tokio::sync::Notify;
 use url::Url;

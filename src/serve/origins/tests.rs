@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::HashMap;
-use tidegate_config::{OriginConfig, OriginPlace};
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
+use tidegate_net::origin::{OriginConfig, OriginPlace};
 use tidegate_net::testing::site_of_config;
 use tidegate_store::FeedList;
 

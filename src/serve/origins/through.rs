@@ -23,11 +23,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use tidegate_config::{OriginPlace, PassMode};
 use tidegate_core::model::FeedRecord;
 use tidegate_net::origin::{
-    BodyError, ForwardedFor, OwnCookie, PassAnswer, PublicName, WholeAnswer, escaped, is_neutral,
-    is_plain, may_be_feed, may_make_feed, to_client,
+    BodyError, ForwardedFor, OriginPlace, OwnCookie, PassAnswer, PassMode, PublicName, WholeAnswer,
+    escaped, is_neutral, is_plain, may_be_feed, may_make_feed, to_client,
 };
 use tokio::time::timeout;
 

@@ -7,9 +7,8 @@ use super::super::pace::{Paces, Rate};
 use super::OriginRequest;
 use http::{HeaderMap, HeaderName, Method};
 use std::time::Duration;
-use tidegate_config::PassMode;
 use tidegate_core::model::FeedName;
-use tidegate_net::origin::{is_definite, may_make_feed, unusual};
+use tidegate_net::origin::{PassMode, is_definite, may_make_feed, unusual};
 
 /// The most new feeds that the requests of one client make within [`HOUR`] as time goes on, and so many in any case.
 const NEW_FEEDS: u32 = 500;

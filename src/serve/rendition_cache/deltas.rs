@@ -39,7 +39,7 @@ pub(crate) struct Delta {
 impl RenditionCache {
     /// Whether a view is answered with deltas.
     pub(crate) const fn has_deltas(&self, kind: ViewKind) -> bool {
-        self.views_with_deltas.has(kind)
+        delta::has_deltas(self.views_with_deltas, kind)
     }
 
     /// What the tags of a view belong to; `None` where it has no deltas.

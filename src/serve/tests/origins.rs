@@ -10,9 +10,10 @@ use http::{HeaderMap, HeaderValue};
 use http_body_util::Full;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
-use tidegate_config::{OriginConfig, OriginPlace, PassMode};
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Format};
-use tidegate_net::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer};
+use tidegate_net::origin::{
+    OriginConfig, OriginPlace, OriginSite, PassAnswer, PassMode, PassRequest, WholeAnswer,
+};
 use tidegate_store::{DatabaseOwner, Store as _, StoreCondition};
 use tokio::sync::Semaphore;
 use url::Url;

@@ -12,8 +12,8 @@ use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Decision, FeedName, FeedRecord, FeedSource, SyncId, Tick};
 use tidegate_format::render::{Dialect, LinkForms};
 use tidegate_serve::{
-    self, AddressPreview, AdminToken, DeltaViews, ImportedList, Operator, OperatorError, Put,
-    PutFeed, Redacted, ServeSettings,
+    self, AddressPreview, AdminToken, ImportedList, Operator, OperatorError, Put, PutFeed,
+    Redacted, ServeSettings,
 };
 use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
 use tidegate_store::{Select, Store};
@@ -215,7 +215,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             window: gate.window,
             history: LinkForms::default(),
             absolute_urls: false,
-            deltas: DeltaViews::All,
+            deltas: tidegate_config::DeltaViews::All,
             connections: 1024,
             trusted_proxies: Vec::new(),
             periods: Vec::new(),

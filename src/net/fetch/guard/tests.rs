@@ -92,12 +92,21 @@ fn a_list_opens_exactly_its_hosts_with_their_ports() {
 
 #[test]
 fn entries_must_be_host_and_port() {
-    for bad in ["", "host", "host:", ":80", "host:0", "host:99999", "a/b:80", "u@h:80", "h:1:80"] {
+    for bad in [
+        "",
+        "host",
+        "host:",
+        ":80",
+        "host:0",
+        "host:99999",
+        "a/b:80",
+        "u@h:80",
+        "h:1:80",
+        "h:+1",
+        "::1:80",
+    ] {
         assert!(AllowPrivate::only([bad]).is_err(), "{bad:?} was taken");
     }
-    let many: Vec<String> = (0..=MAX_ALLOWED_HOSTS).map(|n| format!("h{n}:80")).collect();
-    let refused = AllowPrivate::only(many.iter().map(String::as_str));
-    assert_eq!(refused, Err(Refusal::TooManyEntries));
 }
 
 #[test]

@@ -2,12 +2,11 @@ use crate::fetch::{
     AllowPrivate, AskRequest, FetchError, FetchRequest, FetchSettings, LeadScope, Services,
     services,
 };
-use crate::origin::{OriginSite, PassRequest};
+use crate::origin::{OriginPlace, OriginSite, PassRequest};
 use crate::testing::site_of_config;
 use crate::testing::{Publisher, our_ca, response, tls};
 use http::{HeaderMap, Method};
 use std::sync::{Arc, Mutex};
-use tidegate_config::OriginPlace;
 use tidegate_core::model::Time;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

@@ -2,7 +2,7 @@
 
 use super::super::super::Pass;
 use super::*;
-use crate::origin::{ForwardedFor, OwnCookie, Via, to_origin};
+use crate::origin::{ForwardedFor, OriginPlace, OwnCookie, Via, to_origin};
 use crate::testing::site_of_config;
 use crate::testing::{our_ca, tls};
 use futures_util::stream::{self, StreamExt as _};
@@ -13,7 +13,6 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::io;
-use tidegate_config::OriginPlace;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
