@@ -7,6 +7,7 @@
 mod build;
 mod characters;
 mod findings;
+mod guess;
 mod recover;
 mod repair;
 mod start_tag;
@@ -300,6 +301,12 @@ impl<'t, 'a> DocElement<'t, 'a> {
         Some(found.value())
     }
 
+    /// What a prefix is bound to in it by a declaration, in the canonical spelling.
+    pub fn binding(self, prefix: &str) -> Option<Cow<'a, str>> {
+        let mut declarations = self.ancestors().flat_map(Self::declarations);
+        declarations.find(|d| d.declared_prefix() == prefix).map(DocAttribute::declared_uri)
+    }
+
     /// The namespace declarations in scope in it, in order of prefix.
     pub fn scope(self) -> Vec<(String, String)> {
         let mut scope = std::collections::BTreeMap::new();
@@ -311,6 +318,28 @@ impl<'t, 'a> DocElement<'t, 'a> {
         }
         let bound = scope.into_iter().filter(|(_, uri)| !uri.is_empty());
         bound.map(|(prefix, uri)| (prefix.to_owned(), uri)).collect()
+    }
+
+    /// The declarations that it and all within it use from around it, in order of prefix; that of a
+    /// default namespace is empty where there is none.
+    pub fn needs(self) -> Vec<(&'a str, Cow<'a, str>)> {
+        let mut needs = std::collections::BTreeMap::new();
+        for element in self.descendants() {
+            let names = element.attributes().map(DocAttribute::name).filter(|n| n.contains(':'));
+            for (prefix, _) in names.chain([element.name()]).map(split_name) {
+                if prefix == "xml" || needs.contains_key(prefix) {
+                    continue;
+                }
+                let around = element.ancestors().take_while(|around| around.id >= self.id);
+                let mut within = around.flat_map(DocElement::declarations);
+                if within.any(|declaration| declaration.declared_prefix() == prefix) {
+                    continue;
+                }
+                let uri = self.parent().and_then(|around| around.binding(prefix));
+                needs.insert(prefix, uri.unwrap_or_default());
+            }
+        }
+        needs.into_iter().collect()
     }
 
     /// The base of relative references in it.
@@ -349,6 +378,19 @@ impl<'t, 'a> DocElement<'t, 'a> {
         let mut langs = self.ancestors().filter_map(|e| e.attribute_of(Ns::Xml, "lang"));
         let lang = langs.find(|lang| lang.len() <= LANGUAGE_LIMIT)?;
         Some(super::trim(&lang).to_owned()).filter(|lang| !lang.is_empty())
+    }
+
+    /// The text that stands in it and in all within it: references resolved, CDATA opened.
+    pub fn whole_text(self) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed("");
+        for step in self.walk() {
+            match step {
+                WalkStep::Text(piece) if text.is_empty() => text = piece,
+                WalkStep::Text(piece) => text.to_mut().push_str(&piece),
+                WalkStep::Open(_) | WalkStep::Close(_) => {}
+            }
+        }
+        text
     }
 
     /// The text that stands directly in it: references resolved, CDATA opened.

@@ -1,10 +1,10 @@
 //! The Atom document that another kind of document is read as.
 
-use crate::parse::sse::{Id, Tree, needs};
 use crate::parse::{Limits, ParseError};
 use tidegate_core::sync_markup::shape_element;
-use tidegate_core::xml;
+use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::ns::ATOM;
+use tidegate_core::xml::{self, cut};
 
 /// The text, and how much more may come.
 pub(in crate::parse) struct Out {
@@ -99,24 +99,23 @@ impl Out {
     }
 
     /// Adds an element of the source as it is, with the bindings that it uses and does not make.
-    pub(in crate::parse) fn copy(&mut self, tree: &Tree<'_>, id: Id) {
-        self.copy_within(tree, id, ATOM);
+    pub(in crate::parse) fn copy(&mut self, element: DocElement<'_, '_>) {
+        self.copy_within(element, ATOM);
     }
 
     /// The same where another namespace is the default.
-    pub(in crate::parse) fn copy_within(&mut self, tree: &Tree<'_>, id: Id, default: &str) {
-        let Some(element) = tree.element(id) else { return };
-        self.at(tree.line(element.span.start));
-        let behind_name = element.span.start + 1 + element.name.len();
-        self.push(tree.slice(element.span.start..behind_name));
-        for (prefix, uri) in needs(tree, id, None) {
-            match prefix.as_str() {
+    pub(in crate::parse) fn copy_within(&mut self, element: DocElement<'_, '_>, default: &str) {
+        let (text, span) = (element.doc().text(), element.span());
+        let behind_name = span.start + 1 + element.name().len();
+        self.push(cut(text, span.start..behind_name));
+        for (prefix, uri) in element.needs() {
+            match prefix {
                 "" if uri == default => {}
                 "" => self.attribute("xmlns", &uri),
                 prefix => self.bind(prefix, &uri),
             }
         }
-        self.push(tree.slice(behind_name..element.span.end));
+        self.push(cut(text, behind_name..span.end));
     }
 
     /// Declares a binding where elements of Atom have no prefix.
@@ -133,6 +132,20 @@ impl Out {
     pub(in crate::parse) fn finish(self) -> Result<String, ParseError> {
         let (found, limit) = (self.text.len().saturating_sub(self.shapes), self.limit);
         if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(self.text) }
+    }
+}
+
+/// Where the lines of a text end.
+pub(in crate::parse) struct Lines(Vec<usize>);
+
+impl Lines {
+    pub(in crate::parse) fn of(text: &str) -> Self {
+        Self(memchr::memchr_iter(b'\n', text.as_bytes()).collect())
+    }
+
+    /// The line of a place, counted from 1.
+    pub(in crate::parse) fn line(&self, at: usize) -> usize {
+        self.0.partition_point(|end| *end < at) + 1
     }
 }
 
