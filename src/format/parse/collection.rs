@@ -16,7 +16,6 @@ mod tests;
 use super::out::Out;
 use super::sse::mentions_sync_markup;
 use super::{Limits, ParseError, out};
-use tidegate_core::model::Markup;
 
 /// The most items of a collection.
 pub const ITEM_LIMIT: usize = super::sse::ITEM_LIMIT;
@@ -24,13 +23,6 @@ pub const ITEM_LIMIT: usize = super::sse::ITEM_LIMIT;
 /// A collection as an Atom document with sync markup; `None` for whatever is no collection.
 pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
     within(text, &Limits::default())
-}
-
-/// The first entry of a collection, on its own; `None` where there is none.
-pub fn first_entry(text: &str) -> Option<Markup> {
-    let feed = transcoded(text).ok()??;
-    let document = super::document(&feed, None, &Limits::default()).ok()?;
-    Some(super::own(&document, document.entries.first()?))
 }
 
 /// [`transcoded`] within other limits.

@@ -9,7 +9,7 @@ use crate::parse::{Limits, ParseError};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use tidegate_core::model::Time;
-use tidegate_core::sync_markup::shape_element;
+use tidegate_core::sync_markup::collection_item;
 use tidegate_core::xml::doc::Doc;
 use tidegate_core::xml::ns::{ATOM, FEED_SYNC, Ns};
 
@@ -252,14 +252,13 @@ fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
     let mut fields = Fields { changed, ..Fields::default() };
     let mut own = item.clone();
     own.remove("sync");
-    for (name, value) in &own {
-        takes(&mut fields, name, value);
-    }
+    let mut words = own.clone();
+    words.retain(|name, value| takes(&mut fields, name, value));
     fields.write(out, sync_id.as_deref());
-    // What Atom has words for stands in these as well, so that it comes back in the item's own.
+    let words: Vec<&str> = words.keys().map(String::as_str).collect();
     let mut text = String::new();
     tidegate_core::xml::push_text(&mut text, &Value::Object(own).to_string());
-    out.shape(start, shape_element::JSON, &text);
+    out.keep(start, collection_item::JSON, &words, &text);
     out.push("</entry>");
 }
 

@@ -6,7 +6,7 @@ use crate::parse::out::{Lines, Out};
 use crate::parse::sse::SseDialect;
 use crate::parse::{Limits, ParseError};
 use tidegate_core::model::Time;
-use tidegate_core::sync_markup::shape_element;
+use tidegate_core::sync_markup::collection_item;
 use tidegate_core::xml::doc::{Doc, DocElement, WalkStep};
 use tidegate_core::xml::ns::{ATOM, Ns};
 use tidegate_core::xml::{cut, split_name};
@@ -121,7 +121,7 @@ impl ItemWriter<'_> {
         }
         fields.write(self.out, sync_id.as_deref());
         if !is_elsewhere {
-            self.shape(item, start);
+            self.keep(item, start);
         }
         self.out.push("</entry>");
     }
@@ -134,15 +134,15 @@ impl ItemWriter<'_> {
         (leads && address.starts_with("http")).then_some(address)
     }
 
-    /// Adds what an item says in elements of its own, which begins as an entry at `start`: what Atom has
-    /// words for stands in these as well, so that it comes back in the item's own.
-    fn shape(&mut self, item: DocElement<'_, '_>, start: usize) {
+    /// Keeps an item that has elements of its own, whose entry begins at `start`, so that it comes back in
+    /// these.
+    fn keep(&mut self, item: DocElement<'_, '_>, start: usize) {
         let is_own = |child: DocElement<'_, '_>| child.ns() == self.own && child.ns() != Ns::Atom;
-        let is_shape = |child: DocElement<'_, '_>| match child.ns() {
-            Ns::Other(number) => child.doc().uri(number) == shape_element::NAMESPACE,
+        let is_kept = |child: DocElement<'_, '_>| match child.ns() {
+            Ns::Other(number) => child.doc().uri(number) == collection_item::NAMESPACE,
             _ => false,
         };
-        if !item.children().any(is_own) || item.children().any(is_shape) {
+        if !item.children().any(is_own) || item.children().any(is_kept) {
             return;
         }
         let mut own = Out::new(&Limits::default());
@@ -150,7 +150,7 @@ impl ItemWriter<'_> {
             own.copy_within(child, "");
         }
         if let Ok(content) = own.finish() {
-            self.out.shape(start, shape_element::POX, &content);
+            self.out.keep(start, collection_item::POX, &[], &content);
         }
     }
 

@@ -107,11 +107,11 @@ fn what_means_the_same_in_atom_becomes_that_and_the_rest_is_kept() {
                 <description>d &lt;b&gt;</description><x:y><x:z/></x:y>\
                 <title xmlns=\"http://www.w3.org/2005/Atom\">atom</title></item></collection>";
     let atom = transcoded(text).unwrap().unwrap();
-    let (atom, item) = atom.split_once("<shape:pox").unwrap();
+    let (atom, item) = atom.split_once("<collection:pox").unwrap();
     for kept in ["<guid>http://h/1</guid>", "<pubDate>", "<rank>7</rank>", "<description>d "] {
         assert!(item.contains(kept), "{kept}: {item}");
     }
-    let atom = format!("{atom}{}", item.split_once("</shape:pox>").unwrap().1);
+    let atom = format!("{atom}{}", item.split_once("</collection:pox>").unwrap().1);
     let wanted = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><x:head xmlns:x=\"urn:x\"/>\
                   <title>t</title><author><name>t</name></author>\
                   <entry xmlns:x=\"urn:x\" x:a=\"1\"><rank xmlns=\"\">7</rank>\
@@ -301,7 +301,7 @@ fn a_collection_may_be_as_large_as_any_document() {
     for text in [json, pox] {
         let limits = Limits { decoded: text.len() * 5 / 4, ..Limits::default() };
         let read = super::within(&text, &limits).unwrap().unwrap();
-        assert_eq!(read.matches("<shape:").count(), 50);
+        assert_eq!(read.matches("<collection:").count(), 50);
         let limits = Limits { decoded: text.len() / 2, ..Limits::default() };
         assert!(matches!(super::within(&text, &limits), Err(ParseError::TooLarge { .. })));
     }
