@@ -6,6 +6,7 @@
 
 mod build;
 mod characters;
+mod context;
 mod findings;
 mod guess;
 mod recover;
@@ -230,13 +231,13 @@ impl<'t, 'a> DocElement<'t, 'a> {
     }
 
     /// How many elements it is, with all within it.
-    pub fn len(self) -> usize {
+    pub fn element_count(self) -> usize {
         index(self.node.next.saturating_sub(self.id))
     }
 
     /// Whether no element stands in it.
     pub fn is_leaf(self) -> bool {
-        self.len() <= 1
+        self.element_count() <= 1
     }
 
     /// The element around it.
@@ -266,12 +267,13 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// Its attributes, without namespace declarations.
     pub fn attributes(self) -> impl Iterator<Item = DocAttribute<'t, 'a>> {
-        self.written().filter(|attribute| !attribute.written.is_declaration)
+        self.written().skip_while(|attribute| attribute.written.is_declaration)
     }
 
     /// Its namespace declarations; the namespace of each is that which it declares.
     pub fn declarations(self) -> impl Iterator<Item = DocAttribute<'t, 'a>> {
-        self.written().filter(|attribute| attribute.written.is_declaration)
+        // They come before its other attributes.
+        self.written().take_while(|attribute| attribute.written.is_declaration)
     }
 
     fn written(self) -> impl Iterator<Item = DocAttribute<'t, 'a>> {
@@ -295,51 +297,38 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// The value of an attribute.
     pub fn attribute_of(self, ns: Ns, local: &str) -> Option<Cow<'a, str>> {
-        let code = ns.code();
-        let mut attributes = self.attributes();
-        let found = attributes.find(|a| a.written.ns == code && a.local() == local)?;
-        Some(found.value())
+        self.find_attribute(ns, local).map(DocAttribute::value)
     }
 
-    /// What a prefix is bound to in it by a declaration, in the canonical spelling.
-    pub fn binding(self, prefix: &str) -> Option<Cow<'a, str>> {
-        let mut declarations = self.ancestors().flat_map(Self::declarations);
-        declarations.find(|d| d.declared_prefix() == prefix).map(DocAttribute::declared_uri)
+    /// The value of an attribute that is written with at most `limit` bytes; a longer one is not read, so that it
+    /// can be asked for again and again.
+    pub fn short_attribute(self, ns: Ns, local: &str, limit: usize) -> Option<Cow<'a, str>> {
+        let found = self.find_attribute(ns, local)?;
+        (found.place().len() <= limit).then(|| found.value())
+    }
+
+    fn find_attribute(self, ns: Ns, local: &str) -> Option<DocAttribute<'t, 'a>> {
+        let code = ns.code();
+        self.attributes().find(|a| a.written.ns == code && a.local() == local)
     }
 
     /// The namespace declarations in scope in it, in order of prefix.
     pub fn scope(self) -> Vec<(String, String)> {
-        let mut scope = std::collections::BTreeMap::new();
-        for declaration in self.ancestors().flat_map(Self::declarations) {
-            let prefix = declaration.declared_prefix();
-            if prefix != "xml" {
-                scope.entry(prefix).or_insert_with(|| declaration.declared_uri().into_owned());
-            }
-        }
-        let bound = scope.into_iter().filter(|(_, uri)| !uri.is_empty());
-        bound.map(|(prefix, uri)| (prefix.to_owned(), uri)).collect()
+        context::pairs(self.declarations_in_scope())
     }
 
-    /// The declarations that it and all within it use from around it, in order of prefix; that of a
-    /// default namespace is empty where there is none.
-    pub fn needs(self) -> Vec<(&'a str, Cow<'a, str>)> {
-        let mut needs = std::collections::BTreeMap::new();
-        for element in self.descendants() {
-            let names = element.attributes().map(DocAttribute::name).filter(|n| n.contains(':'));
-            for (prefix, _) in names.chain([element.name()]).map(split_name) {
-                if prefix == "xml" || needs.contains_key(prefix) {
-                    continue;
-                }
-                let around = element.ancestors().take_while(|around| around.id >= self.id);
-                let mut within = around.flat_map(DocElement::declarations);
-                if within.any(|declaration| declaration.declared_prefix() == prefix) {
-                    continue;
-                }
-                let uri = self.parent().and_then(|around| around.binding(prefix));
-                needs.insert(prefix, uri.unwrap_or_default());
-            }
+    /// The namespace URI that a prefix is bound to in it, in its canonical spelling; empty for the default
+    /// namespace where there is none, `None` where nothing declares the prefix.
+    pub fn binding(self, prefix: &str) -> Option<Cow<'a, str>> {
+        if prefix == "xml" {
+            return Some(Cow::Borrowed(ns::XML));
         }
-        needs.into_iter().collect()
+        let mut declared = self.ancestors().flat_map(Self::declarations);
+        let bound = declared.find(|declaration| declaration.declared_prefix() == prefix);
+        match bound {
+            Some(declaration) => Some(declaration.declared_uri()),
+            None => prefix.is_empty().then_some(Cow::Borrowed("")),
+        }
     }
 
     /// The base of relative references in it.
@@ -360,8 +349,7 @@ impl<'t, 'a> DocElement<'t, 'a> {
         if !self.node.has_base {
             return None;
         }
-        let values = self.ancestors().filter_map(|element| element.attribute_of(Ns::Xml, "base"));
-        let mut values: Vec<Cow<'a, str>> = values.collect();
+        let mut values: Vec<Cow<'a, str>> = self.inherited("base", self.doc.base_limit).collect();
         let mut joined: Option<(Option<Url>, String)> = None;
         while let Some(value) = values.pop() {
             let around = match &joined {
@@ -375,22 +363,23 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// The `xml:lang` in scope in it.
     pub fn lang(self) -> Option<String> {
-        let mut langs = self.ancestors().filter_map(|e| e.attribute_of(Ns::Xml, "lang"));
-        let lang = langs.find(|lang| lang.len() <= LANGUAGE_LIMIT)?;
+        let lang = self.inherited("lang", LANGUAGE_LIMIT).next()?;
         Some(super::trim(&lang).to_owned()).filter(|lang| !lang.is_empty())
     }
 
-    /// The text that stands in it and in all within it: references resolved, CDATA opened.
-    pub fn whole_text(self) -> Cow<'a, str> {
-        let mut text = Cow::Borrowed("");
-        for step in self.walk() {
-            match step {
-                WalkStep::Text(piece) if text.is_empty() => text = piece,
-                WalkStep::Text(piece) => text.to_mut().push_str(&piece),
-                WalkStep::Open(_) | WalkStep::Close(_) => {}
-            }
-        }
-        text
+    /// The values of an attribute of the namespace `xml` that it and the elements around it have, innermost
+    /// first. Those that are written with more than `limit` bytes are passed over unread: each entry asks.
+    fn inherited(self, local: &'static str, limit: usize) -> impl Iterator<Item = Cow<'a, str>> {
+        self.ancestors().filter_map(move |element| element.short_attribute(Ns::Xml, local, limit))
+    }
+
+    /// All text in it and in the elements within: references resolved, CDATA opened.
+    pub fn all_text(self) -> String {
+        let texts = self.walk().filter_map(|step| match step {
+            WalkStep::Text(text) => Some(text),
+            WalkStep::Open(_) | WalkStep::Close(_) => None,
+        });
+        texts.collect()
     }
 
     /// The text that stands directly in it: references resolved, CDATA opened.

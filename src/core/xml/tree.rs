@@ -7,6 +7,7 @@ mod write;
 use crate::model::Context;
 use crate::xml;
 use crate::xml::doc::{Doc, DocAttribute, DocElement, WalkStep};
+use crate::xml::html::SECTION;
 use crate::xml::ns::XML;
 use std::borrow::Cow;
 
@@ -209,11 +210,16 @@ pub fn read(xml: &str, context: &Context) -> Option<Element> {
                 weight += element.as_ref().map_or(0, Element::weight);
                 open.push((element, outside));
             }
-            WalkStep::Text(text) => add_text(&mut open, &text),
-            WalkStep::Close(_) => {
+            WalkStep::Text(text) => add_text(&mut open, text),
+            WalkStep::Close(closed) => {
                 let (element, outside) = open.pop()?;
                 bindings.truncate(outside);
                 let Some(mut element) = element else { continue };
+                // An empty section is text too: what has one is written with an end tag.
+                if element.children.is_empty() && xml::cut(xml, closed.content()).contains(SECTION)
+                {
+                    element.children.push(Node::Text(String::new()));
+                }
                 element.children.shrink_to_fit();
                 let Some(parent) = innermost(&mut open) else { return Some(element) };
                 parent.push(element);
@@ -227,14 +233,14 @@ fn innermost(open: &mut [(Option<Element>, usize)]) -> Option<&mut Element> {
     open.iter_mut().rev().find_map(|(element, _)| element.as_mut())
 }
 
-fn add_text(open: &mut [(Option<Element>, usize)], text: &Cow<'_, str>) {
+fn add_text(open: &mut [(Option<Element>, usize)], text: Cow<'_, str>) {
     let Some(parent) = innermost(open) else { return };
     // Line ends as they are written are those of XML (section 2.11); what a reference says stays.
     let normalized = match text {
         Cow::Borrowed(text) if text.contains('\r') => {
             Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
         }
-        text => Cow::Borrowed(text.as_ref()),
+        text => text,
     };
     match parent.children.last_mut() {
         Some(Node::Text(before)) => before.push_str(&normalized),

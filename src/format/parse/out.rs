@@ -112,7 +112,9 @@ impl Out {
         let (text, span) = (element.doc().text(), element.span());
         let behind_name = span.start + 1 + element.name().len();
         self.push(cut(text, span.start..behind_name));
-        for (prefix, uri) in element.needs() {
+        let around = element.parent();
+        for prefix in element.prefixes_from_around(|_| false) {
+            let uri = around.and_then(|around| around.binding(prefix)).unwrap_or_default();
             match prefix {
                 "" if uri == default => {}
                 "" => self.attribute("xmlns", &uri),

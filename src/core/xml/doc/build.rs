@@ -34,6 +34,8 @@ pub struct Unit {
     pub context: Arc<Context>,
     /// The numbers of its repairs.
     pub repairs: Range<usize>,
+    /// Whether its tags and characters are as XML wants them.
+    pub is_sound: bool,
 }
 
 /// A document, and what reading it brought about.
@@ -48,9 +50,9 @@ pub struct BuiltDoc<'a> {
     pub dropped: Vec<(Range<usize>, NodeId)>,
     /// All repairs, nearly in order.
     pub repairs: Vec<Repair>,
-    /// The declarations that were made up for prefixes without one, in order of prefix, and as attributes to
-    /// add to the root.
-    pub invented: (Vec<(String, String)>, String),
+    /// The bindings that were made up for prefixes without declaration, as (prefix, URI); the skeleton's root
+    /// declares them.
+    pub invented: Vec<(String, String)>,
 }
 
 /// A tree that is being built.
@@ -196,7 +198,7 @@ impl<'a> Builder<'a> {
             units: self.units,
             dropped: self.dropped,
             repairs: self.repairs,
-            invented: (self.scope.all_invented(), self.scope.invented_attributes()),
+            invented: self.scope.invented(),
         }
     }
 
@@ -240,7 +242,7 @@ impl<'a> Builder<'a> {
             self.enter_unit();
         }
         if is_empty {
-            self.close(self.open.len() - 1, end, Some(end..end));
+            self.close(self.open.len() - 1, end, Some(&(end..end)));
         }
         Ok(())
     }
@@ -250,9 +252,10 @@ impl<'a> Builder<'a> {
         let Some(open) = self.open.last() else { return };
         self.fence = self.open.len();
         let parent = self.doc.element(open.node).and_then(DocElement::parent);
+        let around = open.bases.checked_sub(1).and_then(|around| self.bases.get(around));
         let context = Context {
             namespaces: Vec::new(),
-            base: parent.and_then(DocElement::base_spelled),
+            base: around.map(|(_, spelled)| spelled.clone()),
             lang: parent.and_then(DocElement::lang),
         };
         self.unit = (open.repairs, open.holes, context);
@@ -270,35 +273,36 @@ impl<'a> Builder<'a> {
 
     /// Closes elements until so many are open. `tag`: the end tag of the last one, where there is one; the
     /// others end at the byte `at`.
-    pub(super) fn close(&mut self, keep: usize, at: usize, tag: Option<Range<usize>>) {
+    pub(super) fn close(&mut self, keep: usize, at: usize, tag: Option<&Range<usize>>) {
         while self.open.len() > keep {
             let Some(open) = self.open.pop() else { return };
-            let tag = tag.clone().filter(|_| self.open.len() == keep);
+            let tag = tag.filter(|_| self.open.len() == keep);
             if tag.is_none() {
                 self.repair(at..at, RepairKind::EndTag(open.node));
             }
-            let place = tag.unwrap_or(at..at);
+            let place = tag.cloned().unwrap_or(at..at);
             let next = offset(self.doc.nodes.len());
             if let Some(node) = self.doc.nodes.get_mut(index(open.node)) {
                 (node.content_end, node.end) = (offset(place.start), offset(place.end));
                 node.next = next;
             }
             if self.open.len() + 1 == self.fence {
-                self.leave_unit(open.node);
+                self.leave_unit(&open);
             }
             self.leave(&open);
         }
     }
 
     /// The entry is whole.
-    fn leave_unit(&mut self, node: NodeId) {
+    fn leave_unit(&mut self, open: &OpenElement<'a>) {
         let (first, _, mut context) = std::mem::take(&mut self.unit);
         context.namespaces = self.scope.used_by_entry();
         let before = self.units.last().map(|unit| Arc::clone(&unit.context));
         let context = before.filter(|before| **before == context).unwrap_or_else(|| context.into());
         let repairs = first..self.repairs.len();
         self.unit_repairs += repairs.len();
-        self.units.push(Unit { node, context, repairs });
+        let is_sound = self.findings.doubts == open.doubts;
+        self.units.push(Unit { node: open.node, context, repairs, is_sound });
         self.fence = 0;
     }
 
@@ -441,7 +445,7 @@ impl<'a> Builder<'a> {
     fn eof(&mut self, at: usize) {
         if self.open.len() <= usize::from(self.is_list) {
             self.is_rooted = true;
-            return self.close(0, at, Some(at..at));
+            return self.close(0, at, Some(&(at..at)));
         }
         self.is_balanced &= self.is_garbled;
         if !std::mem::replace(&mut self.findings.is_cut, true) {

@@ -16,6 +16,8 @@ pub struct Findings {
     pub has_endless: bool,
     /// How many warnings were not kept.
     pub unkept: usize,
+    /// How many flaws put in doubt what was written: those of tags and characters.
+    pub(super) doubts: usize,
     /// The most warnings that are kept.
     pub(super) limit: usize,
 }
@@ -33,6 +35,7 @@ impl Findings {
     /// Notes something for which a strict processor would refuse the document.
     pub fn flaw(&mut self, flaw: Flaw, offset: usize, message: impl Into<String>) {
         self.flaws.insert(flaw);
+        self.doubts += usize::from(matches!(flaw, Flaw::Tags | Flaw::Characters));
         self.warn(offset, message);
     }
 

@@ -78,6 +78,7 @@ impl<'a> Builder<'a> {
             bases: 0,
             repairs: 0,
             holes: 0,
+            doubts: 0,
         });
         builder
     }

@@ -22,9 +22,10 @@ pub(super) struct OpenElement<'a> {
     /// How many declarations and bases are in scope around it.
     pub(super) scope: usize,
     pub(super) bases: usize,
-    /// How many repairs and holes there are before its tag.
+    /// How many repairs, holes and doubts there are before its tag.
     pub(super) repairs: usize,
     pub(super) holes: usize,
+    pub(super) doubts: usize,
 }
 
 impl<'a> Builder<'a> {
@@ -93,6 +94,7 @@ impl<'a> Builder<'a> {
     ) -> Option<(&'static str, usize)> {
         let (scope, bases) = (self.scope.declared(), self.bases.len());
         let (repairs, holes) = (self.repairs.len(), self.doc.holes.len());
+        let doubts = self.findings.doubts;
         let attributes = self.doc.attributes.len();
         for (number, attribute) in written.iter().enumerate() {
             let Some(prefix) = declared_prefix(attribute.name) else { continue };
@@ -139,7 +141,7 @@ impl<'a> Builder<'a> {
             is_empty,
             has_base: false,
         });
-        let open = OpenElement { node, name, ns, content, scope, bases, repairs, holes };
+        let open = OpenElement { node, name, ns, content, scope, bases, repairs, holes, doubts };
         self.open.push(open);
         let declared = self.doc.attributes.len();
         for attribute in written.iter().filter(|w| declared_prefix(w.name).is_none()) {
@@ -190,8 +192,7 @@ impl<'a> Builder<'a> {
         }
         self.spell(written);
         if ns == Ns::Xml && local == "base" {
-            let value = self.value(&written.value);
-            self.inherit(&value, written.start);
+            self.inherit(written);
         } else {
             self.check_value(&written.value);
         }
@@ -199,14 +200,19 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes note of an `xml:base`.
-    fn inherit(&mut self, value: &str, at: usize) {
+    fn inherit(&mut self, written: &WrittenAttribute<'a>) {
+        let value = self.value(&written.value);
+        let is_long = written.value.len() > self.limits.base;
         let around = match self.bases.last() {
             Some((base, _)) => base.as_ref(),
             None => self.doc.base.as_ref(),
         };
-        match join_base(around, value, self.limits.base) {
+        match join_base(around, &value, self.limits.base).filter(|_| !is_long) {
             Some(base) => self.bases.push(base),
-            None => self.findings.warn(at, "an xml:base that is too long is passed over"),
+            None => {
+                let why = "an xml:base that is too long is passed over";
+                self.findings.warn(written.start, why);
+            }
         }
     }
 

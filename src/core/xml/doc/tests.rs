@@ -62,8 +62,8 @@ fn events(text: &str) -> Vec<String> {
     let (mut steps, mut piece, mut open) = (Vec::new(), String::new(), Vec::new());
     let mut classify = |resolved: ResolveResult<'_>| match resolved {
         ResolveResult::Bound(namespace) => {
-            let uri = namespace.into_inner();
-            shown(scope.classify(uri), uri)
+            let uri = super::super::plain_value(namespace.into_inner());
+            shown(scope.classify(&uri), &uri)
         }
         ResolveResult::Unbound => shown(Ns::None, ""),
         ResolveResult::Unknown(prefix) => panic!("{prefix:?} is not bound in {text}"),
@@ -100,7 +100,7 @@ fn events(text: &str) -> Vec<String> {
         }
         if is_empty || matches!(event, Event::End(_)) {
             let start = open.pop().unwrap();
-            let tag = &text[start + 1..];
+            let tag = text.get(start + 1..).unwrap();
             let name = tag.split([' ', '\t', '\n', '\r', '/', '>']).next().unwrap();
             steps.push(format!("/{name} {:?}", start..end));
         }
@@ -118,7 +118,11 @@ fn repaired(built: &BuiltDoc<'_>) -> String {
     edits.extend(around.into_iter().filter(|range| !range.is_empty()).map(nothing));
     edits.extend(built.dropped.iter().map(|(range, _)| nothing(range.clone())));
     let name_end = root.start + 1 + doc.root().unwrap().name().len();
-    let with = built.invented.1.clone().into();
+    let mut with = String::new();
+    for (prefix, uri) in &built.invented {
+        crate::xml::push_namespace(&mut with, prefix, uri);
+    }
+    let with = with.into();
     edits.push(Edit { range: name_end..name_end, with });
     Edits::new(0..text.len(), edits).apply(text).into_owned()
 }
@@ -317,6 +321,19 @@ fn bases_and_languages_are_those_of_the_nearest_element() {
     assert_eq!(c.base().unwrap().as_str(), "http://e.org/x/y/");
     assert_eq!((c.lang().as_deref(), element("d").unwrap().lang()), (Some("de"), None));
     assert_eq!(element("d").unwrap().base_spelled().as_deref(), Some("http://e.org/x/"));
+}
+
+#[test]
+fn a_base_or_language_that_is_written_long_is_passed_over() {
+    let (lang, base) = ("x".repeat(65), format!("b{}/", "&#47;..".repeat(600)));
+    let text = format!(
+        "<a xml:base='http://e.org/x/' xml:lang='de'><item xml:base='{base}' xml:lang='{lang}'><c/></item></a>"
+    );
+    let built = read(&text);
+    let c = built.doc.root().unwrap().descendants().last().unwrap();
+    assert_eq!(c.base_spelled().as_deref(), Some("http://e.org/x/"));
+    assert_eq!(c.lang().as_deref(), Some("de"));
+    assert_eq!(built.findings.warnings.len(), 1);
 }
 
 #[test]

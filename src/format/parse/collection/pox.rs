@@ -3,7 +3,6 @@
 use super::ITEM_LIMIT;
 use super::fields::{CollectionFile, Fields};
 use crate::parse::out::{Lines, Out};
-use crate::parse::sse::SseDialect;
 use crate::parse::{Limits, ParseError};
 use tidegate_core::model::Time;
 use tidegate_core::sync_markup::collection_item;
@@ -49,7 +48,7 @@ fn write(out: &mut Out, root: DocElement<'_, '_>) -> Result<(), ParseError> {
         if child.ns() == Ns::Atom {
             fields.said.push(child.local().to_owned());
         }
-        if child.ns() != own || !fields.take(child.local(), &child.whole_text()) {
+        if child.ns() != own || !fields.take(child.local(), &child.all_text()) {
             out.at(lines.line(child.span().start));
             out.copy(child);
         }
@@ -129,7 +128,7 @@ impl ItemWriter<'_> {
     /// A guid that is an address leads to the item's page, unless it says that it does not.
     fn page(&self, item: DocElement<'_, '_>) -> Option<String> {
         let guid = item.children().find(|e| e.ns() == self.own && e.local() == "guid")?;
-        let address = guid.whole_text().trim().to_owned();
+        let address = guid.all_text().trim().to_owned();
         let leads = guid.attribute("isPermaLink").as_deref() != Some("false");
         (leads && address.starts_with("http")).then_some(address)
     }
@@ -170,15 +169,15 @@ impl ItemWriter<'_> {
     fn takes(&self, fields: &mut Fields, child: DocElement<'_, '_>) -> bool {
         match (child.ns(), child.local()) {
             (Ns::Named("content"), "encoded") => {
-                let text = child.whole_text();
+                let text = child.all_text();
                 let has_html = fields.content.as_ref().is_some_and(|(_, is_html)| *is_html);
                 let is_taken = !has_html && !text.trim().is_empty();
                 if is_taken {
-                    fields.content = Some((text.into_owned(), true));
+                    fields.content = Some((text, true));
                 }
                 is_taken
             }
-            (Ns::Named("dc"), local @ "creator") => fields.take(local, &child.whole_text()),
+            (Ns::Named("dc"), local @ "creator") => fields.take(local, &child.all_text()),
             (ns, "enclosure") if ns == self.own => {
                 let value = |name| child.attribute(name).map(Into::into);
                 let Some(url) = value("url") else { return false };
@@ -189,9 +188,9 @@ impl ItemWriter<'_> {
             (ns, local) if ns == self.own => {
                 // What has elements in it is more than a text, but for texts that are HTML.
                 let text = match local {
-                    "title" | "subject" => child.whole_text(),
-                    _ if child.is_leaf() => child.whole_text(),
-                    "content" | "body" | "description" => html(child).into(),
+                    "title" | "subject" => child.all_text(),
+                    _ if child.is_leaf() => child.all_text(),
+                    "content" | "body" | "description" => html(child),
                     _ => return false,
                 };
                 // What attributes say beside is kept with the element.
@@ -207,7 +206,8 @@ impl ItemWriter<'_> {
         self.opened(sync);
         for child in sync.children() {
             // Only elements of sync markup that may have items in them are taken apart.
-            if child.ns() == Ns::Sx && matches!(child.local(), "conflicts" | "conflict") {
+            let is_ours = child.ns().is_sync_markup();
+            if is_ours && matches!(child.local(), "conflicts" | "conflict") {
                 self.conflicts(child);
             } else {
                 self.copy(child);
@@ -220,10 +220,9 @@ impl ItemWriter<'_> {
     fn conflicts(&mut self, list: DocElement<'_, '_>) {
         self.opened(list);
         for child in list.children() {
-            let is_conflict = || child.ns() == Ns::Sx && dialect(child) == Some(SseDialect::Sse091);
             match child.local() {
                 "item" if child.ns() == self.own => self.entry(child, None),
-                "conflict" if is_conflict() => self.conflicts(child),
+                "conflict" if child.ns() == Ns::Sx091 => self.conflicts(child),
                 _ => self.copy(child),
             }
         }
@@ -251,12 +250,7 @@ impl ItemWriter<'_> {
 
 /// Whether an element is the `sx:sync` of an item.
 fn is_sync(element: DocElement<'_, '_>) -> bool {
-    element.ns() == Ns::Sx && element.local() == "sync"
-}
-
-/// The dialect of an element of sync markup.
-fn dialect(element: DocElement<'_, '_>) -> Option<SseDialect> {
-    SseDialect::of(&element.binding(split_name(element.name()).0)?)
+    element.ns().is_sync_markup() && element.local() == "sync"
 }
 
 /// When an item was last changed, as its history says.

@@ -5,7 +5,6 @@ use super::{
     HEAD, OpmlError, OpmlLimits, OpmlProblem, OpmlSharing, Outline, OutlineKind, OutlineList,
 };
 use crate::parse::out::Lines;
-use crate::parse::sse::SseDialect;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, DocLimits, LimitReached, NodeId};
@@ -46,10 +45,7 @@ pub(super) fn is_sharing(element: DocElement<'_, '_>, local: &str) -> bool {
 fn is_in_sharing(element: DocElement<'_, '_>) -> bool {
     let (prefix, _) = split_name(element.name());
     match element.ns() {
-        Ns::Sx if !prefix.is_empty() => {
-            let uri = element.binding(prefix).unwrap_or_default();
-            SseDialect::of(&uri) == Some(SseDialect::Sse091)
-        }
+        Ns::Sx091 => !prefix.is_empty(),
         Ns::Other(_) => prefix == "sx" && element.binding(prefix).is_none(),
         _ => false,
     }

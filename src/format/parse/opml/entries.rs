@@ -304,7 +304,7 @@ impl<'a> EntryWriter<'a> {
         }
         let text = format!("{around}>{markup}</around>");
         let Some(doc) = Doc::read_flawless(&text) else { return };
-        let is_ours = |ns| matches!(ns, Ns::Sx | Ns::Named(OUTLINE_PREFIX));
+        let is_ours = |ns: Ns| ns.is_sync_markup() || ns == Ns::Named(OUTLINE_PREFIX);
         for element in doc.root().into_iter().flat_map(DocElement::children) {
             if !is_ours(element.ns()) {
                 self.out.copy(element);
