@@ -233,6 +233,8 @@ impl<'a> Builder<'a> {
     /// Writes an attribute as XML wants it.
     fn spell(&mut self, written: &WrittenAttribute<'a>) {
         if !written.spaced {
+            let why = "an attribute without white space before it is given some";
+            self.findings.flaw(Flaw::Tags, written.start, why);
             self.replace(written.start..written.start, Replacement::Space);
         }
         let place = &written.value;

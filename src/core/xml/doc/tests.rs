@@ -2,6 +2,7 @@
 //! document.
 
 use super::*;
+use crate::model::Flaw;
 use crate::xml::edits::{Edit, Edits};
 use crate::xml::namespaces::NamespaceScope;
 use proptest::prelude::*;
@@ -301,6 +302,27 @@ fn what_is_plain_has_no_flaw() {
         assert!(built.findings.flaws.is_empty(), "{piece}: {:?}", built.findings);
         assert_eq!(built.units.len(), 1);
         check(&text);
+    }
+}
+
+#[test]
+fn each_flaw_has_its_kind() {
+    let flaws = [
+        ("<a>\u{1}</a>", Flaw::Characters),
+        ("<a>R&D</a>", Flaw::References),
+        ("<a b=1/>", Flaw::Tags),
+        ("<a><b></a>", Flaw::Tags),
+        ("<z:a/>", Flaw::Prefixes),
+        ("<!-- a --><?xml version='1.0'?><a/>", Flaw::Around),
+        ("<a b='1'c='2'/>", Flaw::Tags),
+        ("<a b='1'xmlns:c='urn:c'/>", Flaw::Tags),
+    ];
+    for (text, kind) in flaws {
+        let flaws = read(text).findings.flaws;
+        assert!(
+            Flaw::ALL.iter().all(|flaw| flaws.has(*flaw) == (*flaw == kind)),
+            "{text}: {flaws:?}"
+        );
     }
 }
 

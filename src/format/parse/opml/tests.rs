@@ -55,7 +55,7 @@ fn what_is_ill_formed_is_read_and_named() {
         ),
         (r#"<outline text="<p>a</p> > b" xmlUrl="http://a/"/>"#, "http://a/", "'<' in a value"),
         (r#"<outline text=a xmlUrl=http://a/ type=rss/>"#, "http://a/", "without quotes"),
-        (r#"<outline text="a"xmlUrl="http://a/"/>"#, "http://a/", ""),
+        (r#"<outline text="a"xmlUrl="http://a/"/>"#, "http://a/", "without white space"),
         (r#"<outline text="a" text="b" xmlUrl="http://a/"/>"#, "http://a/", "there already"),
         (r#"<outline xmlUrl="" xmlUrl="http://a/"/>"#, "http://a/", ""),
         (r#"<outline text="say "hi" to" xmlUrl="http://a/"/>"#, "http://a/", "not escaped"),
