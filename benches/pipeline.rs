@@ -403,7 +403,6 @@ fn reader_page<'a>(
     history: &'a HistoryPlace,
 ) -> Page<'a> {
     Page {
-        read_collection: tidegate_format::parse::collection::first_entry,
         container: Container::of(view.state.format),
         window: None,
         kind: ViewKind::Reader,

@@ -163,7 +163,6 @@ fn taken(feed: &FeedDocument<'_>) {
         (ViewKind::Complete, Container::Opml, Dialect::Sse),
     ] {
         let page = Page {
-            read_collection: tidegate_format::parse::collection::first_entry,
             kind,
             container,
             dialect,

@@ -1,8 +1,8 @@
-//! What sharing adds to a feed, as markup: `sx:sync` in its dialects, and the shape of an item of a
-//! collection. Written here for whoever makes documents, and for `parse`, which makes one of a
+//! What sharing adds to a feed, as markup: `sx:sync` in its dialects, and the item of a collection that an
+//! entry was made from. Written here for whoever makes documents, and for `parse`, which makes one of a
 //! collection or a list.
 
-pub mod shape_element;
+pub mod collection_item;
 pub mod sx;
 pub mod sx091;
 

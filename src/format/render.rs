@@ -24,7 +24,7 @@ mod tombstone;
 #[cfg(test)]
 mod tests;
 
-pub mod shape;
+pub mod collection_item;
 
 pub use base::{Added, Bases, with_bases};
 pub use change_feed::{ChangeEntry, ChangeFeed};
@@ -182,8 +182,6 @@ pub struct Page<'a> {
     pub expires: Option<tidegate_core::model::Time>,
     /// How long changes stay in the sync view (`sx:sharing/@window` of SSE 0.91).
     pub window: Option<Duration>,
-    /// Reads the entry that an item of a collection becomes.
-    pub read_collection: shape::ReadCollection,
 }
 
 /// The items that follow those of a page, a portion at a time. An error ends the document.

@@ -289,7 +289,6 @@ impl UnwrittenDocument {
         let View { state, skeleton, items } = &self.view;
         let container = self.form.container(state.format);
         let page = Page {
-            read_collection: tidegate_format::parse::collection::first_entry,
             kind: self.kind,
             container,
             dialect: self.form.dialect,

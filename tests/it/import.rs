@@ -50,7 +50,7 @@ fn a_list_is_taken_in_and_what_is_not_is_named() {
     assert_eq!(status, 0, "{err}");
     assert_eq!(
         err,
-        "l.opml:2: a '&' is not escaped\n\
+        "l.opml:2: a bare '&' is taken for itself\n\
          l.opml:5: not taken: https://one.example/feed: it stands in line 3 already\n\
          l.opml:6: not taken: gopher://two.example/: the address has the scheme \"gopher\"; write http or https\n"
     );

@@ -133,7 +133,6 @@ async fn every_list_comes_through() {
         gate.take(&text).await;
         let view = gate.store.view(&gate.feed, Select::Current).await.unwrap().unwrap();
         let told = render::document(&Page {
-            read_collection: tidegate_format::parse::collection::first_entry,
             container: Container::of(view.state.format),
             window: None,
             kind: ViewKind::Reader,

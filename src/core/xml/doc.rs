@@ -8,6 +8,7 @@ mod build;
 mod characters;
 mod context;
 mod findings;
+mod guess;
 mod recover;
 mod repair;
 mod start_tag;

@@ -14,9 +14,8 @@ mod pox;
 mod tests;
 
 use super::out::Out;
-use super::sse::{SseDialect, Tree, mentions_sync_markup};
+use super::sse::mentions_sync_markup;
 use super::{Limits, ParseError, out};
-use tidegate_core::model::Markup;
 
 /// The most items of a collection.
 pub const ITEM_LIMIT: usize = super::sse::ITEM_LIMIT;
@@ -24,13 +23,6 @@ pub const ITEM_LIMIT: usize = super::sse::ITEM_LIMIT;
 /// A collection as an Atom document with sync markup; `None` for whatever is no collection.
 pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
     within(text, &Limits::default())
-}
-
-/// The first entry of a collection, on its own; `None` where there is none.
-pub fn first_entry(text: &str) -> Option<Markup> {
-    let feed = transcoded(text).ok()??;
-    let document = super::document(&feed, None, &Limits::default()).ok()?;
-    Some(super::own(&document, document.entries.first()?))
 }
 
 /// [`transcoded`] within other limits.
@@ -42,29 +34,9 @@ pub(super) fn within(text: &str, limits: &Limits) -> Result<Option<String>, Pars
     let is_one = match trimmed.as_bytes().first() {
         Some(b'{') => json::write(&mut out, text, start, limits)?,
         Some(b'<') if out::root(trimmed) == Some("collection") => {
-            let is_shared = mentions_sync_markup(trimmed);
-            match Tree::read(text) {
-                // One that has nothing yet need not speak of sync markup (section 2.2).
-                Ok(tree) if is_shared || tree.children(0).next().is_none() => {
-                    pox::write(&mut out, &tree)?
-                }
-                Err(error) if is_shared => return Err(broken(text, &error)),
-                Ok(_) | Err(_) => false,
-            }
+            pox::write_if_shared(&mut out, text, mentions_sync_markup(trimmed))?
         }
         _ => false,
     };
     if is_one { out.finish().map(Some) } else { Ok(None) }
-}
-
-/// The fault of a document that is no XML.
-fn broken(text: &str, error: &tidegate_core::xml::strict::TreeError) -> ParseError {
-    let before = text.split_inclusive('\n').take(error.line.saturating_sub(1));
-    let at = before.map(str::len).sum();
-    ParseError::NothingWhole { reason: error.to_string(), at }
-}
-
-/// Whether a namespace is one of sync markup.
-fn is_sync(namespace: &str) -> bool {
-    SseDialect::of(namespace).is_some()
 }

@@ -1,14 +1,11 @@
 //! Subscription lists: OPML 1.0, 1.1 and 2.0 as people have them, with SSE 0.91 (its section 2).
 //!
-//! Lists are written by hand and by programs that do not escape. The walk that reads feeds gives a
-//! tag up whose value holds a `<`, which there costs one entry of many; here it would cost the
-//! address that somebody wants to keep. So tags are read by a scanner of this room's own (`tag`),
-//! which finds attributes whatever stands around them and names each thing that it had to guess.
+//! Lists are written by hand and by programs that do not escape, so that their tags are guessed where they
+//! are ill-formed ([`Doc::read_list`](tidegate_core::xml::doc::Doc::read_list)).
 
 mod build;
 mod entries;
 mod sync;
-mod tag;
 #[cfg(test)]
 mod tests;
 
@@ -263,7 +260,7 @@ pub fn read(text: &str, limits: &OpmlLimits) -> Result<OutlineList, OpmlError> {
     if text.len() > limits.bytes {
         return Err(OpmlError::TooLarge { found: text.len(), limit: limits.bytes });
     }
-    build::OutlineBuilder::new(text, limits).build()
+    build::read_list(text, limits)
 }
 
 /// A piece of a text as a problem quotes it.

@@ -1,18 +1,18 @@
 //! The Atom document that another kind of document is read as.
 
-use crate::parse::sse::{Id, Tree, needs};
 use crate::parse::{Limits, ParseError};
-use tidegate_core::sync_markup::shape_element;
-use tidegate_core::xml;
+use tidegate_core::sync_markup::collection_item;
+use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::ns::ATOM;
+use tidegate_core::xml::{self, cut};
 
 /// The text, and how much more may come.
 pub(in crate::parse) struct Out {
     text: String,
     limit: usize,
-    /// How much of the text is shapes, which say again what the entries do and have a limit of their
-    /// own: a collection may be as large as any other document.
-    shapes: usize,
+    /// How much of the text is items that entries were made from, which say again what the entries do and
+    /// have a limit of their own: a collection may be as large as any other document.
+    kept: usize,
     /// The line that the text ends in, and up to where line ends were counted.
     line: usize,
     counted: usize,
@@ -20,7 +20,7 @@ pub(in crate::parse) struct Out {
 
 impl Out {
     pub(in crate::parse) const fn new(limits: &Limits) -> Self {
-        Self { text: String::new(), limit: limits.decoded, shapes: 0, line: 1, counted: 0 }
+        Self { text: String::new(), limit: limits.decoded, kept: 0, line: 1, counted: 0 }
     }
 
     /// How long the text is.
@@ -28,18 +28,22 @@ impl Out {
         self.text.len()
     }
 
-    /// Adds the shape that the entry which begins at `start` has in its collection: an element of that
-    /// name with `content` in it, as it is written (FeedSync for Collections, section 2.1.7).
-    pub(in crate::parse) fn shape(&mut self, start: usize, name: &str, content: &str) {
-        if self.is_full() || self.shapes.saturating_add(content.len()) > self.limit {
+    /// Adds the item that the entry which begins at `start` is made from: an element of that name with
+    /// `content` in it, as it is written. `words`: the members that the entry says.
+    pub(in crate::parse) fn keep(
+        &mut self,
+        start: usize,
+        name: &str,
+        words: &[&str],
+        content: &str,
+    ) {
+        if self.is_full() || self.kept.saturating_add(content.len()) > self.limit {
             return;
         }
-        let whole = format!("{}</entry>", self.text.get(start..).unwrap_or_default());
-        if let Some(of) = shape_element::print_of(&whole) {
-            let before = self.text.len();
-            shape_element::push(&mut self.text, name, &of, content);
-            self.shapes = self.shapes.saturating_add(self.text.len().saturating_sub(before));
-        }
+        let before = self.text.len();
+        let entry = format!("{}</entry>", self.text.get(start..).unwrap_or_default());
+        collection_item::push(&mut self.text, name, &entry, words, content);
+        self.kept = self.kept.saturating_add(self.text.len().saturating_sub(before));
     }
 
     /// Adds text as it is. What is too much is left out and refused at the end.
@@ -51,7 +55,7 @@ impl Out {
 
     /// Whether it is longer than may be, so that it will be refused whatever comes.
     pub(in crate::parse) const fn is_full(&self) -> bool {
-        self.text.len().saturating_sub(self.shapes) > self.limit
+        self.text.len().saturating_sub(self.kept) > self.limit
     }
 
     /// Adds text, escaped.
@@ -99,24 +103,25 @@ impl Out {
     }
 
     /// Adds an element of the source as it is, with the bindings that it uses and does not make.
-    pub(in crate::parse) fn copy(&mut self, tree: &Tree<'_>, id: Id) {
-        self.copy_within(tree, id, ATOM);
+    pub(in crate::parse) fn copy(&mut self, element: DocElement<'_, '_>) {
+        self.copy_within(element, ATOM);
     }
 
     /// The same where another namespace is the default.
-    pub(in crate::parse) fn copy_within(&mut self, tree: &Tree<'_>, id: Id, default: &str) {
-        let Some(element) = tree.element(id) else { return };
-        self.at(tree.line(element.span.start));
-        let behind_name = element.span.start + 1 + element.name.len();
-        self.push(tree.slice(element.span.start..behind_name));
-        for (prefix, uri) in needs(tree, id, None) {
-            match prefix.as_str() {
+    pub(in crate::parse) fn copy_within(&mut self, element: DocElement<'_, '_>, default: &str) {
+        let (text, span) = (element.doc().text(), element.span());
+        let behind_name = span.start + 1 + element.name().len();
+        self.push(cut(text, span.start..behind_name));
+        let around = element.parent();
+        for prefix in element.prefixes_from_around(|_| false) {
+            let uri = around.and_then(|around| around.binding(prefix)).unwrap_or_default();
+            match prefix {
                 "" if uri == default => {}
                 "" => self.attribute("xmlns", &uri),
                 prefix => self.bind(prefix, &uri),
             }
         }
-        self.push(tree.slice(behind_name..element.span.end));
+        self.push(cut(text, behind_name..span.end));
     }
 
     /// Declares a binding where elements of Atom have no prefix.
@@ -131,8 +136,22 @@ impl Out {
 
     /// The document.
     pub(in crate::parse) fn finish(self) -> Result<String, ParseError> {
-        let (found, limit) = (self.text.len().saturating_sub(self.shapes), self.limit);
+        let (found, limit) = (self.text.len().saturating_sub(self.kept), self.limit);
         if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(self.text) }
+    }
+}
+
+/// Where the lines of a text end.
+pub(in crate::parse) struct Lines(Vec<usize>);
+
+impl Lines {
+    pub(in crate::parse) fn of(text: &str) -> Self {
+        Self(memchr::memchr_iter(b'\n', text.as_bytes()).collect())
+    }
+
+    /// The line of a place, counted from 1.
+    pub(in crate::parse) fn line(&self, at: usize) -> usize {
+        self.0.partition_point(|end| *end < at) + 1
     }
 }
 

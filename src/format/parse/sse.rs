@@ -26,8 +26,6 @@ pub use tidegate_core::xml::strict::{
 };
 pub use values::Values;
 
-pub(super) use payload::needs;
-
 /// The most items of a document.
 pub const ITEM_LIMIT: usize = 100_000;
 /// The most bytes that the items of a document take with what they inherit.

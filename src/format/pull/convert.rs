@@ -2,9 +2,8 @@
 //! namespace that the elements of another document are in.
 
 use super::splice::SpliceTarget;
-use crate::parse::collection::first_entry;
 use crate::parse::sse::Payload;
-use crate::render::{self, Base, Neutral, shape::Shape};
+use crate::render::{self, Base, Neutral, collection_item::CollectionItem};
 use tidegate_core::model::{Card, Context, Family, Format, Markup, Slots, Time};
 use tidegate_core::xml::address;
 use tidegate_core::xml::ns::ATOM;
@@ -42,12 +41,11 @@ fn converted(
     // Around the element: what it names itself is resolved within it, and needed no more then.
     let around = if payload.has_base { &payload.base } else { &markup.context.base };
     let around = Base::new(around.as_deref().unwrap_or_default());
-    let shape =
-        target.is_collection.then(|| Shape::from_entry(&markup, &around, first_entry)).flatten();
-    if let Some(shape) = shape {
+    let kept = target.is_collection.then(|| CollectionItem::from_entry(&markup)).flatten();
+    if let Some(CollectionItem::Pox(nodes)) = kept {
         // What came out of a collection goes into one as it came.
         let mut item = Element::new(namespace, "item");
-        item.children = shape.into_nodes();
+        item.children = nodes;
         tree::move_namespace(&mut item, "", namespace);
         return rewritten(target, payload, &item, &written, &markup);
     }

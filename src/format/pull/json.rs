@@ -2,9 +2,8 @@
 
 use super::item::ReplicaItem;
 use super::merge::MergeOutcome;
-use crate::parse::collection::first_entry;
 use crate::parse::sse::{Payload, SseFeed};
-use crate::render::{self, Base, shape::Shape};
+use crate::render::{self, collection_item::CollectionItem};
 use serde_json::{Map, Value};
 use tidegate_core::model::{Shared, Version};
 use tidegate_core::xml;
@@ -68,9 +67,8 @@ fn item(shared: &Shared<Payload>, before: Option<(&Value, &Shared<Payload>)>) ->
 fn plain(payload: &Payload) -> Map<String, Value> {
     // What came out of a collection goes into one as it came.
     let markup = super::convert::markup(payload);
-    let base = Base::new(markup.context.base.as_deref().unwrap_or_default());
-    if let Some(shape) = Shape::from_entry(&markup, &base, first_entry) {
-        return shape.into_members();
+    if let Some(CollectionItem::Json(members)) = CollectionItem::from_entry(&markup) {
+        return members;
     }
     let values = &payload.values;
     let mut object = Map::new();

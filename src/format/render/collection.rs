@@ -1,13 +1,14 @@
 //! Collections as plain XML (FeedSync for Collections, section 1.4.0).
 //!
 //! The specification leaves open what an item says and how: here it has the elements that it has in
-//! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom.
+//! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom. One that came as plain XML has
+//! what it came with.
 
+use super::collection_item::CollectionItem;
 use super::convert::{self, Neutral, Target};
 use super::entry::{is_contested, push_sync};
 use super::head::{push_links, push_sharing};
 use super::scope::base_of;
-use super::shape::Shape;
 use super::{ItemPortions, Page, TextSink, tombstone};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -142,10 +143,9 @@ impl<'a> ShownVersion<'a> {
         Neutral::of(&markup, &page.bases().base(&markup))
     }
 
-    /// The shape that it has in a collection: what came out of one goes into another as it came.
-    pub fn shape(&self, page: &Page<'_>) -> Option<Shape> {
-        let markup = self.markup(page);
-        Shape::from_entry(&markup, &page.bases().base(&markup), page.read_collection)
+    /// The item of a collection that it was made from.
+    pub fn collection_item(&self, page: &Page<'_>) -> Option<CollectionItem> {
+        CollectionItem::from_entry(&self.markup(page))
     }
 
     /// The same as an element that stands alone.
@@ -180,8 +180,8 @@ struct Items<'a> {
 impl Items<'_> {
     fn push(&self, out: &mut String, shown: &ShownVersion<'_>) {
         let mut element = shown.element(self.page);
-        if let Some(shape) = shown.shape(self.page) {
-            element.children = shape.into_nodes();
+        if let Some(CollectionItem::Pox(nodes)) = shown.collection_item(self.page) {
+            element.children = nodes;
         }
         tree::move_prefix(&mut element, ATOM, ATOM_PREFIX);
         let mut scope = self.scope.clone();

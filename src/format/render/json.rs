@@ -1,9 +1,11 @@
 //! Collections as JSON (FeedSync for Collections; READINGS 1, row 34).
 //!
 //! Values are texts, numbers and booleans among them, as in the examples. What an item says stands in
-//! plain members, and whole, with its markup, in `entry`.
+//! plain members, and whole, with its markup, in `entry`. One that came as JSON has the members that it came
+//! with.
 
 use super::collection::ShownVersion;
+use super::collection_item::CollectionItem;
 use super::convert;
 use super::head::{ViewBounds, links};
 use super::{ItemPortions, Page, TextSink};
@@ -90,11 +92,14 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let conflicts = shown.conflicts.iter();
     let conflicts = conflicts.map(|version| self::item(page, &shown.conflict(version)));
     let sync = sync_object(shown.version, conflicts.collect());
-    if let Some(shape) = shown.shape(page) {
-        let mut item = shape.into_members();
-        item.insert("sync".to_owned(), sync);
-        return Value::Object(item);
-    }
+    let own = match shown.collection_item(page) {
+        Some(CollectionItem::Json(mut item)) => {
+            item.insert("sync".to_owned(), sync);
+            return Value::Object(item);
+        }
+        Some(CollectionItem::OtherMembers(others)) => others,
+        Some(CollectionItem::Pox(_)) | None => Map::new(),
+    };
     let said = shown.says(page);
     let mut item = Map::new();
     item.insert("title".to_owned(), said.title.into());
@@ -118,6 +123,9 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let enclosures: Vec<Value> = enclosures.collect();
     if !enclosures.is_empty() {
         item.insert("enclosures".to_owned(), enclosures.into());
+    }
+    for (name, value) in own {
+        item.entry(name).or_insert(value);
     }
     item.insert("sync".to_owned(), sync);
     item.insert("entry".to_owned(), alone(page, shown).into());

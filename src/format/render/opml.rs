@@ -102,8 +102,6 @@ pub fn living_outlines(state: &FeedState, skeleton: &Skeleton, items: &[Item]) -
         until: None,
         expires: None,
         window: None,
-        // Every item of a list is an outline.
-        read_collection: |_| None,
     })
 }
 

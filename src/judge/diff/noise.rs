@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use tidegate_core::model::{Field, NoiseClass};
-use tidegate_core::sync_markup::shape_element;
+use tidegate_core::sync_markup::collection_item;
 use tidegate_core::xml::plain_address::{hostless, plain_link};
 
 /// What a field weighs in the comparison.
@@ -16,8 +16,8 @@ pub enum FieldWeight {
     Noise(NoiseClass),
 }
 
-/// The shape of an item in JSON, which is one text with all its members.
-const JSON_SHAPE: &str = "{urn:tidegate:collection}json";
+/// The item of a collection in JSON that an entry was made from: one text with all its members.
+const JSON_ITEM: &str = "{urn:tidegate:collection}json";
 
 /// Elements that say which entry it is; judged elsewhere.
 const IDS: [&str; 6] = ["guid", "id", "rdf:about", "yt:videoId", "yt:channelId", "post-id"];
@@ -76,16 +76,17 @@ const SEEN_ATTRIBUTES: [&str; 6] = ["href", "url", "src", "term", "label", "text
 /// Endings of addresses of images, which publishers rotate.
 const IMAGES: [&str; 8] = [".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".ico"];
 
-/// Whether a field is one of an item's own shape in its collection.
-fn is_of_shape(path: &str) -> bool {
-    let rest = path.strip_prefix('{').and_then(|path| path.strip_prefix(shape_element::NAMESPACE));
+/// Whether a field is one of the item of a collection that an entry was made from.
+fn is_of_collection_item(path: &str) -> bool {
+    let rest =
+        path.strip_prefix('{').and_then(|path| path.strip_prefix(collection_item::NAMESPACE));
     rest.is_some_and(|rest| rest.starts_with('}'))
 }
 
 /// What the field at `path` weighs.
 pub fn weight(path: &str, value: &str) -> FieldWeight {
-    // The shape of plain XML says nothing that other elements of the entry do not.
-    if is_of_shape(path) && path != JSON_SHAPE {
+    // An item of plain XML says nothing that other elements of the entry do not.
+    if is_of_collection_item(path) && path != JSON_ITEM {
         return FieldWeight::Noise(NoiseClass::Markup);
     }
     let (element, attribute) = match path.rsplit_once('@') {

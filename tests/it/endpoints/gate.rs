@@ -148,7 +148,6 @@ impl Gate {
         let select = since.map_or(Select::All, Select::After);
         let view = self.store.view(&self.feed, select).await.unwrap()?;
         Some(render::document(&Page {
-            read_collection: tidegate_format::parse::collection::first_entry,
             kind: if since.is_some() { ViewKind::Sync } else { ViewKind::Complete },
             container: form.container,
             dialect: form.dialect,

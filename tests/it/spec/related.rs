@@ -37,7 +37,6 @@ async fn links_to_related_feeds_are_absolute() {
     for container in [Container::Atom, Container::Rss, Container::Pox, Container::Json] {
         for dialect in [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091] {
             let text = render::document(&Page {
-                read_collection: tidegate_format::parse::collection::first_entry,
                 kind: ViewKind::Sync,
                 container,
                 dialect,

@@ -83,7 +83,6 @@ pub fn compare(window: &View, all: &mut Compared) {
     let own = Container::of(window.state.format);
     let rendered = |container, dialect| {
         render::document(&Page {
-            read_collection: tidegate_format::parse::collection::first_entry,
             kind: ViewKind::Complete,
             container,
             dialect,

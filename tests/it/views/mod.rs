@@ -218,7 +218,6 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion], upstream: &str) -
     let addresses = Addresses { upstream: upstream.to_owned(), ..page_addresses() };
     let sync = kind == ViewKind::Sync;
     render::document(&Page {
-        read_collection: tidegate_format::parse::collection::first_entry,
         container: render::Container::of(view.state.format),
         window: None,
         kind,

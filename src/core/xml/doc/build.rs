@@ -89,6 +89,8 @@ pub(super) struct Builder<'a> {
     /// Whether a tag was taken for text though it has a name: its end tag then closes nothing, which says
     /// nothing of what else is closed.
     pub(super) is_garbled: bool,
+    /// Whether it is a list: tags are guessed, and all stands in a root without a name.
+    pub(super) is_list: bool,
 }
 
 impl<'a> Doc<'a> {
@@ -100,16 +102,25 @@ impl<'a> Doc<'a> {
         limits: &DocLimits,
         units: &Units<E>,
     ) -> Result<BuiltDoc<'a>, E> {
+        Self::read_by(|| Builder::new(text, start, base, limits), text, units)
+    }
+
+    /// Reads a text with a builder.
+    pub(super) fn read_by<E: From<LimitReached>>(
+        new: impl Fn() -> Builder<'a>,
+        text: &'a str,
+        units: &Units<E>,
+    ) -> Result<BuiltDoc<'a>, E> {
         if u32::try_from(text.len()).is_err() {
             let limit = index(u32::MAX);
             return Err(LimitReached { what: "bytes", limit, at: limit }.into());
         }
-        let mut builder = Builder::new(text, start, base, limits);
+        let mut builder = new();
         builder.run(units)?;
         // An entry stands in another one, or in an element that holds text, and not all elements are closed:
         // so it shows what is not closed.
         if builder.is_doubted && !builder.is_balanced {
-            builder = Builder::new(text, start, base, limits);
+            builder = new();
             builder.is_balanced = false;
             builder.run(units)?;
         }
@@ -118,17 +129,29 @@ impl<'a> Doc<'a> {
 }
 
 impl<'a> Doc<'a> {
+    /// Reads a text without entries.
+    pub fn read_plain(text: &'a str) -> Result<BuiltDoc<'a>, LimitReached> {
+        let units = Units { name: |_| Ok(""), is_one: |_| false };
+        Self::read(text, 0, None, &DocLimits::default(), &units)
+    }
+
     /// Reads a text without entries; `None` where the borders of its elements are in doubt.
     pub fn read_whole(text: &'a str) -> Option<Self> {
-        let units = Units { name: |_| Ok::<_, LimitReached>(""), is_one: |_| false };
-        let built = Self::read(text, 0, None, &DocLimits::default(), &units).ok()?;
+        let built = Self::read_plain(text).ok()?;
         let is_whole = built.findings.fault.is_none() && !built.doc.nodes.is_empty();
         is_whole.then_some(built.doc)
+    }
+
+    /// Reads a text without entries; `None` where a strict processor would refuse it.
+    pub fn read_flawless(text: &'a str) -> Option<Self> {
+        let built = Self::read_plain(text).ok()?;
+        let is_flawless = built.findings.flaws.is_empty() && !built.doc.nodes.is_empty();
+        is_flawless.then_some(built.doc)
     }
 }
 
 impl<'a> Builder<'a> {
-    fn new(text: &'a str, start: usize, base: Option<&Url>, limits: &DocLimits) -> Self {
+    pub(super) fn new(text: &'a str, start: usize, base: Option<&Url>, limits: &DocLimits) -> Self {
         let doc = Doc {
             text,
             nodes: Vec::new(),
@@ -163,6 +186,7 @@ impl<'a> Builder<'a> {
             is_balanced: true,
             is_doubted: false,
             is_garbled: false,
+            is_list: false,
         }
     }
 
@@ -419,9 +443,9 @@ impl<'a> Builder<'a> {
 
     /// The text is at its end.
     fn eof(&mut self, at: usize) {
-        if self.open.is_empty() {
+        if self.open.len() <= usize::from(self.is_list) {
             self.is_rooted = true;
-            return;
+            return self.close(0, at, Some(&(at..at)));
         }
         self.is_balanced &= self.is_garbled;
         if !std::mem::replace(&mut self.findings.is_cut, true) {

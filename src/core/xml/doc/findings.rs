@@ -12,6 +12,10 @@ pub struct Findings {
     pub fault: Option<(usize, String)>,
     /// Whether the text ended before its root did.
     pub is_cut: bool,
+    /// Whether something around entries had no end, so that text was passed over.
+    pub has_endless: bool,
+    /// How many warnings were not kept.
+    pub unkept: usize,
     /// How many flaws put in doubt what was written: those of tags and characters.
     pub(super) doubts: usize,
     /// The most warnings that are kept.
@@ -23,6 +27,8 @@ impl Findings {
     pub fn warn(&mut self, offset: usize, message: impl Into<String>) {
         if self.warnings.len() < self.limit {
             self.warnings.push(Warning { offset, message: message.into() });
+        } else {
+            self.unkept = self.unkept.saturating_add(1);
         }
     }
 

@@ -55,10 +55,14 @@ const LEAVES: &[&str] = &[
 impl<'a> Builder<'a> {
     /// An end tag.
     pub(super) fn end(&mut self, span: &Range<usize>, name: &'a str) {
-        let is_last = self.open.last().is_some_and(|open| open.name == name);
+        let is_list = self.is_list;
+        let is_it = |open: &OpenElement<'a>| {
+            open.name == name || is_list && open.name.eq_ignore_ascii_case(name)
+        };
+        let is_last = self.open.last().is_some_and(is_it);
         let found = match self.open.len().checked_sub(1).filter(|_| is_last) {
             Some(last) => Some(last),
-            None => self.open.iter().rposition(|open| open.name == name),
+            None => self.open.iter().rposition(is_it),
         };
         let Some(found) = found else {
             if self.open.is_empty() {
@@ -221,6 +225,7 @@ impl<'a> Builder<'a> {
                     return self.drop_unit(next);
                 }
                 self.findings.fault(span.start, "the document holds something that has no end");
+                self.findings.has_endless = true;
                 self.remove(span.start..next);
             }
             _ => self.give_up(span.start),

@@ -46,7 +46,10 @@ impl<'a> Builder<'a> {
         }
         let inner = span.start + 1 + name.len()..span.end - if is_empty { 2 } else { 1 };
         let mut written = std::mem::take(&mut self.written);
-        let lexed = lex(self.doc.text, inner, self.limits.attributes, &mut written);
+        let lexed = match self.is_list {
+            true => Ok(()),
+            false => lex(self.doc.text, inner, self.limits.attributes, &mut written),
+        };
         let limits = self.limits;
         let is_long = |name: &str| name.len() > limits.name;
         let too_much = match lexed {
@@ -102,7 +105,13 @@ impl<'a> Builder<'a> {
                 continue;
             }
             self.spell(attribute);
-            if uri.len() > self.limits.name || self.scope.declared() >= self.limits.namespaces {
+            let is_too_much =
+                uri.len() > self.limits.name || self.scope.declared() >= self.limits.namespaces;
+            if is_too_much && self.is_list {
+                self.take_out(attribute, "a namespace is taken out that is too long or too many");
+                continue;
+            }
+            if is_too_much {
                 self.scope.truncate(scope);
                 self.doc.attributes.truncate(attributes);
                 return Some(("namespaces in scope", self.limits.namespaces));
@@ -171,8 +180,15 @@ impl<'a> Builder<'a> {
             let name = cut(text, start..start + usize::from(other.name));
             other.ns == code && split_name(name).1 == local
         };
-        if self.doc.attributes.get(first..).unwrap_or_default().iter().any(is_same) {
-            return self.take_out(written, "an attribute that is there already is taken out");
+        let others = self.doc.attributes.get(first..).unwrap_or_default();
+        if let Some(other) = others.iter().position(is_same) {
+            let place = self.doc.attributes.get(first + other);
+            let is_empty = place.is_some_and(|other| other.value == other.value_end);
+            if !self.is_list || !is_empty {
+                return self.take_out(written, "an attribute that is there already is taken out");
+            }
+            // An address is worth more than none.
+            self.doc.attributes.remove(first + other);
         }
         self.spell(written);
         if ns == Ns::Xml && local == "base" {
@@ -217,6 +233,8 @@ impl<'a> Builder<'a> {
     /// Writes an attribute as XML wants it.
     fn spell(&mut self, written: &WrittenAttribute<'a>) {
         if !written.spaced {
+            let why = "an attribute without white space before it is given some";
+            self.findings.flaw(Flaw::Tags, written.start, why);
             self.replace(written.start..written.start, Replacement::Space);
         }
         let place = &written.value;

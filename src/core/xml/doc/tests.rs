@@ -2,6 +2,7 @@
 //! document.
 
 use super::*;
+use crate::model::Flaw;
 use crate::xml::edits::{Edit, Edits};
 use crate::xml::namespaces::NamespaceScope;
 use proptest::prelude::*;
@@ -129,11 +130,12 @@ fn repaired(built: &BuiltDoc<'_>) -> String {
 
 fn check(text: &str) {
     let built = read(text);
-    if built.doc.root().is_none() {
-        return;
-    }
+    let Some(root) = built.doc.root() else { return };
     if built.findings.flaws.is_empty() {
-        assert_eq!(steps(&built.doc), events(text), "{text}");
+        // Text before the first tag and behind the root is not read.
+        let start = text.find('<').unwrap();
+        let alone = " ".repeat(start) + &text[start..root.span().end];
+        assert_eq!(steps(&built.doc), events(&alone), "{text}");
         return;
     }
     let whole = repaired(&built);
@@ -301,6 +303,27 @@ fn what_is_plain_has_no_flaw() {
         assert!(built.findings.flaws.is_empty(), "{piece}: {:?}", built.findings);
         assert_eq!(built.units.len(), 1);
         check(&text);
+    }
+}
+
+#[test]
+fn each_flaw_has_its_kind() {
+    let flaws = [
+        ("<a>\u{1}</a>", Flaw::Characters),
+        ("<a>R&D</a>", Flaw::References),
+        ("<a b=1/>", Flaw::Tags),
+        ("<a><b></a>", Flaw::Tags),
+        ("<z:a/>", Flaw::Prefixes),
+        ("<!-- a --><?xml version='1.0'?><a/>", Flaw::Around),
+        ("<a b='1'c='2'/>", Flaw::Tags),
+        ("<a b='1'xmlns:c='urn:c'/>", Flaw::Tags),
+    ];
+    for (text, kind) in flaws {
+        let flaws = read(text).findings.flaws;
+        assert!(
+            Flaw::ALL.iter().all(|flaw| flaws.has(*flaw) == (*flaw == kind)),
+            "{text}: {flaws:?}"
+        );
     }
 }
 

@@ -54,23 +54,33 @@ impl<'a> Builder<'a> {
         self.begin.saturating_add(read).min(self.doc.text.len())
     }
 
+    /// Goes behind so many bytes.
+    pub(super) fn consume(&mut self, length: usize) {
+        self.reader.stream().consume(length);
+        self.is_begun = true;
+    }
+
     /// Reads a token. Text goes up to the next `<`.
     pub(super) fn read(&mut self) -> Pending<'a> {
         let (text, start) = (self.doc.text, self.position());
         let rest = text.as_bytes().get(start..).unwrap_or_default();
         let length = memchr::memchr(b'<', rest).unwrap_or(rest.len());
         if length > 0 {
-            self.reader.stream().consume(length);
-            self.is_begun = true;
+            self.consume(length);
             return Pending { span: start..start + length, token: Token::Text };
+        }
+        if self.is_list
+            && !rest.is_empty()
+            && let Some(pending) = self.guess(start)
+        {
+            return pending;
         }
         // The reader would look at each `>` in a section, and whether all of it is UTF-8.
         if let Some(inside) = rest.strip_prefix(b"<![CDATA[")
             && let Some(length) = memchr::memmem::find(inside, b"]]>")
         {
             let length = rest.len() - inside.len() + length + "]]>".len();
-            self.reader.stream().consume(length);
-            self.is_begun = true;
+            self.consume(length);
             return Pending { span: start..start + length, token: Token::CData };
         }
         let event = self.reader.read_event();
@@ -112,7 +122,7 @@ impl<'a> Builder<'a> {
                 Token::Other
             }
             Ok(Event::DocType(_)) => {
-                if !self.open.is_empty() {
+                if self.open.len() > usize::from(self.is_list) {
                     let why = "a DOCTYPE inside of an element is taken out";
                     self.findings.flaw(Flaw::Tags, span.start, why);
                 }

@@ -1,16 +1,17 @@
 //! Collections as JSON (READINGS 1, row 34).
 
+use super::ITEM_LIMIT;
 use super::fields::{CollectionFile, Fields};
-use super::{ITEM_LIMIT, pox};
+use super::pox::ItemWriter;
 use crate::parse::json::JsonReader;
-use crate::parse::out::Out;
-use crate::parse::sse::Tree;
+use crate::parse::out::{Lines, Out};
 use crate::parse::{Limits, ParseError};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use tidegate_core::model::Time;
-use tidegate_core::sync_markup::shape_element;
-use tidegate_core::xml::ns::{ATOM, FEED_SYNC};
+use tidegate_core::sync_markup::collection_item;
+use tidegate_core::xml::doc::Doc;
+use tidegate_core::xml::ns::{ATOM, FEED_SYNC, Ns};
 
 /// The namespace of members that mean nothing in Atom, kept as they are.
 const MEMBER: &str = "urn:tidegate:json";
@@ -58,7 +59,7 @@ pub(super) fn write(
         let (limit, at) = (limits.entry, large.start);
         return Err(ParseError::Limit { what: "bytes in one member", limit, at });
     }
-    let ends: Vec<usize> = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
+    let lines = Lines::of(text);
     out.push("<feed xmlns=\"");
     out.push(ATOM);
     out.push("\">");
@@ -68,7 +69,7 @@ pub(super) fn write(
     }
     fields.into_head().write(out, None);
     for span in &found.items {
-        out.at(ends.partition_point(|end| *end < span.start) + 1);
+        out.at(lines.line(span.start));
         if let Value::Object(item) = value(span)? {
             entry(out, &item, 0);
         }
@@ -231,14 +232,17 @@ fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
     };
     // The item's own markup says all that the plain members do.
     let markup = item.get("entry").and_then(Value::as_str);
-    if let Some(tree) = markup.and_then(|markup| Tree::read(markup).ok()) {
-        let (own, local) = tree.name(0);
+    if let Some(doc) = markup.and_then(Doc::read_whole)
+        && let Some(root) = doc.root()
+    {
         // A member of somebody else may be called so as well.
-        let is_ours = matches!((own, local), (ATOM, "entry") | (_, "item"))
-            || local == "entry" && tree.root().is_some_and(|e| e.attribute("xml:base").is_some());
-        let own = if own == ATOM { "" } else { own };
+        let is_ours = root.local() == "item"
+            || root.local() == "entry"
+                && (root.ns() == Ns::Atom || root.attribute_of(Ns::Xml, "base").is_some());
+        let own = if root.ns() == Ns::Atom { Ns::None } else { root.ns() };
         if is_ours {
-            pox::entry(out, &tree, 0, own, Some((&mut write, sync_id.as_deref())));
+            let mut writer = ItemWriter { out, own, lines: None };
+            writer.entry(root, Some((&mut write, sync_id.as_deref())));
             return;
         }
     }
@@ -248,14 +252,13 @@ fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
     let mut fields = Fields { changed, ..Fields::default() };
     let mut own = item.clone();
     own.remove("sync");
-    for (name, value) in &own {
-        takes(&mut fields, name, value);
-    }
+    let mut words = own.clone();
+    words.retain(|name, value| takes(&mut fields, name, value));
     fields.write(out, sync_id.as_deref());
-    // What Atom has words for stands in these as well, so that it comes back in the item's own.
+    let words: Vec<&str> = words.keys().map(String::as_str).collect();
     let mut text = String::new();
     tidegate_core::xml::push_text(&mut text, &Value::Object(own).to_string());
-    out.shape(start, shape_element::JSON, &text);
+    out.keep(start, collection_item::JSON, &words, &text);
     out.push("</entry>");
 }
 

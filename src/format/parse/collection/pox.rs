@@ -1,262 +1,290 @@
 //! Collections as plain XML.
 
+use super::ITEM_LIMIT;
 use super::fields::{CollectionFile, Fields};
-use super::{ITEM_LIMIT, is_sync};
-use crate::parse::out::Out;
-use crate::parse::sse::{Id, SseDialect, StrictContent, Tree};
+use crate::parse::out::{Lines, Out};
 use crate::parse::{Limits, ParseError};
 use tidegate_core::model::Time;
-use tidegate_core::sync_markup::shape_element;
-use tidegate_core::xml::ns::{ATOM, CONTENT, DC};
+use tidegate_core::sync_markup::collection_item;
+use tidegate_core::xml::doc::{Doc, DocElement, WalkStep};
+use tidegate_core::xml::ns::{ATOM, Ns};
+use tidegate_core::xml::{cut, split_name};
 
-/// Writes the collection that a document is; `false` where it is none.
-pub(super) fn write(out: &mut Out, tree: &Tree<'_>) -> Result<bool, ParseError> {
-    let (own, local) = tree.name(0);
-    if local != "collection" {
-        return Ok(false);
+/// Writes the collection that a text is; `false` where it is none. `is_shared`: it speaks of sync markup.
+pub(super) fn write_if_shared(
+    out: &mut Out,
+    text: &str,
+    is_shared: bool,
+) -> Result<bool, ParseError> {
+    let built = match Doc::read_plain(text) {
+        Err(error) if is_shared => return Err(error.into()),
+        Err(_) => return Ok(false),
+        Ok(built) => built,
+    };
+    match (built.findings.fault, built.doc.root()) {
+        (Some((at, reason)), _) if is_shared => Err(ParseError::NothingWhole { reason, at }),
+        // One that has nothing yet need not speak of sync markup (section 2.2).
+        (None, Some(root)) if is_shared || root.is_leaf() => {
+            write(out, root)?;
+            Ok(true)
+        }
+        _ => Ok(false),
     }
+}
+
+/// Writes a collection.
+fn write(out: &mut Out, root: DocElement<'_, '_>) -> Result<(), ParseError> {
+    let own = root.ns();
     out.push("<feed xmlns=\"");
     out.push(ATOM);
     out.push("\"");
-    attributes(out, tree, 0);
+    attributes(out, root);
     out.push(">");
-    let mut fields = Fields::default();
-    let mut items = 0_usize;
+    let is_item = |child: &DocElement<'_, '_>| child.ns() == own && child.local() == "item";
+    let lines = Lines::of(root.doc().text());
     // The head comes first, whatever order it stands in.
-    for (id, _) in tree.children(0) {
-        let (namespace, local) = tree.name(id);
-        if namespace == own && local == "item" {
-            continue;
+    let mut fields = Fields::default();
+    for child in root.children().filter(|child| !is_item(child)) {
+        if child.ns() == Ns::Atom {
+            fields.said.push(child.local().to_owned());
         }
-        if namespace == ATOM {
-            fields.said.push(local.to_owned());
-        }
-        let is_taken = namespace == own && fields.take(local, &tree.plain(id));
-        if !is_taken {
-            out.copy(tree, id);
+        if child.ns() != own || !fields.take(child.local(), &child.all_text()) {
+            out.at(lines.line(child.span().start));
+            out.copy(child);
         }
     }
-    fields.description = fields.description.take().filter(|_| {
-        // A feed has a subtitle, and no content.
-        !fields.said.iter().any(|said| said == "subtitle")
-    });
-    if let Some(subtitle) = fields.description.take() {
+    // A feed has a subtitle, and no content.
+    let has_subtitle = fields.said.iter().any(|said| said == "subtitle");
+    if let Some(subtitle) = fields.description.take().filter(|_| !has_subtitle) {
         out.element("subtitle", " type=\"html\"", &subtitle);
     }
     fields.into_head().write(out, None);
-    for (id, element) in tree.children(0) {
-        if tree.name(id) != (own, "item") {
-            continue;
-        }
-        items += 1;
-        if items > ITEM_LIMIT {
-            let at = element.span.start;
+    let mut writer = ItemWriter { out, own, lines: Some(lines) };
+    for (item, before) in root.children().filter(is_item).zip(0..) {
+        if before >= ITEM_LIMIT {
+            let at = item.span().start;
             return Err(ParseError::Limit { what: "items", limit: ITEM_LIMIT, at });
         }
-        entry(out, tree, id, own, None);
+        writer.entry(item, None);
     }
     out.push("</feed>");
-    Ok(true)
+    Ok(())
 }
 
 /// Sync markup that stands elsewhere than in its item: what writes it, and the sync id.
 pub(super) type Elsewhere<'a> = (&'a mut dyn FnMut(&mut Out), Option<&'a str>);
 
-/// Adds an item as an entry. `own` is the namespace of the collection's own elements; `sync` writes
-/// the sync markup where that stands elsewhere, and says the sync id: what stands in the item does not
-/// count then.
-pub(super) fn entry(
-    out: &mut Out,
-    tree: &Tree<'_>,
-    item: Id,
-    own: &str,
-    sync: Option<Elsewhere<'_>>,
-) {
-    if let Some(element) = tree.element(item) {
-        out.at(tree.line(element.span.start));
-    }
-    let start = out.len();
-    out.push("<entry");
-    attributes(out, tree, item);
-    out.push(">");
-    let is_elsewhere = sync.is_some();
-    let mut sync_id = None;
-    if let Some((write, id)) = sync {
-        write(out);
-        sync_id = id.map(str::to_owned);
-    }
-    let mut fields = Fields::default();
-    let (mut is_own, mut has_shape) = (false, false);
-    for (id, element) in tree.children(item) {
-        let (namespace, local) = tree.name(id);
-        if is_sync(namespace) && local == "sync" {
-            if !is_elsewhere {
-                sync_id = sync_id.or_else(|| element.attribute("id").map(str::to_owned));
-                fields.changed = fields.changed.or_else(|| changed(tree, id));
-                self::sync(out, tree, id, own);
+/// Writes items as entries.
+pub(super) struct ItemWriter<'o> {
+    pub(super) out: &'o mut Out,
+    /// The namespace of the collection's own elements.
+    pub(super) own: Ns,
+    /// The lines of the document that the items stand in.
+    pub(super) lines: Option<Lines>,
+}
+
+impl ItemWriter<'_> {
+    /// Adds an item as an entry. `sync` writes the sync markup where that stands elsewhere, and says the sync
+    /// id: what stands in the item does not count then.
+    pub(super) fn entry(&mut self, item: DocElement<'_, '_>, sync: Option<Elsewhere<'_>>) {
+        self.go_to(item);
+        let start = self.out.len();
+        self.out.push("<entry");
+        attributes(self.out, item);
+        self.out.push(">");
+        let is_elsewhere = sync.is_some();
+        let mut sync_id = None;
+        if let Some((write, id)) = sync {
+            write(self.out);
+            sync_id = id.map(str::to_owned);
+        }
+        let mut fields = Fields::default();
+        for child in item.children() {
+            if is_sync(child) {
+                if !is_elsewhere {
+                    sync_id = sync_id.or_else(|| child.attribute("id").map(Into::into));
+                    fields.changed = fields.changed.or_else(|| changed(child));
+                    self.sync(child);
+                }
+                continue;
             }
-            continue;
+            if child.ns() == Ns::Atom {
+                fields.said.push(child.local().to_owned());
+            }
+            if !self.takes(&mut fields, child) {
+                self.copy(child);
+            }
         }
-        if namespace == ATOM {
-            fields.said.push(local.to_owned());
+        if fields.link.is_none() && !fields.said.iter().any(|said| said == "link") {
+            fields.link = self.page(item);
         }
-        is_own |= namespace == own && namespace != ATOM;
-        has_shape |= namespace == shape_element::NAMESPACE;
-        if !takes(&mut fields, tree, id, own) {
-            out.copy(tree, id);
+        fields.write(self.out, sync_id.as_deref());
+        if !is_elsewhere {
+            self.keep(item, start);
         }
+        self.out.push("</entry>");
     }
-    // A guid that is an address leads to the item's page, unless it says that it does not.
-    if fields.link.is_none() && !fields.said.iter().any(|said| said == "link") {
-        let guid = tree.children(item).find(|(id, _)| tree.name(*id) == (own, "guid"));
-        let guid = guid.filter(|(_, guid)| guid.attribute("isPermaLink") != Some("false"));
-        let address = guid.map(|(id, _)| tree.plain(id).trim().to_owned());
-        fields.link = address.filter(|address| address.starts_with("http"));
+
+    /// A guid that is an address leads to the item's page, unless it says that it does not.
+    fn page(&self, item: DocElement<'_, '_>) -> Option<String> {
+        let guid = item.children().find(|e| e.ns() == self.own && e.local() == "guid")?;
+        let address = guid.all_text().trim().to_owned();
+        let leads = guid.attribute("isPermaLink").as_deref() != Some("false");
+        (leads && address.starts_with("http")).then_some(address)
     }
-    fields.write(out, sync_id.as_deref());
-    // What Atom has words for stands in these as well, so that it comes back in the item's own.
-    if is_own && !has_shape && !is_elsewhere {
+
+    /// Keeps an item that has elements of its own, whose entry begins at `start`, so that it comes back in
+    /// these.
+    fn keep(&mut self, item: DocElement<'_, '_>, start: usize) {
+        let is_own = |child: DocElement<'_, '_>| child.ns() == self.own && child.ns() != Ns::Atom;
+        let is_kept = |child: DocElement<'_, '_>| match child.ns() {
+            Ns::Other(number) => child.doc().uri(number) == collection_item::NAMESPACE,
+            _ => false,
+        };
+        if !item.children().any(is_own) || item.children().any(is_kept) {
+            return;
+        }
         let mut own = Out::new(&Limits::default());
-        for (id, _) in tree.children(item) {
-            let (namespace, local) = tree.name(id);
-            if !(is_sync(namespace) && local == "sync") {
-                own.copy_within(tree, id, "");
-            }
+        for child in item.children().filter(|child| !is_sync(*child)) {
+            own.copy_within(child, "");
         }
         if let Ok(content) = own.finish() {
-            out.shape(start, shape_element::POX, &content);
+            self.out.keep(start, collection_item::POX, &[], &content);
         }
     }
-    out.push("</entry>");
+
+    /// Adds line ends up to the line of an element.
+    fn go_to(&mut self, element: DocElement<'_, '_>) {
+        if let Some(lines) = &self.lines {
+            self.out.at(lines.line(element.span().start));
+        }
+    }
+
+    fn copy(&mut self, element: DocElement<'_, '_>) {
+        self.go_to(element);
+        self.out.copy(element);
+    }
+
+    /// Whether a child of an item was taken as a field.
+    fn takes(&self, fields: &mut Fields, child: DocElement<'_, '_>) -> bool {
+        match (child.ns(), child.local()) {
+            (Ns::Named("content"), "encoded") => {
+                let text = child.all_text();
+                let has_html = fields.content.as_ref().is_some_and(|(_, is_html)| *is_html);
+                let is_taken = !has_html && !text.trim().is_empty();
+                if is_taken {
+                    fields.content = Some((text, true));
+                }
+                is_taken
+            }
+            (Ns::Named("dc"), local @ "creator") => fields.take(local, &child.all_text()),
+            (ns, "enclosure") if ns == self.own => {
+                let value = |name| child.attribute(name).map(Into::into);
+                let Some(url) = value("url") else { return false };
+                let (kind, length) = (value("type"), value("length"));
+                fields.enclosures.push(CollectionFile { url, kind, length });
+                true
+            }
+            (ns, local) if ns == self.own => {
+                // What has elements in it is more than a text, but for texts that are HTML.
+                let text = match local {
+                    "title" | "subject" => child.all_text(),
+                    _ if child.is_leaf() => child.all_text(),
+                    "content" | "body" | "description" => html(child),
+                    _ => return false,
+                };
+                // What attributes say beside is kept with the element.
+                let says_no_more = |name: &str| matches!(name, "isPermaLink" | "type");
+                fields.take(local, &text) && child.attributes().all(|a| says_no_more(a.name()))
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds an `sx:sync` whose conflicts are entries.
+    fn sync(&mut self, sync: DocElement<'_, '_>) {
+        self.opened(sync);
+        for child in sync.children() {
+            // Only elements of sync markup that may have items in them are taken apart.
+            let is_ours = child.ns().is_sync_markup();
+            if is_ours && matches!(child.local(), "conflicts" | "conflict") {
+                self.conflicts(child);
+            } else {
+                self.copy(child);
+            }
+        }
+        self.closed(sync);
+    }
+
+    /// Adds `sx:conflicts`, or `sx:conflict` of SSE 0.91.
+    fn conflicts(&mut self, list: DocElement<'_, '_>) {
+        self.opened(list);
+        for child in list.children() {
+            match child.local() {
+                "item" if child.ns() == self.own => self.entry(child, None),
+                "conflict" if child.ns() == Ns::Sx091 => self.conflicts(child),
+                _ => self.copy(child),
+            }
+        }
+        self.closed(list);
+    }
+
+    fn opened(&mut self, element: DocElement<'_, '_>) {
+        self.go_to(element);
+        self.out.push("<");
+        self.out.push(element.name());
+        let (prefix, _) = split_name(element.name());
+        self.out.bind(prefix, &element.binding(prefix).unwrap_or_default());
+        for attribute in element.attributes().filter(|a| !a.name().contains(':')) {
+            self.out.attribute(attribute.name(), &attribute.value());
+        }
+        self.out.push(">");
+    }
+
+    fn closed(&mut self, element: DocElement<'_, '_>) {
+        for piece in ["</", element.name(), ">"] {
+            self.out.push(piece);
+        }
+    }
+}
+
+/// Whether an element is the `sx:sync` of an item.
+fn is_sync(element: DocElement<'_, '_>) -> bool {
+    element.ns().is_sync_markup() && element.local() == "sync"
 }
 
 /// When an item was last changed, as its history says.
-fn changed(tree: &Tree<'_>, sync: Id) -> Option<Time> {
-    let mut updates = tree.children(sync).filter(|(id, _)| tree.name(*id).1 == "history");
-    updates.find_map(|(_, update)| Time::parse_rfc3339(update.attribute("when")?).ok())
-}
-
-/// Whether a child of an item was taken as a field.
-fn takes(fields: &mut Fields, tree: &Tree<'_>, id: Id, own: &str) -> bool {
-    let (namespace, local) = tree.name(id);
-    let Some(element) = tree.element(id) else { return false };
-    match (namespace, local) {
-        (CONTENT, "encoded") if !fields.content.as_ref().is_some_and(|(_, html)| *html) => {
-            let text = tree.plain(id);
-            let is_there = !text.trim().is_empty();
-            if is_there {
-                fields.content = Some((text, true));
-            }
-            is_there
-        }
-        (DC, "creator") => fields.take(local, &tree.plain(id)),
-        (namespace, "enclosure") if namespace == own => {
-            let value = |name| element.attribute(name).map(str::to_owned);
-            let Some(url) = value("url") else { return false };
-            fields.enclosures.push(CollectionFile {
-                url,
-                kind: value("type"),
-                length: value("length"),
-            });
-            true
-        }
-        (namespace, local) if namespace == own => {
-            let is_plain = tree.children(id).next().is_none();
-            // What has elements in it is more than a text, but for texts that are HTML.
-            let is_html = matches!(local, "content" | "body" | "description");
-            let is_title = matches!(local, "title" | "subject");
-            let text = match (is_plain || is_title, is_html) {
-                (true, _) => tree.plain(id),
-                (false, true) => html(tree, id),
-                (false, false) => return false,
-            };
-            // What attributes say beside is kept with the element.
-            let says_no_more = |name: &str| matches!(name, "isPermaLink" | "type");
-            fields.take(local, &text)
-                && element.attributes.iter().all(|attribute| says_no_more(attribute.name))
-        }
-        _ => false,
-    }
+fn changed(sync: DocElement<'_, '_>) -> Option<Time> {
+    let mut updates = sync.children().filter(|child| child.local() == "history");
+    updates.find_map(|update| Time::parse_rfc3339(&update.attribute("when")?).ok())
 }
 
 /// What stands in an element as HTML: its text is HTML already.
-fn html(tree: &Tree<'_>, id: Id) -> String {
+fn html(element: DocElement<'_, '_>) -> String {
     let mut out = String::new();
-    for content in tree.contents(id) {
-        match content {
-            StrictContent::Text(text) => out.push_str(text),
-            StrictContent::Element(child) => {
-                out.push_str(tree.element(*child).map_or("", |e| tree.slice(e.span.clone())));
+    let mut walk = element.walk();
+    while let Some(step) = walk.next() {
+        match step {
+            WalkStep::Text(text) => out.push_str(&text),
+            WalkStep::Open(child) if child.id != element.id => {
+                out.push_str(cut(child.doc().text(), child.span()));
+                walk.leave_out();
             }
+            WalkStep::Open(_) | WalkStep::Close(_) => {}
         }
     }
     out
 }
 
-/// Adds an `sx:sync` whose conflicts are entries.
-fn sync(out: &mut Out, tree: &Tree<'_>, sync: Id, own: &str) {
-    // Only elements of sync markup that may have items in them are taken apart.
-    let is_list = |id| {
-        let (namespace, local) = tree.name(id);
-        is_sync(namespace) && matches!(local, "conflicts" | "conflict")
-    };
-    opened(out, tree, sync);
-    for (id, _) in tree.children(sync) {
-        if is_list(id) {
-            list(out, tree, id, own);
-        } else {
-            out.copy(tree, id);
-        }
-    }
-    closed(out, tree, sync);
-}
-
-/// Adds `sx:conflicts`, or `sx:conflict` of SSE 0.91.
-fn list(out: &mut Out, tree: &Tree<'_>, list: Id, own: &str) {
-    opened(out, tree, list);
-    for (id, _) in tree.children(list) {
-        match tree.name(id) {
-            (namespace, "item") if namespace == own => entry(out, tree, id, own, None),
-            (namespace, "conflict") if SseDialect::of(namespace) == Some(SseDialect::Sse091) => {
-                self::list(out, tree, id, own);
-            }
-            _ => out.copy(tree, id),
-        }
-    }
-    closed(out, tree, list);
-}
-
-fn opened(out: &mut Out, tree: &Tree<'_>, id: Id) {
-    let Some(element) = tree.element(id) else { return };
-    out.at(tree.line(element.span.start));
-    out.push("<");
-    out.push(element.name);
-    let prefix = element.name.split_once(':').map_or("", |(prefix, _)| prefix);
-    out.bind(prefix, tree.name(id).0);
-    for attribute in element.attributes.iter().filter(|a| !a.name.contains(':')) {
-        out.attribute(attribute.name, &attribute.value);
-    }
-    out.push(">");
-}
-
-fn closed(out: &mut Out, tree: &Tree<'_>, id: Id) {
-    let name = tree.element(id).map_or("", |element| element.name);
-    for piece in ["</", name, ">"] {
-        out.push(piece);
-    }
-}
-
 /// Adds the attributes of an element, with the bindings of their prefixes.
-fn attributes(out: &mut Out, tree: &Tree<'_>, id: Id) {
-    let Some(element) = tree.element(id) else { return };
+fn attributes(out: &mut Out, element: DocElement<'_, '_>) {
     let mut bound: Vec<&str> = Vec::new();
-    for attribute in &element.attributes {
-        if let Some((prefix, _)) = attribute.name.split_once(':')
-            && !bound.contains(&prefix)
-        {
+    for attribute in element.attributes() {
+        let (prefix, _) = split_name(attribute.name());
+        if !prefix.is_empty() && !bound.contains(&prefix) {
             bound.push(prefix);
-            out.bind(prefix, tree.binding(id, prefix).unwrap_or_default());
+            out.bind(prefix, &element.binding(prefix).unwrap_or_default());
         }
-        out.attribute(attribute.name, &attribute.value);
+        out.attribute(attribute.name(), &attribute.value());
     }
 }

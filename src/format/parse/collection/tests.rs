@@ -85,7 +85,7 @@ fn conflicts_are_entries_in_both() {
                 {\"sequence\":2,\"by\":\"B\"},\"conflicts\":[{\"title\":\"lost\",\"sync\":{\"id\":\
                 \"i\",\"updates\":2,\"history\":[{\"sequence\":2,\"by\":\"A\"}]}}]}}]}";
     let (pox, json) = (shared(&pox), shared(json));
-    // What differs is the shape that each comes back in.
+    // What differs is what each came as.
     let said = |items: &[Shared<Payload>]| -> Vec<_> {
         let versions = items.iter().flat_map(|item| item.conflicts.iter().chain([&item.winner]));
         let said = versions.map(|v| (v.history.clone(), v.updates, v.data.values.clone()));
@@ -107,11 +107,11 @@ fn what_means_the_same_in_atom_becomes_that_and_the_rest_is_kept() {
                 <description>d &lt;b&gt;</description><x:y><x:z/></x:y>\
                 <title xmlns=\"http://www.w3.org/2005/Atom\">atom</title></item></collection>";
     let atom = transcoded(text).unwrap().unwrap();
-    let (atom, shape) = atom.split_once("<shape:pox").unwrap();
+    let (atom, item) = atom.split_once("<collection:pox").unwrap();
     for kept in ["<guid>http://h/1</guid>", "<pubDate>", "<rank>7</rank>", "<description>d "] {
-        assert!(shape.contains(kept), "{kept}: {shape}");
+        assert!(item.contains(kept), "{kept}: {item}");
     }
-    let atom = format!("{atom}{}", shape.split_once("</shape:pox>").unwrap().1);
+    let atom = format!("{atom}{}", item.split_once("</collection:pox>").unwrap().1);
     let wanted = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><x:head xmlns:x=\"urn:x\"/>\
                   <title>t</title><author><name>t</name></author>\
                   <entry xmlns:x=\"urn:x\" x:a=\"1\"><rank xmlns=\"\">7</rank>\
@@ -172,8 +172,8 @@ fn faults_have_a_place() {
 
 #[test]
 fn what_grows_too_large_is_refused() {
-    let uri = "u".repeat(5000);
-    let items = "<item><x:a/></item>".repeat(100);
+    let uri = "u".repeat(1000);
+    let items = "<item><x:a/></item>".repeat(500);
     let text = format!(
         "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\" xmlns:x=\"{uri}\">{items}\
          </collection>"
@@ -282,7 +282,7 @@ fn an_item_may_have_a_child_that_is_called_entry() {
     }
 }
 
-/// Each item stands twice in what it is read as: as an entry, and in its own shape. That is no reason to
+/// Each item stands twice in what it is read as: as an entry, and as it came. That is no reason to
 /// refuse a collection that is no larger than any other document may be.
 #[test]
 fn a_collection_may_be_as_large_as_any_document() {
@@ -301,7 +301,7 @@ fn a_collection_may_be_as_large_as_any_document() {
     for text in [json, pox] {
         let limits = Limits { decoded: text.len() * 5 / 4, ..Limits::default() };
         let read = super::within(&text, &limits).unwrap().unwrap();
-        assert_eq!(read.matches("<shape:").count(), 50);
+        assert_eq!(read.matches("<collection:").count(), 50);
         let limits = Limits { decoded: text.len() / 2, ..Limits::default() };
         assert!(matches!(super::within(&text, &limits), Err(ParseError::TooLarge { .. })));
     }

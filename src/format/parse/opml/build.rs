@@ -1,255 +1,197 @@
-//! From tags to outlines.
+//! From the tree of a list to its outlines.
 
-use super::sync::{SyncDraft, value};
-use super::tag::{Missing, Read, TORN, TagMarkup, read};
+use super::sync::{read_sync, value};
 use super::{
     HEAD, OpmlError, OpmlLimits, OpmlProblem, OpmlSharing, Outline, OutlineKind, OutlineList,
-    quoted,
 };
-use crate::parse::sse::SseDialect;
-use std::collections::HashMap;
-use tidegate_core::xml;
-use tidegate_core::xml::cut;
-use tidegate_core::xml::html::plain_text_if_html;
+use crate::parse::out::Lines;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, DocLimits, LimitReached, NodeId};
+use tidegate_core::xml::ns::Ns;
+use tidegate_core::xml::{self, split_name};
 
 /// The most prefixes that are noted.
 const PREFIX_LIMIT: usize = 256;
 
-/// An element that is open.
-#[derive(Debug)]
-struct Open<'a> {
-    name: &'a str,
-    at: usize,
-    what: What,
+/// Reads a list.
+pub(super) fn read_list(text: &str, limits: &OpmlLimits) -> Result<OutlineList, OpmlError> {
+    let lines = Lines::of(text);
+    let doc_limits = DocLimits {
+        depth: limits.depth.saturating_mul(2) + 1,
+        attributes: limits.attributes,
+        warnings: limits.problems,
+        ..DocLimits::default()
+    };
+    let built = Doc::read_list(text, &doc_limits).map_err(|LimitReached { what, limit, at }| {
+        OpmlError::Limit { what, limit, line: lines.line(at) }
+    })?;
+    let mut reader = ListReader::new(&built, limits, &lines);
+    let mut next = 0;
+    // Each turn goes behind an element's tag.
+    while let Some(element) = built.doc.element(next) {
+        reader.element(element)?;
+        let is_lost = element.id < reader.sync_end && is_sharing(element, "conflict");
+        next = if is_lost { element.behind() } else { element.id + 1 };
+    }
+    reader.finish()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
-    Outline(usize),
-    Sync,
-    Other,
+/// Whether an element is one of SSE 0.91. A prefix that nothing declares is that by its usual name.
+pub(super) fn is_sharing(element: DocElement<'_, '_>, local: &str) -> bool {
+    element.local() == local && is_in_sharing(element)
 }
 
-/// An `sx:conflict` that is open: everything in it is its own.
-struct Conflict<'a> {
-    attributes: Vec<(&'a str, String)>,
-    content: usize,
-    depth: usize,
+fn is_in_sharing(element: DocElement<'_, '_>) -> bool {
+    let (prefix, _) = split_name(element.name());
+    match element.ns() {
+        Ns::Sx091 => !prefix.is_empty(),
+        Ns::Other(_) => prefix == "sx" && element.binding(prefix).is_none(),
+        _ => false,
+    }
 }
 
-pub(super) struct OutlineBuilder<'a> {
-    text: &'a str,
-    limits: &'a OpmlLimits,
-    newlines: Vec<usize>,
-    open: Vec<Open<'a>>,
-    /// How many outlines are open.
-    depth: usize,
-    /// How many elements that are neither outlines nor sync markup were noted.
-    others: usize,
-    prefixes: HashMap<&'a str, String>,
-    draft: Option<SyncDraft>,
-    conflict: Option<Conflict<'a>>,
+pub(super) fn is_outline(element: DocElement<'_, '_>) -> bool {
+    element.local().eq_ignore_ascii_case("outline")
+}
+
+struct ListReader<'t, 'a> {
+    built: &'t BuiltDoc<'a>,
+    limits: &'t OpmlLimits,
+    lines: &'t Lines,
+    /// The outlines that are open: the number of each, and its element.
+    open: Vec<(usize, DocElement<'t, 'a>)>,
+    /// The element of each outline.
+    outlines: Vec<NodeId>,
+    /// Elements in outlines that are neither outlines nor sync markup, and the outline around each.
+    others: Vec<(usize, DocElement<'t, 'a>)>,
+    /// The number behind the last `sx:sync`.
+    sync_end: NodeId,
     has_root: bool,
-    first: Option<&'a str>,
+    prefixes: BTreeMap<&'a str, String>,
     list: OutlineList,
 }
 
-impl<'a> OutlineBuilder<'a> {
-    pub(super) fn new(text: &'a str, limits: &'a OpmlLimits) -> Self {
+impl<'t, 'a> ListReader<'t, 'a> {
+    fn new(built: &'t BuiltDoc<'a>, limits: &'t OpmlLimits, lines: &'t Lines) -> Self {
+        let (doc, findings) = (&built.doc, &built.findings);
+        let length = doc.text().len();
+        let named = findings.warnings.iter().map(|warning| OpmlProblem {
+            line: lines.line(warning.offset),
+            message: warning.message.clone(),
+        });
+        // The last tag has no end of its own.
+        let last = doc.root().and_then(|root| root.descendants().skip(1).last());
+        let is_at_end = last.is_some_and(|l| l.span().end == length && l.is_empty_tag());
+        let is_torn = is_at_end && !doc.text().ends_with("/>");
+        let list = OutlineList {
+            title: None,
+            head: Vec::new(),
+            sharing: None,
+            outlines: Vec::new(),
+            problems: named.collect(),
+            invalid: None,
+            unnamed: findings.unkept,
+            namespaces: Vec::new(),
+            is_whole: !findings.is_cut && !findings.has_endless && !is_torn,
+            is_torn,
+            body: length..length,
+        };
         Self {
-            text,
+            built,
             limits,
-            newlines: memchr::memchr_iter(b'\n', text.as_bytes()).collect(),
+            lines,
             open: Vec::new(),
-            depth: 0,
-            others: 0,
-            prefixes: HashMap::new(),
-            draft: None,
-            conflict: None,
+            outlines: Vec::new(),
+            others: Vec::new(),
+            sync_end: 0,
             has_root: false,
-            first: None,
-            list: OutlineList {
-                title: None,
-                head: Vec::new(),
-                sharing: None,
-                outlines: Vec::new(),
-                problems: Vec::new(),
-                invalid: None,
-                unnamed: 0,
-                namespaces: Vec::new(),
-                is_whole: true,
-                is_torn: false,
-                body: text.len()..text.len(),
-            },
+            prefixes: BTreeMap::new(),
+            list,
         }
-    }
-
-    pub(super) fn build(mut self) -> Result<OutlineList, OpmlError> {
-        let mut at = 0;
-        let mut missing = Missing::new();
-        let most = (self.limits.attributes, self.limits.value);
-        while let Some(found) =
-            memchr::memchr(b'<', self.text.as_bytes().get(at..).unwrap_or_default())
-        {
-            let start = at + found;
-            let Read { markup, end, guesses } = read(self.text, start, most, &mut missing);
-            let named = matches!(markup, TagMarkup::Start { .. });
-            if named && self.conflict.is_none() {
-                for guess in &guesses {
-                    self.problem(start, (*guess).to_owned());
-                }
-            }
-            self.list.is_torn |= named && guesses.contains(&TORN);
-            at = end;
-            match markup {
-                TagMarkup::Start { name, attributes, empty } => {
-                    self.start(name, attributes, empty, start..end)?;
-                }
-                TagMarkup::End { name } => self.end(name, start..end),
-                TagMarkup::Other => {}
-                TagMarkup::Stray => self.problem(start, "a '<' begins no tag".to_owned()),
-                TagMarkup::Endless => {
-                    // What begins here cannot hide what follows it.
-                    self.list.is_whole = false;
-                    self.problem(start, "something begins and does not end".to_owned());
-                    at = start + 1;
-                    if cut(self.text, at..self.text.len()).starts_with('!') {
-                        at = self.behind_endless(start);
-                    }
-                }
-            }
-        }
-        self.finish()
-    }
-
-    /// Where reading goes on behind a comment without end: at the next outline's tag.
-    fn behind_endless(&self, start: usize) -> usize {
-        let rest = self.text.as_bytes().get(start + 1..).unwrap_or_default();
-        memchr::memmem::find(rest, b"<outline").map_or(self.text.len(), |n| start + 1 + n)
-    }
-
-    fn line(&self, at: usize) -> usize {
-        self.newlines.partition_point(|newline| *newline < at) + 1
     }
 
     fn problem(&mut self, at: usize, message: String) {
-        let line = self.line(at);
-        self.problem_in(line, message);
-    }
-
-    fn problem_in(&mut self, line: usize, message: String) {
         if self.list.problems.len() < self.limits.problems {
+            let line = self.lines.line(at);
             self.list.problems.push(OpmlProblem { line, message });
         } else {
             self.list.unnamed += 1;
         }
     }
 
-    /// Whether a prefix is that of SSE 0.91; one that nothing declares is, by its usual name.
-    fn is_sharing(&self, prefix: &str) -> bool {
-        match self.prefixes.get(prefix) {
-            Some(uri) => SseDialect::of(uri) == Some(SseDialect::Sse091),
-            None => prefix == "sx",
+    fn element(&mut self, element: DocElement<'t, 'a>) -> Result<(), OpmlError> {
+        while self.open.last().is_some_and(|(_, open)| open.behind() <= element.id) {
+            self.open.pop();
         }
-    }
-
-    fn start(
-        &mut self,
-        name: &'a str,
-        attributes: Vec<(&'a str, String)>,
-        empty: bool,
-        span: std::ops::Range<usize>,
-    ) -> Result<(), OpmlError> {
-        if let Some(conflict) = &mut self.conflict {
-            conflict.depth += usize::from(!empty);
-            return Ok(());
-        }
-        self.first.get_or_insert(name);
-        for (name, value) in &attributes {
-            let prefix =
-                name.strip_prefix("xmlns").map(|rest| rest.strip_prefix(':').unwrap_or(rest));
-            if let Some(prefix) = prefix
-                && self.prefixes.len() < PREFIX_LIMIT
-            {
-                self.prefixes.insert(prefix, value.trim().to_owned());
+        for declaration in element.declarations() {
+            if self.prefixes.len() < PREFIX_LIMIT {
+                let uri = xml::trim(&declaration.declared_uri()).to_owned();
+                self.prefixes.insert(declaration.declared_prefix(), uri);
             }
         }
-        let (prefix, local) = name.rsplit_once(':').unwrap_or(("", name));
-        let mut what = What::Other;
-        if !prefix.is_empty() && self.is_sharing(prefix) {
-            what = self.sharing(local, attributes, empty, &span);
-            if self.conflict.is_some() {
-                return Ok(());
-            }
-        } else if local.eq_ignore_ascii_case("outline") {
-            what = What::Outline(self.outline(attributes, empty, &span)?);
-        } else if local.eq_ignore_ascii_case("opml") {
+        let is = |name: &str| element.local().eq_ignore_ascii_case(name);
+        if is_in_sharing(element) {
+            self.sharing(element);
+        } else if is_outline(element) {
+            return self.outline(element);
+        } else if is("opml") {
             self.has_root = true;
-        } else if local.eq_ignore_ascii_case("body") {
-            self.list.body = span.end..self.text.len();
-        } else if local.eq_ignore_ascii_case("title")
-            && self.list.title.is_none()
-            && self.depth == 0
-        {
-            self.list.title = self.plain(span.end);
-        } else if let Some(name) = HEAD.into_iter().find(|name| local.eq_ignore_ascii_case(name))
-            && self.depth == 0
-            && !self.list.head.iter().any(|(known, _)| *known == name)
-        {
-            self.list.head.extend(self.plain(span.end).map(|text| (name, text)));
-        } else if self.depth > 0
-            && let Some(number) = self.innermost()
-            && self.open.last().is_some_and(|open| open.what == What::Outline(number))
-            && let Some(outline) = self.list.outlines.get_mut(number)
-        {
-            // Its end is set where the element closes.
-            if self.others < self.limits.others {
-                self.others += 1;
-                outline.other.push(span.clone());
+        } else if is("body") {
+            let end = self.built.doc.text().len();
+            let content = element.content();
+            self.list.body = content.start..if element.has_end_tag() { content.end } else { end };
+        } else if let Some((number, around)) = self.open.last() {
+            let is_direct = element.parent().is_some_and(|parent| parent.id == around.id);
+            let is_closed = element.is_empty_tag() || element.has_end_tag();
+            if is_direct && is_closed && self.others.len() < self.limits.others {
+                self.others.push((*number, element));
             }
-        }
-        if !empty {
-            if self.open.len() >= self.limits.depth.saturating_mul(2) {
-                return Err(self.limit(
-                    "elements inside each other",
-                    self.limits.depth,
-                    span.start,
-                ));
-            }
-            self.open.push(Open { name, at: span.start, what });
+        } else {
+            self.head(element);
         }
         Ok(())
     }
 
-    fn limit(&self, what: &'static str, limit: usize, at: usize) -> OpmlError {
-        OpmlError::Limit { what, limit, line: self.line(at) }
+    fn head(&mut self, element: DocElement<'t, 'a>) {
+        let is = |name: &&str| element.local().eq_ignore_ascii_case(name);
+        let said = || {
+            let text = element.text();
+            let text = xml::shortened(text.trim(), self.limits.value).to_owned();
+            Some(text).filter(|text| !text.is_empty())
+        };
+        if is(&"title") && self.list.title.is_none() {
+            self.list.title = said();
+        } else if let Some(name) = HEAD.into_iter().find(is)
+            && !self.list.head.iter().any(|(known, _)| *known == name)
+        {
+            self.list.head.extend(said().map(|text| (name, text)));
+        }
     }
 
-    fn innermost(&self) -> Option<usize> {
-        self.open.iter().rev().find_map(|open| match open.what {
-            What::Outline(number) => Some(number),
-            _ => None,
-        })
-    }
-
-    fn outline(
-        &mut self,
-        attributes: Vec<(&'a str, String)>,
-        empty: bool,
-        span: &std::ops::Range<usize>,
-    ) -> Result<usize, OpmlError> {
-        let number = self.list.outlines.len();
-        if number >= self.limits.outlines {
-            return Err(self.limit("outlines", self.limits.outlines, span.start));
+    fn outline(&mut self, element: DocElement<'t, 'a>) -> Result<(), OpmlError> {
+        let (at, limits) = (element.span().start, self.limits);
+        let line = self.lines.line(at);
+        if self.outlines.len() >= limits.outlines {
+            return Err(OpmlError::Limit { what: "outlines", limit: limits.outlines, line });
         }
-        if self.depth >= self.limits.depth {
-            return Err(self.limit("outlines inside each other", self.limits.depth, span.start));
+        if self.open.len() >= limits.depth {
+            let what = "outlines inside each other";
+            return Err(OpmlError::Limit { what, limit: limits.depth, line });
         }
-        self.depth += usize::from(!empty);
-        let parent = self.innermost();
-        let line = self.line(span.start);
-        let own = attributes.into_iter().filter(|(name, _)| !name.starts_with("xmlns"));
-        let attributes = own.map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut attributes = Vec::new();
+        for attribute in element.attributes() {
+            let value = attribute.value();
+            if value.len() > limits.value {
+                self.problem(at, "a value is too long, and its end is left out".to_owned());
+            }
+            // A line end is a blank, also where it is written as a reference.
+            let value = xml::shortened(&value, limits.value).replace(['\t', '\n', '\r'], " ");
+            attributes.push((attribute.name().to_owned(), value));
+        }
+        let parent = self.open.last().map(|(number, _)| *number);
+        self.open.push((self.outlines.len(), element));
+        self.outlines.push(element.id);
         self.list.outlines.push(Outline {
             parent,
             attributes,
@@ -257,154 +199,60 @@ impl<'a> OutlineBuilder<'a> {
             has_invalid_sync: false,
             other: Vec::new(),
             line,
-            closed: empty,
+            closed: element.is_empty_tag() || element.has_end_tag(),
         });
-        Ok(number)
+        Ok(())
     }
 
     /// An element of SSE 0.91.
-    fn sharing(
-        &mut self,
-        local: &str,
-        attributes: Vec<(&'a str, String)>,
-        empty: bool,
-        span: &std::ops::Range<usize>,
-    ) -> What {
-        match (local, &mut self.draft) {
-            ("sharing", _) if self.list.sharing.is_none() => {
-                let value = |name| value(&attributes, name).map(str::to_owned);
+    fn sharing(&mut self, element: DocElement<'t, 'a>) {
+        let value = |name| value(element, name).map(Cow::into_owned);
+        let is_in_sync = element.id < self.sync_end;
+        match (element.local(), &mut self.list.sharing) {
+            ("sharing", sharing @ None) => {
                 let version = value("version").unwrap_or_default();
                 let (since, until) = (value("since"), value("until"));
-                self.list.sharing = Some(OpmlSharing { version, since, until, complete: None });
+                *sharing = Some(OpmlSharing { version, since, until, complete: None });
             }
-            ("related", None) => {
-                if let Some(sharing) = &mut self.list.sharing
-                    && value(&attributes, "type") == Some("complete")
-                {
-                    let link = value(&attributes, "link").map(str::to_owned);
-                    sharing.complete = sharing.complete.take().or(link);
-                }
+            ("related", Some(sharing))
+                if !is_in_sync && value("type").as_deref() == Some("complete") =>
+            {
+                sharing.complete = sharing.complete.take().or_else(|| value("link"));
             }
-            ("sync", None) => {
-                let draft = SyncDraft::begin(&attributes, self.line(span.start));
-                self.draft = Some(draft);
-                if empty {
-                    self.synced();
-                }
-                return What::Sync;
-            }
-            ("history", Some(draft)) => draft.history(&attributes),
-            ("update", Some(draft)) => draft.update(&attributes),
-            ("conflict", Some(draft)) if empty => draft.conflict(&attributes, ""),
-            ("conflict", Some(_)) => {
-                self.conflict = Some(Conflict { attributes, content: span.end, depth: 0 });
+            ("sync", _) if !is_in_sync => {
+                self.sync_end = element.behind();
+                self.sync(element);
             }
             _ => {}
         }
-        What::Other
     }
 
-    /// The `sx:sync` is over.
-    fn synced(&mut self) {
-        let Some(draft) = self.draft.take() else { return };
-        let line = draft.line;
-        let outline = self.innermost().and_then(|number| self.list.outlines.get_mut(number));
-        match (draft.finish(), outline) {
+    fn sync(&mut self, element: DocElement<'t, 'a>) {
+        let at = element.span().start;
+        let number = self.open.last().map(|(number, _)| *number);
+        let outline = number.and_then(|number| self.list.outlines.get_mut(number));
+        match (read_sync(element), outline) {
             (Ok(sync), Some(outline)) if outline.sync.is_none() => outline.sync = Some(sync),
             (Ok(_), Some(_)) => {
-                self.problem_in(line, "an outline has a second sx:sync, which is left out".into());
+                self.problem(at, "an outline has a second sx:sync, which is left out".to_owned());
             }
-            (Ok(_), None) => self.problem_in(line, "an sx:sync stands in no outline".to_owned()),
+            (Ok(_), None) => self.problem(at, "an sx:sync stands in no outline".to_owned()),
             (Err(error), outline) => {
                 if let Some(outline) = outline {
                     outline.has_invalid_sync = true;
                 }
                 let message = format!("an sx:sync is not taken: {error}");
+                let line = self.lines.line(at);
                 self.list.invalid.get_or_insert(OpmlProblem { line, message: message.clone() });
-                self.problem_in(line, message);
+                self.problem(at, message);
             }
         }
-    }
-
-    fn end(&mut self, name: &'a str, span: std::ops::Range<usize>) {
-        if let Some(conflict) = &mut self.conflict {
-            if conflict.depth > 0 {
-                conflict.depth -= 1;
-                return;
-            }
-            let Some(Conflict { attributes, content, .. }) = self.conflict.take() else { return };
-            let markup = cut(self.text, content..span.start);
-            if let Some(draft) = &mut self.draft {
-                draft.conflict(&attributes, markup);
-            }
-            return;
-        }
-        if name.eq_ignore_ascii_case("body") {
-            self.list.body.end = span.start;
-        }
-        let same = |open: &Open<'_>| open.name.eq_ignore_ascii_case(name);
-        let Some(found) = self.open.iter().rposition(same) else {
-            let shown = quoted(name).to_owned();
-            self.problem(span.start, format!("the end tag </{shown}> closes nothing"));
-            return;
-        };
-        while self.open.len() > found + 1 {
-            self.close(None);
-        }
-        self.close(Some(span.end));
-    }
-
-    /// Closes the innermost element; `end` where its own end tag ends.
-    fn close(&mut self, end: Option<usize>) {
-        let Some(open) = self.open.pop() else { return };
-        if end.is_none() {
-            let (name, line) = (quoted(open.name), self.line(open.at));
-            self.problem_in(line, format!("the element <{name}> is not closed"));
-        }
-        match open.what {
-            What::Outline(number) => {
-                self.depth = self.depth.saturating_sub(1);
-                if let Some(outline) = self.list.outlines.get_mut(number) {
-                    outline.closed = end.is_some();
-                }
-            }
-            What::Sync => {
-                self.open.push(open);
-                self.synced();
-                self.open.pop();
-            }
-            What::Other => {
-                let around = self.open.last().map(|around| around.what);
-                if let (Some(What::Outline(number)), Some(end)) = (around, end)
-                    && let Some(outline) = self.list.outlines.get_mut(number)
-                    && let Some(other) = outline.other.last_mut()
-                    && other.start == open.at
-                {
-                    other.end = end;
-                }
-            }
-        }
-    }
-
-    /// The character data behind `at`, up to the next tag.
-    fn plain(&self, at: usize) -> Option<String> {
-        let rest = cut(self.text, at..self.text.len());
-        let raw = match rest.trim_start().strip_prefix("<![CDATA[") {
-            Some(inner) => inner.split("]]>").next().unwrap_or_default().to_owned(),
-            None => plain_text_if_html(rest.split('<').next().unwrap_or_default()),
-        };
-        let title = xml::shortened(raw.trim(), self.limits.value).to_owned();
-        (!title.is_empty()).then_some(title)
     }
 
     fn finish(mut self) -> Result<OutlineList, OpmlError> {
-        let cut_off = self.open.iter().any(|open| open.what != What::Other);
-        self.list.is_whole &= self.open.is_empty() && !self.list.is_torn;
-        while !self.open.is_empty() {
-            self.close(None);
-        }
-        if self.list.outlines.is_empty() && !self.has_root {
-            let what = match self.first.map(str::to_ascii_lowercase).as_deref() {
+        if self.outlines.is_empty() && !self.has_root {
+            let first = self.built.doc.element(1).map(|first| first.name().to_ascii_lowercase());
+            let what = match first.as_deref() {
                 Some("html") => "a web page",
                 Some("rss" | "feed" | "rdf:rdf") => "a feed",
                 Some(_) => "some other XML",
@@ -412,17 +260,19 @@ impl<'a> OutlineBuilder<'a> {
             };
             return Err(OpmlError::NotAList(what));
         }
-        if cut_off {
-            let line = self.newlines.len() + 1;
-            self.problem_in(line, "the list is cut off before its end".to_owned());
+        for (number, other) in std::mem::take(&mut self.others) {
+            // Outlines within it are outlines of their own.
+            let next = self.outlines.partition_point(|outline| *outline < other.id);
+            let has_outlines = self.outlines.get(next).is_some_and(|next| *next < other.behind());
+            if let Some(outline) = self.list.outlines.get_mut(number).filter(|_| !has_outlines) {
+                outline.other.push(other.span());
+            }
         }
         self.lift();
-        let mut namespaces: Vec<(String, String)> =
-            self.prefixes.into_iter().map(|(prefix, uri)| (prefix.to_owned(), uri)).collect();
-        namespaces.sort();
-        self.list.namespaces = namespaces;
-        self.list.body.end = self.list.body.end.max(self.list.body.start);
+        let prefixes = self.prefixes.into_iter();
+        self.list.namespaces = prefixes.map(|(prefix, uri)| (prefix.to_owned(), uri)).collect();
         self.list.problems.sort_by_key(|problem| problem.line);
+        self.list.problems.dedup();
         Ok(self.list)
     }
 

@@ -14,15 +14,16 @@ mod tests;
 
 use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
 use crate::parse::out::{Out, root};
-use crate::parse::sse::{Id, SseDialect, Tree};
+use crate::parse::sse::SseDialect;
 use crate::parse::{Limits, ParseError};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{OUTLINE_ROOT, OutlinePath, Stamp, Warning};
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml::address::is_web;
+use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::is_name;
-use tidegate_core::xml::ns::{ATOM, HISTORY, OUTLINE, OUTLINE_PREFIX, SSE_091, XML};
+use tidegate_core::xml::ns::{ATOM, HISTORY, Ns, OUTLINE, OUTLINE_PREFIX, SSE_091, XML};
 use tidegate_core::xml::well_formed_date;
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
@@ -302,13 +303,11 @@ impl<'a> EntryWriter<'a> {
             }
         }
         let text = format!("{around}>{markup}</around>");
-        let Ok(tree) = Tree::read(&text) else { return };
-        for (id, _) in tree.children(0) {
-            let (namespace, _) = tree.name(id);
-            let is_ours = SseDialect::of(namespace).is_some() || namespace == OUTLINE;
-            // Outlines within it are entries of their own.
-            if !is_ours && !has_outlines(&tree, id) {
-                self.out.copy(&tree, id);
+        let Some(doc) = Doc::read_flawless(&text) else { return };
+        let is_ours = |ns: Ns| ns.is_sync_markup() || ns == Ns::Named(OUTLINE_PREFIX);
+        for element in doc.root().into_iter().flat_map(DocElement::children) {
+            if !is_ours(element.ns()) {
+                self.out.copy(element);
             }
         }
     }
@@ -370,13 +369,6 @@ impl<'a> EntryWriter<'a> {
         writer.entry(&outline, place, Some(edit));
         writer.out.finish().ok()
     }
-}
-
-/// Whether an element is an outline or has any in it.
-fn has_outlines(tree: &Tree<'_>, of: Id) -> bool {
-    // As deep as elements are read.
-    tree.name(of).1.eq_ignore_ascii_case("outline")
-        || tree.children(of).any(|(child, _)| has_outlines(tree, child))
 }
 
 /// The name that a text ends with.

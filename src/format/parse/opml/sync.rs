@@ -1,43 +1,46 @@
 //! The `sx:sync` of an outline (SSE 0.91 sections 2.3 to 2.5 and 5).
 
+use super::build::{is_outline, is_sharing};
+use super::quoted;
 use crate::parse::sse::{CONFLICT_LIMIT, UPDATE_LIMIT};
+use std::borrow::Cow;
 use tidegate_core::model::{Count, EndpointId, Stamp, SyncId, Time};
 use tidegate_core::sync::{Conflict091, Item091};
+use tidegate_core::xml::doc::DocElement;
+use tidegate_core::xml::{cut, trimmed};
 
 /// What is kept of a conflict: the markup between the tags of its `sx:conflict`.
 pub type OutlineSync = String;
 
-/// Attributes of an element, as they were read.
-pub(super) type Attributes<'a> = [(&'a str, String)];
-
 /// The value of an attribute, trimmed; an empty one is as good as none.
-pub(super) fn value<'t>(attributes: &'t Attributes<'_>, name: &str) -> Option<&'t str> {
-    let found = attributes.iter().find(|(known, _)| *known == name);
-    found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+pub(super) fn value<'a>(element: DocElement<'_, 'a>, name: &str) -> Option<Cow<'a, str>> {
+    let value = element.attribute(name)?;
+    Some(trimmed(value)).filter(|value| !value.is_empty())
 }
 
-fn number(attributes: &Attributes<'_>) -> Result<Count, String> {
-    let text = value(attributes, "version").ok_or("it has no version")?;
+fn number(element: DocElement<'_, '_>) -> Result<Count, String> {
+    let text = value(element, "version").ok_or("it has no version")?;
     let number = text.parse().ok().and_then(|number| Count::new(number).ok());
-    number.ok_or_else(|| format!("its version {:?} is no number from 1 to 2147483647", short(text)))
+    number
+        .ok_or_else(|| format!("its version {:?} is no number from 1 to 2147483647", quoted(&text)))
 }
 
 /// A boolean: absent and empty are `false` (section 2.3).
-fn flag(attributes: &Attributes<'_>, name: &str) -> Result<bool, String> {
-    match value(attributes, name) {
+fn flag(element: DocElement<'_, '_>, name: &str) -> Result<bool, String> {
+    match value(element, name).as_deref() {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
-        Some(text) => Err(format!("its {name} is {:?}, neither true nor false", short(text))),
+        Some(text) => Err(format!("its {name} is {:?}, neither true nor false", quoted(text))),
     }
 }
 
 /// `when` and `by`; an empty one is as good as none (section 2.4).
-fn stamp(attributes: &Attributes<'_>) -> Result<Stamp, String> {
-    let when = value(attributes, "when").map(|text| {
-        Time::parse_rfc2822(text)
-            .ok_or_else(|| format!("its when {:?} is no date of RFC 822", short(text)))
+fn stamp(element: DocElement<'_, '_>) -> Result<Stamp, String> {
+    let when = value(element, "when").map(|text| {
+        Time::parse_rfc2822(&text)
+            .ok_or_else(|| format!("its when {:?} is no date of RFC 822", quoted(&text)))
     });
-    let by = value(attributes, "by").map(|text| EndpointId::new(text).map_err(|e| e.to_string()));
+    let by = value(element, "by").map(|text| EndpointId::new(&text).map_err(|e| e.to_string()));
     match (when.transpose()?, by.transpose()?) {
         (Some(when), Some(by)) => Ok(Stamp::Both { when, by }),
         (Some(when), None) => Ok(Stamp::When(when)),
@@ -46,71 +49,52 @@ fn stamp(attributes: &Attributes<'_>) -> Result<Stamp, String> {
     }
 }
 
-fn short(text: &str) -> &str {
-    super::quoted(text)
+/// Reads an `sx:sync`: what it says, or the first thing that is wrong.
+pub(super) fn read_sync(sync: DocElement<'_, '_>) -> Result<Item091<(), OutlineSync>, String> {
+    let id = value(sync, "id").ok_or("it has no id")?;
+    let id = SyncId::new(&id).map_err(|error| error.to_string())?;
+    let version = number(sync)?;
+    let (deleted, conflict) = (flag(sync, "deleted")?, flag(sync, "conflict")?);
+    let last = parts(sync, "history").next().ok_or("it has no sx:history")?;
+    let last = stamp(last).map_err(|error| format!("of its sx:history, {error}"))?;
+    let updates = read_all(sync, ("update", UPDATE_LIMIT), stamp)?;
+    let conflicts = read_all(sync, ("conflict", CONFLICT_LIMIT), lost)?;
+    Ok(Item091 { id, version, deleted, conflict, last, updates, conflicts, data: () })
 }
 
-/// An `sx:sync` that is being read. The first thing that is wrong is kept.
-#[derive(Debug)]
-pub(super) struct SyncDraft {
-    /// The line where it begins.
-    pub(super) line: usize,
-    head: Result<(SyncId, Count, bool, bool), String>,
-    last: Option<Result<Stamp, String>>,
-    updates: Vec<Stamp>,
-    conflicts: Vec<Conflict091<OutlineSync>>,
-    wrong: Option<String>,
+/// The elements of a name that belong to an `sx:sync`: not what was kept of a conflict, nor outlines behind one
+/// that is not closed.
+fn parts<'t, 'a>(
+    sync: DocElement<'t, 'a>,
+    name: &'static str,
+) -> impl Iterator<Item = DocElement<'t, 'a>> {
+    let mut next = sync.id + 1;
+    let all = std::iter::from_fn(move || {
+        let element = sync.doc().element(next).filter(|element| element.id < sync.behind())?;
+        let is_of_others = is_outline(element) || is_sharing(element, "conflict");
+        next = if is_of_others { element.behind() } else { element.id + 1 };
+        Some(element)
+    });
+    all.filter(move |element| is_sharing(*element, name))
 }
 
-impl SyncDraft {
-    pub(super) fn begin(attributes: &Attributes<'_>, line: usize) -> Self {
-        let head = || {
-            let id = value(attributes, "id").ok_or("it has no id")?;
-            let id = SyncId::new(id).map_err(|error| error.to_string())?;
-            let version = number(attributes)?;
-            Ok((id, version, flag(attributes, "deleted")?, flag(attributes, "conflict")?))
-        };
-        let (updates, conflicts) = (Vec::new(), Vec::new());
-        Self { line, head: head(), last: None, updates, conflicts, wrong: None }
-    }
-
-    pub(super) fn history(&mut self, attributes: &Attributes<'_>) {
-        self.last.get_or_insert_with(|| stamp(attributes));
-    }
-
-    pub(super) fn update(&mut self, attributes: &Attributes<'_>) {
-        match stamp(attributes) {
-            _ if self.updates.len() >= UPDATE_LIMIT => {
-                self.wrong.get_or_insert(format!("it has more than {UPDATE_LIMIT} updates"));
-            }
-            Ok(stamp) => self.updates.push(stamp),
-            Err(error) => drop(self.wrong.get_or_insert(format!("of an sx:update, {error}"))),
+/// Reads all elements of a name, of which there are at most so many.
+fn read_all<T>(
+    sync: DocElement<'_, '_>,
+    (name, limit): (&'static str, usize),
+    read: impl Fn(DocElement<'_, '_>) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let all = parts(sync, name).enumerate().map(|(before, element)| {
+        if before >= limit {
+            return Err(format!("it has more than {limit} {name}s"));
         }
-    }
+        read(element).map_err(|error| format!("of an sx:{name}, {error}"))
+    });
+    all.collect()
+}
 
-    pub(super) fn conflict(&mut self, attributes: &Attributes<'_>, markup: &str) {
-        let read = || Ok::<_, String>((number(attributes)?, stamp(attributes)?));
-        match read() {
-            _ if self.conflicts.len() >= CONFLICT_LIMIT => {
-                self.wrong.get_or_insert(format!("it has more than {CONFLICT_LIMIT} conflicts"));
-            }
-            Ok((version, edit)) => {
-                let data = markup.to_owned();
-                self.conflicts.push(Conflict091 { version, edit, data });
-            }
-            Err(error) => drop(self.wrong.get_or_insert(format!("of an sx:conflict, {error}"))),
-        }
-    }
-
-    /// What it says; why it cannot be taken otherwise.
-    pub(super) fn finish(self) -> Result<Item091<(), OutlineSync>, String> {
-        let (id, version, deleted, conflict) = self.head?;
-        let last = self.last.ok_or("it has no sx:history")?;
-        let last = last.map_err(|error| format!("of its sx:history, {error}"))?;
-        if let Some(wrong) = self.wrong {
-            return Err(wrong);
-        }
-        let (updates, conflicts) = (self.updates, self.conflicts);
-        Ok(Item091 { id, version, deleted, conflict, last, updates, conflicts, data: () })
-    }
+/// Reads an `sx:conflict`.
+fn lost(conflict: DocElement<'_, '_>) -> Result<Conflict091<OutlineSync>, String> {
+    let data = cut(conflict.doc().text(), conflict.content()).to_owned();
+    Ok(Conflict091 { version: number(conflict)?, edit: stamp(conflict)?, data })
 }

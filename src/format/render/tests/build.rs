@@ -65,7 +65,6 @@ impl Feed {
     pub fn render_unchecked(&self, kind: ViewKind) -> String {
         let tick = |seconds| Some(Tick::at(Time::from_unix(NOW + seconds)));
         let page = Page {
-            read_collection: crate::parse::collection::first_entry,
             container: self.container.unwrap_or(Container::of(self.skeleton.format)),
             window: Some(std::time::Duration::from_secs(30 * 86_400)),
             kind,

@@ -167,6 +167,7 @@ fn what_is_no_xml_is_said_to_its_author_and_its_line_once() {
         ("<summary>A \u{1} B</summary>", "take it out"),
         ("<category term=x/>", "quotes"),
         ("<category term='x' term='y'/>", "twice"),
+        ("<category term='x'label='y'/>", "put a space there"),
         ("<m:mood>fine</m:mood>", "declare it with xmlns"),
         ("<summary>A</summary></p>", ""),
     ] {

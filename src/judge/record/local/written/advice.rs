@@ -16,6 +16,7 @@ const ADVICE: &[(&str, &str)] = &[
          &#160;",
     ),
     ("that XML forbids", "a character stands here that XML forbids; take it out"),
+    ("without white space", "an attribute has no white space before it; put a space there"),
     ("without quotes", "an attribute has no quotes; write it as name=\"value\""),
     ("is there already", "an attribute stands twice in one tag; leave one of the two out"),
     ("a comment with '--'", "a comment has -- in it; take that out"),

@@ -1,0 +1,338 @@
+//! Tags of lists: people and programs write them with bare `<` and quotes in their values, and forget where
+//! they end. What feeds would lose for that is an entry of many; here it is an address that somebody wants to
+//! keep. So a tag is what looks most like one, and each guess is named.
+//!
+//! Every byte is looked at a bounded number of times, whatever the text is.
+
+use super::build::Builder;
+use super::start_tag::OpenElement;
+use super::tokens::{Pending, Token};
+use super::{BuiltDoc, Doc, DocLimits, DocNode, LimitReached, Ns, Units, offset};
+use crate::model::Flaw;
+use crate::xml::attributes::{Form, WrittenAttribute};
+use crate::xml::{self, cut};
+use std::ops::Range;
+
+/// The longest name of an attribute, in bytes; also how far behind a quote it is looked whether the next
+/// attribute begins there.
+const NAME_LIMIT: usize = 64;
+
+/// The most quotes inside one value; one with more has no end that can be told.
+const QUOTES_LIMIT: usize = 32;
+
+/// Attributes in front of whose opening quote another value cannot go on.
+const COMMON: [&str; 10] = [
+    "text",
+    "title",
+    "xmlurl",
+    "htmlurl",
+    "url",
+    "type",
+    "description",
+    "version",
+    "language",
+    "category",
+];
+
+/// Those of them that HTML does not have.
+const OWN: [&str; 5] = ["text", "xmlurl", "htmlurl", "description", "version"];
+
+/// The element of a list's entries.
+const OUTLINE: &str = "outline";
+
+impl<'a> Doc<'a> {
+    /// Reads a list of outlines, whose tags are guessed where they are ill-formed. All that stands in the text
+    /// stands in a root without a name, since lists lose their own. The repairs make no well-formed text of it.
+    pub fn read_list(text: &'a str, limits: &DocLimits) -> Result<BuiltDoc<'a>, LimitReached> {
+        let units = Units { name: |_| Ok(OUTLINE), is_one: |_| false };
+        Self::read_by(|| Builder::of_list(text, limits), text, &units)
+    }
+}
+
+impl<'a> Builder<'a> {
+    fn of_list(text: &'a str, limits: &DocLimits) -> Self {
+        let mut builder = Self::new(text, 0, None, limits);
+        let end = offset(text.len());
+        builder.is_list = true;
+        builder.entry_name = Some(OUTLINE);
+        builder.doc.nodes.push(DocNode {
+            start: 0,
+            content: 0,
+            content_end: end,
+            end,
+            parent: 0,
+            next: 1,
+            attributes: 0,
+            ns: Ns::None.code(),
+            name: 0,
+            prefix: 0,
+            is_empty: false,
+            has_base: false,
+        });
+        builder.open.push(OpenElement {
+            node: 0,
+            name: "",
+            ns: Ns::None,
+            content: 0,
+            scope: 0,
+            bases: 0,
+            repairs: 0,
+            holes: 0,
+            doubts: 0,
+        });
+        builder
+    }
+
+    /// Reads the markup that begins with the `<` at the byte `start`; `None` for what is no tag.
+    pub(super) fn guess(&mut self, start: usize) -> Option<Pending<'a>> {
+        let text = self.doc.text;
+        let rest = text.as_bytes().get(start..).unwrap_or_default();
+        let name_at = start + 1 + usize::from(rest.get(1) == Some(&b'/'));
+        let name = name_of(text, name_at);
+        let (end, token) = match rest.get(1).copied() {
+            Some(b'!') => return None,
+            // Its own end is forgotten now and then.
+            Some(b'?') => (start + memchr::memchr(b'>', rest)? + 1, Token::Other),
+            _ if !xml::is_name(name) || name.len() > self.limits.name => {
+                self.findings.fault(start, "a '<' that begins no tag is taken for itself");
+                (start + 1, Token::Other)
+            }
+            Some(b'/') => {
+                let behind = text.as_bytes().get(name_at..).unwrap_or_default();
+                let length = memchr::memchr2(b'>', b'<', behind).unwrap_or(behind.len());
+                let is_ended = behind.get(length) == Some(&b'>');
+                (name_at + length + usize::from(is_ended), Token::End { name })
+            }
+            _ => {
+                self.written.clear();
+                let (guesses, written) = (Vec::new(), &mut self.written);
+                let mut cursor = TagCursor { text, at: name_at + name.len(), guesses, written };
+                let is_empty = cursor.attributes(self.limits.attributes);
+                let (at, guesses) = (cursor.at, cursor.guesses);
+                for why in guesses {
+                    self.findings.flaw(Flaw::Tags, start, why);
+                }
+                (at, Token::Start { name, is_empty })
+            }
+        };
+        let span = start..end;
+        if matches!(token, Token::Other) {
+            self.hole(&span, span.len() == 1);
+        }
+        self.consume(span.len());
+        Some(Pending { span, token })
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0C)
+}
+
+const fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':' | b'.') || byte >= 0x80
+}
+
+/// The name that stands at a place.
+fn name_of(text: &str, at: usize) -> &str {
+    let rest = text.as_bytes().get(at..).unwrap_or_default();
+    let length = rest.iter().take_while(|byte| is_name(**byte)).count();
+    cut(text, at..at + length)
+}
+
+/// A start tag that is being read.
+struct TagCursor<'a, 'w> {
+    text: &'a str,
+    at: usize,
+    guesses: Vec<&'static str>,
+    written: &'w mut Vec<WrittenAttribute<'a>>,
+}
+
+impl TagCursor<'_, '_> {
+    fn byte(&self) -> Option<u8> {
+        self.peek(self.at)
+    }
+
+    fn peek(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    fn bytes(&self, place: Range<usize>) -> &[u8] {
+        self.text.as_bytes().get(place).unwrap_or_default()
+    }
+
+    fn guess(&mut self, what: &'static str) {
+        if !self.guesses.contains(&what) {
+            self.guesses.push(what);
+        }
+    }
+
+    fn skip_space(&mut self) {
+        while self.byte().is_some_and(is_space) {
+            self.at += 1;
+        }
+    }
+
+    /// Reads at most so many attributes up to the end of the tag; answers whether that is `/>`.
+    fn attributes(&mut self, most: usize) -> bool {
+        loop {
+            let before = self.at;
+            self.skip_space();
+            match self.byte() {
+                None => {
+                    self.guess("a tag is not ended before the list is");
+                    return true;
+                }
+                Some(b'>') => {
+                    self.at += 1;
+                    return false;
+                }
+                Some(b'/') if self.peek(self.at + 1) == Some(b'>') => {
+                    self.at += 2;
+                    return true;
+                }
+                Some(b'<') => {
+                    self.guess("a tag is not ended before the next begins");
+                    return false;
+                }
+                Some(byte) if !is_name(byte) => {
+                    self.guess("a character between attributes is passed over");
+                    self.at += 1;
+                }
+                Some(_) => self.attribute(most, self.at > before),
+            }
+        }
+    }
+
+    fn attribute(&mut self, most: usize, spaced: bool) {
+        let start = self.at;
+        let name = name_of(self.text, start);
+        self.at += name.len();
+        let (value, form) = self.value();
+        if cut(self.text, value.clone()).contains('<') {
+            self.guess("a '<' in a value is not escaped");
+        }
+        if name.len() > NAME_LIMIT {
+            self.guess("an attribute with an overlong name is left out");
+        } else if self.written.len() >= most {
+            self.guess("there are too many attributes, and the last are left out");
+        } else {
+            self.written.push(WrittenAttribute { name, start, value, form, spaced });
+        }
+    }
+
+    /// The place of the value behind a name.
+    fn value(&mut self) -> (Range<usize>, Form) {
+        let end = self.at;
+        self.skip_space();
+        if self.byte() != Some(b'=') {
+            return (end..end, Form::Absent);
+        }
+        self.at += 1;
+        self.skip_space();
+        if let Some(quote @ (b'"' | b'\'')) = self.byte() {
+            return (self.in_quotes(quote), Form::Quoted);
+        }
+        let start = self.at;
+        while self.byte().is_some_and(|byte| !is_space(byte) && byte != b'>') {
+            self.at += 1;
+        }
+        let is_ended = self.byte() == Some(b'>') && self.at > start;
+        if is_ended && self.peek(self.at - 1) == Some(b'/') {
+            self.at -= 1;
+        }
+        (start..self.at, Form::Bare)
+    }
+
+    /// A value in quotes, which may hold such quotes itself.
+    fn in_quotes(&mut self, quote: u8) -> Range<usize> {
+        let start = self.at + 1;
+        let mut from = start;
+        for _ in 0..QUOTES_LIMIT {
+            let rest = self.bytes(from..self.text.len());
+            let Some(found) = memchr::memchr(quote, rest) else {
+                self.guess("a value has no closing quote");
+                return self.unclosed(start, self.text.len());
+            };
+            let close = from + found;
+            // Within markup that is not escaped, quotes are those of its own attributes.
+            let is_nested = self.is_in_markup(start, close);
+            if close > start
+                && let Some(name) = self.opens(start, close, is_nested)
+            {
+                self.guess("a value has no closing quote");
+                return self.until_next(start, name);
+            }
+            if !is_nested && self.closes(close + 1) {
+                self.at = close + 1;
+                return start..close;
+            }
+            self.guess("a value has quotes in it that are not escaped");
+            from = close + 1;
+        }
+        self.unclosed(start, from)
+    }
+
+    /// A value that has no end of its own: it ends with its line or tag, or before the next attribute.
+    fn unclosed(&mut self, start: usize, end: usize) -> Range<usize> {
+        let bytes = self.bytes(start..end);
+        let stop = memchr::memchr3(b'>', b'<', b'\n', bytes).map_or(end, |n| start + n);
+        let is_empty = stop > start && self.bytes(stop - 1..stop + 1) == b"/>";
+        self.at = stop - usize::from(is_empty);
+        start..self.at
+    }
+
+    /// A value in front of the attribute at `name`: it ends there, or with its tag where another outline begins
+    /// in between.
+    fn until_next(&mut self, start: usize, name: usize) -> Range<usize> {
+        let bytes = self.bytes(start..name);
+        let next = memchr::memchr_iter(b'<', bytes).find(|at| {
+            let rest = bytes.get(at + 1..).unwrap_or_default();
+            let rest = rest.strip_prefix(b"/").unwrap_or(rest);
+            rest.get(..OUTLINE.len()).is_some_and(|n| n.eq_ignore_ascii_case(OUTLINE.as_bytes()))
+        });
+        match next.and_then(|next| memchr::memrchr(b'>', bytes.get(..next).unwrap_or_default())) {
+            Some(end) => self.unclosed(start, start + end + 1),
+            None => {
+                self.at = name;
+                start..name
+            }
+        }
+    }
+
+    /// Whether a tag that began between `start` and `at` is open at `at`.
+    fn is_in_markup(&self, start: usize, at: usize) -> bool {
+        let value = self.bytes(start..at);
+        let Some(open) = memchr::memrchr(b'<', value) else { return false };
+        let inside = value.get(open + 1..).unwrap_or_default();
+        let begins = inside.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'/');
+        begins && memchr::memchr(b'>', inside).is_none()
+    }
+
+    /// Where the name begins, should the quote at `quote` open the value of a common attribute; within markup,
+    /// of one that markup does not have.
+    fn opens(&self, start: usize, quote: usize, is_nested: bool) -> Option<usize> {
+        let low = start.max(quote.saturating_sub(NAME_LIMIT));
+        let before = self.bytes(low..quote).trim_ascii_end();
+        let before = before.strip_suffix(b"=")?.trim_ascii_end();
+        let length = before.iter().rev().take_while(|byte| is_name(**byte)).count();
+        let (around, name) = before.split_at_checked(before.len() - length)?;
+        let names: &[&str] = if is_nested { &OWN } else { &COMMON };
+        let known = names.iter().any(|common| common.as_bytes().eq_ignore_ascii_case(name));
+        (known && around.last().copied().is_some_and(is_space)).then(|| low + around.len())
+    }
+
+    /// Whether a value can end in front of `at`: the tag ends there or goes on as tags do.
+    fn closes(&self, at: usize) -> bool {
+        match self.peek(at) {
+            None | Some(b'>' | b'/' | b'<' | b'?') => true,
+            Some(byte) if is_space(byte) => true,
+            Some(_) => {
+                // `a="1"b="2"`: the blank is missing.
+                let rest = self.bytes(at..self.text.len().min(at + NAME_LIMIT));
+                let length = rest.iter().take_while(|byte| is_name(**byte)).count();
+                let behind = rest.get(length..).unwrap_or_default().trim_ascii_start();
+                length > 0 && behind.first() == Some(&b'=')
+            }
+        }
+    }
+}
