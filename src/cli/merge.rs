@@ -4,13 +4,13 @@
 #[cfg(test)]
 mod tests;
 
-pub use tidegate_format::pull::{Side, merged};
+pub use tidegate_format::pull::{FeedFault, Side, merged};
 
 use super::outline;
 use crate::app;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tidegate_format::parse::sse::{BYTES_LIMIT, SseError};
+use tidegate_format::parse::sse::BYTES_LIMIT;
 
 /// Why two feeds were not merged.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum MergeCommandError {
         /// The file.
         path: PathBuf,
         /// What is wrong, and in which line.
-        source: SseError,
+        source: FeedFault,
     },
     /// A file is no OPML list that can be merged.
     #[error("{}: {what}", path.display())]

@@ -26,11 +26,12 @@ pub mod sse;
 
 pub use amend::{Amendment, amended, amended_markup};
 pub use decode::{Before, Decoded, characters, decode, decode_as};
-pub(crate) use dialect::is_of_the_document;
 pub use error::ParseError;
+pub use feed::frame::FeedFrame;
 pub use limits::Limits;
+pub(crate) use sharing::TAKEN_FOR_PLAIN;
 
-use tidegate_core::model::{Card, Entry, FeedDocument, Field, Markup};
+use tidegate_core::model::{Card, Entry, FeedDocument, Field, Markup, Shared};
 use tidegate_core::xml;
 use url::Url;
 
@@ -86,6 +87,13 @@ pub fn entry_again(markup: &Markup) -> Option<Entry<'static>> {
     let url = markup.context.base.as_deref().and_then(|base| Url::parse(base).ok());
     let document = document(&text, url.as_ref(), &Limits::default()).ok()?;
     Some(document.entries.into_iter().next()?.detached())
+}
+
+/// The shared item that an entry is a version of; `None` where it says nothing of sharing, or nothing valid.
+pub fn shared(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Option<Shared<Markup>> {
+    let said = entry.shared()?;
+    let winner = said.version.with(own(document, entry));
+    Some(Shared { winner, conflicts: said.conflicts.clone() })
 }
 
 /// An entry on its own, with what it inherits and what there is to say of it.

@@ -6,24 +6,20 @@
 //! [`Pull`] is told what a publisher answered and says what to ask of it; whoever drives it fetches
 //! and writes files. Merging two feed files ([`merged`]) is here as well.
 
-mod convert;
 mod document;
 mod error;
 mod exchange;
 mod history;
 mod item;
-mod json;
 mod merge;
 mod replica;
 mod session;
 mod sharing;
-mod splice;
 mod state;
 #[cfg(test)]
 mod tests;
-mod text;
 
-pub use error::PullError;
+pub use error::{FeedFault, PullError};
 pub use exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
 pub use item::{ChangeKind, ItemChange};
 pub use merge::{Side, merged};

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
-use tidegate_core::model::{Shared, Version};
+use tidegate_core::model::{Markup, Shared, Version};
 use tidegate_core::sync::merge_sets;
-use tidegate_format::parse::sse::{self, Payload};
+use tidegate_format::parse::{self, Limits};
 
 fn cases() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/merge");
@@ -18,24 +18,34 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-fn items(text: &str) -> Vec<Shared<Payload>> {
-    let feed = sse::read(text).unwrap();
-    feed.items.into_iter().map(|item| item.shared.unwrap().unwrap()).collect()
+/// The items of a feed, of what they say the title.
+fn items(text: &str) -> Vec<Shared<String>> {
+    let document = parse::document(text, None, &Limits::default()).unwrap();
+    let items = document.entries.iter().map(|entry| {
+        let Shared { winner, conflicts } = parse::shared(&document, entry).unwrap();
+        let titled = |version: &Version<_>| version.with(title(&version.data));
+        Shared { winner: titled(&winner), conflicts: conflicts.iter().map(titled).collect() }
+    });
+    items.collect()
 }
 
-fn load(case: &Path, name: &str) -> Vec<Shared<Payload>> {
+fn title(markup: &Markup) -> String {
+    markup.card.title.clone()
+}
+
+fn load(case: &Path, name: &str) -> Vec<Shared<String>> {
     items(&std::fs::read_to_string(case.join(name)).unwrap())
 }
 
 /// Items by id in the form of `expected.json`, conflicts in an order of their own.
-fn shown(items: &[Shared<Payload>]) -> Value {
+fn shown(items: &[Shared<String>]) -> Value {
     let items = items
         .iter()
         .map(|item| (item.winner.id.to_string(), shown_version(&item.winner, &item.conflicts)));
     ordered(json!(items.collect::<BTreeMap<_, _>>()))
 }
 
-fn shown_version(version: &Version<Payload>, conflicts: &[Version<Payload>]) -> Value {
+fn shown_version(version: &Version<String>, conflicts: &[Version<String>]) -> Value {
     let history: Vec<Value> = version
         .history
         .iter()
@@ -52,7 +62,7 @@ fn shown_version(version: &Version<Payload>, conflicts: &[Version<Payload>]) -> 
         "updates": version.updates.value(),
         "deleted": version.deleted,
         "noconflicts": version.noconflicts.unwrap_or(false),
-        "data": version.data.values.title,
+        "data": version.data,
         "history": history,
         "conflicts": conflicts,
     })

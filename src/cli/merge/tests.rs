@@ -1,7 +1,8 @@
 //! What the command prints.
 
 use super::*;
-use tidegate_format::parse::sse::{self, SseDialect};
+use tidegate_core::sync_markup::Dialect;
+use tidegate_format::parse::{self, FeedFrame, Limits};
 
 const SSE: &str = "xmlns:sx=\"http://www.microsoft.com/schemas/sse\"";
 
@@ -198,9 +199,9 @@ fn a_local_item_in_another_dialect_is_written_in_the_documents() {
         sync("j", 1, "A")
     ));
     let merged = printed(&local, &rss("")).unwrap();
-    let feed = sse::read(&merged).unwrap();
-    let dialects: Vec<_> = feed.items.iter().map(|item| item.dialect).collect();
-    assert_eq!(dialects, [Some(SseDialect::Sse), Some(SseDialect::Sse)]);
+    let frame = FeedFrame::read(&merged, &Limits::default()).unwrap();
+    let dialects: Vec<_> = frame.items.iter().map(|(_, dialect)| *dialect).collect();
+    assert_eq!(dialects, [Some(Dialect::Sse), Some(Dialect::Sse)]);
 }
 
 #[test]
@@ -272,12 +273,17 @@ fn rss_in_a_namespace_of_its_own_is_merged_once() {
             assert_eq!(printed(&same, &theirs).as_ref(), Ok(&same));
             for ours in [local(""), local(&item("old", 1))] {
                 let once = printed(&ours, &theirs).unwrap();
-                let feed = sse::read(&once).unwrap_or_else(|error| panic!("{error}: {once}"));
-                let [only] = feed.items.as_slice() else { panic!("{once}") };
-                let winner = only.shared.clone().unwrap().unwrap().winner;
-                assert_eq!(winner.data.namespace, feed.rss, "{once}");
-                assert_eq!(winner.data.values.title.as_deref(), Some("new"), "{once}");
+                let document = parse::document(&once, None, &Limits::default()).unwrap();
+                let [only] = document.entries.as_slice() else { panic!("{once}") };
+                assert_eq!(only.title.as_deref(), Some("new"), "{once}");
                 assert!(once.contains("<x:y"), "{once}");
+                // In the namespace of the feed's own elements.
+                assert_eq!(
+                    once.matches(RSS2).count(),
+                    usize::from(ours.contains("rss2")),
+                    "{once}"
+                );
+                assert!(!once.contains("xmlns=\"\""), "{once}");
                 assert_eq!(printed(&once, &theirs), Ok(once));
             }
         }

@@ -1,5 +1,6 @@
 //! The feed element: what is an entry, what is the head, what is left for the skeleton.
 
+pub(super) mod frame;
 mod other;
 mod skeleton;
 

@@ -18,6 +18,9 @@ use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::push_attribute;
 use url::Url;
 
+/// What is said of an entry whose sync markup is not valid, behind why.
+pub(crate) const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
+
 /// Adds what a document says of sharing that has elements of sync markup.
 pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
     let text = document.text;
@@ -73,7 +76,7 @@ pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
                 EntrySync::Valid(Arc::new(incoming))
             }
             Some(Err(message)) => {
-                let message = format!("{message}; the entry is taken for a plain one");
+                let message = message + TAKEN_FOR_PLAIN;
                 document.warnings.push(Warning { offset: at, message });
                 EntrySync::Invalid
             }

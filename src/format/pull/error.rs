@@ -1,7 +1,58 @@
 //! Why a replica could not be brought up to date. It is as it was.
 
-use crate::parse::ParseError;
-use crate::parse::sse::SseError;
+use crate::parse::{ParseError, TAKEN_FOR_PLAIN};
+use tidegate_core::model::{Entry, FeedDocument, Warning};
+
+/// What is wrong with a feed that is merged, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct FeedFault {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl FeedFault {
+    pub(super) fn new(text: &str, offset: usize, what: impl Into<String>) -> Self {
+        let before = text.as_bytes().get(..offset).unwrap_or_default();
+        Self { line: memchr::memchr_iter(b'\n', before).count() + 1, what: what.into() }
+    }
+
+    /// What keeps a text from being read.
+    pub(super) fn of(text: &str, error: &ParseError) -> Self {
+        let no_feed =
+            |what: &str| format!("the document is neither Atom 1.0, RSS nor a collection: {what}");
+        let what = match error {
+            ParseError::NothingWhole { reason, .. } => {
+                format!("the document is not well-formed: {reason}")
+            }
+            ParseError::Limit { what, limit, .. } => {
+                format!("there are more than {limit} {what}, which is the limit")
+            }
+            ParseError::TooLarge { limit, .. } => {
+                format!("there are more than {limit} bytes, which is the limit")
+            }
+            ParseError::Empty => no_feed("there is nothing in it"),
+            ParseError::Html { .. } => no_feed("it is an HTML page"),
+            ParseError::NotAFeed { what, .. } => no_feed(&format!("it is {what}")),
+        };
+        Self::new(text, error.offset().unwrap_or(0), what)
+    }
+
+    /// What is wrong with the sync markup of an entry.
+    pub(super) fn of_entry(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Self {
+        let is_of = |warning: &&Warning| entry.span.contains(&warning.offset);
+        // What is said of sharing comes last.
+        let warning = document.warnings.iter().rev().find(is_of);
+        let (at, what) =
+            warning.map_or((entry.span.start, "its sync markup is not valid"), |warning| {
+                let message = warning.message.as_str();
+                (warning.offset, message.strip_suffix(TAKEN_FOR_PLAIN).unwrap_or(message))
+            });
+        Self::new(document.text, at, what)
+    }
+}
 
 /// Why a pull failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +79,7 @@ pub enum PullError {
         /// Its address.
         url: String,
         /// What is wrong, and in which line.
-        source: SseError,
+        source: FeedFault,
     },
     /// It is of a format that is not kept.
     #[error("{url} is {found}, and replicas are kept of Atom 1.0 and RSS 2.0")]

@@ -6,10 +6,9 @@
 //! asks for it again, and then what stands there comes under what is known from above it, and over
 //! what is known from below.
 
-use super::document::{Document, DocumentKind, HistoryHead};
-use super::item::{ReplicaItem, identity};
+use super::document::{Document, DocumentKind, HistoryHead, ITEM_LIMIT, ReplicaHead};
+use super::item::ReplicaItem;
 use super::state::{ArchiveGap, ReplicaBasis};
-use crate::parse::sse::{ITEM_LIMIT, Payload};
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
@@ -20,7 +19,7 @@ const DELETED_LIMIT: usize = 100_000;
 
 /// What a document says of an entry.
 enum EntryClaim {
-    There(Box<Payload>),
+    There(Box<ReplicaItem>),
     Gone,
 }
 
@@ -32,9 +31,9 @@ struct Layer {
 }
 
 impl Layer {
-    fn add(&mut self, history: &HistoryHead, payloads: Vec<Payload>) {
-        for payload in payloads {
-            self.say(identity(&payload), EntryClaim::There(Box::new(payload)));
+    fn add(&mut self, history: &HistoryHead, items: Vec<ReplicaItem>) {
+        for item in items {
+            self.say(item.key().to_owned(), EntryClaim::There(Box::new(item)));
         }
         // An entry that stands beside its tombstone is there again.
         for id in &history.deleted {
@@ -90,7 +89,7 @@ pub(super) struct HistoryWalk {
     missing: Option<String>,
     fills: Vec<Fill>,
     /// What goes around the replica.
-    head: (String, Url),
+    head: ReplicaHead,
     /// The last archive of an earlier walk, and the newest of this one.
     known: Option<String>,
     newest: Option<String>,
@@ -108,7 +107,7 @@ pub(super) struct HistoryWalk {
 /// What a walk comes to.
 pub(super) struct Reconstructed {
     pub(super) items: Vec<ReplicaItem>,
-    pub(super) head: (String, Url),
+    pub(super) head: ReplicaHead,
     pub(super) kept: ReplicaBasis,
     /// Entries that were said to be deleted.
     pub(super) deleted: HashSet<String>,
@@ -116,9 +115,8 @@ pub(super) struct Reconstructed {
 
 impl HistoryWalk {
     /// A walk that asks only for what was missing before: the document that is subscribed to has
-    /// not changed. `head`: what goes around the replica, and where it is from; `kept`: how far
-    /// earlier walks came; `before`: what they brought.
-    pub(super) fn again(head: (String, Url), kept: &ReplicaBasis, before: &[ReplicaItem]) -> Self {
+    /// not changed. `kept`: how far earlier walks came; `before`: what they brought.
+    pub(super) fn again(head: ReplicaHead, kept: &ReplicaBasis, before: &[ReplicaItem]) -> Self {
         let (known, gaps, deleted) = match kept {
             ReplicaBasis::History { archive, gaps, deleted } => {
                 (archive.clone(), &gaps[..], &deleted[..])
@@ -135,7 +133,7 @@ impl HistoryWalk {
             newer: Layer::default(),
             missing: None,
             fills: gaps.iter().map(fill).collect(),
-            seen: HashSet::from([head.1.to_string()]),
+            seen: HashSet::from([head.url.to_string()]),
             head,
             known,
             newest: None,
@@ -145,15 +143,15 @@ impl HistoryWalk {
             asking: None,
             is_over: false,
         };
-        walk.weighs(before.iter().map(|item| (item.key(), item.payload().xml.len())));
+        walk.weighs(before);
         walk
     }
 
     /// Notes what items take: the most that any state of one does.
-    fn weighs(&mut self, items: impl Iterator<Item = (String, usize)>) {
-        for (id, size) in items {
-            let known = self.sizes.entry(id).or_default();
-            let more = size.saturating_sub(*known);
+    fn weighs<'i>(&mut self, items: impl IntoIterator<Item = &'i ReplicaItem>) {
+        for item in items {
+            let known = self.sizes.entry(item.key().to_owned()).or_default();
+            let more = item.size().saturating_sub(*known);
             *known = known.saturating_add(more);
             self.size = self.size.saturating_add(more);
         }
@@ -161,13 +159,10 @@ impl HistoryWalk {
 
     /// Why the replica would be too large with a document, where it would. `most`: bytes of items.
     pub(super) fn refuses(&self, document: &Document, most: usize) -> Option<String> {
-        let DocumentKind::Plain(_, payloads) = &document.kind else { return None };
-        let mut fresh: HashMap<String, usize> = HashMap::new();
-        for payload in payloads {
-            let id = identity(payload);
-            if !self.sizes.contains_key(&id) {
-                fresh.entry(id).or_insert(payload.xml.len());
-            }
+        let DocumentKind::Plain(_, items) = &document.kind else { return None };
+        let mut fresh: HashMap<&str, usize> = HashMap::new();
+        for item in items.iter().filter(|item| !self.sizes.contains_key(item.key())) {
+            fresh.entry(item.key()).or_insert(item.size());
         }
         let bytes = fresh.values().fold(self.size, |sum, size| sum.saturating_add(*size));
         let items = self.sizes.len().saturating_add(fresh.len());
@@ -183,15 +178,15 @@ impl HistoryWalk {
 
     /// A walk that begins at the document that is subscribed to.
     pub(super) fn begin(
-        head: (String, Url),
+        head: ReplicaHead,
         history: &HistoryHead,
-        payloads: Vec<Payload>,
+        items: Vec<ReplicaItem>,
         (kept, before): (&ReplicaBasis, &[ReplicaItem]),
     ) -> Self {
         let mut walk = Self::again(head, kept, before);
-        walk.weighs(payloads.iter().map(|payload| (identity(payload), payload.xml.len())));
+        walk.weighs(&items);
         walk.seen.extend(history.own.as_ref().map(Url::to_string));
-        walk.newer.add(history, payloads);
+        walk.newer.add(history, items);
         let _ = walk.lead(history, ArchivePart::Newer);
         walk
     }
@@ -215,7 +210,7 @@ impl HistoryWalk {
     /// Takes in the archive that was asked for; a warning where it leads back to a known one.
     pub(super) fn takes(&mut self, document: Document) -> Option<String> {
         let step = self.asking.take()?;
-        let DocumentKind::Plain(history, payloads) = document.kind else {
+        let DocumentKind::Plain(history, items) = document.kind else {
             return Some(self.misses(&step, "it has sync markup, which the feed has not"));
         };
         self.seen.insert(step.url.to_string());
@@ -227,20 +222,17 @@ impl HistoryWalk {
             ArchivePart::Newer if self.known.as_deref() == Some(own.as_str()) => return None,
             _ => {}
         }
-        let fresh: Vec<(String, usize)> = payloads
-            .iter()
-            .map(|payload| (identity(payload), payload.xml.len()))
-            .filter(|(id, _)| !self.sizes.contains_key(id))
-            .collect();
-        self.weighs(fresh.into_iter());
+        let is_fresh = |item: &&ReplicaItem| !self.sizes.contains_key(item.key());
+        let fresh: Vec<&ReplicaItem> = items.iter().filter(is_fresh).collect();
+        self.weighs(fresh);
         match step.part {
             ArchivePart::Newer => {
                 self.newest.get_or_insert(own);
-                self.newer.add(&history, payloads);
+                self.newer.add(&history, items);
             }
             ArchivePart::Gap(number) => {
                 if let Some(fill) = self.fills.get_mut(number) {
-                    fill.layer.add(&history, payloads);
+                    fill.layer.add(&history, items);
                 }
             }
         }
@@ -353,8 +345,9 @@ fn remembered(deleted: HashSet<String>, items: &[ReplicaItem], gaps: &[ArchiveGa
     if gaps.is_empty() {
         return Vec::new();
     }
-    let there: HashSet<String> = items.iter().map(ReplicaItem::key).collect();
-    let mut ids: Vec<String> = deleted.into_iter().filter(|id| !there.contains(id)).collect();
+    let there: HashSet<&str> = items.iter().map(ReplicaItem::key).collect();
+    let mut ids: Vec<String> =
+        deleted.into_iter().filter(|id| !there.contains(id.as_str())).collect();
     ids.sort();
     ids.truncate(DELETED_LIMIT);
     ids
@@ -373,12 +366,12 @@ impl Local {
         let mut gone = HashSet::new();
         for (id, said) in newer.take() {
             match said {
-                EntryClaim::There(payload) => local.add(id, ReplicaItem::Plain(*payload)),
+                EntryClaim::There(item) => local.add(id, *item),
                 EntryClaim::Gone => drop(gone.insert(id)),
             }
         }
         for item in before {
-            let id = item.key();
+            let id = item.key().to_owned();
             if !gone.contains(&id) && !local.items.contains_key(&id) {
                 local.add(id, item);
             }
@@ -394,11 +387,11 @@ impl Local {
 
     /// What stood below everything: only what nothing else speaks of.
     fn fill(&mut self, id: String, said: EntryClaim, deleted: &HashSet<String>) {
-        if let EntryClaim::There(payload) = said
+        if let EntryClaim::There(item) = said
             && !self.items.contains_key(&id)
             && !deleted.contains(&id)
         {
-            self.add(id, ReplicaItem::Plain(*payload));
+            self.add(id, *item);
         }
     }
 
@@ -408,7 +401,7 @@ impl Local {
             return;
         }
         match said {
-            EntryClaim::There(payload) => self.add(id, ReplicaItem::Plain(*payload)),
+            EntryClaim::There(item) => self.add(id, *item),
             EntryClaim::Gone => drop(self.items.remove(&id)),
         }
     }

@@ -1,14 +1,13 @@
 //! What to ask for next, and what comes of the answers.
 
-use super::document::{self, Document, DocumentKind, HistoryHead, SharingBounds};
+use super::document::{Document, DocumentKind, HistoryHead, ReplicaHead, SharingBounds};
 use super::error::PullError;
 use super::exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
 use super::history::{HistoryWalk, Reconstructed};
-use super::item::{ItemChange, ReplicaItem, changes};
+use super::item::{ItemChange, ReplicaItem, SharedItem, changes};
 use super::replica;
 use super::sharing::merge_sets;
 use super::state::{Complete, ReplicaBasis, State};
-use crate::parse::sse::Payload;
 use std::collections::HashSet;
 use tidegate_core::model::Older;
 use url::Url;
@@ -18,14 +17,21 @@ use url::Url;
 pub struct Pull {
     limits: PullLimits,
     state: State,
-    /// The replica that is there, as it was written.
-    written: Option<String>,
-    before: Vec<ReplicaItem>,
+    /// The replica that is there.
+    written: Option<WrittenReplica>,
     stage: Stage,
     requests: usize,
     bytes: usize,
     warnings: Vec<String>,
     was_out_of_sync: bool,
+}
+
+/// The replica of the last pull.
+#[derive(Debug)]
+struct WrittenReplica {
+    text: String,
+    head: ReplicaHead,
+    items: Vec<ReplicaItem>,
 }
 
 enum Stage {
@@ -48,17 +54,14 @@ struct Given {
     subscription: String,
     /// How it was answered; without the bytes.
     found: FetchedBody,
-    head: (String, Url),
-    history: HistoryHead,
-    payloads: Vec<Payload>,
-    is_delta: bool,
+    document: Document,
 }
 
 /// A partial feed that has been read.
 struct Partial {
-    head: (String, Url),
+    head: ReplicaHead,
     sharing: SharingBounds,
-    items: Vec<ReplicaItem>,
+    items: Vec<SharedItem>,
 }
 
 impl std::fmt::Debug for Stage {
@@ -80,17 +83,20 @@ impl Pull {
         limits: PullLimits,
         saved: Option<(State, String)>,
     ) -> Result<Self, PullError> {
-        let (state, written) = saved.map_or_else(
+        let (state, text) = saved.map_or_else(
             || (State { subscription: url.to_string(), ..State::default() }, None),
-            |(state, written)| (state, Some(written)),
+            |(state, text)| (state, Some(text)),
         );
-        let before = written.as_deref().map(replica::read).transpose();
-        let before =
-            before.map_err(|source| PullError::Markup { url: "the replica".to_owned(), source })?;
         let subscription = Url::parse(&state.subscription).unwrap_or(url);
+        let read = |text: String| {
+            let (head, items) = replica::read(&text, &subscription)?;
+            Ok(WrittenReplica { text, head, items })
+        };
+        let written = text.map(read).transpose();
+        let written = written
+            .map_err(|source| PullError::Markup { url: "the replica".to_owned(), source })?;
         Ok(Self {
             limits,
-            before: before.unwrap_or_default(),
             written,
             state,
             stage: Stage::Subscription { url: subscription, given: None },
@@ -168,43 +174,33 @@ impl Pull {
 
     fn subscription(&mut self, url: Url, answer: Answer) -> Result<(), PullError> {
         let mut found = match answer {
-            Answer::Document(found) => found,
-            Answer::NotModified => return self.unchanged(url),
+            Answer::Document(found) => *found,
+            Answer::NotModified => return self.unchanged(),
             Answer::Failed(why) => return Err(PullError::Unread { url: url.into(), why }),
         };
-        let document = read(&found)?;
+        let mut document = Document::read(&found, None)?;
+        self.warnings.append(&mut document.warnings);
         // Step 1: one hop only (READINGS 3, row 4).
         let current = match &document.kind {
             DocumentKind::Plain(history, _) => history.current.clone().filter(|current| {
-                let is_here = *current == url || *current == document.url;
+                let is_here = *current == url || *current == found.url;
                 !is_here && history.own.as_ref() != Some(current)
             }),
             DocumentKind::Sse(..) => None,
         };
-        match (current, document) {
-            (Some(current), Document { url: from, text, kind, is_delta, warnings }) => {
-                let DocumentKind::Plain(history, payloads) = kind else {
-                    return Err(failed_before());
-                };
-                self.warnings.extend(warnings);
-                found.bytes = Vec::new();
-                let subscription =
-                    std::mem::replace(&mut self.state.subscription, current.to_string());
-                let head = (text, from);
-                let found = *found;
-                let given = Given { subscription, found, head, history, payloads, is_delta };
-                self.stage = Stage::Subscription { url: current, given: Some(Box::new(given)) };
-                Ok(())
-            }
-            (None, document) => self.takes(&found, document),
-        }
+        let Some(current) = current else { return self.takes(&found, document) };
+        found.bytes = Vec::new();
+        let subscription = std::mem::replace(&mut self.state.subscription, current.to_string());
+        let given = Some(Box::new(Given { subscription, found, document }));
+        self.stage = Stage::Subscription { url: current, given };
+        Ok(())
     }
 
     /// The document that another one calls `current`; where it cannot be had, the other one counts
     /// (READINGS 3, row 4).
     fn current(&mut self, url: &Url, given: Given, answer: Answer) -> Result<(), PullError> {
         let why = match answer {
-            Answer::Document(found) => match read(&found) {
+            Answer::Document(found) => match Document::read(&found, None) {
                 Ok(document) => return self.takes(&found, document),
                 Err(error) => error.to_string(),
             },
@@ -215,56 +211,41 @@ impl Pull {
             "the document {url}, which the feed calls current, was not read: {why}; the one that \
              was given is gone on with"
         ));
-        let Given { subscription, found, head, history, payloads, is_delta } = given;
+        let Given { subscription, found, document } = given;
         self.state.subscription = subscription;
-        self.keep_validators(&found);
-        self.plain(head, &history, payloads, is_delta)
+        self.takes(&found, document)
     }
 
     /// Takes in the document that is subscribed to.
     fn takes(&mut self, found: &FetchedBody, document: Document) -> Result<(), PullError> {
-        let Document { url: from, text, kind, is_delta, warnings } = document;
+        let Document { head, kind, is_delta, warnings } = document;
         self.warnings.extend(warnings);
-        let head = (text, from);
-        match kind {
-            DocumentKind::Plain(history, payloads) => {
-                self.keep_validators(found);
-                self.plain(head, &history, payloads, is_delta)
-            }
-            DocumentKind::Sse(sharing, items) => {
-                self.keep_validators(found);
-                self.sse(Partial { head, sharing, items })
-            }
-        }
-    }
-
-    fn keep_validators(&mut self, found: &FetchedBody) {
         self.state.etag.clone_from(&found.etag);
         self.state.last_modified.clone_from(&found.last_modified);
         self.state.answered_by = Some(found.url.to_string());
+        match kind {
+            DocumentKind::Plain(history, items) => self.plain(head, &history, items, is_delta),
+            DocumentKind::Sse(sharing, items) => self.sse(Partial { head, sharing, items }),
+        }
     }
 
     /// The document that is subscribed to is the one of the last pull.
-    fn unchanged(&mut self, url: Url) -> Result<(), PullError> {
-        if let (ReplicaBasis::Sse { until: None, complete: Some(complete) }, Some(text)) =
-            (&self.state.kept, &self.written)
-            && let Ok(at) = Url::parse(&complete.url)
-        {
-            let head = (text.clone(), url);
-            let partial = Partial { head, sharing: SharingBounds::default(), items: Vec::new() };
-            self.stage = Stage::Complete { url: at, partial: Box::new(partial) };
-            return Ok(());
-        }
-        let has_gaps =
-            matches!(&self.state.kept, ReplicaBasis::History { gaps, .. } if !gaps.is_empty());
-        let head = self.written.clone().filter(|_| has_gaps);
-        self.stage = match head {
-            Some(text) => Stage::Walk(Box::new(HistoryWalk::again(
-                (text, url),
-                &self.state.kept,
-                &self.before,
-            ))),
-            None => Stage::End(Box::new(self.outcome(None, Vec::new()))),
+    fn unchanged(&mut self) -> Result<(), PullError> {
+        let head = self.written.as_ref().map(|written| written.head.clone());
+        let complete = match &self.state.kept {
+            ReplicaBasis::Sse { until: None, complete } => complete.as_ref(),
+            _ => None,
+        };
+        let complete = complete.and_then(|complete| Url::parse(&complete.url).ok());
+        self.stage = match (&self.state.kept, head, complete) {
+            (_, Some(head), Some(url)) => {
+                let (sharing, items) = (SharingBounds::default(), Vec::new());
+                Stage::Complete { url, partial: Box::new(Partial { head, sharing, items }) }
+            }
+            (kept @ ReplicaBasis::History { gaps, .. }, Some(head), _) if !gaps.is_empty() => {
+                Stage::Walk(Box::new(HistoryWalk::again(head, kept, self.before())))
+            }
+            _ => Stage::End(Box::new(self.outcome(None, Vec::new(), self.before()))),
         };
         Ok(())
     }
@@ -272,22 +253,25 @@ impl Pull {
     /// A plain feed: steps 2 and 3 of Feed History draft-05 section 6.
     fn plain(
         &mut self,
-        head: (String, Url),
+        head: ReplicaHead,
         history: &HistoryHead,
-        payloads: Vec<Payload>,
+        items: Vec<ReplicaItem>,
         is_delta: bool,
     ) -> Result<(), PullError> {
-        if !matches!(self.state.kept, ReplicaBasis::History { .. }) {
+        let anew = ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
+        let is_whole = history.is_complete && !is_delta;
+        let is_plain = matches!(self.state.kept, ReplicaBasis::History { .. });
+        if !is_plain {
             // One plain answer, of a page in its place, say, is no reason to lose all items.
-            self.begins_only(&head.1, (SHARED, PLAIN))?;
-            self.state.kept =
-                ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
+            self.begins_only(&head.url, (SHARED, PLAIN))?;
         }
-        if history.is_complete && !is_delta {
-            self.state.kept =
-                ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
-            let items = once(payloads);
-            return self.ends(items, &head, &history.deleted);
+        if is_whole || !is_plain {
+            self.state.kept = anew;
+        }
+        if is_whole {
+            let mut seen = HashSet::new();
+            let items = items.into_iter().filter(|item| seen.insert(item.key().to_owned()));
+            return self.ends(items.collect(), &head, &history.deleted);
         }
         if history.has_pages {
             self.warnings.push(
@@ -296,7 +280,7 @@ impl Pull {
                     .to_owned(),
             );
         }
-        let walk = HistoryWalk::begin(head, history, payloads, (&self.state.kept, &self.before));
+        let walk = HistoryWalk::begin(head, history, items, (&self.state.kept, self.before()));
         self.stage = Stage::Walk(Box::new(walk));
         Ok(())
     }
@@ -308,10 +292,10 @@ impl Pull {
             _ => None,
         };
         if !matches!(self.state.kept, ReplicaBasis::Sse { .. }) {
-            self.begins_only(&partial.head.1, (PLAIN, SHARED))?;
+            self.begins_only(&partial.head.url, (PLAIN, SHARED))?;
             self.state.kept = ReplicaBasis::default();
         }
-        let here = &partial.head.1;
+        let here = &partial.head.url;
         let complete = partial.sharing.complete.clone().filter(|complete| complete != here);
         match (cached, &partial.sharing.bounds) {
             // Section 4.1.2 step 2a: compared by code points.
@@ -322,30 +306,27 @@ impl Pull {
             (Some(_), Some((_, until))) => {
                 let until = Some(until.clone());
                 self.state.kept = ReplicaBasis::Sse { until, complete: None };
-                let Partial { head, items, .. } = partial;
-                self.merges(items, &head)
+                self.merges(self.shared(), partial)
             }
             // Without bounds nobody can tell whether something was missed: the complete feed is
             // read each time, or there is none and this is all.
             (_, None) if complete.is_none() => {
                 self.state.kept = ReplicaBasis::default();
-                let Partial { head, items, .. } = partial;
-                self.merges(items, &head)
+                self.merges(self.shared(), partial)
             }
             _ => self.begin(partial, complete),
         }
     }
 
-    /// Section 4.1.1.
+    /// Section 4.1.1. What missed changes is not gone on with.
     fn begin(&mut self, partial: Partial, complete: Option<Url>) -> Result<(), PullError> {
         if let Some(url) = complete {
             self.stage = Stage::Complete { url, partial: Box::new(partial) };
             return Ok(());
         }
-        let until = partial.sharing.bounds.map(|(_, until)| until);
+        let until = partial.sharing.bounds.as_ref().map(|(_, until)| until.clone());
         self.state.kept = ReplicaBasis::Sse { until, complete: None };
-        self.forget();
-        self.merges(partial.items, &partial.head)
+        self.merges(Vec::new(), partial)
     }
 
     fn complete(&mut self, url: &Url, partial: Partial, answer: Answer) -> Result<(), PullError> {
@@ -353,24 +334,18 @@ impl Pull {
         let found = match answer {
             Answer::Document(found) => found,
             // Only asked for with a tag where there are no bounds.
-            Answer::NotModified => return self.merges(partial.items, &partial.head),
+            Answer::NotModified => return self.merges(self.shared(), partial),
             Answer::Failed(why) => return Err(failed(why)),
         };
-        let document = document::read(
-            &found.bytes,
-            found.content_type.as_deref(),
-            &found.url,
-            found.is_delta,
-            None,
-        )?;
+        let document = Document::read(&found, None)?;
         self.warnings.extend(document.warnings);
         let DocumentKind::Sse(sharing, items) = document.kind else {
             return Err(failed("the complete feed has no sync markup".to_owned()));
         };
         // The earlier of the two, so that nothing between them is missed (READINGS 1, row 28).
-        let until = partial.sharing.bounds.map(|(_, until)| until);
+        let until = partial.sharing.bounds.as_ref().map(|(_, until)| until.clone());
         let whole = sharing.bounds.map(|(_, until)| until);
-        let least = match (until.clone(), whole) {
+        let least = match (until, whole) {
             (Some(until), Some(whole)) => Some(until.min(whole)),
             (until, _) => until,
         };
@@ -379,17 +354,28 @@ impl Pull {
         self.state.kept = ReplicaBasis::Sse { until: least, complete };
         // Section 4.1.2 step 2a: nothing here was created or last updated by a replica that only
         // reads, so nothing local is merged.
-        self.ends(merge_sets(items, partial.items), &partial.head, &HashSet::new())
+        self.merges(items, partial)
     }
 
     /// Section 4.1.2 step 3.
-    fn merges(
-        &mut self,
-        incoming: Vec<ReplicaItem>,
-        head: &(String, Url),
-    ) -> Result<(), PullError> {
-        let shared = self.before.iter().filter(|item| !matches!(item, ReplicaItem::Plain(_)));
-        self.ends(merge_sets(shared.cloned().collect(), incoming), head, &HashSet::new())
+    fn merges(&mut self, mut into: Vec<SharedItem>, partial: Partial) -> Result<(), PullError> {
+        merge_sets(&mut into, partial.items);
+        let items = into.into_iter().map(ReplicaItem::Shared).collect();
+        self.ends(items, &partial.head, &HashSet::new())
+    }
+
+    /// The items of the replica that is there.
+    fn before(&self) -> &[ReplicaItem] {
+        self.written.as_ref().map_or(&[], |written| &written.items)
+    }
+
+    /// Those with sync markup.
+    fn shared(&self) -> Vec<SharedItem> {
+        let shared = self.before().iter().filter_map(|item| match item {
+            ReplicaItem::Shared(shared) => Some(shared.clone()),
+            ReplicaItem::Plain { .. } => None,
+        });
+        shared.collect()
     }
 
     fn archive(&mut self, mut walk: Box<HistoryWalk>, answer: Answer) {
@@ -398,20 +384,16 @@ impl Pull {
                 let limit = self.limits.bytes;
                 walk.stops(&format!("this pull has read {limit} bytes, which is the limit"))
             }
-            Answer::Document(found) => {
-                let layout = Some(Older::Archives);
-                let kind = found.content_type.as_deref();
-                match document::read(&found.bytes, kind, &found.url, found.is_delta, layout) {
-                    Ok(mut document) => match walk.refuses(&document, self.limits.items) {
-                        Some(why) => walk.stops(&why),
-                        None => {
-                            self.warnings.append(&mut document.warnings);
-                            walk.takes(document)
-                        }
-                    },
-                    Err(error) => walk.lacks(&error.to_string()),
-                }
-            }
+            Answer::Document(found) => match Document::read(&found, Some(Older::Archives)) {
+                Ok(mut document) => match walk.refuses(&document, self.limits.items) {
+                    Some(why) => walk.stops(&why),
+                    None => {
+                        self.warnings.append(&mut document.warnings);
+                        walk.takes(document)
+                    }
+                },
+                Err(error) => walk.lacks(&error.to_string()),
+            },
             Answer::NotModified => walk.lacks("the answer was 304 to a request without validators"),
             Answer::Failed(why) => walk.lacks(&why),
         };
@@ -423,7 +405,7 @@ impl Pull {
         let Stage::Walk(walk) = std::mem::replace(&mut self.stage, Stage::Between) else {
             return Err(failed_before());
         };
-        let Reconstructed { items, head, kept, deleted } = walk.ends(self.before.clone());
+        let Reconstructed { items, head, kept, deleted } = walk.ends(self.before().to_vec());
         self.state.kept = kept;
         self.ends(items, &head, &deleted)
     }
@@ -440,34 +422,33 @@ impl Pull {
         Err(PullError::Changed { url: url.to_string(), before, now })
     }
 
-    /// What missed changes is not gone on with.
-    fn forget(&mut self) {
-        self.before.clear();
-    }
-
     fn ends(
         &mut self,
         items: Vec<ReplicaItem>,
-        head: &(String, Url),
+        head: &ReplicaHead,
         deleted: &HashSet<String>,
     ) -> Result<(), PullError> {
-        let text = replica::write(&head.0, &head.1, &items)?;
-        let was = self.written.as_deref().map(replica::read).and_then(Result::ok);
-        let changes = changes(&was.unwrap_or_default(), &items, deleted);
-        self.before = items;
-        let text = Some(text).filter(|text| self.written.as_ref() != Some(text));
-        self.stage = Stage::End(Box::new(self.outcome(text, changes)));
+        let text = replica::write(head, &items)?;
+        let changes = changes(self.before(), &items, deleted);
+        let is_same = self.written.as_ref().is_some_and(|written| written.text == text);
+        let text = (!is_same).then_some(text);
+        self.stage = Stage::End(Box::new(self.outcome(text, changes, &items)));
         Ok(())
     }
 
-    fn outcome(&mut self, replica: Option<String>, changes: Vec<ItemChange>) -> PullOutcome {
-        let tombstones = self.before.iter().filter(|item| item.is_deleted()).count();
+    fn outcome(
+        &self,
+        replica: Option<String>,
+        changes: Vec<ItemChange>,
+        items: &[ReplicaItem],
+    ) -> PullOutcome {
+        let tombstones = items.iter().filter(|item| item.is_deleted()).count();
         PullOutcome {
             replica,
             state: self.state.clone(),
             changes,
-            warnings: std::mem::take(&mut self.warnings),
-            living: self.before.len() - tombstones,
+            warnings: self.warnings.clone(),
+            living: items.len() - tombstones,
             tombstones,
             was_out_of_sync: self.was_out_of_sync,
         }
@@ -477,19 +458,6 @@ impl Pull {
 /// By which rules a feed is kept, in words.
 const SHARED: &str = "sync markup";
 const PLAIN: &str = "no sync markup";
-
-/// Reads the document that is subscribed to.
-fn read(found: &FetchedBody) -> Result<Document, PullError> {
-    let kind = found.content_type.as_deref();
-    document::read(&found.bytes, kind, &found.url, found.is_delta, None)
-}
-
-/// The entries of a document, each once.
-fn once(payloads: Vec<Payload>) -> Vec<ReplicaItem> {
-    let mut seen = HashSet::new();
-    let items = payloads.into_iter().map(ReplicaItem::Plain);
-    items.filter(|item| seen.insert(item.key())).collect()
-}
 
 fn failed_before() -> PullError {
     let why = "this pull has failed already".to_owned();

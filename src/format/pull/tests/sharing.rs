@@ -46,12 +46,12 @@ fn until(local: &Local) -> Option<String> {
 
 /// What the replica has: id, updates, whether it is deleted.
 fn has(local: &Local) -> Vec<(String, u32, bool)> {
-    let items = replica::read(local.text()).unwrap();
+    let (_, items) = read(local.text());
     let mut has: Vec<_> = items
         .iter()
         .map(|item| match item {
-            item::ReplicaItem::Sse(shared) => {
-                let winner = &shared.winner;
+            item::ReplicaItem::Shared(shared) => {
+                let winner = &shared.item.winner;
                 (winner.id.to_string(), winner.updates.value(), winner.deleted)
             }
             other => panic!("{other:?}"),

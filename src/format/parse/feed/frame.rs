@@ -1,0 +1,118 @@
+//! What stands around the items of a whole document, for who puts other items into it.
+
+use super::other::no_feed;
+use super::{entry_name, is_container, is_entry};
+use crate::parse::dialect::FeedDialect;
+use crate::parse::{Limits, ParseError};
+use std::ops::Range;
+use tidegate_core::model::{Context, Format};
+use tidegate_core::sync_markup::Dialect;
+use tidegate_core::xml::doc::{Doc, DocElement, Units};
+use tidegate_core::xml::ns::Ns;
+use tidegate_core::xml::{cut, is_blank, split_name};
+
+/// What stands around the items of a feed, or of a collection as plain XML.
+#[derive(Debug)]
+pub struct FeedFrame {
+    /// Its items: the place of each, and the dialect of its `sx:sync`, where it has one.
+    pub items: Vec<(Range<usize>, Option<Dialect>)>,
+    /// The content of the element that they stand in; at its end where it is an empty-element tag.
+    pub content: Range<usize>,
+    /// The name of that element, where it is an empty-element tag.
+    pub empty_tag: Option<String>,
+    /// Whether it is a collection.
+    pub is_collection: bool,
+    /// The dialect of the first item that has one; where none has, one that the document declares.
+    pub dialect: Option<Dialect>,
+    /// The namespace of its own elements.
+    pub namespace: String,
+    /// What is in scope where the items stand.
+    pub context: Context,
+}
+
+impl FeedFrame {
+    /// Reads a document as a strict reader does: one that is not well-formed is refused, but for references
+    /// that XML does not know.
+    pub fn read(text: &str, limits: &Limits) -> Result<Self, ParseError> {
+        let malformed =
+            |at, reason: &str| ParseError::NothingWhole { reason: reason.to_owned(), at };
+        let start = text.find('<').unwrap_or(text.len());
+        if !is_blank(cut(text, 0..start)) {
+            return Err(malformed(0, "something stands in front of it"));
+        }
+        let units = Units { name: item_name, is_one: is_item };
+        let built = Doc::read(text, start, None, &limits.markup, &units)?;
+        if let Some((at, reason)) = built.findings.ill_formed {
+            return Err(ParseError::NothingWhole { reason, at });
+        }
+        let Some(root) = built.doc.root() else {
+            return Err(malformed(start, "there is no element in it"));
+        };
+        let end = root.span().end;
+        let behind = cut(text, end..text.len()).trim_start();
+        if !(behind.is_empty() || behind.starts_with("<!--") || behind.starts_with("<?")) {
+            return Err(malformed(end, "something stands behind its end"));
+        }
+        let container = container(root)?;
+        let elements = built.units.iter().filter_map(|unit| built.doc.element(unit.node));
+        let items: Vec<_> = elements.map(|item| (item.span(), dialect_of_item(item))).collect();
+        let declared = || {
+            let mut declarations = [root, container].into_iter().flat_map(DocElement::declarations);
+            declarations.find_map(|declaration| Dialect::of(&declaration.declared_uri()))
+        };
+        let namespaces = container.scope();
+        Ok(Self {
+            is_collection: is_collection(root),
+            content: container.content(),
+            empty_tag: container.is_empty_tag().then(|| container.name().to_owned()),
+            dialect: items.iter().find_map(|(_, dialect)| *dialect).or_else(declared),
+            namespace: bound(container, &namespaces).to_owned(),
+            context: Context { namespaces, base: container.base_spelled(), lang: container.lang() },
+            items,
+        })
+    }
+}
+
+fn is_collection(root: DocElement<'_, '_>) -> bool {
+    root.local() == "collection"
+}
+
+fn item_name(root: DocElement<'_, '_>) -> Result<&'static str, ParseError> {
+    if is_collection(root) { Ok("item") } else { entry_name(root) }
+}
+
+fn is_item(element: DocElement<'_, '_>) -> bool {
+    match element.parent().filter(|parent| parent.id == 0 && is_collection(*parent)) {
+        Some(root) => element.local() == "item" && element.ns() == root.ns(),
+        None => is_entry(element),
+    }
+}
+
+/// The element that the items of a document stand in.
+fn container<'t, 'a>(root: DocElement<'t, 'a>) -> Result<DocElement<'t, 'a>, ParseError> {
+    if is_collection(root) {
+        return Ok(root);
+    }
+    let at = root.span().start;
+    let refused = |what: &str| ParseError::NotAFeed { what: what.to_owned(), at };
+    let dialect = FeedDialect::of(root).ok_or_else(|| no_feed(root))?;
+    if !matches!(dialect.format, Format::Atom10 | Format::Rss20 | Format::Rss09x) {
+        return Err(refused(dialect.format.name()));
+    }
+    let mut elements = std::iter::once(root).chain(root.children());
+    let found = elements.find(|element| is_container(*element, dialect));
+    found.ok_or_else(|| refused("a feed without a channel"))
+}
+
+/// The dialect of an item's `sx:sync`.
+fn dialect_of_item(item: DocElement<'_, '_>) -> Option<Dialect> {
+    let mut children = item.children();
+    let sync = children.find(|child| child.ns() == Ns::Sx && child.local() == "sync")?;
+    Dialect::of(bound(sync, &sync.scope()))
+}
+
+/// The namespace of an element in which these bindings are in scope.
+fn bound<'s>(element: DocElement<'_, '_>, scope: &'s [(String, String)]) -> &'s str {
+    let (prefix, _) = split_name(element.name());
+    scope.iter().find(|(bound, _)| bound == prefix).map_or("", |(_, uri)| uri)
+}
