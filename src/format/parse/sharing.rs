@@ -214,6 +214,7 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
     text.push_str(before);
     for (prefix, namespace) in &payload.needs {
         match prefix.as_str() {
+            "" if namespace.is_empty() => {}
             "" => push_attribute(&mut text, "xmlns", namespace),
             prefix => push_attribute(&mut text, &format!("xmlns:{prefix}"), namespace),
         }

@@ -2,12 +2,12 @@
 
 use super::error::{FeedFault, PullError};
 use super::exchange::FetchedBody;
-use super::item::{ReplicaItem, SharedItem};
+use super::item::ReplicaItem;
 use crate::parse::sse::bare;
 use crate::parse::{self, FeedFrame, Limits};
 use std::collections::HashSet;
 use tidegate_core::model::{
-    Completeness, EntrySync, FeedDocument, FeedLinks, Format, Older, Skeleton,
+    Completeness, FeedDocument, FeedLinks, Format, Older, Sharing, Skeleton,
 };
 use tidegate_core::sync_markup::Dialect;
 use url::Url;
@@ -24,8 +24,11 @@ pub(super) fn limits() -> Limits {
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) head: ReplicaHead,
-    /// What it is.
-    pub(super) kind: DocumentKind,
+    /// What its `sx:sharing` says; `None` where nothing in it is shared.
+    pub(super) sharing: Option<Sharing>,
+    pub(super) history: HistoryHead,
+    /// Its items; where it shares some, those.
+    pub(super) items: Vec<ReplicaItem>,
     /// Whether it is a delta (226): then it says nothing by what is not in it.
     pub(super) is_delta: bool,
     /// What was wrong with it.
@@ -39,24 +42,6 @@ pub(super) struct ReplicaHead {
     pub(super) dialect: Dialect,
     /// The address that it came from.
     pub(super) url: Url,
-}
-
-/// What a document is.
-#[derive(Debug)]
-pub(super) enum DocumentKind {
-    /// A feed with sync markup.
-    Sse(SharingBounds, Vec<SharedItem>),
-    /// A feed without.
-    Plain(HistoryHead, Vec<ReplicaItem>),
-}
-
-/// What `sx:sharing` says (SSE 1.0 section 2.2).
-#[derive(Debug, Default)]
-pub(super) struct SharingBounds {
-    /// `since` and `until`.
-    pub(super) bounds: Option<(String, String)>,
-    /// Where the complete feed is.
-    pub(super) complete: Option<Url>,
 }
 
 /// What a head says of the feed's history.
@@ -91,51 +76,53 @@ impl Document {
         if !is_kept {
             return Err(PullError::Format { url: url.to_string(), found: document.format.name() });
         }
-        let (mut warnings, mut dialect) = (Vec::new(), Dialect::default());
-        let kind = if shares(&document) {
-            // What is broken has items that nobody can tell, and its `until` says that they are there.
+        let (mut warnings, mut dialect, mut sharing) = (Vec::new(), Dialect::default(), None);
+        if shares(&document) {
+            // What is broken may hide items, and its `until` says that they are there.
             let frame = FeedFrame::read(&decoded.text, &limits).map_err(|error| {
                 let source = FeedFault::of(&decoded.text, &error);
                 PullError::Markup { url: url.to_string(), source }
             })?;
             dialect = frame.dialect.unwrap_or_default();
-            shared(&document, url, &mut warnings)
-        } else {
-            if let Completeness::Salvaged(why) = &document.completeness {
-                warnings.push(format!("{url} is damaged: {why}; what is whole was taken"));
+            sharing = Some(document.sharing.clone().unwrap_or_default());
+        } else if let Completeness::Salvaged(why) = &document.completeness {
+            warnings.push(format!("{url} is damaged: {why}; what is whole was taken"));
+        }
+        let mut items = Vec::new();
+        for item in ReplicaItem::all(&document, Some(url)) {
+            match item {
+                Ok(ReplicaItem::Plain { .. }) if sharing.is_some() => {}
+                Ok(item) => items.push(item),
+                // An item with invalid markup does not cost the others theirs (READINGS 1, row 18).
+                Err(fault) => warnings.push(format!("{url}: {fault}; the item is left out")),
             }
-            let entries = document.entries.iter();
-            let items = entries.map(|entry| ReplicaItem::plain(&document, entry, Some(url)));
-            DocumentKind::Plain(HistoryHead::new(&document, walked), items.collect())
-        };
+        }
+        let history = HistoryHead::new(&document, walked);
         let head = ReplicaHead { skeleton: document.skeleton, dialect, url: url.clone() };
-        Ok(Self { head, kind, is_delta: found.is_delta, warnings })
+        Ok(Self { head, sharing, history, items, is_delta: found.is_delta, warnings })
+    }
+
+    /// A document that says nothing.
+    pub(super) fn without_items(head: ReplicaHead) -> Self {
+        let (history, items, warnings) = (HistoryHead::default(), Vec::new(), Vec::new());
+        Self { head, sharing: None, history, items, is_delta: true, warnings }
+    }
+
+    /// Where the complete feed is, if that is another document (SSE 1.0 section 2.2.1).
+    pub(super) fn complete(&self) -> Option<Url> {
+        let complete = self.sharing.as_ref()?.complete.as_ref()?;
+        Url::parse(complete).ok().filter(|complete| *complete != self.head.url)
+    }
+
+    /// `since` and `until` (SSE 1.0 section 2.2).
+    pub(super) fn bounds(&self) -> Option<&(String, String)> {
+        self.sharing.as_ref()?.bounds.as_ref()
     }
 }
 
 /// Whether a feed takes part in synchronization.
 pub(super) fn shares(document: &FeedDocument<'_>) -> bool {
     document.sharing.is_some() || document.entries.iter().any(|entry| entry.sync.is_some())
-}
-
-fn shared(document: &FeedDocument<'_>, url: &Url, warnings: &mut Vec<String>) -> DocumentKind {
-    let mut items = Vec::new();
-    for entry in &document.entries {
-        match &entry.sync {
-            Some(EntrySync::Valid(said)) => {
-                items.push(SharedItem::new(document, entry, said, Some(url)));
-            }
-            // An item with invalid markup does not cost the others theirs (READINGS 1, row 18).
-            Some(EntrySync::Invalid) => {
-                let fault = FeedFault::of_entry(document, entry);
-                warnings.push(format!("{url}: {fault}; the item is left out"));
-            }
-            None => {}
-        }
-    }
-    let said = document.sharing.clone().unwrap_or_default();
-    let complete = said.complete.and_then(|complete| Url::parse(&complete).ok());
-    DocumentKind::Sse(SharingBounds { bounds: said.bounds, complete }, items)
 }
 
 impl HistoryHead {

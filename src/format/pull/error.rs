@@ -42,15 +42,22 @@ impl FeedFault {
 
     /// What is wrong with the sync markup of an entry.
     pub(super) fn of_entry(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Self {
-        let is_of = |warning: &&Warning| entry.span.contains(&warning.offset);
+        // Of two with one id the later one is warned of.
+        let repeated = format!("the entry at byte {} again", entry.span.start);
+        let is_of = |warning: &&Warning| {
+            entry.span.contains(&warning.offset) || warning.message.contains(&repeated)
+        };
         // What is said of sharing comes last.
-        let warning = document.warnings.iter().rev().find(is_of);
-        let (at, what) =
-            warning.map_or((entry.span.start, "its sync markup is not valid"), |warning| {
-                let message = warning.message.as_str();
-                (warning.offset, message.strip_suffix(TAKEN_FOR_PLAIN).unwrap_or(message))
-            });
-        Self::new(document.text, at, what)
+        let Some(warning) = document.warnings.iter().rev().find(is_of) else {
+            return Self::new(document.text, entry.span.start, "its sync markup is not valid");
+        };
+        let message = warning.message.as_str();
+        let what = message.strip_suffix(TAKEN_FOR_PLAIN).unwrap_or(message);
+        let placed = what.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+        match placed.and_then(|(line, what)| Some((line.parse().ok()?, what))) {
+            Some((line, what)) => Self { line, what: what.to_owned() },
+            None => Self::new(document.text, warning.offset, what),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! asks for it again, and then what stands there comes under what is known from above it, and over
 //! what is known from below.
 
-use super::document::{Document, DocumentKind, HistoryHead, ITEM_LIMIT, ReplicaHead};
+use super::document::{Document, ITEM_LIMIT, ReplicaHead};
 use super::item::ReplicaItem;
 use super::state::{ArchiveGap, ReplicaBasis};
 use std::collections::{HashMap, HashSet};
@@ -31,13 +31,13 @@ struct Layer {
 }
 
 impl Layer {
-    fn add(&mut self, history: &HistoryHead, items: Vec<ReplicaItem>) {
+    fn add(&mut self, items: Vec<ReplicaItem>, deleted: HashSet<String>) {
         for item in items {
             self.say(item.key().to_owned(), EntryClaim::There(Box::new(item)));
         }
         // An entry that stands beside its tombstone is there again.
-        for id in &history.deleted {
-            self.say(id.clone(), EntryClaim::Gone);
+        for id in deleted {
+            self.say(id, EntryClaim::Gone);
         }
     }
 
@@ -95,8 +95,8 @@ pub(super) struct HistoryWalk {
     newest: Option<String>,
     /// Entries that were said to be deleted while there were gaps.
     deleted: HashSet<String>,
-    /// What the items of the replica take at most, in bytes, and the sum of it.
-    sizes: HashMap<String, usize>,
+    /// The items that the replica will have, and the bytes of their newest states.
+    weighed: HashSet<String>,
     size: usize,
     asking: Option<HistoryStep>,
     seen: HashSet<String>,
@@ -117,6 +117,25 @@ impl HistoryWalk {
     /// A walk that asks only for what was missing before: the document that is subscribed to has
     /// not changed. `kept`: how far earlier walks came; `before`: what they brought.
     pub(super) fn again(head: ReplicaHead, kept: &ReplicaBasis, before: &[ReplicaItem]) -> Self {
+        let mut walk = Self::new(head, kept);
+        walk.weigh(before);
+        walk
+    }
+
+    /// A walk that begins at the document that is subscribed to.
+    pub(super) fn begin(document: Document, kept: &ReplicaBasis, before: &[ReplicaItem]) -> Self {
+        let Document { head, history, items, .. } = document;
+        let mut walk = Self::new(head, kept);
+        walk.weigh(&items);
+        walk.weigh(before);
+        walk.seen.extend(history.own.as_ref().map(Url::to_string));
+        walk.newer.add(items, history.deleted);
+        // Nothing was read yet that it could lead back to.
+        let _ = walk.lead(history.older, ArchivePart::Newer);
+        walk
+    }
+
+    fn new(head: ReplicaHead, kept: &ReplicaBasis) -> Self {
         let (known, gaps, deleted) = match kept {
             ReplicaBasis::History { archive, gaps, deleted } => {
                 (archive.clone(), &gaps[..], &deleted[..])
@@ -129,7 +148,7 @@ impl HistoryWalk {
             stopped: None,
             is_tried: false,
         };
-        let mut walk = Self {
+        Self {
             newer: Layer::default(),
             missing: None,
             fills: gaps.iter().map(fill).collect(),
@@ -138,34 +157,31 @@ impl HistoryWalk {
             known,
             newest: None,
             deleted: deleted.iter().cloned().collect(),
-            sizes: HashMap::new(),
+            weighed: HashSet::new(),
             size: 0,
             asking: None,
             is_over: false,
-        };
-        walk.weighs(before);
-        walk
+        }
     }
 
-    /// Notes what items take: the most that any state of one does.
-    fn weighs<'i>(&mut self, items: impl IntoIterator<Item = &'i ReplicaItem>) {
-        for item in items {
-            let known = self.sizes.entry(item.key().to_owned()).or_default();
-            let more = item.size().saturating_sub(*known);
-            *known = known.saturating_add(more);
-            self.size = self.size.saturating_add(more);
-        }
+    /// The bytes of the replica, and how many items it has, with the states of items that come under those that
+    /// are weighed already.
+    fn weight_with(&self, items: &[ReplicaItem]) -> (usize, usize) {
+        let fresh = items.iter().filter(|item| !self.weighed.contains(item.key()));
+        let mut seen = HashSet::new();
+        let sizes = fresh.filter(|item| seen.insert(item.key())).map(|i| i.data().markup.xml.len());
+        let size = sizes.fold(self.size, usize::saturating_add);
+        (size, self.weighed.len() + seen.len())
+    }
+
+    fn weigh(&mut self, items: &[ReplicaItem]) {
+        (self.size, _) = self.weight_with(items);
+        self.weighed.extend(items.iter().map(|item| item.key().to_owned()));
     }
 
     /// Why the replica would be too large with a document, where it would. `most`: bytes of items.
     pub(super) fn refuses(&self, document: &Document, most: usize) -> Option<String> {
-        let DocumentKind::Plain(_, items) = &document.kind else { return None };
-        let mut fresh: HashMap<&str, usize> = HashMap::new();
-        for item in items.iter().filter(|item| !self.sizes.contains_key(item.key())) {
-            fresh.entry(item.key()).or_insert(item.size());
-        }
-        let bytes = fresh.values().fold(self.size, |sum, size| sum.saturating_add(*size));
-        let items = self.sizes.len().saturating_add(fresh.len());
+        let (bytes, items) = self.weight_with(&document.items);
         let (found, what, limit) = if bytes > most {
             (bytes, "bytes of items", most)
         } else if items > ITEM_LIMIT {
@@ -174,21 +190,6 @@ impl HistoryWalk {
             return None;
         };
         Some(format!("the replica would have {found} {what}, which is above the limit, {limit}"))
-    }
-
-    /// A walk that begins at the document that is subscribed to.
-    pub(super) fn begin(
-        head: ReplicaHead,
-        history: &HistoryHead,
-        items: Vec<ReplicaItem>,
-        (kept, before): (&ReplicaBasis, &[ReplicaItem]),
-    ) -> Self {
-        let mut walk = Self::again(head, kept, before);
-        walk.weighs(&items);
-        walk.seen.extend(history.own.as_ref().map(Url::to_string));
-        walk.newer.add(history, items);
-        let _ = walk.lead(history, ArchivePart::Newer);
-        walk
     }
 
     /// The next archive to ask for; `None` at the end.
@@ -210,9 +211,10 @@ impl HistoryWalk {
     /// Takes in the archive that was asked for; a warning where it leads back to a known one.
     pub(super) fn takes(&mut self, document: Document) -> Option<String> {
         let step = self.asking.take()?;
-        let DocumentKind::Plain(history, items) = document.kind else {
+        if document.sharing.is_some() {
             return Some(self.misses(&step, "it has sync markup, which the feed has not"));
-        };
+        }
+        let Document { history, items, .. } = document;
         self.seen.insert(step.url.to_string());
         // "The value of the self link relation, if present, SHOULD be used as the URI of the feed
         // document it occurs in" (section 6).
@@ -222,21 +224,19 @@ impl HistoryWalk {
             ArchivePart::Newer if self.known.as_deref() == Some(own.as_str()) => return None,
             _ => {}
         }
-        let is_fresh = |item: &&ReplicaItem| !self.sizes.contains_key(item.key());
-        let fresh: Vec<&ReplicaItem> = items.iter().filter(is_fresh).collect();
-        self.weighs(fresh);
+        self.weigh(&items);
         match step.part {
             ArchivePart::Newer => {
                 self.newest.get_or_insert(own);
-                self.newer.add(&history, items);
+                self.newer.add(items, history.deleted);
             }
             ArchivePart::Gap(number) => {
                 if let Some(fill) = self.fills.get_mut(number) {
-                    fill.layer.add(&history, items);
+                    fill.layer.add(items, history.deleted);
                 }
             }
         }
-        self.lead(&history, step.part)
+        self.lead(history.older, step.part)
     }
 
     /// The archive that was asked for cannot be had.
@@ -270,8 +270,8 @@ impl HistoryWalk {
     }
 
     /// Goes on to the next older archive, where there is one that is not known.
-    fn lead(&mut self, history: &HistoryHead, part: ArchivePart) -> Option<String> {
-        let url = history.older.clone()?;
+    fn lead(&mut self, older: Option<Url>, part: ArchivePart) -> Option<String> {
+        let url = older?;
         // A part ends where the next one begins: what stands there comes under other entries.
         let (end, below) = match part {
             ArchivePart::Newer => (self.known.as_ref(), 0),
@@ -315,10 +315,15 @@ impl HistoryWalk {
             }
             deleted.extend(layer.gone().cloned());
             let mentioned: Vec<String> = layer.said.keys().cloned().collect();
+            // Where it stood below everything, only what nothing else speaks of comes out of it.
             let all = gap.above.is_none();
-            for (id, said) in layer.take() {
-                if all { replica.fill(id, said, &deleted) } else { replica.put(id, said, &spoken) }
-            }
+            replica.put(layer, |replica, id| {
+                if all {
+                    replica.items.contains_key(id) || deleted.contains(id)
+                } else {
+                    spoken.contains(id)
+                }
+            });
             spoken.extend(mentioned);
             let was_read = seen.contains(&gap.url) && stopped.is_none();
             if !was_read {
@@ -385,24 +390,14 @@ impl Local {
         }
     }
 
-    /// What stood below everything: only what nothing else speaks of.
-    fn fill(&mut self, id: String, said: EntryClaim, deleted: &HashSet<String>) {
-        if let EntryClaim::There(item) = said
-            && !self.items.contains_key(&id)
-            && !deleted.contains(&id)
-        {
-            self.add(id, *item);
-        }
-    }
-
     /// What stood below `above` and over the rest.
-    fn put(&mut self, id: String, said: EntryClaim, above: &HashSet<String>) {
-        if above.contains(&id) {
-            return;
-        }
-        match said {
-            EntryClaim::There(item) => self.add(id, *item),
-            EntryClaim::Gone => drop(self.items.remove(&id)),
+    fn put(&mut self, layer: Layer, is_above: impl Fn(&Self, &String) -> bool) {
+        for (id, said) in layer.take() {
+            match said {
+                _ if is_above(self, &id) => {}
+                EntryClaim::There(item) => self.add(id, *item),
+                EntryClaim::Gone => drop(self.items.remove(&id)),
+            }
         }
     }
 

@@ -1,11 +1,12 @@
 //! The items of feeds that are merged, and of a replica, and what a pull did to them.
 
+use super::error::FeedFault;
 use crate::parse;
 use crate::render::{Added, Bases, KeptItem, KeptItems, with_bases};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_core::model::{
-    Entry, FeedDocument, Field, Format, Incoming, Markup, Shared, SyncExtras, Version,
+    Entry, EntrySync, FeedDocument, Field, Format, Incoming, Markup, Shared, SyncExtras, Version,
 };
 use tidegate_core::sync::Canonical;
 use tidegate_core::xml::ns::Ns;
@@ -37,18 +38,9 @@ impl Canonical for ItemData {
 }
 
 impl ItemData {
-    /// What an entry says of itself. `url` is where its document came from.
-    fn of_entry(document: &FeedDocument<'_>, entry: &Entry<'_>, url: Option<&Url>) -> Self {
-        let channel = document.skeleton.link.as_deref();
-        Self::new(based(parse::own(document, entry), channel, url), entry.fields())
-    }
-
-    fn of_conflict(markup: Markup, channel: Option<&str>, url: Option<&Url>) -> Self {
-        let fields = parse::again(&markup).unwrap_or_default();
-        Self::new(based(markup, channel, url), &fields)
-    }
-
-    fn new(mut markup: Markup, fields: &[Field<'_>]) -> Self {
+    /// What an entry with these fields says, of a document about the page `channel` that came from `url`.
+    fn new(markup: Markup, fields: &[Field<'_>], channel: Option<&str>, url: Option<&Url>) -> Self {
+        let mut markup = based(markup, channel, url);
         // The outlines of a list come as entries of Atom.
         if markup.format == Format::Opml {
             markup.format = Format::Atom10;
@@ -59,11 +51,9 @@ impl ItemData {
         let is_kept = |uri: &str, prefix: &str| Ns::of(uri) != Some(Ns::Sx) || is_used(prefix);
         markup.context.namespaces.retain(|(prefix, uri)| is_kept(uri, prefix));
         let mut print = Xxh3::new();
-        for field in fields {
-            for part in [&field.path, &field.value] {
-                print.update(part.as_bytes());
-                print.update(&[0]);
-            }
+        for part in fields.iter().flat_map(|field| [&field.path, &field.value]) {
+            print.update(part.as_bytes());
+            print.update(&[0]);
         }
         Self { markup, extras: None, print: print.digest().to_be_bytes() }
     }
@@ -93,32 +83,13 @@ pub(super) struct SharedItem {
 }
 
 impl SharedItem {
-    /// The item that an entry is a version of.
-    pub(super) fn new(
-        document: &FeedDocument<'_>,
-        entry: &Entry<'_>,
-        said: &Incoming,
-        url: Option<&Url>,
-    ) -> Self {
-        let mut data = ItemData::of_entry(document, entry, url);
-        data.extras = (!said.extras.is_empty()).then(|| Arc::new(said.extras.clone()));
-        let channel = document.skeleton.link.as_deref();
-        let lost = |lost: &Version<Markup>| {
-            lost.with(ItemData::of_conflict(lost.data.clone(), channel, url))
-        };
-        let conflicts = said.conflicts.iter().map(lost).collect();
-        Self { item: Shared { winner: said.version.with(data), conflicts }, sse091: said.sse091 }
-    }
-
     /// The same to be written.
     pub(super) fn kept(&self) -> KeptItem {
         let version = |version: &Version<ItemData>| version.with(version.data.markup.clone());
         let Shared { winner, conflicts } = &self.item;
+        let conflicts = conflicts.iter().map(version).collect();
         KeptItem {
-            shared: Shared {
-                winner: version(winner),
-                conflicts: conflicts.iter().map(version).collect(),
-            },
+            shared: Shared { winner: version(winner), conflicts },
             extras: winner.data.extras.as_deref().cloned(),
             is_contested: self.sse091 == Some(true),
         }
@@ -135,14 +106,44 @@ pub(super) enum ReplicaItem {
 }
 
 impl ReplicaItem {
+    /// The items of a document that came from `url`; for each whose sync markup is not valid, what is wrong.
+    pub(super) fn all(
+        document: &FeedDocument<'_>,
+        url: Option<&Url>,
+    ) -> impl Iterator<Item = Result<Self, FeedFault>> {
+        document.entries.iter().map(move |entry| match &entry.sync {
+            Some(EntrySync::Valid(said)) => Ok(Self::shared(document, entry, said, url)),
+            Some(EntrySync::Invalid) => Err(FeedFault::of_entry(document, entry)),
+            None => Ok(Self::plain(document, entry, url)),
+        })
+    }
+
+    fn shared(
+        document: &FeedDocument<'_>,
+        entry: &Entry<'_>,
+        said: &Incoming,
+        url: Option<&Url>,
+    ) -> Self {
+        let channel = document.skeleton.link.as_deref();
+        let mut data = ItemData::new(parse::own(document, entry), entry.fields(), channel, url);
+        data.extras = (!said.extras.is_empty()).then(|| Arc::new(said.extras.clone()));
+        let lost = |lost: &Version<Markup>| {
+            let fields = parse::again(&lost.data).unwrap_or_default();
+            lost.with(ItemData::new(lost.data.clone(), &fields, channel, url))
+        };
+        let conflicts = said.conflicts.iter().map(lost).collect();
+        let item = Shared { winner: said.version.with(data), conflicts };
+        Self::Shared(SharedItem { item, sse091: said.sse091 })
+    }
+
     /// An entry without sync markup. It is known by its `atom:id` or `guid` (Feed History draft-05 section 6);
     /// where it has none by its link, and where it has none either by all that it says.
-    pub(super) fn plain(document: &FeedDocument<'_>, entry: &Entry<'_>, url: Option<&Url>) -> Self {
-        let data = ItemData::of_entry(document, entry, url);
+    fn plain(document: &FeedDocument<'_>, entry: &Entry<'_>, url: Option<&Url>) -> Self {
+        let channel = document.skeleton.link.as_deref();
+        let data = ItemData::new(parse::own(document, entry), entry.fields(), channel, url);
         let said = entry.native_id.as_deref().or(entry.link.as_deref());
-        let key =
-            said.map_or_else(|| format!("{:x}", u64::from_be_bytes(data.print)), str::to_owned);
-        Self::Plain { key, data }
+        let print = || format!("{:x}", u64::from_be_bytes(data.print));
+        Self::Plain { key: said.map_or_else(print, str::to_owned), data }
     }
 
     /// What it says.
@@ -161,22 +162,22 @@ impl ReplicaItem {
         }
     }
 
-    /// Bytes of its own markup.
-    pub(super) const fn size(&self) -> usize {
-        self.data().markup.xml.len()
-    }
-
     /// Whether it is a tombstone.
     pub(super) const fn is_deleted(&self) -> bool {
-        match self {
-            Self::Shared(shared) => shared.item.winner.deleted,
-            Self::Plain { .. } => false,
-        }
+        matches!(self, Self::Shared(shared) if shared.item.winner.deleted)
     }
 
     /// Its title, where it has one.
     pub(super) fn title(&self) -> Option<String> {
         Some(self.data().markup.card.title.clone()).filter(|title| !title.is_empty())
+    }
+
+    /// What it shares.
+    pub(super) fn into_shared(self) -> Option<SharedItem> {
+        match self {
+            Self::Shared(shared) => Some(shared),
+            Self::Plain { .. } => None,
+        }
     }
 
     /// Adds it to a feed.

@@ -3,14 +3,14 @@
 
 use super::document::{limits, shares};
 use super::error::FeedFault;
-use super::item::{ItemData, SharedItem};
+use super::item::{ItemData, ReplicaItem, SharedItem};
 use super::sharing::merge_sets;
 use crate::parse::{self, FeedFrame, ParseError, collection};
 use crate::render::{KeptItems, members, sync_object};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use tidegate_core::model::{Completeness, EntrySync, FeedDocument, Shared, Skeleton, Version};
+use tidegate_core::model::{Completeness, FeedDocument, Shared, Skeleton, Version};
 use tidegate_core::sync_markup::Dialect;
 use tidegate_core::xml::edits::{Edit, Edits};
 
@@ -39,18 +39,27 @@ pub fn merged(local: &[u8], incoming: &[u8]) -> Result<String, (Side, FeedFault)
         let what = "nothing in it is shared: no item has sx:sync, and there is no sx:sharing";
         return Err(there(FeedFault::new("", 0, what)));
     }
-    let (places, mut items): (Vec<usize>, Vec<SharedItem>) =
-        shared_items(&local).map_err(here)?.into_iter().unzip();
-    let incoming = shared_items(&incoming).map_err(there)?.into_iter().map(|(_, item)| item);
+    let dialect = ours.form.dialect().or(theirs.form.dialect()).unwrap_or_default();
+    let (places, mut items) = shared_items(&local).map_err(here)?;
+    let (_, incoming) = shared_items(&incoming).map_err(there)?;
     let before = items.clone();
-    let changed = merge_sets(&mut items, incoming.collect());
-    let outcome = MergeOutcome { places, before, items, changed };
+    let changed = merge_sets(&mut items, incoming);
+    let new = items.split_off(places.len());
+    // One document never mixes dialects (READINGS 1, row 1).
+    let is_in_another = |number: usize| match &ours.form {
+        SourceForm::Xml(frame) => {
+            frame.items.get(number).is_some_and(|item| item.1 != Some(dialect))
+        }
+        SourceForm::Json(_) => false,
+    };
+    let known = places.into_iter().zip(changed).zip(before.into_iter().zip(items));
+    let changed = known
+        .filter(|((number, is_changed), _)| *is_changed || is_in_another(*number))
+        .map(|((number, _), items)| (number, items));
+    let outcome = MergeOutcome { changed: changed.collect(), new };
     Ok(match &ours.form {
         SourceForm::Json(object) => outcome.json(object.clone(), &local.skeleton),
-        SourceForm::Xml(frame) => {
-            let dialect = frame.dialect.or(theirs.form.dialect()).unwrap_or_default();
-            outcome.xml(&ours.text, frame, dialect, &local)
-        }
+        SourceForm::Xml(frame) => outcome.xml(&ours.text, frame, dialect, &local),
     })
 }
 
@@ -129,42 +138,22 @@ fn object(text: &str, is_collection: bool) -> Result<Value, FeedFault> {
     Err(FeedFault::of(text, &ParseError::NotAFeed { what, at: 0 }))
 }
 
-/// The shared items of a document, each with the number of its entry.
-fn shared_items(document: &FeedDocument<'_>) -> Result<Vec<(usize, SharedItem)>, FeedFault> {
-    let mut items = Vec::new();
-    for (entry, number) in document.entries.iter().zip(0..) {
-        match &entry.sync {
-            Some(EntrySync::Valid(said)) => {
-                items.push((number, SharedItem::new(document, entry, said, None)));
-            }
-            Some(EntrySync::Invalid) => return Err(FeedFault::of_entry(document, entry)),
-            None => {}
-        }
-    }
-    Ok(items)
+/// The shared items of a document, and the number of the entry that each is.
+fn shared_items(document: &FeedDocument<'_>) -> Result<(Vec<usize>, Vec<SharedItem>), FeedFault> {
+    let items: Vec<ReplicaItem> = ReplicaItem::all(document, None).collect::<Result<_, _>>()?;
+    let shared = items.into_iter().enumerate();
+    Ok(shared.filter_map(|(number, item)| Some((number, item.into_shared()?))).unzip())
 }
 
-/// What becomes of LOCAL's items, and behind them those that it does not have.
+/// What a merge comes to.
 struct MergeOutcome {
-    /// The numbers of the entries of LOCAL's items.
-    places: Vec<usize>,
-    /// LOCAL's items as they were.
-    before: Vec<SharedItem>,
-    items: Vec<SharedItem>,
-    changed: Vec<bool>,
+    /// Items of LOCAL to be written anew, by the number of the entry: each as it was, and as it is now.
+    changed: HashMap<usize, (SharedItem, SharedItem)>,
+    /// Items that LOCAL does not have, in INCOMING's order.
+    new: Vec<SharedItem>,
 }
 
 impl MergeOutcome {
-    /// Whether LOCAL's items changed, by the number of its entry, and what they are now.
-    fn known(&self) -> HashMap<usize, (bool, &SharedItem)> {
-        let now = self.changed.iter().copied().zip(&self.items);
-        self.places.iter().copied().zip(now).collect()
-    }
-
-    fn new_items(&self) -> &[SharedItem] {
-        self.items.get(self.places.len()..).unwrap_or_default()
-    }
-
     /// LOCAL with what the merge changed.
     fn xml(
         &self,
@@ -183,11 +172,8 @@ impl MergeOutcome {
             }
         };
         let mut edits: Vec<Edit> = declaration(text).into_iter().collect();
-        let known = self.known();
-        for ((span, written_in), number) in frame.items.iter().zip(0..) {
-            let Some((is_changed, item)) = known.get(&number) else { continue };
-            // One document never mixes dialects (READINGS 1, row 1).
-            if *is_changed || *written_in != Some(dialect) {
+        for ((span, _), number) in frame.items.iter().zip(0..) {
+            if let Some((_, item)) = self.changed.get(&number) {
                 let mut with = String::new();
                 write(&mut with, item);
                 edits.push(Edit { range: span.clone(), with: with.into() });
@@ -198,7 +184,7 @@ impl MergeOutcome {
         // The white space in front of the last item is repeated in front of new ones.
         let indent = before.get(before.trim_end().len()..).unwrap_or_default();
         let mut new = String::new();
-        for item in self.new_items() {
+        for item in &self.new {
             new.push_str(indent);
             write(&mut new, item);
         }
@@ -214,19 +200,16 @@ impl MergeOutcome {
 
     /// The same of a collection as JSON: what is not concerned keeps its members.
     fn json(&self, mut collection: Value, skeleton: &Skeleton) -> String {
-        let known = self.known();
-        let before: HashMap<usize, &SharedItem> =
-            self.places.iter().copied().zip(&self.before).collect();
         let mut items = collection.get_mut("items").map(Value::take).unwrap_or_default();
         let old = items.as_array_mut().map(std::mem::take).unwrap_or_default();
         // What is no object was no item.
         let (mut objects, rest): (Vec<_>, Vec<_>) = old.into_iter().partition(Value::is_object);
         for (object, number) in objects.iter_mut().zip(0..) {
-            if let (Some((true, item)), Some(was)) = (known.get(&number), before.get(&number)) {
+            if let Some((was, item)) = self.changed.get(&number) {
                 *object = json_item(skeleton, &item.item, Some((object, &was.item)));
             }
         }
-        objects.extend(self.new_items().iter().map(|item| json_item(skeleton, &item.item, None)));
+        objects.extend(self.new.iter().map(|item| json_item(skeleton, &item.item, None)));
         objects.extend(rest);
         if let Some(collection) = collection.as_object_mut() {
             collection.insert("items".to_owned(), Value::Array(objects));

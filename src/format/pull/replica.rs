@@ -6,7 +6,7 @@ use super::item::{ReplicaItem, SharedItem};
 use crate::parse::sse::BYTES_LIMIT;
 use crate::parse::{self, FeedFrame};
 use crate::render::{KeptItems, write_around};
-use tidegate_core::model::{EntrySync, Family};
+use tidegate_core::model::Family;
 use tidegate_core::sync_markup::Dialect;
 use tidegate_core::xml::ns::ATOM;
 use url::Url;
@@ -17,16 +17,7 @@ pub(super) fn read(text: &str, url: &Url) -> Result<(ReplicaHead, Vec<ReplicaIte
     let fault = |error| FeedFault::of(text, &error);
     let frame = FeedFrame::read(text, &limits).map_err(fault)?;
     let document = parse::document(text, None, &limits).map_err(fault)?;
-    let mut items = Vec::with_capacity(document.entries.len());
-    for entry in &document.entries {
-        items.push(match &entry.sync {
-            Some(EntrySync::Valid(said)) => {
-                ReplicaItem::Shared(SharedItem::new(&document, entry, said, None))
-            }
-            Some(EntrySync::Invalid) => return Err(FeedFault::of_entry(&document, entry)),
-            None => ReplicaItem::plain(&document, entry, None),
-        });
-    }
+    let items = ReplicaItem::all(&document, None).collect::<Result<_, _>>()?;
     let (skeleton, dialect) = (document.skeleton, frame.dialect.unwrap_or_default());
     Ok((ReplicaHead { skeleton, dialect, url: url.clone() }, items))
 }

@@ -1,6 +1,6 @@
 //! What to ask for next, and what comes of the answers.
 
-use super::document::{Document, DocumentKind, HistoryHead, ReplicaHead, SharingBounds};
+use super::document::{Document, ReplicaHead};
 use super::error::PullError;
 use super::exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
 use super::history::{HistoryWalk, Reconstructed};
@@ -13,7 +13,6 @@ use tidegate_core::model::Older;
 use url::Url;
 
 /// A pull. [`Pull::step`] and [`Pull::answer`] take turns.
-#[derive(Debug)]
 pub struct Pull {
     limits: PullLimits,
     state: State,
@@ -27,7 +26,6 @@ pub struct Pull {
 }
 
 /// The replica of the last pull.
-#[derive(Debug)]
 struct WrittenReplica {
     text: String,
     head: ReplicaHead,
@@ -39,7 +37,7 @@ enum Stage {
     /// `current` link, if one did.
     Subscription { url: Url, given: Option<Box<Given>> },
     /// The complete feed is asked for; what was read before it waits.
-    Complete { url: Url, partial: Box<Partial> },
+    Complete { url: Url, partial: Box<Document> },
     /// Archives are asked for.
     Walk(Box<HistoryWalk>),
     /// Nothing is asked for any more.
@@ -55,25 +53,6 @@ struct Given {
     /// How it was answered; without the bytes.
     found: FetchedBody,
     document: Document,
-}
-
-/// A partial feed that has been read.
-struct Partial {
-    head: ReplicaHead,
-    sharing: SharingBounds,
-    items: Vec<SharedItem>,
-}
-
-impl std::fmt::Debug for Stage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Subscription { .. } => "Subscription",
-            Self::Complete { .. } => "Complete",
-            Self::Walk(_) => "Walk",
-            Self::End(_) => "End",
-            Self::Between => "Between",
-        })
-    }
 }
 
 impl Pull {
@@ -181,13 +160,11 @@ impl Pull {
         let mut document = Document::read(&found, None)?;
         self.warnings.append(&mut document.warnings);
         // Step 1: one hop only (READINGS 3, row 4).
-        let current = match &document.kind {
-            DocumentKind::Plain(history, _) => history.current.clone().filter(|current| {
-                let is_here = *current == url || *current == found.url;
-                !is_here && history.own.as_ref() != Some(current)
-            }),
-            DocumentKind::Sse(..) => None,
-        };
+        let history = &document.history;
+        let current = history.current.clone().filter(|current| {
+            let is_here = *current == url || *current == found.url;
+            document.sharing.is_none() && !is_here && history.own.as_ref() != Some(current)
+        });
         let Some(current) = current else { return self.takes(&found, document) };
         found.bytes = Vec::new();
         let subscription = std::mem::replace(&mut self.state.subscription, current.to_string());
@@ -217,16 +194,12 @@ impl Pull {
     }
 
     /// Takes in the document that is subscribed to.
-    fn takes(&mut self, found: &FetchedBody, document: Document) -> Result<(), PullError> {
-        let Document { head, kind, is_delta, warnings } = document;
-        self.warnings.extend(warnings);
+    fn takes(&mut self, found: &FetchedBody, mut document: Document) -> Result<(), PullError> {
+        self.warnings.append(&mut document.warnings);
         self.state.etag.clone_from(&found.etag);
         self.state.last_modified.clone_from(&found.last_modified);
         self.state.answered_by = Some(found.url.to_string());
-        match kind {
-            DocumentKind::Plain(history, items) => self.plain(head, &history, items, is_delta),
-            DocumentKind::Sse(sharing, items) => self.sse(Partial { head, sharing, items }),
-        }
+        if document.sharing.is_some() { self.sse(document) } else { self.plain(document) }
     }
 
     /// The document that is subscribed to is the one of the last pull.
@@ -239,8 +212,7 @@ impl Pull {
         let complete = complete.and_then(|complete| Url::parse(&complete.url).ok());
         self.stage = match (&self.state.kept, head, complete) {
             (_, Some(head), Some(url)) => {
-                let (sharing, items) = (SharingBounds::default(), Vec::new());
-                Stage::Complete { url, partial: Box::new(Partial { head, sharing, items }) }
+                Stage::Complete { url, partial: Box::new(Document::without_items(head)) }
             }
             (kept @ ReplicaBasis::History { gaps, .. }, Some(head), _) if !gaps.is_empty() => {
                 Stage::Walk(Box::new(HistoryWalk::again(head, kept, self.before())))
@@ -251,42 +223,37 @@ impl Pull {
     }
 
     /// A plain feed: steps 2 and 3 of Feed History draft-05 section 6.
-    fn plain(
-        &mut self,
-        head: ReplicaHead,
-        history: &HistoryHead,
-        items: Vec<ReplicaItem>,
-        is_delta: bool,
-    ) -> Result<(), PullError> {
-        let anew = ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
-        let is_whole = history.is_complete && !is_delta;
+    fn plain(&mut self, document: Document) -> Result<(), PullError> {
+        let is_whole = document.history.is_complete && !document.is_delta;
         let is_plain = matches!(self.state.kept, ReplicaBasis::History { .. });
         if !is_plain {
             // One plain answer, of a page in its place, say, is no reason to lose all items.
-            self.begins_only(&head.url, (SHARED, PLAIN))?;
+            self.begins_only(&document.head.url, (SHARED, PLAIN))?;
         }
         if is_whole || !is_plain {
-            self.state.kept = anew;
+            self.state.kept =
+                ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
         }
         if is_whole {
+            let Document { head, history, items, .. } = document;
             let mut seen = HashSet::new();
             let items = items.into_iter().filter(|item| seen.insert(item.key().to_owned()));
             return self.ends(items.collect(), &head, &history.deleted);
         }
-        if history.has_pages {
+        if document.history.has_pages {
             self.warnings.push(
                 "the feed has pages (rel=\"next\"), which change while they are read: they are \
                  not followed"
                     .to_owned(),
             );
         }
-        let walk = HistoryWalk::begin(head, history, items, (&self.state.kept, self.before()));
+        let walk = HistoryWalk::begin(document, &self.state.kept, self.before());
         self.stage = Stage::Walk(Box::new(walk));
         Ok(())
     }
 
     /// An SSE feed: sections 4.1.1 and 4.1.2 of SSE 1.0.
-    fn sse(&mut self, partial: Partial) -> Result<(), PullError> {
+    fn sse(&mut self, partial: Document) -> Result<(), PullError> {
         let cached = match &self.state.kept {
             ReplicaBasis::Sse { until, .. } if self.written.is_some() => until.clone(),
             _ => None,
@@ -295,9 +262,8 @@ impl Pull {
             self.begins_only(&partial.head.url, (PLAIN, SHARED))?;
             self.state.kept = ReplicaBasis::default();
         }
-        let here = &partial.head.url;
-        let complete = partial.sharing.complete.clone().filter(|complete| complete != here);
-        match (cached, &partial.sharing.bounds) {
+        let complete = partial.complete();
+        match (cached, partial.bounds()) {
             // Section 4.1.2 step 2a: compared by code points.
             (Some(cached), Some((since, _))) if *since > cached => {
                 self.was_out_of_sync = true;
@@ -306,60 +272,61 @@ impl Pull {
             (Some(_), Some((_, until))) => {
                 let until = Some(until.clone());
                 self.state.kept = ReplicaBasis::Sse { until, complete: None };
-                self.merges(self.shared(), partial)
+                self.merges(self.before().to_vec(), partial)
             }
             // Without bounds nobody can tell whether something was missed: the complete feed is
             // read each time, or there is none and this is all.
             (_, None) if complete.is_none() => {
                 self.state.kept = ReplicaBasis::default();
-                self.merges(self.shared(), partial)
+                self.merges(self.before().to_vec(), partial)
             }
             _ => self.begin(partial, complete),
         }
     }
 
     /// Section 4.1.1. What missed changes is not gone on with.
-    fn begin(&mut self, partial: Partial, complete: Option<Url>) -> Result<(), PullError> {
+    fn begin(&mut self, partial: Document, complete: Option<Url>) -> Result<(), PullError> {
         if let Some(url) = complete {
             self.stage = Stage::Complete { url, partial: Box::new(partial) };
             return Ok(());
         }
-        let until = partial.sharing.bounds.as_ref().map(|(_, until)| until.clone());
+        let until = partial.bounds().map(|(_, until)| until.clone());
         self.state.kept = ReplicaBasis::Sse { until, complete: None };
         self.merges(Vec::new(), partial)
     }
 
-    fn complete(&mut self, url: &Url, partial: Partial, answer: Answer) -> Result<(), PullError> {
+    fn complete(&mut self, url: &Url, partial: Document, answer: Answer) -> Result<(), PullError> {
         let failed = |why: String| PullError::Unread { url: url.to_string(), why };
         let found = match answer {
             Answer::Document(found) => found,
             // Only asked for with a tag where there are no bounds.
-            Answer::NotModified => return self.merges(self.shared(), partial),
+            Answer::NotModified => return self.merges(self.before().to_vec(), partial),
             Answer::Failed(why) => return Err(failed(why)),
         };
-        let document = Document::read(&found, None)?;
-        self.warnings.extend(document.warnings);
-        let DocumentKind::Sse(sharing, items) = document.kind else {
+        let mut document = Document::read(&found, None)?;
+        self.warnings.append(&mut document.warnings);
+        if document.sharing.is_none() {
             return Err(failed("the complete feed has no sync markup".to_owned()));
-        };
+        }
         // The earlier of the two, so that nothing between them is missed (READINGS 1, row 28).
-        let until = partial.sharing.bounds.as_ref().map(|(_, until)| until.clone());
-        let whole = sharing.bounds.map(|(_, until)| until);
-        let least = match (until, whole) {
-            (Some(until), Some(whole)) => Some(until.min(whole)),
-            (until, _) => until,
-        };
+        let until = partial.bounds().map(|(_, until)| until);
+        let whole = document.bounds().map(|(_, until)| until);
+        let least = until.map(|until| until.min(whole.unwrap_or(until)).clone());
         let read = Complete { url: url.to_string(), etag: found.etag.clone() };
         let complete = Some(read).filter(|_| least.is_none());
         self.state.kept = ReplicaBasis::Sse { until: least, complete };
         // Section 4.1.2 step 2a: nothing here was created or last updated by a replica that only
         // reads, so nothing local is merged.
-        self.merges(items, partial)
+        self.merges(document.items, partial)
     }
 
     /// Section 4.1.2 step 3.
-    fn merges(&mut self, mut into: Vec<SharedItem>, partial: Partial) -> Result<(), PullError> {
-        merge_sets(&mut into, partial.items);
+    fn merges(&mut self, into: Vec<ReplicaItem>, partial: Document) -> Result<(), PullError> {
+        let shared = |items: Vec<ReplicaItem>| -> Vec<SharedItem> {
+            items.into_iter().filter_map(ReplicaItem::into_shared).collect()
+        };
+        let mut into = shared(into);
+        merge_sets(&mut into, shared(partial.items));
         let items = into.into_iter().map(ReplicaItem::Shared).collect();
         self.ends(items, &partial.head, &HashSet::new())
     }
@@ -367,15 +334,6 @@ impl Pull {
     /// The items of the replica that is there.
     fn before(&self) -> &[ReplicaItem] {
         self.written.as_ref().map_or(&[], |written| &written.items)
-    }
-
-    /// Those with sync markup.
-    fn shared(&self) -> Vec<SharedItem> {
-        let shared = self.before().iter().filter_map(|item| match item {
-            ReplicaItem::Shared(shared) => Some(shared.clone()),
-            ReplicaItem::Plain { .. } => None,
-        });
-        shared.collect()
     }
 
     fn archive(&mut self, mut walk: Box<HistoryWalk>, answer: Answer) {

@@ -32,7 +32,7 @@ pub struct FeedFrame {
 
 impl FeedFrame {
     /// Reads a document as a strict reader does: one that is not well-formed is refused, but for references
-    /// that XML does not know.
+    /// that HTML alone knows.
     pub fn read(text: &str, limits: &Limits) -> Result<Self, ParseError> {
         let malformed =
             |at, reason: &str| ParseError::NothingWhole { reason: reason.to_owned(), at };
@@ -115,4 +115,67 @@ fn dialect_of_item(item: DocElement<'_, '_>) -> Option<Dialect> {
 fn bound<'s>(element: DocElement<'_, '_>, scope: &'s [(String, String)]) -> &'s str {
     let (prefix, _) = split_name(element.name());
     scope.iter().find(|(bound, _)| bound == prefix).map_or("", |(_, uri)| uri)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(text: &str) -> Result<FeedFrame, ParseError> {
+        FeedFrame::read(text, &Limits::default())
+    }
+
+    /// Which place in a text is refused, and whether since it is no feed at all.
+    fn refused(text: &str) -> (&str, bool) {
+        let error = frame(text).unwrap_err();
+        let rest = text.get(error.offset().unwrap()..).unwrap();
+        (rest, matches!(error, ParseError::NotAFeed { .. } | ParseError::Html { .. }))
+    }
+
+    #[test]
+    fn what_is_no_feed_or_not_whole_is_refused_with_its_place() {
+        for (text, rest, is_no_feed) in [
+            ("\n<html/>", "<html/>", true),
+            ("<rss/>", "<rss/>", true),
+            ("<RDF xmlns='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>", "<RDF", true),
+            ("<rss><channel>", "", false),
+            ("<rss><channel></rss>", "</rss>", false),
+            ("<rss><channel a='1' a='2'/></rss>", "a='2'", false),
+            ("<rss><channel>\u{FFFE}</channel></rss>", "\u{FFFE}", false),
+            ("<rss><channel>&#1;</channel></rss>", "&#1;", false),
+            ("<rss><channel>a & b</channel></rss>", "& b", false),
+            ("<rss><channel a=1/></rss>", "a=1", false),
+            ("<rss><x:channel/></rss>", "<x:channel", false),
+            ("<rss><channel></channel></rss>\n<rss/>", "\n<rss/>", false),
+            ("<rss><channel></channel></rss>\nx", "\nx", false),
+            ("x<rss><channel></channel></rss>", "x<rss>", false),
+        ] {
+            let (found, kind) = refused(text);
+            assert!(found.starts_with(rest) && kind == is_no_feed, "{text}: {found}");
+        }
+        // What HTML alone knows by its name is no reason.
+        let text = "<rss><channel>&eacute;</channel></rss><!-- end -->\n";
+        assert!(frame(text).is_ok());
+    }
+
+    #[test]
+    fn the_items_and_what_is_around_them_are_found() {
+        const SSE: &str = "http://www.microsoft.com/schemas/sse";
+        let text = format!(
+            "<r:rss xmlns:r='http://backend.userland.com/rss2'><r:channel xml:lang='de'><x><item/></x>\
+             <r:item><s:sync xmlns:s='{SSE}'/></r:item><r:item/></r:channel></r:rss>"
+        );
+        let found = frame(&text).unwrap();
+        let items: Vec<_> =
+            found.items.iter().map(|(span, d)| (cut(&text, span.clone()), *d)).collect();
+        assert_eq!(items.len(), 2);
+        assert!(items[0].0.starts_with("<r:item><s:sync") && items[1] == ("<r:item/>", None));
+        assert_eq!((items[0].1, found.dialect), (Some(Dialect::Sse), Some(Dialect::Sse)));
+        assert_eq!(found.namespace, "http://backend.userland.com/rss2");
+        assert_eq!(found.context.lang.as_deref(), Some("de"));
+        assert_eq!(cut(&text, found.content.end..text.len()), "</r:channel></r:rss>");
+        let empty = frame("<collection xmlns:s='http://feedsync.org/2007/feedsync'/>").unwrap();
+        assert_eq!((empty.dialect, empty.is_collection), (Some(Dialect::FeedSync), true));
+        assert_eq!(empty.empty_tag.as_deref(), Some("collection"));
+    }
 }
