@@ -229,13 +229,13 @@ impl<'t, 'a> DocElement<'t, 'a> {
     }
 
     /// How many elements it is, with all within it.
-    pub fn len(self) -> usize {
+    pub fn element_count(self) -> usize {
         index(self.node.next.saturating_sub(self.id))
     }
 
     /// Whether no element stands in it.
     pub fn is_leaf(self) -> bool {
-        self.len() <= 1
+        self.element_count() <= 1
     }
 
     /// The element around it.

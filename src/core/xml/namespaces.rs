@@ -108,20 +108,16 @@ impl<'a> NamespaceScope<'a> {
         self.invented.len()
     }
 
-    /// The declarations that were made up, as attributes to add to the root.
-    pub fn invented_attributes(&self) -> String {
-        self.invented.iter().map(|b| format!(" xmlns:{}=\"{}\"", b.prefix, b.uri)).collect()
-    }
-
     /// What the open entry used from outside, in order of prefix.
     pub fn used_by_entry(&self) -> Vec<(String, String)> {
         let outer = self.bindings.iter().take(self.fence).chain(&self.invented);
         pairs(outer.filter(|binding| binding.used == self.entry))
     }
 
-    /// The declarations that were made up, in order of prefix.
-    pub fn all_invented(&self) -> Vec<(String, String)> {
-        pairs(self.invented.iter())
+    /// The declarations that were made up, as (prefix, URI).
+    pub fn invented(&self) -> Vec<(String, String)> {
+        let made_up = self.invented.iter();
+        made_up.map(|b| (b.prefix.to_owned(), b.uri.clone().into_owned())).collect()
     }
 }
 

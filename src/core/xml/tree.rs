@@ -209,7 +209,7 @@ pub fn read(xml: &str, context: &Context) -> Option<Element> {
                 weight += element.as_ref().map_or(0, Element::weight);
                 open.push((element, outside));
             }
-            WalkStep::Text(text) => add_text(&mut open, &text),
+            WalkStep::Text(text) => add_text(&mut open, text),
             WalkStep::Close(_) => {
                 let (element, outside) = open.pop()?;
                 bindings.truncate(outside);
@@ -227,14 +227,14 @@ fn innermost(open: &mut [(Option<Element>, usize)]) -> Option<&mut Element> {
     open.iter_mut().rev().find_map(|(element, _)| element.as_mut())
 }
 
-fn add_text(open: &mut [(Option<Element>, usize)], text: &Cow<'_, str>) {
+fn add_text(open: &mut [(Option<Element>, usize)], text: Cow<'_, str>) {
     let Some(parent) = innermost(open) else { return };
     // Line ends as they are written are those of XML (section 2.11); what a reference says stays.
     let normalized = match text {
         Cow::Borrowed(text) if text.contains('\r') => {
             Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
         }
-        text => Cow::Borrowed(text.as_ref()),
+        text => text,
     };
     match parent.children.last_mut() {
         Some(Node::Text(before)) => before.push_str(&normalized),

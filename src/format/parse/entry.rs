@@ -12,7 +12,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Context, Entry, Projection, Slots};
-use tidegate_core::xml;
 use tidegate_core::xml::doc::{Doc, DocElement, Repair};
 use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::Ns;
@@ -68,11 +67,9 @@ pub(super) fn read<'a>(
         inner: (!entry.is_empty_tag()).then(|| edits.before(entry.content().start)),
         ..slots_of_id(&edits, meaning.id_element)
     };
-    let about = entry.attribute_of(Ns::Rdf, "about").map(xml::trimmed);
-    let about = about.filter(|about| !about.is_empty());
     let markup = edits.apply(doc.text());
     let projection = Projection::in_document(Arc::clone(doc), entry.id, fields);
-    let entry = meaning.entry(dialect, about, span, markup, slots, context, projection);
+    let entry = meaning.entry(entry, dialect, markup, slots, context, projection);
     Ok(ReadEntry { entry, cost, has_sync_markup: !sync_markup.is_empty() })
 }
 

@@ -283,7 +283,7 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
     fn finish(
         mut self,
         repairs: &[Repair],
-        invented: (Vec<(String, String)>, String),
+        invented: Vec<(String, String)>,
     ) -> Result<FeedDocument<'a>, ParseError> {
         let (text, dialect) = (self.doc.text(), self.dialect);
         self.check_end();

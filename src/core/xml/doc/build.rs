@@ -48,9 +48,9 @@ pub struct BuiltDoc<'a> {
     pub dropped: Vec<(Range<usize>, NodeId)>,
     /// All repairs, nearly in order.
     pub repairs: Vec<Repair>,
-    /// The declarations that were made up for prefixes without one, in order of prefix, and as attributes to
-    /// add to the root.
-    pub invented: (Vec<(String, String)>, String),
+    /// The bindings that were made up for prefixes without declaration, as (prefix, URI); the skeleton's root
+    /// declares them.
+    pub invented: Vec<(String, String)>,
 }
 
 /// A tree that is being built.
@@ -172,7 +172,7 @@ impl<'a> Builder<'a> {
             units: self.units,
             dropped: self.dropped,
             repairs: self.repairs,
-            invented: (self.scope.all_invented(), self.scope.invented_attributes()),
+            invented: self.scope.invented(),
         }
     }
 
@@ -216,7 +216,7 @@ impl<'a> Builder<'a> {
             self.enter_unit();
         }
         if is_empty {
-            self.close(self.open.len() - 1, end, Some(end..end));
+            self.close(self.open.len() - 1, end, Some(&(end..end)));
         }
         Ok(())
     }
@@ -246,14 +246,14 @@ impl<'a> Builder<'a> {
 
     /// Closes elements until so many are open. `tag`: the end tag of the last one, where there is one; the
     /// others end at the byte `at`.
-    pub(super) fn close(&mut self, keep: usize, at: usize, tag: Option<Range<usize>>) {
+    pub(super) fn close(&mut self, keep: usize, at: usize, tag: Option<&Range<usize>>) {
         while self.open.len() > keep {
             let Some(open) = self.open.pop() else { return };
-            let tag = tag.clone().filter(|_| self.open.len() == keep);
+            let tag = tag.filter(|_| self.open.len() == keep);
             if tag.is_none() {
                 self.repair(at..at, RepairKind::EndTag(open.node));
             }
-            let place = tag.unwrap_or(at..at);
+            let place = tag.cloned().unwrap_or(at..at);
             let next = offset(self.doc.nodes.len());
             if let Some(node) = self.doc.nodes.get_mut(index(open.node)) {
                 (node.content_end, node.end) = (offset(place.start), offset(place.end));

@@ -85,7 +85,7 @@ impl<'a> Builder<'a> {
             self.findings.flaw(Flaw::Tags, span.start, why);
             self.repair(inside, RepairKind::Name);
         }
-        self.close(found, span.start, Some(span.clone()));
+        self.close(found, span.start, Some(span));
     }
 
     /// Notes a fault where elements do not close as they opened.

@@ -62,8 +62,8 @@ fn events(text: &str) -> Vec<String> {
     let (mut steps, mut piece, mut open) = (Vec::new(), String::new(), Vec::new());
     let mut classify = |resolved: ResolveResult<'_>| match resolved {
         ResolveResult::Bound(namespace) => {
-            let uri = namespace.into_inner();
-            shown(scope.classify(uri), uri)
+            let uri = super::super::plain_value(namespace.into_inner());
+            shown(scope.classify(&uri), &uri)
         }
         ResolveResult::Unbound => shown(Ns::None, ""),
         ResolveResult::Unknown(prefix) => panic!("{prefix:?} is not bound in {text}"),
@@ -100,7 +100,7 @@ fn events(text: &str) -> Vec<String> {
         }
         if is_empty || matches!(event, Event::End(_)) {
             let start = open.pop().unwrap();
-            let tag = &text[start + 1..];
+            let tag = text.get(start + 1..).unwrap();
             let name = tag.split([' ', '\t', '\n', '\r', '/', '>']).next().unwrap();
             steps.push(format!("/{name} {:?}", start..end));
         }
@@ -118,7 +118,11 @@ fn repaired(built: &BuiltDoc<'_>) -> String {
     edits.extend(around.into_iter().filter(|range| !range.is_empty()).map(nothing));
     edits.extend(built.dropped.iter().map(|(range, _)| nothing(range.clone())));
     let name_end = root.start + 1 + doc.root().unwrap().name().len();
-    let with = built.invented.1.clone().into();
+    let mut with = String::new();
+    for (prefix, uri) in &built.invented {
+        crate::xml::push_namespace(&mut with, prefix, uri);
+    }
+    let with = with.into();
     edits.push(Edit { range: name_end..name_end, with });
     Edits::new(0..text.len(), edits).apply(text).into_owned()
 }

@@ -3,7 +3,6 @@
 use super::super::dialect::{FeedDialect, page_rank, relation, take_better};
 use super::projection::prose;
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Context, Entry, Projection, Slots, Time};
 use tidegate_core::xml::address::{is_web, mail_and_name, resolve};
@@ -164,9 +163,8 @@ impl<'t, 'a> Meaning<'t, 'a> {
     /// The entry, from what is known.
     pub fn entry(
         self,
+        element: DocElement<'_, 'a>,
         dialect: FeedDialect,
-        about: Option<Cow<'a, str>>,
-        span: Range<usize>,
         markup: Cow<'a, str>,
         slots: Slots,
         context: Arc<Context>,
@@ -174,6 +172,8 @@ impl<'t, 'a> Meaning<'t, 'a> {
     ) -> Entry<'a> {
         let guid_is_permalink =
             self.is_permalink && self.id.as_deref().is_some_and(is_web) && !dialect.is_atom();
+        let about = element.attribute_of(Ns::Rdf, "about").map(xml::trimmed);
+        let about = about.filter(|about| !about.is_empty());
         let (native_id, id_is_permalink) = match (self.id, about) {
             (Some(id), _) => (Some(id), guid_is_permalink),
             (None, Some(about)) => {
@@ -191,7 +191,7 @@ impl<'t, 'a> Meaning<'t, 'a> {
         let published = self.published.into_iter().flatten().next();
         let updated = self.updated.into_iter().flatten().next();
         Entry {
-            span,
+            span: element.span(),
             markup,
             slots,
             context,

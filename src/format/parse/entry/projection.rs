@@ -47,7 +47,7 @@ fn read(
 
 /// What a projection costs in bytes beside its text, at most; more than the limits admit is refused.
 pub(super) fn measure(entry: DocElement<'_, '_>, limits: &Limits) -> Result<usize, TooMuch> {
-    let fields = entry.len() + entry.attributes_within();
+    let fields = entry.element_count() + entry.attributes_within();
     let mut paths = 0_usize;
     let mut is_long = fields > limits.fields;
     // The elements around, each with the bytes of its path.

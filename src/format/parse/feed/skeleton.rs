@@ -7,7 +7,7 @@ use tidegate_core::model::{Context, Head, Skeleton, SkeletonSlots};
 use tidegate_core::xml::address::has_scheme;
 use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::edits::{Edit, Edits};
-use tidegate_core::xml::{cut, is_blank};
+use tidegate_core::xml::{cut, is_blank, push_namespace};
 
 /// What of the document around its entries is spliced.
 pub(super) struct Plan<'t, 'a> {
@@ -64,7 +64,7 @@ impl<'t, 'a> Plan<'t, 'a> {
     /// Cuts the skeleton out. `title`: to show, and whether the document is cut.
     pub fn skeleton(
         self,
-        (mut list, (invented, attributes)): (Vec<Edit>, (Vec<(String, String)>, String)),
+        (mut list, invented): (Vec<Edit>, Vec<(String, String)>),
         dialect: FeedDialect,
         head: &Head,
         (title, is_cut): (String, bool),
@@ -88,7 +88,11 @@ impl<'t, 'a> Plan<'t, 'a> {
         let root_name_end = self.root_name_end();
         let mut context = self.context.clone();
         if !invented.is_empty() {
-            edit(root_name_end..root_name_end, attributes.into());
+            let mut declared = String::new();
+            for (prefix, uri) in &invented {
+                push_namespace(&mut declared, prefix, uri);
+            }
+            edit(root_name_end..root_name_end, declared.into());
             context.namespaces.extend(invented);
             context.namespaces.sort();
         }
