@@ -237,8 +237,9 @@ impl Pull {
         if is_whole {
             let Document { head, history, items, .. } = document;
             let mut seen = HashSet::new();
-            let items = items.into_iter().filter(|item| seen.insert(item.key().to_owned()));
-            return self.ends(items.collect(), &head, &history.deleted);
+            let once = items.into_iter().filter(|item| seen.insert(item.key().to_owned()));
+            let items: Vec<ReplicaItem> = once.collect();
+            return self.ends(&items, &head, &history.deleted);
         }
         if document.history.has_pages {
             self.warnings.push(
@@ -327,8 +328,8 @@ impl Pull {
         };
         let mut into = shared(into);
         merge_sets(&mut into, shared(partial.items));
-        let items = into.into_iter().map(ReplicaItem::Shared).collect();
-        self.ends(items, &partial.head, &HashSet::new())
+        let items: Vec<ReplicaItem> = into.into_iter().map(ReplicaItem::Shared).collect();
+        self.ends(&items, &partial.head, &HashSet::new())
     }
 
     /// The items of the replica that is there.
@@ -365,7 +366,7 @@ impl Pull {
         };
         let Reconstructed { items, head, kept, deleted } = walk.ends(self.before().to_vec());
         self.state.kept = kept;
-        self.ends(items, &head, &deleted)
+        self.ends(&items, &head, &deleted)
     }
 
     /// Refuses to go on with a replica that was kept by other rules.
@@ -382,15 +383,15 @@ impl Pull {
 
     fn ends(
         &mut self,
-        items: Vec<ReplicaItem>,
+        items: &[ReplicaItem],
         head: &ReplicaHead,
         deleted: &HashSet<String>,
     ) -> Result<(), PullError> {
-        let text = replica::write(head, &items)?;
-        let changes = changes(self.before(), &items, deleted);
+        let text = replica::write(head, items)?;
+        let changes = changes(self.before(), items, deleted);
         let is_same = self.written.as_ref().is_some_and(|written| written.text == text);
         let text = (!is_same).then_some(text);
-        self.stage = Stage::End(Box::new(self.outcome(text, changes, &items)));
+        self.stage = Stage::End(Box::new(self.outcome(text, changes, items)));
         Ok(())
     }
 

@@ -76,21 +76,4 @@ pub enum SseFault {
         /// The item's id.
         wanted: String,
     },
-    /// Nothing in it takes part in synchronization.
-    #[error("nothing in it is shared: no item has sx:sync, and there is no sx:sharing")]
-    SharesNothing,
-    /// A collection in JSON that cannot be read.
-    #[error("{0}")]
-    Collection(String),
-    /// The bytes are not in the charset that the document declares.
-    #[error("the document is not in the charset {0} that it is said to be in")]
-    Charset(String),
-    /// Two items have one id.
-    #[error("the sync id {id:?} is that of line {first} again; an id may stand once in a feed")]
-    Repeated {
-        /// The id.
-        id: String,
-        /// The line of the first item with it.
-        first: usize,
-    },
 }

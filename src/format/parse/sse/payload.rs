@@ -114,33 +114,6 @@ impl Payload {
         own + bindings + around.sum::<usize>()
     }
 
-    /// The same said in the markup of another family: `xml` with its places, and the bindings that
-    /// it needs. Base and language are those that are around it.
-    pub fn rewritten(
-        &self,
-        (family, namespace): (Family, &str),
-        xml: String,
-        attributes: usize,
-        sync: usize,
-        needs: Vec<(String, String)>,
-    ) -> Self {
-        let declares = Vec::new();
-        let (has_lang, has_base) = (false, false);
-        let namespace = namespace.to_owned();
-        Self {
-            family,
-            namespace,
-            xml,
-            attributes,
-            sync,
-            needs,
-            declares,
-            has_lang,
-            has_base,
-            ..self.clone()
-        }
-    }
-
     /// Its parts around the place of `sx:sync`, attributes to be added in front of the first:
     /// the tag's beginning, the rest before the place, what comes after it.
     pub fn parts(&self) -> (&str, &str, &str) {
