@@ -65,7 +65,7 @@ pub fn write<E>(
     push_sharing(out, page, SX);
     out.push('\n');
     let sharing = (SX, None);
-    let items = Collected { page, base, lang, scope, sharing, namespace: "" };
+    let items = CollectionItems { page, base, lang, scope, sharing, namespace: "" };
     page.write_items(rest, sink, |out, item| {
         items.push(out, &ShownVersion::of(page, item));
         out.push('\n');
@@ -172,7 +172,7 @@ fn own_target(markup: &Markup) -> Target<'static> {
 }
 
 /// What all items of a collection have in common.
-pub struct Collected<'a> {
+pub struct CollectionItems<'a> {
     pub page: &'a Page<'a>,
     /// Base and language around them.
     pub base: &'a str,
@@ -185,7 +185,7 @@ pub struct Collected<'a> {
     pub namespace: &'a str,
 }
 
-impl Collected<'_> {
+impl CollectionItems<'_> {
     /// Adds an item.
     pub fn push(&self, out: &mut String, shown: &ShownVersion<'_>) {
         let mut element = shown.element(self.page);

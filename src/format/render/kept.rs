@@ -2,7 +2,7 @@
 //! what is kept of a feed.
 
 use super::base::Bases;
-use super::collection::{Collected, ShownVersion};
+use super::collection::{CollectionItems, ShownVersion};
 use super::convert::{Target, write_entry};
 use super::entry::{Entries, declared};
 use super::head::Surroundings;
@@ -75,7 +75,8 @@ impl<'a> KeptItems<'a> {
             let lang = self.context.lang.as_deref();
             let scope = self.context.namespaces.clone();
             let namespace = self.target.namespace;
-            Collected { page, base, lang, scope, sharing, namespace }.push(out, &item.shown());
+            CollectionItems { page, base, lang, scope, sharing, namespace }
+                .push(out, &item.shown());
         });
     }
 
