@@ -32,7 +32,7 @@ pub use change_feed::{ChangeEntry, ChangeFeed};
 pub use convert::{Neutral, Target, authors, write_entry};
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 pub use json::sync_object;
-pub use kept::{KeptItem, KeptItems, members, write_around};
+pub use kept::{CollectionHead, KeptItem, KeptItems, members, write_around};
 pub use opml::living_outlines;
 pub(crate) use references::Base;
 pub use relative::References;

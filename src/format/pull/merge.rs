@@ -6,7 +6,7 @@ use super::error::FeedFault;
 use super::item::{ItemData, ReplicaItem, SharedItem};
 use super::sharing::merge_sets;
 use crate::parse::{self, FeedFrame, ParseError, collection};
-use crate::render::{KeptItems, members, sync_object};
+use crate::render::{CollectionHead, KeptItems, members, sync_object};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -166,7 +166,7 @@ impl MergeOutcome {
         let kept = KeptItems::new(target, &frame.context, dialect);
         let write = |out: &mut String, item: &SharedItem| {
             if frame.is_collection {
-                kept.push_collected(out, &local.skeleton, &item.kept());
+                kept.push_collected(out, head(&local.skeleton), &item.kept());
             } else {
                 kept.push(out, &item.kept());
             }
@@ -236,7 +236,7 @@ fn json_item(
         object.get("sync")?.get("conflicts")?.get(place).cloned()
     };
     let one = |version: &Version<ItemData>, conflicts: Vec<Value>| {
-        let written = || members(skeleton, &version.with(version.data.markup.clone()));
+        let written = || members(head(skeleton), &version.with(version.data.markup.clone()));
         let mut item = known(version).unwrap_or_else(written);
         if let Some(object) = item.as_object_mut() {
             object.insert("sync".to_owned(), sync_object(version, conflicts));
@@ -245,6 +245,10 @@ fn json_item(
     };
     let conflicts = shared.conflicts.iter().map(|lost| one(lost, Vec::new())).collect();
     one(&shared.winner, conflicts)
+}
+
+fn head(skeleton: &Skeleton) -> CollectionHead<'_> {
+    CollectionHead { skeleton, read_collection: collection::first_entry }
 }
 
 /// Makes an XML declaration that names another charset name UTF-8, which the result is in.

@@ -7,8 +7,8 @@ use super::convert::{Target, write_entry};
 use super::entry::{Entries, declared};
 use super::head::Surroundings;
 use super::scope::{Prefixes, Scope, borrow};
+use super::shape::ReadCollection;
 use super::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, json};
-use crate::parse::collection::first_entry;
 use serde_json::Value;
 use std::borrow::Cow;
 use tidegate_core::model::{
@@ -22,6 +22,14 @@ pub struct KeptItems<'a> {
     target: Target<'a>,
     context: &'a Context,
     prefixes: Prefixes,
+}
+
+/// The collection that items are written into.
+#[derive(Debug, Clone, Copy)]
+pub struct CollectionHead<'a> {
+    pub skeleton: &'a Skeleton,
+    /// Reads the entry that an item of a collection becomes.
+    pub read_collection: ReadCollection,
 }
 
 /// A shared item as it came.
@@ -67,11 +75,11 @@ impl<'a> KeptItems<'a> {
         self.entries().push_plain(out, markup, (id, date), &self.scope());
     }
 
-    /// Adds an item to a collection as plain XML, whose head is in `skeleton`.
-    pub fn push_collected(&self, out: &mut String, skeleton: &Skeleton, item: &KeptItem) {
+    /// Adds an item to a collection as plain XML.
+    pub fn push_collected(&self, out: &mut String, head: CollectionHead<'_>, item: &KeptItem) {
         let sharing = (self.prefixes.sharing.as_str(), Some(self.prefixes.sharing_namespace));
         let base = self.context.base.as_deref().unwrap_or_default();
-        within_page(skeleton, self.prefixes.dialect, |page| {
+        within_page(head, self.prefixes.dialect, |page| {
             let lang = self.context.lang.as_deref();
             let scope = self.context.namespaces.clone();
             let namespace = self.target.namespace;
@@ -101,9 +109,9 @@ impl<'a> KeptItems<'a> {
 }
 
 /// What a version says as an item of a collection as JSON.
-pub fn members(skeleton: &Skeleton, version: &Version<Markup>) -> Value {
+pub fn members(head: CollectionHead<'_>, version: &Version<Markup>) -> Value {
     let shown = ShownVersion { published_id: None, ..ShownVersion::alone(version) };
-    within_page(skeleton, Dialect::FeedSync, |page| json::item(page, &shown))
+    within_page(head, Dialect::FeedSync, |page| json::item(page, &shown))
 }
 
 /// A skeleton that stands by itself around items, each of which is to begin a line. Its references lead where
@@ -125,7 +133,11 @@ pub fn write_around(
 }
 
 /// A page around items that are merged, which says nothing of its own.
-fn within_page<T>(skeleton: &Skeleton, dialect: Dialect, render: impl FnOnce(&Page<'_>) -> T) -> T {
+fn within_page<T>(
+    CollectionHead { skeleton, read_collection }: CollectionHead<'_>,
+    dialect: Dialect,
+    render: impl FnOnce(&Page<'_>) -> T,
+) -> T {
     let (addresses, history) = (Addresses::default(), HistoryPlace::default());
     let state = FeedState::untouched(skeleton.format, Time::from_unix(0));
     render(&Page {
@@ -142,7 +154,7 @@ fn within_page<T>(skeleton: &Skeleton, dialect: Dialect, render: impl FnOnce(&Pa
         until: None,
         expires: None,
         window: None,
-        read_collection: first_entry,
+        read_collection,
     })
 }
 
