@@ -10,7 +10,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::counted;
-use tidegate_format::parse::sse::bare;
+use tidegate_format::parse::sync_markup::bare;
 use tidegate_format::pull::{Answer, Ask, Asked, FetchedBody, Next, Pull, PullOutcome, State};
 use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
 use tower::ServiceExt as _;

@@ -10,7 +10,7 @@ use super::outline;
 use crate::app;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tidegate_format::parse::sse::BYTES_LIMIT;
+use tidegate_core::xml::strict::BYTES_LIMIT;
 
 /// Why two feeds were not merged.
 #[derive(Debug, thiserror::Error)]

@@ -21,17 +21,16 @@ mod json;
 mod limits;
 pub mod opml;
 mod out;
-mod sharing;
-pub mod sse;
+pub mod sync_markup;
 
 pub use amend::{Amendment, amended, amended_markup};
 pub use decode::{Before, Decoded, characters, decode, decode_as};
 pub use error::ParseError;
 pub use feed::frame::FeedFrame;
 pub use limits::Limits;
-pub(crate) use sharing::TAKEN_FOR_PLAIN;
+pub(crate) use sync_markup::TAKEN_FOR_PLAIN;
 
-use tidegate_core::model::{Card, Entry, FeedDocument, Field, Markup, Shared};
+use tidegate_core::model::{Card, Entry, FeedDocument, Field, Format, Markup, Shared};
 use tidegate_core::xml;
 use url::Url;
 
@@ -98,10 +97,15 @@ pub fn shared(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Option<Shared<M
 
 /// An entry on its own, with what it inherits and what there is to say of it.
 pub fn own(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Markup {
+    markup_of(document.format, entry)
+}
+
+/// The same of an entry in a format.
+fn markup_of(format: Format, entry: &Entry<'_>) -> Markup {
     let short = |text: &str| xml::shortened(text, Card::TEXT_LIMIT).to_owned();
     let link = entry.link.as_deref().filter(|link| xml::address::has_scheme(link));
     Markup {
-        format: document.format,
+        format,
         xml: entry.markup.clone().into_owned(),
         context: (*entry.context).clone(),
         slots: entry.slots.clone(),

@@ -1,13 +1,13 @@
 //! The merge cases under `tests/fixtures/merge`: two feeds and what SSE 1.0 section 3.3 makes of
 //! them, through the library and through the `merge` command.
 
+use crate::support::shared_items;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
-use tidegate_core::model::{Markup, Shared, Version};
+use tidegate_core::model::{Shared, Version};
 use tidegate_core::sync::merge_sets;
-use tidegate_format::parse::{self, Limits};
 
 fn cases() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/merge");
@@ -20,17 +20,7 @@ fn cases() -> Vec<PathBuf> {
 
 /// The items of a feed, of what they say the title.
 fn items(text: &str) -> Vec<Shared<String>> {
-    let document = parse::document(text, None, &Limits::default()).unwrap();
-    let items = document.entries.iter().map(|entry| {
-        let Shared { winner, conflicts } = parse::shared(&document, entry).unwrap();
-        let titled = |version: &Version<_>| version.with(title(&version.data));
-        Shared { winner: titled(&winner), conflicts: conflicts.iter().map(titled).collect() }
-    });
-    items.collect()
-}
-
-fn title(markup: &Markup) -> String {
-    markup.card.title.clone()
+    shared_items::with(shared_items::items(text), |markup| markup.card.title.clone())
 }
 
 fn load(case: &Path, name: &str) -> Vec<Shared<String>> {

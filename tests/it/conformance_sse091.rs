@@ -1,6 +1,7 @@
 //! The samples of the authors of SSE 0.91 under `tests/fixtures/sse-0.91`, merged by section 4.4 of
 //! that specification through the `merge` command.
 
+use crate::support::shared_items;
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
 use tidegate_core::model::{Markup, Version};
@@ -76,14 +77,11 @@ fn what_does_not_change_stays_byte_for_byte() {
 /// The items of a document in SSE 1.0, whatever dialect it is written in: its number of updates, whether it
 /// is deleted, its history, its title, and its conflicts.
 fn in_sse(text: &str) -> Vec<String> {
-    let decoded = parse::decode(text.as_bytes(), None, &Limits::default()).unwrap();
-    let document = parse::document(&decoded.text, None, &Limits::default()).unwrap();
     let version = |version: &Version<Markup>| {
         let Version { id, updates, deleted, history, data, .. } = version;
         format!("{id} {} {deleted} {history:?} {}", updates.value(), data.card.title)
     };
-    let items = document.entries.iter().map(|entry| {
-        let shared = parse::shared(&document, entry).unwrap();
+    let items = shared_items::items(text).into_iter().map(|shared| {
         let mut conflicts: Vec<_> = shared.conflicts.iter().map(version).collect();
         conflicts.sort();
         format!("{} {conflicts:?}", version(&shared.winner))

@@ -6,6 +6,7 @@
 
 mod build;
 mod characters;
+mod context;
 mod findings;
 mod recover;
 mod repair;
@@ -265,12 +266,13 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// Its attributes, without namespace declarations.
     pub fn attributes(self) -> impl Iterator<Item = DocAttribute<'t, 'a>> {
-        self.written().filter(|attribute| !attribute.written.is_declaration)
+        self.written().skip_while(|attribute| attribute.written.is_declaration)
     }
 
     /// Its namespace declarations; the namespace of each is that which it declares.
     pub fn declarations(self) -> impl Iterator<Item = DocAttribute<'t, 'a>> {
-        self.written().filter(|attribute| attribute.written.is_declaration)
+        // They come before its other attributes.
+        self.written().take_while(|attribute| attribute.written.is_declaration)
     }
 
     fn written(self) -> impl Iterator<Item = DocAttribute<'t, 'a>> {
@@ -302,15 +304,21 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// The namespace declarations in scope in it, in order of prefix.
     pub fn scope(self) -> Vec<(String, String)> {
-        let mut scope = std::collections::BTreeMap::new();
-        for declaration in self.ancestors().flat_map(Self::declarations) {
-            let prefix = declaration.declared_prefix();
-            if prefix != "xml" {
-                scope.entry(prefix).or_insert_with(|| declaration.declared_uri().into_owned());
-            }
+        context::pairs(self.declarations_in_scope())
+    }
+
+    /// The namespace URI that a prefix is bound to in it, in its canonical spelling; empty for the default
+    /// namespace where there is none, `None` where nothing declares the prefix.
+    pub fn binding(self, prefix: &str) -> Option<Cow<'a, str>> {
+        if prefix == "xml" {
+            return Some(Cow::Borrowed(ns::XML));
         }
-        let bound = scope.into_iter().filter(|(_, uri)| !uri.is_empty());
-        bound.map(|(prefix, uri)| (prefix.to_owned(), uri)).collect()
+        let mut declared = self.ancestors().flat_map(Self::declarations);
+        let bound = declared.find(|declaration| declaration.declared_prefix() == prefix);
+        match bound {
+            Some(declaration) => Some(declaration.declared_uri()),
+            None => prefix.is_empty().then_some(Cow::Borrowed("")),
+        }
     }
 
     /// The base of relative references in it.
@@ -349,6 +357,15 @@ impl<'t, 'a> DocElement<'t, 'a> {
         let mut langs = self.ancestors().filter_map(|e| e.attribute_of(Ns::Xml, "lang"));
         let lang = langs.find(|lang| lang.len() <= LANGUAGE_LIMIT)?;
         Some(super::trim(&lang).to_owned()).filter(|lang| !lang.is_empty())
+    }
+
+    /// All text in it and in the elements within: references resolved, CDATA opened.
+    pub fn all_text(self) -> String {
+        let texts = self.walk().filter_map(|step| match step {
+            WalkStep::Text(text) => Some(text),
+            WalkStep::Open(_) | WalkStep::Close(_) => None,
+        });
+        texts.collect()
     }
 
     /// The text that stands directly in it: references resolved, CDATA opened.

@@ -193,6 +193,9 @@ fn each(element: &mut Element, change: &mut impl FnMut(&mut Element)) {
     }
 }
 
+/// How a section of character data begins (XML section 2.7).
+const SECTION: &str = "<![CDATA[";
+
 /// Reads an element with what it inherits; `None` where the text has no whole element.
 pub fn read(xml: &str, context: &Context) -> Option<Element> {
     let doc = Doc::read_whole(xml)?;
@@ -210,10 +213,15 @@ pub fn read(xml: &str, context: &Context) -> Option<Element> {
                 open.push((element, outside));
             }
             WalkStep::Text(text) => add_text(&mut open, text),
-            WalkStep::Close(_) => {
+            WalkStep::Close(closed) => {
                 let (element, outside) = open.pop()?;
                 bindings.truncate(outside);
                 let Some(mut element) = element else { continue };
+                // An empty section is text too: what has one is written with an end tag.
+                if element.children.is_empty() && xml::cut(xml, closed.content()).contains(SECTION)
+                {
+                    element.children.push(Node::Text(String::new()));
+                }
                 element.children.shrink_to_fit();
                 let Some(parent) = innermost(&mut open) else { return Some(element) };
                 parent.push(element);

@@ -14,12 +14,13 @@ mod pox;
 mod tests;
 
 use super::out::Out;
-use super::sse::{SseDialect, Tree, mentions_sync_markup};
 use super::{Limits, ParseError, out};
 use tidegate_core::model::Markup;
+use tidegate_core::sync_markup::Dialect;
+use tidegate_core::xml::strict::Tree;
 
 /// The most items of a collection.
-pub const ITEM_LIMIT: usize = super::sse::ITEM_LIMIT;
+pub const ITEM_LIMIT: usize = 100_000;
 
 /// A collection as an Atom document with sync markup; `None` for whatever is no collection.
 pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
@@ -64,7 +65,15 @@ fn broken(text: &str, error: &tidegate_core::xml::strict::TreeError) -> ParseErr
     ParseError::NothingWhole { reason: error.to_string(), at }
 }
 
+/// Whether a text has one of the namespaces of sync markup, as they stand in documents that cannot be
+/// read, too.
+fn mentions_sync_markup(text: &str) -> bool {
+    ["www.microsoft.com/schemas/sse", "www.microsoft.com/schemas/rss/sse", "feedsync.org/2007"]
+        .iter()
+        .any(|name| memchr::memmem::find(text.as_bytes(), name.as_bytes()).is_some())
+}
+
 /// Whether a namespace is one of sync markup.
 fn is_sync(namespace: &str) -> bool {
-    SseDialect::of(namespace).is_some()
+    Dialect::of(namespace).is_some()
 }

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use tidegate_core::model::{Context, Entry, Projection, Slots};
 use tidegate_core::xml::doc::{Doc, DocElement, Repair};
 use tidegate_core::xml::edits::{Edit, Edits};
-use tidegate_core::xml::ns::Ns;
 
 /// Why an entry cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,8 +30,6 @@ pub(super) struct ReadEntry<'a> {
     pub entry: Entry<'a>,
     /// Bytes that its projection takes beside its text, at most.
     pub cost: usize,
-    /// Whether it has sync markup.
-    pub has_sync_markup: bool,
 }
 
 /// Reads an entry that inherits `context`.
@@ -70,16 +67,17 @@ pub(super) fn read<'a>(
     let markup = edits.apply(doc.text());
     let projection = Projection::in_document(Arc::clone(doc), entry.id, fields);
     let entry = meaning.entry(entry, dialect, markup, slots, context, projection);
-    Ok(ReadEntry { entry, cost, has_sync_markup: !sync_markup.is_empty() })
+    Ok(ReadEntry { entry, cost })
 }
 
 /// The elements of sync markup in an element that stand in no other one.
 fn sync_markup<'t, 'a>(entry: DocElement<'t, 'a>) -> Vec<DocElement<'t, 'a>> {
-    let mut found: Vec<DocElement<'t, 'a>> = Vec::new();
-    for element in entry.descendants().skip(1).filter(|element| element.ns() == Ns::Sx) {
-        if found.last().is_none_or(|last| last.span().end <= element.span().start) {
-            found.push(element);
-        }
+    let mut found = Vec::new();
+    let mut next = entry.id + 1;
+    while let Some(element) = entry.doc().element(next).filter(|_| next < entry.behind()) {
+        let is_found = element.ns().is_sync_markup();
+        next = if is_found { element.behind() } else { next + 1 };
+        found.extend(is_found.then_some(element));
     }
     found
 }

@@ -7,7 +7,8 @@ mod skeleton;
 use super::dialect::{FeedDialect, is_of_the_document, relation};
 use super::entry::{self, ReadEntry};
 use super::head::HeadBuilder;
-use super::{Limits, ParseError, sharing};
+use super::sync_markup::{ReadSharing, SyncReader, SyncedEntry, read_sharing};
+use super::{Limits, ParseError};
 use other::no_feed;
 use skeleton::Plan;
 use std::borrow::Cow;
@@ -35,7 +36,7 @@ struct FeedReader<'t, 'a, 'l> {
     taken_out: Vec<DocElement<'t, 'a>>,
     /// Where entries are, in order.
     entry_spans: Vec<Range<usize>>,
-    has_sync_markup: bool,
+    sync: SyncReader<'l>,
 }
 
 /// Reads the XML document that begins at the byte `start`.
@@ -65,7 +66,7 @@ pub(super) fn read<'a>(
         tombstones: Vec::new(),
         taken_out: Vec::new(),
         entry_spans: Vec::new(),
-        has_sync_markup: false,
+        sync: SyncReader::new(dialect, limits, invented.clone()),
     };
     if start > 0 {
         let why = "what stands before the document is passed over";
@@ -74,12 +75,7 @@ pub(super) fn read<'a>(
     reader.read_head(root, &units);
     let head_repairs = repairs_of_head(&repairs, &units);
     reader.read_entries(units, dropped, &repairs)?;
-    let has_sync_markup = reader.has_sync_markup;
-    let mut document = reader.finish(&head_repairs, invented)?;
-    if has_sync_markup {
-        sharing::add(&mut document, url);
-    }
-    Ok(document)
+    reader.finish(&head_repairs, invented, url)
 }
 
 /// The local name of entries in the document of a root.
@@ -89,7 +85,7 @@ fn entry_name(root: DocElement<'_, '_>) -> Result<&'static str, ParseError> {
 
 /// Whether an element is an entry of its document.
 fn is_entry(element: DocElement<'_, '_>) -> bool {
-    if !matches!(element.local(), "entry" | "item") || element.ns() == Ns::Sx {
+    if !matches!(element.local(), "entry" | "item") || element.ns().is_sync_markup() {
         return false;
     }
     let Some(dialect) = element.doc().root().and_then(FeedDialect::of) else { return false };
@@ -188,10 +184,7 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
         let (ns, local) = (element.ns(), element.local());
         let is_own = self.dialect.owns(ns);
         let is_taken_out = match (ns, local) {
-            (Ns::Sx, _) => {
-                self.has_sync_markup = true;
-                true
-            }
+            (Ns::Sx | Ns::Sx091, _) => true,
             (Ns::History, local) => {
                 self.head.head.complete |= local == "complete" && level == Some(1);
                 true
@@ -245,9 +238,10 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
             let repairs = repairs.get(unit.repairs).unwrap_or_default();
             let read = (self.dialect, self.limits);
             match entry::read(self.doc, element, repairs, unit.context, read) {
-                Ok(ReadEntry { entry, cost: more, has_sync_markup }) => {
+                Ok(ReadEntry { mut entry, cost: more }) => {
                     cost = cost.saturating_add(more);
-                    self.has_sync_markup |= has_sync_markup;
+                    let (doc, is_sound) = (self.doc, unit.is_sound);
+                    entry.sync = self.sync.read(&SyncedEntry { doc, element, repairs, is_sound });
                     self.entries.push(entry);
                     nodes.push(unit.node);
                 }
@@ -284,6 +278,7 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
         mut self,
         repairs: &[Repair],
         invented: Vec<(String, String)>,
+        url: Option<&Url>,
     ) -> Result<FeedDocument<'a>, ParseError> {
         let (text, dialect) = (self.doc.text(), self.dialect);
         self.check_end();
@@ -305,14 +300,21 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
             Some((at, reason)) => Completeness::Salvaged(format!("{reason} (byte {at})")),
             None => Completeness::Full,
         };
+        let is_head = |around: DocElement<'_, '_>| is_container(around, dialect);
+        let sharing = read_sharing(&self.taken_out, is_head, url);
+        let (sharing, expires) =
+            sharing.map(|ReadSharing { sharing, expires }| (sharing, expires)).unzip();
+        head.hints.expires = expires.flatten();
         let mut edits = self.doc.edits(repairs, &self.taken_out);
         skeleton::take_out_entries(text, &self.entry_spans, &mut edits);
         let is_cut = self.findings.is_cut;
         let skeleton = self.plan.skeleton((edits, invented), dialect, &head, (title, is_cut));
         let mut warnings = self.findings.warnings;
+        let has_sharing = self.taken_out.iter().any(|element| element.ns().is_sync_markup());
+        warnings.extend(self.sync.finish(&mut self.entries, has_sharing));
         warnings.sort_by_key(|warning| warning.offset);
         Ok(FeedDocument {
-            sharing: None,
+            sharing,
             format: dialect.format,
             text,
             head,

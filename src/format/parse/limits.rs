@@ -20,6 +20,9 @@ pub struct Limits {
     pub path: usize,
     /// Bytes that the projections of all entries may take beside the text itself.
     pub projection: usize,
+    /// Bytes that conflicts and extras of all entries may take with what they inherit; what is more costs its
+    /// entry the `sx:sync`.
+    pub sync: usize,
     /// Links, tombstones and other values kept of the head, each.
     pub head_values: usize,
 }
@@ -34,6 +37,7 @@ impl Default for Limits {
             fields: 10_000,
             path: 4096,
             projection: 256 << 20,
+            sync: 128 << 20,
             head_values: 10_000,
         }
     }

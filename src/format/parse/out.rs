@@ -1,10 +1,10 @@
 //! The Atom document that another kind of document is read as.
 
-use crate::parse::sse::{Id, Tree, needs};
 use crate::parse::{Limits, ParseError};
 use tidegate_core::sync_markup::shape_element;
 use tidegate_core::xml;
 use tidegate_core::xml::ns::ATOM;
+use tidegate_core::xml::strict::{Id, Tree};
 
 /// The text, and how much more may come.
 pub(in crate::parse) struct Out {
@@ -109,7 +109,7 @@ impl Out {
         self.at(tree.line(element.span.start));
         let behind_name = element.span.start + 1 + element.name.len();
         self.push(tree.slice(element.span.start..behind_name));
-        for (prefix, uri) in needs(tree, id, None) {
+        for (prefix, uri) in needs(tree, id) {
             match prefix.as_str() {
                 "" if uri == default => {}
                 "" => self.attribute("xmlns", &uri),
@@ -134,6 +134,41 @@ impl Out {
         let (found, limit) = (self.text.len().saturating_sub(self.shapes), self.limit);
         if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(self.text) }
     }
+}
+
+/// The bindings that an element and what is in it use and do not make themselves.
+fn needs(tree: &Tree<'_>, item: Id) -> Vec<(String, String)> {
+    let mut needs: Vec<(String, String)> = Vec::new();
+    // Elements to visit, each with the prefixes declared between it and the item.
+    let mut open = vec![item];
+    while let Some(id) = open.pop() {
+        let Some(element) = tree.element(id) else { continue };
+        for prefix in element.prefixes() {
+            if prefix == "xml" || needs.iter().any(|(known, _)| known == prefix) {
+                continue;
+            }
+            if !made_within(tree, item, id, prefix) {
+                let uri = tree.binding(id, prefix).unwrap_or_default();
+                needs.push((prefix.to_owned(), uri.to_owned()));
+            }
+        }
+        open.extend(tree.children(id).map(|(child, _)| child));
+    }
+    needs.sort();
+    needs
+}
+
+/// Whether `prefix` is declared by `id` or an element around it, up to `item`.
+fn made_within(tree: &Tree<'_>, item: Id, id: Id, prefix: &str) -> bool {
+    let mut next = Some(id);
+    while let Some(id) = next {
+        let Some(element) = tree.element(id) else { return false };
+        if element.declaration(prefix).is_some() {
+            return true;
+        }
+        next = element.parent.filter(|_| id != item);
+    }
+    false
 }
 
 /// The name of the root element of a text that begins with markup, without its prefix; `None` where it

@@ -3,7 +3,8 @@
 use super::error::{FeedFault, PullError};
 use super::exchange::FetchedBody;
 use super::item::ReplicaItem;
-use crate::parse::sse::bare;
+use crate::parse::collection::ITEM_LIMIT;
+use crate::parse::sync_markup::bare;
 use crate::parse::{self, FeedFrame, Limits};
 use std::collections::HashSet;
 use tidegate_core::model::{
@@ -11,9 +12,6 @@ use tidegate_core::model::{
 };
 use tidegate_core::sync_markup::Dialect;
 use url::Url;
-
-/// The most items of a feed that is merged, or of a replica.
-pub(super) const ITEM_LIMIT: usize = 100_000;
 
 /// How much of a feed that is merged, or of a replica, is read.
 pub(super) fn limits() -> Limits {

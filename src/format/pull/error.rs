@@ -53,11 +53,7 @@ impl FeedFault {
         };
         let message = warning.message.as_str();
         let what = message.strip_suffix(TAKEN_FOR_PLAIN).unwrap_or(message);
-        let placed = what.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
-        match placed.and_then(|(line, what)| Some((line.parse().ok()?, what))) {
-            Some((line, what)) => Self { line, what: what.to_owned() },
-            None => Self::new(document.text, warning.offset, what),
-        }
+        Self::new(document.text, warning.offset, what)
     }
 }
 

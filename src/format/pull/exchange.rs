@@ -2,7 +2,7 @@
 
 use super::item::ItemChange;
 use super::state::State;
-use crate::parse::sse::BYTES_LIMIT;
+use tidegate_core::xml::strict::BYTES_LIMIT;
 use url::Url;
 
 /// What one pull may take.

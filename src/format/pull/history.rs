@@ -6,9 +6,10 @@
 //! asks for it again, and then what stands there comes under what is known from above it, and over
 //! what is known from below.
 
-use super::document::{Document, ITEM_LIMIT, ReplicaHead};
+use super::document::{Document, ReplicaHead};
 use super::item::ReplicaItem;
 use super::state::{ArchiveGap, ReplicaBasis};
+use crate::parse::collection::ITEM_LIMIT;
 use std::collections::{HashMap, HashSet};
 use url::Url;
 

@@ -48,7 +48,8 @@ impl ItemData {
         // What its sync markup used goes with that.
         let xml = &markup.xml;
         let is_used = |prefix: &str| xml.contains(&format!("{prefix}:"));
-        let is_kept = |uri: &str, prefix: &str| Ns::of(uri) != Some(Ns::Sx) || is_used(prefix);
+        let is_sync = |uri: &str| Ns::of(uri).is_some_and(Ns::is_sync_markup);
+        let is_kept = |uri: &str, prefix: &str| !is_sync(uri) || is_used(prefix);
         markup.context.namespaces.retain(|(prefix, uri)| is_kept(uri, prefix));
         let mut print = Xxh3::new();
         for part in fields.iter().flat_map(|field| [&field.path, &field.value]) {

@@ -1,14 +1,15 @@
 //! The replica as a file: the newest document's head around every item.
 
-use super::document::{ITEM_LIMIT, ReplicaHead, limits};
+use super::document::{ReplicaHead, limits};
 use super::error::{FeedFault, PullError};
 use super::item::{ReplicaItem, SharedItem};
-use crate::parse::sse::BYTES_LIMIT;
+use crate::parse::collection::ITEM_LIMIT;
 use crate::parse::{self, FeedFrame};
 use crate::render::{KeptItems, write_around};
 use tidegate_core::model::Family;
 use tidegate_core::sync_markup::Dialect;
 use tidegate_core::xml::ns::ATOM;
+use tidegate_core::xml::strict::BYTES_LIMIT;
 use url::Url;
 
 /// A replica that was written before: its head, which came from `url`, and its items.

@@ -189,7 +189,7 @@ mod tests {
         let mut out = String::new();
         tree::write(&mut out, &root, &mut Vec::new());
         assert!(out.contains("<member name=\"area_m²\">2</member>"), "{out}");
-        let read = crate::parse::sse::Tree::read(&out).unwrap();
+        let read = tidegate_core::xml::strict::Tree::read(&out).unwrap();
         assert!(read.element(1).is_some() && !out.contains("<y") && !out.contains("urn:x\""));
         let back = tree::read(&out, &Context::default()).unwrap();
         assert_eq!(back.children, nodes);

@@ -2,6 +2,7 @@
 
 use crate::e2e::support::post::{Format, Post};
 use crate::e2e::support::publisher::{Answer, Publisher};
+use crate::support::shared_items;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,12 +141,10 @@ pub type Held = (u32, bool, usize, String);
 /// The items of a replica that shares.
 pub fn shared(into: &Path) -> BTreeMap<String, Held> {
     let text = std::fs::read_to_string(into.join("replica.xml")).unwrap();
-    let document = parse::document(&text, None, &Limits::default()).unwrap();
-    let items = document.entries.iter().map(|entry| {
-        let winner = parse::shared(&document, entry).unwrap().winner;
-        let says = entry.fields().iter().map(|field| format!("{}={}\n", field.path, field.value));
-        let history = winner.history.len();
-        (winner.id.to_string(), (winner.updates.value(), winner.deleted, history, says.collect()))
+    let items = shared_items::items(&text).into_iter().map(|item| {
+        let winner = item.winner;
+        let (history, says) = (winner.history.len(), shared_items::said(&winner.data));
+        (winner.id.to_string(), (winner.updates.value(), winner.deleted, history, says))
     });
     items.collect()
 }

@@ -34,6 +34,8 @@ pub struct Unit {
     pub context: Arc<Context>,
     /// The numbers of its repairs.
     pub repairs: Range<usize>,
+    /// Whether its tags and characters are as XML wants them.
+    pub is_sound: bool,
 }
 
 /// A document, and what reading it brought about.
@@ -260,21 +262,22 @@ impl<'a> Builder<'a> {
                 node.next = next;
             }
             if self.open.len() + 1 == self.fence {
-                self.leave_unit(open.node);
+                self.leave_unit(&open);
             }
             self.leave(&open);
         }
     }
 
     /// The entry is whole.
-    fn leave_unit(&mut self, node: NodeId) {
+    fn leave_unit(&mut self, open: &OpenElement<'a>) {
         let (first, _, mut context) = std::mem::take(&mut self.unit);
         context.namespaces = self.scope.used_by_entry();
         let before = self.units.last().map(|unit| Arc::clone(&unit.context));
         let context = before.filter(|before| **before == context).unwrap_or_else(|| context.into());
         let repairs = first..self.repairs.len();
         self.unit_repairs += repairs.len();
-        self.units.push(Unit { node, context, repairs });
+        let is_sound = self.findings.doubts == open.doubts;
+        self.units.push(Unit { node: open.node, context, repairs, is_sound });
         self.fence = 0;
     }
 

@@ -14,6 +14,8 @@ pub struct Findings {
     pub ill_formed: Option<(usize, String)>,
     /// Whether the text ended before its root did.
     pub is_cut: bool,
+    /// How many flaws put in doubt what was written: those of tags and characters.
+    pub(super) doubts: usize,
     /// The most warnings that are kept.
     pub(super) limit: usize,
 }
@@ -40,6 +42,7 @@ impl Findings {
         if is_first {
             self.ill_formed = Some((offset, message.clone()));
         }
+        self.doubts += usize::from(matches!(flaw, Flaw::Tags | Flaw::Characters));
         self.warn(offset, message);
     }
 

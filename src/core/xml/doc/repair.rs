@@ -59,7 +59,8 @@ impl Replacement {
 }
 
 impl Repair {
-    fn range(self) -> Range<usize> {
+    /// The piece of the text that is replaced.
+    pub fn range(self) -> Range<usize> {
         index(self.start)..index(self.end)
     }
 }

@@ -22,9 +22,10 @@ pub(super) struct OpenElement<'a> {
     /// How many declarations and bases are in scope around it.
     pub(super) scope: usize,
     pub(super) bases: usize,
-    /// How many repairs and holes there are before its tag.
+    /// How many repairs, holes and doubts there are before its tag.
     pub(super) repairs: usize,
     pub(super) holes: usize,
+    pub(super) doubts: usize,
 }
 
 impl<'a> Builder<'a> {
@@ -90,6 +91,7 @@ impl<'a> Builder<'a> {
     ) -> Option<(&'static str, usize)> {
         let (scope, bases) = (self.scope.declared(), self.bases.len());
         let (repairs, holes) = (self.repairs.len(), self.doc.holes.len());
+        let doubts = self.findings.doubts;
         let attributes = self.doc.attributes.len();
         for (number, attribute) in written.iter().enumerate() {
             let Some(prefix) = declared_prefix(attribute.name) else { continue };
@@ -130,7 +132,7 @@ impl<'a> Builder<'a> {
             is_empty,
             has_base: false,
         });
-        let open = OpenElement { node, name, ns, content, scope, bases, repairs, holes };
+        let open = OpenElement { node, name, ns, content, scope, bases, repairs, holes, doubts };
         self.open.push(open);
         let declared = self.doc.attributes.len();
         for attribute in written.iter().filter(|w| declared_prefix(w.name).is_none()) {

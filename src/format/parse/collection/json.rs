@@ -4,13 +4,13 @@ use super::fields::{CollectionFile, Fields};
 use super::{ITEM_LIMIT, pox};
 use crate::parse::json::JsonReader;
 use crate::parse::out::Out;
-use crate::parse::sse::Tree;
 use crate::parse::{Limits, ParseError};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use tidegate_core::model::Time;
 use tidegate_core::sync_markup::shape_element;
 use tidegate_core::xml::ns::{ATOM, FEED_SYNC};
+use tidegate_core::xml::strict::Tree;
 
 /// The namespace of members that mean nothing in Atom, kept as they are.
 const MEMBER: &str = "urn:tidegate:json";

@@ -3,11 +3,11 @@
 use super::fields::{CollectionFile, Fields};
 use super::{ITEM_LIMIT, is_sync};
 use crate::parse::out::Out;
-use crate::parse::sse::{Id, SseDialect, StrictContent, Tree};
 use crate::parse::{Limits, ParseError};
 use tidegate_core::model::Time;
-use tidegate_core::sync_markup::shape_element;
+use tidegate_core::sync_markup::{Dialect, shape_element};
 use tidegate_core::xml::ns::{ATOM, CONTENT, DC};
+use tidegate_core::xml::strict::{Id, StrictContent, Tree};
 
 /// Writes the collection that a document is; `false` where it is none.
 pub(super) fn write(out: &mut Out, tree: &Tree<'_>) -> Result<bool, ParseError> {
@@ -217,7 +217,7 @@ fn list(out: &mut Out, tree: &Tree<'_>, list: Id, own: &str) {
     for (id, _) in tree.children(list) {
         match tree.name(id) {
             (namespace, "item") if namespace == own => entry(out, tree, id, own, None),
-            (namespace, "conflict") if SseDialect::of(namespace) == Some(SseDialect::Sse091) => {
+            (namespace, "conflict") if Dialect::of(namespace) == Some(Dialect::Sse091) => {
                 self::list(out, tree, id, own);
             }
             _ => out.copy(tree, id),

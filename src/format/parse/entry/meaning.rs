@@ -57,7 +57,7 @@ impl<'t, 'a> Meaning<'t, 'a> {
     /// Reads what the elements of an entry mean.
     pub fn read(entry: DocElement<'t, 'a>, dialect: FeedDialect) -> Self {
         let mut meaning = Self::default();
-        for element in entry.children().filter(|element| element.ns() != Ns::Sx) {
+        for element in entry.children().filter(|element| !element.ns().is_sync_markup()) {
             meaning.element(element, dialect, entry);
         }
         meaning

@@ -88,7 +88,7 @@ fn cost(fields: &[Field<'_>]) -> usize {
 
 /// The elements in an element, without sync markup.
 fn parts<'t, 'a>(element: DocElement<'t, 'a>) -> impl Iterator<Item = DocElement<'t, 'a>> {
-    element.children().filter(|child| child.ns() != Ns::Sx)
+    element.children().filter(|child| !child.ns().is_sync_markup())
 }
 
 impl FieldReader<'_> {
@@ -125,7 +125,7 @@ impl FieldReader<'_> {
         let mut has_some = false;
         for attribute in element.attributes() {
             let is_skipped = match attribute.ns() {
-                Ns::Sx => true,
+                Ns::Sx | Ns::Sx091 => true,
                 Ns::Xml => attribute.local() != "lang",
                 // The path tells it.
                 Ns::None => is_link && attribute.local() == "rel",
@@ -184,7 +184,7 @@ fn markup(element: DocElement<'_, '_>, dialect: FeedDialect) -> String {
     let mut walk = element.walk();
     while let Some(step) = walk.next() {
         match step {
-            WalkStep::Open(inner) if inner.ns() == Ns::Sx => walk.leave_out(),
+            WalkStep::Open(inner) if inner.ns().is_sync_markup() => walk.leave_out(),
             WalkStep::Open(inner) if inner.id != element.id => {
                 is_in_markup = true;
                 push_tag(dialect, inner, &mut out);
@@ -210,7 +210,7 @@ fn markup(element: DocElement<'_, '_>, dialect: FeedDialect) -> String {
 fn push_tag(dialect: FeedDialect, element: DocElement<'_, '_>, out: &mut String) {
     out.push('<');
     push_element_name(dialect, element, out);
-    let attributes = element.attributes().filter(|attribute| attribute.ns() != Ns::Sx);
+    let attributes = element.attributes().filter(|attribute| !attribute.ns().is_sync_markup());
     let named = attributes.map(|attribute| {
         let mut name = String::new();
         push_name(dialect, element, attribute, &mut name);

@@ -8,7 +8,6 @@ use std::ops::Range;
 use tidegate_core::model::{Context, Format};
 use tidegate_core::sync_markup::Dialect;
 use tidegate_core::xml::doc::{Doc, DocElement, Units};
-use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{cut, is_blank, split_name};
 
 /// What stands around the items of a feed, or of a collection as plain XML.
@@ -107,7 +106,7 @@ fn container<'t, 'a>(root: DocElement<'t, 'a>) -> Result<DocElement<'t, 'a>, Par
 /// The dialect of an item's `sx:sync`.
 fn dialect_of_item(item: DocElement<'_, '_>) -> Option<Dialect> {
     let mut children = item.children();
-    let sync = children.find(|child| child.ns() == Ns::Sx && child.local() == "sync")?;
+    let sync = children.find(|child| child.ns().is_sync_markup() && child.local() == "sync")?;
     Dialect::of(bound(sync, &sync.scope()))
 }
 

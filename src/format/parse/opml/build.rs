@@ -6,8 +6,8 @@ use super::{
     HEAD, OpmlError, OpmlLimits, OpmlProblem, OpmlSharing, Outline, OutlineKind, OutlineList,
     quoted,
 };
-use crate::parse::sse::SseDialect;
 use std::collections::HashMap;
+use tidegate_core::sync_markup::Dialect;
 use tidegate_core::xml;
 use tidegate_core::xml::cut;
 use tidegate_core::xml::html::plain_text_if_html;
@@ -148,7 +148,7 @@ impl<'a> OutlineBuilder<'a> {
     /// Whether a prefix is that of SSE 0.91; one that nothing declares is, by its usual name.
     fn is_sharing(&self, prefix: &str) -> bool {
         match self.prefixes.get(prefix) {
-            Some(uri) => SseDialect::of(uri) == Some(SseDialect::Sse091),
+            Some(uri) => Dialect::of(uri) == Some(Dialect::Sse091),
             None => prefix == "sx",
         }
     }

@@ -14,15 +14,16 @@ mod tests;
 
 use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
 use crate::parse::out::{Out, root};
-use crate::parse::sse::{Id, SseDialect, Tree};
 use crate::parse::{Limits, ParseError};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{OUTLINE_ROOT, OutlinePath, Stamp, Warning};
+use tidegate_core::sync_markup::Dialect;
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml::address::is_web;
 use tidegate_core::xml::is_name;
 use tidegate_core::xml::ns::{ATOM, HISTORY, OUTLINE, OUTLINE_PREFIX, SSE_091, XML};
+use tidegate_core::xml::strict::{Id, Tree};
 use tidegate_core::xml::well_formed_date;
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
@@ -288,7 +289,7 @@ impl<'a> EntryWriter<'a> {
         let uri = bound(self.namespaces, prefix)?;
         let is_taken = uri == OUTLINE
             || uri.is_empty()
-            || SseDialect::of(uri).is_some()
+            || Dialect::of(uri).is_some()
             || matches!(prefix, OUTLINE_PREFIX | SX | "xmlns");
         (!is_taken).then_some(uri)
     }
@@ -305,7 +306,7 @@ impl<'a> EntryWriter<'a> {
         let Ok(tree) = Tree::read(&text) else { return };
         for (id, _) in tree.children(0) {
             let (namespace, _) = tree.name(id);
-            let is_ours = SseDialect::of(namespace).is_some() || namespace == OUTLINE;
+            let is_ours = Dialect::of(namespace).is_some() || namespace == OUTLINE;
             // Outlines within it are entries of their own.
             if !is_ours && !has_outlines(&tree, id) {
                 self.out.copy(&tree, id);

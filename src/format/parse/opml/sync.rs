@@ -1,6 +1,6 @@
 //! The `sx:sync` of an outline (SSE 0.91 sections 2.3 to 2.5 and 5).
 
-use crate::parse::sse::{CONFLICT_LIMIT, UPDATE_LIMIT};
+use crate::parse::sync_markup::{CONFLICT_LIMIT, UPDATE_LIMIT};
 use tidegate_core::model::{Count, EndpointId, Stamp, SyncId, Time};
 use tidegate_core::sync::{Conflict091, Item091};
 

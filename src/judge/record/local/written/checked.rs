@@ -56,7 +56,7 @@ pub(super) fn entry(
     for child in entry.children() {
         let at = child.span().start;
         let fault = |message: String| Some(EntryFault { at, message });
-        if child.ns() == Ns::Sx && child.local() == "sync" {
+        if child.ns().is_sync_markup() && child.local() == "sync" {
             return Err(fault(unsynced()));
         }
         if is_atom(child) {
