@@ -283,10 +283,8 @@ impl Metrics {
             let gauge = self.meters.caches.get_or_create(&CacheLabel { cache });
             gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
-        if let Some(keys) = self.keys.get() {
-            if let Some(expires) = keys.current().expires() {
-                self.meters.certificate.get_or_create(&[]).set(expires.unix());
-            }
+        if let Some(expires) = self.keys.get().and_then(|keys| keys.current().expires()) {
+            self.meters.certificate.get_or_create(&[]).set(expires.unix());
         }
         let process = self.meters.process.clone();
         // Where that thread broke off, the process is as it was seen last.

@@ -296,10 +296,19 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// The value of an attribute.
     pub fn attribute_of(self, ns: Ns, local: &str) -> Option<Cow<'a, str>> {
+        self.find_attribute(ns, local).map(DocAttribute::value)
+    }
+
+    /// The value of an attribute that is written with at most `limit` bytes; a longer one is not read, so that it
+    /// can be asked for again and again.
+    pub fn short_attribute(self, ns: Ns, local: &str, limit: usize) -> Option<Cow<'a, str>> {
+        let found = self.find_attribute(ns, local)?;
+        (found.place().len() <= limit).then(|| found.value())
+    }
+
+    fn find_attribute(self, ns: Ns, local: &str) -> Option<DocAttribute<'t, 'a>> {
         let code = ns.code();
-        let mut attributes = self.attributes();
-        let found = attributes.find(|a| a.written.ns == code && a.local() == local)?;
-        Some(found.value())
+        self.attributes().find(|a| a.written.ns == code && a.local() == local)
     }
 
     /// The namespace declarations in scope in it, in order of prefix.
@@ -339,8 +348,7 @@ impl<'t, 'a> DocElement<'t, 'a> {
         if !self.node.has_base {
             return None;
         }
-        let values = self.ancestors().filter_map(|element| element.attribute_of(Ns::Xml, "base"));
-        let mut values: Vec<Cow<'a, str>> = values.collect();
+        let mut values: Vec<Cow<'a, str>> = self.inherited("base", self.doc.base_limit).collect();
         let mut joined: Option<(Option<Url>, String)> = None;
         while let Some(value) = values.pop() {
             let around = match &joined {
@@ -354,9 +362,14 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// The `xml:lang` in scope in it.
     pub fn lang(self) -> Option<String> {
-        let mut langs = self.ancestors().filter_map(|e| e.attribute_of(Ns::Xml, "lang"));
-        let lang = langs.find(|lang| lang.len() <= LANGUAGE_LIMIT)?;
+        let lang = self.inherited("lang", LANGUAGE_LIMIT).next()?;
         Some(super::trim(&lang).to_owned()).filter(|lang| !lang.is_empty())
+    }
+
+    /// The values of an attribute of the namespace `xml` that it and the elements around it have, innermost
+    /// first. Those that are written with more than `limit` bytes are passed over unread: each entry asks.
+    fn inherited(self, local: &'static str, limit: usize) -> impl Iterator<Item = Cow<'a, str>> {
+        self.ancestors().filter_map(move |element| element.short_attribute(Ns::Xml, local, limit))
     }
 
     /// All text in it and in the elements within: references resolved, CDATA opened.

@@ -7,6 +7,7 @@ mod write;
 use crate::model::Context;
 use crate::xml;
 use crate::xml::doc::{Doc, DocAttribute, DocElement, WalkStep};
+use crate::xml::html::SECTION;
 use crate::xml::ns::XML;
 use std::borrow::Cow;
 
@@ -192,9 +193,6 @@ fn each(element: &mut Element, change: &mut impl FnMut(&mut Element)) {
         }
     }
 }
-
-/// How a section of character data begins (XML section 2.7).
-const SECTION: &str = "<![CDATA[";
 
 /// Reads an element with what it inherits; `None` where the text has no whole element.
 pub fn read(xml: &str, context: &Context) -> Option<Element> {

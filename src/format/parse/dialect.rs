@@ -8,6 +8,9 @@ use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
 use tidegate_core::xml::{split_name, trimmed};
 
+/// The longest `version` of a root that says which format it is, in bytes.
+const VERSION_LIMIT: usize = 64;
+
 /// A format, as one document writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FeedDialect {
@@ -31,7 +34,8 @@ impl FeedDialect {
 
     /// That of the document with this root; `None` where it is no feed.
     pub fn of(root: DocElement<'_, '_>) -> Option<Self> {
-        let version = root.attribute("version").unwrap_or_default();
+        // It is asked for each entry.
+        let version = root.short_attribute(Ns::None, "version", VERSION_LIMIT).unwrap_or_default();
         let version = version.trim();
         let declares = |ns| root.declarations().any(|declared| declared.ns() == ns);
         let format = match (root.local(), root.ns()) {

@@ -18,7 +18,7 @@ mod tests;
 use super::Limits;
 use super::dialect::FeedDialect;
 use conflict::ConflictReader;
-use error::{SyncError, SyncFault, fault};
+use error::{SyncFault, SyncMarkupError, fault};
 use odd_ids::OddIds;
 pub use sharing::bare;
 pub(super) use sharing::{ReadSharing, read_sharing};
@@ -71,7 +71,7 @@ struct Weight {
 
 impl Weight {
     /// Adds some of an entry.
-    fn add(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> Result<(), SyncError> {
+    fn add(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> Result<(), SyncMarkupError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limit {
             let what = "bytes in the conflicts of all items and what they inherit";
@@ -112,7 +112,7 @@ impl<'l> SyncReader<'l> {
                 self.note(&incoming, entry.element.span().start);
                 Some(EntrySync::Valid(Arc::new(incoming)))
             }
-            Err(SyncError { at, fault }) => {
+            Err(SyncMarkupError { at, fault }) => {
                 self.weight.bytes = weight;
                 self.warn(at, format!("{fault}{TAKEN_FOR_PLAIN}"));
                 Some(EntrySync::Invalid)
@@ -134,12 +134,12 @@ impl<'l> SyncReader<'l> {
         }
     }
 
-    fn incoming(&mut self, entry: &SyncedEntry<'_, '_, '_>) -> Result<Incoming, SyncError> {
+    fn incoming(&mut self, entry: &SyncedEntry<'_, '_, '_>) -> Result<Incoming, SyncMarkupError> {
         let element = entry.element;
         if !entry.is_sound {
             return Err(fault(element, SyncFault::Repaired));
         }
-        let (shared, sse091, extras) = match sse::sync_of(element)? {
+        let (shared, sse091, extras) = match sync_of(element, Ns::Sx)? {
             Some(sync) => {
                 let extras = extras::read(sync);
                 if extras.is_none() {
@@ -209,6 +209,19 @@ impl<'l> SyncReader<'l> {
 /// Whether an element is an `sx:sync`, in any dialect.
 fn is_sync(element: DocElement<'_, '_>) -> bool {
     element.ns().is_sync_markup() && element.local() == "sync"
+}
+
+/// The one `sx:sync` of a namespace in an item; `None` where there is none.
+fn sync_of<'t, 'a>(
+    item: DocElement<'t, 'a>,
+    ns: Ns,
+) -> Result<Option<DocElement<'t, 'a>>, SyncMarkupError> {
+    let mut found = children(item, ns, "sync");
+    let first = found.next();
+    match found.next() {
+        Some(second) => Err(fault(second, SyncFault::Twice)),
+        None => Ok(first),
+    }
 }
 
 /// The children of a namespace with a local name.

@@ -228,9 +228,10 @@ impl<'a> Builder<'a> {
         let Some(open) = self.open.last() else { return };
         self.fence = self.open.len();
         let parent = self.doc.element(open.node).and_then(DocElement::parent);
+        let around = open.bases.checked_sub(1).and_then(|around| self.bases.get(around));
         let context = Context {
             namespaces: Vec::new(),
-            base: parent.and_then(DocElement::base_spelled),
+            base: around.map(|(_, spelled)| spelled.clone()),
             lang: parent.and_then(DocElement::lang),
         };
         self.unit = (open.repairs, open.holes, context);

@@ -176,8 +176,7 @@ impl<'a> Builder<'a> {
         }
         self.spell(written);
         if ns == Ns::Xml && local == "base" {
-            let value = self.value(&written.value);
-            self.inherit(&value, written.start);
+            self.inherit(written);
         } else {
             self.check_value(&written.value);
         }
@@ -185,14 +184,19 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes note of an `xml:base`.
-    fn inherit(&mut self, value: &str, at: usize) {
+    fn inherit(&mut self, written: &WrittenAttribute<'a>) {
+        let value = self.value(&written.value);
+        let is_long = written.value.len() > self.limits.base;
         let around = match self.bases.last() {
             Some((base, _)) => base.as_ref(),
             None => self.doc.base.as_ref(),
         };
-        match join_base(around, value, self.limits.base) {
+        match join_base(around, &value, self.limits.base).filter(|_| !is_long) {
             Some(base) => self.bases.push(base),
-            None => self.findings.warn(at, "an xml:base that is too long is passed over"),
+            None => {
+                let why = "an xml:base that is too long is passed over";
+                self.findings.warn(written.start, why);
+            }
         }
     }
 

@@ -324,6 +324,19 @@ fn bases_and_languages_are_those_of_the_nearest_element() {
 }
 
 #[test]
+fn a_base_or_language_that_is_written_long_is_passed_over() {
+    let (lang, base) = ("x".repeat(65), format!("b{}/", "&#47;..".repeat(600)));
+    let text = format!(
+        "<a xml:base='http://e.org/x/' xml:lang='de'><item xml:base='{base}' xml:lang='{lang}'><c/></item></a>"
+    );
+    let built = read(&text);
+    let c = built.doc.root().unwrap().descendants().last().unwrap();
+    assert_eq!(c.base_spelled().as_deref(), Some("http://e.org/x/"));
+    assert_eq!(c.lang().as_deref(), Some("de"));
+    assert_eq!(built.findings.warnings.len(), 1);
+}
+
+#[test]
 fn a_declaration_is_given_its_canonical_spelling() {
     let text = "<feed xmlns='https://www.w3.org/2005/atom/'><title/></feed>";
     let built = read(text);

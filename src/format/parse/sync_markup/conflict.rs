@@ -1,6 +1,6 @@
 //! An item in `sx:conflicts` as markup that stands alone.
 
-use super::error::{SyncError, SyncFault, fault};
+use super::error::{SyncFault, SyncMarkupError, fault};
 use crate::parse::dialect::FeedDialect;
 use crate::parse::{Limits, entry, markup_of};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) struct ConflictReader<'a, 'r> {
 }
 
 impl<'a> ConflictReader<'a, '_> {
-    pub fn read(&self, item: DocElement<'_, 'a>) -> Result<Markup, SyncError> {
+    pub fn read(&self, item: DocElement<'_, 'a>) -> Result<Markup, SyncMarkupError> {
         let dialect = dialect_of_item(item, self.dialect).unwrap_or(self.dialect);
         let context = item.context(|within| within.ns().is_sync_markup(), self.invented);
         let span = item.span();

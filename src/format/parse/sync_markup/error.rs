@@ -5,7 +5,7 @@ use tidegate_core::model::Count;
 use tidegate_core::xml::doc::DocElement;
 
 /// A fault with its place, a byte offset.
-pub(super) struct SyncError {
+pub(super) struct SyncMarkupError {
     pub at: usize,
     pub fault: SyncFault,
 }
@@ -43,8 +43,8 @@ pub(super) enum SyncFault {
 }
 
 /// A fault of an element.
-pub(super) fn fault(element: DocElement<'_, '_>, fault: SyncFault) -> SyncError {
-    SyncError { at: element.span().start, fault }
+pub(super) fn fault(element: DocElement<'_, '_>, fault: SyncFault) -> SyncMarkupError {
+    SyncMarkupError { at: element.span().start, fault }
 }
 
 /// A required attribute of an element, which is called `name` in faults.
@@ -52,7 +52,7 @@ pub(super) fn required(
     element: DocElement<'_, '_>,
     name: &'static str,
     attribute: &'static str,
-) -> Result<String, SyncError> {
+) -> Result<String, SyncMarkupError> {
     let value = element.attribute(attribute);
     let missing = || fault(element, SyncFault::Missing { element: name, attribute });
     value.map(|value| value.into_owned()).ok_or_else(missing)
@@ -63,7 +63,7 @@ pub(super) fn number(
     element: DocElement<'_, '_>,
     name: &'static str,
     attribute: &'static str,
-) -> Result<Count, SyncError> {
+) -> Result<Count, SyncMarkupError> {
     let text = required(element, name, attribute)?;
     let number = text.trim().parse().ok().and_then(|number| Count::new(number).ok());
     let wanted = "an integer from 1 to 2147483647 must be there";
@@ -77,7 +77,7 @@ pub(super) fn invalid(
     attribute: &'static str,
     value: &str,
     wanted: &dyn Display,
-) -> SyncError {
+) -> SyncMarkupError {
     const SHOWN: usize = 80;
     let (value, wanted) = (value.chars().take(SHOWN).collect(), wanted.to_string());
     fault(element, SyncFault::Invalid { element: name, attribute, value, wanted })

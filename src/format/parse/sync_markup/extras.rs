@@ -17,7 +17,7 @@ use tidegate_core::xml::split_name;
 /// [`SyncExtras::LIMIT`].
 pub(super) fn read(sync: DocElement<'_, '_>) -> Option<SyncExtras> {
     const SYNC: [&str; 4] = ["id", "updates", "deleted", "noconflicts"];
-    let mut left = Budget(SyncExtras::LIMIT);
+    let mut left = ExtrasBudget(SyncExtras::LIMIT);
     let mut extras = SyncExtras {
         sync: extra(sync, &SYNC, &["history", "conflicts"], &mut left)?,
         ..SyncExtras::default()
@@ -32,9 +32,9 @@ pub(super) fn read(sync: DocElement<'_, '_>) -> Option<SyncExtras> {
 }
 
 /// How many bytes may still be kept.
-struct Budget(usize);
+struct ExtrasBudget(usize);
 
-impl Budget {
+impl ExtrasBudget {
     /// Takes some; `None` where there are not that many left.
     fn take(&mut self, bytes: usize) -> Option<()> {
         self.0 = self.0.checked_sub(bytes)?;
@@ -47,7 +47,7 @@ fn extra(
     element: DocElement<'_, '_>,
     attributes: &[&str],
     known: &[&str],
-    left: &mut Budget,
+    left: &mut ExtrasBudget,
 ) -> Option<Extra> {
     let mut extra = Extra::default();
     for attribute in element.attributes() {
@@ -68,37 +68,40 @@ fn extra(
         // What it uses it declares itself.
         let (open, scope) = (Vec::new(), Vec::new());
         let out = &mut extra.elements;
-        ExtrasWriter { out, left, open, scope, is_in_tag: false }.write(child)?;
+        ForeignWriter { out, left, open, scope, is_in_tag: false }.write(child)?;
     }
     Some(extra)
 }
 
 /// A prefix and its namespace.
-type Binding<'a> = (&'a str, Cow<'a, str>);
+type PrefixBinding<'a> = (&'a str, Cow<'a, str>);
 
 /// The binding of a prefix in an element; `None` where nothing declares it.
-fn binding<'a>(element: DocElement<'_, 'a>, prefix: &'a str) -> Option<Binding<'a>> {
+fn binding<'a>(element: DocElement<'_, 'a>, prefix: &'a str) -> Option<PrefixBinding<'a>> {
     Some((prefix, element.binding(prefix)?))
 }
 
 /// The same for an attribute of the element, which is in no namespace without prefix.
-fn attribute_binding<'a>(element: DocElement<'_, 'a>, prefix: &'a str) -> Option<Binding<'a>> {
+fn attribute_binding<'a>(
+    element: DocElement<'_, 'a>,
+    prefix: &'a str,
+) -> Option<PrefixBinding<'a>> {
     if prefix.is_empty() { Some(("", Cow::Borrowed(""))) } else { binding(element, prefix) }
 }
 
 /// Elements on their way into text.
-struct ExtrasWriter<'w, 'a> {
+struct ForeignWriter<'w, 'a> {
     out: &'w mut String,
-    left: &'w mut Budget,
+    left: &'w mut ExtrasBudget,
     /// How many bindings are in scope around each open element.
     open: Vec<usize>,
     /// What the open elements declare.
-    scope: Vec<Binding<'a>>,
+    scope: Vec<PrefixBinding<'a>>,
     /// Whether the start tag that was written last is still to be ended.
     is_in_tag: bool,
 }
 
-impl<'a> ExtrasWriter<'_, 'a> {
+impl<'a> ForeignWriter<'_, 'a> {
     /// Adds an element with all within it; `None` where that is too much.
     fn write(&mut self, element: DocElement<'_, 'a>) -> Option<()> {
         let mut walk = element.walk();
@@ -119,7 +122,7 @@ impl<'a> ExtrasWriter<'_, 'a> {
     }
 
     /// Adds a start tag but for its end.
-    fn open(&mut self, element: DocElement<'_, 'a>, name: Binding<'a>) -> Option<()> {
+    fn open(&mut self, element: DocElement<'_, 'a>, name: PrefixBinding<'a>) -> Option<()> {
         self.end_start_tag()?;
         self.open.push(self.scope.len());
         self.is_in_tag = true;
@@ -152,16 +155,14 @@ impl<'a> ExtrasWriter<'_, 'a> {
     }
 
     /// Declares a prefix where it does not stand for that namespace.
-    fn declare(&mut self, (prefix, namespace): Binding<'a>) -> Option<()> {
+    fn declare(&mut self, (prefix, namespace): PrefixBinding<'a>) -> Option<()> {
         let bound = self.scope.iter().rev().find(|(bound, _)| *bound == prefix);
         let is_bound = bound.is_some_and(|(_, bound)| *bound == namespace);
         if prefix == "xml" || is_bound {
             return Some(());
         }
-        match prefix {
-            "" => self.attribute("xmlns", &namespace)?,
-            prefix => self.attribute(&format!("xmlns:{prefix}"), &namespace)?,
-        }
+        let least = prefix.len() + namespace.len();
+        self.within(least, |out| xml::push_namespace(out, prefix, &namespace))?;
         self.scope.push((prefix, namespace));
         Some(())
     }

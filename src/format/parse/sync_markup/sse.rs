@@ -2,8 +2,8 @@
 //! 2.6; READINGS 1, row 1).
 
 use super::conflict::dialect_of_item;
-use super::error::{SyncError, SyncFault, fault, invalid, number, required};
-use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children};
+use super::error::{SyncFault, SyncMarkupError, fault, invalid, number, required};
+use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children, sync_of};
 use crate::parse::dialect::FeedDialect;
 use tidegate_core::model::{EndpointId, History, Shared, Stamp, SyncId, Time, Update, Version};
 use tidegate_core::xml::doc::DocElement;
@@ -11,18 +11,6 @@ use tidegate_core::xml::ns::Ns;
 
 const SYNC: &str = "sx:sync";
 const HISTORY: &str = "sx:history";
-
-/// The one `sx:sync` in an item; `None` where there is none.
-pub(super) fn sync_of<'t, 'a>(
-    item: DocElement<'t, 'a>,
-) -> Result<Option<DocElement<'t, 'a>>, SyncError> {
-    let mut found = children(item, Ns::Sx, "sync");
-    let first = found.next();
-    match found.next() {
-        Some(second) => Err(fault(second, SyncFault::Twice)),
-        None => Ok(first),
-    }
-}
 
 /// The shared item that the element `item` with the `sx:sync` element `sync` is; the data of each version is
 /// its element.
@@ -33,13 +21,13 @@ pub(super) fn read<'t, 'a>(
     item: DocElement<'t, 'a>,
     sync: DocElement<'t, 'a>,
     dialect: FeedDialect,
-) -> Result<Shared<DocElement<'t, 'a>>, SyncError> {
+) -> Result<Shared<DocElement<'t, 'a>>, SyncMarkupError> {
     let mut shared = Shared::new(version(item, sync)?);
     let mut open = vec![sync];
     while let Some(sync) = open.pop() {
         let items = children(sync, Ns::Sx, "conflicts").flat_map(DocElement::children);
         for item in items.filter(|item| dialect_of_item(*item, dialect).is_some()) {
-            let Some(sync) = sync_of(item)? else {
+            let Some(sync) = sync_of(item, Ns::Sx)? else {
                 return Err(fault(item, SyncFault::PlainConflict));
             };
             let conflict = version(item, sync)?;
@@ -62,7 +50,7 @@ pub(super) fn read<'t, 'a>(
 fn version<'t, 'a>(
     item: DocElement<'t, 'a>,
     sync: DocElement<'t, 'a>,
-) -> Result<Version<DocElement<'t, 'a>>, SyncError> {
+) -> Result<Version<DocElement<'t, 'a>>, SyncMarkupError> {
     let id = required(sync, SYNC, "id")?;
     let id = SyncId::new(&id).map_err(|error| invalid(sync, SYNC, "id", &id, &error))?;
     let updates = number(sync, SYNC, "updates")?;
@@ -72,7 +60,7 @@ fn version<'t, 'a>(
     Ok(Version { id, updates, deleted, noconflicts, history, data: item })
 }
 
-fn history(sync: DocElement<'_, '_>) -> Result<Option<History>, SyncError> {
+fn history(sync: DocElement<'_, '_>) -> Result<Option<History>, SyncMarkupError> {
     let mut updates = Vec::new();
     for element in children(sync, Ns::Sx, "history") {
         if updates.len() >= UPDATE_LIMIT {
@@ -84,7 +72,7 @@ fn history(sync: DocElement<'_, '_>) -> Result<Option<History>, SyncError> {
     Ok(History::from_newest_first(updates))
 }
 
-pub(super) fn update(element: DocElement<'_, '_>) -> Result<Update, SyncError> {
+pub(super) fn update(element: DocElement<'_, '_>) -> Result<Update, SyncMarkupError> {
     let sequence = number(element, HISTORY, "sequence")?;
     let when = element.attribute("when").map(|text| {
         Time::parse_rfc3339(&text).map_err(|e| invalid(element, HISTORY, "when", &text, &e))
@@ -102,7 +90,10 @@ pub(super) fn update(element: DocElement<'_, '_>) -> Result<Update, SyncError> {
 }
 
 /// An optional boolean: `true` and `false`, "all other values are invalid" (section 2.4).
-fn flag(sync: DocElement<'_, '_>, attribute: &'static str) -> Result<Option<bool>, SyncError> {
+fn flag(
+    sync: DocElement<'_, '_>,
+    attribute: &'static str,
+) -> Result<Option<bool>, SyncMarkupError> {
     match sync.attribute(attribute).as_deref() {
         None => Ok(None),
         Some("true") => Ok(Some(true)),

@@ -1,8 +1,8 @@
 //! What an `sx:sync` element of SSE 0.91 says (its sections 2.3 to 2.5 and 5).
 
 use super::conflict::dialect_of_item;
-use super::error::{SyncError, SyncFault, fault, invalid, number, required};
-use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children};
+use super::error::{SyncFault, SyncMarkupError, fault, invalid, number, required};
+use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children, sync_of};
 use crate::parse::dialect::FeedDialect;
 use tidegate_core::model::{EndpointId, Stamp, SyncId, Time};
 use tidegate_core::sync::{Conflict091, Item091};
@@ -25,21 +25,19 @@ pub(super) struct KeptItem<'t, 'a>(pub Option<Box<ReadItem091<'t, 'a>>>);
 pub(super) fn read<'t, 'a>(
     item: DocElement<'t, 'a>,
     dialect: FeedDialect,
-) -> Result<Option<ReadItem091<'t, 'a>>, SyncError> {
+) -> Result<Option<ReadItem091<'t, 'a>>, SyncMarkupError> {
     let Some((sync, mut read)) = alone(item)? else { return Ok(None) };
     read.conflicts = conflicts(sync, dialect)?;
     Ok(Some(read))
 }
 
 /// The element of an item's `sx:sync`, and the item without its conflicts.
-type Alone<'t, 'a> = (DocElement<'t, 'a>, ReadItem091<'t, 'a>);
+type SyncedItem091<'t, 'a> = (DocElement<'t, 'a>, ReadItem091<'t, 'a>);
 
-fn alone<'t, 'a>(item: DocElement<'t, 'a>) -> Result<Option<Alone<'t, 'a>>, SyncError> {
-    let mut found = children(item, Ns::Sx091, "sync");
-    let Some(sync) = found.next() else { return Ok(None) };
-    if let Some(second) = found.next() {
-        return Err(fault(second, SyncFault::Twice));
-    }
+fn alone<'t, 'a>(
+    item: DocElement<'t, 'a>,
+) -> Result<Option<SyncedItem091<'t, 'a>>, SyncMarkupError> {
+    let Some(sync) = sync_of(item, Ns::Sx091)? else { return Ok(None) };
     let id = required(sync, SYNC, "id")?;
     let id = SyncId::new(&id).map_err(|error| invalid(sync, SYNC, "id", &id, &error))?;
     let history = children(sync, Ns::Sx091, "history").next();
@@ -57,7 +55,7 @@ fn alone<'t, 'a>(item: DocElement<'t, 'a>) -> Result<Option<Alone<'t, 'a>>, Sync
     Ok(Some((sync, read)))
 }
 
-fn updates(history: DocElement<'_, '_>) -> Result<Vec<Stamp>, SyncError> {
+fn updates(history: DocElement<'_, '_>) -> Result<Vec<Stamp>, SyncMarkupError> {
     let mut updates = Vec::new();
     for element in children(history, Ns::Sx091, "update") {
         if updates.len() >= UPDATE_LIMIT {
@@ -72,7 +70,7 @@ fn updates(history: DocElement<'_, '_>) -> Result<Vec<Stamp>, SyncError> {
 fn conflicts<'t, 'a>(
     sync: DocElement<'t, 'a>,
     dialect: FeedDialect,
-) -> Result<Vec<Conflict091<KeptItem<'t, 'a>>>, SyncError> {
+) -> Result<Vec<Conflict091<KeptItem<'t, 'a>>>, SyncMarkupError> {
     let mut conflicts = Vec::new();
     let lists = children(sync, Ns::Sx091, "conflicts");
     for element in lists.flat_map(|list| children(list, Ns::Sx091, "conflict")) {
@@ -94,7 +92,7 @@ fn conflicts<'t, 'a>(
 }
 
 /// `when` and `by`; an empty one is as good as none (section 2.4).
-fn stamp(element: DocElement<'_, '_>, name: &'static str) -> Result<Stamp, SyncError> {
+fn stamp(element: DocElement<'_, '_>, name: &'static str) -> Result<Stamp, SyncMarkupError> {
     let value = |attribute| element.attribute(attribute).filter(|text| !text.trim().is_empty());
     let wanted = "a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
     let when = value("when").map(|text| {
@@ -113,7 +111,7 @@ fn stamp(element: DocElement<'_, '_>, name: &'static str) -> Result<Stamp, SyncE
 }
 
 /// A boolean: absent and empty are `false` (section 2.3).
-fn flag(sync: DocElement<'_, '_>, attribute: &'static str) -> Result<bool, SyncError> {
+fn flag(sync: DocElement<'_, '_>, attribute: &'static str) -> Result<bool, SyncMarkupError> {
     match sync.attribute(attribute).as_deref() {
         None | Some("" | "false") => Ok(false),
         Some("true") => Ok(true),
