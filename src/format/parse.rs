@@ -28,10 +28,11 @@ pub use decode::{Before, Decoded, characters, decode, decode_as};
 pub use error::ParseError;
 pub use feed::frame::FeedFrame;
 pub use limits::Limits;
-pub(crate) use sync_markup::TAKEN_FOR_PLAIN;
 
+use std::sync::Arc;
 use tidegate_core::model::{Card, Entry, FeedDocument, Field, Format, Markup, Shared};
 use tidegate_core::xml;
+use tidegate_core::xml::doc::Doc;
 use url::Url;
 
 /// How far into a text an XML declaration is looked for behind something else, in bytes.
@@ -44,6 +45,18 @@ pub fn document<'a>(
     url: Option<&Url>,
     limits: &Limits,
 ) -> Result<FeedDocument<'a>, ParseError> {
+    document_and_tree(text, url, limits).map(|(document, _)| document)
+}
+
+/// A document, and the tree that it was read from, which JSON has none of.
+pub type DocumentAndTree<'a> = (FeedDocument<'a>, Option<Arc<Doc<'a>>>);
+
+/// Parses a decoded document and gives the tree that it was read from.
+pub fn document_and_tree<'a>(
+    text: &'a str,
+    url: Option<&Url>,
+    limits: &Limits,
+) -> Result<DocumentAndTree<'a>, ParseError> {
     if text.len() > limits.decoded {
         return Err(ParseError::TooLarge { found: text.len(), limit: limits.decoded });
     }
@@ -54,7 +67,7 @@ pub fn document<'a>(
     }
     let at = text.len() - trimmed.len();
     if trimmed.starts_with('{') {
-        return json::read(text, at, url, limits);
+        return json::read(text, at, url, limits).map(|document| (document, None));
     }
     let Some(start) = memchr::memchr(b'<', text.as_bytes()) else {
         let what = if trimmed.starts_with('[') { "a JSON list" } else { "plain text" };

@@ -22,6 +22,6 @@ mod tests;
 pub use error::{FeedFault, PullError};
 pub use exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
 pub use item::{ChangeKind, ItemChange};
-pub use merge::{Side, merged};
+pub use merge::{MergedFeed, Side, merged};
 pub use session::Pull;
 pub use state::{ArchiveGap, Complete, ReplicaBasis, State};

@@ -72,7 +72,7 @@ fn expected(case: &Path) -> Value {
 
 fn command(local: &Path, incoming: &Path) -> String {
     let mut out = Vec::new();
-    merge_command(local, incoming, &mut out).unwrap();
+    merge_command(local, incoming, &mut out, &mut Vec::new()).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -14,7 +14,7 @@ fn path(name: &str) -> PathBuf {
 
 fn command(local: &Path, incoming: &Path) -> String {
     let mut out = Vec::new();
-    merge_command(local, incoming, &mut out).unwrap();
+    merge_command(local, incoming, &mut out, &mut Vec::new()).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -179,7 +179,8 @@ fn json_that_is_no_collection_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.json");
     std::fs::write(&path, "{\"things\": []}").unwrap();
-    let said = merge_command(&path, &path, &mut Vec::new()).unwrap_err().to_string();
+    let said =
+        merge_command(&path, &path, &mut Vec::new(), &mut Vec::new()).unwrap_err().to_string();
     assert!(said.contains("x.json: line 1: the document is neither"), "{said}");
 }
 

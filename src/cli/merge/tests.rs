@@ -8,14 +8,20 @@ use tidegate_format::parse::{self, FeedFrame, Limits};
 const SSE: &str = "xmlns:sx=\"http://www.microsoft.com/schemas/sse\"";
 
 fn printed(local: &str, incoming: &str) -> Result<String, String> {
+    printed_with_warnings(local.as_bytes(), incoming.as_bytes()).map(|(merged, _)| merged)
+}
+
+/// What is printed, and what is warned of.
+fn printed_with_warnings(local: &[u8], incoming: &[u8]) -> Result<(String, String), String> {
     let folder = tempfile::tempdir().unwrap();
     let paths = ["local.xml", "incoming.xml"].map(|name| folder.path().join(name));
     std::fs::write(&paths[0], local).unwrap();
     std::fs::write(&paths[1], incoming).unwrap();
-    let mut out = Vec::new();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
     let place = format!("{}/", folder.path().display());
-    merge(&paths[0], &paths[1], &mut out)
-        .map(|()| String::from_utf8(out).unwrap())
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&place, "");
+    merge(&paths[0], &paths[1], &mut out, &mut err)
+        .map(|()| (text(out), text(err)))
         .map_err(|error| error.to_string().replace(&place, ""))
 }
 
@@ -181,13 +187,20 @@ fn faults_name_the_file_and_the_line() {
     assert_eq!(printed(&bad, &good), Err(format!("local.xml: line 3: {wanted}")));
     assert_eq!(printed(&good, &bad), Err(format!("incoming.xml: line 3: {wanted}")));
     let twice = rss(&format!("<item>{0}</item>\n<item>{0}</item>", sync("i", 1, "A")));
-    let found = printed(&good, &twice).unwrap_err();
-    assert!(
-        found.starts_with("incoming.xml: line 2: the sync id i is that of the entry at "),
-        "{found}"
-    );
+    let wanted = "the sync id \"i\" is that of line 1 again; an id may stand once in a feed";
+    assert_eq!(printed(&good, &twice), Err(format!("incoming.xml: line 2: {wanted}")));
+    for (broken, wanted) in [
+        (
+            rss("\n\n").replace("</channel></rss>", "</cha"),
+            "line 3: the document is not well-formed: ",
+        ),
+        (good.replace("<item", "\n\n<item a=1"), "line 3: the item is not well-formed, so that "),
+    ] {
+        let found = printed(&broken, &good).unwrap_err();
+        assert!(found.starts_with(&format!("local.xml: {wanted}")), "{found}");
+    }
     let nowhere = Path::new("no-such-file.xml");
-    let error = merge(nowhere, nowhere, &mut Vec::new()).unwrap_err();
+    let error = merge(nowhere, nowhere, &mut Vec::new(), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().starts_with("no-such-file.xml: the file cannot be read: "));
     assert_eq!(error.exit_code(), 2);
 }
@@ -202,7 +215,7 @@ fn a_local_item_in_another_dialect_is_written_in_the_documents() {
         sync("j", 1, "A")
     ));
     let merged = printed(&local, &rss("")).unwrap();
-    let frame = FeedFrame::read(&merged, &Limits::default()).unwrap();
+    let frame = FeedFrame::of(&Doc::read_whole(&merged).unwrap()).unwrap();
     let dialects: Vec<_> = frame.items.iter().map(|(_, dialect)| *dialect).collect();
     assert_eq!(dialects, [Some(Dialect::Sse), Some(Dialect::Sse)]);
 }
@@ -340,4 +353,85 @@ fn json_is_merged_into_plain_xml_in_its_own_terms() {
         into_json.contains("\"rank\":7") && into_json.contains("\"subject\":\"s\""),
         "{into_json}"
     );
+}
+
+#[test]
+fn a_collection_that_shares_nothing_yet_begins_to() {
+    let plain = "<collection><item><subject>plain</subject></item></collection>";
+    let shared = format!(
+        "<collection {SSE}><item>{}<subject>shared</subject></item></collection>",
+        sync("i", 1, "A")
+    );
+    let merged = printed(plain, &shared).unwrap();
+    assert!(merged.starts_with(plain.strip_suffix("</collection>").unwrap()), "{merged}");
+    assert!(merged.contains("<subject>shared</subject>"), "{merged}");
+    assert_eq!(printed(&merged, &shared).as_ref(), Ok(&merged));
+    let said = printed(&shared, plain).unwrap_err();
+    assert!(said.starts_with("incoming.xml: line 1: nothing in it is shared"), "{said}");
+}
+
+/// What stands in an `sx:conflict` is for each application to say (SSE 0.91 section 5.2).
+#[test]
+fn conflicts_without_an_item_are_kept_when_their_item_is_written_anew() {
+    const OLD: &str = "xmlns:sx=\"http://www.microsoft.com/schemas/rss/sse\"";
+    let item = |version: u32, by: &str, conflicts: &str| {
+        format!(
+            "<r:item><sx:sync id=\"i\" version=\"{version}\"><sx:history by=\"{by}\"/>{conflicts}\
+             </sx:sync><r:title>{version} {by}</r:title></r:item>"
+        )
+    };
+    let old = |items: &str| {
+        format!(
+            "<r:rss version=\"2.0\" xmlns:r=\"http://backend.userland.com/rss2\" {OLD}><r:channel>{items}\
+             </r:channel></r:rss>"
+        )
+    };
+    let conflicts = "<sx:conflicts><sx:conflict version=\"2\" by=\"X\"><r:title>lost</r:title>\
+                     <d:ata xmlns:d=\"urn:d\">1 &amp; 2</d:ata></sx:conflict>\
+                     <sx:conflict version=\"2\" by=\"Y\"/></sx:conflicts>";
+    let local = old(&item(3, "A", conflicts));
+    let newer = rss(&format!("<item>{}<title>new</title></item>", sync("i", 3, "B")));
+    for incoming in [old(&item(3, "B", "")), newer] {
+        let merged = printed(&local, &incoming).unwrap();
+        for wanted in [
+            "<sx:conflict version=\"2\" by=\"X\">",
+            "<sx:conflict version=\"2\" by=\"Y\">",
+            "<r:title>lost</r:title><d:ata xmlns:d=\"urn:d\">1 &amp; 2</d:ata></r:item></sx:conflict>",
+            ">3 A<",
+        ] {
+            assert!(merged.contains(wanted), "{wanted}\n{merged}");
+        }
+        assert_eq!(printed(&merged, &incoming).as_ref(), Ok(&merged));
+    }
+    // In the conflicts of SSE 1.0 they are items as well.
+    let merged = printed(&rss(""), &local).unwrap();
+    for wanted in ["<sx:history sequence=\"2\" by=\"Y\"/>", "<title>lost</title>", ">1 &amp; 2<"] {
+        assert!(merged.contains(wanted), "{wanted}\n{merged}");
+    }
+}
+
+/// What the gateway takes is merged, and what was wrong with it is said.
+#[test]
+fn what_is_not_quite_well_formed_is_merged() {
+    let good = rss(&format!("<item>{}<title>i</title></item>", sync("i", 1, "A")));
+    let odd =
+        rss(&format!("\n<item>{}<title>R&D &foo; &eacute;</title></item>", sync("o", 1, "A")));
+    let (merged, warned) = printed_with_warnings(odd.as_bytes(), good.as_bytes()).unwrap();
+    assert!(merged.starts_with(odd.split("</channel>").next().unwrap()), "byte for byte: {merged}");
+    assert!(warned.contains("warning: local.xml: line 2: a bare '&' is taken"), "{warned}");
+    let (merged, warned) = printed_with_warnings(good.as_bytes(), odd.as_bytes()).unwrap();
+    assert!(merged.contains("<title>R&amp;D &amp;foo; &#233;</title>"), "{merged}");
+    assert!(warned.contains("warning: incoming.xml: line 2: "), "{warned}");
+    // Bytes whose charset nothing names, and one that is broken.
+    let bytes =
+        |text: &str| -> Vec<u8> { text.chars().map(|c| u8::try_from(c).unwrap()).collect() };
+    for (title, read, said) in [
+        ("L'\u{e9}t\u{e9} \u{e0} la plage", "L'été à la plage", "is guessed to be windows-1252"),
+        ("\u{c3}\u{a9}t\u{c3}\u{a9} \u{ff}", "été \u{fffd}", "some bytes are malformed UTF-8"),
+    ] {
+        let odd = rss(&format!("\n<item>{}<title>{title}</title></item>", sync("o", 1, "A")));
+        let (merged, warned) = printed_with_warnings(good.as_bytes(), &bytes(&odd)).unwrap();
+        assert!(merged.contains(&format!("<title>{read}</title>")), "{merged}");
+        assert!(warned.contains(said), "{warned}");
+    }
 }

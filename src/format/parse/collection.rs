@@ -22,9 +22,10 @@ use tidegate_core::xml::strict::Tree;
 /// The most items of a collection.
 pub const ITEM_LIMIT: usize = 100_000;
 
-/// A collection as an Atom document with sync markup; `None` for whatever is no collection.
+/// A collection as an Atom document with sync markup; `None` for whatever is no collection. Plain XML whose root
+/// is a collection is one though nothing in it is shared.
 pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
-    within(text, &Limits::default())
+    read(text, &Limits::default(), true)
 }
 
 /// The first entry of a collection, on its own; `None` where there is none.
@@ -34,8 +35,12 @@ pub fn first_entry(text: &str) -> Option<Markup> {
     Some(super::own(&document, document.entries.first()?))
 }
 
-/// [`transcoded`] within other limits.
+/// The same within limits, of a document that may be anything: it is a collection where it shares something.
 pub(super) fn within(text: &str, limits: &Limits) -> Result<Option<String>, ParseError> {
+    read(text, limits, false)
+}
+
+fn read(text: &str, limits: &Limits, is_expected: bool) -> Result<Option<String>, ParseError> {
     let ignored = |c: char| c.is_whitespace() || c == '\u{FEFF}' || c.is_control();
     let trimmed = text.trim_start_matches(ignored);
     let start = text.len() - trimmed.len();
@@ -43,7 +48,7 @@ pub(super) fn within(text: &str, limits: &Limits) -> Result<Option<String>, Pars
     let is_one = match trimmed.as_bytes().first() {
         Some(b'{') => json::write(&mut out, text, start, limits)?,
         Some(b'<') if out::root(trimmed) == Some("collection") => {
-            let is_shared = mentions_sync_markup(trimmed);
+            let is_shared = is_expected || mentions_sync_markup(trimmed);
             match Tree::read(text) {
                 // One that has nothing yet need not speak of sync markup (section 2.2).
                 Ok(tree) if is_shared || tree.children(0).next().is_none() => {

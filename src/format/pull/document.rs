@@ -11,6 +11,7 @@ use tidegate_core::model::{
     Completeness, FeedDocument, FeedLinks, Format, Older, Sharing, Skeleton,
 };
 use tidegate_core::sync_markup::Dialect;
+use tidegate_core::xml::doc::Doc;
 use url::Url;
 
 /// How much of a feed that is merged, or of a replica, is read.
@@ -66,7 +67,8 @@ impl Document {
         let no_feed = |source| PullError::NotAFeed { url: url.to_string(), source };
         let decoded = parse::decode(&found.bytes, found.content_type.as_deref(), &limits);
         let decoded = decoded.map_err(no_feed)?;
-        let document = parse::document(&decoded.text, Some(url), &limits).map_err(no_feed)?;
+        let read = parse::document_and_tree(&decoded.text, Some(url), &limits);
+        let (document, tree) = read.map_err(no_feed)?;
         let is_kept = matches!(
             document.format,
             Format::Atom10 | Format::Rss20 | Format::Rss09x | Format::Opml
@@ -74,18 +76,17 @@ impl Document {
         if !is_kept {
             return Err(PullError::Format { url: url.to_string(), found: document.format.name() });
         }
-        let (mut warnings, mut dialect, mut sharing) = (Vec::new(), Dialect::default(), None);
+        let (mut warnings, mut sharing) = (Vec::new(), None);
         if shares(&document) {
             // What is broken may hide items, and its `until` says that they are there.
-            let frame = FeedFrame::read(&decoded.text, &limits).map_err(|error| {
-                let source = FeedFault::of(&decoded.text, &error);
-                PullError::Markup { url: url.to_string(), source }
-            })?;
-            dialect = frame.dialect.unwrap_or_default();
+            if let Some(source) = FeedFault::of_broken(&document) {
+                return Err(PullError::Markup { url: url.to_string(), source });
+            }
             sharing = Some(document.sharing.clone().unwrap_or_default());
         } else if let Completeness::Salvaged(why) = &document.completeness {
             warnings.push(format!("{url} is damaged: {why}; what is whole was taken"));
         }
+        let dialect = dialect_of(tree.as_deref());
         let mut items = Vec::new();
         for item in ReplicaItem::all(&document, Some(url)) {
             match item {
@@ -116,6 +117,12 @@ impl Document {
     pub(super) fn bounds(&self) -> Option<&(String, String)> {
         self.sharing.as_ref()?.bounds.as_ref()
     }
+}
+
+/// The dialect of a feed's sync markup.
+pub(super) fn dialect_of(tree: Option<&Doc<'_>>) -> Dialect {
+    let frame = tree.and_then(|tree| FeedFrame::of(tree).ok());
+    frame.and_then(|frame| frame.dialect).unwrap_or_default()
 }
 
 /// Whether a feed takes part in synchronization.

@@ -1,7 +1,7 @@
 //! Why a replica could not be brought up to date. It is as it was.
 
-use crate::parse::{ParseError, TAKEN_FOR_PLAIN};
-use tidegate_core::model::{Entry, FeedDocument, Warning};
+use crate::parse::ParseError;
+use tidegate_core::model::{Completeness, FeedDocument, SyncFault, SyncMarkupError};
 
 /// What is wrong with a feed that is merged, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,20 +40,26 @@ impl FeedFault {
         Self::new(text, error.offset().unwrap_or(0), what)
     }
 
-    /// What is wrong with the sync markup of an entry.
-    pub(super) fn of_entry(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Self {
-        // Of two with one id the later one is warned of.
-        let repeated = format!("the entry at byte {} again", entry.span.start);
-        let is_of = |warning: &&Warning| {
-            entry.span.contains(&warning.offset) || warning.message.contains(&repeated)
+    /// What keeps a document from being whole; `None` where it is.
+    pub(super) fn of_broken(document: &FeedDocument<'_>) -> Option<Self> {
+        let Completeness::Salvaged(why) = &document.completeness else { return None };
+        let what = format!("the document is not well-formed: {why}");
+        Some(Self::new(document.text, document.broken_at.unwrap_or(0), what))
+    }
+
+    /// What is wrong with the sync markup of an entry in a text.
+    pub(super) fn of_sync(text: &str, SyncMarkupError { at, fault }: &SyncMarkupError) -> Self {
+        let what = match fault {
+            SyncFault::Repeated { id, first } => {
+                let first = Self::new(text, *first, "").line;
+                format!(
+                    "the sync id {:?} is that of line {first} again; an id may stand once in a feed",
+                    id.as_str()
+                )
+            }
+            fault => fault.to_string(),
         };
-        // What is said of sharing comes last.
-        let Some(warning) = document.warnings.iter().rev().find(is_of) else {
-            return Self::new(document.text, entry.span.start, "its sync markup is not valid");
-        };
-        let message = warning.message.as_str();
-        let what = message.strip_suffix(TAKEN_FOR_PLAIN).unwrap_or(message);
-        Self::new(document.text, warning.offset, what)
+        Self::new(text, *at, what)
     }
 }
 

@@ -114,7 +114,7 @@ impl ReplicaItem {
     ) -> impl Iterator<Item = Result<Self, FeedFault>> {
         document.entries.iter().map(move |entry| match &entry.sync {
             Some(EntrySync::Valid(said)) => Ok(Self::shared(document, entry, said, url)),
-            Some(EntrySync::Invalid) => Err(FeedFault::of_entry(document, entry)),
+            Some(EntrySync::Invalid(error)) => Err(FeedFault::of_sync(document.text, error)),
             None => Ok(Self::plain(document, entry, url)),
         })
     }

@@ -10,8 +10,10 @@ use crate::render::{CollectionHead, KeptItems, members, sync_object};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use tidegate_core::model::{Completeness, FeedDocument, Shared, Skeleton, Version};
+use std::sync::Arc;
+use tidegate_core::model::{FeedDocument, Shared, Skeleton, Version, Warning};
 use tidegate_core::sync_markup::Dialect;
+use tidegate_core::xml::doc::Doc;
 use tidegate_core::xml::edits::{Edit, Edits};
 
 /// Which of the two feeds.
@@ -23,30 +25,41 @@ pub enum Side {
     Incoming,
 }
 
+/// What comes of merging two feed documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedFeed {
+    /// The document.
+    pub text: String,
+    /// What was wrong with the two, and did not keep them from being read.
+    pub warnings: Vec<(Side, FeedFault)>,
+}
+
 /// Merges the feed document `incoming` into `local`; an error says in which of them it is.
 ///
 /// Each may be Atom, RSS, or a collection of FeedSync as plain XML or JSON, in any dialect: two feeds
 /// of SSE 0.91 are merged by its section 4.4, all others in SSE 1.0. The result is in the container and
 /// dialect of `local`.
-pub fn merged(local: &[u8], incoming: &[u8]) -> Result<String, (Side, FeedFault)> {
+pub fn merged(local: &[u8], incoming: &[u8]) -> Result<MergedFeed, (Side, FeedFault)> {
     let here = |fault| (Side::Local, fault);
     let there = |fault| (Side::Incoming, fault);
     let (ours, theirs) =
         (Source::read(local).map_err(here)?, Source::read(incoming).map_err(there)?);
-    let local = ours.document().map_err(here)?;
-    let incoming = theirs.document().map_err(there)?;
+    let (local, form) = ours.document().map_err(here)?;
+    let (incoming, other_form) = theirs.document().map_err(there)?;
     if !incoming.entries.is_empty() && !shares(&incoming) {
         let what = "nothing in it is shared: no item has sx:sync, and there is no sx:sharing";
         return Err(there(FeedFault::new("", 0, what)));
     }
-    let dialect = ours.form.dialect().or(theirs.form.dialect()).unwrap_or_default();
+    let warnings = ours.warnings(&local).into_iter().map(here);
+    let warnings = warnings.chain(theirs.warnings(&incoming).into_iter().map(there)).collect();
+    let dialect = form.dialect().or(other_form.dialect()).unwrap_or_default();
     let (places, mut items) = shared_items(&local).map_err(here)?;
     let (_, incoming) = shared_items(&incoming).map_err(there)?;
     let before = items.clone();
     let changed = merge_sets(&mut items, incoming);
     let new = items.split_off(places.len());
     // One document never mixes dialects (READINGS 1, row 1).
-    let is_in_another = |number: usize| match &ours.form {
+    let is_in_another = |number: usize| match &form {
         SourceForm::Xml(frame) => {
             frame.items.get(number).is_some_and(|item| item.1 != Some(dialect))
         }
@@ -57,18 +70,20 @@ pub fn merged(local: &[u8], incoming: &[u8]) -> Result<String, (Side, FeedFault)
         .filter(|((number, is_changed), _)| *is_changed || is_in_another(*number))
         .map(|((number, _), items)| (number, items));
     let outcome = MergeOutcome { changed: changed.collect(), new };
-    Ok(match &ours.form {
-        SourceForm::Json(object) => outcome.json(object.clone(), &local.skeleton),
-        SourceForm::Xml(frame) => outcome.xml(&ours.text, frame, dialect, &local),
-    })
+    let text = match form {
+        SourceForm::Json(object) => outcome.json(object, &local.skeleton),
+        SourceForm::Xml(frame) => outcome.xml(&ours.text, &frame, dialect, &local),
+    };
+    Ok(MergedFeed { text, warnings })
 }
 
 /// A feed document as text.
 struct Source {
     text: String,
-    form: SourceForm,
     /// What a collection says as Atom.
     atom: Option<String>,
+    /// What was wrong with its bytes.
+    warnings: Vec<Warning>,
 }
 
 /// What items are written into.
@@ -90,36 +105,43 @@ impl SourceForm {
 
 impl Source {
     fn read(bytes: &[u8]) -> Result<Self, FeedFault> {
-        let limits = limits();
-        let decoded = parse::characters(bytes, None, &limits);
+        let decoded = parse::characters(bytes, None, &limits());
         let decoded = decoded.map_err(|error| FeedFault::of("", &error))?;
-        let text = decoded.text.into_owned();
-        let doubt = decoded.warnings.first().filter(|_| std::str::from_utf8(bytes).is_err());
-        if let Some(doubt) = doubt {
-            let at = text.find(char::REPLACEMENT_CHARACTER).unwrap_or(0);
-            return Err(FeedFault::new(&text, at, &*doubt.message));
-        }
-        let fault = |error: ParseError| FeedFault::of(&text, &error);
-        let atom = collection::transcoded(&text).map_err(fault)?;
-        let form = if text.trim_start().starts_with(['{', '[']) {
-            SourceForm::Json(object(&text, atom.is_some())?)
-        } else {
-            SourceForm::Xml(FeedFrame::read(&text, &limits).map_err(fault)?)
-        };
-        Ok(Self { text, form, atom })
+        let (text, warnings) = (decoded.text.into_owned(), decoded.warnings);
+        let atom = collection::transcoded(&text).map_err(|error| FeedFault::of(&text, &error))?;
+        Ok(Self { text, atom, warnings })
     }
 
-    /// Its items and all that they say.
-    fn document(&self) -> Result<FeedDocument<'_>, FeedFault> {
+    /// Its items and all that they say, and what they stand in.
+    fn document(&self) -> Result<(FeedDocument<'_>, SourceForm), FeedFault> {
         let text = self.atom.as_deref().unwrap_or(&self.text);
-        let document = parse::document(text, None, &limits());
-        let document = document.map_err(|error| FeedFault::of(text, &error))?;
-        match (&self.form, &document.completeness) {
-            (SourceForm::Xml(_), Completeness::Salvaged(why)) => {
-                Err(FeedFault::new(text, 0, format!("not all of it can be read: {why}")))
-            }
-            _ => Ok(document),
+        let fault = |error: ParseError| FeedFault::of(text, &error);
+        let is_json = self.text.trim_start().starts_with(['{', '[']);
+        let object = is_json.then(|| object(&self.text, self.atom.is_some())).transpose()?;
+        let (document, tree) = parse::document_and_tree(text, None, &limits()).map_err(fault)?;
+        if let Some(fault) = FeedFault::of_broken(&document) {
+            return Err(fault);
         }
+        // A collection is written as it is, and was read as Atom.
+        let tree = match &self.atom {
+            Some(_) => Doc::read_whole(&self.text).map(Arc::new),
+            None => tree,
+        };
+        let form = match (object, tree) {
+            (Some(object), _) => SourceForm::Json(object),
+            (None, Some(tree)) => SourceForm::Xml(FeedFrame::of(&tree).map_err(fault)?),
+            (None, None) => return Err(fault(ParseError::Empty)),
+        };
+        Ok((document, form))
+    }
+
+    /// What was wrong with it.
+    fn warnings(&self, document: &FeedDocument<'_>) -> Vec<FeedFault> {
+        let lost = self.text.find(char::REPLACEMENT_CHARACTER).unwrap_or(0);
+        let of_bytes = self.warnings.iter().map(|w| FeedFault::new(&self.text, lost, &*w.message));
+        let of_text = document.warnings.iter();
+        let of_text = of_text.map(|w| FeedFault::new(document.text, w.offset, &*w.message));
+        of_bytes.chain(of_text).collect()
     }
 }
 

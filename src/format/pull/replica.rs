@@ -1,10 +1,10 @@
 //! The replica as a file: the newest document's head around every item.
 
-use super::document::{ReplicaHead, limits};
+use super::document::{ReplicaHead, dialect_of, limits};
 use super::error::{FeedFault, PullError};
 use super::item::{ReplicaItem, SharedItem};
+use crate::parse;
 use crate::parse::collection::ITEM_LIMIT;
-use crate::parse::{self, FeedFrame};
 use crate::render::{KeptItems, write_around};
 use tidegate_core::model::Family;
 use tidegate_core::sync_markup::Dialect;
@@ -14,12 +14,13 @@ use url::Url;
 
 /// A replica that was written before: its head, which came from `url`, and its items.
 pub(super) fn read(text: &str, url: &Url) -> Result<(ReplicaHead, Vec<ReplicaItem>), FeedFault> {
-    let limits = limits();
-    let fault = |error| FeedFault::of(text, &error);
-    let frame = FeedFrame::read(text, &limits).map_err(fault)?;
-    let document = parse::document(text, None, &limits).map_err(fault)?;
+    let read = parse::document_and_tree(text, None, &limits());
+    let (document, tree) = read.map_err(|error| FeedFault::of(text, &error))?;
+    if let Some(fault) = FeedFault::of_broken(&document) {
+        return Err(fault);
+    }
     let items = ReplicaItem::all(&document, None).collect::<Result<_, _>>()?;
-    let (skeleton, dialect) = (document.skeleton, frame.dialect.unwrap_or_default());
+    let (skeleton, dialect) = (document.skeleton, dialect_of(tree.as_deref()));
     Ok((ReplicaHead { skeleton, dialect, url: url.clone() }, items))
 }
 

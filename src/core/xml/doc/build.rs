@@ -388,7 +388,7 @@ impl<'a> Builder<'a> {
             Reference::Fine(_) => {}
             Reference::Html(_) => {
                 let why = "a reference that only HTML knows is written as a number";
-                self.findings.html_reference(at, why);
+                self.findings.flaw(Flaw::References, at, why);
                 self.repair(span.clone(), RepairKind::Number);
             }
             Reference::Forbidden => {

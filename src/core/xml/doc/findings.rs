@@ -10,8 +10,6 @@ pub struct Findings {
     pub flaws: Flaws,
     /// The first fault that puts the borders of elements in doubt: where, and what.
     pub fault: Option<(usize, String)>,
-    /// The first flaw that is more than a reference which HTML alone knows: where, and what.
-    pub ill_formed: Option<(usize, String)>,
     /// Whether the text ended before its root did.
     pub is_cut: bool,
     /// How many flaws put in doubt what was written: those of tags and characters.
@@ -28,20 +26,9 @@ impl Findings {
         }
     }
 
-    /// Notes a reference that HTML alone knows.
-    pub fn html_reference(&mut self, offset: usize, message: &str) {
-        self.flaws.insert(Flaw::References);
-        self.warn(offset, message);
-    }
-
     /// Notes something for which a strict processor would refuse the document.
     pub fn flaw(&mut self, flaw: Flaw, offset: usize, message: impl Into<String>) {
-        let message = message.into();
         self.flaws.insert(flaw);
-        let is_first = self.ill_formed.as_ref().is_none_or(|(first, _)| offset < *first);
-        if is_first {
-            self.ill_formed = Some((offset, message.clone()));
-        }
         self.doubts += usize::from(matches!(flaw, Flaw::Tags | Flaw::Characters));
         self.warn(offset, message);
     }

@@ -1,14 +1,14 @@
 //! What stands around the items of a whole document, for who puts other items into it.
 
 use super::other::no_feed;
-use super::{entry_name, is_container, is_entry};
+use super::{is_container, is_entry};
+use crate::parse::ParseError;
 use crate::parse::dialect::FeedDialect;
-use crate::parse::{Limits, ParseError};
 use std::ops::Range;
 use tidegate_core::model::{Context, Format};
 use tidegate_core::sync_markup::Dialect;
-use tidegate_core::xml::doc::{Doc, DocElement, Units};
-use tidegate_core::xml::{cut, is_blank, split_name};
+use tidegate_core::xml::doc::{Doc, DocElement};
+use tidegate_core::xml::split_name;
 
 /// What stands around the items of a feed, or of a collection as plain XML.
 #[derive(Debug)]
@@ -30,30 +30,13 @@ pub struct FeedFrame {
 }
 
 impl FeedFrame {
-    /// Reads a document as a strict reader does: one that is not well-formed is refused, but for references
-    /// that HTML alone knows.
-    pub fn read(text: &str, limits: &Limits) -> Result<Self, ParseError> {
-        let malformed =
-            |at, reason: &str| ParseError::NothingWhole { reason: reason.to_owned(), at };
-        let start = text.find('<').unwrap_or(text.len());
-        if !is_blank(cut(text, 0..start)) {
-            return Err(malformed(0, "something stands in front of it"));
-        }
-        let units = Units { name: item_name, is_one: is_item };
-        let built = Doc::read(text, start, None, &limits.markup, &units)?;
-        if let Some((at, reason)) = built.findings.ill_formed {
-            return Err(ParseError::NothingWhole { reason, at });
-        }
-        let Some(root) = built.doc.root() else {
-            return Err(malformed(start, "there is no element in it"));
-        };
-        let end = root.span().end;
-        let behind = cut(text, end..text.len()).trim_start();
-        if !(behind.is_empty() || behind.starts_with("<!--") || behind.starts_with("<?")) {
-            return Err(malformed(end, "something stands behind its end"));
-        }
+    /// Finds what stands around the items of a document.
+    pub fn of(doc: &Doc<'_>) -> Result<Self, ParseError> {
+        let nothing =
+            || ParseError::NotAFeed { what: "a text without any element".to_owned(), at: 0 };
+        let root = doc.root().ok_or_else(nothing)?;
         let container = container(root)?;
-        let elements = built.units.iter().filter_map(|unit| built.doc.element(unit.node));
+        let elements = root.descendants().filter(|element| is_item(*element));
         let items: Vec<_> = elements.map(|item| (item.span(), dialect_of_item(item))).collect();
         let declared = || {
             let mut declarations = [root, container].into_iter().flat_map(DocElement::declarations);
@@ -74,10 +57,6 @@ impl FeedFrame {
 
 fn is_collection(root: DocElement<'_, '_>) -> bool {
     root.local() == "collection"
-}
-
-fn item_name(root: DocElement<'_, '_>) -> Result<&'static str, ParseError> {
-    if is_collection(root) { Ok("item") } else { entry_name(root) }
 }
 
 fn is_item(element: DocElement<'_, '_>) -> bool {
@@ -119,42 +98,23 @@ fn bound<'s>(element: DocElement<'_, '_>, scope: &'s [(String, String)]) -> &'s 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_core::xml::cut;
 
     fn frame(text: &str) -> Result<FeedFrame, ParseError> {
-        FeedFrame::read(text, &Limits::default())
-    }
-
-    /// Which place in a text is refused, and whether since it is no feed at all.
-    fn refused(text: &str) -> (&str, bool) {
-        let error = frame(text).unwrap_err();
-        let rest = text.get(error.offset().unwrap()..).unwrap();
-        (rest, matches!(error, ParseError::NotAFeed { .. } | ParseError::Html { .. }))
+        FeedFrame::of(&Doc::read_whole(text).unwrap())
     }
 
     #[test]
-    fn what_is_no_feed_or_not_whole_is_refused_with_its_place() {
-        for (text, rest, is_no_feed) in [
-            ("\n<html/>", "<html/>", true),
-            ("<rss/>", "<rss/>", true),
-            ("<RDF xmlns='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>", "<RDF", true),
-            ("<rss><channel>", "", false),
-            ("<rss><channel></rss>", "</rss>", false),
-            ("<rss><channel a='1' a='2'/></rss>", "a='2'", false),
-            ("<rss><channel>\u{FFFE}</channel></rss>", "\u{FFFE}", false),
-            ("<rss><channel>&#1;</channel></rss>", "&#1;", false),
-            ("<rss><channel>a & b</channel></rss>", "& b", false),
-            ("<rss><channel a=1/></rss>", "a=1", false),
-            ("<rss><x:channel/></rss>", "<x:channel", false),
-            ("<rss><channel></channel></rss>\n<rss/>", "\n<rss/>", false),
-            ("<rss><channel></channel></rss>\nx", "\nx", false),
-            ("x<rss><channel></channel></rss>", "x<rss>", false),
+    fn what_is_no_feed_is_refused_with_its_place() {
+        for (text, found) in [
+            ("\n<html/>", "<html/>"),
+            ("<rss/>", "<rss/>"),
+            ("<rss><x:channel/></rss>", "<rss>"),
+            ("<!--x--><RDF xmlns='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>", "<RDF"),
         ] {
-            let (found, kind) = refused(text);
-            assert!(found.starts_with(rest) && kind == is_no_feed, "{text}: {found}");
+            let at = frame(text).unwrap_err().offset().unwrap();
+            assert!(text.get(at..).unwrap().starts_with(found), "{text}: {at}");
         }
-        // What HTML alone knows by its name is no reason.
-        let text = "<rss><channel>&eacute;</channel></rss><!-- end -->\n";
-        assert!(frame(text).is_ok());
     }
 
     #[test]
