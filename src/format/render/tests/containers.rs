@@ -162,7 +162,8 @@ fn what_items_say_comes_back_from_every_container() {
             for (read, wanted) in
                 said.iter().map(|data| data.card.title.trim()).zip(titles(&feed.items))
             {
-                // A card may say what stands in for a title that is not there.
+                // A card that was made by hand may have markup, or what stands in for a title that is not there.
+                let wanted = wanted.replace("<b>", "").replace("</b>", "");
                 let same = read == wanted || name == "json" && read.is_empty();
                 assert!(same, "{name} {container:?}: {read:?} is not {wanted:?}");
             }
