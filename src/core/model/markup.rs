@@ -1,7 +1,6 @@
 //! The publisher's own bytes, kept so that they can stand on their own.
 
 use super::{Format, Time};
-use crate::xml::tag;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -110,14 +109,4 @@ pub struct Skeleton {
     pub title: String,
     /// The absolute address of the site.
     pub link: Option<String>,
-}
-
-impl Skeleton {
-    /// The namespace of its root: of RSS none, as a rule.
-    pub fn namespace(&self) -> &str {
-        let before = self.text.get(..self.slots.root_attributes).unwrap_or_default();
-        let prefix = tag::prefix_of(tag::name_before(before)).trim_end_matches(':');
-        let mut bound = self.context.namespaces.iter();
-        bound.find(|(bound, _)| bound == prefix).map_or("", |(_, uri)| uri)
-    }
 }

@@ -39,6 +39,8 @@ pub(super) struct Document {
 pub(super) struct ReplicaHead {
     pub(super) skeleton: Skeleton,
     pub(super) dialect: Dialect,
+    /// The namespace of its own elements.
+    pub(super) namespace: String,
     /// The address that it came from.
     pub(super) url: Url,
 }
@@ -86,7 +88,6 @@ impl Document {
         } else if let Completeness::Salvaged(why) = &document.completeness {
             warnings.push(format!("{url} is damaged: {why}; what is whole was taken"));
         }
-        let dialect = dialect_of(tree.as_deref());
         let mut items = Vec::new();
         for item in ReplicaItem::all(&document, Some(url)) {
             match item {
@@ -97,7 +98,7 @@ impl Document {
             }
         }
         let history = HistoryHead::new(&document, walked);
-        let head = ReplicaHead { skeleton: document.skeleton, dialect, url: url.clone() };
+        let head = ReplicaHead::new(document.skeleton, tree.as_deref(), url);
         Ok(Self { head, sharing, history, items, is_delta: found.is_delta, warnings })
     }
 
@@ -119,10 +120,14 @@ impl Document {
     }
 }
 
-/// The dialect of a feed's sync markup.
-pub(super) fn dialect_of(tree: Option<&Doc<'_>>) -> Dialect {
-    let frame = tree.and_then(|tree| FeedFrame::of(tree).ok());
-    frame.and_then(|frame| frame.dialect).unwrap_or_default()
+impl ReplicaHead {
+    /// That of a document with this tree, which came from `url`.
+    pub(super) fn new(skeleton: Skeleton, tree: Option<&Doc<'_>>, url: &Url) -> Self {
+        let frame = tree.and_then(|tree| FeedFrame::of(tree).ok());
+        let (dialect, namespace) =
+            frame.map(|frame| (frame.dialect, frame.namespace)).unwrap_or_default();
+        Self { skeleton, dialect: dialect.unwrap_or_default(), namespace, url: url.clone() }
+    }
 }
 
 /// Whether a feed takes part in synchronization.

@@ -60,39 +60,34 @@ impl Layer {
     }
 }
 
-/// A gap of an earlier walk, and what is read of it in this one.
-struct Fill {
+/// A run of archives, and what this walk reads of it. The first one leads from the document that is subscribed
+/// to down to the last known archive; the others are gaps of earlier walks.
+struct ArchivePart {
     gap: ArchiveGap,
     layer: Layer,
-    /// Where reading on stopped again.
+    /// Where reading on stopped.
     stopped: Option<String>,
     is_tried: bool,
 }
 
-/// Which part of the archives a step belongs to.
-#[derive(Clone, Copy)]
-enum ArchivePart {
-    /// Those above the last known one.
-    Newer,
-    /// Those of a gap.
-    Gap(usize),
+impl ArchivePart {
+    fn new(gap: ArchiveGap, is_tried: bool) -> Self {
+        Self { gap, layer: Layer::default(), stopped: None, is_tried }
+    }
 }
 
 struct HistoryStep {
     url: Url,
-    part: ArchivePart,
+    /// The number of the part that it belongs to.
+    part: usize,
 }
 
 /// A walk through the archives of a feed.
 pub(super) struct HistoryWalk {
-    newer: Layer,
-    /// The archive that could not be read among the newer ones.
-    missing: Option<String>,
-    fills: Vec<Fill>,
+    parts: Vec<ArchivePart>,
     /// What goes around the replica.
     head: ReplicaHead,
-    /// The last archive of an earlier walk, and the newest of this one.
-    known: Option<String>,
+    /// The newest archive that was read.
     newest: Option<String>,
     /// Entries that were said to be deleted while there were gaps.
     deleted: HashSet<String>,
@@ -130,9 +125,9 @@ impl HistoryWalk {
         walk.weigh(&items);
         walk.weigh(before);
         walk.seen.extend(history.own.as_ref().map(Url::to_string));
-        walk.newer.add(items, history.deleted);
+        walk.add(0, items, history.deleted);
         // Nothing was read yet that it could lead back to.
-        let _ = walk.lead(history.older, ArchivePart::Newer);
+        let _ = walk.lead(history.older, 0);
         walk
     }
 
@@ -143,19 +138,12 @@ impl HistoryWalk {
             }
             ReplicaBasis::Sse { .. } => (None, &[][..], &[][..]),
         };
-        let fill = |gap: &ArchiveGap| Fill {
-            gap: gap.clone(),
-            layer: Layer::default(),
-            stopped: None,
-            is_tried: false,
-        };
+        let newer = ArchiveGap { url: head.url.to_string(), until: known, above: Some(Vec::new()) };
+        let gaps = gaps.iter().map(|gap| ArchivePart::new(gap.clone(), false));
         Self {
-            newer: Layer::default(),
-            missing: None,
-            fills: gaps.iter().map(fill).collect(),
+            parts: std::iter::once(ArchivePart::new(newer, true)).chain(gaps).collect(),
             seen: HashSet::from([head.url.to_string()]),
             head,
-            known,
             newest: None,
             deleted: deleted.iter().cloned().collect(),
             weighed: HashSet::new(),
@@ -197,13 +185,13 @@ impl HistoryWalk {
     pub(super) fn asks(&mut self) -> Option<&Url> {
         // Each turn tries one gap.
         while self.asking.is_none() && !self.is_over {
-            let next = self.fills.iter().position(|fill| !fill.is_tried);
-            let (number, fill) = next.and_then(|n| Some((n, self.fills.get_mut(n)?)))?;
-            fill.is_tried = true;
-            if let Ok(url) = Url::parse(&fill.gap.url)
+            let mut parts = self.parts.iter_mut().enumerate();
+            let (number, part) = parts.find(|(_, part)| !part.is_tried)?;
+            part.is_tried = true;
+            if let Ok(url) = Url::parse(&part.gap.url)
                 && !self.seen.contains(url.as_str())
             {
-                self.asking = Some(HistoryStep { url, part: ArchivePart::Gap(number) });
+                self.asking = Some(HistoryStep { url, part: number });
             }
         }
         self.asking.as_ref().map(|step| &step.url)
@@ -221,23 +209,26 @@ impl HistoryWalk {
         // document it occurs in" (section 6).
         let own = history.own.as_ref().unwrap_or(&step.url).to_string();
         self.seen.insert(own.clone());
-        match step.part {
-            ArchivePart::Newer if self.known.as_deref() == Some(own.as_str()) => return None,
-            _ => {}
+        if step.part == 0 {
+            if self.known() == Some(&own) {
+                return None;
+            }
+            self.newest.get_or_insert(own);
         }
         self.weigh(&items);
-        match step.part {
-            ArchivePart::Newer => {
-                self.newest.get_or_insert(own);
-                self.newer.add(items, history.deleted);
-            }
-            ArchivePart::Gap(number) => {
-                if let Some(fill) = self.fills.get_mut(number) {
-                    fill.layer.add(items, history.deleted);
-                }
-            }
-        }
+        self.add(step.part, items, history.deleted);
         self.lead(history.older, step.part)
+    }
+
+    /// The last archive of an earlier walk.
+    fn known(&self) -> Option<&String> {
+        self.parts.first().and_then(|newer| newer.gap.until.as_ref())
+    }
+
+    fn add(&mut self, part: usize, items: Vec<ReplicaItem>, deleted: HashSet<String>) {
+        if let Some(part) = self.parts.get_mut(part) {
+            part.layer.add(items, deleted);
+        }
     }
 
     /// The archive that was asked for cannot be had.
@@ -259,30 +250,20 @@ impl HistoryWalk {
         let warning = format!(
             "the archive {url} was not read: {why}; what is only there or in older ones is missing"
         );
-        match step.part {
-            ArchivePart::Newer => self.missing = Some(url),
-            ArchivePart::Gap(number) => {
-                if let Some(fill) = self.fills.get_mut(number) {
-                    fill.stopped = Some(url);
-                }
-            }
+        if let Some(part) = self.parts.get_mut(step.part) {
+            part.stopped = Some(url);
         }
         warning
     }
 
     /// Goes on to the next older archive, where there is one that is not known.
-    fn lead(&mut self, older: Option<Url>, part: ArchivePart) -> Option<String> {
+    fn lead(&mut self, older: Option<Url>, part: usize) -> Option<String> {
         let url = older?;
         // A part ends where the next one begins: what stands there comes under other entries.
-        let (end, below) = match part {
-            ArchivePart::Newer => (self.known.as_ref(), 0),
-            ArchivePart::Gap(number) => {
-                let gap = self.fills.get(number).map(|fill| &fill.gap);
-                (gap.and_then(|gap| gap.until.as_ref()), number + 1)
-            }
-        };
-        let gaps = self.fills.iter().skip(below).map(|fill| &fill.gap.url);
-        if end.into_iter().chain(gaps).any(|end| *end == url.as_str()) {
+        let mut parts = self.parts.iter().skip(part);
+        let end = parts.next().and_then(|part| part.gap.until.as_ref());
+        if end.into_iter().chain(parts.map(|below| &below.gap.url)).any(|end| *end == url.as_str())
+        {
             return None;
         }
         if self.seen.contains(url.as_str()) {
@@ -294,47 +275,50 @@ impl HistoryWalk {
 
     /// The feed as all documents have it, over what is kept of it already.
     pub(super) fn ends(self, before: Vec<ReplicaItem>) -> Reconstructed {
-        let Self { newer, missing, fills, head, known, newest, mut deleted, seen, .. } = self;
-        let said: HashSet<String> = newer.gone().cloned().collect();
-        deleted.extend(said.iter().cloned());
-        let above: HashSet<String> = newer.said.keys().cloned().collect();
+        let known = self.known().cloned();
+        let Self { parts, head, newest, mut deleted, seen, .. } = self;
         // Where nothing was kept before, and nothing comes out of gaps below this one, all that is
         // kept now is above it.
-        let is_first = before.is_empty() && fills.is_empty();
-        let mut replica = Local::over(newer, before);
-        let mut gaps = Vec::new();
-        if let Some(url) = missing {
-            let above = (!is_first).then(|| above.iter().cloned().collect());
-            gaps.push(ArchiveGap { url, until: known.clone(), above });
-        }
-        // What the parts above a gap speak of; each part adds to those below it.
-        let mut spoken = above;
-        for fill in fills {
-            let Fill { mut gap, layer, stopped, .. } = fill;
-            if let Some(above) = &mut gap.above {
-                spoken.extend(above.drain(..));
-            }
+        let is_first = before.is_empty() && parts.len() == 1;
+        let newer = parts.first().map(|newer| &newer.layer);
+        let said: HashSet<String> = newer.into_iter().flat_map(Layer::gone).cloned().collect();
+        let mut order: Vec<String> = newer.map(|newer| newer.order.clone()).unwrap_or_default();
+        order.extend(before.iter().map(|item| item.key().to_owned()));
+        let keyed = before.into_iter().map(|item| (item.key().to_owned(), item));
+        let mut replica: HashMap<String, ReplicaItem> = keyed.collect();
+        // What the parts above speak of; each part adds to those below it.
+        let (mut gaps, mut spoken) = (Vec::new(), HashSet::new());
+        for ArchivePart { mut gap, layer, stopped, .. } in parts {
+            let is_lowest = gap.above.is_none();
+            spoken.extend(gap.above.iter_mut().flat_map(|above| above.drain(..)));
             deleted.extend(layer.gone().cloned());
-            let mentioned: Vec<String> = layer.said.keys().cloned().collect();
-            // Where it stood below everything, only what nothing else speaks of comes out of it.
-            let all = gap.above.is_none();
-            replica.put(layer, |replica, id| {
-                if all {
-                    replica.items.contains_key(id) || deleted.contains(id)
-                } else {
-                    spoken.contains(id)
+            let mentioned = layer.order.clone();
+            for (id, said) in layer.take() {
+                // Where it stood below everything, only what nothing else speaks of comes out of it.
+                let is_above = match is_lowest {
+                    true => replica.contains_key(&id) || deleted.contains(&id),
+                    false => spoken.contains(&id),
+                };
+                match said {
+                    _ if is_above => {}
+                    EntryClaim::There(item) => {
+                        order.push(id.clone());
+                        replica.insert(id, *item);
+                    }
+                    EntryClaim::Gone => drop(replica.remove(&id)),
                 }
-            });
+            }
             spoken.extend(mentioned);
-            let was_read = seen.contains(&gap.url) && stopped.is_none();
-            if !was_read {
+            if stopped.is_some() || !seen.contains(&gap.url) {
                 gap.url = stopped.unwrap_or(gap.url);
-                gap.above = gap.above.map(|_| spoken.iter().cloned().collect());
+                gap.above =
+                    gap.above.filter(|_| !is_first).map(|_| spoken.iter().cloned().collect());
                 gaps.push(gap);
             }
         }
         gaps.truncate(GAPS_LIMIT);
-        let items = replica.items();
+        // An entry stands where it was mentioned first.
+        let items: Vec<_> = order.into_iter().filter_map(|id| replica.remove(&id)).collect();
         let deleted = remembered(deleted, &items, &gaps);
         let archive = newest.or(known);
         Reconstructed {
@@ -357,53 +341,4 @@ fn remembered(deleted: HashSet<String>, items: &[ReplicaItem], gaps: &[ArchiveGa
     ids.sort();
     ids.truncate(DELETED_LIMIT);
     ids
-}
-
-/// The replica while it is put together.
-struct Local {
-    order: Vec<String>,
-    items: HashMap<String, ReplicaItem>,
-}
-
-impl Local {
-    /// What the newest documents say, over what there is.
-    fn over(newer: Layer, before: Vec<ReplicaItem>) -> Self {
-        let mut local = Self { order: Vec::new(), items: HashMap::new() };
-        let mut gone = HashSet::new();
-        for (id, said) in newer.take() {
-            match said {
-                EntryClaim::There(item) => local.add(id, *item),
-                EntryClaim::Gone => drop(gone.insert(id)),
-            }
-        }
-        for item in before {
-            let id = item.key().to_owned();
-            if !gone.contains(&id) && !local.items.contains_key(&id) {
-                local.add(id, item);
-            }
-        }
-        local
-    }
-
-    fn add(&mut self, id: String, item: ReplicaItem) {
-        if self.items.insert(id.clone(), item).is_none() {
-            self.order.push(id);
-        }
-    }
-
-    /// What stood below `above` and over the rest.
-    fn put(&mut self, layer: Layer, is_above: impl Fn(&Self, &String) -> bool) {
-        for (id, said) in layer.take() {
-            match said {
-                _ if is_above(self, &id) => {}
-                EntryClaim::There(item) => self.add(id, *item),
-                EntryClaim::Gone => drop(self.items.remove(&id)),
-            }
-        }
-    }
-
-    fn items(mut self) -> Vec<ReplicaItem> {
-        let order = std::mem::take(&mut self.order);
-        order.into_iter().filter_map(|id| self.items.remove(&id)).collect()
-    }
 }

@@ -1,6 +1,6 @@
 //! The replica as a file: the newest document's head around every item.
 
-use super::document::{ReplicaHead, dialect_of, limits};
+use super::document::{ReplicaHead, limits};
 use super::error::{FeedFault, PullError};
 use super::item::{ReplicaItem, SharedItem};
 use crate::parse;
@@ -20,8 +20,7 @@ pub(super) fn read(text: &str, url: &Url) -> Result<(ReplicaHead, Vec<ReplicaIte
         return Err(fault);
     }
     let items = ReplicaItem::all(&document, None).collect::<Result<_, _>>()?;
-    let (skeleton, dialect) = (document.skeleton, dialect_of(tree.as_deref()));
-    Ok((ReplicaHead { skeleton, dialect, url: url.clone() }, items))
+    Ok((ReplicaHead::new(document.skeleton, tree.as_deref(), url), items))
 }
 
 /// Writes a replica.
@@ -33,7 +32,7 @@ pub(super) fn write(head: &ReplicaHead, items: &[ReplicaItem]) -> Result<String,
     if items.len() > ITEM_LIMIT {
         return refuse("items", items.len(), ITEM_LIMIT);
     }
-    let ReplicaHead { skeleton, dialect, url } = head;
+    let ReplicaHead { skeleton, dialect, namespace, url } = head;
     let is_091 = items
         .iter()
         .any(|item| matches!(item, ReplicaItem::Shared(SharedItem { sse091: Some(_), .. })));
@@ -43,7 +42,7 @@ pub(super) fn write(head: &ReplicaHead, items: &[ReplicaItem]) -> Result<String,
         Dialect::Sse | Dialect::Sse091 => Dialect::Sse,
     };
     let family = skeleton.format.family();
-    let namespace = if family == Family::Atom { ATOM } else { skeleton.namespace() };
+    let namespace = if family == Family::Atom { ATOM } else { namespace.as_str() };
     let kept = KeptItems::new((family, namespace), &skeleton.context, dialect);
     let out = write_around(skeleton, url.as_str(), |out| {
         for item in items {

@@ -12,17 +12,24 @@ use std::collections::HashSet;
 use tidegate_core::model::Older;
 use url::Url;
 
-/// A pull. [`Pull::step`] and [`Pull::answer`] take turns.
-pub struct Pull {
+/// A pull that is under way.
+struct Pull {
     limits: PullLimits,
     state: State,
     /// The replica that is there.
     written: Option<WrittenReplica>,
-    stage: Stage,
     requests: usize,
     bytes: usize,
     warnings: Vec<String>,
     was_out_of_sync: bool,
+}
+
+/// A pull that waits for an answer.
+pub struct PendingPull {
+    /// What is to be asked for.
+    pub ask: Ask,
+    pull: Pull,
+    stage: Stage,
 }
 
 /// The replica of the last pull.
@@ -32,18 +39,16 @@ struct WrittenReplica {
     items: Vec<ReplicaItem>,
 }
 
+/// What is asked for.
 enum Stage {
-    /// The document that is subscribed to is asked for; `given`: the one that led there by its
-    /// `current` link, if one did.
-    Subscription { url: Url, given: Option<Box<Given>> },
-    /// The complete feed is asked for; what was read before it waits.
-    Complete { url: Url, partial: Box<Document> },
-    /// Archives are asked for.
+    /// The document that is subscribed to.
+    Subscription,
+    /// The one that it calls `current`.
+    Current(Box<Given>),
+    /// The complete feed; what was read before it waits.
+    Complete(Box<Document>),
+    /// An archive.
     Walk(Box<HistoryWalk>),
-    /// Nothing is asked for any more.
-    End(Box<PullOutcome>),
-    /// An answer is being taken in, or the pull has failed.
-    Between,
 }
 
 /// A plain document that calls another one `current`: what counts where that one cannot be had.
@@ -55,127 +60,107 @@ struct Given {
     document: Document,
 }
 
-impl Pull {
-    /// A pull of the feed at `url`. `saved`: the state and the replica of the last one.
-    pub fn new(
-        url: Url,
-        limits: PullLimits,
-        saved: Option<(State, String)>,
-    ) -> Result<Self, PullError> {
-        let (state, text) = saved.map_or_else(
-            || (State { subscription: url.to_string(), ..State::default() }, None),
-            |(state, text)| (state, Some(text)),
-        );
-        let subscription = Url::parse(&state.subscription).unwrap_or(url);
-        let read = |text: String| {
-            let (head, items) = replica::read(&text, &subscription)?;
-            Ok(WrittenReplica { text, head, items })
-        };
-        let written = text.map(read).transpose();
-        let written = written
-            .map_err(|source| PullError::Markup { url: "the replica".to_owned(), source })?;
-        Ok(Self {
-            limits,
-            written,
-            state,
-            stage: Stage::Subscription { url: subscription, given: None },
-            requests: 0,
-            bytes: 0,
-            warnings: Vec::new(),
-            was_out_of_sync: false,
-        })
-    }
+/// Begins a pull of the feed at `url`. `saved`: the state and the replica of the last one.
+pub fn begin(
+    url: Url,
+    limits: PullLimits,
+    saved: Option<(State, String)>,
+) -> Result<Next, PullError> {
+    let (state, text) = saved.map_or_else(
+        || (State { subscription: url.to_string(), ..State::default() }, None),
+        |(state, text)| (state, Some(text)),
+    );
+    let url = Url::parse(&state.subscription).unwrap_or(url);
+    let read = |text: String| {
+        let (head, items) = replica::read(&text, &url)?;
+        Ok(WrittenReplica { text, head, items })
+    };
+    let written = text.map(read).transpose();
+    let written =
+        written.map_err(|source| PullError::Markup { url: "the replica".to_owned(), source })?;
+    let asked = if written.is_some() { Asked::Changes } else { Asked::Unless(None) };
+    let (warnings, was_out_of_sync) = (Vec::new(), false);
+    let pull = Pull { limits, state, written, requests: 0, bytes: 0, warnings, was_out_of_sync };
+    Ok(pull.asks(Stage::Subscription, Ask { url, asked }))
+}
 
-    /// What to do next.
-    pub fn step(&mut self) -> Result<Next, PullError> {
-        // Each turn ends the walk or returns.
-        loop {
-            let ask = match &mut self.stage {
-                Stage::Subscription { url, given } => {
-                    let knows = self.written.is_some() && given.is_none();
-                    let asked = if knows { Asked::Changes } else { Asked::Unless(None) };
-                    Ask { url: url.clone(), asked }
-                }
-                Stage::Complete { url, .. } => {
-                    let known = match &self.state.kept {
-                        ReplicaBasis::Sse { until: None, complete } if self.written.is_some() => {
-                            complete.as_ref().filter(|complete| complete.url == url.as_str())
-                        }
-                        _ => None,
-                    };
-                    let tag = known.and_then(|complete| complete.etag.clone());
-                    Ask { url: url.clone(), asked: Asked::Unless(tag) }
-                }
-                Stage::Walk(walk) => match walk.asks().cloned() {
-                    Some(url) if self.requests < self.limits.requests => {
-                        Ask { url, asked: Asked::Unless(None) }
-                    }
-                    Some(_) => {
-                        let limit = self.limits.requests;
-                        let why =
-                            format!("this pull has made {limit} requests, which is the limit");
-                        self.warnings.extend(walk.stops(&why));
-                        continue;
-                    }
-                    None => {
-                        self.ends_walk()?;
-                        continue;
-                    }
-                },
-                Stage::End(outcome) => return Ok(Next::Done(outcome.clone())),
-                Stage::Between => return Err(failed_before()),
-            };
-            self.requests += 1;
-            return Ok(Next::Ask(ask));
-        }
-    }
-
-    /// Takes in what came of the last request.
-    pub fn answer(&mut self, answer: Answer) -> Result<(), PullError> {
+impl PendingPull {
+    /// Takes in what came, and says what to do next.
+    pub fn answer(self, answer: Answer) -> Result<Next, PullError> {
+        let Self { ask: Ask { url, .. }, mut pull, stage } = self;
         if let Answer::Document(found) = &answer {
-            self.bytes = self.bytes.saturating_add(found.bytes.len());
+            pull.bytes = pull.bytes.saturating_add(found.bytes.len());
         }
-        match std::mem::replace(&mut self.stage, Stage::Between) {
-            Stage::Subscription { url, given: None } => self.subscription(url, answer),
-            Stage::Subscription { url, given: Some(given) } => self.current(&url, *given, answer),
-            Stage::Complete { url, partial } => self.complete(&url, *partial, answer),
-            Stage::Walk(walk) => {
-                self.archive(walk, answer);
-                Ok(())
-            }
-            Stage::End(outcome) => {
-                self.stage = Stage::End(outcome);
-                Ok(())
-            }
-            Stage::Between => Err(failed_before()),
+        match stage {
+            Stage::Subscription => pull.subscription(&url, answer),
+            Stage::Current(given) => pull.current(&url, *given, answer),
+            Stage::Complete(partial) => pull.complete(&url, *partial, answer),
+            Stage::Walk(walk) => pull.archive(walk, answer),
         }
     }
+}
 
-    fn subscription(&mut self, url: Url, answer: Answer) -> Result<(), PullError> {
+impl Pull {
+    fn asks(mut self, stage: Stage, ask: Ask) -> Next {
+        self.requests += 1;
+        Next::Ask(Box::new(PendingPull { ask, pull: self, stage }))
+    }
+
+    /// Asks for the complete feed, which replaces what is there.
+    fn asks_for_complete(self, url: Url, partial: Document) -> Next {
+        let known = match &self.state.kept {
+            ReplicaBasis::Sse { until: None, complete } if self.written.is_some() => {
+                complete.as_ref().filter(|complete| complete.url == url.as_str())
+            }
+            _ => None,
+        };
+        let tag = known.and_then(|complete| complete.etag.clone());
+        self.asks(Stage::Complete(Box::new(partial)), Ask { url, asked: Asked::Unless(tag) })
+    }
+
+    /// Asks for the next archive, or puts together what the archives say.
+    fn walks(mut self, mut walk: Box<HistoryWalk>) -> Result<Next, PullError> {
+        if let Some(url) = walk.asks().cloned() {
+            let limit = self.limits.requests;
+            if self.requests < limit {
+                return Ok(self.asks(Stage::Walk(walk), Ask { url, asked: Asked::Unless(None) }));
+            }
+            let why = format!("this pull has made {limit} requests, which is the limit");
+            self.warnings.extend(walk.stops(&why));
+        }
+        let Reconstructed { items, head, kept, deleted } = walk.ends(self.before().to_vec());
+        self.state.kept = kept;
+        self.ends(&items, &head, &deleted)
+    }
+
+    fn subscription(mut self, url: &Url, answer: Answer) -> Result<Next, PullError> {
         let mut found = match answer {
             Answer::Document(found) => *found,
             Answer::NotModified => return self.unchanged(),
-            Answer::Failed(why) => return Err(PullError::Unread { url: url.into(), why }),
+            Answer::Failed(why) => {
+                return Err(PullError::Unread { url: url.to_string(), why });
+            }
         };
         let mut document = Document::read(&found, None)?;
         self.warnings.append(&mut document.warnings);
         // Step 1: one hop only (READINGS 3, row 4).
         let history = &document.history;
         let current = history.current.clone().filter(|current| {
-            let is_here = *current == url || *current == found.url;
+            let is_here = current == url || *current == found.url;
             document.sharing.is_none() && !is_here && history.own.as_ref() != Some(current)
         });
-        let Some(current) = current else { return self.takes(&found, document) };
+        let Some(current) = current else {
+            return self.takes(&found, document);
+        };
         found.bytes = Vec::new();
         let subscription = std::mem::replace(&mut self.state.subscription, current.to_string());
-        let given = Some(Box::new(Given { subscription, found, document }));
-        self.stage = Stage::Subscription { url: current, given };
-        Ok(())
+        let given = Box::new(Given { subscription, found, document });
+        Ok(self.asks(Stage::Current(given), Ask { url: current, asked: Asked::Unless(None) }))
     }
 
     /// The document that another one calls `current`; where it cannot be had, the other one counts
     /// (READINGS 3, row 4).
-    fn current(&mut self, url: &Url, given: Given, answer: Answer) -> Result<(), PullError> {
+    fn current(mut self, url: &Url, given: Given, answer: Answer) -> Result<Next, PullError> {
         let why = match answer {
             Answer::Document(found) => match Document::read(&found, None) {
                 Ok(document) => return self.takes(&found, document),
@@ -194,7 +179,7 @@ impl Pull {
     }
 
     /// Takes in the document that is subscribed to.
-    fn takes(&mut self, found: &FetchedBody, mut document: Document) -> Result<(), PullError> {
+    fn takes(mut self, found: &FetchedBody, mut document: Document) -> Result<Next, PullError> {
         self.warnings.append(&mut document.warnings);
         self.state.etag.clone_from(&found.etag);
         self.state.last_modified.clone_from(&found.last_modified);
@@ -203,27 +188,29 @@ impl Pull {
     }
 
     /// The document that is subscribed to is the one of the last pull.
-    fn unchanged(&mut self) -> Result<(), PullError> {
+    fn unchanged(self) -> Result<Next, PullError> {
         let head = self.written.as_ref().map(|written| written.head.clone());
         let complete = match &self.state.kept {
             ReplicaBasis::Sse { until: None, complete } => complete.as_ref(),
             _ => None,
         };
         let complete = complete.and_then(|complete| Url::parse(&complete.url).ok());
-        self.stage = match (&self.state.kept, head, complete) {
-            (_, Some(head), Some(url)) => {
-                Stage::Complete { url, partial: Box::new(Document::without_items(head)) }
+        let has_gaps =
+            matches!(&self.state.kept, ReplicaBasis::History { gaps, .. } if !gaps.is_empty());
+        match (head, complete) {
+            (Some(head), Some(url)) => {
+                Ok(self.asks_for_complete(url, Document::without_items(head)))
             }
-            (kept @ ReplicaBasis::History { gaps, .. }, Some(head), _) if !gaps.is_empty() => {
-                Stage::Walk(Box::new(HistoryWalk::again(head, kept, self.before())))
+            (Some(head), None) if has_gaps => {
+                let walk = HistoryWalk::again(head, &self.state.kept, self.before());
+                self.walks(Box::new(walk))
             }
-            _ => Stage::End(Box::new(self.outcome(None, Vec::new(), self.before()))),
-        };
-        Ok(())
+            _ => Ok(self.outcome(None, Vec::new(), self.before())),
+        }
     }
 
     /// A plain feed: steps 2 and 3 of Feed History draft-05 section 6.
-    fn plain(&mut self, document: Document) -> Result<(), PullError> {
+    fn plain(mut self, document: Document) -> Result<Next, PullError> {
         let is_whole = document.history.is_complete && !document.is_delta;
         let is_plain = matches!(self.state.kept, ReplicaBasis::History { .. });
         if !is_plain {
@@ -249,12 +236,11 @@ impl Pull {
             );
         }
         let walk = HistoryWalk::begin(document, &self.state.kept, self.before());
-        self.stage = Stage::Walk(Box::new(walk));
-        Ok(())
+        self.walks(Box::new(walk))
     }
 
     /// An SSE feed: sections 4.1.1 and 4.1.2 of SSE 1.0.
-    fn sse(&mut self, partial: Document) -> Result<(), PullError> {
+    fn sse(mut self, partial: Document) -> Result<Next, PullError> {
         let cached = match &self.state.kept {
             ReplicaBasis::Sse { until, .. } if self.written.is_some() => until.clone(),
             _ => None,
@@ -268,7 +254,7 @@ impl Pull {
             // Section 4.1.2 step 2a: compared by code points.
             (Some(cached), Some((since, _))) if *since > cached => {
                 self.was_out_of_sync = true;
-                self.begin(partial, complete)
+                self.anew(partial, complete)
             }
             (Some(_), Some((_, until))) => {
                 let until = Some(until.clone());
@@ -281,22 +267,21 @@ impl Pull {
                 self.state.kept = ReplicaBasis::default();
                 self.merges(self.before().to_vec(), partial)
             }
-            _ => self.begin(partial, complete),
+            _ => self.anew(partial, complete),
         }
     }
 
     /// Section 4.1.1. What missed changes is not gone on with.
-    fn begin(&mut self, partial: Document, complete: Option<Url>) -> Result<(), PullError> {
+    fn anew(mut self, partial: Document, complete: Option<Url>) -> Result<Next, PullError> {
         if let Some(url) = complete {
-            self.stage = Stage::Complete { url, partial: Box::new(partial) };
-            return Ok(());
+            return Ok(self.asks_for_complete(url, partial));
         }
         let until = partial.bounds().map(|(_, until)| until.clone());
         self.state.kept = ReplicaBasis::Sse { until, complete: None };
         self.merges(Vec::new(), partial)
     }
 
-    fn complete(&mut self, url: &Url, partial: Document, answer: Answer) -> Result<(), PullError> {
+    fn complete(mut self, url: &Url, partial: Document, answer: Answer) -> Result<Next, PullError> {
         let failed = |why: String| PullError::Unread { url: url.to_string(), why };
         let found = match answer {
             Answer::Document(found) => found,
@@ -322,7 +307,7 @@ impl Pull {
     }
 
     /// Section 4.1.2 step 3.
-    fn merges(&mut self, into: Vec<ReplicaItem>, partial: Document) -> Result<(), PullError> {
+    fn merges(&self, into: Vec<ReplicaItem>, partial: Document) -> Result<Next, PullError> {
         let shared = |items: Vec<ReplicaItem>| -> Vec<SharedItem> {
             items.into_iter().filter_map(ReplicaItem::into_shared).collect()
         };
@@ -337,7 +322,7 @@ impl Pull {
         self.written.as_ref().map_or(&[], |written| &written.items)
     }
 
-    fn archive(&mut self, mut walk: Box<HistoryWalk>, answer: Answer) {
+    fn archive(mut self, mut walk: Box<HistoryWalk>, answer: Answer) -> Result<Next, PullError> {
         let warning = match answer {
             _ if self.bytes > self.limits.bytes => {
                 let limit = self.limits.bytes;
@@ -357,16 +342,7 @@ impl Pull {
             Answer::Failed(why) => walk.lacks(&why),
         };
         self.warnings.extend(warning);
-        self.stage = Stage::Walk(walk);
-    }
-
-    fn ends_walk(&mut self) -> Result<(), PullError> {
-        let Stage::Walk(walk) = std::mem::replace(&mut self.stage, Stage::Between) else {
-            return Err(failed_before());
-        };
-        let Reconstructed { items, head, kept, deleted } = walk.ends(self.before().to_vec());
-        self.state.kept = kept;
-        self.ends(&items, &head, &deleted)
+        self.walks(walk)
     }
 
     /// Refuses to go on with a replica that was kept by other rules.
@@ -382,17 +358,16 @@ impl Pull {
     }
 
     fn ends(
-        &mut self,
+        &self,
         items: &[ReplicaItem],
         head: &ReplicaHead,
         deleted: &HashSet<String>,
-    ) -> Result<(), PullError> {
+    ) -> Result<Next, PullError> {
         let text = replica::write(head, items)?;
         let changes = changes(self.before(), items, deleted);
         let is_same = self.written.as_ref().is_some_and(|written| written.text == text);
         let text = (!is_same).then_some(text);
-        self.stage = Stage::End(Box::new(self.outcome(text, changes, items)));
-        Ok(())
+        Ok(self.outcome(text, changes, items))
     }
 
     fn outcome(
@@ -400,9 +375,9 @@ impl Pull {
         replica: Option<String>,
         changes: Vec<ItemChange>,
         items: &[ReplicaItem],
-    ) -> PullOutcome {
+    ) -> Next {
         let tombstones = items.iter().filter(|item| item.is_deleted()).count();
-        PullOutcome {
+        Next::Done(Box::new(PullOutcome {
             replica,
             state: self.state.clone(),
             changes,
@@ -410,15 +385,10 @@ impl Pull {
             living: items.len() - tombstones,
             tombstones,
             was_out_of_sync: self.was_out_of_sync,
-        }
+        }))
     }
 }
 
 /// By which rules a feed is kept, in words.
 const SHARED: &str = "sync markup";
 const PLAIN: &str = "no sync markup";
-
-fn failed_before() -> PullError {
-    let why = "this pull has failed already".to_owned();
-    PullError::Unread { url: "the feed".to_owned(), why }
-}

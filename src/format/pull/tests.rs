@@ -70,13 +70,15 @@ impl Local {
         limits: PullLimits,
     ) -> Result<PullOutcome, PullError> {
         self.asked.clear();
-        let mut pull = Pull::new(Url::parse(FEED).unwrap(), limits, self.saved.clone())?;
+        let mut next = begin(Url::parse(FEED).unwrap(), limits, self.saved.clone())?;
         let outcome = loop {
-            match pull.step()? {
-                Next::Ask(ask) => {
+            match next {
+                Next::Ask(pending) => {
+                    let ask = &pending.ask;
                     self.asked.push(ask.url.path().trim_start_matches('/').to_owned());
                     let state = self.saved.as_ref().map(|(state, _)| state);
-                    pull.answer(publisher.answer(&ask, state))?;
+                    let answer = publisher.answer(ask, state);
+                    next = pending.answer(answer)?;
                 }
                 Next::Done(outcome) => break *outcome,
             }
