@@ -305,6 +305,22 @@ fn sse_091_is_read_as_1_0() {
     assert_eq!((shared(&both).id().as_str(), shared(&both).sse091), ("j", None));
 }
 
+/// Sections 2.4, 2.5 and 5.2 of that text.
+#[test]
+fn sse_091_says_when_or_by() {
+    for (inside, element) in [
+        ("<x:history when=''/>", "sx:history"),
+        ("<x:history by='A'><x:update by=' '/></x:history>", "sx:update"),
+        ("<x:history by='A'/><x:conflicts><x:conflict version='1'/></x:conflicts>", "sx:conflict"),
+    ] {
+        let item = format!("<item><x:sync id='i' version='1'>{inside}</x:sync></item>");
+        let text = rss(&format!(" xmlns:x='{}'", ns::SSE_091), &item);
+        let document = read(&text);
+        let Some(EntrySync::Invalid(error)) = &document.entries[0].sync else { panic!("{text}") };
+        assert_eq!(error.fault, SyncFault::NoStamp(element), "{text}");
+    }
+}
+
 /// Also in a namespace that is spelled otherwise. Without `since` SSE 0.91 means from the beginning.
 #[test]
 fn bounds_can_be_compared_in_every_dialect() {
