@@ -2,6 +2,7 @@
 
 mod dialects;
 mod history;
+mod merge;
 mod property;
 mod sharing;
 
