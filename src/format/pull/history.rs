@@ -18,45 +18,27 @@ const GAPS_LIMIT: usize = 100;
 /// The most deleted entries that are remembered while archives are missing.
 const DELETED_LIMIT: usize = 100_000;
 
-/// What a document says of an entry.
-enum EntryClaim {
-    There(Box<ReplicaItem>),
-    Gone,
-}
-
-/// What documents say of entries, in order of first mention; who speaks first is believed.
+/// What documents say of entries, in order of first mention: the item, or that it is gone. Who speaks first is
+/// believed.
 #[derive(Default)]
 struct Layer {
-    order: Vec<String>,
-    said: HashMap<String, EntryClaim>,
+    said: Vec<(String, Option<ReplicaItem>)>,
+    mentioned: HashSet<String>,
 }
 
 impl Layer {
     fn add(&mut self, items: Vec<ReplicaItem>, deleted: HashSet<String>) {
-        for item in items {
-            self.say(item.key().to_owned(), EntryClaim::There(Box::new(item)));
-        }
+        let there = items.into_iter().map(|item| (item.key().to_owned(), Some(item)));
         // An entry that stands beside its tombstone is there again.
-        for id in deleted {
-            self.say(id, EntryClaim::Gone);
-        }
-    }
-
-    fn say(&mut self, id: String, said: EntryClaim) {
-        if !self.said.contains_key(&id) {
-            self.order.push(id.clone());
-            self.said.insert(id, said);
+        for (id, said) in there.chain(deleted.into_iter().map(|id| (id, None))) {
+            if self.mentioned.insert(id.clone()) {
+                self.said.push((id, said));
+            }
         }
     }
 
     fn gone(&self) -> impl Iterator<Item = &String> {
-        self.said.iter().filter(|(_, said)| matches!(said, EntryClaim::Gone)).map(|(id, _)| id)
-    }
-
-    /// What is said, in order.
-    fn take(mut self) -> impl Iterator<Item = (String, EntryClaim)> {
-        let order = std::mem::take(&mut self.order);
-        order.into_iter().filter_map(move |id| self.said.remove(&id).map(|said| (id, said)))
+        self.said.iter().filter(|(_, said)| said.is_none()).map(|(id, _)| id)
     }
 }
 
@@ -282,7 +264,8 @@ impl HistoryWalk {
         let is_first = before.is_empty() && parts.len() == 1;
         let newer = parts.first().map(|newer| &newer.layer);
         let said: HashSet<String> = newer.into_iter().flat_map(Layer::gone).cloned().collect();
-        let mut order: Vec<String> = newer.map(|newer| newer.order.clone()).unwrap_or_default();
+        let mentioned = newer.into_iter().flat_map(|newer| &newer.said);
+        let mut order: Vec<String> = mentioned.map(|(id, _)| id.clone()).collect();
         order.extend(before.iter().map(|item| item.key().to_owned()));
         let keyed = before.into_iter().map(|item| (item.key().to_owned(), item));
         let mut replica: HashMap<String, ReplicaItem> = keyed.collect();
@@ -292,8 +275,7 @@ impl HistoryWalk {
             let is_lowest = gap.above.is_none();
             spoken.extend(gap.above.iter_mut().flat_map(|above| above.drain(..)));
             deleted.extend(layer.gone().cloned());
-            let mentioned = layer.order.clone();
-            for (id, said) in layer.take() {
+            for (id, said) in layer.said {
                 // Where it stood below everything, only what nothing else speaks of comes out of it.
                 let is_above = match is_lowest {
                     true => replica.contains_key(&id) || deleted.contains(&id),
@@ -301,14 +283,14 @@ impl HistoryWalk {
                 };
                 match said {
                     _ if is_above => {}
-                    EntryClaim::There(item) => {
+                    Some(item) => {
                         order.push(id.clone());
-                        replica.insert(id, *item);
+                        replica.insert(id, item);
                     }
-                    EntryClaim::Gone => drop(replica.remove(&id)),
+                    None => drop(replica.remove(&id)),
                 }
             }
-            spoken.extend(mentioned);
+            spoken.extend(layer.mentioned);
             if stopped.is_some() || !seen.contains(&gap.url) {
                 gap.url = stopped.unwrap_or(gap.url);
                 gap.above =
