@@ -83,7 +83,8 @@ fn run(command: Command) -> Result<(), AppError> {
         }
         Command::Man(args) => documents::man(args.into.as_deref(), &mut std::io::stdout().lock()),
         Command::Merge(args) => {
-            let merged = merge::merge(&args.local, &args.incoming, &mut std::io::stdout().lock());
+            let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
+            let merged = merge::merge(&args.local, &args.incoming, &mut out, &mut err);
             merged.map_err(|error| match error {
                 merge::MergeCommandError::Write(error) => AppError::output(error),
                 error => AppError::Input(error.to_string()),

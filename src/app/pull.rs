@@ -1,5 +1,4 @@
-//! `tidegate pull`: drives a [`Pull`](tidegate_format::pull::Pull) over the network and keeps its replica in a
-//! folder.
+//! `tidegate pull`: drives a [pull](tidegate_format::pull) over the network and keeps its replica in a folder.
 
 mod folder;
 
@@ -10,8 +9,8 @@ use std::io::IsTerminal;
 use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::counted;
-use tidegate_format::parse::sse::bare;
-use tidegate_format::pull::{Answer, Ask, Asked, FetchedBody, Next, Pull, PullOutcome, State};
+use tidegate_format::parse::sync_markup::bare;
+use tidegate_format::pull::{self, Answer, Ask, Asked, FetchedBody, Next, PullOutcome, State};
 use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
 use tower::ServiceExt as _;
 use url::Url;
@@ -49,15 +48,15 @@ async fn pull_into(folder: &ReplicaFolder, options: PullOptions) -> Result<Pulle
     let before = held.saved.as_ref().map(|(_, replica)| replica.clone());
     let failed =
         |error| AppError::run(format!("{} was not brought up to date", into.display()), error);
-    let mut pull = Pull::new(bare(url.clone()), limits, held.saved.clone()).map_err(failed)?;
+    let mut next = pull::begin(bare(url.clone()), limits, held.saved.clone()).map_err(failed)?;
     let mut line = PublisherLink::new(&url)?;
-    // Ends with the limit on requests, which `Pull` keeps.
+    // Ends with the limit on requests, which the pull keeps.
     let mut outcome = loop {
-        match pull.step().map_err(failed)? {
-            Next::Ask(ask) => {
+        match next {
+            Next::Ask(pending) => {
                 let state = held.saved.as_ref().map(|(state, _)| state);
-                let answer = line.ask(&ask, state).await;
-                pull.answer(answer).map_err(failed)?;
+                let answer = line.ask(&pending.ask, state).await;
+                next = pending.answer(answer).map_err(failed)?;
             }
             Next::Done(outcome) => break *outcome,
         }

@@ -4,13 +4,14 @@
 #[cfg(test)]
 mod tests;
 
-pub use tidegate_format::pull::{Side, merged};
+pub use tidegate_format::pull::{FeedFault, Side, merged};
 
 use super::outline;
 use crate::app;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tidegate_format::parse::sse::{BYTES_LIMIT, SseError};
+use tidegate_core::terminal::printable;
+use tidegate_core::xml::strict::BYTES_LIMIT;
 
 /// Why two feeds were not merged.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +30,7 @@ pub enum MergeCommandError {
         /// The file.
         path: PathBuf,
         /// What is wrong, and in which line.
-        source: SseError,
+        source: FeedFault,
     },
     /// A file is no OPML list that can be merged.
     #[error("{}: {what}", path.display())]
@@ -54,8 +55,13 @@ impl MergeCommandError {
     }
 }
 
-/// Merges the feed file `incoming` into `local` and writes the merged feed.
-pub fn merge(local: &Path, incoming: &Path, out: &mut dyn Write) -> Result<(), MergeCommandError> {
+/// Merges the feed file `incoming` into `local` and writes the merged feed; warnings go to `err`.
+pub fn merge(
+    local: &Path,
+    incoming: &Path,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<(), MergeCommandError> {
     let path = |side| match side {
         Side::Local => local.to_owned(),
         Side::Incoming => incoming.to_owned(),
@@ -65,8 +71,14 @@ pub fn merge(local: &Path, incoming: &Path, out: &mut dyn Write) -> Result<(), M
         outline::merged_bytes(&ours, &theirs)
             .map_err(|(side, what)| MergeCommandError::List { path: path(side), what })?
     } else {
-        merged(&ours, &theirs)
-            .map_err(|(side, source)| MergeCommandError::Input { path: path(side), source })?
+        let merged = merged(&ours, &theirs)
+            .map_err(|(side, source)| MergeCommandError::Input { path: path(side), source })?;
+        for (side, warning) in &merged.warnings {
+            let line = format!("{}: {warning}", path(*side).display());
+            // Nobody is left to be told when standard error itself is gone.
+            let _ = writeln!(err, "warning: {}", printable(&line));
+        }
+        merged.text
     };
     out.write_all(merged.as_bytes()).and_then(|()| out.flush()).map_err(MergeCommandError::Write)
 }

@@ -7,12 +7,12 @@ use tidegate_core::model::{Count, EndpointId, Stamp, SyncId};
 use tidegate_core::sync::{
     Item091, OutlineItem091, Outlines, PlacedOutline, in_order, merge_outlines,
 };
+use tidegate_core::sync_markup::Dialect;
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml;
 use tidegate_core::xml::ns::SSE_091;
 use tidegate_format::parse;
 use tidegate_format::parse::opml::{OpmlLimits, Outline, OutlineList, read};
-use tidegate_format::parse::sse::SseDialect;
 use tidegate_format::pull::Side;
 
 /// How far into a document its element is looked for, in bytes.
@@ -251,9 +251,9 @@ impl PrefixScope {
         // What is declared further inside is not in scope everywhere.
         let outside = |(prefix, _): &&(String, String)| head.contains(&format!("xmlns:{prefix}"));
         let bound: Vec<_> = list.namespaces.iter().filter(outside).cloned().collect();
-        let ours = bound.iter().find(|(prefix, uri)| {
-            !prefix.is_empty() && SseDialect::of(uri) == Some(SseDialect::Sse091)
-        });
+        let ours = bound
+            .iter()
+            .find(|(prefix, uri)| !prefix.is_empty() && Dialect::of(uri) == Some(Dialect::Sse091));
         match ours {
             Some((prefix, _)) => Self { prefix: prefix.clone(), bound, declare: None },
             None => Self { prefix: "sx".to_owned(), bound, declare: Some(SSE_091) },
@@ -351,7 +351,7 @@ mod tests {
     }
 
     fn quick_xml_agrees(text: &str) {
-        tidegate_format::parse::sse::Tree::read(text).unwrap();
+        tidegate_core::xml::strict::Tree::read(text).unwrap();
     }
 
     fn feed(name: &str, inner: &str) -> String {

@@ -41,6 +41,7 @@ mod sharing;
 mod snapshot;
 mod stub;
 mod subscription;
+mod sync_fault;
 mod time;
 
 pub use access::{
@@ -97,4 +98,5 @@ pub use snapshot::{
 };
 pub use stub::{Evictions, Stub};
 pub use subscription::{HubSubscription, HubTrust, Lease, SubscriptionKeys, SubscriptionStanding};
+pub use sync_fault::{SyncFault, SyncMarkupError};
 pub use time::{Tick, Time, TimeError};

@@ -6,6 +6,8 @@ pub mod collection_item;
 pub mod sx;
 pub mod sx091;
 
+use crate::xml::ns;
+
 /// The dialect of the sync markup (`?sx=`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Dialect {
@@ -16,4 +18,16 @@ pub enum Dialect {
     FeedSync,
     /// SSE 0.91, `http://www.microsoft.com/schemas/rss/sse`, whose histories are of another kind.
     Sse091,
+}
+
+impl Dialect {
+    /// The dialect of a namespace (READINGS 1, row 1; READINGS 2, row 1).
+    pub fn of(namespace: &str) -> Option<Self> {
+        match ns::canonical(namespace) {
+            ns::SSE => Some(Self::Sse),
+            ns::FEED_SYNC => Some(Self::FeedSync),
+            ns::SSE_091 => Some(Self::Sse091),
+            _ => None,
+        }
+    }
 }

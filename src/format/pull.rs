@@ -3,29 +3,25 @@
 //! An SSE feed is followed by section 4.1 of SSE 1.0: the complete feed first, then partial ones,
 //! and the complete one again where `since` shows that something was missed. A plain feed is
 //! reconstructed from its archives as Feed History draft-05 section 6 has it (READINGS 3, row 3).
-//! [`Pull`] is told what a publisher answered and says what to ask of it; whoever drives it fetches
+//! A [`PendingPull`] says what to ask of a publisher and takes the answer; whoever drives it fetches
 //! and writes files. Merging two feed files ([`merged`]) is here as well.
 
-mod convert;
 mod document;
 mod error;
 mod exchange;
 mod history;
 mod item;
-mod json;
 mod merge;
 mod replica;
 mod session;
 mod sharing;
-mod splice;
 mod state;
 #[cfg(test)]
 mod tests;
-mod text;
 
-pub use error::PullError;
+pub use error::{FeedFault, PullError};
 pub use exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
 pub use item::{ChangeKind, ItemChange};
-pub use merge::{Side, merged};
-pub use session::Pull;
+pub use merge::{MergedFeed, Side, merged};
+pub use session::{PendingPull, begin};
 pub use state::{ArchiveGap, Complete, ReplicaBasis, State};

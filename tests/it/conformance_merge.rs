@@ -1,13 +1,13 @@
 //! The merge cases under `tests/fixtures/merge`: two feeds and what SSE 1.0 section 3.3 makes of
 //! them, through the library and through the `merge` command.
 
+use crate::support::shared_items;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
 use tidegate_core::model::{Shared, Version};
 use tidegate_core::sync::merge_sets;
-use tidegate_format::parse::sse::{self, Payload};
 
 fn cases() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/merge");
@@ -18,24 +18,24 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-fn items(text: &str) -> Vec<Shared<Payload>> {
-    let feed = sse::read(text).unwrap();
-    feed.items.into_iter().map(|item| item.shared.unwrap().unwrap()).collect()
+/// The items of a feed, of what they say the title.
+fn items(text: &str) -> Vec<Shared<String>> {
+    shared_items::with(shared_items::items(text), |markup| markup.card.title.clone())
 }
 
-fn load(case: &Path, name: &str) -> Vec<Shared<Payload>> {
+fn load(case: &Path, name: &str) -> Vec<Shared<String>> {
     items(&std::fs::read_to_string(case.join(name)).unwrap())
 }
 
 /// Items by id in the form of `expected.json`, conflicts in an order of their own.
-fn shown(items: &[Shared<Payload>]) -> Value {
+fn shown(items: &[Shared<String>]) -> Value {
     let items = items
         .iter()
         .map(|item| (item.winner.id.to_string(), shown_version(&item.winner, &item.conflicts)));
     ordered(json!(items.collect::<BTreeMap<_, _>>()))
 }
 
-fn shown_version(version: &Version<Payload>, conflicts: &[Version<Payload>]) -> Value {
+fn shown_version(version: &Version<String>, conflicts: &[Version<String>]) -> Value {
     let history: Vec<Value> = version
         .history
         .iter()
@@ -52,7 +52,7 @@ fn shown_version(version: &Version<Payload>, conflicts: &[Version<Payload>]) -> 
         "updates": version.updates.value(),
         "deleted": version.deleted,
         "noconflicts": version.noconflicts.unwrap_or(false),
-        "data": version.data.values.title,
+        "data": version.data,
         "history": history,
         "conflicts": conflicts,
     })
@@ -72,7 +72,7 @@ fn expected(case: &Path) -> Value {
 
 fn command(local: &Path, incoming: &Path) -> String {
     let mut out = Vec::new();
-    merge_command(local, incoming, &mut out).unwrap();
+    merge_command(local, incoming, &mut out, &mut Vec::new()).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -1,10 +1,12 @@
 //! The samples of the authors of SSE 0.91 under `tests/fixtures/sse-0.91`, merged by section 4.4 of
 //! that specification through the `merge` command.
 
+use crate::support::shared_items;
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
-use tidegate_core::sync::{Canonical, Item091};
-use tidegate_format::parse::sse::{self, KeptConflict, Payload};
+use tidegate_core::model::{Markup, Version};
+use tidegate_core::sync::{Item091, from_091, to_091};
+use tidegate_format::parse::{self, Limits};
 
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sse-0.91").join(name)
@@ -12,48 +14,28 @@ fn path(name: &str) -> PathBuf {
 
 fn command(local: &Path, incoming: &Path) -> String {
     let mut out = Vec::new();
-    merge_command(local, incoming, &mut out).unwrap();
+    merge_command(local, incoming, &mut out, &mut Vec::new()).unwrap();
     String::from_utf8(out).unwrap()
 }
 
-/// The state of an item, everything but the spelling; conflicts with the whole state of the loser.
-fn shown(item: &Item091<Payload, KeptConflict>) -> String {
-    let data = String::from_utf8(item.data.canonical().to_vec()).unwrap();
-    let mut conflicts: Vec<String> = item
-        .conflicts
-        .iter()
-        .map(|conflict| match &conflict.data {
-            KeptConflict::Markup { xml, item, .. } => {
-                let kept = item.as_ref().map(|item| (item.version, item.last.clone()));
-                assert_eq!(kept, Some((conflict.version, conflict.edit.clone())));
-                let text = format!(
-                    "<rss xmlns:sx=\"http://www.microsoft.com/schemas/rss/sse\"><channel>{xml}\
-                     </channel></rss>"
-                );
-                format!("{} {:?} {:?}", conflict.version.value(), conflict.edit, items(&text))
-            }
-            KeptConflict::Item(_) => panic!("a feed that was read has markup"),
-        })
-        .collect();
-    conflicts.sort();
-    format!(
-        "{} {} {} {} {:?} {:?} {conflicts:?} {data}",
-        item.id,
-        item.version.value(),
-        item.deleted,
-        item.conflict,
-        item.last,
-        item.updates
-    )
-}
-
+/// The states of items, everything but the spelling; conflicts with the whole state of the loser.
 fn items(text: &str) -> Vec<String> {
-    let feed = sse::read(text).unwrap();
-    let mut items: Vec<String> = feed
-        .items
-        .iter()
-        .map(|item| shown(item.shared_091.as_ref().unwrap().as_ref().unwrap()))
-        .collect();
+    let document = parse::document(text, None, &Limits::default()).unwrap();
+    let shown = |version: &Version<Markup>| {
+        let said = parse::again(&version.data).unwrap();
+        let said: Vec<_> =
+            said.iter().map(|field| format!("{}={}", field.path, field.value)).collect();
+        let Version { id, updates, deleted, history, .. } = version;
+        format!("{id} {} {deleted} {history:?} {said:?}", updates.value())
+    };
+    let items = document.entries.iter().map(|entry| {
+        let item = parse::shared(&document, entry).unwrap();
+        let conflict = entry.shared().unwrap().sse091.unwrap();
+        let mut conflicts: Vec<String> = item.conflicts.iter().map(shown).collect();
+        conflicts.sort();
+        format!("{} {conflict} {conflicts:?}", shown(&item.winner))
+    });
+    let mut items: Vec<String> = items.collect();
     items.sort();
     items
 }
@@ -92,30 +74,19 @@ fn what_does_not_change_stays_byte_for_byte() {
     }
 }
 
-/// The item of a feed in SSE 1.0, whatever dialect it is written in: its number of updates, whether it
+/// The items of a document in SSE 1.0, whatever dialect it is written in: its number of updates, whether it
 /// is deleted, its history, its title, and its conflicts.
 fn in_sse(text: &str) -> Vec<String> {
-    let text =
-        tidegate_format::parse::collection::transcoded(text).unwrap().unwrap_or(text.to_owned());
-    let feed = sse::read(&text).unwrap();
-    let version = |version: &tidegate_core::model::Version<Payload>| {
-        let title = version.data.values.title.clone().unwrap_or_default();
-        format!(
-            "{} {} {} {:?} {title}",
-            version.id,
-            version.updates.value(),
-            version.deleted,
-            version.history
-        )
+    let version = |version: &Version<Markup>| {
+        let Version { id, updates, deleted, history, data, .. } = version;
+        format!("{id} {} {deleted} {history:?} {}", updates.value(), data.card.title)
     };
-    let shared = feed.items.iter().map(|item| item.any().unwrap().unwrap());
-    let mut items: Vec<String> = shared
-        .map(|shared| {
-            let mut conflicts: Vec<_> = shared.conflicts.iter().map(version).collect();
-            conflicts.sort();
-            format!("{} {conflicts:?}", version(&shared.winner))
-        })
-        .collect();
+    let items = shared_items::items(text).into_iter().map(|shared| {
+        let mut conflicts: Vec<_> = shared.conflicts.iter().map(version).collect();
+        conflicts.sort();
+        format!("{} {conflicts:?}", version(&shared.winner))
+    });
+    let mut items: Vec<String> = items.collect();
     items.sort();
     items
 }
@@ -208,36 +179,29 @@ fn json_that_is_no_collection_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.json");
     std::fs::write(&path, "{\"things\": []}").unwrap();
-    let said = merge_command(&path, &path, &mut Vec::new()).unwrap_err().to_string();
+    let said =
+        merge_command(&path, &path, &mut Vec::new(), &mut Vec::new()).unwrap_err().to_string();
     assert!(said.contains("x.json: line 1: the document is neither"), "{said}");
 }
 
-/// READINGS 2, its last sentence, over the samples: they come back from SSE 1.0 as they were, but for
-/// conflicts of which no item was kept.
+/// READINGS 2, its last sentence, over the samples: an update is known by its place, and what SSE 1.0 makes of
+/// them comes back from SSE 0.91.
 #[test]
-fn the_samples_come_back_from_sse_10() {
-    struct Lost(Box<Item091<Payload, Lost>>);
+fn the_samples_come_back_from_sse_091() {
+    struct Lost(Box<Item091<Markup, Lost>>);
     let mut seen = (0, 0);
     for number in 1..=6 {
         let text = std::fs::read_to_string(path(&format!("v/v{number}.xml"))).unwrap();
-        for item in sse::read(&text).unwrap().items {
-            let old = item.shared_091.unwrap().unwrap();
-            let shared = sse::converted(old.clone());
-            let topmost = shared.winner.history.topmost().sequence;
-            assert_eq!((topmost, shared.winner.updates), (old.version, old.version));
-            assert_eq!(shared.winner.history.len(), old.updates.len() + 1);
-            let back = tidegate_core::sync::to_091(shared, |lost| Lost(Box::new(lost)));
-            assert_eq!((&back.id, back.version, back.deleted), (&old.id, old.version, old.deleted));
-            assert_eq!((&back.last, &back.updates), (&old.last, &old.updates));
-            assert_eq!((back.conflict, back.data == old.data), (old.conflict, true));
-            let kept = old.conflicts.into_iter().map(|conflict| (conflict.version, conflict.edit));
-            let lost = back.conflicts.into_iter().map(|conflict| {
-                assert_eq!(conflict.data.0.id, back.id);
-                (conflict.version, conflict.edit)
-            });
-            let (kept, lost): (Vec<_>, Vec<_>) = (kept.collect(), lost.collect());
-            assert_eq!(kept, lost);
-            seen = (seen.0 + 1, seen.1 + lost.len());
+        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        for entry in &document.entries {
+            let shared = parse::shared(&document, entry).unwrap();
+            let sequences = shared.winner.history.iter().map(|update| update.sequence.value());
+            let updates = shared.winner.updates.value();
+            assert!(sequences.eq((1..=updates).rev()), "{:?}", shared.winner.history);
+            let old = to_091(shared.clone(), |lost| Lost(Box::new(lost)));
+            assert_eq!(entry.shared().unwrap().sse091, Some(old.conflict));
+            seen = (seen.0 + 1, seen.1 + old.conflicts.len());
+            assert_eq!(from_091(old, |conflict| Some(*conflict.data.0)), shared);
         }
     }
     assert!(seen.0 > 10 && seen.1 > 0, "{seen:?}");

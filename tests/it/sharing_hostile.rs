@@ -231,9 +231,6 @@ fn a_small_document_takes_no_great_memory() {
          xml:lang=\"{}\">{entries}</feed>",
         "x".repeat(1_000_000)
     );
-    let read = parse::sse::read(&text).map(|feed| feed.items.len());
-    assert!(read.unwrap_err().to_string().contains("inherit"));
-    // The feed itself is read all the same.
     let document = parse::document(&text, None, &Limits::default()).unwrap();
     assert_eq!(document.entries.len(), 2_000);
 }

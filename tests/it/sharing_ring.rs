@@ -6,35 +6,33 @@
 
 use crate::support::gateways;
 use crate::support::process;
+use crate::support::shared_items;
 
 use gateways::Paper;
 use process::{Process, free_port};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate_core::model::Version;
-use tidegate_format::parse::sse::{self, Payload};
+use tidegate_core::model::{Markup, Shared, Version};
 
 /// A version as an endpoint shows it: updates, deleted, history, title.
 type Shown = (u32, bool, Vec<String>, String);
 
-fn shown(version: &Version<Payload>) -> Shown {
+fn shown(version: &Version<Markup>) -> Shown {
     let history = version.history.iter().map(|update| format!("{update:?}")).collect();
     // A tombstone says what its publisher likes.
-    let title = version.data.values.title.clone().filter(|_| !version.deleted);
-    (version.updates.value(), version.deleted, history, title.unwrap_or_default())
+    let title = if version.deleted { String::new() } else { version.data.card.title.clone() };
+    (version.updates.value(), version.deleted, history, title)
 }
 
 /// Everything that a gateway shares: the winner and what is in conflict, by id.
 async fn items(gateway: &Process) -> BTreeMap<String, (Shown, BTreeSet<Shown>)> {
     let text = gateway.get("/feeds/list/complete").await;
-    let feed = sse::read(&text).unwrap();
-    let item = |item: &sse::SseItem| {
-        let shared = item.shared.clone().unwrap().unwrap();
-        let conflicts = shared.conflicts.iter().map(shown).collect();
-        (shared.winner.id.to_string(), (shown(&shared.winner), conflicts))
+    let item = |item: Shared<Markup>| {
+        let conflicts = item.conflicts.iter().map(shown).collect();
+        (item.winner.id.to_string(), (shown(&item.winner), conflicts))
     };
-    feed.items.iter().map(item).collect()
+    shared_items::items(&text).into_iter().map(item).collect()
 }
 
 /// What each gateway shares, as it says it.

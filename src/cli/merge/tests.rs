@@ -1,333 +1,49 @@
 //! What the command prints.
 
 use super::*;
-use tidegate_format::parse::sse::{self, SseDialect};
 
-const SSE: &str = "xmlns:sx=\"http://www.microsoft.com/schemas/sse\"";
+const SHARED: &str = "<rss xmlns:sx=\"http://www.microsoft.com/schemas/sse\"><channel>\n<item><sx:sync id=\"i\" \
+                      updates=\"1\"><sx:history sequence=\"1\" by=\"A\"/></sx:sync><title>TITLE</title></item>\
+                      </channel></rss>";
 
-fn printed(local: &str, incoming: &str) -> Result<String, String> {
+/// What is printed on standard output and standard error; the files are local.xml and incoming.xml.
+fn printed(local: &str, incoming: &str) -> Result<(String, String), MergeCommandError> {
     let folder = tempfile::tempdir().unwrap();
     let paths = ["local.xml", "incoming.xml"].map(|name| folder.path().join(name));
     std::fs::write(&paths[0], local).unwrap();
     std::fs::write(&paths[1], incoming).unwrap();
-    let mut out = Vec::new();
-    let place = format!("{}/", folder.path().display());
-    merge(&paths[0], &paths[1], &mut out)
-        .map(|()| String::from_utf8(out).unwrap())
-        .map_err(|error| error.to_string().replace(&place, ""))
-}
-
-fn sync(id: &str, updates: u32, by: &str) -> String {
-    format!(
-        "<sx:sync id=\"{id}\" updates=\"{updates}\">\
-         <sx:history sequence=\"{updates}\" when=\"2005-05-21T09:43:33Z\" by=\"{by}\"/></sx:sync>"
-    )
-}
-
-fn rss(items: &str) -> String {
-    format!("<rss version=\"2.0\" {SSE}><channel><title>t</title>{items}</channel></rss>")
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    merge(&paths[0], &paths[1], &mut out, &mut err)?;
+    Ok((String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap()))
 }
 
 #[test]
-fn what_is_not_concerned_stays_byte_for_byte() {
-    let local = format!(
-        "<?xml version='1.0'?>\n<!-- kept --><rss version='2.0' {SSE} xmlns:x=\"urn:x\">\n\
-         <channel x:a='1'><title><![CDATA[a & b]]></title>\n  <x:y/>\n  <item>plain</item>\n  \
-         <item x:b='2'>\n    {}\n    <title>one</title></item>\n  <item>{}<title>two</title></item>\
-         \n  <!-- end --></channel></rss>\n",
-        sync("one", 1, "A"),
-        sync("two", 1, "A"),
+fn the_merged_feed_is_printed_and_what_was_odd_is_warned_of() {
+    let local = "<rss><channel></channel></rss>";
+    let (out, err) = printed(local, &SHARED.replace("TITLE", "R&D")).unwrap();
+    assert!(out.contains("<title>R&amp;D</title>"), "{out}");
+    assert!(
+        err.starts_with("warning: ") && err.contains("incoming.xml: line 2: a bare '&'"),
+        "{err}"
     );
-    let incoming = rss(&format!(
-        "<item><title>newer</title>{}</item><item>{}<title>three</title></item><item>x</item>",
-        sync("two", 2, "A"),
-        sync("three", 1, "B"),
-    ));
-    let expected = local.replace(
-        &format!("<item>{}<title>two</title></item>", sync("two", 1, "A")),
-        &format!(
-            "<item><title>newer</title>{}</item>\n  <item>{}<title>three</title></item>",
-            sync("two", 2, "A"),
-            sync("three", 1, "B"),
+}
+
+#[test]
+fn what_is_wrong_is_named_by_file_and_line() {
+    for (local, incoming, wanted) in [
+        (
+            SHARED.replace("\"1\" by", "\"x\" by"),
+            SHARED.to_owned(),
+            "local.xml: line 2: sx:history has",
         ),
-    );
-    assert_eq!(printed(&local, &incoming), Ok(expected));
-}
-
-#[test]
-fn items_bring_the_bindings_and_the_base_that_they_need() {
-    let local = "<a:feed xmlns:a=\"http://www.w3.org/2005/Atom\" xmlns:m=\"urn:other\" \
-                 xmlns:s=\"http://feedsync.org/2007/feedsync\" xml:lang=\"de\"></a:feed>";
-    let incoming = format!(
-        "<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE} xmlns:m=\"urn:m\" xmlns:u=\"urn:u\" \
-         xml:base=\"http://b/\"><entry>{}<title>t</title><m:x/></entry></feed>",
-        sync("i", 1, "A")
-    );
-    let expected = "<entry xmlns=\"http://www.w3.org/2005/Atom\" xmlns:m=\"urn:m\" \
-                    xml:base=\"http://b/\" xml:lang=\"\"><s:sync id=\"i\" updates=\"1\">\
-                    <s:history sequence=\"1\" when=\"2005-05-21T09:43:33Z\" by=\"A\"/></s:sync>\
-                    <title>t</title><m:x/></entry></a:feed>";
-    let merged = printed(local, &incoming).unwrap();
-    assert!(merged.ends_with(expected), "{merged}");
-}
-
-#[test]
-fn a_conflict_keeps_both_sides_whole() {
-    let local = rss(&format!("<item>{}<title>a</title></item>", sync("i", 2, "A")));
-    let incoming = format!(
-        "<rss xmlns:q=\"urn:q\" xmlns:sx=\"http://feedsync.org/2007/feedsync\"><channel>\
-         <item q:z=\"1\"><title>b</title>{}</item></channel></rss>",
-        sync("i", 2, "B")
-    );
-    let merged = printed(&local, &incoming).unwrap();
-    let winner = sync("i", 2, "B").replace("</sx:sync>", "");
-    let expected = rss(&format!(
-        "<item xmlns:q=\"urn:q\" q:z=\"1\"><title>b</title>{winner}<sx:conflicts>\
-         <item>{}<title>a</title></item></sx:conflicts></sx:sync></item>",
-        sync("i", 2, "A")
-    ));
-    assert_eq!(merged, expected);
-    let back = printed(&incoming, &local).unwrap();
-    assert!(back.contains("<title>b</title>") && back.contains("<title>a</title>"), "{back}");
-    assert!(back.contains("feedsync") && !back.contains("schemas/sse"), "{back}");
-}
-
-#[test]
-fn a_local_feed_without_sync_markup_declares_it_where_it_is_needed() {
-    let local = "<rss><channel><item><title>plain</title></item></channel></rss>";
-    let incoming = rss(&format!("<item>{}</item>", sync("i", 1, "A")));
-    let expected = format!(
-        "<rss><channel><item><title>plain</title></item><item>{}</item></channel></rss>",
-        sync("i", 1, "A").replacen("<sx:sync", &format!("<sx:sync {SSE}"), 1)
-    );
-    assert_eq!(printed(local, &incoming), Ok(expected));
-}
-
-#[test]
-fn an_atom_entry_becomes_an_item_and_an_item_an_entry() {
-    let atom = format!(
-        "<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE}><entry>{}<title>a &amp;amp; b</title>\
-         <id>urn:i</id><updated>2005-05-21T09:43:33Z</updated><author><name>n</name></author>\
-         <link rel=\"self\" href=\"http://no\"/><link href=\"http://x/?a&amp;b\"/>\
-         <summary>s</summary><content>1 &lt; 2</content></entry></feed>",
-        sync("i", 1, "A")
-    );
-    let item = format!(
-        "<item xmlns:content=\"http://purl.org/rss/1.0/modules/content/\" \
-         xmlns:dc=\"http://purl.org/dc/elements/1.1/\">{}<title>a &amp;amp; b</title>\
-         <link>http://x/?a&amp;b</link><pubDate>Sat, 21 May 2005 09:43:33 GMT</pubDate>\
-         <dc:creator>n</dc:creator><description>s</description>\
-         <content:encoded>1 &amp;lt; 2</content:encoded>\
-         <guid isPermaLink=\"false\">urn:i</guid></item>",
-        sync("i", 1, "A")
-    );
-    let merged = printed(&rss(""), &atom).unwrap();
-    assert_eq!(merged, rss(&item));
-    let feed = format!("<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE}><title/></feed>");
-    let entry = format!(
-        "<entry>{}<title>a &amp;amp; b</title><link rel=\"alternate\" href=\"http://x/?a&amp;b\"/>\
-         <updated>2005-05-21T09:43:33Z</updated><published>2005-05-21T09:43:33Z</published>\
-         <author><name>n</name></author><summary type=\"html\">s</summary><content type=\"html\">1 &amp;lt; 2</content>\
-         <id>urn:i</id></entry>",
-        sync("i", 1, "A")
-    );
-    assert_eq!(printed(&feed, &merged), Ok(feed.replace("</feed>", &format!("{entry}</feed>"))));
-}
-
-/// SSE 1.0 section 2.1.8.
-#[test]
-fn what_sse_does_not_know_comes_along() {
-    let extended = |id: &str, updates: u32| {
-        sync(id, updates, "B")
-            .replace("<sx:sync ", "<sx:sync xmlns:e=\"urn:e\" e:a=\"1\" ")
-            .replace("\"/></sx:sync>", "\"><e:in/></sx:history><e:m>&eacute;</e:m></sx:sync>")
-    };
-    let local = rss(&format!("<item>{}<title>two</title></item>", sync("two", 1, "A")));
-    let incoming = rss(&format!(
-        "<item>{}<title>newer</title></item><item>{}<title>three</title></item>",
-        extended("two", 2),
-        extended("three", 1),
-    ));
-    let merged = printed(&local, &incoming).unwrap();
-    for (wanted, times) in
-        [(":a=\"1\"", 2), ("<e:in xmlns:e=\"urn:e\"/></sx:history>", 2), (">é</e:m>", 2)]
-    {
-        assert_eq!(merged.matches(wanted).count(), times, "{wanted}: {merged}");
+        (SHARED.to_owned(), "<html/>".to_owned(), "incoming.xml: line 1: the document is neither"),
+    ] {
+        let error = printed(&local, &incoming).unwrap_err();
+        assert!(error.to_string().contains(wanted), "{error}");
+        assert_eq!(error.exit_code(), 2);
     }
-    // It is read again, and nothing is added by merging once more.
-    assert_eq!(printed(&merged, &incoming).unwrap(), merged);
-    // A version that lost has none.
-    let contested = rss(&format!("<item>{}<title>mine</title></item>", sync("two", 2, "A")));
-    let merged = printed(&contested, &incoming).unwrap();
-    let (_, conflicts) = merged.split_once("<sx:conflicts>").unwrap();
-    let (conflicts, _) = conflicts.split_once("</sx:conflicts>").unwrap();
-    assert!(!conflicts.contains("urn:e"), "{merged}");
-}
-
-#[test]
-fn an_id_that_is_no_iri_is_not_made_one_by_force() {
-    let item = rss(&format!("<item>{}<guid>7</guid></item>", sync("a b", 1, "A")));
-    let feed = format!("<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE}><title/></feed>");
-    let merged = printed(&feed, &item).unwrap();
-    assert!(merged.contains("<id>x-sync-id:a%20b</id>"), "{merged}");
-}
-
-#[test]
-fn faults_name_the_file_and_the_line() {
-    let good = rss(&format!("<item>{}</item>", sync("i", 1, "A")));
-    let bad = rss("\n<item>\n<sx:sync id=\"i\" updates=\"x\"/></item>");
-    let wanted = "sx:sync has updates=\"x\"; an integer from 1 to 2147483647 must be there";
-    assert_eq!(printed(&bad, &good), Err(format!("local.xml: line 3: {wanted}")));
-    assert_eq!(printed(&good, &bad), Err(format!("incoming.xml: line 3: {wanted}")));
-    let twice = rss(&format!("<item>{0}</item>\n<item>{0}</item>", sync("i", 1, "A")));
-    let wanted = "the sync id \"i\" is that of line 1 again; an id may stand once in a feed";
-    assert_eq!(printed(&good, &twice), Err(format!("incoming.xml: line 2: {wanted}")));
     let nowhere = Path::new("no-such-file.xml");
-    let error = merge(nowhere, nowhere, &mut Vec::new()).unwrap_err();
+    let error = merge(nowhere, nowhere, &mut Vec::new(), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().starts_with("no-such-file.xml: the file cannot be read: "));
     assert_eq!(error.exit_code(), 2);
-}
-
-/// One document never mixes dialects (READINGS 1, row 1).
-#[test]
-fn a_local_item_in_another_dialect_is_written_in_the_documents() {
-    let other = "xmlns:sx=\"http://feedsync.org/2007/feedsync\"";
-    let local = rss(&format!(
-        "<item>{}</item><item {other}>{}</item>",
-        sync("i", 1, "A"),
-        sync("j", 1, "A")
-    ));
-    let merged = printed(&local, &rss("")).unwrap();
-    let feed = sse::read(&merged).unwrap();
-    let dialects: Vec<_> = feed.items.iter().map(|item| item.dialect).collect();
-    assert_eq!(dialects, [Some(SseDialect::Sse), Some(SseDialect::Sse)]);
-}
-
-#[test]
-fn what_shares_nothing_and_broken_json_are_named() {
-    let shared = rss(&format!("<item>{}<title>a</title></item>", sync("i", 1, "A")));
-    let plain = rss("<item><title>a</title></item>");
-    let said = "incoming.xml: line 1: nothing in it is shared: no item has sx:sync, and there is no \
-                sx:sharing";
-    assert_eq!(printed(&shared, &plain), Err(said.to_owned()));
-    assert_eq!(printed(&plain, &plain), Err(said.to_owned()));
-    // A feed that begins to share, and one that has no items yet.
-    assert!(printed(&plain, &shared).unwrap().contains("<sx:sync id=\"i\""));
-    assert_eq!(printed(&shared, &rss("")), Ok(shared.clone()));
-    for (json, said) in [
-        (
-            "{\n\"items\": [{\"sync\": ",
-            "line 2: the document is not well-formed: it is broken JSON: EOF",
-        ),
-        (
-            "{}",
-            "line 1: the document is neither Atom 1.0, RSS nor a collection: it is JSON without",
-        ),
-        (
-            "[1]",
-            "line 1: the document is neither Atom 1.0, RSS nor a collection: it is JSON without",
-        ),
-        (
-            "{\"items\":[{\"title\":\"a\",\"sync\":{\"id\":\"i\",\"updates\":\"1\",\"history\":\
-             [{\"sequence\":\"1\",\"by\":\"A\"}]}},",
-            "line 1: the document is not well-formed: the collection is broken or ends early",
-        ),
-        // What stands behind a collection cannot be kept, so it is not dropped in silence either.
-        (
-            "{\"items\":[]}\n]",
-            "line 2: the document is not well-formed: it is broken JSON: trailing characters",
-        ),
-    ] {
-        let found = printed(&shared, json).unwrap_err();
-        assert!(found.starts_with(&format!("incoming.xml: {said}")), "{found}");
-    }
-    let found = printed("{\"items\":[]} x", &shared).unwrap_err();
-    assert!(found.contains("broken JSON: trailing characters"), "{found}");
-}
-
-/// Namespaces that RSS is put in now and then: an item is the same in each of them.
-#[test]
-fn rss_in_a_namespace_of_its_own_is_merged_once() {
-    const RSS2: &str = "xmlns=\"http://backend.userland.com/rss2\"";
-    let item = |title: &str, updates| {
-        let (guid, sync) = ("<guid>g</guid>", sync("i", updates, "A"));
-        format!("<item>{sync}<title>{title}</title>{guid}<x:y xmlns:x=\"urn:x\"/></item>")
-    };
-    let plain = |items: &str| rss(items);
-    let spaced = |items: &str| rss(items).replacen("<rss ", &format!("<rss {RSS2} "), 1);
-    let prefixed = |items: &str| {
-        let text = spaced(items).replace("xmlns=", "xmlns:r=");
-        let names = ["rss", "channel", "item", "title", "guid"];
-        names.into_iter().fold(text, |text, name| {
-            let text = text.replace(&format!("<{name}"), &format!("<r:{name}"));
-            text.replace(&format!("</{name}"), &format!("</r:{name}"))
-        })
-    };
-    let forms: [&dyn Fn(&str) -> String; 3] = [&plain, &spaced, &prefixed];
-    for local in forms {
-        for incoming in forms {
-            let theirs = incoming(&item("new", 2));
-            // What is there in another namespace stays as it is.
-            let same = local(&item("new", 2));
-            assert_eq!(printed(&same, &theirs).as_ref(), Ok(&same));
-            for ours in [local(""), local(&item("old", 1))] {
-                let once = printed(&ours, &theirs).unwrap();
-                let feed = sse::read(&once).unwrap_or_else(|error| panic!("{error}: {once}"));
-                let [only] = feed.items.as_slice() else { panic!("{once}") };
-                let winner = only.shared.clone().unwrap().unwrap().winner;
-                assert_eq!(winner.data.namespace, feed.rss, "{once}");
-                assert_eq!(winner.data.values.title.as_deref(), Some("new"), "{once}");
-                assert!(once.contains("<x:y"), "{once}");
-                assert_eq!(printed(&once, &theirs), Ok(once));
-            }
-        }
-    }
-}
-
-#[test]
-fn what_the_other_family_has_words_for_is_said_in_them() {
-    let atom = format!(
-        "<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE} xmlns:m=\"urn:m\" \
-         xml:base=\"http://h/a/\"><entry xml:base=\"b/\">{}<title>t</title><id>urn:i</id>\
-         <updated>2006-05-21T09:43:33Z</updated><published>2005-05-21T09:43:33Z</published>\
-         <link href=\"../c?d\"/><category term=\"k\"/>\
-         <link rel=\"enclosure\" href=\"http://h/e\" type=\"audio/mpeg\" length=\"3\"/>\
-         <content type=\"html\">&lt;a href=\"e\"&gt;</content><m:x y=\"z\"/></entry></feed>",
-        sync("i", 1, "A")
-    );
-    let merged = printed(&rss(""), &atom).unwrap();
-    for wanted in [
-        "<link>http://h/a/c?d</link>",
-        "<pubDate>Sat, 21 May 2005 09:43:33 GMT</pubDate>",
-        "xml:base=\"http://h/a/b/\"",
-        "<category>k</category>",
-        "<enclosure url=\"http://h/e\" type=\"audio/mpeg\" length=\"3\"/>",
-        "<m:x y=\"z\"/>",
-        "<guid isPermaLink=\"false\">urn:i</guid>",
-    ] {
-        assert!(merged.contains(wanted), "{wanted}\n{merged}");
-    }
-    assert_eq!(printed(&merged, &atom).as_ref(), Ok(&merged));
-    let feed = format!("<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE}><title/></feed>");
-    let back = printed(&feed, &merged).unwrap();
-    for wanted in ["<published>2005-05-21T09:43:33Z</published>", "<m:x y=\"z\"/>", "term=\"k\""] {
-        assert!(back.contains(wanted), "{wanted}\n{back}");
-    }
-}
-
-#[test]
-fn json_is_merged_into_plain_xml_in_its_own_terms() {
-    let json = "{\"items\":[{\"subject\":\"s\",\"description\":\"d\",\"rank\":7,\"sync\":{\"id\":\"i\",\
-                \"updates\":1,\"history\":[{\"sequence\":1,\"by\":\"A\"}]}}]}";
-    let empty = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"/>";
-    let merged = printed(empty, json).unwrap();
-    for wanted in ["<title>s</title>", "</collection>"] {
-        assert!(merged.contains(wanted), "{wanted}: {merged}");
-    }
-    assert_eq!(printed(&merged, json).as_ref(), Ok(&merged));
-    let into_json = printed("{\"items\":[]}", json).unwrap();
-    assert!(
-        into_json.contains("\"rank\":7") && into_json.contains("\"subject\":\"s\""),
-        "{into_json}"
-    );
 }

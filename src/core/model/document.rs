@@ -142,7 +142,7 @@ impl Entry<'_> {
     pub const fn shared(&self) -> Option<&Arc<Incoming>> {
         match &self.sync {
             Some(EntrySync::Valid(incoming)) => Some(incoming),
-            Some(EntrySync::Invalid) | None => None,
+            Some(EntrySync::Invalid(_)) | None => None,
         }
     }
 
@@ -301,6 +301,8 @@ pub struct FeedDocument<'a> {
     pub tombstones: Vec<EntryTombstone>,
     /// How much this observation shows.
     pub completeness: Completeness,
+    /// Where the document is broken, where it was salvaged; byte offset.
+    pub broken_at: Option<usize>,
     /// What its `sx:sharing` says, where it has one.
     pub sharing: Option<Sharing>,
     /// What was wrong with it.
@@ -322,6 +324,7 @@ impl<'a> FeedDocument<'a> {
             entries,
             tombstones: self.tombstones.clone(),
             completeness: self.completeness.clone(),
+            broken_at: self.broken_at,
             sharing: self.sharing.clone(),
             warnings: self.warnings.clone(),
             flaws: self.flaws,

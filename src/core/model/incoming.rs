@@ -1,6 +1,6 @@
 //! What a document that shares its items says of them (SSE 1.0 section 2).
 
-use super::{Markup, SyncExtras, SyncId, Version};
+use super::{Markup, SyncExtras, SyncId, SyncMarkupError, Version};
 use std::sync::Arc;
 
 /// What an entry's `sx:sync` says.
@@ -9,7 +9,7 @@ pub enum EntrySync {
     /// The item that the entry is a version of.
     Valid(Arc<Incoming>),
     /// Something that is no valid sync markup: the entry counts as a plain one (READINGS 1, row 18).
-    Invalid,
+    Invalid(Box<SyncMarkupError>),
 }
 
 /// A version of a shared item as a document has it. What it says itself is the entry around it.

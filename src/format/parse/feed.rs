@@ -1,5 +1,6 @@
 //! The feed element: what is an entry, what is the head, what is left for the skeleton.
 
+pub(super) mod frame;
 mod other;
 mod skeleton;
 
@@ -7,7 +8,7 @@ use super::dialect::{FeedDialect, is_of_the_document, relation};
 use super::entry::{self, ReadEntry};
 use super::head::HeadBuilder;
 use super::sync_markup::{ReadSharing, SyncReader, SyncedEntry, read_sharing};
-use super::{Limits, ParseError};
+use super::{DocumentAndTree, Limits, ParseError};
 use other::no_feed;
 use skeleton::Plan;
 use std::borrow::Cow;
@@ -44,7 +45,7 @@ pub(super) fn read<'a>(
     start: usize,
     url: Option<&Url>,
     limits: &Limits,
-) -> Result<FeedDocument<'a>, ParseError> {
+) -> Result<DocumentAndTree<'a>, ParseError> {
     let units = Units { name: entry_name, is_one: is_entry };
     let built = Doc::read(text, start, url, &limits.markup, &units)?;
     let BuiltDoc { doc, findings, units, dropped, repairs, invented } = built;
@@ -74,7 +75,8 @@ pub(super) fn read<'a>(
     reader.read_head(root, &units);
     let head_repairs = repairs_of_head(&repairs, &units);
     reader.read_entries(units, dropped, &repairs)?;
-    reader.finish(&head_repairs, invented, url)
+    let document = reader.finish(&head_repairs, invented, url)?;
+    Ok((document, Some(doc)))
 }
 
 /// The local name of entries in the document of a root.
@@ -292,6 +294,7 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
             let what = "an XML document with a feed's root and nothing of a feed in it".to_owned();
             return Err(ParseError::NotAFeed { what, at: self.plan.root_name_end() });
         }
+        let broken_at = self.findings.fault.as_ref().map(|(at, _)| *at);
         let completeness = match self.findings.fault.take() {
             Some((at, reason)) if self.entries.is_empty() => {
                 return Err(ParseError::NothingWhole { reason, at });
@@ -321,6 +324,7 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
             entries: self.entries,
             tombstones: self.tombstones,
             completeness,
+            broken_at,
             warnings,
             flaws: self.findings.flaws,
             charset: None,

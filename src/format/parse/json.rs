@@ -248,6 +248,7 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
     if feed.fault.is_some() {
         flaws.insert(Flaw::Tags);
     }
+    let broken_at = feed.fault.as_ref().map(|(at, _)| *at);
     let completeness = match feed.fault {
         Some((at, reason)) if feed.entries.is_empty() => {
             return Err(ParseError::NothingWhole { reason, at });
@@ -282,6 +283,7 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
         flaws,
         charset: None,
         completeness,
+        broken_at,
         warnings,
     })
 }

@@ -18,16 +18,21 @@ mod tests;
 use super::Limits;
 use super::dialect::FeedDialect;
 use conflict::ConflictReader;
-use error::{SyncFault, SyncMarkupError, fault};
+use error::fault;
 use odd_ids::OddIds;
 pub use sharing::bare;
 pub(super) use sharing::{ReadSharing, read_sharing};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
-use tidegate_core::model::{Entry, EntrySync, Incoming, Shared, SyncExtras, SyncId, Warning};
+use tidegate_core::model::{
+    Entry, EntrySync, Incoming, Shared, SyncExtras, SyncFault, SyncId, SyncMarkupError, Warning,
+};
 use tidegate_core::sync::from_091;
 use tidegate_core::xml::doc::{Doc, DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
+
+/// What is said of an entry whose sync markup is not valid, behind why.
+const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
 
 /// The most `sx:history` elements of one version of an item.
 pub const UPDATE_LIMIT: usize = 1_000;
@@ -51,7 +56,7 @@ pub(super) struct SyncReader<'l> {
     invented: Vec<(String, String)>,
     /// The place of the first entry with each sync id.
     first: HashMap<SyncId, usize>,
-    repeated: HashSet<SyncId>,
+    repeated: HashMap<SyncId, SyncMarkupError>,
     /// Where entries begin that had to be repaired, in order.
     repaired: Vec<usize>,
     has_sync: bool,
@@ -85,7 +90,7 @@ impl<'l> SyncReader<'l> {
             dialect,
             invented,
             first: HashMap::new(),
-            repeated: HashSet::new(),
+            repeated: HashMap::new(),
             repaired: Vec::new(),
             has_sync: false,
             odd: OddIds::default(),
@@ -109,10 +114,10 @@ impl<'l> SyncReader<'l> {
                 self.note(&incoming, entry.element.span().start);
                 Some(EntrySync::Valid(Arc::new(incoming)))
             }
-            Err(SyncMarkupError { at, fault }) => {
+            Err(error) => {
                 self.weight.bytes = weight;
-                self.warn(at, format!("{fault}; the entry is taken for a plain one"));
-                Some(EntrySync::Invalid)
+                self.warn(error.at, format!("{}{TAKEN_FOR_PLAIN}", error.fault));
+                Some(EntrySync::Invalid(Box::new(error)))
             }
         }
     }
@@ -122,12 +127,10 @@ impl<'l> SyncReader<'l> {
         self.odd.note(incoming, at);
         let id = incoming.id();
         if let Some(first) = self.first.insert(id.clone(), at) {
-            self.repeated.insert(id.clone());
-            let message = format!(
-                "the sync id {id} is that of the entry at byte {first} again; an id may stand once in a \
-                 feed, so that it counts for none"
-            );
-            self.warn(at, message);
+            let error =
+                SyncMarkupError { at, fault: SyncFault::Repeated { id: id.clone(), first } };
+            self.warn(at, error.fault.to_string());
+            self.repeated.entry(id.clone()).or_insert(error);
         }
     }
 
@@ -153,7 +156,7 @@ impl<'l> SyncReader<'l> {
                 let read = sse091::read(element, self.dialect)?;
                 let read = read.ok_or_else(|| fault(element, SyncFault::NoHistory))?;
                 let conflict = read.conflict;
-                let shared = from_091(read, |conflict| conflict.data.0.map(|item| *item));
+                let shared = from_091(read, |conflict| Some(*conflict.data.0));
                 (shared, Some(conflict), SyncExtras::default())
             }
         };
@@ -190,12 +193,18 @@ impl<'l> SyncReader<'l> {
     pub fn finish(mut self, entries: &mut [Entry<'_>], has_sharing: bool) -> Vec<Warning> {
         let is_shared = self.has_sync || has_sharing;
         for entry in entries.iter_mut().filter(|_| is_shared) {
-            let is_invalid = match entry.shared() {
-                Some(incoming) => self.repeated.contains(incoming.id()),
-                None => self.repaired.binary_search(&entry.span.start).is_ok(),
+            let at = entry.span.start;
+            let error = match &entry.sync {
+                Some(EntrySync::Valid(incoming)) => self.repeated.get(incoming.id()).cloned(),
+                Some(EntrySync::Invalid(_)) => None,
+                None => self
+                    .repaired
+                    .binary_search(&at)
+                    .is_ok()
+                    .then_some(SyncMarkupError { at, fault: SyncFault::Repaired }),
             };
-            if is_invalid {
-                entry.sync = Some(EntrySync::Invalid);
+            if let Some(error) = error {
+                entry.sync = Some(EntrySync::Invalid(Box::new(error)));
             }
         }
         self.warnings.extend(self.odd.warning());

@@ -1,8 +1,9 @@
 //! What a pull and whoever drives it say to each other.
 
 use super::item::ItemChange;
+use super::session::PendingPull;
 use super::state::State;
-use crate::parse::sse::BYTES_LIMIT;
+use tidegate_core::xml::strict::BYTES_LIMIT;
 use url::Url;
 
 /// What one pull may take.
@@ -71,10 +72,9 @@ pub enum Answer {
 }
 
 /// What to do next.
-#[derive(Debug)]
 pub enum Next {
-    /// Ask for this and tell what came.
-    Ask(Ask),
+    /// Ask for something, and give what came to [`PendingPull::answer`].
+    Ask(Box<PendingPull>),
     /// It is done.
     Done(Box<PullOutcome>),
 }

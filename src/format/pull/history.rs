@@ -6,10 +6,10 @@
 //! asks for it again, and then what stands there comes under what is known from above it, and over
 //! what is known from below.
 
-use super::document::{Document, DocumentKind, HistoryHead};
-use super::item::{ReplicaItem, identity};
+use super::document::{Document, ReplicaHead};
+use super::item::ReplicaItem;
 use super::state::{ArchiveGap, ReplicaBasis};
-use crate::parse::sse::{ITEM_LIMIT, Payload};
+use crate::parse::collection::ITEM_LIMIT;
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
@@ -18,86 +18,63 @@ const GAPS_LIMIT: usize = 100;
 /// The most deleted entries that are remembered while archives are missing.
 const DELETED_LIMIT: usize = 100_000;
 
-/// What a document says of an entry.
-enum EntryClaim {
-    There(Box<Payload>),
-    Gone,
-}
-
-/// What documents say of entries, in order of first mention; who speaks first is believed.
+/// What documents say of entries, in order of first mention: the item, or that it is gone. Who speaks first is
+/// believed.
 #[derive(Default)]
 struct Layer {
-    order: Vec<String>,
-    said: HashMap<String, EntryClaim>,
+    said: Vec<(String, Option<ReplicaItem>)>,
+    mentioned: HashSet<String>,
 }
 
 impl Layer {
-    fn add(&mut self, history: &HistoryHead, payloads: Vec<Payload>) {
-        for payload in payloads {
-            self.say(identity(&payload), EntryClaim::There(Box::new(payload)));
-        }
+    fn add(&mut self, items: Vec<ReplicaItem>, deleted: HashSet<String>) {
+        let there = items.into_iter().map(|item| (item.key().to_owned(), Some(item)));
         // An entry that stands beside its tombstone is there again.
-        for id in &history.deleted {
-            self.say(id.clone(), EntryClaim::Gone);
-        }
-    }
-
-    fn say(&mut self, id: String, said: EntryClaim) {
-        if !self.said.contains_key(&id) {
-            self.order.push(id.clone());
-            self.said.insert(id, said);
+        for (id, said) in there.chain(deleted.into_iter().map(|id| (id, None))) {
+            if self.mentioned.insert(id.clone()) {
+                self.said.push((id, said));
+            }
         }
     }
 
     fn gone(&self) -> impl Iterator<Item = &String> {
-        self.said.iter().filter(|(_, said)| matches!(said, EntryClaim::Gone)).map(|(id, _)| id)
-    }
-
-    /// What is said, in order.
-    fn take(mut self) -> impl Iterator<Item = (String, EntryClaim)> {
-        let order = std::mem::take(&mut self.order);
-        order.into_iter().filter_map(move |id| self.said.remove(&id).map(|said| (id, said)))
+        self.said.iter().filter(|(_, said)| said.is_none()).map(|(id, _)| id)
     }
 }
 
-/// A gap of an earlier walk, and what is read of it in this one.
-struct Fill {
+/// A run of archives, and what this walk reads of it. The first one leads from the document that is subscribed
+/// to down to the last known archive; the others are gaps of earlier walks.
+struct ArchivePart {
     gap: ArchiveGap,
     layer: Layer,
-    /// Where reading on stopped again.
+    /// Where reading on stopped.
     stopped: Option<String>,
     is_tried: bool,
 }
 
-/// Which part of the archives a step belongs to.
-#[derive(Clone, Copy)]
-enum ArchivePart {
-    /// Those above the last known one.
-    Newer,
-    /// Those of a gap.
-    Gap(usize),
+impl ArchivePart {
+    fn new(gap: ArchiveGap, is_tried: bool) -> Self {
+        Self { gap, layer: Layer::default(), stopped: None, is_tried }
+    }
 }
 
 struct HistoryStep {
     url: Url,
-    part: ArchivePart,
+    /// The number of the part that it belongs to.
+    part: usize,
 }
 
 /// A walk through the archives of a feed.
 pub(super) struct HistoryWalk {
-    newer: Layer,
-    /// The archive that could not be read among the newer ones.
-    missing: Option<String>,
-    fills: Vec<Fill>,
+    parts: Vec<ArchivePart>,
     /// What goes around the replica.
-    head: (String, Url),
-    /// The last archive of an earlier walk, and the newest of this one.
-    known: Option<String>,
+    head: ReplicaHead,
+    /// The newest archive that was read.
     newest: Option<String>,
     /// Entries that were said to be deleted while there were gaps.
     deleted: HashSet<String>,
-    /// What the items of the replica take at most, in bytes, and the sum of it.
-    sizes: HashMap<String, usize>,
+    /// The items that the replica will have, and the bytes of their newest states.
+    weighed: HashSet<String>,
     size: usize,
     asking: Option<HistoryStep>,
     seen: HashSet<String>,
@@ -108,7 +85,7 @@ pub(super) struct HistoryWalk {
 /// What a walk comes to.
 pub(super) struct Reconstructed {
     pub(super) items: Vec<ReplicaItem>,
-    pub(super) head: (String, Url),
+    pub(super) head: ReplicaHead,
     pub(super) kept: ReplicaBasis,
     /// Entries that were said to be deleted.
     pub(super) deleted: HashSet<String>,
@@ -116,61 +93,66 @@ pub(super) struct Reconstructed {
 
 impl HistoryWalk {
     /// A walk that asks only for what was missing before: the document that is subscribed to has
-    /// not changed. `head`: what goes around the replica, and where it is from; `kept`: how far
-    /// earlier walks came; `before`: what they brought.
-    pub(super) fn again(head: (String, Url), kept: &ReplicaBasis, before: &[ReplicaItem]) -> Self {
+    /// not changed. `kept`: how far earlier walks came; `before`: what they brought.
+    pub(super) fn again(head: ReplicaHead, kept: &ReplicaBasis, before: &[ReplicaItem]) -> Self {
+        let mut walk = Self::new(head, kept);
+        walk.weigh(before);
+        walk
+    }
+
+    /// A walk that begins at the document that is subscribed to.
+    pub(super) fn begin(document: Document, kept: &ReplicaBasis, before: &[ReplicaItem]) -> Self {
+        let Document { head, history, items, .. } = document;
+        let mut walk = Self::new(head, kept);
+        walk.weigh(&items);
+        walk.weigh(before);
+        walk.seen.extend(history.own.as_ref().map(Url::to_string));
+        walk.add(0, items, history.deleted);
+        // Nothing was read yet that it could lead back to.
+        let _ = walk.lead(history.older, 0);
+        walk
+    }
+
+    fn new(head: ReplicaHead, kept: &ReplicaBasis) -> Self {
         let (known, gaps, deleted) = match kept {
             ReplicaBasis::History { archive, gaps, deleted } => {
                 (archive.clone(), &gaps[..], &deleted[..])
             }
             ReplicaBasis::Sse { .. } => (None, &[][..], &[][..]),
         };
-        let fill = |gap: &ArchiveGap| Fill {
-            gap: gap.clone(),
-            layer: Layer::default(),
-            stopped: None,
-            is_tried: false,
-        };
-        let mut walk = Self {
-            newer: Layer::default(),
-            missing: None,
-            fills: gaps.iter().map(fill).collect(),
-            seen: HashSet::from([head.1.to_string()]),
+        let newer = ArchiveGap { url: head.url.to_string(), until: known, above: Some(Vec::new()) };
+        let gaps = gaps.iter().map(|gap| ArchivePart::new(gap.clone(), false));
+        Self {
+            parts: std::iter::once(ArchivePart::new(newer, true)).chain(gaps).collect(),
+            seen: HashSet::from([head.url.to_string()]),
             head,
-            known,
             newest: None,
             deleted: deleted.iter().cloned().collect(),
-            sizes: HashMap::new(),
+            weighed: HashSet::new(),
             size: 0,
             asking: None,
             is_over: false,
-        };
-        walk.weighs(before.iter().map(|item| (item.key(), item.payload().xml.len())));
-        walk
+        }
     }
 
-    /// Notes what items take: the most that any state of one does.
-    fn weighs(&mut self, items: impl Iterator<Item = (String, usize)>) {
-        for (id, size) in items {
-            let known = self.sizes.entry(id).or_default();
-            let more = size.saturating_sub(*known);
-            *known = known.saturating_add(more);
-            self.size = self.size.saturating_add(more);
-        }
+    /// The bytes of the replica, and how many items it has, with the states of items that come under those that
+    /// are weighed already.
+    fn weight_with(&self, items: &[ReplicaItem]) -> (usize, usize) {
+        let fresh = items.iter().filter(|item| !self.weighed.contains(item.key()));
+        let mut seen = HashSet::new();
+        let sizes = fresh.filter(|item| seen.insert(item.key())).map(|i| i.data().markup.xml.len());
+        let size = sizes.fold(self.size, usize::saturating_add);
+        (size, self.weighed.len() + seen.len())
+    }
+
+    fn weigh(&mut self, items: &[ReplicaItem]) {
+        (self.size, _) = self.weight_with(items);
+        self.weighed.extend(items.iter().map(|item| item.key().to_owned()));
     }
 
     /// Why the replica would be too large with a document, where it would. `most`: bytes of items.
     pub(super) fn refuses(&self, document: &Document, most: usize) -> Option<String> {
-        let DocumentKind::Plain(_, payloads) = &document.kind else { return None };
-        let mut fresh: HashMap<String, usize> = HashMap::new();
-        for payload in payloads {
-            let id = identity(payload);
-            if !self.sizes.contains_key(&id) {
-                fresh.entry(id).or_insert(payload.xml.len());
-            }
-        }
-        let bytes = fresh.values().fold(self.size, |sum, size| sum.saturating_add(*size));
-        let items = self.sizes.len().saturating_add(fresh.len());
+        let (bytes, items) = self.weight_with(&document.items);
         let (found, what, limit) = if bytes > most {
             (bytes, "bytes of items", most)
         } else if items > ITEM_LIMIT {
@@ -181,32 +163,17 @@ impl HistoryWalk {
         Some(format!("the replica would have {found} {what}, which is above the limit, {limit}"))
     }
 
-    /// A walk that begins at the document that is subscribed to.
-    pub(super) fn begin(
-        head: (String, Url),
-        history: &HistoryHead,
-        payloads: Vec<Payload>,
-        (kept, before): (&ReplicaBasis, &[ReplicaItem]),
-    ) -> Self {
-        let mut walk = Self::again(head, kept, before);
-        walk.weighs(payloads.iter().map(|payload| (identity(payload), payload.xml.len())));
-        walk.seen.extend(history.own.as_ref().map(Url::to_string));
-        walk.newer.add(history, payloads);
-        let _ = walk.lead(history, ArchivePart::Newer);
-        walk
-    }
-
     /// The next archive to ask for; `None` at the end.
     pub(super) fn asks(&mut self) -> Option<&Url> {
         // Each turn tries one gap.
         while self.asking.is_none() && !self.is_over {
-            let next = self.fills.iter().position(|fill| !fill.is_tried);
-            let (number, fill) = next.and_then(|n| Some((n, self.fills.get_mut(n)?)))?;
-            fill.is_tried = true;
-            if let Ok(url) = Url::parse(&fill.gap.url)
+            let mut parts = self.parts.iter_mut().enumerate();
+            let (number, part) = parts.find(|(_, part)| !part.is_tried)?;
+            part.is_tried = true;
+            if let Ok(url) = Url::parse(&part.gap.url)
                 && !self.seen.contains(url.as_str())
             {
-                self.asking = Some(HistoryStep { url, part: ArchivePart::Gap(number) });
+                self.asking = Some(HistoryStep { url, part: number });
             }
         }
         self.asking.as_ref().map(|step| &step.url)
@@ -215,36 +182,35 @@ impl HistoryWalk {
     /// Takes in the archive that was asked for; a warning where it leads back to a known one.
     pub(super) fn takes(&mut self, document: Document) -> Option<String> {
         let step = self.asking.take()?;
-        let DocumentKind::Plain(history, payloads) = document.kind else {
+        if document.sharing.is_some() {
             return Some(self.misses(&step, "it has sync markup, which the feed has not"));
-        };
+        }
+        let Document { history, items, .. } = document;
         self.seen.insert(step.url.to_string());
         // "The value of the self link relation, if present, SHOULD be used as the URI of the feed
         // document it occurs in" (section 6).
         let own = history.own.as_ref().unwrap_or(&step.url).to_string();
         self.seen.insert(own.clone());
-        match step.part {
-            ArchivePart::Newer if self.known.as_deref() == Some(own.as_str()) => return None,
-            _ => {}
-        }
-        let fresh: Vec<(String, usize)> = payloads
-            .iter()
-            .map(|payload| (identity(payload), payload.xml.len()))
-            .filter(|(id, _)| !self.sizes.contains_key(id))
-            .collect();
-        self.weighs(fresh.into_iter());
-        match step.part {
-            ArchivePart::Newer => {
-                self.newest.get_or_insert(own);
-                self.newer.add(&history, payloads);
+        if step.part == 0 {
+            if self.known() == Some(&own) {
+                return None;
             }
-            ArchivePart::Gap(number) => {
-                if let Some(fill) = self.fills.get_mut(number) {
-                    fill.layer.add(&history, payloads);
-                }
-            }
+            self.newest.get_or_insert(own);
         }
-        self.lead(&history, step.part)
+        self.weigh(&items);
+        self.add(step.part, items, history.deleted);
+        self.lead(history.older, step.part)
+    }
+
+    /// The last archive of an earlier walk.
+    fn known(&self) -> Option<&String> {
+        self.parts.first().and_then(|newer| newer.gap.until.as_ref())
+    }
+
+    fn add(&mut self, part: usize, items: Vec<ReplicaItem>, deleted: HashSet<String>) {
+        if let Some(part) = self.parts.get_mut(part) {
+            part.layer.add(items, deleted);
+        }
     }
 
     /// The archive that was asked for cannot be had.
@@ -266,30 +232,20 @@ impl HistoryWalk {
         let warning = format!(
             "the archive {url} was not read: {why}; what is only there or in older ones is missing"
         );
-        match step.part {
-            ArchivePart::Newer => self.missing = Some(url),
-            ArchivePart::Gap(number) => {
-                if let Some(fill) = self.fills.get_mut(number) {
-                    fill.stopped = Some(url);
-                }
-            }
+        if let Some(part) = self.parts.get_mut(step.part) {
+            part.stopped = Some(url);
         }
         warning
     }
 
     /// Goes on to the next older archive, where there is one that is not known.
-    fn lead(&mut self, history: &HistoryHead, part: ArchivePart) -> Option<String> {
-        let url = history.older.clone()?;
+    fn lead(&mut self, older: Option<Url>, part: usize) -> Option<String> {
+        let url = older?;
         // A part ends where the next one begins: what stands there comes under other entries.
-        let (end, below) = match part {
-            ArchivePart::Newer => (self.known.as_ref(), 0),
-            ArchivePart::Gap(number) => {
-                let gap = self.fills.get(number).map(|fill| &fill.gap);
-                (gap.and_then(|gap| gap.until.as_ref()), number + 1)
-            }
-        };
-        let gaps = self.fills.iter().skip(below).map(|fill| &fill.gap.url);
-        if end.into_iter().chain(gaps).any(|end| *end == url.as_str()) {
+        let mut parts = self.parts.iter().skip(part);
+        let end = parts.next().and_then(|part| part.gap.until.as_ref());
+        if end.into_iter().chain(parts.map(|below| &below.gap.url)).any(|end| *end == url.as_str())
+        {
             return None;
         }
         if self.seen.contains(url.as_str()) {
@@ -301,42 +257,50 @@ impl HistoryWalk {
 
     /// The feed as all documents have it, over what is kept of it already.
     pub(super) fn ends(self, before: Vec<ReplicaItem>) -> Reconstructed {
-        let Self { newer, missing, fills, head, known, newest, mut deleted, seen, .. } = self;
-        let said: HashSet<String> = newer.gone().cloned().collect();
-        deleted.extend(said.iter().cloned());
-        let above: HashSet<String> = newer.said.keys().cloned().collect();
+        let known = self.known().cloned();
+        let Self { parts, head, newest, mut deleted, seen, .. } = self;
         // Where nothing was kept before, and nothing comes out of gaps below this one, all that is
         // kept now is above it.
-        let is_first = before.is_empty() && fills.is_empty();
-        let mut replica = Local::over(newer, before);
-        let mut gaps = Vec::new();
-        if let Some(url) = missing {
-            let above = (!is_first).then(|| above.iter().cloned().collect());
-            gaps.push(ArchiveGap { url, until: known.clone(), above });
-        }
-        // What the parts above a gap speak of; each part adds to those below it.
-        let mut spoken = above;
-        for fill in fills {
-            let Fill { mut gap, layer, stopped, .. } = fill;
-            if let Some(above) = &mut gap.above {
-                spoken.extend(above.drain(..));
-            }
+        let is_first = before.is_empty() && parts.len() == 1;
+        let newer = parts.first().map(|newer| &newer.layer);
+        let said: HashSet<String> = newer.into_iter().flat_map(Layer::gone).cloned().collect();
+        let mentioned = newer.into_iter().flat_map(|newer| &newer.said);
+        let mut order: Vec<String> = mentioned.map(|(id, _)| id.clone()).collect();
+        order.extend(before.iter().map(|item| item.key().to_owned()));
+        let keyed = before.into_iter().map(|item| (item.key().to_owned(), item));
+        let mut replica: HashMap<String, ReplicaItem> = keyed.collect();
+        // What the parts above speak of; each part adds to those below it.
+        let (mut gaps, mut spoken) = (Vec::new(), HashSet::new());
+        for ArchivePart { mut gap, layer, stopped, .. } in parts {
+            let is_lowest = gap.above.is_none();
+            spoken.extend(gap.above.iter_mut().flat_map(|above| above.drain(..)));
             deleted.extend(layer.gone().cloned());
-            let mentioned: Vec<String> = layer.said.keys().cloned().collect();
-            let all = gap.above.is_none();
-            for (id, said) in layer.take() {
-                if all { replica.fill(id, said, &deleted) } else { replica.put(id, said, &spoken) }
+            for (id, said) in layer.said {
+                // Where it stood below everything, only what nothing else speaks of comes out of it.
+                let is_above = match is_lowest {
+                    true => replica.contains_key(&id) || deleted.contains(&id),
+                    false => spoken.contains(&id),
+                };
+                match said {
+                    _ if is_above => {}
+                    Some(item) => {
+                        order.push(id.clone());
+                        replica.insert(id, item);
+                    }
+                    None => drop(replica.remove(&id)),
+                }
             }
-            spoken.extend(mentioned);
-            let was_read = seen.contains(&gap.url) && stopped.is_none();
-            if !was_read {
+            spoken.extend(layer.mentioned);
+            if stopped.is_some() || !seen.contains(&gap.url) {
                 gap.url = stopped.unwrap_or(gap.url);
-                gap.above = gap.above.map(|_| spoken.iter().cloned().collect());
+                gap.above =
+                    gap.above.filter(|_| !is_first).map(|_| spoken.iter().cloned().collect());
                 gaps.push(gap);
             }
         }
         gaps.truncate(GAPS_LIMIT);
-        let items = replica.items();
+        // An entry stands where it was mentioned first.
+        let items: Vec<_> = order.into_iter().filter_map(|id| replica.remove(&id)).collect();
         let deleted = remembered(deleted, &items, &gaps);
         let archive = newest.or(known);
         Reconstructed {
@@ -353,68 +317,10 @@ fn remembered(deleted: HashSet<String>, items: &[ReplicaItem], gaps: &[ArchiveGa
     if gaps.is_empty() {
         return Vec::new();
     }
-    let there: HashSet<String> = items.iter().map(ReplicaItem::key).collect();
-    let mut ids: Vec<String> = deleted.into_iter().filter(|id| !there.contains(id)).collect();
+    let there: HashSet<&str> = items.iter().map(ReplicaItem::key).collect();
+    let mut ids: Vec<String> =
+        deleted.into_iter().filter(|id| !there.contains(id.as_str())).collect();
     ids.sort();
     ids.truncate(DELETED_LIMIT);
     ids
-}
-
-/// The replica while it is put together.
-struct Local {
-    order: Vec<String>,
-    items: HashMap<String, ReplicaItem>,
-}
-
-impl Local {
-    /// What the newest documents say, over what there is.
-    fn over(newer: Layer, before: Vec<ReplicaItem>) -> Self {
-        let mut local = Self { order: Vec::new(), items: HashMap::new() };
-        let mut gone = HashSet::new();
-        for (id, said) in newer.take() {
-            match said {
-                EntryClaim::There(payload) => local.add(id, ReplicaItem::Plain(*payload)),
-                EntryClaim::Gone => drop(gone.insert(id)),
-            }
-        }
-        for item in before {
-            let id = item.key();
-            if !gone.contains(&id) && !local.items.contains_key(&id) {
-                local.add(id, item);
-            }
-        }
-        local
-    }
-
-    fn add(&mut self, id: String, item: ReplicaItem) {
-        if self.items.insert(id.clone(), item).is_none() {
-            self.order.push(id);
-        }
-    }
-
-    /// What stood below everything: only what nothing else speaks of.
-    fn fill(&mut self, id: String, said: EntryClaim, deleted: &HashSet<String>) {
-        if let EntryClaim::There(payload) = said
-            && !self.items.contains_key(&id)
-            && !deleted.contains(&id)
-        {
-            self.add(id, ReplicaItem::Plain(*payload));
-        }
-    }
-
-    /// What stood below `above` and over the rest.
-    fn put(&mut self, id: String, said: EntryClaim, above: &HashSet<String>) {
-        if above.contains(&id) {
-            return;
-        }
-        match said {
-            EntryClaim::There(payload) => self.add(id, ReplicaItem::Plain(*payload)),
-            EntryClaim::Gone => drop(self.items.remove(&id)),
-        }
-    }
-
-    fn items(mut self) -> Vec<ReplicaItem> {
-        let order = std::mem::take(&mut self.order);
-        order.into_iter().filter_map(|id| self.items.remove(&id)).collect()
-    }
 }

@@ -1,90 +1,195 @@
-//! The items of a replica, and what a pull did to them.
+//! The items of feeds that are merged, and of a replica, and what a pull did to them.
 
-use crate::parse::sse::{KeptConflict, Payload, SseDialect, SseItem, converted};
+use super::error::FeedFault;
+use crate::parse;
+use crate::render::{Added, Bases, KeptItem, KeptItems, with_bases};
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::Shared;
-use tidegate_core::sync::{Canonical, Item091, to_091};
+use std::sync::Arc;
+use tidegate_core::model::{
+    Entry, EntrySync, FeedDocument, Field, Format, Incoming, Markup, Shared, SyncExtras, Version,
+};
+use tidegate_core::sync::Canonical;
+use tidegate_core::xml::ns::Ns;
+use tidegate_core::xml::tag;
+use url::Url;
+use xxhash_rust::xxh3::Xxh3;
 
-/// An item of a feed file, by the kind of its sync markup.
+/// What a version of an item says. Two are equal where a reader would see the same.
+#[derive(Debug, Clone)]
+pub(super) struct ItemData {
+    pub(super) markup: Markup,
+    /// What its `sx:sync` says beyond SSE (section 2.1.8), where it says anything.
+    extras: Option<Arc<SyncExtras>>,
+    print: [u8; 8],
+}
+
+impl PartialEq for ItemData {
+    fn eq(&self, other: &Self) -> bool {
+        self.print == other.print
+    }
+}
+
+impl Eq for ItemData {}
+
+impl Canonical for ItemData {
+    fn canonical(&self) -> &[u8] {
+        &self.print
+    }
+}
+
+impl ItemData {
+    /// What an entry with these fields says, of a document about the page `channel` that came from `url`.
+    fn new(markup: Markup, fields: &[Field<'_>], channel: Option<&str>, url: Option<&Url>) -> Self {
+        let mut markup = based(markup, channel, url);
+        // The outlines of a list come as entries of Atom.
+        if markup.format == Format::Opml {
+            markup.format = Format::Atom10;
+        }
+        // What its sync markup used goes with that.
+        let xml = &markup.xml;
+        let is_used = |prefix: &str| xml.contains(&format!("{prefix}:"));
+        let is_sync = |uri: &str| Ns::of(uri).is_some_and(Ns::is_sync_markup);
+        let is_kept = |uri: &str, prefix: &str| !is_sync(uri) || is_used(prefix);
+        markup.context.namespaces.retain(|(prefix, uri)| is_kept(uri, prefix));
+        let mut print = Xxh3::new();
+        for part in fields.iter().flat_map(|field| [&field.path, &field.value]) {
+            print.update(part.as_bytes());
+            print.update(&[0]);
+        }
+        Self { markup, extras: None, print: print.digest().to_be_bytes() }
+    }
+}
+
+/// An entry whose references lead where they led in its document, wherever it stands.
+fn based(mut markup: Markup, channel: Option<&str>, url: Option<&Url>) -> Markup {
+    let Some(url) = url else { return markup };
+    let attributes = markup.xml.get(markup.slots.attributes..).unwrap_or_default();
+    let has_own = tag::find(attributes, "xml:base").is_some();
+    let bases = Bases { document: url.as_str(), channel };
+    let Added { entry, inside } = bases.given(&markup, attributes, None);
+    if let Some((places, base)) = inside {
+        markup = with_bases(&markup, &places, &base);
+    }
+    let around = || has_own.then(|| url.to_string());
+    markup.context.base = entry.or_else(|| markup.context.base.take()).or_else(around);
+    markup
+}
+
+/// A shared item.
+#[derive(Debug, Clone)]
+pub(super) struct SharedItem {
+    pub(super) item: Shared<ItemData>,
+    /// Where it is known by SSE 0.91 alone: its `conflict` attribute.
+    pub(super) sse091: Option<bool>,
+}
+
+impl SharedItem {
+    /// The same to be written.
+    pub(super) fn kept(&self) -> KeptItem {
+        let version = |version: &Version<ItemData>| version.with(version.data.markup.clone());
+        let Shared { winner, conflicts } = &self.item;
+        let conflicts = conflicts.iter().map(version).collect();
+        KeptItem {
+            shared: Shared { winner: version(winner), conflicts },
+            extras: winner.data.extras.as_deref().cloned(),
+            is_contested: self.sse091 == Some(true),
+        }
+    }
+}
+
+/// An item of a feed file.
 #[derive(Debug, Clone)]
 pub(super) enum ReplicaItem {
-    /// Of SSE 1.0 or FeedSync.
-    Sse(Shared<Payload>),
-    /// Of SSE 0.91.
-    Sse091(Item091<Payload, KeptConflict>),
-    /// Without any.
-    Plain(Payload),
+    /// One with sync markup.
+    Shared(SharedItem),
+    /// One without, and what it is known by.
+    Plain { key: String, data: ItemData },
 }
 
 impl ReplicaItem {
+    /// The items of a document that came from `url`; for each whose sync markup is not valid, what is wrong.
+    pub(super) fn all(
+        document: &FeedDocument<'_>,
+        url: Option<&Url>,
+    ) -> impl Iterator<Item = Result<Self, FeedFault>> {
+        document.entries.iter().map(move |entry| match &entry.sync {
+            Some(EntrySync::Valid(said)) => Ok(Self::shared(document, entry, said, url)),
+            Some(EntrySync::Invalid(error)) => Err(FeedFault::of_sync(document.text, error)),
+            None => Ok(Self::plain(document, entry, url)),
+        })
+    }
+
+    fn shared(
+        document: &FeedDocument<'_>,
+        entry: &Entry<'_>,
+        said: &Incoming,
+        url: Option<&Url>,
+    ) -> Self {
+        let channel = document.skeleton.link.as_deref();
+        let mut data = ItemData::new(parse::own(document, entry), entry.fields(), channel, url);
+        data.extras = (!said.extras.is_empty()).then(|| Arc::new(said.extras.clone()));
+        let lost = |lost: &Version<Markup>| {
+            let fields = parse::again(&lost.data).unwrap_or_default();
+            lost.with(ItemData::new(lost.data.clone(), &fields, channel, url))
+        };
+        let conflicts = said.conflicts.iter().map(lost).collect();
+        let item = Shared { winner: said.version.with(data), conflicts };
+        Self::Shared(SharedItem { item, sse091: said.sse091 })
+    }
+
+    /// An entry without sync markup. It is known by its `atom:id` or `guid` (Feed History draft-05 section 6);
+    /// where it has none by its link, and where it has none either by all that it says.
+    fn plain(document: &FeedDocument<'_>, entry: &Entry<'_>, url: Option<&Url>) -> Self {
+        let channel = document.skeleton.link.as_deref();
+        let data = ItemData::new(parse::own(document, entry), entry.fields(), channel, url);
+        let said = entry.native_id.as_deref().or(entry.link.as_deref());
+        let print = || format!("{:x}", u64::from_be_bytes(data.print));
+        Self::Plain { key: said.map_or_else(print, str::to_owned), data }
+    }
+
     /// What it says.
-    pub(super) const fn payload(&self) -> &Payload {
+    pub(super) const fn data(&self) -> &ItemData {
         match self {
-            Self::Sse(shared) => &shared.winner.data,
-            Self::Sse091(item) => &item.data,
-            Self::Plain(payload) => payload,
+            Self::Shared(shared) => &shared.item.winner.data,
+            Self::Plain { data, .. } => data,
         }
     }
 
-    /// What identifies it: its sync id; of a plain one what [`identity`] says.
-    pub(super) fn key(&self) -> String {
+    /// What identifies it.
+    pub(super) fn key(&self) -> &str {
         match self {
-            Self::Sse(shared) => shared.winner.id.to_string(),
-            Self::Sse091(item) => item.id.to_string(),
-            Self::Plain(payload) => identity(payload),
-        }
-    }
-
-    /// What an item of a feed file shares; `None` where it takes no part in synchronization or its
-    /// markup is invalid.
-    pub(super) fn shared(item: &SseItem) -> Option<Self> {
-        match (&item.shared, &item.shared_091) {
-            (Some(shared), _) => shared.clone().ok().map(Self::Sse),
-            (None, Some(shared)) => shared.clone().ok().map(Self::Sse091),
-            (None, None) => None,
-        }
-    }
-
-    /// What it shares in SSE 1.0.
-    pub(super) fn into_sse(self) -> Option<Shared<Payload>> {
-        match self {
-            Self::Sse(shared) => Some(shared),
-            Self::Sse091(item) => Some(converted(item)),
-            Self::Plain(_) => None,
-        }
-    }
-
-    /// The item as one of a dialect.
-    pub(super) fn into_dialect(self, dialect: Option<SseDialect>) -> Self {
-        match (self, dialect) {
-            (Self::Sse(shared), Some(SseDialect::Sse091)) => {
-                Self::Sse091(to_091(shared, |lost| KeptConflict::Item(Box::new(lost))))
-            }
-            (Self::Sse091(item), Some(SseDialect::Sse | SseDialect::FeedSync)) => {
-                Self::Sse(converted(item))
-            }
-            (same, _) => same,
+            Self::Shared(shared) => shared.item.winner.id.as_str(),
+            Self::Plain { key, .. } => key,
         }
     }
 
     /// Whether it is a tombstone.
     pub(super) const fn is_deleted(&self) -> bool {
+        matches!(self, Self::Shared(shared) if shared.item.winner.deleted)
+    }
+
+    /// Its title, where it has one.
+    pub(super) fn title(&self) -> Option<String> {
+        Some(self.data().markup.card.title.clone()).filter(|title| !title.is_empty())
+    }
+
+    /// What it shares.
+    pub(super) fn into_shared(self) -> Option<SharedItem> {
         match self {
-            Self::Sse(shared) => shared.winner.deleted,
-            Self::Sse091(item) => item.deleted,
-            Self::Plain(_) => false,
+            Self::Shared(shared) => Some(shared),
+            Self::Plain { .. } => None,
         }
     }
-}
 
-/// The identity of an entry (Feed History draft-05 section 6): its `atom:id` or `guid`; where it has
-/// none its link, and where it has none either all that it says.
-pub(super) fn identity(payload: &Payload) -> String {
-    let values = &payload.values;
-    match (&values.id, &values.link) {
-        (Some(id), _) => id.clone(),
-        (None, Some(link)) => link.clone(),
-        (None, None) => String::from_utf8_lossy(payload.canonical()).into_owned(),
+    /// Adds it to a feed.
+    pub(super) fn push(&self, out: &mut String, items: &KeptItems<'_>) {
+        match self {
+            Self::Shared(shared) => items.push(out, &shared.kept()),
+            Self::Plain { key, data } => {
+                let card = &data.markup.card;
+                items.push_plain(out, &data.markup, key, card.updated.or(card.published));
+            }
+        }
     }
 }
 
@@ -138,29 +243,32 @@ pub(super) fn changes(
     after: &[ReplicaItem],
     deleted: &HashSet<String>,
 ) -> Vec<ItemChange> {
-    let mut old: HashMap<String, &ReplicaItem> =
+    let change = |kind, item: &ReplicaItem| ItemChange {
+        kind,
+        id: item.key().to_owned(),
+        title: item.title(),
+    };
+    let mut old: HashMap<&str, &ReplicaItem> =
         before.iter().map(|item| (item.key(), item)).collect();
     let mut changes = Vec::new();
     for item in after {
-        let id = item.key();
-        let kind = match (old.remove(&id), item.is_deleted()) {
+        let kind = match (old.remove(item.key()), item.is_deleted()) {
             (None, false) => ChangeKind::New,
             // It came and went between two pulls.
             (None, true) => continue,
             (Some(was), true) if was.is_deleted() => continue,
             (Some(_), true) => ChangeKind::Deleted,
             (Some(was), false) if was.is_deleted() => ChangeKind::Restored,
-            (Some(was), false) if was.payload() == item.payload() => continue,
+            (Some(was), false) if was.data() == item.data() => continue,
             (Some(_), false) => ChangeKind::Changed,
         };
-        changes.push(ItemChange { kind, id, title: item.payload().values.title.clone() });
+        changes.push(change(kind, item));
     }
     for item in before.iter().filter(|item| !item.is_deleted()) {
-        let id = item.key();
-        if old.remove(&id).is_some() {
-            let said = deleted.contains(&id);
+        if old.remove(item.key()).is_some() {
+            let said = deleted.contains(item.key());
             let kind = if said { ChangeKind::Deleted } else { ChangeKind::Forgotten };
-            changes.push(ItemChange { kind, id, title: item.payload().values.title.clone() });
+            changes.push(change(kind, item));
         }
     }
     changes

@@ -1,18 +1,20 @@
 //! Merging two SSE feed documents (SSE 1.0 section 3.3; SSE 0.91 section 4.4): the result is the first
 //! one with what changed, everything in it that is not concerned kept byte for byte.
 
-use super::document::shares;
-use super::item::ReplicaItem;
-use super::{json, sharing, splice, text};
-use crate::parse::ParseError;
-use crate::parse::collection;
-use crate::parse::sse::{
-    self, KeptConflict, Payload, SseDialect, SseError, SseFault, SseFeed, converted,
-};
+use super::document::{limits, shares};
+use super::error::FeedFault;
+use super::item::{ItemData, ReplicaItem, SharedItem};
+use super::sharing::merge_sets;
+use crate::parse::{self, FeedFrame, ParseError, collection};
+use crate::render::{KeptItems, members, sync_object};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::HashMap;
-use tidegate_core::model::{Shared, SyncId, Version};
-use tidegate_core::sync::{self, Item091};
+use std::sync::Arc;
+use tidegate_core::model::{FeedDocument, Shared, Skeleton, Version, Warning};
+use tidegate_core::sync_markup::Dialect;
+use tidegate_core::xml::doc::Doc;
+use tidegate_core::xml::edits::{Edit, Edits};
 
 /// Which of the two feeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,219 +25,254 @@ pub enum Side {
     Incoming,
 }
 
+/// What comes of merging two feed documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedFeed {
+    /// The document.
+    pub text: String,
+    /// What was wrong with the two, and did not keep them from being read.
+    pub warnings: Vec<(Side, FeedFault)>,
+}
+
 /// Merges the feed document `incoming` into `local`; an error says in which of them it is.
 ///
 /// Each may be Atom, RSS, or a collection of FeedSync as plain XML or JSON, in any dialect: two feeds
 /// of SSE 0.91 are merged by its section 4.4, all others in SSE 1.0. The result is in the container and
 /// dialect of `local`.
-pub fn merged(local: &[u8], incoming: &[u8]) -> Result<String, (Side, SseError)> {
-    let here = |source| (Side::Local, source);
-    let there = |source| (Side::Incoming, source);
-    let local = Source::of(local).map_err(here)?;
-    let incoming = Source::of(incoming).map_err(there)?;
-    let local_feed = sse::read(&local.text).map_err(here)?;
-    let incoming_feed = sse::read(&incoming.text).map_err(there)?;
-    if !incoming_feed.items.is_empty() && !shares(&incoming_feed) {
-        return Err(there(SseError { line: 1, fault: SseFault::SharesNothing }));
+pub fn merged(local: &[u8], incoming: &[u8]) -> Result<MergedFeed, (Side, FeedFault)> {
+    let here = |fault| (Side::Local, fault);
+    let there = |fault| (Side::Incoming, fault);
+    let (ours, theirs) =
+        (Source::read(local).map_err(here)?, Source::read(incoming).map_err(there)?);
+    let (local, form) = ours.document().map_err(here)?;
+    let (incoming, other_form) = theirs.document().map_err(there)?;
+    if !incoming.entries.is_empty() && !shares(&incoming) {
+        let what = "nothing in it is shared: no item has sx:sync, and there is no sx:sharing";
+        return Err(there(FeedFault::new("", 0, what)));
     }
-    let ours = items(&local_feed).map_err(here)?;
-    let theirs = items(&incoming_feed).map_err(there)?;
-    let dialect = local_feed.dialect.or(incoming_feed.dialect);
-    let outcome = match (all_091(&ours), all_091(&theirs)) {
-        (Some(ours), Some(theirs)) if dialect == Some(SseDialect::Sse091) => {
-            merge_items_091(ours, theirs)
+    let warnings = ours.warnings(&local).into_iter().map(here);
+    let warnings = warnings.chain(theirs.warnings(&incoming).into_iter().map(there)).collect();
+    let dialect = form.dialect().or(other_form.dialect()).unwrap_or_default();
+    let (places, mut items) = shared_items(&local).map_err(here)?;
+    let (_, incoming) = shared_items(&incoming).map_err(there)?;
+    let before = items.clone();
+    let changed = merge_sets(&mut items, incoming);
+    let new = items.split_off(places.len());
+    // One document never mixes dialects (READINGS 1, row 1).
+    let is_in_another = |number: usize| match &form {
+        SourceForm::Xml(frame) => {
+            frame.items.get(number).is_some_and(|item| item.1 != Some(dialect))
         }
-        _ => merge_items(in_sse(ours), in_sse(theirs)).into_dialect(dialect),
+        SourceForm::Json(_) => false,
     };
-    Ok(match local.json {
-        Some(collection) => json::merged(collection, &local_feed, outcome),
-        None => splice::merged(&local_feed, &incoming_feed, outcome),
-    })
+    let known = places.into_iter().zip(changed).zip(before.into_iter().zip(items));
+    let changed = known
+        .filter(|((number, is_changed), _)| *is_changed || is_in_another(*number))
+        .map(|((number, _), items)| (number, items));
+    let outcome = MergeOutcome { changed: changed.collect(), new };
+    let text = match form {
+        SourceForm::Json(object) => outcome.json(object, &local.skeleton),
+        SourceForm::Xml(frame) => outcome.xml(&ours.text, &frame, dialect, &local),
+    };
+    Ok(MergedFeed { text, warnings })
 }
 
 /// A feed document as text.
 struct Source {
-    /// The text; of a collection in JSON what it says as Atom.
     text: String,
-    /// The collection in JSON.
-    json: Option<Value>,
+    /// What a collection says as Atom.
+    atom: Option<String>,
+    /// What was wrong with its bytes.
+    warnings: Vec<Warning>,
+}
+
+/// What items are written into.
+enum SourceForm {
+    /// A feed, or a collection as plain XML.
+    Xml(FeedFrame),
+    /// The object of a collection as JSON.
+    Json(Value),
+}
+
+impl SourceForm {
+    const fn dialect(&self) -> Option<Dialect> {
+        match self {
+            Self::Xml(frame) => frame.dialect,
+            Self::Json(_) => Some(Dialect::FeedSync),
+        }
+    }
 }
 
 impl Source {
-    fn of(bytes: &[u8]) -> Result<Self, SseError> {
-        let text = text::decode(bytes)?;
-        // Plain XML is read as it is.
-        if !text::is_json(&text) {
-            return Ok(Self { text: text::opened(text)?, json: None });
+    fn read(bytes: &[u8]) -> Result<Self, FeedFault> {
+        let decoded = parse::characters(bytes, None, &limits());
+        let decoded = decoded.map_err(|error| FeedFault::of("", &error))?;
+        let (text, warnings) = (decoded.text.into_owned(), decoded.warnings);
+        let atom = collection::transcoded(&text).map_err(|error| FeedFault::of(&text, &error))?;
+        Ok(Self { text, atom, warnings })
+    }
+
+    /// Its items and all that they say, and what they stand in.
+    fn document(&self) -> Result<(FeedDocument<'_>, SourceForm), FeedFault> {
+        let text = self.atom.as_deref().unwrap_or(&self.text);
+        let fault = |error: ParseError| FeedFault::of(text, &error);
+        let is_json = self.text.trim_start().starts_with(['{', '[']);
+        let object = is_json.then(|| object(&self.text, self.atom.is_some())).transpose()?;
+        let (document, tree) = parse::document_and_tree(text, None, &limits()).map_err(fault)?;
+        if let Some(fault) = FeedFault::of_broken(&document) {
+            return Err(fault);
         }
-        let fault = |error: &ParseError| {
-            let before = text.get(..error.offset().unwrap_or(0)).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
-            let fault = match error {
-                ParseError::NothingWhole { reason, .. } => SseFault::Malformed(reason.clone()),
-                ParseError::Limit { what, limit, .. } => SseFault::TooMany { what, limit: *limit },
-                other => SseFault::Collection(other.to_string()),
-            };
-            SseError { line, fault }
+        // A collection is written as it is, and was read as Atom.
+        let tree = match &self.atom {
+            Some(_) => Doc::read_whole(&self.text).map(Arc::new),
+            None => tree,
         };
-        let atom = collection::transcoded(&text).map_err(|error| fault(&error))?;
-        // A feed is read as far as it goes; what is merged must be whole.
-        let json = serde_json::from_str(&text).map_err(|error| {
-            let (said, line) = (error.to_string(), error.line().max(1));
-            let said = said.split(" at line ").next().unwrap_or_default();
-            let what = format!("it is broken JSON: {said}");
-            SseError { line, fault: SseFault::Malformed(what) }
-        })?;
-        match atom {
-            Some(text) => Ok(Self { text, json: Some(json) }),
-            None => {
-                let what = "it is JSON without items that have \"sync\"".to_owned();
-                Err(SseError { line: 1, fault: SseFault::NotAFeed(what) })
-            }
-        }
-    }
-}
-
-/// An item with the number of the element that it stands in.
-type Placed<T> = (usize, T);
-
-/// The shared items of a feed, each id once (SSE 1.0 section 2.4, SSE 0.91 section 2.3).
-fn items(feed: &SseFeed<'_>) -> Result<Vec<Placed<ReplicaItem>>, SseError> {
-    let mut once = Once::new(feed);
-    let mut items = Vec::new();
-    for item in &feed.items {
-        let shared = match (&item.shared, &item.shared_091) {
-            (Some(shared), _) => ReplicaItem::Sse(shared.clone()?),
-            (None, Some(shared)) => ReplicaItem::Sse091(shared.clone()?),
-            (None, None) => continue,
+        let form = match (object, tree) {
+            (Some(object), _) => SourceForm::Json(object),
+            (None, Some(tree)) => SourceForm::Xml(FeedFrame::of(&tree).map_err(fault)?),
+            (None, None) => return Err(fault(ParseError::Empty)),
         };
-        let id = match &shared {
-            ReplicaItem::Sse(shared) => &shared.winner.id,
-            ReplicaItem::Sse091(item) => &item.id,
-            ReplicaItem::Plain(_) => continue,
-        };
-        once.check(id, item.span.start)?;
-        items.push((item.element, shared));
-    }
-    Ok(items)
-}
-
-/// The items, where all are of SSE 0.91.
-fn all_091(items: &[Placed<ReplicaItem>]) -> Option<Vec<Placed<Item091<Payload, KeptConflict>>>> {
-    let one = |(element, item): &Placed<ReplicaItem>| match item {
-        ReplicaItem::Sse091(item) => Some((*element, item.clone())),
-        ReplicaItem::Sse(_) | ReplicaItem::Plain(_) => None,
-    };
-    items.iter().map(one).collect()
-}
-
-/// The items in SSE 1.0.
-fn in_sse(items: Vec<Placed<ReplicaItem>>) -> Vec<Placed<Shared<Payload>>> {
-    let one = |(element, item)| match item {
-        ReplicaItem::Sse(shared) => Some((element, shared)),
-        ReplicaItem::Sse091(item) => Some((element, converted(item))),
-        ReplicaItem::Plain(_) => None,
-    };
-    items.into_iter().filter_map(one).collect()
-}
-
-/// Sees to it that an id stands once in a feed.
-struct Once<'a> {
-    feed: &'a SseFeed<'a>,
-    lines: HashMap<SyncId, usize>,
-}
-
-impl<'a> Once<'a> {
-    fn new(feed: &'a SseFeed<'a>) -> Self {
-        Self { feed, lines: HashMap::new() }
+        Ok((document, form))
     }
 
-    fn check(&mut self, id: &SyncId, at: usize) -> Result<(), SseError> {
-        match self.lines.insert(id.clone(), self.feed.tree.line(at)) {
-            Some(first) => {
-                let id = id.to_string();
-                Err(self.feed.tree.fault(at, SseFault::Repeated { id, first }))
-            }
-            None => Ok(()),
-        }
+    /// What was wrong with it.
+    fn warnings(&self, document: &FeedDocument<'_>) -> Vec<FeedFault> {
+        let lost = self.text.find(char::REPLACEMENT_CHARACTER).unwrap_or(0);
+        let of_bytes = self.warnings.iter().map(|w| FeedFault::new(&self.text, lost, &*w.message));
+        let of_text = document.warnings.iter();
+        let of_text = of_text.map(|w| FeedFault::new(document.text, w.offset, &*w.message));
+        of_bytes.chain(of_text).collect()
     }
 }
 
-/// What becomes of LOCAL's items and which ones are new.
-pub(super) struct MergeOutcome {
-    /// Items that changed, by the number of their element.
-    pub(super) changed: HashMap<usize, ReplicaItem>,
+/// The object of a collection as JSON. A feed is read as far as it goes; what is merged must be whole.
+fn object(text: &str, is_collection: bool) -> Result<Value, FeedFault> {
+    let object = serde_json::from_str(text).map_err(|error| {
+        let (said, line) = (error.to_string(), error.line().max(1));
+        let said = said.split(" at line ").next().unwrap_or_default();
+        let what = format!("the document is not well-formed: it is broken JSON: {said}");
+        FeedFault { line, what }
+    })?;
+    if is_collection {
+        return Ok(object);
+    }
+    let what = "JSON without items that have \"sync\"".to_owned();
+    Err(FeedFault::of(text, &ParseError::NotAFeed { what, at: 0 }))
+}
+
+/// The shared items of a document, and the number of the entry that each is.
+fn shared_items(document: &FeedDocument<'_>) -> Result<(Vec<usize>, Vec<SharedItem>), FeedFault> {
+    let items: Vec<ReplicaItem> = ReplicaItem::all(document, None).collect::<Result<_, _>>()?;
+    let shared = items.into_iter().enumerate();
+    Ok(shared.filter_map(|(number, item)| Some((number, item.into_shared()?))).unzip())
+}
+
+/// What a merge comes to.
+struct MergeOutcome {
+    /// Items of LOCAL to be written anew, by the number of the entry: each as it was, and as it is now.
+    changed: HashMap<usize, (SharedItem, SharedItem)>,
     /// Items that LOCAL does not have, in INCOMING's order.
-    pub(super) new: Vec<ReplicaItem>,
+    new: Vec<SharedItem>,
 }
 
 impl MergeOutcome {
-    /// The same in a dialect.
-    fn into_dialect(self, dialect: Option<SseDialect>) -> Self {
-        let changed = self.changed.into_iter();
-        Self {
-            changed: changed.map(|(at, item)| (at, item.into_dialect(dialect))).collect(),
-            new: self.new.into_iter().map(|item| item.into_dialect(dialect)).collect(),
-        }
-    }
-}
-
-fn merge_items(
-    local: Vec<Placed<Shared<Payload>>>,
-    incoming: Vec<Placed<Shared<Payload>>>,
-) -> MergeOutcome {
-    let mut outcome = MergeOutcome { changed: HashMap::new(), new: Vec::new() };
-    let mut known: HashMap<SyncId, Placed<_>> =
-        local.into_iter().map(|placed| (placed.1.winner.id.clone(), placed)).collect();
-    for (_, mut item) in incoming {
-        let Some((element, here)) = known.remove(&item.winner.id) else {
-            outcome.new.push(ReplicaItem::Sse(item));
-            continue;
-        };
-        keep_local_form(&mut item, &here);
-        let before = here.clone();
-        match sync::merge(here, item) {
-            Ok(merged) if !sync::same_item(&merged, &before) => {
-                outcome.changed.insert(element, ReplicaItem::Sse(merged));
+    /// LOCAL with what the merge changed.
+    fn xml(
+        &self,
+        text: &str,
+        frame: &FeedFrame,
+        dialect: Dialect,
+        local: &FeedDocument<'_>,
+    ) -> String {
+        let target = (local.format.family(), frame.namespace.as_str());
+        let kept = KeptItems::new(target, &frame.context, dialect);
+        let write = |out: &mut String, item: &SharedItem| {
+            if frame.is_collection {
+                kept.push_collected(out, head(&local.skeleton), &item.kept());
+            } else {
+                kept.push(out, &item.kept());
             }
-            Ok(_) | Err(_) => {}
-        }
-    }
-    outcome
-}
-
-/// The same by section 4.4 of SSE 0.91. A loser is kept whole, with its own `sx:sync`.
-fn merge_items_091(
-    local: Vec<Placed<Item091<Payload, KeptConflict>>>,
-    incoming: Vec<Placed<Item091<Payload, KeptConflict>>>,
-) -> MergeOutcome {
-    let mut outcome = MergeOutcome { changed: HashMap::new(), new: Vec::new() };
-    let known: HashMap<SyncId, Placed<_>> =
-        local.into_iter().map(|placed| (placed.1.id.clone(), placed)).collect();
-    for (_, item) in incoming {
-        let Some((element, here)) = known.get(&item.id) else {
-            outcome.new.push(ReplicaItem::Sse091(item));
-            continue;
         };
-        if let Some(merged) = sharing::merge_091(here, &item) {
-            outcome.changed.insert(*element, ReplicaItem::Sse091(merged));
+        let mut edits: Vec<Edit> = declaration(text).into_iter().collect();
+        for ((span, _), number) in frame.items.iter().zip(0..) {
+            if let Some((_, item)) = self.changed.get(&number) {
+                let mut with = String::new();
+                write(&mut with, item);
+                edits.push(Edit { range: span.clone(), with: with.into() });
+            }
         }
+        let last = frame.items.last().map(|(span, _)| span);
+        let before = last.and_then(|last| text.get(..last.start)).unwrap_or_default();
+        // The white space in front of the last item is repeated in front of new ones.
+        let indent = before.get(before.trim_end().len()..).unwrap_or_default();
+        let mut new = String::new();
+        for item in &self.new {
+            new.push_str(indent);
+            write(&mut new, item);
+        }
+        let end = last.map_or(frame.content.end, |last| last.end);
+        edits.push(match &frame.empty_tag {
+            Some(name) if !new.is_empty() => {
+                Edit { range: end.saturating_sub(2)..end, with: format!(">{new}</{name}>").into() }
+            }
+            _ => Edit { range: end..end, with: new.into() },
+        });
+        Edits::new(0..text.len(), edits).apply(text).into_owned()
     }
-    outcome
+
+    /// The same of a collection as JSON: what is not concerned keeps its members.
+    fn json(&self, mut collection: Value, skeleton: &Skeleton) -> String {
+        let mut items = collection.get_mut("items").map(Value::take).unwrap_or_default();
+        let old = items.as_array_mut().map(std::mem::take).unwrap_or_default();
+        // What is no object was no item.
+        let (mut objects, rest): (Vec<_>, Vec<_>) = old.into_iter().partition(Value::is_object);
+        for (object, number) in objects.iter_mut().zip(0..) {
+            if let Some((was, item)) = self.changed.get(&number) {
+                *object = json_item(skeleton, &item.item, Some((object, &was.item)));
+            }
+        }
+        objects.extend(self.new.iter().map(|item| json_item(skeleton, &item.item, None)));
+        objects.extend(rest);
+        if let Some(collection) = collection.as_object_mut() {
+            collection.insert("items".to_owned(), Value::Array(objects));
+        }
+        let mut out = collection.to_string();
+        out.push('\n');
+        out
+    }
 }
 
-/// A version that LOCAL has in its own format is not replaced by the same version in another.
-fn keep_local_form(incoming: &mut Shared<Payload>, local: &Shared<Payload>) {
-    let known = || local.conflicts.iter().chain([&local.winner]);
-    for version in incoming.conflicts.iter_mut().chain([&mut incoming.winner]) {
-        let same = known().find(|known| is_same_version(known, version));
-        if let Some(same) = same.filter(|same| same.data.family != version.data.family) {
-            version.data = same.data.clone();
+/// A shared item. `before`: the one that it takes the place of, and what that shared. A version that
+/// was there keeps its members.
+fn json_item(
+    skeleton: &Skeleton,
+    shared: &Shared<ItemData>,
+    before: Option<(&Value, &Shared<ItemData>)>,
+) -> Value {
+    let known = |version: &Version<ItemData>| -> Option<Value> {
+        let (object, shared) = before?;
+        if shared.winner.data == version.data {
+            return Some(object.clone());
         }
-    }
+        let place = shared.conflicts.iter().position(|lost| lost.data == version.data)?;
+        object.get("sync")?.get("conflicts")?.get(place).cloned()
+    };
+    let one = |version: &Version<ItemData>, conflicts: Vec<Value>| {
+        let written = || members(skeleton, &version.with(version.data.markup.clone()));
+        let mut item = known(version).unwrap_or_else(written);
+        if let Some(object) = item.as_object_mut() {
+            object.insert("sync".to_owned(), sync_object(version, conflicts));
+        }
+        item
+    };
+    let conflicts = shared.conflicts.iter().map(|lost| one(lost, Vec::new())).collect();
+    one(&shared.winner, conflicts)
 }
 
-fn is_same_version(x: &Version<Payload>, y: &Version<Payload>) -> bool {
-    let flags = |v: &Version<Payload>| (v.updates, v.deleted, v.noconflicts);
-    flags(x) == flags(y) && x.history == y.history
+/// Makes an XML declaration that names another charset name UTF-8, which the result is in.
+fn declaration(text: &str) -> Option<Edit> {
+    let end = text.strip_prefix("<?xml")?.find("?>")? + "<?xml?>".len();
+    let said = text.get(..end)?.to_ascii_lowercase();
+    let with = Cow::Borrowed("<?xml version=\"1.0\" encoding=\"UTF-8\"?>");
+    (said.contains("encoding") && !said.contains("utf-8")).then_some(Edit { range: 0..end, with })
 }

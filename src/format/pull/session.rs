@@ -1,45 +1,54 @@
 //! What to ask for next, and what comes of the answers.
 
-use super::document::{self, Document, DocumentKind, HistoryHead, SharingBounds};
+use super::document::{Document, ReplicaHead};
 use super::error::PullError;
 use super::exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
 use super::history::{HistoryWalk, Reconstructed};
-use super::item::{ItemChange, ReplicaItem, changes};
+use super::item::{ItemChange, ReplicaItem, SharedItem, changes};
 use super::replica;
 use super::sharing::merge_sets;
 use super::state::{Complete, ReplicaBasis, State};
-use crate::parse::sse::Payload;
 use std::collections::HashSet;
 use tidegate_core::model::Older;
 use url::Url;
 
-/// A pull. [`Pull::step`] and [`Pull::answer`] take turns.
-#[derive(Debug)]
-pub struct Pull {
+/// A pull that is under way.
+struct Pull {
     limits: PullLimits,
     state: State,
-    /// The replica that is there, as it was written.
-    written: Option<String>,
-    before: Vec<ReplicaItem>,
-    stage: Stage,
+    /// The replica that is there.
+    written: Option<WrittenReplica>,
     requests: usize,
     bytes: usize,
     warnings: Vec<String>,
     was_out_of_sync: bool,
 }
 
+/// A pull that waits for an answer.
+pub struct PendingPull {
+    /// What is to be asked for.
+    pub ask: Ask,
+    pull: Pull,
+    stage: Stage,
+}
+
+/// The replica of the last pull.
+struct WrittenReplica {
+    text: String,
+    head: ReplicaHead,
+    items: Vec<ReplicaItem>,
+}
+
+/// What is asked for.
 enum Stage {
-    /// The document that is subscribed to is asked for; `given`: the one that led there by its
-    /// `current` link, if one did.
-    Subscription { url: Url, given: Option<Box<Given>> },
-    /// The complete feed is asked for; what was read before it waits.
-    Complete { url: Url, partial: Box<Partial> },
-    /// Archives are asked for.
+    /// The document that is subscribed to.
+    Subscription,
+    /// The one that it calls `current`.
+    Current(Box<Given>),
+    /// The complete feed; what was read before it waits.
+    Complete(Box<Document>),
+    /// An archive.
     Walk(Box<HistoryWalk>),
-    /// Nothing is asked for any more.
-    End(Box<PullOutcome>),
-    /// An answer is being taken in, or the pull has failed.
-    Between,
 }
 
 /// A plain document that calls another one `current`: what counts where that one cannot be had.
@@ -48,163 +57,112 @@ struct Given {
     subscription: String,
     /// How it was answered; without the bytes.
     found: FetchedBody,
-    head: (String, Url),
-    history: HistoryHead,
-    payloads: Vec<Payload>,
-    is_delta: bool,
+    document: Document,
 }
 
-/// A partial feed that has been read.
-struct Partial {
-    head: (String, Url),
-    sharing: SharingBounds,
-    items: Vec<ReplicaItem>,
+/// Begins a pull of the feed at `url`. `saved`: the state and the replica of the last one.
+pub fn begin(
+    url: Url,
+    limits: PullLimits,
+    saved: Option<(State, String)>,
+) -> Result<Next, PullError> {
+    let (state, text) = saved.map_or_else(
+        || (State { subscription: url.to_string(), ..State::default() }, None),
+        |(state, text)| (state, Some(text)),
+    );
+    let url = Url::parse(&state.subscription).unwrap_or(url);
+    let read = |text: String| {
+        let (head, items) = replica::read(&text, &url)?;
+        Ok(WrittenReplica { text, head, items })
+    };
+    let written = text.map(read).transpose();
+    let written =
+        written.map_err(|source| PullError::Markup { url: "the replica".to_owned(), source })?;
+    let asked = if written.is_some() { Asked::Changes } else { Asked::Unless(None) };
+    let (warnings, was_out_of_sync) = (Vec::new(), false);
+    let pull = Pull { limits, state, written, requests: 0, bytes: 0, warnings, was_out_of_sync };
+    Ok(pull.asks(Stage::Subscription, Ask { url, asked }))
 }
 
-impl std::fmt::Debug for Stage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Subscription { .. } => "Subscription",
-            Self::Complete { .. } => "Complete",
-            Self::Walk(_) => "Walk",
-            Self::End(_) => "End",
-            Self::Between => "Between",
-        })
+impl PendingPull {
+    /// Takes in what came, and says what to do next.
+    pub fn answer(self, answer: Answer) -> Result<Next, PullError> {
+        let Self { ask: Ask { url, .. }, mut pull, stage } = self;
+        if let Answer::Document(found) = &answer {
+            pull.bytes = pull.bytes.saturating_add(found.bytes.len());
+        }
+        match stage {
+            Stage::Subscription => pull.subscription(&url, answer),
+            Stage::Current(given) => pull.current(&url, *given, answer),
+            Stage::Complete(partial) => pull.complete(&url, *partial, answer),
+            Stage::Walk(walk) => pull.archive(walk, answer),
+        }
     }
 }
 
 impl Pull {
-    /// A pull of the feed at `url`. `saved`: the state and the replica of the last one.
-    pub fn new(
-        url: Url,
-        limits: PullLimits,
-        saved: Option<(State, String)>,
-    ) -> Result<Self, PullError> {
-        let (state, written) = saved.map_or_else(
-            || (State { subscription: url.to_string(), ..State::default() }, None),
-            |(state, written)| (state, Some(written)),
-        );
-        let before = written.as_deref().map(replica::read).transpose();
-        let before =
-            before.map_err(|source| PullError::Markup { url: "the replica".to_owned(), source })?;
-        let subscription = Url::parse(&state.subscription).unwrap_or(url);
-        Ok(Self {
-            limits,
-            before: before.unwrap_or_default(),
-            written,
-            state,
-            stage: Stage::Subscription { url: subscription, given: None },
-            requests: 0,
-            bytes: 0,
-            warnings: Vec::new(),
-            was_out_of_sync: false,
-        })
+    fn asks(mut self, stage: Stage, ask: Ask) -> Next {
+        self.requests += 1;
+        Next::Ask(Box::new(PendingPull { ask, pull: self, stage }))
     }
 
-    /// What to do next.
-    pub fn step(&mut self) -> Result<Next, PullError> {
-        // Each turn ends the walk or returns.
-        loop {
-            let ask = match &mut self.stage {
-                Stage::Subscription { url, given } => {
-                    let knows = self.written.is_some() && given.is_none();
-                    let asked = if knows { Asked::Changes } else { Asked::Unless(None) };
-                    Ask { url: url.clone(), asked }
-                }
-                Stage::Complete { url, .. } => {
-                    let known = match &self.state.kept {
-                        ReplicaBasis::Sse { until: None, complete } if self.written.is_some() => {
-                            complete.as_ref().filter(|complete| complete.url == url.as_str())
-                        }
-                        _ => None,
-                    };
-                    let tag = known.and_then(|complete| complete.etag.clone());
-                    Ask { url: url.clone(), asked: Asked::Unless(tag) }
-                }
-                Stage::Walk(walk) => match walk.asks().cloned() {
-                    Some(url) if self.requests < self.limits.requests => {
-                        Ask { url, asked: Asked::Unless(None) }
-                    }
-                    Some(_) => {
-                        let limit = self.limits.requests;
-                        let why =
-                            format!("this pull has made {limit} requests, which is the limit");
-                        self.warnings.extend(walk.stops(&why));
-                        continue;
-                    }
-                    None => {
-                        self.ends_walk()?;
-                        continue;
-                    }
-                },
-                Stage::End(outcome) => return Ok(Next::Done(outcome.clone())),
-                Stage::Between => return Err(failed_before()),
-            };
-            self.requests += 1;
-            return Ok(Next::Ask(ask));
-        }
-    }
-
-    /// Takes in what came of the last request.
-    pub fn answer(&mut self, answer: Answer) -> Result<(), PullError> {
-        if let Answer::Document(found) = &answer {
-            self.bytes = self.bytes.saturating_add(found.bytes.len());
-        }
-        match std::mem::replace(&mut self.stage, Stage::Between) {
-            Stage::Subscription { url, given: None } => self.subscription(url, answer),
-            Stage::Subscription { url, given: Some(given) } => self.current(&url, *given, answer),
-            Stage::Complete { url, partial } => self.complete(&url, *partial, answer),
-            Stage::Walk(walk) => {
-                self.archive(walk, answer);
-                Ok(())
+    /// Asks for the complete feed, which replaces what is there.
+    fn asks_for_complete(self, url: Url, partial: Document) -> Next {
+        let known = match &self.state.kept {
+            ReplicaBasis::Sse { until: None, complete } if self.written.is_some() => {
+                complete.as_ref().filter(|complete| complete.url == url.as_str())
             }
-            Stage::End(outcome) => {
-                self.stage = Stage::End(outcome);
-                Ok(())
-            }
-            Stage::Between => Err(failed_before()),
-        }
+            _ => None,
+        };
+        let tag = known.and_then(|complete| complete.etag.clone());
+        self.asks(Stage::Complete(Box::new(partial)), Ask { url, asked: Asked::Unless(tag) })
     }
 
-    fn subscription(&mut self, url: Url, answer: Answer) -> Result<(), PullError> {
+    /// Asks for the next archive, or puts together what the archives say.
+    fn walks(mut self, mut walk: Box<HistoryWalk>) -> Result<Next, PullError> {
+        if let Some(url) = walk.asks().cloned() {
+            let limit = self.limits.requests;
+            if self.requests < limit {
+                return Ok(self.asks(Stage::Walk(walk), Ask { url, asked: Asked::Unless(None) }));
+            }
+            let why = format!("this pull has made {limit} requests, which is the limit");
+            self.warnings.extend(walk.stops(&why));
+        }
+        let Reconstructed { items, head, kept, deleted } = walk.ends(self.before().to_vec());
+        self.state.kept = kept;
+        self.ends(&items, &head, &deleted)
+    }
+
+    fn subscription(mut self, url: &Url, answer: Answer) -> Result<Next, PullError> {
         let mut found = match answer {
-            Answer::Document(found) => found,
-            Answer::NotModified => return self.unchanged(url),
-            Answer::Failed(why) => return Err(PullError::Unread { url: url.into(), why }),
-        };
-        let document = read(&found)?;
-        // Step 1: one hop only (READINGS 3, row 4).
-        let current = match &document.kind {
-            DocumentKind::Plain(history, _) => history.current.clone().filter(|current| {
-                let is_here = *current == url || *current == document.url;
-                !is_here && history.own.as_ref() != Some(current)
-            }),
-            DocumentKind::Sse(..) => None,
-        };
-        match (current, document) {
-            (Some(current), Document { url: from, text, kind, is_delta, warnings }) => {
-                let DocumentKind::Plain(history, payloads) = kind else {
-                    return Err(failed_before());
-                };
-                self.warnings.extend(warnings);
-                found.bytes = Vec::new();
-                let subscription =
-                    std::mem::replace(&mut self.state.subscription, current.to_string());
-                let head = (text, from);
-                let found = *found;
-                let given = Given { subscription, found, head, history, payloads, is_delta };
-                self.stage = Stage::Subscription { url: current, given: Some(Box::new(given)) };
-                Ok(())
+            Answer::Document(found) => *found,
+            Answer::NotModified => return self.unchanged(),
+            Answer::Failed(why) => {
+                return Err(PullError::Unread { url: url.to_string(), why });
             }
-            (None, document) => self.takes(&found, document),
-        }
+        };
+        let mut document = Document::read(&found, None)?;
+        self.warnings.append(&mut document.warnings);
+        // Step 1: one hop only (READINGS 3, row 4).
+        let history = &document.history;
+        let current = history.current.clone().filter(|current| {
+            let is_here = current == url || *current == found.url;
+            document.sharing.is_none() && !is_here && history.own.as_ref() != Some(current)
+        });
+        let Some(current) = current else {
+            return self.takes(&found, document);
+        };
+        found.bytes = Vec::new();
+        let subscription = std::mem::replace(&mut self.state.subscription, current.to_string());
+        let given = Box::new(Given { subscription, found, document });
+        Ok(self.asks(Stage::Current(given), Ask { url: current, asked: Asked::Unless(None) }))
     }
 
     /// The document that another one calls `current`; where it cannot be had, the other one counts
     /// (READINGS 3, row 4).
-    fn current(&mut self, url: &Url, given: Given, answer: Answer) -> Result<(), PullError> {
+    fn current(mut self, url: &Url, given: Given, answer: Answer) -> Result<Next, PullError> {
         let why = match answer {
-            Answer::Document(found) => match read(&found) {
+            Answer::Document(found) => match Document::read(&found, None) {
                 Ok(document) => return self.takes(&found, document),
                 Err(error) => error.to_string(),
             },
@@ -215,217 +173,176 @@ impl Pull {
             "the document {url}, which the feed calls current, was not read: {why}; the one that \
              was given is gone on with"
         ));
-        let Given { subscription, found, head, history, payloads, is_delta } = given;
+        let Given { subscription, found, document } = given;
         self.state.subscription = subscription;
-        self.keep_validators(&found);
-        self.plain(head, &history, payloads, is_delta)
+        self.takes(&found, document)
     }
 
     /// Takes in the document that is subscribed to.
-    fn takes(&mut self, found: &FetchedBody, document: Document) -> Result<(), PullError> {
-        let Document { url: from, text, kind, is_delta, warnings } = document;
-        self.warnings.extend(warnings);
-        let head = (text, from);
-        match kind {
-            DocumentKind::Plain(history, payloads) => {
-                self.keep_validators(found);
-                self.plain(head, &history, payloads, is_delta)
-            }
-            DocumentKind::Sse(sharing, items) => {
-                self.keep_validators(found);
-                self.sse(Partial { head, sharing, items })
-            }
-        }
-    }
-
-    fn keep_validators(&mut self, found: &FetchedBody) {
+    fn takes(mut self, found: &FetchedBody, mut document: Document) -> Result<Next, PullError> {
+        self.warnings.append(&mut document.warnings);
         self.state.etag.clone_from(&found.etag);
         self.state.last_modified.clone_from(&found.last_modified);
         self.state.answered_by = Some(found.url.to_string());
+        if document.sharing.is_some() { self.sse(document) } else { self.plain(document) }
     }
 
     /// The document that is subscribed to is the one of the last pull.
-    fn unchanged(&mut self, url: Url) -> Result<(), PullError> {
-        if let (ReplicaBasis::Sse { until: None, complete: Some(complete) }, Some(text)) =
-            (&self.state.kept, &self.written)
-            && let Ok(at) = Url::parse(&complete.url)
-        {
-            let head = (text.clone(), url);
-            let partial = Partial { head, sharing: SharingBounds::default(), items: Vec::new() };
-            self.stage = Stage::Complete { url: at, partial: Box::new(partial) };
-            return Ok(());
-        }
+    fn unchanged(self) -> Result<Next, PullError> {
+        let head = self.written.as_ref().map(|written| written.head.clone());
+        let complete = match &self.state.kept {
+            ReplicaBasis::Sse { until: None, complete } => complete.as_ref(),
+            _ => None,
+        };
+        let complete = complete.and_then(|complete| Url::parse(&complete.url).ok());
         let has_gaps =
             matches!(&self.state.kept, ReplicaBasis::History { gaps, .. } if !gaps.is_empty());
-        let head = self.written.clone().filter(|_| has_gaps);
-        self.stage = match head {
-            Some(text) => Stage::Walk(Box::new(HistoryWalk::again(
-                (text, url),
-                &self.state.kept,
-                &self.before,
-            ))),
-            None => Stage::End(Box::new(self.outcome(None, Vec::new()))),
-        };
-        Ok(())
+        match (head, complete) {
+            (Some(head), Some(url)) => {
+                Ok(self.asks_for_complete(url, Document::without_items(head)))
+            }
+            (Some(head), None) if has_gaps => {
+                let walk = HistoryWalk::again(head, &self.state.kept, self.before());
+                self.walks(Box::new(walk))
+            }
+            _ => Ok(self.outcome(None, Vec::new(), self.before())),
+        }
     }
 
     /// A plain feed: steps 2 and 3 of Feed History draft-05 section 6.
-    fn plain(
-        &mut self,
-        head: (String, Url),
-        history: &HistoryHead,
-        payloads: Vec<Payload>,
-        is_delta: bool,
-    ) -> Result<(), PullError> {
-        if !matches!(self.state.kept, ReplicaBasis::History { .. }) {
+    fn plain(mut self, document: Document) -> Result<Next, PullError> {
+        let is_whole = document.history.is_complete && !document.is_delta;
+        let is_plain = matches!(self.state.kept, ReplicaBasis::History { .. });
+        if !is_plain {
             // One plain answer, of a page in its place, say, is no reason to lose all items.
-            self.begins_only(&head.1, (SHARED, PLAIN))?;
+            self.begins_only(&document.head.url, (SHARED, PLAIN))?;
+        }
+        if is_whole || !is_plain {
             self.state.kept =
                 ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
         }
-        if history.is_complete && !is_delta {
-            self.state.kept =
-                ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
-            let items = once(payloads);
-            return self.ends(items, &head, &history.deleted);
+        if is_whole {
+            let Document { head, history, items, .. } = document;
+            let mut seen = HashSet::new();
+            let once = items.into_iter().filter(|item| seen.insert(item.key().to_owned()));
+            let items: Vec<ReplicaItem> = once.collect();
+            return self.ends(&items, &head, &history.deleted);
         }
-        if history.has_pages {
+        if document.history.has_pages {
             self.warnings.push(
                 "the feed has pages (rel=\"next\"), which change while they are read: they are \
                  not followed"
                     .to_owned(),
             );
         }
-        let walk = HistoryWalk::begin(head, history, payloads, (&self.state.kept, &self.before));
-        self.stage = Stage::Walk(Box::new(walk));
-        Ok(())
+        let walk = HistoryWalk::begin(document, &self.state.kept, self.before());
+        self.walks(Box::new(walk))
     }
 
     /// An SSE feed: sections 4.1.1 and 4.1.2 of SSE 1.0.
-    fn sse(&mut self, partial: Partial) -> Result<(), PullError> {
+    fn sse(mut self, partial: Document) -> Result<Next, PullError> {
         let cached = match &self.state.kept {
             ReplicaBasis::Sse { until, .. } if self.written.is_some() => until.clone(),
             _ => None,
         };
         if !matches!(self.state.kept, ReplicaBasis::Sse { .. }) {
-            self.begins_only(&partial.head.1, (PLAIN, SHARED))?;
+            self.begins_only(&partial.head.url, (PLAIN, SHARED))?;
             self.state.kept = ReplicaBasis::default();
         }
-        let here = &partial.head.1;
-        let complete = partial.sharing.complete.clone().filter(|complete| complete != here);
-        match (cached, &partial.sharing.bounds) {
+        let complete = partial.complete();
+        match (cached, partial.bounds()) {
             // Section 4.1.2 step 2a: compared by code points.
             (Some(cached), Some((since, _))) if *since > cached => {
                 self.was_out_of_sync = true;
-                self.begin(partial, complete)
+                self.anew(partial, complete)
             }
             (Some(_), Some((_, until))) => {
                 let until = Some(until.clone());
                 self.state.kept = ReplicaBasis::Sse { until, complete: None };
-                let Partial { head, items, .. } = partial;
-                self.merges(items, &head)
+                self.merges(self.before().to_vec(), partial)
             }
             // Without bounds nobody can tell whether something was missed: the complete feed is
             // read each time, or there is none and this is all.
             (_, None) if complete.is_none() => {
                 self.state.kept = ReplicaBasis::default();
-                let Partial { head, items, .. } = partial;
-                self.merges(items, &head)
+                self.merges(self.before().to_vec(), partial)
             }
-            _ => self.begin(partial, complete),
+            _ => self.anew(partial, complete),
         }
     }
 
-    /// Section 4.1.1.
-    fn begin(&mut self, partial: Partial, complete: Option<Url>) -> Result<(), PullError> {
+    /// Section 4.1.1. What missed changes is not gone on with.
+    fn anew(mut self, partial: Document, complete: Option<Url>) -> Result<Next, PullError> {
         if let Some(url) = complete {
-            self.stage = Stage::Complete { url, partial: Box::new(partial) };
-            return Ok(());
+            return Ok(self.asks_for_complete(url, partial));
         }
-        let until = partial.sharing.bounds.map(|(_, until)| until);
+        let until = partial.bounds().map(|(_, until)| until.clone());
         self.state.kept = ReplicaBasis::Sse { until, complete: None };
-        self.forget();
-        self.merges(partial.items, &partial.head)
+        self.merges(Vec::new(), partial)
     }
 
-    fn complete(&mut self, url: &Url, partial: Partial, answer: Answer) -> Result<(), PullError> {
+    fn complete(mut self, url: &Url, partial: Document, answer: Answer) -> Result<Next, PullError> {
         let failed = |why: String| PullError::Unread { url: url.to_string(), why };
         let found = match answer {
             Answer::Document(found) => found,
             // Only asked for with a tag where there are no bounds.
-            Answer::NotModified => return self.merges(partial.items, &partial.head),
+            Answer::NotModified => return self.merges(self.before().to_vec(), partial),
             Answer::Failed(why) => return Err(failed(why)),
         };
-        let document = document::read(
-            &found.bytes,
-            found.content_type.as_deref(),
-            &found.url,
-            found.is_delta,
-            None,
-        )?;
-        self.warnings.extend(document.warnings);
-        let DocumentKind::Sse(sharing, items) = document.kind else {
+        let mut document = Document::read(&found, None)?;
+        self.warnings.append(&mut document.warnings);
+        if document.sharing.is_none() {
             return Err(failed("the complete feed has no sync markup".to_owned()));
-        };
+        }
         // The earlier of the two, so that nothing between them is missed (READINGS 1, row 28).
-        let until = partial.sharing.bounds.map(|(_, until)| until);
-        let whole = sharing.bounds.map(|(_, until)| until);
-        let least = match (until.clone(), whole) {
-            (Some(until), Some(whole)) => Some(until.min(whole)),
-            (until, _) => until,
-        };
+        let until = partial.bounds().map(|(_, until)| until);
+        let whole = document.bounds().map(|(_, until)| until);
+        let least = until.map(|until| until.min(whole.unwrap_or(until)).clone());
         let read = Complete { url: url.to_string(), etag: found.etag.clone() };
         let complete = Some(read).filter(|_| least.is_none());
         self.state.kept = ReplicaBasis::Sse { until: least, complete };
         // Section 4.1.2 step 2a: nothing here was created or last updated by a replica that only
         // reads, so nothing local is merged.
-        self.ends(merge_sets(items, partial.items), &partial.head, &HashSet::new())
+        self.merges(document.items, partial)
     }
 
     /// Section 4.1.2 step 3.
-    fn merges(
-        &mut self,
-        incoming: Vec<ReplicaItem>,
-        head: &(String, Url),
-    ) -> Result<(), PullError> {
-        let shared = self.before.iter().filter(|item| !matches!(item, ReplicaItem::Plain(_)));
-        self.ends(merge_sets(shared.cloned().collect(), incoming), head, &HashSet::new())
+    fn merges(&self, into: Vec<ReplicaItem>, partial: Document) -> Result<Next, PullError> {
+        let shared = |items: Vec<ReplicaItem>| -> Vec<SharedItem> {
+            items.into_iter().filter_map(ReplicaItem::into_shared).collect()
+        };
+        let mut into = shared(into);
+        merge_sets(&mut into, shared(partial.items));
+        let items: Vec<ReplicaItem> = into.into_iter().map(ReplicaItem::Shared).collect();
+        self.ends(&items, &partial.head, &HashSet::new())
     }
 
-    fn archive(&mut self, mut walk: Box<HistoryWalk>, answer: Answer) {
+    /// The items of the replica that is there.
+    fn before(&self) -> &[ReplicaItem] {
+        self.written.as_ref().map_or(&[], |written| &written.items)
+    }
+
+    fn archive(mut self, mut walk: Box<HistoryWalk>, answer: Answer) -> Result<Next, PullError> {
         let warning = match answer {
             _ if self.bytes > self.limits.bytes => {
                 let limit = self.limits.bytes;
                 walk.stops(&format!("this pull has read {limit} bytes, which is the limit"))
             }
-            Answer::Document(found) => {
-                let layout = Some(Older::Archives);
-                let kind = found.content_type.as_deref();
-                match document::read(&found.bytes, kind, &found.url, found.is_delta, layout) {
-                    Ok(mut document) => match walk.refuses(&document, self.limits.items) {
-                        Some(why) => walk.stops(&why),
-                        None => {
-                            self.warnings.append(&mut document.warnings);
-                            walk.takes(document)
-                        }
-                    },
-                    Err(error) => walk.lacks(&error.to_string()),
-                }
-            }
+            Answer::Document(found) => match Document::read(&found, Some(Older::Archives)) {
+                Ok(mut document) => match walk.refuses(&document, self.limits.items) {
+                    Some(why) => walk.stops(&why),
+                    None => {
+                        self.warnings.append(&mut document.warnings);
+                        walk.takes(document)
+                    }
+                },
+                Err(error) => walk.lacks(&error.to_string()),
+            },
             Answer::NotModified => walk.lacks("the answer was 304 to a request without validators"),
             Answer::Failed(why) => walk.lacks(&why),
         };
         self.warnings.extend(warning);
-        self.stage = Stage::Walk(walk);
-    }
-
-    fn ends_walk(&mut self) -> Result<(), PullError> {
-        let Stage::Walk(walk) = std::mem::replace(&mut self.stage, Stage::Between) else {
-            return Err(failed_before());
-        };
-        let Reconstructed { items, head, kept, deleted } = walk.ends(self.before.clone());
-        self.state.kept = kept;
-        self.ends(items, &head, &deleted)
+        self.walks(walk)
     }
 
     /// Refuses to go on with a replica that was kept by other rules.
@@ -440,58 +357,38 @@ impl Pull {
         Err(PullError::Changed { url: url.to_string(), before, now })
     }
 
-    /// What missed changes is not gone on with.
-    fn forget(&mut self) {
-        self.before.clear();
-    }
-
     fn ends(
-        &mut self,
-        items: Vec<ReplicaItem>,
-        head: &(String, Url),
+        &self,
+        items: &[ReplicaItem],
+        head: &ReplicaHead,
         deleted: &HashSet<String>,
-    ) -> Result<(), PullError> {
-        let text = replica::write(&head.0, &head.1, &items)?;
-        let was = self.written.as_deref().map(replica::read).and_then(Result::ok);
-        let changes = changes(&was.unwrap_or_default(), &items, deleted);
-        self.before = items;
-        let text = Some(text).filter(|text| self.written.as_ref() != Some(text));
-        self.stage = Stage::End(Box::new(self.outcome(text, changes)));
-        Ok(())
+    ) -> Result<Next, PullError> {
+        let text = replica::write(head, items)?;
+        let changes = changes(self.before(), items, deleted);
+        let is_same = self.written.as_ref().is_some_and(|written| written.text == text);
+        let text = (!is_same).then_some(text);
+        Ok(self.outcome(text, changes, items))
     }
 
-    fn outcome(&mut self, replica: Option<String>, changes: Vec<ItemChange>) -> PullOutcome {
-        let tombstones = self.before.iter().filter(|item| item.is_deleted()).count();
-        PullOutcome {
+    fn outcome(
+        &self,
+        replica: Option<String>,
+        changes: Vec<ItemChange>,
+        items: &[ReplicaItem],
+    ) -> Next {
+        let tombstones = items.iter().filter(|item| item.is_deleted()).count();
+        Next::Done(Box::new(PullOutcome {
             replica,
             state: self.state.clone(),
             changes,
-            warnings: std::mem::take(&mut self.warnings),
-            living: self.before.len() - tombstones,
+            warnings: self.warnings.clone(),
+            living: items.len() - tombstones,
             tombstones,
             was_out_of_sync: self.was_out_of_sync,
-        }
+        }))
     }
 }
 
 /// By which rules a feed is kept, in words.
 const SHARED: &str = "sync markup";
 const PLAIN: &str = "no sync markup";
-
-/// Reads the document that is subscribed to.
-fn read(found: &FetchedBody) -> Result<Document, PullError> {
-    let kind = found.content_type.as_deref();
-    document::read(&found.bytes, kind, &found.url, found.is_delta, None)
-}
-
-/// The entries of a document, each once.
-fn once(payloads: Vec<Payload>) -> Vec<ReplicaItem> {
-    let mut seen = HashSet::new();
-    let items = payloads.into_iter().map(ReplicaItem::Plain);
-    items.filter(|item| seen.insert(item.key())).collect()
-}
-
-fn failed_before() -> PullError {
-    let why = "this pull has failed already".to_owned();
-    PullError::Unread { url: "the feed".to_owned(), why }
-}

@@ -2,6 +2,7 @@
 
 mod dialects;
 mod history;
+mod merge;
 mod property;
 mod sharing;
 
@@ -70,13 +71,15 @@ impl Local {
         limits: PullLimits,
     ) -> Result<PullOutcome, PullError> {
         self.asked.clear();
-        let mut pull = Pull::new(Url::parse(FEED).unwrap(), limits, self.saved.clone())?;
+        let mut next = begin(Url::parse(FEED).unwrap(), limits, self.saved.clone())?;
         let outcome = loop {
-            match pull.step()? {
-                Next::Ask(ask) => {
+            match next {
+                Next::Ask(pending) => {
+                    let ask = &pending.ask;
                     self.asked.push(ask.url.path().trim_start_matches('/').to_owned());
                     let state = self.saved.as_ref().map(|(state, _)| state);
-                    pull.answer(publisher.answer(&ask, state))?;
+                    let answer = publisher.answer(ask, state);
+                    next = pending.answer(answer)?;
                 }
                 Next::Done(outcome) => break *outcome,
             }
@@ -91,9 +94,8 @@ impl Local {
         let outcome = self.try_pull(publisher, PullLimits::STANDARD).unwrap();
         // What was written reads back, and is written the same.
         let (_, text) = self.saved.as_ref().unwrap();
-        let items = replica::read(text).unwrap();
-        let url = Url::parse(FEED).unwrap();
-        assert_eq!(&replica::write(text, &url, &items).unwrap(), text);
+        let (head, items) = read(text);
+        assert_eq!(&replica::write(&head, &items).unwrap(), text);
         outcome
     }
 
@@ -103,10 +105,14 @@ impl Local {
 
     /// The titles of what lives, in the order of the replica.
     fn titles(&self) -> Vec<String> {
-        let items = replica::read(self.text()).unwrap();
+        let (_, items) = read(self.text());
         let living = items.iter().filter(|item| !item.is_deleted());
-        living.map(|item| item.payload().values.title.clone().unwrap_or_default()).collect()
+        living.map(|item| item.title().unwrap_or_default()).collect()
     }
+}
+
+fn read(replica: &str) -> (document::ReplicaHead, Vec<item::ReplicaItem>) {
+    replica::read(replica, &Url::parse(FEED).unwrap()).unwrap()
 }
 
 /// What changed, in words.

@@ -65,7 +65,8 @@ pub fn write<E>(
     push_links(out, page, "atom:link");
     push_sharing(out, page, SX);
     out.push('\n');
-    let items = Items { page, base, lang, scope };
+    let sharing = (SX, None);
+    let items = CollectionItems { page, base, lang, scope, sharing, namespace: "" };
     page.write_items(rest, sink, |out, item| {
         items.push(out, &ShownVersion::of(page, item));
         out.push('\n');
@@ -79,8 +80,9 @@ pub fn write<E>(
 pub struct ShownVersion<'a> {
     /// The version.
     pub version: &'a Version<Markup>,
-    /// The id that it is published with.
-    pub published_id: &'a str,
+    /// The id that it is published with; `None` where it is shown as it came: with its own id, and whole where
+    /// it is deleted.
+    pub published_id: Option<&'a str>,
     /// Its conflicts.
     pub conflicts: &'a [Version<Markup>],
     pub is_redacted: bool,
@@ -100,7 +102,7 @@ impl<'a> ShownVersion<'a> {
     pub fn new(item: &'a Item, conflicts: &'a [Version<Markup>]) -> Self {
         Self {
             version: &item.shared.winner,
-            published_id: &item.published_id,
+            published_id: Some(&item.published_id),
             conflicts,
             is_redacted: matches!(item.standing, ItemStatus::Redacted { .. }),
             is_contested: is_contested(item),
@@ -112,7 +114,7 @@ impl<'a> ShownVersion<'a> {
     pub const fn alone(version: &'a Version<Markup>) -> Self {
         Self {
             version,
-            published_id: "",
+            published_id: Some(""),
             conflicts: &[],
             is_redacted: false,
             is_contested: false,
@@ -130,7 +132,7 @@ impl<'a> ShownVersion<'a> {
         let data = &self.version.data;
         let target = own_target(data);
         let seen = self.version.history.topmost().stamp.when();
-        if self.version.deleted {
+        if self.version.deleted && self.published_id.is_some() {
             let title = &page.skeleton.title;
             return Cow::Owned(tombstone::shell(self.version, &target, title, self.is_redacted));
         }
@@ -170,22 +172,35 @@ fn own_target(markup: &Markup) -> Target<'static> {
 }
 
 /// What all items of a collection have in common.
-struct Items<'a> {
-    page: &'a Page<'a>,
-    base: &'a str,
-    lang: Option<&'a str>,
-    scope: Vec<(String, String)>,
+pub struct CollectionItems<'a> {
+    pub page: &'a Page<'a>,
+    /// Base and language around them.
+    pub base: &'a str,
+    pub lang: Option<&'a str>,
+    /// The bindings around them.
+    pub scope: Vec<(String, String)>,
+    /// The prefix of the sync markup, and its namespace where that is to be declared.
+    pub sharing: (&'a str, Option<&'static str>),
+    /// The namespace of the collection's own elements.
+    pub namespace: &'a str,
 }
 
-impl Items<'_> {
-    fn push(&self, out: &mut String, shown: &ShownVersion<'_>) {
+impl CollectionItems<'_> {
+    /// Adds an item.
+    pub fn push(&self, out: &mut String, shown: &ShownVersion<'_>) {
         let mut element = shown.element(self.page);
         if let Some(CollectionItem::Pox(nodes)) = shown.collection_item(self.page) {
             element.children = nodes;
         }
+        tree::move_namespace(&mut element, "", self.namespace);
         tree::move_prefix(&mut element, ATOM, ATOM_PREFIX);
         let mut scope = self.scope.clone();
         out.push_str("<item");
+        let default = scope.iter().rev().find(|(prefix, _)| prefix.is_empty());
+        if default.map_or("", |(_, name)| name) != self.namespace {
+            xml::push_namespace(out, "", self.namespace);
+            scope.push((String::new(), self.namespace.to_owned()));
+        }
         self.push_attributes(out, &element);
         out.push('>');
         let mut nested = |out: &mut String, version: &Version<Markup>| {
@@ -195,7 +210,7 @@ impl Items<'_> {
         push_sync(
             out,
             dialect,
-            (SX, None),
+            self.sharing,
             (shown.version, shown.extras),
             (shown.conflicts, shown.is_contested),
             &mut nested,

@@ -23,6 +23,7 @@ use tidegate_core::model::{
 };
 use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_core::xml::tree::{self, Element};
+use tidegate_core::xml::{self, address};
 
 pub use author::{Person, authors, people};
 pub use category::{Category, Tags};
@@ -221,6 +222,28 @@ pub fn write_entry(root: &Element, target: &Target<'_>, card: &Card, context: &C
     }
 }
 
+/// The id that an entry has on its own.
+pub fn own_id(markup: &Markup) -> Option<Cow<'_, str>> {
+    let id = xml::plain(markup.xml.get(markup.slots.id.clone()?)?);
+    Some(xml::trimmed(id)).filter(|id| !id.is_empty())
+}
+
+/// The id to add to an entry as it came where it is converted to a family: its own, if that takes it. An id
+/// of Atom is an IRI (RFC 4287 section 4.2.6) and has to be there: else it is made of `known`. Empty where
+/// nothing is to be added.
+pub fn kept_id(markup: &Markup, family: Family, known: &str) -> String {
+    if markup.format.family() == family {
+        return String::new();
+    }
+    let own = own_id(markup).unwrap_or_default();
+    match family {
+        Family::Atom if !address::is_address(&own) => {
+            format!("x-sync-id:{}", address::percent_encoded(known))
+        }
+        _ => own.into_owned(),
+    }
+}
+
 /// What `dc:identifier` an item of RSS has.
 pub fn identifier(markup: &Markup) -> Option<String> {
     if !markup.xml.contains("identifier") {
@@ -232,10 +255,10 @@ pub fn identifier(markup: &Markup) -> Option<String> {
 }
 
 /// An entry whole, as a tree in the current format of its family: with the id that it is published
-/// with, and base and language on its root. References are absolute where one base does not do for all.
+/// with, if that is another than its own, and base and language on its root. References are absolute where one base does not do for all.
 ///
 /// `namespace` is the one that RSS elements of this tree are in: none.
-pub fn whole(markup: &Markup, published: &str, base: &Base) -> Element {
+pub fn whole(markup: &Markup, published: Option<&str>, base: &Base) -> Element {
     let family = markup.format.family();
     let mut root = tree::read(&markup.xml, &markup.context).unwrap_or_default();
     let old = root.namespace.clone();
@@ -249,6 +272,22 @@ pub fn whole(markup: &Markup, published: &str, base: &Base) -> Element {
     if family == Family::Atom {
         tree::move_prefix(&mut root, ATOM, "");
     }
+    if let Some(published) = published {
+        set_id(&mut root, (family, space), published);
+    }
+    let own = root.inherited().find(|attribute| attribute.name == "base");
+    let base = base.address().unwrap_or_default();
+    let base = own.map_or_else(|| base.to_owned(), |own| super::head::resolve(base, &own.value));
+    let lang = root.inherited().find(|attribute| attribute.name == "lang");
+    let lang = lang.map(|own| own.value.clone()).or_else(|| markup.context.lang.clone());
+    root.attributes.retain(|attribute| attribute.prefix != "xml");
+    root.attributes.insert(0, tree::Attribute::base(&base));
+    root.attributes.extend(lang.map(|lang| tree::Attribute::lang(&lang)));
+    root
+}
+
+/// Gives an entry an id.
+fn set_id(root: &mut Element, (family, space): (Family, &str), published: &str) {
     let name = if family == Family::Atom { "id" } else { "guid" };
     let mut id = Element::new(space, name).text(published);
     if family == Family::Rss {
@@ -268,15 +307,6 @@ pub fn whole(markup: &Markup, published: &str, base: &Base) -> Element {
         Some(node) => *node = tree::Node::Element(id),
         None => root.push(id),
     }
-    let own = root.inherited().find(|attribute| attribute.name == "base");
-    let base = base.address().unwrap_or_default();
-    let base = own.map_or_else(|| base.to_owned(), |own| super::head::resolve(base, &own.value));
-    let lang = root.inherited().find(|attribute| attribute.name == "lang");
-    let lang = lang.map(|own| own.value.clone()).or_else(|| markup.context.lang.clone());
-    root.attributes.retain(|attribute| attribute.prefix != "xml");
-    root.attributes.insert(0, tree::Attribute::base(&base));
-    root.attributes.extend(lang.map(|lang| tree::Attribute::lang(&lang)));
-    root
 }
 
 /// Where the start tag that goes on in `text` ends. Our own writer lets no `>` into a value.

@@ -1,13 +1,13 @@
 //! One item: the publisher's bytes with `sx:sync`, the published id and what they inherited.
 
-use super::base::{self, Bases};
+use super::base::{self, Added, Bases};
 use super::collection::ShownVersion;
 use super::convert::{self, Neutral, Target};
 use super::scope::{Prefixes, Scope, borrow};
-use super::{Dialect, tombstone};
+use super::{Dialect, kept, tombstone};
 use std::borrow::Cow;
 use std::fmt::Write;
-use tidegate_core::model::{Family, Item, Markup, Shared, SyncExtras, Version};
+use tidegate_core::model::{Family, Item, Markup, Shared, SyncExtras, Time, Version};
 use tidegate_core::sync::to_091;
 use tidegate_core::sync_markup::{sx, sx091};
 use tidegate_core::xml::{self, push_attribute, tag};
@@ -73,51 +73,73 @@ impl Entries<'_> {
         self.push_version(out, ShownVersion::new(item, conflicts), scope);
     }
 
-    fn push_version(&self, out: &mut String, shown: ShownVersion<'_>, scope: &Scope<'_>) {
+    /// Adds a version.
+    pub fn push_version(&self, out: &mut String, shown: ShownVersion<'_>, scope: &Scope<'_>) {
         let version = shown.version;
         let seen = version.history.topmost().stamp.when();
-        let markup = if version.deleted {
+        let markup = if version.deleted && shown.published_id.is_some() {
             Cow::Owned(tombstone::shell(version, &self.target, self.feed_title, shown.is_redacted))
         } else {
-            let data = &version.data;
-            let base = || self.bases.base(data);
-            match convert::markup(data, &self.target, seen, base) {
-                Cow::Borrowed(markup) if self.absolute => {
-                    convert::absolute(markup, &base()).map_or(Cow::Borrowed(markup), Cow::Owned)
-                }
-                markup => markup,
-            }
+            self.converted(&version.data, seen, shown.published_id)
         };
-        if let Some(parts) = Parts::of(&markup) {
-            self.splice(out, &markup, &parts, shown, scope);
-            return;
-        }
-        // Offsets that do not fit their text: what the card says is still worth showing.
-        let data = &version.data;
-        let element = Neutral::of_card(&data.card).element(&self.target, seen);
-        let markup = convert::write_entry(&element, &self.target, &data.card, &data.context);
-        if let Some(parts) = Parts::of(&markup) {
-            self.splice(out, &markup, &parts, shown, scope);
-        }
+        let kept = || convert::kept_id(&version.data, self.target.family, version.id.as_str());
+        let id = shown.published_id.map_or_else(|| kept().into(), Cow::Borrowed);
+        self.splice(out, (&version.data, markup, seen), (Some(shown), &id), scope);
     }
 
+    /// Adds an entry as it came, without sync markup. `known`: what it is known by, and its date.
+    pub fn push_plain(
+        &self,
+        out: &mut String,
+        data: &Markup,
+        (id, date): (&str, Option<Time>),
+        scope: &Scope<'_>,
+    ) {
+        let markup = self.converted(data, date, None);
+        let id = convert::kept_id(data, self.target.family, id);
+        self.splice(out, (data, markup, date), (None, &id), scope);
+    }
+
+    /// What an entry says in the format of the document.
+    fn converted<'m>(
+        &self,
+        data: &'m Markup,
+        seen: Option<Time>,
+        published_id: Option<&str>,
+    ) -> Cow<'m, Markup> {
+        let base = || self.bases.base(data);
+        let other = match convert::markup(data, &self.target, seen, base) {
+            Cow::Borrowed(markup) if self.absolute => convert::absolute(markup, &base()),
+            Cow::Borrowed(markup) if published_id.is_none() => kept::moved(markup, &self.target),
+            Cow::Borrowed(_) => None,
+            Cow::Owned(markup) => Some(markup),
+        };
+        other.map_or(Cow::Borrowed(data), Cow::Owned)
+    }
+
+    /// Adds what `data` says, as it is written in the document, with the sync markup of a version and an id.
     fn splice(
         &self,
         out: &mut String,
-        markup: &Markup,
-        parts: &Parts<'_>,
-        shown: ShownVersion<'_>,
+        (data, markup, seen): (&Markup, Cow<'_, Markup>, Option<Time>),
+        shown: (Option<ShownVersion<'_>>, &str),
         scope: &Scope<'_>,
     ) {
-        let added = self.bases.given(markup, parts.attributes, scope.base.as_deref());
-        if let Some((places, base)) = added.inside {
-            let markup = base::with_bases(markup, &places, &base);
-            if let Some(parts) = Parts::of(&markup) {
-                self.splice_with(out, &markup, &parts, shown, (scope, added.entry.as_deref()));
-                return;
-            }
+        let mut markup = markup;
+        if Parts::of(&markup).is_none() {
+            // Offsets that do not fit their text: what the card says is still worth showing.
+            let element = Neutral::of_card(&data.card).element(&self.target, seen);
+            let written = convert::write_entry(&element, &self.target, &data.card, &data.context);
+            markup = Cow::Owned(written);
         }
-        self.splice_with(out, markup, parts, shown, (scope, added.entry.as_deref()));
+        let attributes = Parts::of(&markup).map_or("", |parts| parts.attributes);
+        let Added { entry, inside } = self.bases.given(&markup, attributes, scope.base.as_deref());
+        if let Some((places, base)) = inside {
+            markup = Cow::Owned(base::with_bases(&markup, &places, &base));
+        }
+        if let Some(parts) = Parts::of(&markup) {
+            self.splice_with(out, &markup, &parts, shown, (scope, entry.as_deref()));
+        }
     }
 
     /// The same with the base that the entry is given.
@@ -126,14 +148,32 @@ impl Entries<'_> {
         out: &mut String,
         markup: &Markup,
         parts: &Parts<'_>,
-        shown: ShownVersion<'_>,
+        (shown, id): (Option<ShownVersion<'_>>, &str),
         (scope, base): (&Scope<'_>, Option<&str>),
     ) {
         out.push('<');
         out.push_str(parts.name);
         self.push_inherited(out, markup, parts, (scope, base));
         out.push('>');
+        if let Some(shown) = shown {
+            self.push_sync(out, markup, parts, shown, (scope, base));
+        }
+        self.push_inner(out, markup, parts, id);
+        if parts.inner.is_none() {
+            out.push_str("</");
+            out.push_str(parts.name);
+            out.push('>');
+        }
+    }
 
+    fn push_sync(
+        &self,
+        out: &mut String,
+        markup: &Markup,
+        parts: &Parts<'_>,
+        shown: ShownVersion<'_>,
+        (scope, base): (&Scope<'_>, Option<&str>),
+    ) {
         let prefix = self.prefixes.sharing.as_str();
         let namespace = self.prefixes.sharing_namespace;
         let bound = binding(prefix, markup, parts, scope);
@@ -152,13 +192,6 @@ impl Entries<'_> {
             (shown.conflicts, shown.is_contested),
             &mut conflict,
         );
-
-        self.push_inner(out, markup, parts, shown.published_id);
-        if parts.inner.is_none() {
-            out.push_str("</");
-            out.push_str(parts.name);
-            out.push('>');
-        }
     }
 
     /// Adds the attributes of the root: what it inherited and `scope` does not give it, then its
@@ -213,8 +246,12 @@ impl Entries<'_> {
         }
     }
 
-    /// Adds everything behind the start tag, with the published id.
+    /// Adds everything behind the start tag, with the published id; with its own where that is empty.
     fn push_inner(&self, out: &mut String, markup: &Markup, parts: &Parts<'_>, published: &str) {
+        if published.is_empty() {
+            out.push_str(parts.inner.map_or("", |(inner, _)| inner));
+            return;
+        }
         let Some((inner, start)) = parts.inner else {
             push_id(out, self.target.family, parts.name, published);
             return;
@@ -428,7 +465,7 @@ fn push_element(out: &mut String, sibling: &str, name: &str, attributes: &str, c
 }
 
 /// The namespace that a root's own attributes bind a prefix to.
-fn declared<'a>(attributes: &'a str, prefix: &str) -> Option<Cow<'a, str>> {
+pub fn declared<'a>(attributes: &'a str, prefix: &str) -> Option<Cow<'a, str>> {
     let own = tag::attributes(attributes).find(|attribute| {
         let rest = attribute.name.strip_prefix("xmlns");
         rest.is_some_and(|rest| {

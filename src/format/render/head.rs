@@ -35,8 +35,7 @@ impl<'a> Surroundings<'a> {
         let mut edits = Vec::new();
         let mut add = |range, text| edits.push(SkeletonEdit { range, text });
 
-        let (before, attributes) =
-            text.split_at_checked(slots.root_attributes).unwrap_or((text, ""));
+        let before = text.get(..slots.root_attributes).unwrap_or(text);
         let own = own_prefix(tag::name_before(before), skeleton);
         for range in stylesheets(before) {
             add(range, String::new());
@@ -45,23 +44,8 @@ impl<'a> Surroundings<'a> {
         for (prefix, namespace) in &prefixes.declarations {
             push_attribute(&mut declarations, &format!("xmlns:{prefix}"), namespace);
         }
-        match tag::find(attributes, "xml:base") {
-            None => {
-                let document = page.addresses.upstream.as_str();
-                let bases = Bases { document, channel: skeleton.link.as_deref() };
-                for (range, text) in bases.head_edits(text) {
-                    add(range, text);
-                }
-            }
-            Some(base) => {
-                let value = xml::plain_value(base.value);
-                if url::Url::parse(&value).is_err() {
-                    let mut absolute = String::new();
-                    xml::push_value(&mut absolute, &resolve(&page.addresses.upstream, &value));
-                    let at = |offset| slots.root_attributes + offset;
-                    add(at(base.range.start)..at(base.range.end), absolute);
-                }
-            }
+        for (range, text) in based(skeleton, &page.addresses.upstream) {
+            add(range, text);
         }
         if family == Family::Rss {
             match &slots.version {
@@ -109,6 +93,15 @@ impl<'a> Surroundings<'a> {
         Self { text, entries: slots.entries, edits, feed_level }
     }
 
+    /// A skeleton that stands by itself, from wherever: its references lead where they led in `document`.
+    pub fn alone(skeleton: &'a Skeleton, document: &str) -> Self {
+        let edits = based(skeleton, document).into_iter();
+        let mut edits: Vec<_> = edits.map(|(range, text)| SkeletonEdit { range, text }).collect();
+        edits.sort_by_key(|edit| edit.range.start);
+        let (text, entries) = (skeleton.text.as_str(), skeleton.slots.entries);
+        Self { text, entries, edits, feed_level: String::new() }
+    }
+
     /// How many bytes the surroundings will take at most.
     pub fn size(&self) -> usize {
         let edits: usize = self.edits.iter().map(|edit| edit.text.len()).sum();
@@ -140,6 +133,21 @@ impl<'a> Surroundings<'a> {
         }
         out.push_str(self.text.get(at..range.end).unwrap_or_default());
     }
+}
+
+/// What must be written otherwise in a skeleton so that its references lead where they led in `document`.
+fn based(skeleton: &Skeleton, document: &str) -> Vec<(Range<usize>, String)> {
+    let (text, start) = (skeleton.text.as_str(), skeleton.slots.root_attributes);
+    let Some(base) = text.get(start..).and_then(|rest| tag::find(rest, "xml:base")) else {
+        return Bases { document, channel: skeleton.link.as_deref() }.head_edits(text);
+    };
+    let value = xml::plain_value(base.value);
+    if url::Url::parse(&value).is_ok() {
+        return Vec::new();
+    }
+    let mut absolute = String::new();
+    xml::push_value(&mut absolute, &resolve(document, &value));
+    vec![(start + base.range.start..start + base.range.end, absolute)]
 }
 
 /// Where a prolog has `xml-stylesheet`. These are left out: their references are relative to an

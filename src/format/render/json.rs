@@ -10,6 +10,7 @@ use super::convert;
 use super::head::{ViewBounds, links};
 use super::{ItemPortions, Page, TextSink};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use tidegate_core::model::{Update, Version};
 use tidegate_core::xml::tree;
 
@@ -88,7 +89,8 @@ pub fn sharing(page: &Page<'_>) -> Value {
     Value::Object(sharing)
 }
 
-fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
+/// What a version says, with its sync.
+pub fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let conflicts = shown.conflicts.iter();
     let conflicts = conflicts.map(|version| self::item(page, &shown.conflict(version)));
     let sync = sync_object(shown.version, conflicts.collect());
@@ -103,7 +105,8 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let said = shown.says(page);
     let mut item = Map::new();
     item.insert("title".to_owned(), said.title.into());
-    item.insert("id".to_owned(), shown.published_id.into());
+    let own = || convert::own_id(&shown.version.data);
+    put(&mut item, "id", shown.published_id.map(Cow::Borrowed).or_else(own));
     put(&mut item, "link", said.link);
     put(&mut item, "updated", said.updated.map(|time| time.to_string()));
     put(&mut item, "published", said.published.map(|time| time.to_string()));

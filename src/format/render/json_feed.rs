@@ -161,7 +161,7 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
         let attachments = files.attachments.iter().map(files::Attachment::json);
         item.insert("attachments".to_owned(), attachments.collect());
     }
-    item.insert("id".to_owned(), shown.published_id.into());
+    item.insert("id".to_owned(), shown.published_id.unwrap_or_default().into());
     item.insert("_sharing".to_owned(), json::sync_object(shown.version, Vec::new()));
     Value::Object(item)
 }

@@ -202,7 +202,7 @@ fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, OutlineElem
         }
         None => (ListPosition::default(), link(&shown.says(page))),
     };
-    (place, with_id(said, shown.published_id))
+    (place, with_id(said, shown.published_id.unwrap_or_default()))
 }
 
 impl ListPosition {

@@ -121,8 +121,7 @@ async fn the_other_dialect_says_the_same() {
     assert!(feedsync.contains("http://feedsync.org/2007/feedsync"));
     assert!(!feedsync.contains("http://www.microsoft.com/schemas/sse"));
     let read = |text: &str| {
-        let feed = tidegate_format::parse::sse::read(text).unwrap();
-        let items = feed.items.into_iter().map(|item| item.shared.unwrap().unwrap());
+        let items = crate::support::shared_items::items(text).into_iter();
         items.map(|item| (item.winner.id.clone(), item.winner.history)).collect::<Vec<_>>()
     };
     assert_eq!(read(&sse), read(&feedsync));

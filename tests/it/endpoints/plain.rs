@@ -3,9 +3,9 @@
 //! feed files; what becomes of the items shares nothing with `tidegate_core::sync`.
 
 use super::form::{self, Form};
+use crate::support::shared_items;
 use std::collections::BTreeMap;
-use tidegate_core::model::{self, Shared};
-use tidegate_format::parse::sse::{self, Payload};
+use tidegate_core::model::{self, Markup, Shared};
 
 /// One `sx:history` element.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,12 +60,8 @@ pub struct Read {
 pub fn read(text: &str) -> Option<Read> {
     let atom = tidegate_format::parse::collection::transcoded(text).ok()?;
     let text = atom.as_deref().unwrap_or(text);
-    let feed = sse::read(text).ok()?;
-    let mut items = Items::new();
-    for item in &feed.items {
-        let said = item.any().expect("every item is shared").expect("its markup is valid");
-        items.insert(said.winner.id.to_string(), plain(&said));
-    }
+    let read = shared_items::read(text).ok()?;
+    let items = read.iter().map(|said| (said.winner.id.to_string(), plain(said))).collect();
     // The value of an attribute without entities, which is all that both kinds of endpoints write.
     let until = text.split_once(":sharing ").and_then(|(_, rest)| {
         let tag = rest.split_once('>')?.0;
@@ -74,25 +70,24 @@ pub fn read(text: &str) -> Option<Read> {
     Some(Read { until, items })
 }
 
-fn plain(said: &Shared<Payload>) -> Item {
+fn plain(said: &Shared<Markup>) -> Item {
     let conflicts = said.conflicts.iter().map(version).collect();
     Item { winner: version(&said.winner), conflicts }
 }
 
-fn version(said: &model::Version<Payload>) -> Version {
+fn version(said: &model::Version<Markup>) -> Version {
     let update = |update: &model::Update| Update {
         sequence: update.sequence.value(),
         when: update.stamp.when().map(model::Time::unix),
         by: update.stamp.by().map(ToString::to_string),
     };
-    let values = &said.data.values;
     Version {
         updates: said.updates.value(),
         deleted: said.deleted,
         noconflicts: said.noconflicts,
         history: said.history.iter().map(update).collect(),
-        title: values.title.clone().unwrap_or_default(),
-        text: values.text.clone().unwrap_or_default(),
+        title: said.data.card.title.clone(),
+        text: shared_items::text(&said.data).unwrap_or_default(),
     }
 }
 

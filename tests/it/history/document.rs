@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use tidegate_core::xml::ns::ATOM;
-use tidegate_format::parse::sse::Tree;
+use tidegate_core::xml::strict::Tree;
 
 const SSE: &str = "http://www.microsoft.com/schemas/sse";
 const HISTORY: &str = "http://purl.org/syndication/history/1.0";

@@ -2,6 +2,7 @@
 
 use crate::e2e::support::post::{Format, Post};
 use crate::e2e::support::publisher::{Answer, Publisher};
+use crate::support::shared_items;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +10,8 @@ use std::time::Duration;
 use tidegate::app::{self, Gateway, Outside, PullOptions, Pulled};
 use tidegate_config as config;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{FeedName, Shared, Time};
-use tidegate_core::sync::Canonical;
-use tidegate_format::parse::sse;
+use tidegate_core::model::{Entry, FeedName, Time};
+use tidegate_format::parse::{self, Limits};
 use tidegate_format::pull::{ChangeKind, PullLimits};
 use tidegate_store::Select;
 
@@ -141,12 +141,9 @@ pub type Held = (u32, bool, usize, String);
 /// The items of a replica that shares.
 pub fn shared(into: &Path) -> BTreeMap<String, Held> {
     let text = std::fs::read_to_string(into.join("replica.xml")).unwrap();
-    let feed = sse::read(&text).unwrap();
-    let items = feed.items.into_iter().map(|item| {
-        let shared = item.shared.unwrap().unwrap();
-        let winner = shared.winner;
-        let says = String::from_utf8(winner.data.canonical().to_vec()).unwrap();
-        let history = winner.history.len();
+    let items = shared_items::items(&text).into_iter().map(|item| {
+        let winner = item.winner;
+        let (history, says) = (winner.history.len(), shared_items::said(&winner.data));
         (winner.id.to_string(), (winner.updates.value(), winner.deleted, history, says))
     });
     items.collect()
@@ -155,11 +152,11 @@ pub fn shared(into: &Path) -> BTreeMap<String, Held> {
 /// The titles of a replica's items that live.
 pub fn titles(into: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(into.join("replica.xml")).unwrap();
-    let feed = sse::read(&text).unwrap();
-    let is_deleted = |shared: &Result<Shared<_>, _>| shared.as_ref().unwrap().winner.deleted;
-    let living = feed.items.iter().filter(|item| !item.shared.as_ref().is_some_and(is_deleted));
-    let titles = living.map(|item| feed.plain(item).unwrap().values.title.unwrap());
-    let mut titles: Vec<String> = titles.collect();
+    let document = parse::document(&text, None, &Limits::default()).unwrap();
+    let is_deleted = |entry: &Entry<'_>| entry.shared().is_some_and(|said| said.version.deleted);
+    let living = document.entries.iter().filter(|entry| !is_deleted(entry));
+    let mut titles: Vec<String> =
+        living.map(|entry| entry.title.as_deref().unwrap().to_owned()).collect();
     titles.sort();
     titles
 }

@@ -2,6 +2,7 @@
 
 pub mod gateways;
 pub mod process;
+pub mod shared_items;
 pub mod sharing;
 
 use std::collections::{HashMap, HashSet};

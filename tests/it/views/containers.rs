@@ -1,9 +1,10 @@
 //! Views in every container and dialect, read back: the same items, histories and words.
 
 use super::{Compared, page_addresses};
-use tidegate_core::model::{Shared, Version};
-use tidegate_format::parse::collection::transcoded;
-use tidegate_format::parse::sse::{self, Payload, Values};
+use crate::support::shared_items;
+use tidegate_core::model::{Markup, Shared, Version};
+use tidegate_core::xml;
+use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_store::View;
 use url::Url;
@@ -20,19 +21,29 @@ fn bare<D>(version: &Version<D>) -> String {
     format!("{id} {updates:?} {deleted} {noconflicts:?} {history:?}")
 }
 
-/// The items of a document; why they cannot be read.
-fn read(text: &str) -> Result<Vec<Shared<Payload>>, String> {
-    let atom = transcoded(text).map_err(|error| error.to_string())?;
-    let feed = sse::read(atom.as_deref().unwrap_or(text)).map_err(|error| error.to_string())?;
-    let items = feed.items.iter().map(|item| match item.any() {
-        Some(item) => item.map_err(|error| error.to_string()),
-        None => Err("an item without sync markup".to_owned()),
-    });
-    items.collect()
+/// The items of a document from `upstream`; why they cannot be read.
+fn read(text: &str, upstream: &Url) -> Result<Vec<Shared<Markup>>, String> {
+    let limits = Limits::default();
+    let decoded =
+        parse::decode(text.as_bytes(), None, &limits).map_err(|error| error.to_string())?;
+    let document = parse::document(&decoded.text, Some(upstream), &limits);
+    let document = document.map_err(|error| error.to_string())?;
+    if !document.flaws.is_empty() {
+        return Err(format!("{:?}", document.warnings));
+    }
+    let unshared = || "an item without sync markup".to_owned();
+    let entries = document.entries.iter();
+    entries.map(|entry| parse::shared(&document, entry).ok_or_else(unshared)).collect()
+}
+
+/// The id that an entry has.
+fn id(markup: &Markup) -> Option<String> {
+    let id = markup.slots.id.clone()?;
+    Some(xml::plain(markup.xml.get(id)?).trim().to_owned())
 }
 
 /// What is told of an item in both documents and must be the same.
-fn differs(own: &Values, other: &Values) -> Option<String> {
+fn differs(own: &Markup, other: &Markup) -> Option<String> {
     // Markup may be spelled otherwise.
     let words = |text: &Option<String>| {
         let text = text.clone().unwrap_or_default();
@@ -51,28 +62,18 @@ fn differs(own: &Values, other: &Values) -> Option<String> {
         words
     };
     for (name, one, two) in [
-        ("id", &own.id, &other.id),
-        ("title", &own.title, &other.title),
-        ("text", &own.text, &other.text),
+        ("id", id(own), id(other)),
+        ("title", Some(own.card.title.clone()), Some(other.card.title.clone())),
+        ("text", shared_items::text(own), shared_items::text(other)),
     ] {
-        let (one, two) = (words(one), words(two));
+        let (one, two) = (words(&one), words(&two));
         // A collection may say in elements of Atom what RSS does not.
         if one != two && !one.is_empty() {
             let shown = |text: &str| text.chars().take(120).collect::<String>();
             return Some(format!("{name} {:?}, not {:?}", shown(&two), shown(&one)));
         }
     }
-    (own.link.is_some() && other.link.is_none()).then(|| "no link".to_owned())
-}
-
-/// Where an item of a document from `upstream` leads, by the base that it stands in.
-fn link(payload: &Payload, upstream: &Url) -> Option<Url> {
-    let link = payload.values.link.as_deref()?;
-    let base = payload.values.base.as_deref().or(payload.base.as_deref());
-    if payload.has_base && base.is_none() {
-        return None;
-    }
-    upstream.join(base.unwrap_or_default()).and_then(|base| base.join(link)).ok()
+    (own.card.link.is_some() && other.card.link.is_none()).then(|| "no link".to_owned())
 }
 
 /// Compares a window in its own container with the same in all others.
@@ -99,7 +100,7 @@ pub fn compare(window: &View, all: &mut Compared) {
         })
     };
     let wanted: Vec<_> = items.iter().map(|item| bare(&item.shared.winner)).collect();
-    let said = match read(&rendered(own, Dialect::Sse)) {
+    let said = match read(&rendered(own, Dialect::Sse), &upstream) {
         Ok(said) => said,
         // Atom whose root is in no namespace of Atom, say: no endpoint of SSE reads that.
         Err(_) => return,
@@ -107,7 +108,7 @@ pub fn compare(window: &View, all: &mut Compared) {
     for container in CONTAINERS {
         for dialect in DIALECTS {
             let form = format!("{container:?} with {dialect:?}");
-            let back = match read(&rendered(container, dialect)) {
+            let back = match read(&rendered(container, dialect), &upstream) {
                 Ok(back) => back,
                 Err(error) => {
                     all.differences.push(format!("{form} cannot be read: {error}"));
@@ -122,17 +123,12 @@ pub fn compare(window: &View, all: &mut Compared) {
             let is_whole = container == own || container.family().is_none();
             for (own, other) in said.iter().zip(&back).filter(|_| is_whole) {
                 let (own, other) = (&own.winner.data, &other.winner.data);
-                if let Some(what) = differs(&own.values, &other.values) {
+                if let Some(what) = differs(own, other) {
                     all.differences.push(format!("{form} has the {what}"));
                 }
-                let (own, other) = (link(own, &upstream), link(other, &upstream));
-                // A relative base stays one where nobody knows the document's address.
+                let (own, other) = (&own.card.link, &other.card.link);
                 if own.is_some() && other.is_some() && own != other {
-                    all.differences.push(format!(
-                        "{form} leads to {:?}, not {:?}",
-                        other.map(String::from),
-                        own.map(String::from)
-                    ));
+                    all.differences.push(format!("{form} leads to {other:?}, not {own:?}"));
                 }
             }
             all.round_trips += 1;

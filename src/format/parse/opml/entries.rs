@@ -14,7 +14,6 @@ mod tests;
 
 use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
 use crate::parse::out::{Out, root};
-use crate::parse::sse::SseDialect;
 use crate::parse::{Limits, ParseError};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -289,7 +288,7 @@ impl<'a> EntryWriter<'a> {
         let uri = bound(self.namespaces, prefix)?;
         let is_taken = uri == OUTLINE
             || uri.is_empty()
-            || SseDialect::of(uri).is_some()
+            || Dialect::of(uri).is_some()
             || matches!(prefix, OUTLINE_PREFIX | SX | "xmlns");
         (!is_taken).then_some(uri)
     }

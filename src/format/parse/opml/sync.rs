@@ -2,7 +2,7 @@
 
 use super::build::{is_outline, is_sharing};
 use super::quoted;
-use crate::parse::sse::{CONFLICT_LIMIT, UPDATE_LIMIT};
+use crate::parse::sync_markup::{CONFLICT_LIMIT, UPDATE_LIMIT};
 use std::borrow::Cow;
 use tidegate_core::model::{Count, EndpointId, Stamp, SyncId, Time};
 use tidegate_core::sync::{Conflict091, Item091};

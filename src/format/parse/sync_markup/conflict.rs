@@ -1,12 +1,14 @@
 //! An item in `sx:conflicts` as markup that stands alone.
 
-use super::error::{SyncFault, SyncMarkupError, fault};
+use super::error::fault;
 use crate::parse::dialect::FeedDialect;
 use crate::parse::{Limits, entry, markup_of};
+use std::ops::Range;
 use std::sync::Arc;
-use tidegate_core::model::{Format, Markup};
+use tidegate_core::model::{Format, Markup, Slots, SyncFault, SyncMarkupError};
 use tidegate_core::xml::doc::{Doc, DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
+use tidegate_core::xml::split_name;
 
 /// How an element is read that stands among the conflicts of a document in `dialect`; `None` where it is no
 /// item. It may be of the other family.
@@ -45,6 +47,39 @@ impl<'a> ConflictReader<'a, '_> {
         let repairs: Vec<Repair> = self.repairs.iter().filter(is_within).copied().collect();
         let read = entry::read(self.doc, item, &repairs, context.into(), (dialect, self.limits));
         let read = read.map_err(|why| fault(item, SyncFault::Conflict(why)))?;
-        Ok(markup_of(dialect.format, &read.entry))
+        let markup = markup_of(dialect.format, &read.entry);
+        Ok(if item.ns().is_sync_markup() { as_item(item, markup) } else { markup })
+    }
+}
+
+/// An `sx:conflict` of SSE 0.91 in which no item stands, as an item that says what stands in it. Its element is
+/// called like that of the item around.
+fn as_item(conflict: DocElement<'_, '_>, markup: Markup) -> Markup {
+    let item = conflict.ancestors().find(|around| !around.ns().is_sync_markup());
+    let Some(item) = item else { return markup };
+    let (name, prefix) = (item.name(), split_name(item.name()).0);
+    let Markup { xml, mut context, slots, .. } = markup;
+    let content = slots.inner.and_then(|at| Some(xml.get(at..)?.rsplit_once("</")?.0));
+    if let Some(uri) = item.binding(prefix).filter(|uri| !uri.is_empty())
+        && !context.namespaces.iter().any(|(bound, _)| bound == prefix)
+    {
+        context.namespaces.push((prefix.to_owned(), uri.into_owned()));
+        context.namespaces.sort_unstable();
+    }
+    let begin = name.len() + "<>".len();
+    let moved = |place: Range<usize>| {
+        let moved = |at: usize| (at + begin).saturating_sub(slots.inner.unwrap_or_default());
+        moved(place.start)..moved(place.end)
+    };
+    Markup {
+        xml: format!("<{name}>{}</{name}>", content.unwrap_or_default()),
+        context,
+        slots: Slots {
+            attributes: name.len() + 1,
+            inner: Some(begin),
+            id: slots.id.clone().map(moved),
+            id_element: slots.id_element.clone().map(moved),
+        },
+        ..markup
     }
 }

@@ -2,10 +2,12 @@
 //! 2.6; READINGS 1, row 1).
 
 use super::conflict::dialect_of_item;
-use super::error::{SyncFault, SyncMarkupError, fault, invalid, number, required};
+use super::error::{fault, invalid, number, required};
 use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children, sync_of};
 use crate::parse::dialect::FeedDialect;
-use tidegate_core::model::{EndpointId, History, Shared, Stamp, SyncId, Time, Update, Version};
+use tidegate_core::model::{
+    EndpointId, History, Shared, Stamp, SyncFault, SyncId, SyncMarkupError, Time, Update, Version,
+};
 use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::ns::Ns;
 

@@ -1,10 +1,10 @@
 //! What an `sx:sync` element of SSE 0.91 says (its sections 2.3 to 2.5 and 5).
 
 use super::conflict::dialect_of_item;
-use super::error::{SyncFault, SyncMarkupError, fault, invalid, number, required};
+use super::error::{fault, invalid, number, required};
 use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children, sync_of};
 use crate::parse::dialect::FeedDialect;
-use tidegate_core::model::{EndpointId, Stamp, SyncId, Time};
+use tidegate_core::model::{EndpointId, Stamp, SyncFault, SyncId, SyncMarkupError, Time};
 use tidegate_core::sync::{Conflict091, Item091};
 use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::ns::Ns;
@@ -15,11 +15,11 @@ const UPDATE: &str = "sx:update";
 const CONFLICT: &str = "sx:conflict";
 
 /// An item whose data is its element. What is kept of a conflict is the item in it, without conflicts of
-/// its own, where there is one.
+/// its own.
 pub(super) type ReadItem091<'t, 'a> = Item091<DocElement<'t, 'a>, KeptItem<'t, 'a>>;
 
-/// The item in an `sx:conflict`.
-pub(super) struct KeptItem<'t, 'a>(pub Option<Box<ReadItem091<'t, 'a>>>);
+/// The item that an `sx:conflict` stands for.
+pub(super) struct KeptItem<'t, 'a>(pub Box<ReadItem091<'t, 'a>>);
 
 /// The item that the element `item` is; `None` where it has no such `sx:sync`.
 pub(super) fn read<'t, 'a>(
@@ -27,7 +27,7 @@ pub(super) fn read<'t, 'a>(
     dialect: FeedDialect,
 ) -> Result<Option<ReadItem091<'t, 'a>>, SyncMarkupError> {
     let Some((sync, mut read)) = alone(item)? else { return Ok(None) };
-    read.conflicts = conflicts(sync, dialect)?;
+    read.conflicts = conflicts(sync, &read.id, dialect)?;
     Ok(Some(read))
 }
 
@@ -69,6 +69,7 @@ fn updates(history: DocElement<'_, '_>) -> Result<Vec<Stamp>, SyncMarkupError> {
 
 fn conflicts<'t, 'a>(
     sync: DocElement<'t, 'a>,
+    id: &SyncId,
     dialect: FeedDialect,
 ) -> Result<Vec<Conflict091<KeptItem<'t, 'a>>>, SyncMarkupError> {
     let mut conflicts = Vec::new();
@@ -78,15 +79,22 @@ fn conflicts<'t, 'a>(
             let what = "conflicts in one item";
             return Err(fault(element, SyncFault::TooMany { what, limit: CONFLICT_LIMIT }));
         }
-        // What stands in it is for each application to say (section 5.2), so that anything else is none.
+        let (version, edit) = (number(element, CONFLICT, "version")?, stamp(element, CONFLICT)?);
         let mut items = element.children();
         let item = items.find(|item| dialect_of_item(*item, dialect).is_some());
-        let item = item.map(alone).transpose()?.flatten();
-        conflicts.push(Conflict091 {
-            version: number(element, CONFLICT, "version")?,
-            edit: stamp(element, CONFLICT)?,
-            data: KeptItem(item.map(|(_, item)| Box::new(item))),
+        let item = item.map(alone).transpose()?.flatten().map(|(_, item)| item);
+        // What stands in it is for each application to say (section 5.2): it may be no version of the item.
+        let item = item.filter(|item| item.id == *id).unwrap_or_else(|| Item091 {
+            id: id.clone(),
+            version,
+            deleted: false,
+            conflict: false,
+            last: edit.clone(),
+            updates: Vec::new(),
+            conflicts: Vec::new(),
+            data: element,
         });
+        conflicts.push(Conflict091 { version, edit, data: KeptItem(Box::new(item)) });
     }
     Ok(conflicts)
 }

@@ -43,6 +43,9 @@ fn refused(sync: &str) -> (String, String) {
     let document = read(&text);
     assert_eq!(validity(&document), [Some(false)], "{sync}");
     let warning = &document.warnings[0];
+    let Some(EntrySync::Invalid(error)) = &document.entries[0].sync else { panic!("{sync}") };
+    assert_eq!(warning.message, format!("{}{TAKEN_FOR_PLAIN}", error.fault));
+    assert_eq!(warning.offset, error.at);
     let tag = text.get(warning.offset..).unwrap().split_inclusive('>').next().unwrap();
     (tag.to_owned(), warning.message.clone())
 }
@@ -116,7 +119,7 @@ fn every_fault_is_named_with_its_place() {
             "<item n='1'>",
             "the conflict has the id \"j\", its item has \"i\"; they must be the same",
         ),
-        (format!("{whole}<b c=d/>"), "<item>", "the item has sx:sync and is not well-formed"),
+        (format!("{whole}<b c=d/>"), "<item>", "the item is not well-formed, so that "),
     ] {
         let (tag, said) = refused(&written);
         assert!(
@@ -197,7 +200,12 @@ fn an_id_that_stands_twice_counts_for_none() {
     let text = rss("", &[item("a"), item("b"), item("a")].concat());
     let document = read(&text);
     assert_eq!(validity(&document), [Some(false), Some(true), Some(false)]);
-    assert!(document.warnings[0].message.contains("the sync id a is that of the entry at byte"));
+    let first = document.entries[0].span.start;
+    let fault = SyncFault::Repeated { id: SyncId::new("a").unwrap(), first };
+    let error = SyncMarkupError { at: document.entries[2].span.start, fault };
+    for entry in [&document.entries[0], &document.entries[2]] {
+        assert_eq!(entry.sync, Some(EntrySync::Invalid(Box::new(error.clone()))));
+    }
     let odd = read(&rss("", &item("a b"))).warnings[0].message.clone();
     assert!(odd.contains("\"a b\"") && odd.contains("Namespace Specific String"), "{odd}");
 }
@@ -270,6 +278,7 @@ fn sse_091_is_read_as_1_0() {
     };
     let conflicts = format!(
         "<x:conflicts><x:conflict version='2' {stamp}>{}</x:conflict><x:conflict version='1' by='C'/>\
+         <x:conflict version='1' by='D'>what <guid>g</guid> D <title>said</title></x:conflict>\
          </x:conflicts>",
         item("lost", "")
     );
@@ -280,7 +289,12 @@ fn sse_091_is_read_as_1_0() {
         assert_eq!((incoming.version.updates.value(), incoming.version.history.len()), (2, 2));
         let titles: Vec<_> =
             incoming.conflicts.iter().map(|c| c.data.card.title.as_str()).collect();
-        assert_eq!(titles, ["lost"]);
+        assert_eq!(titles, ["lost", "", "said"]);
+        // What stands in a conflict without an item is what an item says.
+        let markup = &incoming.conflicts[2].data;
+        assert_eq!(markup.xml, "<item>what <guid>g</guid> D <title>said</title></item>");
+        assert_eq!(markup.xml.get(markup.slots.id.clone().unwrap()), Some("g"));
+        assert_eq!(incoming.conflicts[1].data.xml, "<item></item>");
     }
     // That of 1.0 counts where an item has both.
     let both = text(ns::SSE_091).replacen(
@@ -289,6 +303,22 @@ fn sse_091_is_read_as_1_0() {
         1,
     );
     assert_eq!((shared(&both).id().as_str(), shared(&both).sse091), ("j", None));
+}
+
+/// Sections 2.4, 2.5 and 5.2 of that text.
+#[test]
+fn sse_091_says_when_or_by() {
+    for (inside, element) in [
+        ("<x:history when=''/>", "sx:history"),
+        ("<x:history by='A'><x:update by=' '/></x:history>", "sx:update"),
+        ("<x:history by='A'/><x:conflicts><x:conflict version='1'/></x:conflicts>", "sx:conflict"),
+    ] {
+        let item = format!("<item><x:sync id='i' version='1'>{inside}</x:sync></item>");
+        let text = rss(&format!(" xmlns:x='{}'", ns::SSE_091), &item);
+        let document = read(&text);
+        let Some(EntrySync::Invalid(error)) = &document.entries[0].sync else { panic!("{text}") };
+        assert_eq!(error.fault, SyncFault::NoStamp(element), "{text}");
+    }
 }
 
 /// Also in a namespace that is spelled otherwise. Without `since` SSE 0.91 means from the beginning.

@@ -46,7 +46,7 @@ fn a_feed_is_reconstructed_from_the_newest_to_the_oldest() {
         // What the links of one document say means nothing of the replica.
         assert!(!local.text().contains("rel=\"prev"), "{}", local.text());
         // References lead where they led.
-        assert!(local.text().contains("<feed xml:base=\"https://pub.example/feed\""));
+        assert!(local.text().contains("<entry xml:base=\"https://pub.example/feed\">"));
         assert!(local.text().contains("<entry xml:base=\"https://pub.example/archive/2\">"));
     }
 }

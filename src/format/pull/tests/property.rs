@@ -80,10 +80,14 @@ impl Blog {
 
 /// What a replica says: id and text.
 fn says(local: &Local) -> BTreeMap<usize, u32> {
-    let items = replica::read(local.text()).unwrap();
-    let values = items.iter().map(|item| &item.payload().values);
-    let number = |text: &Option<String>| text.as_deref().unwrap().parse().unwrap();
-    values.map(|values| (number(&values.title) as usize, number(&values.text))).collect()
+    let (_, items) = read(local.text());
+    let number = |text: &str| -> u32 { text.parse().unwrap() };
+    let of = |item: &item::ReplicaItem| {
+        let (_, text) = item.data().markup.xml.split_once("<content>").unwrap();
+        let (text, _) = text.split_once("</content>").unwrap();
+        (number(&item.title().unwrap()) as usize, number(text))
+    };
+    items.iter().map(of).collect()
 }
 
 #[derive(Debug, Clone)]

@@ -46,12 +46,12 @@ fn until(local: &Local) -> Option<String> {
 
 /// What the replica has: id, updates, whether it is deleted.
 fn has(local: &Local) -> Vec<(String, u32, bool)> {
-    let items = replica::read(local.text()).unwrap();
+    let (_, items) = read(local.text());
     let mut has: Vec<_> = items
         .iter()
         .map(|item| match item {
-            item::ReplicaItem::Sse(shared) => {
-                let winner = &shared.winner;
+            item::ReplicaItem::Shared(shared) => {
+                let winner = &shared.item.winner;
                 (winner.id.to_string(), winner.updates.value(), winner.deleted)
             }
             other => panic!("{other:?}"),
@@ -203,6 +203,13 @@ fn conflicts_are_kept_and_broken_items_left_out() {
     assert!(outcome.warnings[0].ends_with("the item is left out"), "{:?}", outcome.warnings);
     assert_eq!(has(&local).len(), 3);
     local.pull(&publisher);
+    // One that is not well-formed costs no other one, and what only the gateway can read is no fault.
+    let broken = item("y", 1, "P").replace("<title", "<title a=1");
+    let odd = item("x", 1, "P").replace("</title>", " &foo; & more</title>");
+    publisher.set(FEED, rss(&bounds("5", "10"), &[broken, odd]));
+    let outcome = local.pull(&publisher);
+    assert!(outcome.warnings[0].ends_with("the item is left out"), "{:?}", outcome.warnings);
+    assert_eq!((outcome.warnings.len(), has(&local).len()), (1, 4));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use crate::identity::{self, Native};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use tidegate_core::model::{EntrySync, FeedDocument, Incoming, LedgerEntry, Snapshot, SyncId};
+use tidegate_core::model::{
+    EntrySync, FeedDocument, Incoming, LedgerEntry, Snapshot, SyncFault, SyncId, SyncMarkupError,
+};
 
 /// What an entry of the whole document is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +51,8 @@ pub(in crate::record) fn without<'a>(
     let mut document = document.clone();
     for entry in &mut document.entries {
         if entry.shared().is_some_and(|said| refused.contains(said.id())) {
-            entry.sync = Some(EntrySync::Invalid);
+            let error = SyncMarkupError { at: entry.span.start, fault: SyncFault::Refused };
+            entry.sync = Some(EntrySync::Invalid(Box::new(error)));
         }
     }
     document
@@ -89,7 +92,7 @@ pub(in crate::record) fn parts<'a>(
                 claimed.insert(shown);
                 slots.push(EntryOwner::Shared(Arc::clone(said)));
             }
-            (Some(EntrySync::Invalid), Some(known)) => {
+            (Some(EntrySync::Invalid(_)), Some(known)) => {
                 slots.push(EntryOwner::Passed(known.id.clone()))
             }
             (_, known) => {

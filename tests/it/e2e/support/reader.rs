@@ -4,7 +4,7 @@
 use super::net::{Net, PUBLIC, header};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::xml::ns::ATOM;
-use tidegate_format::parse::sse::Tree;
+use tidegate_core::xml::strict::Tree;
 
 const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
 const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";

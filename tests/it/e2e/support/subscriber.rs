@@ -2,13 +2,12 @@
 //! no item was created or last updated by it.
 
 use super::net::{Net, PUBLIC, header};
+use crate::support::shared_items;
 use std::collections::BTreeMap;
 use std::mem;
 use tidegate_core::model::Shared;
 use tidegate_core::sync::merge_sets;
-use tidegate_format::parse::sse::{self, Payload};
-
-const SSE: &str = "http://www.microsoft.com/schemas/sse";
+use tidegate_format::parse::{self, Limits};
 
 /// What an `sx:sync` says: `updates`, `deleted`, and each `sx:history` in order.
 pub type Sync = (u32, bool, Vec<String>);
@@ -23,7 +22,7 @@ pub struct Subscriber {
     deltas: bool,
     etag: Option<String>,
     cached_until: Option<String>,
-    items: Vec<Shared<Payload>>,
+    items: Vec<Shared<String>>,
     /// How often it found itself out of sync.
     pub resets: u32,
     /// How often it got a delta.
@@ -34,7 +33,7 @@ pub struct Subscriber {
 struct Read {
     since_and_until: Option<(String, String)>,
     complete: Option<String>,
-    items: Vec<Shared<Payload>>,
+    items: Vec<Shared<String>>,
 }
 
 impl Subscriber {
@@ -66,7 +65,7 @@ impl Subscriber {
         let text = if self.deltas { self.delta(&address).await } else { None };
         let feed = match text {
             Some(text) if text.is_empty() => return,
-            Some(text) => parse(&address, &text),
+            Some(text) => read_text(&address, &text),
             None => read(&self.net, &address).await,
         };
         match (&self.cached_until, &feed.since_and_until) {
@@ -123,7 +122,7 @@ impl Subscriber {
         }
     }
 
-    fn merge(&mut self, incoming: Vec<Shared<Payload>>) {
+    fn merge(&mut self, incoming: Vec<Shared<String>>) {
         self.items = merge_sets(mem::take(&mut self.items), incoming);
         let conflicts: usize = self.items.iter().map(|item| item.conflicts.len()).sum();
         assert_eq!(conflicts, 0, "one publisher cannot conflict with itself");
@@ -135,27 +134,23 @@ impl Subscriber {
     }
 
     /// What it knows each item to say.
-    pub fn payloads(&self) -> BTreeMap<String, &Payload> {
-        let pair = |item| -> (String, &Payload) {
-            let item: &Shared<Payload> = item;
-            (item.winner.id.to_string(), &item.winner.data)
-        };
-        self.items.iter().map(pair).collect()
+    pub fn payloads(&self) -> BTreeMap<String, &str> {
+        let winners = self.items.iter().map(|item| &item.winner);
+        winners.map(|winner| (winner.id.to_string(), winner.data.as_str())).collect()
     }
 
     /// The titles of the items that live, in order of title.
     pub fn living(&self) -> Vec<String> {
         let living = self.items.iter().filter(|item| !item.winner.deleted);
         let mut titles: Vec<_> =
-            living.map(|item| item.winner.data.values.title.clone().unwrap_or_default()).collect();
+            living.map(|item| title_of(&item.winner.data).to_owned()).collect();
         titles.sort();
         titles
     }
 
     /// The item of that title.
     pub fn item(&self, title: &str) -> Sync {
-        let is_it =
-            |item: &&Shared<Payload>| item.winner.data.values.title.as_deref() == Some(title);
+        let is_it = |item: &&Shared<String>| title_of(&item.winner.data) == title;
         let found: Vec<_> = self.items.iter().filter(is_it).collect();
         assert_eq!(found.len(), 1, "{title} of {:?}", self.living());
         sync(found[0])
@@ -165,6 +160,11 @@ impl Subscriber {
     pub fn until(&self) -> &str {
         self.cached_until.as_deref().unwrap_or_default()
     }
+}
+
+/// The title in what an item says.
+fn title_of(said: &str) -> &str {
+    said.lines().next().unwrap_or_default()
 }
 
 /// What an item's `sx:sync` says.
@@ -179,39 +179,23 @@ pub fn sync<D>(item: &Shared<D>) -> Sync {
 }
 
 async fn read(net: &Net, address: &str) -> Read {
-    parse(address, &net.text(address).await)
+    read_text(address, &net.text(address).await)
 }
 
-fn parse(address: &str, text: &str) -> Read {
-    let feed = sse::read(text).unwrap_or_else(|error| panic!("{address}: {error}\n{text}"));
-    let tree = &feed.tree;
-    let sharings: Vec<_> = tree
-        .children(feed.container)
-        .filter(|(id, _)| tree.name(*id) == (SSE, "sharing"))
-        .collect();
-    assert_eq!(sharings.len(), 1, "{address}: one sx:sharing");
-    let (id, sharing) = sharings[0];
-    let since_and_until = match (sharing.attribute("since"), sharing.attribute("until")) {
-        (Some(since), Some(until)) => {
-            assert!(since <= until, "{address}: since {since} is after until {until}");
-            Some((since.to_owned(), until.to_owned()))
-        }
-        (None, None) => None,
-        half => panic!("{address}: since and until come together, not {half:?}"),
-    };
-    let complete = tree.children(id).find_map(|(related, element)| {
-        let is_complete =
-            tree.name(related) == (SSE, "related") && element.attribute("type") == Some("complete");
-        is_complete.then(|| element.attribute("link").unwrap().to_owned())
-    });
-    let mut items = Vec::new();
-    for item in feed.items {
-        let shared = item.shared.unwrap_or_else(|| panic!("{address}: an item without sx:sync"));
-        items.push(shared.unwrap_or_else(|error| panic!("{address}: {error}")));
+fn read_text(address: &str, text: &str) -> Read {
+    assert_eq!(text.matches("<sx:sharing").count(), 1, "{address}: one sx:sharing");
+    let document = parse::document(text, None, &Limits::default()).unwrap();
+    let sharing = document.sharing.unwrap();
+    if let Some((since, until)) = &sharing.bounds {
+        assert!(since <= until, "{address}: since {since} is after until {until}");
     }
+    let tag = text.split_once("<sx:sharing").and_then(|(_, rest)| rest.split_once('>')).unwrap().0;
+    let halves = [" since=", " until="].map(|name| tag.contains(name));
+    assert_eq!(halves, [sharing.bounds.is_some(); 2], "{address}: since and until come together");
+    let items = shared_items::with(shared_items::items(text), shared_items::said);
     let mut ids: Vec<_> = items.iter().map(|item| item.winner.id.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), items.len(), "{address}: an item stands there twice");
-    Read { since_and_until, complete, items }
+    Read { since_and_until: sharing.bounds, complete: sharing.complete, items }
 }

@@ -122,7 +122,7 @@ fn what_is_shared_stays_what_it_is() {
         assert_eq!(shared.version.updates.value(), 2);
         assert_eq!(shared.conflicts.len(), 1);
         assert_eq!(shared.conflicts[0].data.card.title, "lost");
-        assert!(matches!(b.sync, Some(EntrySync::Invalid)), "{:?}", b.sync);
+        assert!(matches!(b.sync, Some(EntrySync::Invalid(_))), "{:?}", b.sync);
         assert!(c.sync.is_none());
         assert!(warnings.iter().any(|w| w.message.contains("version")), "{warnings:?}");
     });

@@ -1,0 +1,140 @@
+//! What stands around the items of a whole document, for who puts other items into it.
+
+use super::other::no_feed;
+use super::{is_container, is_entry};
+use crate::parse::ParseError;
+use crate::parse::dialect::FeedDialect;
+use std::ops::Range;
+use tidegate_core::model::{Context, Format};
+use tidegate_core::sync_markup::Dialect;
+use tidegate_core::xml::doc::{Doc, DocElement};
+use tidegate_core::xml::split_name;
+
+/// What stands around the items of a feed, or of a collection as plain XML.
+#[derive(Debug)]
+pub struct FeedFrame {
+    /// Its items: the place of each, and the dialect of its `sx:sync`, where it has one.
+    pub items: Vec<(Range<usize>, Option<Dialect>)>,
+    /// The content of the element that they stand in; at its end where it is an empty-element tag.
+    pub content: Range<usize>,
+    /// The name of that element, where it is an empty-element tag.
+    pub empty_tag: Option<String>,
+    /// Whether it is a collection.
+    pub is_collection: bool,
+    /// The dialect of the first item that has one; where none has, one that the document declares.
+    pub dialect: Option<Dialect>,
+    /// The namespace of its own elements.
+    pub namespace: String,
+    /// What is in scope where the items stand.
+    pub context: Context,
+}
+
+impl FeedFrame {
+    /// Finds what stands around the items of a document.
+    pub fn of(doc: &Doc<'_>) -> Result<Self, ParseError> {
+        let nothing =
+            || ParseError::NotAFeed { what: "a text without any element".to_owned(), at: 0 };
+        let root = doc.root().ok_or_else(nothing)?;
+        let container = container(root)?;
+        let elements = root.descendants().filter(|element| is_item(*element));
+        let items: Vec<_> = elements.map(|item| (item.span(), dialect_of_item(item))).collect();
+        let declared = || {
+            let mut declarations = [root, container].into_iter().flat_map(DocElement::declarations);
+            declarations.find_map(|declaration| Dialect::of(&declaration.declared_uri()))
+        };
+        let namespaces = container.scope();
+        Ok(Self {
+            is_collection: is_collection(root),
+            content: container.content(),
+            empty_tag: container.is_empty_tag().then(|| container.name().to_owned()),
+            dialect: items.iter().find_map(|(_, dialect)| *dialect).or_else(declared),
+            namespace: bound(container, &namespaces).to_owned(),
+            context: Context { namespaces, base: container.base_spelled(), lang: container.lang() },
+            items,
+        })
+    }
+}
+
+fn is_collection(root: DocElement<'_, '_>) -> bool {
+    root.local() == "collection"
+}
+
+fn is_item(element: DocElement<'_, '_>) -> bool {
+    match element.parent().filter(|parent| parent.id == 0 && is_collection(*parent)) {
+        Some(root) => element.local() == "item" && element.ns() == root.ns(),
+        None => is_entry(element),
+    }
+}
+
+/// The element that the items of a document stand in.
+fn container<'t, 'a>(root: DocElement<'t, 'a>) -> Result<DocElement<'t, 'a>, ParseError> {
+    if is_collection(root) {
+        return Ok(root);
+    }
+    let at = root.span().start;
+    let refused = |what: &str| ParseError::NotAFeed { what: what.to_owned(), at };
+    let dialect = FeedDialect::of(root).ok_or_else(|| no_feed(root))?;
+    if !matches!(dialect.format, Format::Atom10 | Format::Rss20 | Format::Rss09x) {
+        return Err(refused(dialect.format.name()));
+    }
+    let mut elements = std::iter::once(root).chain(root.children());
+    let found = elements.find(|element| is_container(*element, dialect));
+    found.ok_or_else(|| refused("a feed without a channel"))
+}
+
+/// The dialect of an item's `sx:sync`.
+fn dialect_of_item(item: DocElement<'_, '_>) -> Option<Dialect> {
+    let mut children = item.children();
+    let sync = children.find(|child| child.ns().is_sync_markup() && child.local() == "sync")?;
+    Dialect::of(bound(sync, &sync.scope()))
+}
+
+/// The namespace of an element in which these bindings are in scope.
+fn bound<'s>(element: DocElement<'_, '_>, scope: &'s [(String, String)]) -> &'s str {
+    let (prefix, _) = split_name(element.name());
+    scope.iter().find(|(bound, _)| bound == prefix).map_or("", |(_, uri)| uri)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::xml::cut;
+
+    fn frame(text: &str) -> Result<FeedFrame, ParseError> {
+        FeedFrame::of(&Doc::read_whole(text).unwrap())
+    }
+
+    #[test]
+    fn what_is_no_feed_is_refused_with_its_place() {
+        for (text, found) in [
+            ("\n<html/>", "<html/>"),
+            ("<rss/>", "<rss/>"),
+            ("<rss><x:channel/></rss>", "<rss>"),
+            ("<!--x--><RDF xmlns='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>", "<RDF"),
+        ] {
+            let at = frame(text).unwrap_err().offset().unwrap();
+            assert!(text.get(at..).unwrap().starts_with(found), "{text}: {at}");
+        }
+    }
+
+    #[test]
+    fn the_items_and_what_is_around_them_are_found() {
+        const SSE: &str = "http://www.microsoft.com/schemas/sse";
+        let text = format!(
+            "<r:rss xmlns:r='http://backend.userland.com/rss2'><r:channel xml:lang='de'><x><item/></x>\
+             <r:item><s:sync xmlns:s='{SSE}'/></r:item><r:item/></r:channel></r:rss>"
+        );
+        let found = frame(&text).unwrap();
+        let items: Vec<_> =
+            found.items.iter().map(|(span, d)| (cut(&text, span.clone()), *d)).collect();
+        assert_eq!(items.len(), 2);
+        assert!(items[0].0.starts_with("<r:item><s:sync") && items[1] == ("<r:item/>", None));
+        assert_eq!((items[0].1, found.dialect), (Some(Dialect::Sse), Some(Dialect::Sse)));
+        assert_eq!(found.namespace, "http://backend.userland.com/rss2");
+        assert_eq!(found.context.lang.as_deref(), Some("de"));
+        assert_eq!(cut(&text, found.content.end..text.len()), "</r:channel></r:rss>");
+        let empty = frame("<collection xmlns:s='http://feedsync.org/2007/feedsync'/>").unwrap();
+        assert_eq!((empty.dialect, empty.is_collection), (Some(Dialect::FeedSync), true));
+        assert_eq!(empty.empty_tag.as_deref(), Some("collection"));
+    }
+}

@@ -1,0 +1,170 @@
+//! Items as they came, each with its own id, written into the document of somebody else: what is merged, and
+//! what is kept of a feed.
+
+use super::base::Bases;
+use super::collection::{CollectionItems, ShownVersion};
+use super::convert::{Target, write_entry};
+use super::entry::{Entries, declared};
+use super::head::Surroundings;
+use super::scope::{Prefixes, Scope, borrow};
+use super::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, json};
+use serde_json::Value;
+use std::borrow::Cow;
+use tidegate_core::model::{
+    Context, Family, FeedState, Markup, Shared, Skeleton, SyncExtras, Time, Version,
+};
+use tidegate_core::xml::{tag, tree};
+
+/// Items in a document, each whole and with its own id, tombstones too.
+#[derive(Debug)]
+pub struct KeptItems<'a> {
+    target: Target<'a>,
+    context: &'a Context,
+    prefixes: Prefixes,
+}
+
+/// A shared item as it came.
+#[derive(Debug)]
+pub struct KeptItem {
+    pub shared: Shared<Markup>,
+    /// What its `sx:sync` says beyond SSE.
+    pub extras: Option<SyncExtras>,
+    /// Whether it bears a conflict by SSE 0.91, whose details may be lost.
+    pub is_contested: bool,
+}
+
+impl KeptItem {
+    fn shown(&self) -> ShownVersion<'_> {
+        ShownVersion {
+            published_id: None,
+            conflicts: &self.shared.conflicts,
+            is_contested: self.is_contested,
+            extras: self.extras.as_ref(),
+            ..ShownVersion::alone(&self.shared.winner)
+        }
+    }
+}
+
+impl<'a> KeptItems<'a> {
+    /// Items where `context` is in scope, in a document of a family whose own elements are in `namespace`.
+    pub fn new(
+        (family, namespace): (Family, &'a str),
+        context: &'a Context,
+        dialect: Dialect,
+    ) -> Self {
+        let prefixes = Prefixes::choose(context, family, dialect, &[]);
+        Self { target: Target { family, namespace }, context, prefixes }
+    }
+
+    /// Adds an item to a feed.
+    pub fn push(&self, out: &mut String, item: &KeptItem) {
+        self.entries().push_version(out, item.shown(), &self.scope());
+    }
+
+    /// Adds an item without sync markup, which is known by `id`.
+    pub fn push_plain(&self, out: &mut String, markup: &Markup, id: &str, date: Option<Time>) {
+        self.entries().push_plain(out, markup, (id, date), &self.scope());
+    }
+
+    /// Adds an item to a collection as plain XML.
+    pub fn push_collected(&self, out: &mut String, skeleton: &Skeleton, item: &KeptItem) {
+        let sharing = (self.prefixes.sharing.as_str(), Some(self.prefixes.sharing_namespace));
+        let base = self.context.base.as_deref().unwrap_or_default();
+        within_page(skeleton, self.prefixes.dialect, |page| {
+            let lang = self.context.lang.as_deref();
+            let scope = self.context.namespaces.clone();
+            let namespace = self.target.namespace;
+            CollectionItems { page, base, lang, scope, sharing, namespace }
+                .push(out, &item.shown());
+        });
+    }
+
+    fn entries(&self) -> Entries<'_> {
+        Entries {
+            target: self.target,
+            prefixes: &self.prefixes,
+            bases: Bases { document: "", channel: None },
+            feed_title: "",
+            language: None,
+            absolute: false,
+        }
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope {
+            namespaces: borrow(&self.context.namespaces).collect(),
+            base: self.context.base.as_deref().map(Cow::Borrowed),
+            lang: self.context.lang.as_deref(),
+        }
+    }
+}
+
+/// What a version says as an item of a collection as JSON.
+pub fn members(skeleton: &Skeleton, version: &Version<Markup>) -> Value {
+    let shown = ShownVersion { published_id: None, ..ShownVersion::alone(version) };
+    within_page(skeleton, Dialect::FeedSync, |page| json::item(page, &shown))
+}
+
+/// A skeleton that stands by itself around items, each of which is to begin a line. Its references lead where
+/// they led in `document`.
+pub fn write_around(
+    skeleton: &Skeleton,
+    document: &str,
+    write_items: impl FnOnce(&mut String),
+) -> String {
+    let surroundings = Surroundings::alone(skeleton, document);
+    let (mut out, mut after) = (String::new(), String::new());
+    surroundings.push_before(&mut out);
+    out.truncate(out.trim_end().len());
+    write_items(&mut out);
+    surroundings.push_after(&mut after);
+    out.push('\n');
+    out.push_str(after.trim_start());
+    out
+}
+
+/// A page around items that are merged, which says nothing of its own.
+fn within_page<T>(
+    skeleton: &Skeleton,
+    dialect: Dialect,
+    render: impl FnOnce(&Page<'_>) -> T,
+) -> T {
+    let (addresses, history) = (Addresses::default(), HistoryPlace::default());
+    let state = FeedState::untouched(skeleton.format, Time::from_unix(0));
+    render(&Page {
+        kind: ViewKind::Complete,
+        container: Container::Pox,
+        dialect,
+        addresses: &addresses,
+        state: &state,
+        skeleton,
+        items: &[],
+        deleted: &[],
+        history: &history,
+        since: None,
+        until: None,
+        expires: None,
+        window: None,
+    })
+}
+
+/// An item of RSS with its own elements in the namespace of another document's; `None` where they are.
+pub(super) fn moved(markup: &Markup, target: &Target<'_>) -> Option<Markup> {
+    let namespace = namespace(markup);
+    if target.family != Family::Rss || namespace == target.namespace {
+        return None;
+    }
+    let mut root = tree::read(&markup.xml, &markup.context)?;
+    tree::move_namespace(&mut root, &namespace, target.namespace);
+    Some(write_entry(&root, target, &markup.card, &markup.context))
+}
+
+/// The namespace of the element of an entry.
+fn namespace(markup: &Markup) -> Cow<'_, str> {
+    let (tag, attributes) =
+        markup.xml.split_at_checked(markup.slots.attributes).unwrap_or_default();
+    let prefix = tag::prefix_of(tag::name_before(tag)).trim_end_matches(':');
+    let mut inherited = borrow(&markup.context.namespaces);
+    let inherited = || inherited.find(|(bound, _)| *bound == prefix).map(|(_, uri)| uri.into());
+    declared(attributes, prefix).or_else(inherited).unwrap_or_default()
+}

@@ -1,0 +1,51 @@
+//! The items that a document shares, as the gateway reads them.
+
+use tidegate_core::model::{Markup, Shared, Version};
+use tidegate_format::parse::{self, Limits};
+
+/// The items of a document of any container; an error where it is broken or an item does not share.
+pub fn read(text: &str) -> Result<Vec<Shared<Markup>>, String> {
+    let limits = Limits::default();
+    let decoded = parse::decode(text.as_bytes(), None, &limits).map_err(|e| e.to_string())?;
+    let document = parse::document(&decoded.text, None, &limits).map_err(|e| e.to_string())?;
+    if !document.flaws.is_empty() {
+        return Err(format!("{:?}", document.warnings));
+    }
+    let items = document.entries.iter().map(|entry| {
+        let unshared = || format!("an item without valid sync markup: {:?}", document.warnings);
+        parse::shared(&document, entry).ok_or_else(unshared)
+    });
+    items.collect()
+}
+
+/// The same where it is whole.
+pub fn items(text: &str) -> Vec<Shared<Markup>> {
+    read(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Items with something else that is made of what their versions say.
+pub fn with<D>(items: Vec<Shared<Markup>>, data: impl Fn(&Markup) -> D) -> Vec<Shared<D>> {
+    let version = |version: &Version<Markup>| version.with(data(&version.data));
+    let one = |Shared { winner, conflicts }: Shared<Markup>| Shared {
+        winner: version(&winner),
+        conflicts: conflicts.iter().map(version).collect(),
+    };
+    items.into_iter().map(one).collect()
+}
+
+/// The title of an entry, and all that it says.
+pub fn said(markup: &Markup) -> String {
+    let fields = parse::again(markup).unwrap();
+    let fields: String =
+        fields.iter().map(|field| format!("\n{}={}", field.path, field.value)).collect();
+    markup.card.title.clone() + &fields
+}
+
+/// The text of an entry.
+pub fn text(markup: &Markup) -> Option<String> {
+    let fields = parse::again(markup).unwrap();
+    let value = |path: &str| fields.iter().find(|field| field.path == path);
+    let found =
+        ["content:encoded", "content", "description", "summary"].into_iter().find_map(value);
+    found.map(|field| field.value.to_string())
+}
