@@ -34,7 +34,6 @@ pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 pub use json::sync_object;
 pub use kept::{KeptItem, KeptItems, members, write_around};
 pub use opml::living_outlines;
-pub(crate) use references::Base;
 pub use relative::References;
 pub use tidegate_core::sync_markup::Dialect;
 

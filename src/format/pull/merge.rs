@@ -188,7 +188,7 @@ impl MergeOutcome {
         let kept = KeptItems::new(target, &frame.context, dialect);
         let write = |out: &mut String, item: &SharedItem| {
             if frame.is_collection {
-                kept.push_collected(out, head(&local.skeleton), &item.kept());
+                kept.push_collected(out, &local.skeleton, &item.kept());
             } else {
                 kept.push(out, &item.kept());
             }

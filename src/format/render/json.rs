@@ -94,7 +94,7 @@ pub fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let conflicts = shown.conflicts.iter();
     let conflicts = conflicts.map(|version| self::item(page, &shown.conflict(version)));
     let sync = sync_object(shown.version, conflicts.collect());
-    let own = match shown.collection_item(page) {
+    let others = match shown.collection_item(page) {
         Some(CollectionItem::Json(mut item)) => {
             item.insert("sync".to_owned(), sync);
             return Value::Object(item);
@@ -105,8 +105,8 @@ pub fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let said = shown.says(page);
     let mut item = Map::new();
     item.insert("title".to_owned(), said.title.into());
-    let own = || convert::own_id(&shown.version.data);
-    put(&mut item, "id", shown.published_id.map(Cow::Borrowed).or_else(own));
+    let own_id = || convert::own_id(&shown.version.data);
+    put(&mut item, "id", shown.published_id.map(Cow::Borrowed).or_else(own_id));
     put(&mut item, "link", said.link);
     put(&mut item, "updated", said.updated.map(|time| time.to_string()));
     put(&mut item, "published", said.published.map(|time| time.to_string()));
@@ -127,7 +127,7 @@ pub fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     if !enclosures.is_empty() {
         item.insert("enclosures".to_owned(), enclosures.into());
     }
-    for (name, value) in own {
+    for (name, value) in others {
         item.entry(name).or_insert(value);
     }
     item.insert("sync".to_owned(), sync);

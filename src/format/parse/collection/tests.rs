@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::parse;
-use tidegate_core::model::{FeedDocument, Shared};
+use tidegate_core::model::{FeedDocument, Markup, Shared};
 
 fn read(atom: &str) -> FeedDocument<'_> {
     let document = parse::document(atom, None, &Limits::default()).unwrap();

@@ -18,7 +18,7 @@ use crate::parse::{Limits, ParseError};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{OUTLINE_ROOT, OutlinePath, Stamp, Warning};
-use tidegate_core::sync_markup::sx091;
+use tidegate_core::sync_markup::{Dialect, sx091};
 use tidegate_core::xml::address::is_web;
 use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::is_name;
