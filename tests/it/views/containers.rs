@@ -42,6 +42,13 @@ fn id(markup: &Markup) -> Option<String> {
     Some(xml::plain(markup.xml.get(id)?).trim().to_owned())
 }
 
+/// The title of an entry as it is written.
+fn title(markup: &Markup) -> Option<String> {
+    let fields = parse::again(markup)?;
+    let written = fields.into_iter().find(|field| field.path == "title");
+    Some(written.map_or_else(|| markup.card.title.clone(), |field| field.value.into_owned()))
+}
+
 /// What is told of an item in both documents and must be the same.
 fn differs(own: &Markup, other: &Markup) -> Option<String> {
     // Markup may be spelled otherwise.
@@ -63,7 +70,7 @@ fn differs(own: &Markup, other: &Markup) -> Option<String> {
     };
     for (name, one, two) in [
         ("id", id(own), id(other)),
-        ("title", Some(own.card.title.clone()), Some(other.card.title.clone())),
+        ("title", title(own), title(other)),
         ("text", shared_items::text(own), shared_items::text(other)),
     ] {
         let (one, two) = (words(&one), words(&two));

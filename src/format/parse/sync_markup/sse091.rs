@@ -16,10 +16,10 @@ const CONFLICT: &str = "sx:conflict";
 
 /// An item whose data is its element. What is kept of a conflict is the item in it, without conflicts of
 /// its own.
-pub(super) type ReadItem091<'t, 'a> = Item091<DocElement<'t, 'a>, KeptItem<'t, 'a>>;
+pub(super) type ReadItem091<'t, 'a> = Item091<DocElement<'t, 'a>, ConflictItem<'t, 'a>>;
 
 /// The item that an `sx:conflict` stands for.
-pub(super) struct KeptItem<'t, 'a>(pub Box<ReadItem091<'t, 'a>>);
+pub(super) struct ConflictItem<'t, 'a>(pub Box<ReadItem091<'t, 'a>>);
 
 /// The item that the element `item` is; `None` where it has no such `sx:sync`.
 pub(super) fn read<'t, 'a>(
@@ -71,7 +71,7 @@ fn conflicts<'t, 'a>(
     sync: DocElement<'t, 'a>,
     id: &SyncId,
     dialect: FeedDialect,
-) -> Result<Vec<Conflict091<KeptItem<'t, 'a>>>, SyncMarkupError> {
+) -> Result<Vec<Conflict091<ConflictItem<'t, 'a>>>, SyncMarkupError> {
     let mut conflicts = Vec::new();
     let lists = children(sync, Ns::Sx091, "conflicts");
     for element in lists.flat_map(|list| children(list, Ns::Sx091, "conflict")) {
@@ -94,7 +94,7 @@ fn conflicts<'t, 'a>(
             conflicts: Vec::new(),
             data: element,
         });
-        conflicts.push(Conflict091 { version, edit, data: KeptItem(Box::new(item)) });
+        conflicts.push(Conflict091 { version, edit, data: ConflictItem(Box::new(item)) });
     }
     Ok(conflicts)
 }
