@@ -97,6 +97,9 @@ pub use snapshot::{
     Absence, Decision, Evidence, Hold, Item, ItemStatus, LedgerEntry, Origin, Revision, Snapshot,
 };
 pub use stub::{Evictions, Stub};
-pub use subscription::{HubSubscription, HubTrust, Lease, SubscriptionKeys, SubscriptionStanding};
+pub use subscription::{
+    DISTRUST_TIME, FAIR_TIME, HubSubscription, Lease, PushTrust, PushedPoll, SubscriptionKeys,
+    SubscriptionStanding,
+};
 pub use sync_fault::{SyncFault, SyncMarkupError};
 pub use time::{Tick, Time, TimeError};

@@ -9,7 +9,7 @@ use super::seldom::{Nothing, Seldom};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
-use tidegate_core::model::{Backfill, FeedName, HubTrust, Interruptions, Time};
+use tidegate_core::model::{Backfill, FeedName, Interruptions, Time};
 use tidegate_status::{
     FeedSummary, FinishedPoll, FinishedProbe, HubReport, PROBES_KEPT, ParsedNote, PollEnding,
     PollFailure, PollGaps, PollStatus, PollTotals,
@@ -165,8 +165,8 @@ impl BoardEntry {
     }
 
     fn is_hub_distrusted(&self) -> bool {
-        let trust = self.rare.hub.as_ref().map(|hub| hub.subscription.trust);
-        trust == Some(HubTrust::Distrusted)
+        let hub = self.rare.hub.as_ref();
+        hub.is_some_and(|hub| hub.subscription.trust.distrusted_until.is_some())
     }
 
     fn summarize(&self) -> FeedSummary {

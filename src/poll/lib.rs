@@ -41,7 +41,7 @@ mod walk;
 mod word;
 
 pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
-pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
+pub use announced::{FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
 pub use attempts::KILLS_BORNE;
 pub use callbacks::Reach;
 pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};

@@ -29,7 +29,9 @@ pub const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
 pub const SELDOM_AFTER: Duration = Duration::from_secs(30 * 86_400);
 /// See [`SELDOM_AFTER`].
 pub const SELDOM_EVERY: Duration = Duration::from_secs(7 * 86_400);
-/// How often a feed is looked at though somebody tells of its changes.
+/// By how much the interval of a feed is longer of whose changes somebody tells.
+const PUSHED_FACTOR: u32 = 4;
+/// How often it is looked at at least.
 pub const SAFETY_EVERY: Duration = Duration::from_secs(6 * 3600);
 /// The share by which feeds are spread, in thousandths of the interval.
 const SPREAD_THOUSANDTHS: u64 = 100;
@@ -180,10 +182,7 @@ impl FeedSchedule<'_> {
     pub fn next(&self, after: LastResult, now: Time) -> PlannedPoll {
         match after {
             LastResult::Read(look_again) => self.after_reading(look_again, None, now),
-            LastResult::Announced(by, look_again) => {
-                let safety = Some((by, self.bounds.hold(SAFETY_EVERY)));
-                self.after_reading(look_again, safety, now)
-            }
+            LastResult::Announced(by, look_again) => self.after_reading(look_again, Some(by), now),
             LastResult::Failed(failures, retry) => {
                 self.after_failing(failures, retry, self.bounds.max, now)
             }
@@ -195,11 +194,11 @@ impl FeedSchedule<'_> {
         }
     }
 
-    /// `safety`: how often it is looked at though somebody tells of its changes, and who.
+    /// `told_by`: who tells of its changes.
     fn after_reading(
         &self,
         look_again: Option<Time>,
-        safety: Option<(PushSource, Duration)>,
+        told_by: Option<PushSource>,
         now: Time,
     ) -> PlannedPoll {
         let pace = self.rhythm.pace(now);
@@ -219,8 +218,9 @@ impl FeedSchedule<'_> {
         } else {
             (own, IntervalReason::Pace(whole_seconds(pace)))
         };
-        if let Some((by, safety)) = safety {
-            interval = safety.max(interval);
+        if let Some(by) = told_by {
+            let longer = interval.saturating_mul(PUSHED_FACTOR).min(SAFETY_EVERY);
+            interval = self.bounds.hold(longer).max(interval);
             because = IntervalReason::Announced(by);
         }
         let planned = now.plus(self.spread(interval).min(self.bounds.max));

@@ -24,6 +24,7 @@ mod takeover;
 mod waiters;
 mod walks;
 
+use self::announced::ToldChange;
 use self::checkpoints::CheckpointResult;
 use self::errands::{ErrandState, FinishedErrand};
 use self::feed::{RunningErrand, ScheduledFeed};
@@ -300,7 +301,7 @@ impl PollScheduler {
         let offset = Duration::from_millis(u64::from(std::mem::take(&mut feed.offset)));
         let begin = instant + offset;
         // What is told of is read soon; the same announcement may list a hundred feeds.
-        let is_told_of = feed.hearing.listed || feed.hearing.pushed;
+        let is_told_of = feed.hearing.told != ToldChange::None;
         let host = feed.host(&self.settings);
         if is_told_of {
             self.polite.enqueue_listed(Errand::Poll(name), host, begin);

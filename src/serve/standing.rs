@@ -3,7 +3,7 @@
 use super::explain::SOURCES_SHOWN;
 use super::html::{moment, outward, text};
 use maud::{Markup, html};
-use tidegate_core::model::{EventKind, FeedStanding, FeedState, HubTrust, ShownAddress, counted};
+use tidegate_core::model::{EventKind, FeedStanding, FeedState, ShownAddress, counted};
 use tidegate_status::{FeedStatus, FinishedPoll, PollEnding};
 
 /// Where a feed's items come from.
@@ -53,7 +53,7 @@ pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup
                 @if is_held { br; (held) }
             },
         }
-        @if status.hub.as_ref().is_some_and(|hub| hub.trust == HubTrust::Distrusted) {
+        @if status.hub.as_ref().is_some_and(|hub| hub.distrusted_until.is_some()) {
             br; span.bad { "its hub is not believed" }
         }
         @if let Some(note) = &status.gathered {

@@ -1,7 +1,7 @@
 //! What is told of subscriptions to hubs of upstreams: nothing that only the two know.
 
 use serde::Serialize;
-use tidegate_core::model::{HubSubscription, HubTrust, ShownAddress, Time};
+use tidegate_core::model::{HubSubscription, ShownAddress, Time};
 use tidegate_core::websub::subscriber;
 
 /// How the subscription to a hub stands.
@@ -58,14 +58,11 @@ pub struct HubNote {
     /// When the next request to it is due.
     #[serde(rename = "next_request")]
     pub next: Time,
-    /// Whether it is believed to tell of every change.
-    pub trust: HubTrust,
-    /// Changes in a row that it told of.
-    #[serde(rename = "heard_in_a_row")]
-    pub heard: u32,
-    /// Changes in a row that were found without it.
-    #[serde(rename = "silent_in_a_row")]
-    pub silent: u32,
+    /// Changes in a row that it did not tell of.
+    #[serde(rename = "missed_in_a_row")]
+    pub missed: u32,
+    /// Until when it is not relied on for that.
+    pub distrusted_until: Option<Time>,
     /// How often it pushed something.
     pub pushes: u64,
     /// When it last did.
@@ -87,9 +84,8 @@ impl HubNote {
             topic: ShownAddress::new(&it.topic, secret),
             until: it.lease.filter(|_| it.is_held(now)).map(|lease| lease.until),
             next: it.next,
-            trust: it.trust,
-            heard: it.heard,
-            silent: it.silent,
+            missed: it.trust.missed,
+            distrusted_until: it.trust.distrusted_until,
             pushes: it.pushes,
             last_push: it.last_push,
             disbelieved: report.disbelieved.clone(),

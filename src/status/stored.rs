@@ -1,7 +1,7 @@
 //! How the polling of a feed stands that another gateway polls, as far as that gateway has stored it.
 
 use super::{FeedSummary, HubReport, PollStatus};
-use tidegate_core::model::{FeedRecord, FeedStanding, HubTrust, PollState};
+use tidegate_core::model::{FeedRecord, FeedStanding, PollState};
 
 impl PollStatus {
     /// From what another gateway stored of a feed. What is not stored is left out: the single polls, when the next one
@@ -53,7 +53,7 @@ impl FeedSummary {
             failures: status.failures,
             gaps: status.gaps,
             is_hub_distrusted: hub
-                .is_some_and(|hub| hub.subscription.trust == HubTrust::Distrusted),
+                .is_some_and(|hub| hub.subscription.trust.distrusted_until.is_some()),
             is_elsewhere: record.standing == FeedStanding::Active,
             error: status.stored_error,
             moved_to: status.moved_to,

@@ -3,6 +3,7 @@
 use super::Time;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 /// What only the hub and this gateway know of a subscription. It is never shown.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -42,27 +43,81 @@ pub struct Lease {
     pub until: Time,
 }
 
-/// Whether a hub is believed to tell of every change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HubTrust {
-    /// It has told of none yet.
-    #[default]
-    Unproven,
-    /// It has told of a change that was then found.
-    Trusted,
-    /// Polls found changes that it had not told of.
-    Distrusted,
+/// How long after a poll found a change its push may still come.
+pub const FAIR_TIME: Duration = Duration::from_secs(10 * 60);
+/// How many changes in a row may be missing before who pushes is not relied on.
+const MISSED_LIMIT: u32 = 2;
+/// How long it is not relied on then.
+pub const DISTRUST_TIME: Duration = Duration::from_secs(7 * 86_400);
+
+/// A successful poll of a feed whose changes somebody pushes: its hub, or its SUP document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PushedPoll {
+    /// Whether it found something new or changed.
+    pub changed: bool,
+    /// Whether it was told of: the poll was made because of a push, or one came meanwhile.
+    pub told: bool,
+    /// Whether it should have been: who pushes was relied on when the poll before this one began.
+    pub expected: bool,
 }
 
-impl HubTrust {
-    /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unproven => "unproven",
-            Self::Trusted => "trusted",
-            Self::Distrusted => "distrusted",
+/// Whether who pushes a feed's changes is relied on. It is, until polls find two changes in a row of which nobody
+/// tells within a fair time; then it is not for a week.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct PushTrust {
+    /// When a poll found a change of which a push may still tell.
+    pub awaited: Option<Time>,
+    /// Changes in a row that no push told of.
+    pub missed: u32,
+    /// Until when it is not relied on.
+    pub distrusted_until: Option<Time>,
+}
+
+impl PushTrust {
+    /// Whether it is relied on.
+    pub fn is_relied_on(&self, now: Time) -> bool {
+        self.distrusted_until.is_none_or(|until| until <= now)
+    }
+
+    /// Takes in a push; whether it tells of what a poll has found before. `fair`: how long after a poll found a
+    /// change the push of it may come.
+    pub fn pushed(&mut self, fair: Duration, now: Time) -> bool {
+        self.settle(fair, now);
+        let is_known = self.awaited.take().is_some();
+        if is_known {
+            self.missed = 0;
         }
+        is_known
+    }
+
+    /// Takes in a poll; whether anything is to be remembered.
+    pub fn polled(&mut self, poll: PushedPoll, fair: Duration, now: Time) -> bool {
+        let before = *self;
+        self.settle(fair, now);
+        if poll.changed && poll.told {
+            (self.awaited, self.missed) = (None, 0);
+        } else if poll.changed && poll.expected {
+            self.awaited.get_or_insert(now);
+        }
+        *self != before
+    }
+
+    /// Counts a change that no push has told of in time, and forgets a distrust that is over.
+    fn settle(&mut self, fair: Duration, now: Time) {
+        self.distrusted_until = self.distrusted_until.filter(|until| now < *until);
+        if self.awaited.is_some_and(|found| now.since(found) > fair) {
+            self.awaited = None;
+            self.missed += 1;
+            if self.missed >= MISSED_LIMIT {
+                (self.missed, self.distrusted_until) = (0, Some(now.plus(DISTRUST_TIME)));
+            }
+        }
+    }
+
+    /// Moved along with a clock that was set back.
+    pub fn set_back(&mut self, by: Duration) {
+        self.awaited = self.awaited.map(|at| at.minus(by));
+        self.distrusted_until = self.distrusted_until.map(|at| at.minus(by));
     }
 }
 
@@ -93,14 +148,8 @@ pub struct HubSubscription {
     pub day: Time,
     /// Why the last request led to nothing, in words.
     pub note: Option<String>,
-    /// Whether the hub is believed to tell of every change.
-    pub trust: HubTrust,
-    /// Changes in a row that it told of before they were found.
-    pub heard: u32,
-    /// Changes in a row that were found without it.
-    pub silent: u32,
-    /// When a change was found that the hub may still tell of.
-    pub suspect: Option<Time>,
+    /// Whether the hub is relied on to tell of every change.
+    pub trust: PushTrust,
     /// When it last told of something.
     pub last_push: Option<Time>,
     /// How often it did.
@@ -127,6 +176,50 @@ impl HubSubscription {
             _ if self.is_held(now) => "subscribed",
             SubscriptionStanding::Asked => "asked",
             SubscriptionStanding::Waiting | SubscriptionStanding::Verified => "waiting",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOUND: PushedPoll = PushedPoll { changed: true, told: false, expected: true };
+    const QUIET: PushedPoll = PushedPoll { changed: false, told: false, expected: true };
+
+    const fn at(second: i64) -> Time {
+        Time::from_unix(second)
+    }
+
+    #[test]
+    fn two_changes_in_a_row_that_nobody_told_of_end_it_for_a_week() {
+        let mut trust = PushTrust::default();
+        assert!(trust.polled(FOUND, FAIR_TIME, at(0)));
+        assert!(!trust.polled(QUIET, FAIR_TIME, at(600)), "the push may still come");
+        assert!(trust.polled(QUIET, FAIR_TIME, at(601)));
+        assert!(trust.is_relied_on(at(601)), "one may be lost");
+        trust.polled(FOUND, FAIR_TIME, at(1000));
+        trust.pushed(FAIR_TIME, at(1601));
+        assert!(!trust.is_relied_on(at(1601)), "it came too late");
+        assert!(trust.is_relied_on(at(1601).plus(DISTRUST_TIME)));
+        trust.set_back(Duration::from_secs(601));
+        assert!(trust.is_relied_on(at(1000).plus(DISTRUST_TIME)));
+    }
+
+    #[test]
+    fn a_push_in_time_and_a_change_that_was_told_of_excuse_the_one_before() {
+        for is_late in [true, false] {
+            let mut trust = PushTrust::default();
+            trust.polled(FOUND, FAIR_TIME, at(0));
+            trust.polled(PushedPoll { told: !is_late, ..FOUND }, FAIR_TIME, at(1000));
+            if is_late {
+                trust.pushed(FAIR_TIME, at(1500));
+            }
+            trust.polled(FOUND, FAIR_TIME, at(2000));
+            trust.polled(QUIET, FAIR_TIME, at(3000));
+            assert!(trust.is_relied_on(at(3000)) && trust.missed == 1, "{trust:?}");
+            trust.polled(PushedPoll { expected: false, ..FOUND }, FAIR_TIME, at(4000));
+            assert_eq!(trust.awaited, None, "nobody could have told of it");
         }
     }
 }

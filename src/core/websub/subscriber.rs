@@ -3,14 +3,13 @@
 //!
 //! Decisions only. A hub is first asked to subscribe and then asks back; then it delivers until its
 //! lease is over, and is asked again when two thirds of that are. What fails is tried at the next
-//! hub, and then ever more seldom. A hub that delivers is not believed for that: polls go on as
-//! without it until it has told of a change that was then found, and again as soon as one is found
-//! that it has not told of.
+//! hub, and then ever more seldom. Polls are fewer while a hub delivers, until it is found silent
+//! ([`PushTrust`]).
 
 use super::discover::Discovery;
 use super::form::{Intent, Verification};
 use crate::model::{
-    HubSubscription as Subscription, HubTrust, Lease, SubscriptionKeys,
+    FAIR_TIME, HubSubscription as Subscription, Lease, PushTrust, PushedPoll, SubscriptionKeys,
     SubscriptionStanding as Standing, Time,
 };
 use std::time::Duration;
@@ -36,12 +35,6 @@ const NEXT_HUB: Duration = Duration::from_secs(5);
 pub const DENIED_PAUSE: Duration = Duration::from_secs(7 * 86_400);
 /// The most requests for one feed in a day.
 pub const ATTEMPTS_PER_DAY: u32 = 24;
-/// How long after a change was found its push may still come.
-pub const FAIR_TIME: Duration = Duration::from_secs(10 * 60);
-/// After so many changes in a row that it has not told of a hub is distrusted.
-pub const SILENT_BORNE: u32 = 3;
-/// After so many in a row that it has told of it is trusted again.
-pub const HEARD_WANTED: u32 = 3;
 /// The longest reason of a failure that is kept, in characters.
 const NOTE_LIMIT: usize = 300;
 
@@ -86,10 +79,7 @@ pub fn begin(
         attempts: before.map_or(0, |before| before.attempts),
         day: before.map_or(now, |before| before.day),
         note: None,
-        trust: HubTrust::Unproven,
-        heard: 0,
-        silent: 0,
-        suspect: None,
+        trust: PushTrust::default(),
         last_push: None,
         pushes: 0,
     }
@@ -99,7 +89,7 @@ pub fn begin(
 pub fn set_back(subscription: &mut Subscription, by: Duration) {
     subscription.next = subscription.next.minus(by);
     subscription.day = subscription.day.minus(by);
-    subscription.suspect = subscription.suspect.map(|at| at.minus(by));
+    subscription.trust.set_back(by);
     subscription.lease = subscription
         .lease
         .map(|lease| Lease { since: lease.since.minus(by), until: lease.until.minus(by) });
@@ -114,12 +104,14 @@ pub fn resume(subscription: &mut Subscription, back: Duration, now: Time) {
     }
     let furthest = now.plus(LEASE_MOST);
     if subscription.lease.is_some_and(|lease| lease.since > now || lease.until > furthest) {
-        (subscription.lease, subscription.suspect) = (None, None);
+        (subscription.lease, subscription.trust.awaited) = (None, None);
         subscription.next = now;
     }
     if subscription.next > furthest {
         subscription.next = now;
     }
+    subscription.trust.distrusted_until =
+        subscription.trust.distrusted_until.filter(|until| *until <= furthest);
 }
 
 /// Whether what was discovered is what is subscribed to: the same topic, at a hub that the feed
@@ -204,8 +196,7 @@ fn fail(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now:
         if hubs > 1 {
             // What one hub has shown says nothing of the next.
             subscription.hub = (subscription.hub + 1) % hubs;
-            subscription.trust = HubTrust::Unproven;
-            (subscription.heard, subscription.silent) = (0, 0);
+            subscription.trust = PushTrust::default();
         }
         if subscription.hub != 0 {
             subscription.next = now.plus(NEXT_HUB);
@@ -274,7 +265,7 @@ fn hold(subscription: &mut Subscription, seconds: Option<u64>, now: Time) {
 fn deny(subscription: &mut Subscription, reason: &str, now: Time) {
     let reason = format!("it said no: {reason}");
     subscription.lease = None;
-    subscription.suspect = None;
+    subscription.trust.awaited = None;
     if subscription.hubs.len() > 1 {
         fail(subscription, &reason, None, now);
         return;
@@ -288,66 +279,28 @@ fn deny(subscription: &mut Subscription, reason: &str, now: Time) {
 fn expire(subscription: &mut Subscription, now: Time) {
     if subscription.lease.is_some() && !subscription.is_held(now) {
         subscription.lease = None;
-        subscription.suspect = None;
+        subscription.trust.awaited = None;
     }
 }
 
-/// Takes in a push whose signature was right.
-pub fn pushed(subscription: &mut Subscription, now: Time) {
+/// Takes in a push whose signature was right; whether it tells of what a poll has found before.
+pub fn pushed(subscription: &mut Subscription, now: Time) -> bool {
     subscription.last_push = Some(now);
     subscription.pushes = subscription.pushes.saturating_add(1);
-    // It was merely slower than the poll that found the change.
-    if subscription.suspect.is_some_and(|found| now.since(found) <= FAIR_TIME) {
-        subscription.suspect = None;
-    }
-}
-
-/// A poll of the feed, as its hub is judged by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Polled {
-    /// Whether it found something new or changed.
-    pub changed: bool,
-    /// Whether the hub had told of it: the poll was made because of a push, or one came meanwhile.
-    pub pushed: bool,
-    /// Whether it should have: it delivered when the poll before this one began.
-    pub expected: bool,
+    subscription.trust.pushed(FAIR_TIME, now)
 }
 
 /// Takes in a poll that did not fail; whether anything is to be remembered.
-pub fn polled(subscription: &mut Subscription, poll: Polled, now: Time) -> bool {
-    let before =
-        (subscription.trust, subscription.heard, subscription.silent, subscription.suspect);
-    if subscription.suspect.is_some_and(|found| now.since(found) > FAIR_TIME) {
-        subscription.suspect = None;
-        subscription.heard = 0;
-        subscription.silent = subscription.silent.saturating_add(1);
-        if subscription.silent >= SILENT_BORNE {
-            subscription.trust = HubTrust::Distrusted;
-        }
-    }
-    if poll.changed && poll.pushed {
-        subscription.suspect = None;
-        subscription.silent = 0;
-        subscription.heard = subscription.heard.saturating_add(1);
-        let wanted = match subscription.trust {
-            HubTrust::Distrusted => HEARD_WANTED,
-            HubTrust::Unproven | HubTrust::Trusted => 1,
-        };
-        if subscription.heard >= wanted {
-            subscription.trust = HubTrust::Trusted;
-        }
-    } else if poll.changed && poll.expected && subscription.is_held(now) {
-        subscription.suspect.get_or_insert(now);
-    }
-    before != (subscription.trust, subscription.heard, subscription.silent, subscription.suspect)
+pub fn polled(subscription: &mut Subscription, poll: PushedPoll, now: Time) -> bool {
+    let expected = poll.expected && subscription.is_held(now);
+    subscription.trust.polled(PushedPoll { expected, ..poll }, FAIR_TIME, now)
 }
 
-/// Whether the hub is believed to tell of every change since a poll that began at `begun`.
+/// Whether the hub is relied on to tell of every change since a poll that began at `begun`.
 pub fn covers(subscription: &Subscription, begun: Time, now: Time) -> bool {
     let delivers =
         subscription.lease.is_some_and(|lease| lease.since <= begun && now < lease.until);
-    let proven = subscription.trust == HubTrust::Trusted && subscription.silent == 0;
-    delivers && proven && subscription.suspect.is_none()
+    delivers && subscription.trust.is_relied_on(now)
 }
 
 /// How it stands and why, in words.
@@ -369,39 +322,18 @@ pub fn describe(subscription: &Subscription, now: Time) -> String {
     if subscription.standing != Standing::Asked {
         said.push_str(&again);
     }
-    said.push_str("; ");
-    said.push_str(&trust_words(subscription));
-    said
-}
-
-fn trust_words(subscription: &Subscription) -> String {
-    let silent = match subscription.silent {
-        0 => String::new(),
-        1 => ", but a change was found without it since".to_owned(),
-        n => format!(", but {n} changes in a row were found without it since"),
-    };
     match subscription.trust {
-        HubTrust::Unproven if subscription.silent == 0 => {
-            "it has told of no change yet, so that polls go on as without it".to_owned()
+        PushTrust { distrusted_until: Some(until), .. } if now < until => {
+            let why = "it did not tell of two changes in a row, so that polls go on as without it";
+            said.push_str(&format!("; {why} until {until}"));
         }
-        HubTrust::Unproven => format!(
-            "it has told of no change yet, and polls found {} in a row, so that they go on as \
-             without it",
-            subscription.silent
-        ),
-        HubTrust::Trusted if subscription.silent == 0 => {
-            "it has told of changes that were then found, so that polls are few".to_owned()
+        _ if !subscription.is_held(now) => {}
+        PushTrust { missed: 0, .. } => said.push_str("; polls are fewer meanwhile"),
+        _ => {
+            said.push_str("; polls are fewer meanwhile, though it did not tell of the last change")
         }
-        HubTrust::Trusted => {
-            format!("it has told of changes{silent}, so that polls go on as without it")
-        }
-        HubTrust::Distrusted => format!(
-            "it is not believed: polls found {} changes in a row without it; {} of the \
-             {HEARD_WANTED} that it must tell of first to be believed again were told of",
-            subscription.silent.max(SILENT_BORNE),
-            subscription.heard
-        ),
     }
+    said
 }
 
 #[cfg(test)]

@@ -244,38 +244,32 @@ proptest! {
 }
 
 #[test]
-fn a_feed_that_is_left_to_its_sup_document_is_looked_at_now_and_then() {
+fn a_feed_whose_changes_are_told_of_is_polled_a_quarter_as_often() {
     let hints = UpdateHints::default();
-    let often = next(UpdateRate::since(NOW), &hints, LastResult::Announced(PushSource::Sup, None));
-    assert!(about(&often, SAFETY_EVERY), "{often:?}");
+    let told = |source| LastResult::Announced(source, None);
+    let often = next(UpdateRate::since(NOW), &hints, told(PushSource::Sup));
+    assert!(about(&often, 20 * MINUTE), "{often:?}");
     assert_eq!(
         often.reason.to_string(),
-        "its SUP document tells of changes; polled every 6 h all the same"
+        "its SUP document tells of changes; polled every 20 min all the same"
     );
-    let by_hub = next(UpdateRate::since(NOW), &hints, LastResult::Announced(PushSource::Hub, None));
-    assert_eq!(by_hub.at, often.at);
+    let day = UpdateRate::since(NOW.minus(DAY));
+    let by_hub = next(day, &hints, told(PushSource::Hub));
+    assert!(about(&by_hub, SAFETY_EVERY), "{by_hub:?}");
     assert_eq!(
         by_hub.reason.to_string(),
         "its hub tells of changes; polled every 6 h all the same"
     );
-    // It is never sooner than without the document, and what it waits for is told.
-    let seldom = next(
-        UpdateRate::since(NOW.minus(30 * DAY)),
-        &hints,
-        LastResult::Announced(PushSource::Sup, None),
-    );
+    // It is never sooner than without one, and what it waits for is told.
+    let seldom = next(UpdateRate::since(NOW.minus(30 * DAY)), &hints, told(PushSource::Sup));
     assert!(about(&seldom, DAY), "{seldom:?}");
-    assert_eq!(
-        seldom.reason.to_string(),
-        "its SUP document tells of changes; polled every 1 d all the same"
-    );
     // Where something is pending, it is as ever.
     let pending = next(
         UpdateRate::since(NOW),
         &hints,
-        LastResult::Announced(PushSource::Sup, Some(NOW.plus(HOUR))),
+        LastResult::Announced(PushSource::Sup, Some(NOW.plus(10 * MINUTE))),
     );
-    assert_eq!(pending.at, NOW.plus(HOUR));
+    assert_eq!(pending.at, NOW.plus(10 * MINUTE));
 }
 
 /// SSE 1.0 section 2.2: a subscriber should read before `expires`.

@@ -6,85 +6,56 @@ use crate::polling::PollResult;
 use crate::reason::PlannedPoll;
 use crate::schedule::{PushSource, phase};
 use std::time::Duration;
-use tidegate_core::model::{EventKind, FeedName, Time};
-use tidegate_core::websub::subscriber::Polled;
+use tidegate_core::model::{EventKind, FeedName, PushedPoll, Time};
 use tidegate_status::PollEnding;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 
+/// Whether a change of a feed was told of since its last poll began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ToldChange {
+    #[default]
+    None,
+    /// One that a poll may have found before.
+    Known,
+    New,
+}
+
+impl ToldChange {
+    pub(super) fn note(&mut self, is_known: bool) {
+        *self = (*self).max(if is_known { Self::Known } else { Self::New });
+    }
+}
+
 /// What a feed's SUP document and its hub have to do with its polls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PushTriggers {
-    /// It was listed, and no poll has begun since.
-    pub(super) listed: bool,
-    /// Its last poll was one after which every change is listed.
-    pub(super) covered: bool,
+    pub(super) told: ToldChange,
     /// When its last poll began.
     pub(super) polled: Option<Time>,
     /// Its next poll is the second one for what was told of.
     pub(super) retried: bool,
-    /// Its hub told of a change, and no poll has begun since.
-    pub(super) pushed: bool,
+    /// Its last poll was one after which its SUP document lists every change.
+    pub(super) covered: bool,
     /// Its last poll was one after which its hub tells of every change.
     pub(super) by_hub: bool,
-    /// Its hub delivered when its last poll began.
-    pub(super) expects: bool,
-    /// Pushes in a row after which nothing was new.
+    /// Polls in a row for what was told of, after which nothing was new.
     pub(super) futile: u32,
-    /// When a poll found a change that no document has listed yet, and that no push has told of yet.
-    unlisted: Option<Time>,
-    unpushed: Option<Time>,
-    /// The last poll was begun because a change was told of, and there is none that this could be.
-    pub(super) not_found: bool,
-}
-
-/// For how long what was found without being told of may be what is told of then: SUP documents of the
-/// usual periods list a change within an hour.
-const TOLD_LATER: Duration = Duration::from_secs(3600);
-
-impl PushTriggers {
-    /// Notes of a poll whether what was told of is still to be found. A document that lists what a push
-    /// has told of before, and the other way round, tells of nothing more.
-    fn weigh(&mut self, running: &RunningErrand, found: &PollResult, changed: bool) {
-        let is_new = found.outcome == PollEnding::Changed;
-        let lacks = |told: bool, before: &mut Option<Time>| {
-            let known = if told { before.take() } else { *before };
-            if is_new && !told {
-                *before = Some(running.at);
-            }
-            let is_known =
-                known.is_some_and(|known| (known..=known.plus(TOLD_LATER)).contains(&running.at));
-            told && !is_new && !is_known
-        };
-        let unlisted = lacks(running.listed, &mut self.unlisted);
-        let unpushed = lacks(running.pushed, &mut self.unpushed);
-        self.not_found = unlisted || unpushed;
-        if changed {
-            self.futile = 0;
-        } else if unpushed {
-            self.futile = self.futile.saturating_add(1);
-        }
-    }
 }
 
 impl PollScheduler {
-    /// Ends the cover of SUP documents that were not read in time, and asks for those that are due.
+    /// Asks for the SUP documents that are due.
     pub(super) fn look_at_documents(&mut self) {
-        for wanted in self.announced.lapse(Instant::now()) {
-            self.want(&wanted);
-        }
         if !self.may_begin() {
             return;
         }
-        while let Some((address, begun)) =
+        while let Some((address, look)) =
             self.announced.take_due(Instant::now(), |url| self.settings.host(url).name().into())
         {
             // It is one more request to that host.
-            let (host, at) = (self.settings.host(begun.address()), Instant::now());
+            let (host, at) = (self.settings.host(look.address()), Instant::now());
             if let Err(left) = self.polite.ask_out_of_turn(&host, at) {
-                for wanted in self.announced.put_off(&address, begun, left, at) {
-                    self.want(&wanted);
-                }
+                self.announced.put_off(&address, look, left, at);
                 continue;
             }
             let (fetch, now) = (self.bench.fetch.clone(), self.clock.now());
@@ -92,7 +63,7 @@ impl PollScheduler {
             let task = self.looks.spawn(async move {
                 tokio::select! {
                     () = cancel.cancelled() => None,
-                    looked = begun.read_updates(&fetch, now) => Some(looked),
+                    looked = look.read_updates(&fetch, now) => Some(looked),
                 }
             });
             self.addresses.insert(task.id(), address);
@@ -110,7 +81,8 @@ impl PollScheduler {
             self.pause(&pause);
         }
         let least = self.settings.min_interval;
-        let wanted = self.announced.looked(&address, looked, least, Instant::now());
+        let now = (Instant::now(), self.clock.now());
+        let wanted = self.announced.looked(&address, looked, least, now);
         for wanted in wanted {
             self.want(&wanted);
         }
@@ -120,12 +92,19 @@ impl PollScheduler {
     /// more.
     pub(super) fn want(&mut self, wanted: &AnnouncedFeed) {
         let Some(feed) = self.feeds.get_mut(&wanted.feed) else { return };
-        feed.hearing.covered &= wanted.listed;
-        feed.hearing.listed |= wanted.listed;
         let least = self.settings.bounds(&feed.record.options).min();
-        // Feeds that all lose their cover are not polled all at once.
-        let spread = if wanted.listed { 0 } else { phase(&wanted.feed) % least.as_secs().max(1) };
-        self.bring_about(&wanted.feed, least, Duration::from_secs(spread), wanted.reason);
+        let (pause, spread) = match wanted.listed {
+            Some(is_known) => {
+                feed.hearing.told.note(is_known);
+                (feed.push_pause(least), 0)
+            }
+            // Feeds that all lose their cover are not polled all at once.
+            None => {
+                feed.hearing.covered = false;
+                (least, phase(&wanted.feed) % least.as_secs().max(1))
+            }
+        };
+        self.bring_about(&wanted.feed, pause, Duration::from_secs(spread), wanted.reason);
     }
 
     /// Polls a feed soon: `spread` from now, and not sooner after its last poll than `pause`.
@@ -165,23 +144,26 @@ impl PollScheduler {
         if let Some(place) = &found.announced {
             self.announced.attach(name, place.clone(), Instant::now());
         }
-        let feed = self.feeds.get_mut(name)?;
+        let hearing = &mut self.feeds.get_mut(name)?.hearing;
         let new = [EventKind::Created, EventKind::Updated];
         let changed = new.iter().any(|kind| found.counts.get(kind).is_some_and(|n| *n > 0));
-        let hearing = &mut feed.hearing;
-        let retried = std::mem::take(&mut hearing.retried);
-        let (listed, pushed) = (hearing.listed || running.listed, hearing.pushed || running.pushed);
-        hearing.weigh(running, found, changed);
-        let expected = hearing.expects;
-        if changed && hearing.covered && !listed && !retried {
-            self.announced.suspect(name);
+        let is_vain = running.told == ToldChange::New && found.outcome != PollEnding::Changed;
+        if changed {
+            hearing.futile = 0;
+        } else if is_vain {
+            hearing.futile = hearing.futile.saturating_add(1);
         }
-        let covered = self.announced.covers(name, running.since) && found.held.is_none();
+        let was_retried = std::mem::replace(&mut hearing.retried, is_vain);
+        let told = was_retried || hearing.told.max(running.told) != ToldChange::None;
+        let (covered, by_hub) = (hearing.covered, hearing.by_hub);
+        let poll = PushedPoll { changed, told, expected: covered };
+        let now = (Instant::now(), self.clock.now());
+        let covered = self.announced.polled(name, poll, running.since, now) && found.held.is_none();
         if let Some(feed) = self.feeds.get_mut(name) {
             feed.hearing.covered = covered;
         }
-        let polled = Polled { changed, pushed: pushed || retried, expected };
-        let by_hub = self.heard_of_hub(name, found, running.at, polled);
+        let poll = PushedPoll { expected: by_hub, ..poll };
+        let by_hub = self.heard_of_hub(name, found, running.at, poll);
         // Where both do, the hub is sooner.
         if by_hub {
             return Some(PushSource::Hub);
@@ -203,19 +185,11 @@ impl ScheduledFeed {
         now: Time,
     ) -> PlannedPoll {
         let polled = self.hearing.polled.map_or(now, |polled| polled.min(now));
-        let (at, reason) = if self.hearing.pushed {
-            let pause = self.push_pause(least);
-            (now.max(polled.plus(pause)), "its hub told of a change while it was polled")
-        } else if self.hearing.listed {
-            (now.max(polled.plus(least)), "its SUP document listed a change while it was polled")
-        } else if self.hearing.not_found && (self.hearing.covered || self.hearing.by_hub) {
-            self.hearing.retried = true;
-            let reason = if self.hearing.covered {
-                "its SUP document listed a change that was not found"
-            } else {
-                "its hub told of a change that was not found"
-            };
-            (now.plus(RETRY_AFTER.max(least)), reason)
+        let (at, reason) = if self.hearing.told != ToldChange::None {
+            let at = now.max(polled.plus(self.push_pause(least)));
+            (at, "a change was told of while it was polled")
+        } else if self.hearing.retried && (self.hearing.covered || self.hearing.by_hub) {
+            (now.plus(RETRY_AFTER.max(least)), "a change that was told of was not found")
         } else {
             return planned;
         };

@@ -2,7 +2,7 @@
 //! its own.
 
 use super::CommandReply;
-use super::announced::PushTriggers;
+use super::announced::{PushTriggers, ToldChange};
 use super::departure::Departure;
 use super::errands::ErrandState;
 use crate::allowance::Allowance;
@@ -85,10 +85,8 @@ pub(super) struct RunningErrand {
     pub(super) planned: Option<PlannedPoll>,
     pub(super) at: Time,
     pub(super) since: Instant,
-    /// Whether it was begun because the feed's SUP document listed it.
-    pub(super) listed: bool,
-    /// Whether it was begun because the feed's hub told of a change.
-    pub(super) pushed: bool,
+    /// What it was begun for, where a change was told of.
+    pub(super) told: ToldChange,
 }
 
 impl ScheduledFeed {

@@ -14,8 +14,8 @@ use crate::word::behind_list;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord, HubSubscription, ShownAddress, Time};
-use tidegate_core::websub::subscriber::{self, CallbackReply, Polled, Requests};
+use tidegate_core::model::{FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time};
+use tidegate_core::websub::subscriber::{self, CallbackReply, Requests};
 use tidegate_core::websub::{Discovery, HubRequest, Intent, Verification};
 use tidegate_net::fetch::{LeadScope, read_url};
 use tidegate_status::HubReport;
@@ -74,7 +74,7 @@ impl PollScheduler {
         let now = self.clock.now();
         let feed = self.feeds.get_mut(name);
         let Some(it) = feed.and_then(|feed| feed.subscription.as_mut()) else { return };
-        (it.lease, it.suspect) = (None, None);
+        (it.lease, it.trust.awaited) = (None, None);
         it.next = it.next.min(now);
         self.save_aside(name);
     }
@@ -185,7 +185,7 @@ impl PollScheduler {
         if feed.hearing.by_hub && !feed.subscription.as_deref().is_some_and(covers) {
             feed.hearing.by_hub = false;
             let reason = "its hub is not relied on any more";
-            self.want(&AnnouncedFeed { feed: name.clone(), listed: false, reason });
+            self.want(&AnnouncedFeed { feed: name.clone(), listed: None, reason });
         }
     }
 
@@ -304,8 +304,8 @@ impl PollScheduler {
         let Some(it) = feed.subscription.as_mut().filter(|it| it.keys.token == token) else {
             return;
         };
-        subscriber::pushed(it, now);
-        feed.hearing.pushed = true;
+        let is_known = subscriber::pushed(it, now);
+        feed.hearing.told.note(is_known);
         let pause = feed.push_pause(least.min());
         self.plan_hub(&name);
         self.bring_about(&name, pause, Duration::ZERO, "its hub told of a change");
@@ -318,12 +318,12 @@ impl PollScheduler {
         name: &FeedName,
         found: &PollResult,
         begun: Time,
-        poll: Polled,
+        poll: PushedPoll,
     ) -> bool {
         if self.leaves_hub(name).is_some() {
             self.leave_to_writer(name, found);
             if let Some(feed) = self.feeds.get_mut(name) {
-                (feed.hearing.by_hub, feed.hearing.expects) = (false, false);
+                feed.hearing.by_hub = false;
             }
             return false;
         }
@@ -334,18 +334,18 @@ impl PollScheduler {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return false };
         let Some(it) = feed.subscription.as_mut() else {
-            (feed.hearing.by_hub, feed.hearing.expects) = (false, false);
+            feed.hearing.by_hub = false;
             return false;
         };
-        let (was, material) = (it.trust, subscriber::polled(it, poll, now));
-        if it.trust != was {
-            let (hub, trust) = (shown(it.address()), it.trust.name());
-            tracing::info!(feed = %name, hub = hub.text(), trust, "what a hub is worth has changed");
+        let was_relied_on = it.trust.is_relied_on(now);
+        let is_material = subscriber::polled(it, poll, now);
+        if was_relied_on && let Some(until) = it.trust.distrusted_until {
+            let hub = shown(it.address());
+            tracing::info!(feed = %name, hub = hub.text(), %until, "a hub told of no change, and is not relied on");
         }
         let covers = subscriber::covers(it, begun, now) && found.held.is_none();
-        let expects = it.lease.is_some_and(|lease| lease.since <= begun && now < lease.until);
-        (feed.hearing.by_hub, feed.hearing.expects) = (covers, expects);
-        if material {
+        feed.hearing.by_hub = covers;
+        if is_material {
             self.plan_hub(name);
             self.save_aside(name);
         }
@@ -381,7 +381,6 @@ impl PollScheduler {
         let record = Arc::clone(&feed.record);
         feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
         self.callbacks.shut(&left.keys.token);
-        feed.hearing.expects = false;
         self.board.change(name, |status| status.rare.change(|rare| rare.hub = None));
         let now = Instant::now();
         let callbacks = &self.callbacks;

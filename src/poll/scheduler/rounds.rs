@@ -43,8 +43,7 @@ impl PollScheduler {
         // Which is that of the address in its memory.
         let host = feed.host(&self.settings).clone();
         let Some(mut memory) = feed.memory.take() else { return };
-        let listed = std::mem::take(&mut feed.hearing.listed);
-        let pushed = std::mem::take(&mut feed.hearing.pushed);
+        let told = std::mem::take(&mut feed.hearing.told);
         feed.hearing.polled = Some(at);
         let asked_for = !answers.is_empty();
         self.asked_for += usize::from(asked_for);
@@ -64,8 +63,7 @@ impl PollScheduler {
         let since = Instant::now();
         let mut planned = None;
         self.board.change(name, |status| planned = status.ask());
-        let running =
-            RunningErrand { cancel, answers, in_turn, planned, at, since, listed, pushed };
+        let running = RunningErrand { cancel, answers, in_turn, planned, at, since, told };
         feed.running = Some(Box::new(running));
     }
 
@@ -115,8 +113,7 @@ impl PollScheduler {
             } else if !running.answers.is_empty() {
                 feed.after_round().waiting.splice(0..0, running.answers);
             }
-            feed.hearing.listed |= running.listed;
-            feed.hearing.pushed |= running.pushed;
+            feed.hearing.told = feed.hearing.told.max(running.told);
             self.board.change(name, |status| status.in_flight = false);
             self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
             return;

@@ -9,7 +9,8 @@ use tidegate_net::fetch::{
 };
 
 const SUP: &str = "http://sup.example/sup.json";
-const LEFT: &str = "its SUP document tells of changes; polled every 6 h all the same";
+const LEFT: &str = "its SUP document tells of changes; ";
+const NOT_FOUND: &str = "a change that was told of was not found";
 
 /// What the document lists next, and how often it was asked for.
 #[derive(Default)]
@@ -84,7 +85,7 @@ async fn left() -> (Gateway, Arc<Script>) {
 
 async fn eventually_left(gateway: &Gateway) {
     for _ in 0..100 {
-        if gateway.status().next.is_some_and(|next| next.reason == LEFT) {
+        if gateway.status().next.is_some_and(|next| next.reason.starts_with(LEFT)) {
             return;
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -116,14 +117,14 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     assert_eq!(gateway.publisher.requests(), polls);
     assert!(*script.asked.lock().unwrap() >= 10);
 
-    // Not sooner after the last poll than the shortest interval, whatever is listed.
+    // At once, but for some seconds after the last poll.
     gateway.publisher.says("two", "2");
     script.lists("u-1");
     soon(|| why(&gateway) == "its SUP document lists a change").await;
-    assert_eq!(gateway.status().next.unwrap().at, later(300));
-    gateway.clock.set(later(300));
+    assert_eq!(gateway.status().next.unwrap().at, later(5));
+    gateway.clock.set(later(5));
     soon(|| gateway.publisher.requests() == polls + 1).await;
-    soon(|| why(&gateway) == LEFT).await;
+    soon(|| why(&gateway).starts_with(LEFT)).await;
     assert_eq!(
         gateway.status().polls.iter().filter(|p| p.outcome == PollEnding::Changed).count(),
         2
@@ -132,16 +133,16 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     // A cache may still have the old answer.
     gateway.clock.set(later(1000));
     script.lists("u-2");
-    soon(|| why(&gateway) == "its SUP document listed a change that was not found").await;
+    soon(|| why(&gateway) == NOT_FOUND).await;
     assert_eq!(gateway.publisher.requests(), polls + 2);
     assert_eq!(gateway.status().next.unwrap().at, later(1300));
     gateway.publisher.says("three", "3");
     gateway.clock.set(later(1300));
     soon(|| gateway.publisher.requests() == polls + 3).await;
-    soon(|| why(&gateway) == LEFT).await;
+    soon(|| why(&gateway).starts_with(LEFT)).await;
     // What the second poll found was listed: nothing is held against the document.
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(why(&gateway), LEFT);
+    assert!(why(&gateway).starts_with(LEFT), "{}", why(&gateway));
     gateway.stop().await;
 }
 
@@ -152,18 +153,19 @@ async fn what_was_found_before_it_is_listed_is_not_looked_for_again() {
     gateway.publisher.says("two", "2");
     gateway.poll().await;
     let polls = gateway.publisher.requests();
-    gateway.clock.set(later(1000));
+    gateway.clock.set(later(500));
     script.lists("u-1");
     // It may have changed once more, so it is polled; but no change is missing.
     soon(|| gateway.publisher.requests() == polls + 1).await;
-    soon(|| why(&gateway) == LEFT).await;
+    soon(|| why(&gateway).starts_with(LEFT)).await;
     gateway.clock.set(later(2000));
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!((why(&gateway).as_str(), gateway.publisher.requests()), (LEFT, polls + 1));
+    assert!(why(&gateway).starts_with(LEFT), "{}", why(&gateway));
+    assert_eq!(gateway.publisher.requests(), polls + 1);
 
     // What is listed next is not what was found then.
     script.lists("u-2");
-    soon(|| why(&gateway) == "its SUP document listed a change that was not found").await;
+    soon(|| why(&gateway) == NOT_FOUND).await;
     gateway.stop().await;
 }
 

@@ -4,7 +4,7 @@ use super::shards::{a_while, asks};
 use super::*;
 use crate::testing::shards::{follower, give, held, shard, writer};
 use std::sync::Mutex;
-use tidegate_core::model::{HubTrust, Lease};
+use tidegate_core::model::Lease;
 use tidegate_core::websub::HubLinks;
 use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
 use tower::ServiceExt as _;
@@ -82,7 +82,6 @@ async fn a_hub_is_left_to_the_gateway_that_writes() {
     let hub = state.subscription.as_mut().unwrap();
     hub.lease =
         Some(Lease { since: NOW.minus(Duration::from_secs(60)), until: later(10 * 86_400) });
-    (hub.trust, hub.heard) = (HubTrust::Trusted, 1);
     store.shelf.lock().unwrap().poll_states.insert(name("a"), state);
     let shards = follower();
     let gateway =

@@ -147,10 +147,7 @@ pub(super) fn subscription() -> HubSubscription {
         attempts: 1,
         day: time(10),
         note: None,
-        trust: HubTrust::Trusted,
-        heard: 2,
-        silent: 0,
-        suspect: None,
+        trust: PushTrust::default(),
         last_push: Some(time(12)),
         pushes: 2,
     }

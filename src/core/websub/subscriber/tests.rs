@@ -1,6 +1,7 @@
 //! The transitions of a subscription, one by one and at random.
 
 use super::*;
+use crate::model::DISTRUST_TIME;
 use proptest::prelude::*;
 
 const TOPIC: &str = "https://news.example/feed";
@@ -47,12 +48,6 @@ fn held() -> Subscription {
     assert_eq!(called(&mut subscription, &subscribe(900), at(0)), confirmed());
     subscription
 }
-
-fn changed(pushed: bool) -> Polled {
-    Polled { changed: true, pushed, expected: true }
-}
-
-const QUIET: Polled = Polled { changed: false, pushed: false, expected: true };
 
 #[test]
 fn a_hub_is_asked_and_asks_back_and_is_asked_again_in_time() {
@@ -231,57 +226,28 @@ fn what_is_discovered_again_goes_on() {
 }
 
 #[test]
-fn a_hub_is_believed_once_it_has_told_of_a_change() {
+fn a_hub_is_relied_on_while_it_delivers_and_is_not_silent() {
     let mut it = held();
-    assert!(!covers(&it, at(10), at(10)));
-    assert!(describe(&it, at(10)).contains("has told of no change yet"));
-    pushed(&mut it, at(20));
-    assert!(!polled(&mut it, Polled { pushed: true, ..QUIET }, at(21)), "it proves nothing");
-    assert!(polled(&mut it, changed(true), at(22)));
-    assert!(covers(&it, at(22), at(23)));
-    assert!(!covers(&it, at(22), at(900)), "the lease is over");
+    assert!(covers(&it, at(10), at(10)));
+    assert!(describe(&it, at(10)).ends_with("; polls are fewer meanwhile"));
+    assert!(!covers(&it, at(10), at(900)), "the lease is over");
     let lease = Lease { since: at(30), until: at(900) };
     let later = Subscription { lease: Some(lease), ..it.clone() };
     assert!(!covers(&later, at(29), at(31)), "the poll was before it");
-    assert!(describe(&it, at(23)).contains("so that polls are few"));
-}
-
-#[test]
-fn a_silent_hub_is_distrusted_and_can_be_trusted_again() {
-    let mut it = held();
-    it.lease = Some(Lease { since: at(0), until: at(1_000_000) });
-    assert!(polled(&mut it, changed(true), at(10)));
-    let mut now = 1000;
-    for silent in 1..=SILENT_BORNE {
-        assert!(polled(&mut it, changed(false), at(now)));
-        assert!(!covers(&it, at(now), at(now)), "at the first doubt");
-        assert!(!polled(&mut it, QUIET, at(now + 600)), "the push may still come");
-        assert!(polled(&mut it, QUIET, at(now + 601)));
-        assert_eq!(it.silent, silent);
-        now += 1000;
+    let silent = PushedPoll { changed: true, told: false, expected: true };
+    polled(&mut it, PushedPoll { expected: false, ..silent }, at(20));
+    assert_eq!(it.trust, PushTrust::default(), "it could not have told of that");
+    for found in [40, 700] {
+        assert!(polled(&mut it, silent, at(found)));
     }
-    assert_eq!(it.trust, HubTrust::Distrusted);
-    assert!(describe(&it, at(now)).contains("polls found 3 changes in a row without it"));
-    for heard in 1..HEARD_WANTED {
-        assert!(polled(&mut it, changed(true), at(now)));
-        assert_eq!((it.trust, it.heard), (HubTrust::Distrusted, heard));
-    }
-    assert!(polled(&mut it, changed(true), at(now)));
-    assert!(covers(&it, at(now), at(now)));
-}
-
-#[test]
-fn a_push_that_is_merely_slower_than_the_poll_is_no_silence() {
-    let mut it = held();
-    polled(&mut it, changed(true), at(10));
-    polled(&mut it, changed(false), at(20));
-    pushed(&mut it, at(200));
-    assert!(!polled(&mut it, Polled { pushed: true, ..QUIET }, at(800)));
-    assert_eq!((it.silent, it.trust), (0, HubTrust::Trusted));
-    assert!(covers(&it, at(800), at(801)));
-    // A change that the hub could not have told of is not held against it.
-    polled(&mut it, Polled { expected: false, ..changed(false) }, at(810));
-    assert_eq!(it.suspect, None);
+    assert!(describe(&it, at(701)).contains("did not tell of the last change"));
+    assert_eq!(called(&mut it, &subscribe(5000), at(800)), confirmed());
+    polled(&mut it, PushedPoll::default(), at(1301));
+    assert!(!covers(&it, at(1301), at(1301)));
+    assert!(describe(&it, at(1301)).contains("polls go on as without it until"));
+    let week = DISTRUST_TIME.as_secs();
+    it.lease = Some(Lease { since: at(0), until: at(2 * week) });
+    assert!(covers(&it, at(1302), at(1301 + week)));
 }
 
 #[test]
@@ -298,7 +264,7 @@ enum Act {
     Failed,
     Called(Verification),
     Pushed,
-    Polled(bool, bool, bool),
+    Polled(PushedPoll),
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -312,17 +278,19 @@ fn act() -> impl Strategy<Value = Act> {
         }),
         topics.prop_map(|topic| Act::Called(denied(&topic))),
         Just(Act::Pushed),
-        any::<[bool; 3]>().prop_map(|[a, b, c]| Act::Polled(a, b, c)),
+        any::<[bool; 3]>().prop_map(|[changed, told, expected]| {
+            Act::Polled(PushedPoll { changed, told, expected })
+        }),
     ]
 }
 
 proptest! {
-    /// Whatever happens: something is always to come, requests are bounded, and who is believed
-    /// delivers and has told of something.
+    /// Whatever happens: something is always to come, requests are bounded, and who is relied on
+    /// delivers.
     #[test]
     fn whatever_happens(acts in proptest::collection::vec((act(), 0u64..200_000), 1..200)) {
         let mut it = new(&["https://a.example/", "https://b.example/"]);
-        let (mut now, mut asked, mut told) = (at(0), Vec::new(), false);
+        let (mut now, mut asked) = (at(0), Vec::new());
         for (act, wait) in acts {
             now = now.plus(Duration::from_secs(wait));
             match act {
@@ -337,16 +305,13 @@ proptest! {
                     };
                     prop_assert!(of_ours || reply == CallbackReply::Unasked);
                 }
-                Act::Pushed => pushed(&mut it, now),
-                Act::Polled(changed, pushed, expected) => {
-                    told |= changed && pushed;
-                    polled(&mut it, Polled { changed, pushed, expected }, now);
-                }
+                Act::Pushed => drop(pushed(&mut it, now)),
+                Act::Polled(poll) => drop(polled(&mut it, poll, now)),
             }
             prop_assert!(it.hubs.get(it.hub as usize).is_some());
             prop_assert!(it.next.since(now) <= LEASE_MOST);
             if covers(&it, now, now) {
-                prop_assert!(told && it.is_held(now));
+                prop_assert!(it.is_held(now) && it.trust.is_relied_on(now));
             }
             prop_assert!(!describe(&it, now).is_empty());
         }

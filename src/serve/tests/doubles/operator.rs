@@ -67,7 +67,7 @@ impl TestOperator {
                 .and_then(|poll| Some(poll.failure.as_ref()?.error.clone())),
             gaps: polling.gaps,
             moved_to: polling.moved_to,
-            is_hub_distrusted: status.hub.is_some_and(|hub| hub.trust == HubTrust::Distrusted),
+            is_hub_distrusted: status.hub.is_some_and(|hub| hub.distrusted_until.is_some()),
             gathered: status.gathered,
         }
     }
@@ -180,9 +180,8 @@ pub(in crate::tests) fn status(feed: &str) -> FeedStatus {
             topic: ShownAddress::new("https://upstream.example/?<b>", None),
             until: Some(at(900)),
             next: at(600),
-            trust: HubTrust::Distrusted,
-            heard: 1,
-            silent: 3,
+            missed: 0,
+            distrusted_until: Some(at(3600)),
             pushes: 7,
             last_push: Some(at(-90)),
             disbelieved: RejectedPushes {
@@ -214,10 +213,7 @@ pub(in crate::tests) fn hub_report(topic: &str) -> HubReport {
         attempts: 0,
         day: at(0),
         note: None,
-        trust: HubTrust::Unproven,
-        heard: 0,
-        silent: 0,
-        suspect: None,
+        trust: PushTrust::default(),
         last_push: None,
         pushes: 0,
     };

@@ -103,10 +103,7 @@ fn hub() -> HubSubscription {
         attempts: 2,
         day: at(11),
         note: Some("it answered 503".to_owned()),
-        trust: HubTrust::Distrusted,
-        heard: 3,
-        silent: 4,
-        suspect: Some(at(12)),
+        trust: PushTrust { awaited: Some(at(12)), missed: 1, distrusted_until: Some(at(14)) },
         last_push: Some(at(13)),
         pushes: 5,
     }

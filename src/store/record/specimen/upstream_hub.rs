@@ -11,13 +11,14 @@ pub(super) fn any_subscription() -> impl Strategy<Value = HubSubscription> {
     use SubscriptionStanding::*;
     let addresses = (text(), vec(text(), 1..4), text(), text(), text(), of(text()));
     let standing = select(vec![Waiting, Asked, Verified, Denied]);
-    let trust = select(vec![HubTrust::Unproven, HubTrust::Trusted, HubTrust::Distrusted]);
-    let times = (time(), time(), of((time(), time())), of(time()), of(time()));
-    (addresses, standing, trust, times, any::<[u32; 5]>(), any::<u64>()).prop_map(
+    let trust = (of(time()), any::<u32>(), of(time()));
+    let times = (time(), time(), of((time(), time())), of(time()));
+    (addresses, standing, trust, times, any::<[u32; 3]>(), any::<u64>()).prop_map(
         |(addresses, standing, trust, times, counts, pushes)| {
             let (topic, hubs, token, secret, callbacks, note) = addresses;
-            let (next, day, lease, suspect, last_push) = times;
-            let [hub, failures, attempts, heard, silent] = counts;
+            let (next, day, lease, last_push) = times;
+            let [hub, failures, attempts] = counts;
+            let (awaited, missed, distrusted_until) = trust;
             HubSubscription {
                 topic,
                 hubs,
@@ -31,10 +32,7 @@ pub(super) fn any_subscription() -> impl Strategy<Value = HubSubscription> {
                 attempts,
                 day,
                 note,
-                trust,
-                heard,
-                silent,
-                suspect,
+                trust: PushTrust { awaited, missed, distrusted_until },
                 last_push,
                 pushes,
             }
