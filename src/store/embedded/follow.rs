@@ -407,7 +407,7 @@ impl EmbeddedStore {
         let Followed { identity, found, feeds, at, owner, open } = followed;
         let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
         let heads = found.committed.into_iter();
-        let heads = heads.map(|(feed, head)| (feed, super::published::Published::new(head)));
+        let heads = heads.map(|(feed, head)| (feed, super::published::Published::new(&head)));
         let opening = opening(identity);
         let shared = StoreShared::new(heads.collect(), opening, found.sealed.0, Arc::clone(&clock));
         shared.list_writes.store(found.list_writes, Ordering::Release);

@@ -22,16 +22,16 @@ pub(super) struct Published {
 
 impl Published {
     /// A feed that nobody reads yet.
-    pub(super) fn new(head: StateRecord) -> Self {
+    pub(super) fn new(head: &StateRecord) -> Self {
         let watch = StateWatch::new(head.state.revision);
         let (write, next_decision) = (head.write, head.state.next_decision_at);
         // The store wrote it as a record, so that it can be.
-        let head = encode_plain(&head, VALUE_LIMIT).unwrap_or_default().into();
+        let head = encode_plain(head, VALUE_LIMIT).unwrap_or_default().into();
         Self { write, next_decision, head, pins: Arc::default(), watch }
     }
 
     /// Shows another state from now on, to the same readers.
-    pub(super) fn show(&mut self, head: StateRecord) {
+    pub(super) fn show(&mut self, head: &StateRecord) {
         self.watch.outdate();
         *self = Self { pins: Arc::clone(&self.pins), ..Self::new(head) };
     }
@@ -58,24 +58,24 @@ mod tests {
 
     #[test]
     fn a_state_comes_back_as_it_was() {
-        let published = Published::new(head(4));
+        let published = Published::new(&head(4));
         assert_eq!(published.head().unwrap(), head(4));
         assert_eq!((published.write, published.watch.revision()), (5, Revision(4)));
     }
 
     #[test]
     fn a_state_takes_a_fraction_of_its_fields() {
-        let bytes = Published::new(head(4)).head.len();
+        let bytes = Published::new(&head(4)).head.len();
         assert!(bytes * 4 < size_of::<StateRecord>(), "{bytes} bytes");
     }
 
     #[test]
     fn another_state_outdates_the_last_one_and_keeps_its_readers() {
-        let mut published = Published::new(head(4));
+        let mut published = Published::new(&head(4));
         let (watch, pins) = (published.watch.clone(), Arc::clone(&published.pins));
         let mut next = head(5);
         next.state.next_decision_at = Some(Time::from_unix(9));
-        published.show(next.clone());
+        published.show(&next);
         assert_eq!(published.next_decision, Some(Time::from_unix(9)));
         assert!(!watch.is_current() && published.watch.is_current());
         assert!(Arc::ptr_eq(&pins, &published.pins));

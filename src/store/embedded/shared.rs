@@ -109,7 +109,7 @@ impl StoreShared {
         opening: Opening,
         epoch: Epoch,
     ) {
-        let found = heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(head))));
+        let found = heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(&head))));
         let before = {
             let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *feeds, found.collect())
@@ -178,9 +178,9 @@ impl StoreShared {
     pub(super) fn publish(&self, feed: &FeedName, head: Option<StateRecord>) {
         let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
         match (head, feeds.get_mut(feed)) {
-            (Some(head), Some(published)) => published.show(head),
+            (Some(head), Some(published)) => published.show(&head),
             (Some(head), None) => {
-                feeds.insert(feed.clone(), Box::new(Published::new(head)));
+                feeds.insert(feed.clone(), Box::new(Published::new(&head)));
             }
             (None, _) => {
                 if let Some(purged) = feeds.remove(feed) {
