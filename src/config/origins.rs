@@ -69,7 +69,7 @@ pub struct OriginConfig {
     pub passes: PassMode,
     /// Whether the site is told the gateway's host for it in `Host`, as a site is that redirects to its own name.
     pub sends_host: bool,
-    /// How long the first answer of a new feed waits for the judged document.
+    /// How long a request for a feed waits that is being made.
     pub first_wait: Duration,
     /// After how long without a request its feeds are not polled any more.
     pub idle: Duration,
@@ -161,7 +161,7 @@ pub(super) const ORIGIN_KEYS: KeyTable<OriginTable> = keys! {
     /// For sites that redirect to their own name, whatever name they are asked by. It needs host, pass = true, and a
     /// url that no other origin has.
     send_host => sends_host: Flag, Preset("false"), at restart;
-    /// How long answers of a new feed wait for the judged document; then they are the site's, or 503.
+    /// How long a request waits for a feed that is being made; then it gets what the site answers.
     first_wait => first_wait: Lasting(FIRST_WAITS), Preset("\"5s\""), at restart;
     /// After how long without a request its feeds are not polled any more. Their history is kept.
     idle => idle: Lasting(IDLE_TIMES), Preset("\"30d\""), at restart;
