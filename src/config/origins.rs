@@ -99,7 +99,7 @@ section! {
         /// For sites that redirect to their own name, whatever name they are asked by. It needs host, pass = true, and a
         /// url that no other origin has.
         send_host: bool = flag(), Preset("false"), at restart;
-        /// How long answers of a new feed wait for the judged document; then they are the site's, or 503.
+        /// How long a request waits for a feed that is being made; then it gets what the site answers.
         first_wait: Duration = lasting(FIRST_WAITS), Preset("\"5s\""), at restart;
         /// After how long without a request its feeds are not polled any more. Their history is kept.
         idle: Duration = lasting(IDLE_TIMES), Preset("\"30d\""), at restart;

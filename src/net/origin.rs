@@ -5,7 +5,6 @@
 
 mod address;
 mod admission;
-mod beginning;
 mod forwarded;
 mod headers;
 mod passed;
@@ -13,10 +12,9 @@ mod site;
 
 pub use address::{AddressFault, OriginSite, escaped, site_of, spelled_below};
 pub use admission::{
-    NotForEverybody, check_for_everybody, is_definite, is_for_everybody, is_neutral, is_plain,
-    may_be_feed, may_make_feed, says_page, unusual,
+    NotForEverybody, check_for_everybody, is_definite, is_for_everybody, is_neutral, may_be_feed,
+    may_make_feed, says_page,
 };
-pub use beginning::is_no_feed;
 pub use forwarded::{ForwardedFor, PublicName, X_FORWARDED_FOR};
 pub use headers::{OwnCookie, Via, has_other_coding, to_client, to_origin};
 pub use passed::{BodyError, PassAnswer, PassRequest, PassedBody, WholeAnswer};

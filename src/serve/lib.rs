@@ -108,7 +108,7 @@ pub use operator::{
     Operator, OperatorError, Put, PutFeed, Redacted,
 };
 pub use origins::{
-    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
+    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
     OriginService, OriginSettings, PassError, document_or_page,
 };
 pub use readers::{ReaderAccess, ReaderKey, SiteReaders};

@@ -1,35 +1,39 @@
 //! Requests for the sites that the gateway stands in front of (`[[origin]]`), and for feeds at a path of their
-//! own: a feed is answered as its reader view, everything else is passed on or redirected.
+//! own: a feed is answered as its reader view, everything else is passed on or redirected. So is the first request for a
+//! feed, which is made meanwhile.
 //!
 //! None of our own pages is below an origin's place, and no answer of an origin has our headers.
 
-mod beside;
 mod body;
 mod demand;
-mod first;
+mod failing_polls;
+mod feed_shares;
+mod looks;
+mod making;
 mod outcome;
 mod pages;
+mod pass;
 mod places;
 mod send;
 mod service;
 mod slots;
-mod through;
-mod unmade;
 mod uploads;
 
 pub use self::body::document_or_page;
+pub use self::demand::AskedFeeds;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
 pub use self::service::{
-    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
-    OriginService, OriginSettings, PassError,
+    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, OriginService,
+    OriginSettings, PassError,
 };
 
-use self::first::{FirstLooks, Look, LookPermit, LookResult, OtherLook};
+use self::feed_shares::NewFeedShares;
+use self::looks::{LookPermit, Looks};
+pub(super) use self::making::make_for_other;
 pub(super) use self::outcome::PassOutcome;
 use self::outcome::ServedOrigin;
 use self::pages::PagesSeen;
 use self::slots::SiteSlots;
-use self::unmade::UnmadeFeeds;
 use self::uploads::Uploads;
 use super::client::{Client, Peer};
 use super::negotiate::prefers_html;
@@ -41,21 +45,19 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tidegate_config::AllowConfig;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
+use tidegate_core::model::{FeedName, FeedStanding};
 use tidegate_format::render::Container;
 use tidegate_net::origin::{
     OriginPlace, OriginSite, PassMode, Via, has_other_coding, is_definite, site_of,
 };
-use tokio::time::Instant;
+use tidegate_store::StoreError;
+use tokio::time::{Instant, timeout};
 use url::Url;
 
-/// How long after it was made a feed is new: the judged document that it is waited for comes soon.
-const NEW_FOR: Duration = Duration::from_secs(600);
-/// How soon to ask again for a feed whose first document is being judged.
-const FIRST_AGAIN: Duration = Duration::from_secs(5);
+/// How long a look at an address waits for its turn.
+const LOOK_WAIT: Duration = Duration::from_secs(5);
 
 /// The sites, and what is known of their answers.
 pub(super) struct Origins {
@@ -65,10 +67,10 @@ pub(super) struct Origins {
     allow: Vec<AllowConfig>,
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
-    pub(super) looks: FirstLooks,
+    pub(super) looks: Looks,
     uploads: Uploads,
     pages: PagesSeen,
-    unmade: UnmadeFeeds,
+    feed_shares: NewFeedShares,
     via: Via,
 }
 
@@ -82,8 +84,6 @@ struct OriginRequest {
     target: Option<Uri>,
     /// The slots for what the site has at once.
     slots: Arc<SiteSlots>,
-    /// Whether the gateway waits for leave to hold the answer.
-    is_held: Arc<AtomicBool>,
 }
 
 /// What a request asks for.
@@ -109,10 +109,10 @@ impl Origins {
             allow: settings.allow.clone(),
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
-            looks: FirstLooks::new(),
+            looks: Looks::new(),
             uploads: Uploads::new(),
             pages: PagesSeen::default(),
-            unmade: UnmadeFeeds::default(),
+            feed_shares: NewFeedShares::default(),
             via: Via::new(name),
         }
     }
@@ -182,7 +182,7 @@ impl Origins {
     pub(super) fn take_share(&self, site: &AdmittedSite, client: Client) -> Result<(), Problem> {
         let said = "requests of this client made as many feeds as they may for now";
         let refused = |wait| Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(wait);
-        self.unmade.take_share(client, site.feeds).map_err(refused)
+        self.feed_shares.take_share(client, site.feeds).map_err(refused)
     }
 
     /// What makes feeds and passes requests on.
@@ -200,9 +200,6 @@ impl Origins {
         self.looks.leave((&site.url, client), LOOK_WAIT).await
     }
 }
-
-/// How long `/subscribe` waits for its turn.
-const LOOK_WAIT: Duration = Duration::from_secs(5);
 
 /// The host that a request names; that of its target goes before the header (RFC 9112 section 3.2.2).
 fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
@@ -327,121 +324,39 @@ async fn answer(
     };
     let target = site.target(rest, request.uri().query());
     let (site, slots) = (Arc::clone(site), Arc::clone(&origin.slots));
-    let asked = OriginRequest { site, url, target, slots, is_held: Arc::default() };
-    let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if is_read {
-        match known_feed(room, &asked.url).await {
-            Ok(KnownFeed::Served(name)) => {
-                let request = match beside::do_polls_fail(room, &asked, &name, &request) {
-                    true => Box::pin(beside::read_again(room, &asked, &name, request)).await,
-                    false => request,
-                };
+    let asked = OriginRequest { site, url, target, slots };
+    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        let first_wait = asked.site.config().first_wait;
+        room.origins.looks.made(&asked.url, first_wait).await;
+        match served_feed(room, &asked.url).await {
+            Ok(Some(name)) => {
+                if let Some(question) = failing_polls::question(room, &asked, &name, &request) {
+                    let reading = failing_polls::read_again(room, &asked, &name, &question);
+                    // Whatever became of it, what there is is served.
+                    let _ = timeout(first_wait, Box::pin(reading)).await;
+                }
                 return Box::pin(feed(room, &asked, &name, request, next)).await;
             }
-            Ok(KnownFeed::New) => {
-                return Box::pin(beside::new_feed(room, &asked, request, next)).await;
-            }
-            Ok(KnownFeed::Unserved | KnownFeed::Unknown) => {}
-            Err(problem) => return through::failed(problem),
+            Ok(None) => {}
+            Err(problem) => return pass::failed(problem.into()),
         }
     }
-    let is_through = asked.site.config().passes == PassMode::Through;
-    let has_no_feed = room.origins.looks.no_feed(&asked.url).is_some();
-    let client = request.extensions().get().copied().unwrap_or(Client::Own);
-    if has_no_feed || unmade::hindrance(room, &asked, (method, request.headers()), client).is_some()
-    {
-        return match is_through {
-            true => through::pass(room, &asked, request, next).await,
-            false => through::redirect(&asked),
-        };
-    }
-    // In boxes, so that what is passed on has not to be moved with their room.
-    match room.origins.looks.begin(&asked.url) {
-        Look::First(look) => Box::pin(through::look(room, &asked, look, request, next)).await,
-        Look::Another(look) => Box::pin(follow_look(room, &asked, look, request, next)).await,
+    match asked.site.config().passes {
+        PassMode::Through => pass::pass(room, &asked, request).await,
+        PassMode::Redirect => pass::redirect(room, &asked, &request),
     }
 }
 
-/// What somebody else's look finds.
-async fn follow_look(
-    room: &SharedState,
-    asked: &OriginRequest,
-    look: OtherLook,
-    request: Request,
-    next: &ListenerSite,
-) -> (Response, PassOutcome) {
-    let is_through = asked.site.config().passes == PassMode::Through;
-    if is_through && room.origins.looks.keeps_ids(&asked.url) {
-        return Box::pin(through::pass(room, asked, request, next)).await;
-    }
-    match look.result(asked.site.config().first_wait).await {
-        LookResult::Feed(name) => feed(room, asked, &name, request, next).await,
-        // The site's answer to this one tells what of it may be passed on.
-        _ if is_through => Box::pin(through::pass(room, asked, request, next)).await,
-        LookResult::NoFeed(_) | LookResult::Unread => through::redirect(asked),
-        LookResult::Later(why) => beside::unjudged(room, asked, why, request, next).await,
-        LookResult::Slow => {
-            beside::unjudged(room, asked, BEING_LOOKED_AT.into(), request, next).await
-        }
-        LookResult::Left => match room.origins.looks.begin(&asked.url) {
-            Look::First(look) => Box::pin(through::look(room, asked, look, request, next)).await,
-            Look::Another(look) => Box::pin(follow_look(room, asked, look, request, next)).await,
-        },
-    }
-}
-
-/// What is said while somebody else's request for an address has no answer.
-const BEING_LOOKED_AT: &str = "this address is new, and what is there is being looked at";
-/// What is said while a feed has no document.
-const BEING_JUDGED: &str = "the feed is new, and its first document is being judged";
-
-fn later(why: impl Into<String>) -> (Response, PassOutcome) {
-    through::failed(Problem::later(why, FIRST_AGAIN))
-}
-
-/// What is known of a feed at an address of an origin.
-enum KnownFeed {
-    /// It has a document, or was deleted.
-    Served(FeedName),
-    /// A request made it lately, and its first document is being judged: what the origin answers may have other ids
-    /// than that.
-    New,
-    /// It has no document, and nobody knows when it gets one: what the origin answers is as good.
-    Unserved,
-    Unknown,
-}
-
-async fn known_feed(room: &SharedState, url: &Url) -> Result<KnownFeed, Problem> {
+/// The feed at an address of an origin, where it has a document or was deleted.
+async fn served_feed(room: &SharedState, url: &Url) -> Result<Option<FeedName>, StoreError> {
     let listing = room.directory.listing().await?;
-    let Some(name) = listing.places().feed_of(url).cloned() else {
-        return Ok(KnownFeed::Unknown);
-    };
-    let Some(record) = listing.get(&name) else { return Ok(KnownFeed::Unknown) };
-    if record.standing == FeedStanding::Gone || room.store.state(&name).await?.is_some() {
-        return Ok(KnownFeed::Served(name));
+    let name = listing.places().feed_of(url);
+    let Some(record) = name.and_then(|name| listing.get(name)) else { return Ok(None) };
+    if record.standing == FeedStanding::Gone || room.store.state(&record.name).await?.is_some() {
+        return Ok(Some(record.name.clone()));
     }
     room.directory.note_asked_for(record);
-    Ok(match is_new(room, record).await {
-        true => KnownFeed::New,
-        false => KnownFeed::Unserved,
-    })
-}
-
-/// Whether a request made a feed lately, and no poll of it failed.
-async fn is_new(room: &SharedState, record: &FeedRecord) -> bool {
-    let now = room.clock.now();
-    let is_young = record.made_on_demand().is_some_and(|made| now.since(made) < NEW_FOR);
-    if !is_young || record.standing != FeedStanding::Active {
-        return false;
-    }
-    if let Some(own) = room.operator.own_summary(&record.name) {
-        return own.failures == 0;
-    }
-    // Another gateway polls it.
-    match room.operator.status(&record.name).await {
-        Ok(status) => status.polling.failures == 0,
-        Err(_) => true,
-    }
+    Ok(None)
 }
 
 /// The reader view of a feed at its publisher's address.

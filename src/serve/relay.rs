@@ -15,6 +15,7 @@ use super::edit::ENTRY_LIMIT;
 use super::import_list::UPLOAD_LIMIT;
 use super::observe;
 use super::operator::LIST_LIMIT;
+use super::origins::{FeedTraits, make_for_other};
 use super::problem::{Problem, RETRY_SOON};
 use super::{API, Listener, REQUEST_BODY_LIMIT, SharedState, callback, html, routes};
 use async_trait::async_trait;
@@ -36,12 +37,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+use url::Url;
 
 /// How long a body may take that is no operator's: as long as a push may take at the gateway that writes. Its request has
 /// a place meanwhile, and a few clients that send slowly would have them all.
 const BODY_TIME: Duration = callback::PUSH_TIME;
 /// How much longer an answer is waited for than the gateway that writes takes for it.
-pub(super) const PASSING_TIME: Duration = Duration::from_secs(5);
+const PASSING_TIME: Duration = Duration::from_secs(5);
 /// What every gateway answers itself, though it is of operators.
 const OWN: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
 /// What reads and is still for the gateway that writes.
@@ -84,6 +86,8 @@ const OF_CONNECTION: [HeaderName; 8] = [
 const REPORT_TIMES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
 /// How long the answer to that is waited for.
 const REPORT_TIME: Duration = Duration::from_secs(10);
+/// How long a feed is waited for that the gateway makes that writes.
+const MAKING_TIME: Duration = Duration::from_secs(60);
 
 /// What a gateway asks the one that writes.
 #[derive(Serialize, Deserialize)]
@@ -91,6 +95,12 @@ enum RelayedQuestion {
     Request(Box<RelayedRequest>),
     /// These feeds were asked for, of those that requests made, by so many clients each.
     AskedFor(Vec<(FeedName, usize)>),
+    /// A request of a client found a feed at an address of an origin.
+    MakeFeed {
+        url: String,
+        traits: FeedTraits,
+        client: Option<IpAddr>,
+    },
 }
 
 /// A request as it is passed on.
@@ -198,7 +208,7 @@ fn unanswered(owner: &DatabaseOwner, why: &str) -> Problem {
 
 /// Passes a request on, with a body of so many bytes at most that comes within so much time; its answer comes within
 /// `limit`.
-pub(super) async fn pass_on(
+async fn pass_on(
     room: &SharedState,
     listener: Listener,
     (request, (body_limit, body_time)): (Request, (usize, Duration)),
@@ -252,6 +262,30 @@ pub(super) async fn pass_on(
     // What this gateway knows of the store is as new as the answer.
     let _ = room.store.catch_up().await;
     Ok(response)
+}
+
+/// Has the gateway that writes make a feed of an address of an origin; whether it has a document then.
+pub(super) async fn have_feed_made(
+    room: &SharedState,
+    url: &Url,
+    traits: FeedTraits,
+    client: Client,
+) -> bool {
+    let (url_text, client) = (url.to_string(), client.address());
+    let question = RelayedQuestion::MakeFeed { url: url_text, traits, client };
+    let Ok(question) = postcard::to_stdvec(&question) else { return false };
+    if let Err(error) = room.store.ask_writer(question, MAKING_TIME).await {
+        tracing::debug!(error = %in_words(&error), "the gateway that writes made no feed");
+        return false;
+    }
+    // What this gateway knows of the store is as new as the answer.
+    let _ = room.store.catch_up().await;
+    room.directory.changed();
+    let Ok(feeds) = room.directory.listing().await else { return false };
+    match feeds.places().feed_of(url) {
+        Some(name) => matches!(room.store.state(name).await, Ok(Some(_))),
+        None => false,
+    }
 }
 
 /// The headers of a message that are not of its connection.
@@ -408,6 +442,15 @@ impl AnswerQuestions for RelayAnswers {
                 let now = site.room.clock.now();
                 let note = |(feed, clients)| site.room.asked.want_elsewhere(&feed, clients, now);
                 feeds.into_iter().for_each(note);
+                GatewayAnswer::default()
+            }
+            Ok(RelayedQuestion::MakeFeed { url, traits, client }) => {
+                if let Ok(url) = Url::parse(&url) {
+                    let client = client.map_or(Client::Own, Client::At);
+                    let making =
+                        async move { make_for_other(&site.room, &url, traits, client).await };
+                    let _ = self.runtime.spawn(making).await;
+                }
                 GatewayAnswer::default()
             }
             Err(_) => GatewayAnswer::default(),

@@ -186,7 +186,12 @@ async fn looked_at(
         return Ok(FoundAddress::Nothing);
     }
     let _turn = room.origins.turn(site, client).await?;
-    let found = room.origins.service()?.discover(site, url).await;
+    let service = room.origins.service()?;
+    let mut found = service.discover(site, url, &|_| true).await;
+    if found == FoundAddress::Page(Vec::new()) {
+        let usual = service.usual_feed(site).await;
+        found = usual.map_or(FoundAddress::Nothing, |feed| FoundAddress::Page(vec![feed]));
+    }
     if found == FoundAddress::Nothing {
         room.origins.looks.note_missing(url);
     }

@@ -1,4 +1,4 @@
-//! Requests that an origin gets nothing of, and what a client that takes no answers may have in the gateway's memory.
+//! Requests that an origin gets nothing of.
 
 use crate::origins::{Front, HOST, Site};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,28 +12,6 @@ async fn raw(front: &Front, head: &str) -> String {
     socket.read_to_end(&mut answer).await.unwrap();
     let answer = String::from_utf8_lossy(&answer).into_owned();
     answer.lines().next().unwrap_or_default().to_owned()
-}
-
-/// A document that was looked at and is no feed counts until its client has taken it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_takes_no_documents_gets_only_so_many() {
-    let site = Site::start().await;
-    let front = Front::through(&site).await;
-    let mut statuses = Vec::new();
-    let mut untaken = Vec::new();
-    for number in 0..4 {
-        let mut socket = TcpStream::connect(front.gateway.address()).await.unwrap();
-        let head = format!("GET /large/{number}.xml HTTP/1.1\r\nhost: {HOST}\r\n\r\n");
-        socket.write_all(head.as_bytes()).await.unwrap();
-        let mut status = [0; 12];
-        socket.read_exact(&mut status).await.unwrap();
-        statuses.push(String::from_utf8_lossy(&status).into_owned());
-        untaken.push(socket);
-    }
-    assert_eq!(statuses[..2], ["HTTP/1.1 200", "HTTP/1.1 200"]);
-    assert_eq!(statuses[2..], ["HTTP/1.1 503", "HTTP/1.1 503"], "32 MiB are one client's");
-    drop(untaken);
-    front.gateway.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,6 +19,8 @@ NAME = "blog.localhost"
 DELAY, LONGER = 0.3, 0.05
 # How many feeds are asked for the first time, for a median.
 FRESH = 7
+# How long a feed may take to be made, in seconds.
+MADE_WITHIN = 15
 # How long newsboat may take for a round, in seconds.
 READER_WAIT = 120
 
@@ -174,6 +176,13 @@ def run(given, folder):
         paths = ("/feeds/all.atom.xml", "/feeds/without-ids.rss.xml", "/feeds/all.rss.xml")
         addresses = {f"http://{host}{path}": path for path in paths}
         addresses |= {f"{redirect.base}/blog{path}": path for path in paths}
+        # Somebody else was the first reader of each, who may see entries without ids twice.
+        for address in addresses:
+            base, host = address.removesuffix(addresses[address]), address.split("/")[2]
+            place = addresses[address] if host.startswith(NAME) else f"/blog{addresses[address]}"
+            server = through.base if host.startswith(NAME) else base.removesuffix("/blog")
+            if not lab.until(lambda: b"sx:sync" in lab.ask(server, place, host).body, MADE_WITHIN):
+                yield f"{address} does not become a feed"
         addresses |= {f"{site.base}{path}": path for path in paths}
         yield from follow((through, redirect), site, addresses, make(folder / "newsboat"))
         yield from names(through, host)

@@ -13,14 +13,12 @@ use tidegate_core::model::{
     Completeness, FeedDocument, FeedName, FeedRecord, FeedStanding, Format, OnDemand, Time,
 };
 use tidegate_format::parse::discover::{COMMON_PATHS, feed_links};
-use tidegate_format::parse::{self, Limits, ParseError};
-use tidegate_net::fetch::{self, DecodeError, FetchError};
-use tidegate_net::origin::{
-    PassAnswer, PassRequest, WholeAnswer, check_for_everybody, is_for_everybody, is_no_feed,
-};
+use tidegate_format::parse::{self, Limits};
+use tidegate_net::fetch::{self, FetchError};
+use tidegate_net::origin::{PassAnswer, PassRequest, WholeAnswer, check_for_everybody};
 use tidegate_poll::FirstPoll;
 use tidegate_serve::{
-    AdmittedSite, AskedFeeds, Cache, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
+    AdmittedSite, AskedFeeds, Cache, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
     OperatorError, OriginService, PassError, document_or_page,
 };
 use tokio::sync::OnceCell;
@@ -76,12 +74,6 @@ impl OriginService for AdminService {
         })
     }
 
-    async fn inspect(&self, url: &Url, answer: WholeAnswer) -> Inspected {
-        let url = url.clone();
-        let found = self.in_turn(move || Some(inspected(answer, &url))).await;
-        found.unwrap_or(Inspected::Unreadable)
-    }
-
     async fn make_feed(
         &self,
         site: &AdmittedSite,
@@ -106,6 +98,11 @@ impl OriginService for AdminService {
     }
 
     async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer) {
+        let base = url.clone();
+        let read = move |text: &str| feed_in(text, &base);
+        if self.read_text(answer.clone(), read).await.is_none() {
+            return;
+        }
         self.services().passing.handover.give(url.as_str(), answer);
         let polled = self.poller.poll_now(feed).await;
         // No later poll takes it, which may know a newer one.
@@ -126,9 +123,22 @@ impl OriginService for AdminService {
         self.services().passing.polled_with
     }
 
-    async fn discover(&self, site: &AdmittedSite, url: &Url) -> FoundAddress {
-        let looking = tokio::time::timeout(DISCOVERY_TIME, self.find_feeds(site, url)).await;
+    async fn discover(
+        &self,
+        site: &AdmittedSite,
+        url: &Url,
+        is_read: &HeaderRule<'_>,
+    ) -> FoundAddress {
+        let finding = self.find_feeds(site, url, is_read);
+        let looking = tokio::time::timeout(DISCOVERY_TIME, finding).await;
         looking.unwrap_or(FoundAddress::Nothing)
+    }
+
+    async fn usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
+        let (known, _) = self.usual_feeds.0.get_or_insert(site.url.clone(), OnceCell::new());
+        let looking = tokio::time::timeout(DISCOVERY_TIME, self.find_usual_feed(site));
+        // Of many who look, one asks.
+        known?.get_or_init(|| async { looking.await.ok().flatten() }).await.clone()
     }
 
     async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url> {
@@ -200,24 +210,16 @@ impl AdminService {
         Ok(())
     }
 
-    /// What is read of the text of an answer.
+    /// What is read of the text of an answer, where that keeps nobody waiting; a few at a time.
     async fn read_text<T: Send + 'static>(
         &self,
         answer: WholeAnswer,
         read: impl FnOnce(&str) -> Option<T> + Send + 'static,
     ) -> Option<T> {
-        self.in_turn(move || read(&text_of(answer).ok()?)).await
-    }
-
-    /// Reads a document where that keeps nobody waiting; a few at a time.
-    async fn in_turn<T: Send + 'static>(
-        &self,
-        read: impl FnOnce() -> Option<T> + Send + 'static,
-    ) -> Option<T> {
         // Never closed. It is given back once all is read, also where nobody waits for that any more.
         let turn = Arc::clone(&self.first_documents).acquire_owned().await.ok();
         let reading = tokio::task::spawn_blocking(move || {
-            let found = read();
+            let found = text_of(answer).and_then(|text| read(&text));
             drop(turn);
             found
         });
@@ -226,7 +228,12 @@ impl AdminService {
 
     /// What an admitted site answers, redirects within it followed: where those lead that last, where all of them do,
     /// and what is there.
-    async fn ask_site(&self, site: &AdmittedSite, url: &Url) -> Option<([Url; 2], WholeAnswer)> {
+    async fn ask_site(
+        &self,
+        site: &AdmittedSite,
+        url: &Url,
+        is_read: &HeaderRule<'_>,
+    ) -> Option<([Url; 2], WholeAnswer)> {
         let (mut lasting, mut url) = (url.clone(), url.clone());
         let mut do_last = true;
         for _ in 0..=REDIRECTS {
@@ -246,7 +253,7 @@ impl AdminService {
                 }
                 continue;
             }
-            if answer.status != StatusCode::OK {
+            if answer.status != StatusCode::OK || !is_read(&answer.headers) {
                 return None;
             }
             let answer = document_or_page(&url, answer).await?;
@@ -255,17 +262,21 @@ impl AdminService {
         None
     }
 
-    /// The feed at an address of a site, or those that its page names; where it names none, the one that is where
-    /// sites usually have it.
-    async fn find_feeds(&self, site: &AdmittedSite, url: &Url) -> FoundAddress {
-        let Some(([lasting, end], answer)) = self.ask_site(site, url).await else {
+    /// The feed at an address of a site, or those that its page names.
+    async fn find_feeds(
+        &self,
+        site: &AdmittedSite,
+        url: &Url,
+        is_read: &HeaderRule<'_>,
+    ) -> FoundAddress {
+        let Some(([lasting, end], answer)) = self.ask_site(site, url, is_read).await else {
             return FoundAddress::Nothing;
         };
-        let is_open = check_for_everybody(&answer.headers);
+        let (is_open, whole) = (check_for_everybody(&answer.headers), answer.clone());
         let read = move |text: &str| {
             Some(match (feed_in(text, &end), is_open) {
                 (Some((traits, title)), Ok(())) => {
-                    FoundAddress::Feed(FeedThere { lasting, end, traits, title })
+                    FoundAddress::Feed(FeedThere { lasting, end, traits, title, answer: whole })
                 }
                 (Some(_), Err(why)) => FoundAddress::Closed(why),
                 (None, _) => FoundAddress::Page(links_in(text, &end)),
@@ -276,29 +287,16 @@ impl AdminService {
             Some(found) => return found,
             None => Vec::new(),
         };
-        let links: Vec<_> =
-            links.into_iter().filter_map(|(url, title)| Some((site.there(&url)?, title))).collect();
-        if !links.is_empty() {
-            return FoundAddress::Page(links);
-        }
-        let (known, _) = self.usual_feeds.0.get_or_insert(site.url.clone(), OnceCell::new());
-        let Some(known) = known else { return FoundAddress::Nothing };
-        // Of many who look, one asks.
-        let usual = known.get_or_init(|| self.find_usual_feed(site)).await.clone();
-        usual.map_or(FoundAddress::Nothing, |feed| FoundAddress::Page(vec![feed]))
+        let of_site = |(url, title)| Some((site.there(&url)?, title));
+        FoundAddress::Page(links.into_iter().filter_map(of_site).collect())
     }
 
     /// The feed that is where sites usually have it.
     async fn find_usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
         for path in COMMON_PATHS {
             let Ok(usual) = site.url.join(path.trim_start_matches('/')) else { continue };
-            let Some(([_, end], answer)) = self.ask_site(site, &usual).await else { continue };
-            if !is_for_everybody(&answer.headers) {
-                continue;
-            }
-            let found = self.read_text(answer, move |text| feed_in(text, &end)).await;
-            if let Some((_, title)) = found {
-                return Some((usual, title));
+            if let FoundAddress::Feed(there) = self.find_feeds(site, &usual, &|_| true).await {
+                return Some((usual, there.title));
             }
         }
         None
@@ -397,44 +395,18 @@ fn traits_of(document: &FeedDocument<'_>) -> Option<FeedTraits> {
     is_feed.then(|| FeedTraits { keeps_ids: keeps_ids(document), is_json })
 }
 
-/// What an answer is. That no feed is there is said only where the answer shows it: anything else may be the failure of
-/// a moment.
-fn inspected(answer: WholeAnswer, url: &Url) -> Inspected {
-    let text = match text_of(answer) {
-        Ok(text) => text,
-        Err(unread) => return unread,
-    };
-    let is_something_else =
-        || is_no_feed(text.as_bytes()) || text.trim_start().starts_with(['{', '[']);
-    match parse::document(&text, Some(url), &Limits::default()) {
-        Ok(document) => match traits_of(&document) {
-            Some(traits) => Inspected::Feed(traits),
-            None if document.format == Format::Opml => Inspected::NoFeed,
-            None => Inspected::Unreadable,
-        },
-        Err(ParseError::TooLarge { .. } | ParseError::Limit { .. }) => Inspected::NoFeed,
-        Err(ParseError::NotAFeed { .. }) if is_something_else() => Inspected::NoFeed,
-        Err(_) => Inspected::Unreadable,
-    }
-}
-
 /// The feeds that a page names, each with its title.
 fn links_in(text: &str, page: &Url) -> Vec<(Url, String)> {
     feed_links(text, page).into_iter().map(|link| (link.url, link.title)).collect()
 }
 
-/// The text of an answer, or why there is none.
-fn text_of(answer: WholeAnswer) -> Result<String, Inspected> {
+/// The text of an answer.
+fn text_of(answer: WholeAnswer) -> Option<String> {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.map(str::to_owned);
-    let bytes = fetch::decoded(&answer.headers, answer.body, DECODED_LIMIT);
-    let bytes = bytes.map_err(|error| match error {
-        DecodeError::TooLarge { .. } => Inspected::NoFeed,
-        _ => Inspected::Unreadable,
-    })?;
-    let decoded = parse::decode(&bytes, kind.as_deref(), &Limits::default());
-    let decoded = decoded.map_err(|_| Inspected::Unreadable)?;
-    Ok(decoded.text.into_owned())
+    let bytes = fetch::decoded(&answer.headers, answer.body, DECODED_LIMIT).ok()?;
+    let decoded = parse::decode(&bytes, kind.as_deref(), &Limits::default()).ok()?;
+    Some(decoded.text.into_owned())
 }
 
 /// Whether a document would be published with the ids that it has: each entry has one, and no two the same.

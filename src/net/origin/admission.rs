@@ -7,126 +7,6 @@ use url::Url;
 
 /// Headers of a request that say who asks.
 const PERSONAL: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
-/// Headers that programs send with every request. Those that say who asks, and by what name, are replaced.
-const PLAIN: [&str; 36] = [
-    "host",
-    "a-im",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-    "range",
-    "user-agent",
-    "accept",
-    "accept-encoding",
-    "connection",
-    "keep-alive",
-    "cache-control",
-    "pragma",
-    "te",
-    "via",
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-real-ip",
-    // By which a request is found in logs, and nothing else is.
-    "cdn-loop",
-    "cf-ray",
-    "fastly-ff",
-    "traceparent",
-    "tracestate",
-    "x-amz-cf-id",
-    "x-amzn-trace-id",
-    "x-azure-ref",
-    "x-azure-requestchain",
-    "x-cloud-trace-context",
-    "x-correlation-id",
-    "x-request-id",
-    "x-varnish",
-    "x-vercel-id",
-];
-/// Headers by which browsers say more of who asks and of what he likes. A site may answer by them without saying so.
-const OF_BROWSERS: [&str; 11] = [
-    "accept-charset",
-    "accept-language",
-    "alt-used",
-    "content-type",
-    "dnt",
-    "from",
-    "priority",
-    "referer",
-    "save-data",
-    "upgrade-insecure-requests",
-    "x-requested-with",
-];
-/// What headers begin with that browsers alone write.
-const BROWSERS_BEGIN: &str = "sec-";
-/// Headers that name nobody, and that networks between add: where a request came from and how, and what its program is.
-/// Anybody may write some, and a site may answer by them. Those that name the user (`X-Forwarded-User`, `Cf-Access-…`, `X-Amzn-Oidc-…`, `X-Goog-Authenticated-…`) are not among them.
-const OF_NETWORKS: [&str; 60] = [
-    "akamai-origin-hop",
-    "b3",
-    "baggage",
-    "cf-connecting-ip",
-    "cf-connecting-ipv6",
-    "cf-ew-via",
-    "cf-ipcity",
-    "cf-ipcontinent",
-    "cf-ipcountry",
-    "cf-iplatitude",
-    "cf-iplongitude",
-    "cf-metro-code",
-    "cf-postal-code",
-    "cf-pseudo-ipv4",
-    "cf-region",
-    "cf-region-code",
-    "cf-timezone",
-    "cf-visitor",
-    "cf-worker",
-    "cloudfront-forwarded-proto",
-    "cloudfront-is-desktop-viewer",
-    "cloudfront-is-mobile-viewer",
-    "cloudfront-is-smarttv-viewer",
-    "cloudfront-is-tablet-viewer",
-    "cloudfront-viewer-address",
-    "cloudfront-viewer-country",
-    "cloudfront-viewer-http-version",
-    "cloudfront-viewer-tls",
-    "do-connecting-ip",
-    "fastly-client",
-    "fastly-client-ip",
-    "fastly-orig-accept-encoding",
-    "fastly-ssl",
-    "fastly-temp-xff",
-    "fly-client-ip",
-    "fly-region",
-    "fly-request-id",
-    "front-end-https",
-    "true-client-ip",
-    "x-amzn-tls-cipher-suite",
-    "x-amzn-tls-version",
-    "x-appgw-trace-id",
-    "x-azure-clientip",
-    "x-azure-fdid",
-    "x-azure-socketip",
-    "x-b3-parentspanid",
-    "x-b3-sampled",
-    "x-b3-spanid",
-    "x-b3-traceid",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "x-envoy-expected-rq-timeout-ms",
-    "x-envoy-external-address",
-    "x-forwarded-port",
-    "x-forwarded-prefix",
-    "x-forwarded-scheme",
-    "x-forwarded-server",
-    "x-forwarded-ssl",
-    "x-original-forwarded-for",
-    "x-scheme",
-];
 /// What an answer says that is not for everybody: a header, the word in it, and both as they are told.
 const CLOSED: [(&str, &str, &str); 5] = [
     ("cache-control", "private", "Cache-Control: private"),
@@ -154,24 +34,6 @@ const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 /// answer with status 200 is whole all the same.
 pub fn may_make_feed(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::GET && !PERSONAL.iter().any(|name| headers.contains_key(name))
-}
-
-/// The header of a request that keeps its address from becoming a feed: one that may say who asks, or choose another
-/// document. Not those that every reader and browser sends, or a network between.
-pub fn unusual(headers: &HeaderMap) -> Option<&HeaderName> {
-    headers.keys().find(|name| {
-        let name = name.as_str();
-        !PLAIN.contains(&name)
-            && !OF_BROWSERS.contains(&name)
-            && !OF_NETWORKS.contains(&name)
-            && !name.starts_with(BROWSERS_BEGIN)
-    })
-}
-
-/// Whether a request has no header that may make its answer another than that to the gateway's own question, but for
-/// how who asks names itself (`User-Agent`) and what it reads (`Accept`). Any other answer is no first document.
-pub fn is_plain(headers: &HeaderMap) -> bool {
-    headers.keys().all(|name| PLAIN.contains(&name.as_str()))
 }
 
 /// Whether an address is no other spelling of one: with a query, with parameters of steps or empty steps, also where
@@ -271,65 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_may_choose_another_answer_is_not_usual() {
-        let prevents = |name: &'static str| {
-            unusual(&map(&[("host", "x"), (name, "x")])).map(|name| name.as_str().to_owned())
-        };
-        for usual in ["user-agent", "sec-fetch-mode", "accept-language", "x-forwarded-for"] {
-            assert_eq!(prevents(usual), None);
-        }
-        for other in [
-            "x-original-url",
-            "x-api-key",
-            "private-token",
-            "x-http-method-override",
-            "forwarded-host",
-            "x_forwarded_host",
-            "x-original-host",
-            "x-remote-user",
-            "x-auth-request-email",
-            "x-user-id",
-            "x-forwarded-user",
-            "x-forwarded-email",
-            "x-forwarded-client-cert",
-            "x-ssl-client-cert",
-            "cf-access-jwt-assertion",
-            "cf-access-authenticated-user-email",
-            "x-amzn-oidc-identity",
-            "x-amzn-mtls-clientcert",
-            "x-goog-iap-jwt-assertion",
-            "fastly-key",
-            "proxy-authorization",
-        ] {
-            assert!(!is_plain(&map(&[("host", "x"), (other, "x")])), "{other}");
-            assert_eq!(prevents(other).as_deref(), Some(other));
-        }
+    fn an_answer_by_which_a_site_chooses_is_not_everybodys() {
         assert!(is_neutral(&map(&[("vary", "Accept-Encoding, Origin")])));
         assert!(!is_neutral(&map(&[("vary", "Accept-Language")])));
-    }
-
-    #[test]
-    fn what_a_site_may_answer_by_makes_a_feed_and_not_its_first_document() {
-        for traced in ["cf-ray", "cdn-loop", "x-amzn-trace-id", "x-request-id", "traceparent"] {
-            assert!(is_plain(&map(&[(traced, "x")])), "{traced}");
-        }
-        let reader = ["host", "user-agent", "accept", "if-none-match", "x-forwarded-for", "via"];
-        assert!(is_plain(&map(&reader.map(|name| (name, "x")))));
-        for added in [
-            "accept-language",
-            "baggage",
-            "cf-connecting-ip",
-            "cf-visitor",
-            "content-type",
-            "referer",
-            "save-data",
-            "sec-ch-ua-platform",
-            "true-client-ip",
-            "x-forwarded-prefix",
-        ] {
-            let headers = map(&[("host", "x"), (added, "x")]);
-            assert!(unusual(&headers).is_none() && !is_plain(&headers), "{added}");
-        }
     }
 
     #[test]

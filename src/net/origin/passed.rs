@@ -42,7 +42,7 @@ pub struct PassAnswer {
 }
 
 /// An origin's whole answer with status 200.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WholeAnswer {
     pub headers: HeaderMap,
     /// As it came over the wire, in the codings of the headers.

@@ -1,26 +1,18 @@
-//! Bodies of answers: read whole where they are small and quick, and passed on otherwise. Of a page that is looked at
-//! its beginning is read, which names its feeds.
+//! Bodies that are read: whole where they are small and quick, and passed on otherwise. Of a page that is looked at its
+//! beginning is read, which names its feeds.
 
-use super::super::SharedState;
-use super::super::client::Client;
-use super::super::problem::Problem;
-use super::OriginRequest;
-use super::first::LookPermit;
 use super::pages::PAGE_LIMIT;
-use super::service::Inspected;
 use super::slots::longer;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tidegate_format::parse::discover::feed_links;
 use tidegate_format::parse::{self, Limits, ParseError};
-use tidegate_net::origin::{BodyError, PassAnswer, PassedBody, WholeAnswer, is_no_feed, says_page};
+use tidegate_net::origin::{BodyError, PassAnswer, PassedBody, WholeAnswer, says_page};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
@@ -36,51 +28,6 @@ const KIND_SHOWN: usize = 1024;
 const HEAD_ENDS: [&[u8]; 2] = [b"</head", b"<body"];
 /// The longest of them, in bytes.
 const LONGEST_END: usize = 6;
-/// How much of a document is looked at to see whether it can be a feed, and is held without leave to hold it whole.
-const BEGINNING: usize = 16 * 1024;
-
-/// A body, as far as it is kept.
-enum Collected<T> {
-    /// All of it, with the leave to hold it.
-    Whole(Bytes, T),
-    /// It is too large or too slow, or shows already that it is no feed: what was read, and the rest.
-    Part(PassedBody),
-}
-
-/// Reads a document that may become a feed, with these headers: its beginning, which may show that it is none, and the
-/// rest once there is leave to hold it.
-async fn collect<T>(
-    headers: &HeaderMap,
-    body: PassedBody,
-    leave: impl Future<Output = Result<T, Problem>>,
-) -> Result<Collected<T>, Problem> {
-    let broken = |_| {
-        let said = "the site broke off before the whole document had arrived";
-        Problem::new(StatusCode::BAD_GATEWAY, said)
-    };
-    let is_readable = !headers.contains_key(header::CONTENT_ENCODING);
-    let is_none = |read: &[u8]| is_readable && is_no_feed(read.get(..BEGINNING).unwrap_or(read));
-    let mut reading = ReadingBody::new(body, DOCUMENT_TIME);
-    let mut end = reading.read(BEGINNING, is_none).await.map_err(broken)?;
-    if end == ReadEnd::Enough {
-        return Ok(Collected::Part(reading.into_body()));
-    }
-    let leave = leave.await?;
-    if end == ReadEnd::Limit {
-        end = reading.read(DOCUMENT_LIMIT, |_| false).await.map_err(broken)?;
-    }
-    Ok(match end {
-        ReadEnd::Whole => Collected::Whole(reading.all.freeze(), leave),
-        ReadEnd::Limit | ReadEnd::Enough => Collected::Part(reading.into_body()),
-    })
-}
-
-/// A body of at most `limit` bytes; `None` where it is larger, slow or broken.
-pub(super) async fn whole_body(body: PassedBody, limit: usize) -> Option<Bytes> {
-    let mut reading = ReadingBody::new(body, DOCUMENT_TIME);
-    let end = reading.read(limit, |_| false).await.ok()?;
-    (end == ReadEnd::Whole).then(|| reading.all.freeze())
-}
 
 /// What is at an address that somebody looks at: a document whole, a page up to the end of a head that names feeds, or
 /// as far as it comes within its own limits. `None`: a document that is too large, slow or broken.
@@ -150,8 +97,8 @@ pub(super) enum ReadEnd {
     Whole,
     /// There is more than was to be read.
     Limit,
-    /// It is too slow, or what was read is enough.
-    Enough,
+    /// It is too slow.
+    Late,
 }
 
 /// A body that is being read.
@@ -167,23 +114,15 @@ impl ReadingBody {
         Self { all: BytesMut::new(), rest: body, until: Instant::now() + time }
     }
 
-    /// Reads on, until there are more than `limit` bytes, or what is there is over. Nothing is lost where nobody waits
-    /// for it to the end.
-    pub(super) async fn read(
-        &mut self,
-        limit: usize,
-        is_over: impl Fn(&[u8]) -> bool,
-    ) -> Result<ReadEnd, BodyError> {
+    /// Reads on, until there are more than `limit` bytes. Nothing is lost where nobody waits for it to the end.
+    pub(super) async fn read(&mut self, limit: usize) -> Result<ReadEnd, BodyError> {
         loop {
             let Ok(frame) = timeout_at(self.until, self.rest.frame()).await else {
-                return Ok(ReadEnd::Enough);
+                return Ok(ReadEnd::Late);
             };
             let Some(frame) = frame else { return Ok(ReadEnd::Whole) };
             let Ok(data) = frame?.into_data() else { continue };
             self.all.extend_from_slice(&data);
-            if is_over(&self.all) {
-                return Ok(ReadEnd::Enough);
-            }
             if self.all.len() > limit {
                 return Ok(ReadEnd::Limit);
             }
@@ -239,41 +178,6 @@ impl Body for NoSize {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Ready(None)
-    }
-}
-
-/// An answer that may be a feed.
-pub(super) enum ReadAnswer {
-    /// It was read whole, and is this; with the leave to hold it.
-    Whole(WholeAnswer, Inspected, LookPermit),
-    /// It is none, as its beginning shows, or too large or too slow for one.
-    Part(PassAnswer),
-}
-
-/// Reads what may be a feed for a client, and says what it is.
-pub(super) async fn read(
-    room: &SharedState,
-    asked: &OriginRequest,
-    client: Client,
-    answer: PassAnswer,
-) -> Result<ReadAnswer, Problem> {
-    let config = asked.site.config();
-    let turn = async {
-        // The site's answer is kept waiting by the gateway meanwhile.
-        asked.is_held.store(true, Ordering::Relaxed);
-        let leave = &room.origins.looks.documents;
-        let turn = leave.acquire((&config.url, client), config.first_wait).await;
-        asked.is_held.store(false, Ordering::Relaxed);
-        turn
-    };
-    let PassAnswer { status, headers, body } = answer;
-    match collect(&headers, body, turn).await? {
-        Collected::Whole(body, turn) => {
-            let whole = WholeAnswer { headers, body };
-            let found = room.origins.service()?.inspect(&asked.url, whole.clone()).await;
-            Ok(ReadAnswer::Whole(whole, found, turn))
-        }
-        Collected::Part(body) => Ok(ReadAnswer::Part(PassAnswer { status, headers, body })),
     }
 }
 
@@ -359,76 +263,17 @@ mod tests {
         };
         let time = Duration::from_secs(1);
         let mut small = ReadingBody::new(full("abc"), time);
-        assert_eq!(small.read(3, |_| false).await.unwrap(), ReadEnd::Whole);
+        assert_eq!(small.read(3).await.unwrap(), ReadEnd::Whole);
         assert_eq!(small.all, "abc");
         let mut large = ReadingBody::new(full("abcd"), time);
-        assert_eq!(large.read(3, |_| false).await.unwrap(), ReadEnd::Limit);
+        assert_eq!(large.read(3).await.unwrap(), ReadEnd::Limit);
         assert_eq!(large.into_body().collect().await.unwrap().to_bytes(), "abcd");
         let frames = futures_util::stream::unfold(0, |n| async move {
             tokio::time::sleep(Duration::from_millis(600)).await;
             (n < 4).then(|| (Ok::<_, BodyError>(Frame::data(Bytes::from_static(b"x"))), n + 1))
         });
         let mut slow = ReadingBody::new(StreamBody::new(Box::pin(frames)).boxed_unsync(), time);
-        assert_eq!(slow.read(99, |_| false).await.unwrap(), ReadEnd::Enough);
+        assert_eq!(slow.read(99).await.unwrap(), ReadEnd::Late);
         assert_eq!(slow.into_body().collect().await.unwrap().to_bytes(), "xxxx");
-    }
-
-    /// What a body that is read becomes where there is no leave to hold it.
-    async fn refused(headers: &HeaderMap, body: PassedBody) -> Result<Bytes, StatusCode> {
-        let none = async { Err::<(), _>(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "later")) };
-        match collect(headers, body, none).await.map_err(|problem| problem.status())? {
-            Collected::Part(body) => Ok(body.collect().await.unwrap().to_bytes()),
-            Collected::Whole(..) => panic!("it was held"),
-        }
-    }
-
-    #[tokio::test]
-    async fn what_shows_that_it_is_no_feed_needs_no_leave() {
-        let body = |texts: Vec<String>| {
-            let frames =
-                texts.into_iter().map(|text| Ok::<_, BodyError>(Frame::data(Bytes::from(text))));
-            StreamBody::new(stream::iter(frames)).boxed_unsync()
-        };
-        let plain = HeaderMap::new();
-        // In one piece that is larger than what is looked at, and in several.
-        let sitemap = format!("<urlset>{}</urlset>", " ".repeat(2 * BEGINNING));
-        let read = refused(&plain, body(vec![sitemap.clone()])).await;
-        assert_eq!(read, Ok(sitemap.into()));
-        let pieces = ["<?xml version='1.0'?>", "<maintenance", "/>"].map(str::to_owned);
-        let read = refused(&plain, body(pieces.clone().into())).await;
-        assert_eq!(read, Ok(pieces.concat().into()));
-        // What may be a feed does, whatever its size.
-        for feed in ["<rss></rss>".to_owned(), format!("<rss>{}</rss>", " ".repeat(BEGINNING))] {
-            let read = refused(&plain, body(vec![feed])).await;
-            assert_eq!(read, Err(StatusCode::SERVICE_UNAVAILABLE));
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_shows_that_it_is_no_feed_is_not_waited_for() {
-        let slow = |texts: &'static [&'static str]| {
-            let frames = futures_util::stream::unfold(texts, |texts| async move {
-                let (first, rest) = texts.split_first()?;
-                tokio::time::sleep(Duration::from_secs(6)).await;
-                Some((Ok::<_, BodyError>(Frame::data(Bytes::from_static(first.as_bytes()))), rest))
-            });
-            StreamBody::new(Box::pin(frames)).boxed_unsync()
-        };
-        let leave = || std::future::ready(Ok(()));
-        let plain = HeaderMap::new();
-        let begun = Instant::now();
-        let texts = &["<?xml version='1.0'?>", "<urlset>", "</urlset>"];
-        let Ok(Collected::Part(other)) = collect(&plain, slow(texts), leave()).await else {
-            panic!("it was read whole")
-        };
-        assert!(begun.elapsed() < Duration::from_secs(13), "it was waited for");
-        assert_eq!(other.collect().await.unwrap().to_bytes(), texts.concat());
-        let feed = collect(&plain, slow(&["<rss>", "</rss>"]), leave()).await;
-        assert!(matches!(feed, Ok(Collected::Whole(bytes, ())) if bytes == "<rss></rss>"));
-        // What is packed is read whole.
-        let gzip = http::HeaderValue::from_static("gzip");
-        let packed = HeaderMap::from_iter([(header::CONTENT_ENCODING, gzip)]);
-        let packed = collect(&packed, slow(&["<urlset>", "x"]), leave()).await;
-        assert!(matches!(packed, Ok(Collected::Whole(..))));
     }
 }

@@ -1,12 +1,14 @@
-//! How much addresses of sites are asked for: by which clients lately, and whether the front page of the site names them.
-//! By that it is told which feed gives way where a site has as many as it may. All of it is forgotten at a restart.
+//! How much feeds and addresses of sites are asked for: when last, by which clients lately, and whether the front page of
+//! the site names them. By that it is told which feed gives way where a site has as many as it may. All of it is forgotten at a restart.
 
 use super::super::cache::Cache;
 use super::super::client::Client;
-use super::first::key;
+use super::looks::key;
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, Time};
+use tokio::sync::Notify;
 use url::Url;
 
 /// For how long it counts that somebody asked: readers ask once a day at least.
@@ -22,18 +24,22 @@ const NAMED_AGE: Duration = Duration::from_secs(30 * 86_400);
 /// Who asked for an address, and when last.
 type Askers = Vec<(Client, Time)>;
 
-/// What is known of addresses, each by its [`key`].
+/// When feeds that requests made were last asked for; and what is known of addresses, each by its [`key`].
 #[derive(Debug)]
-pub(super) struct FeedDemand {
+pub struct AskedFeeds {
+    times: Mutex<HashMap<FeedName, Time>>,
+    wanted: Notify,
     askers: Cache<u64, Askers>,
     named: Cache<u64, ()>,
     /// How many clients asked another gateway for a feed.
     elsewhere: Cache<FeedName, usize>,
 }
 
-impl Default for FeedDemand {
+impl Default for AskedFeeds {
     fn default() -> Self {
         Self {
+            times: Mutex::default(),
+            wanted: Notify::new(),
             askers: Cache::lasting(ADDRESSES, LATELY),
             named: Cache::lasting(ADDRESSES, NAMED_AGE),
             elsewhere: Cache::lasting(ADDRESSES, LATELY),
@@ -50,9 +56,39 @@ struct Wish {
     only: Option<Client>,
 }
 
-impl FeedDemand {
+impl AskedFeeds {
+    fn times(&self) -> MutexGuard<'_, HashMap<FeedName, Time>> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a feed was asked for or announced.
+    pub fn note(&self, feed: &FeedName, now: Time) {
+        self.times().entry(feed.clone()).and_modify(|at| *at = now.max(*at)).or_insert(now);
+    }
+
+    /// Notes that a feed was asked for that was let go.
+    pub fn want(&self, feed: &FeedName, now: Time) {
+        self.note(feed, now);
+        self.wanted.notify_one();
+    }
+
+    /// Forgets when a feed was asked for that is no more.
+    pub fn forget(&self, feed: &FeedName) {
+        self.times().remove(feed);
+    }
+
+    /// Comes when a feed was asked for that was let go.
+    pub async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
+    /// When each was, since the start.
+    pub fn all(&self) -> HashMap<FeedName, Time> {
+        self.times().clone()
+    }
+
     /// Notes that a client asks for an address.
-    pub(super) fn note(&self, url: &str, client: Client, now: Time) {
+    pub(crate) fn note_client(&self, url: &str, client: Client, now: Time) {
         let (key, client) = (key(url), client.site());
         let known = self.askers.get(&key).unwrap_or_default();
         if known.iter().any(|(of, at)| *of == client && now.since(*at) < NOTED_EVERY) {
@@ -69,17 +105,18 @@ impl FeedDemand {
     }
 
     /// Notes that the front page of its site names a feed at an address.
-    pub(super) fn note_named(&self, url: &Url) {
+    pub(crate) fn note_named(&self, url: &Url) {
         self.named.insert(key(url.as_str()), ());
     }
 
     /// Notes that so many clients asked another gateway for a feed.
-    pub(super) fn note_elsewhere(&self, feed: &FeedName, clients: usize) {
+    pub(crate) fn want_elsewhere(&self, feed: &FeedName, clients: usize, now: Time) {
         self.elsewhere.insert(feed.clone(), clients);
+        self.want(feed, now);
     }
 
     /// How many clients asked for an address lately, as far as they are told apart.
-    pub(super) fn clients(&self, url: &str, now: Time) -> usize {
+    pub(crate) fn clients(&self, url: &str, now: Time) -> usize {
         self.of(url, now).clients
     }
 
@@ -107,7 +144,7 @@ impl FeedDemand {
     /// Which of these feeds gives way to one at a new address: one that is asked for less. Of those that one client each
     /// asked for, one of the client with most of them, where that has more than who asks for the new one. None that
     /// `has_subscribers` gives way.
-    pub(super) fn that_gives_way<'f>(
+    pub fn that_gives_way<'f>(
         &self,
         feeds: &[&'f FeedRecord],
         has_subscribers: impl Fn(&FeedName) -> bool,
@@ -161,7 +198,7 @@ mod tests {
     }
 
     /// What gives way to an address.
-    fn gives_way(demand: &FeedDemand, urls: &[&str], to: &str, now: i64) -> Option<String> {
+    fn gives_way(demand: &AskedFeeds, urls: &[&str], to: &str, now: i64) -> Option<String> {
         let feeds = feeds(urls);
         let all: Vec<_> = feeds.iter().collect();
         let url = Url::parse(to).unwrap();
@@ -172,84 +209,84 @@ mod tests {
 
     #[test]
     fn what_one_client_filled_a_site_with_gives_way_to_another_one() {
-        let demand = FeedDemand::default();
+        let demand = AskedFeeds::default();
         let urls = ["http://a/1", "http://a/2", "http://a/3", "http://a/own"];
         let (junk, own) = urls.split_at(3);
-        junk.iter().for_each(|url| demand.note(url, client(1), at(0)));
-        demand.note(own[0], client(2), at(0));
-        demand.note(NEW, client(1), at(0));
+        junk.iter().for_each(|url| demand.note_client(url, client(1), at(0)));
+        demand.note_client(own[0], client(2), at(0));
+        demand.note_client(NEW, client(1), at(0));
         assert_eq!(gives_way(&demand, &urls, NEW, 1), None, "it has most itself");
         let demand_of = |last: u8| {
-            demand.note("http://a/other", client(last), at(0));
+            demand.note_client("http://a/other", client(last), at(0));
             gives_way(&demand, &urls, "http://a/other", 1)
         };
         assert!(demand_of(3).is_some_and(|url| junk.contains(&url.as_str())));
         // Of those that a few clients ask for, none gives way to what one asks for.
-        urls.iter().for_each(|url| demand.note(url, client(9), at(1)));
-        demand.note("http://a/x", client(4), at(1));
+        urls.iter().for_each(|url| demand.note_client(url, client(9), at(1)));
+        demand.note_client("http://a/x", client(4), at(1));
         assert_eq!(gives_way(&demand, &urls, "http://a/x", 1), None);
     }
 
     #[test]
     fn what_more_ask_for_or_the_front_page_names_comes_first() {
-        let demand = FeedDemand::default();
+        let demand = AskedFeeds::default();
         let urls = ["http://a/1", "http://a/2"];
         for (url, clients) in urls.iter().zip([1..=2, 1..=3]) {
-            clients.for_each(|last| demand.note(url, client(last), at(0)));
+            clients.for_each(|last| demand.note_client(url, client(last), at(0)));
         }
         for (last, expected) in [(11, None), (12, None), (13, Some(urls[0].to_owned()))] {
-            demand.note(NEW, client(last), at(0));
+            demand.note_client(NEW, client(last), at(0));
             assert_eq!(gives_way(&demand, &urls, NEW, 1), expected, "{last}");
         }
         // The same client again and again is one.
         for hour in 0..10 {
-            demand.note("http://a/own", client(1), at(hour * 3600));
+            demand.note_client("http://a/own", client(1), at(hour * 3600));
         }
         assert_eq!(gives_way(&demand, &urls, "http://a/own", 1), None);
         demand.note_named(&Url::parse("http://a/own").unwrap());
         assert_eq!(gives_way(&demand, &urls, "http://a/own", 1), Some(urls[0].to_owned()));
         urls.iter().for_each(|url| demand.note_named(&Url::parse(url).unwrap()));
-        (20..40).for_each(|last| demand.note(NEW, client(last), at(0)));
+        (20..40).for_each(|last| demand.note_client(NEW, client(last), at(0)));
         assert_eq!(gives_way(&demand, &urls, NEW, 1), None, "all are named");
     }
 
     #[test]
     fn what_nobody_asks_for_any_more_goes_and_what_is_not_known_stays() {
-        let demand = FeedDemand::default();
+        let demand = AskedFeeds::default();
         let urls = ["http://a/1"];
-        demand.note(NEW, client(1), at(0));
+        demand.note_client(NEW, client(1), at(0));
         // It was asked for before the start.
         assert_eq!(gives_way(&demand, &urls, NEW, DAY), None);
-        demand.note(urls[0], client(1), at(DAY));
-        demand.note(urls[0], client(2), at(DAY));
-        demand.note(NEW, client(3), at(4 * DAY));
+        demand.note_client(urls[0], client(1), at(DAY));
+        demand.note_client(urls[0], client(2), at(DAY));
+        demand.note_client(NEW, client(3), at(4 * DAY));
         assert_eq!(gives_way(&demand, &urls, NEW, 4 * DAY), Some(urls[0].to_owned()));
     }
 
     #[test]
     fn what_subscribers_or_clients_of_another_gateway_want_stays() {
-        let (demand, urls) = (FeedDemand::default(), ["http://a/1", "http://a/2"]);
+        let (demand, urls) = (AskedFeeds::default(), ["http://a/1", "http://a/2"]);
         let (feeds, url) = (feeds(&urls), Url::parse(NEW).unwrap());
         let all: Vec<_> = feeds.iter().collect();
-        urls.iter().for_each(|url| demand.note(url, client(1), at(0)));
-        [2, 3].iter().for_each(|last| demand.note(NEW, client(*last), at(0)));
+        urls.iter().for_each(|url| demand.note_client(url, client(1), at(0)));
+        [2, 3].iter().for_each(|last| demand.note_client(NEW, client(*last), at(0)));
         let goes = |subscribed: &[&str]| {
             let is_one = |feed: &FeedName| subscribed.contains(&feed.as_str());
             demand.that_gives_way(&all, is_one, &url, at(1)).map(|feed| feed.name.to_string())
         };
         assert_eq!(goes(&["f0"]).as_deref(), Some("f1"));
         assert_eq!(goes(&["f0", "f1"]), None);
-        demand.note_elsewhere(&feeds[1].name, 1);
+        demand.want_elsewhere(&feeds[1].name, 1, at(1));
         assert_eq!(goes(&["f0"]).as_deref(), Some("f1"), "two asked for the new one");
-        demand.note_elsewhere(&feeds[1].name, 9);
+        demand.want_elsewhere(&feeds[1].name, 9, at(1));
         assert_eq!((goes(&["f0"]), goes(&[]).as_deref()), (None, Some("f0")));
         assert_eq!(demand.clients(NEW, at(1)), 2, "so many are reported");
     }
 
     #[test]
     fn so_many_clients_are_told_apart() {
-        let demand = FeedDemand::default();
-        (0..=u8::MAX).for_each(|last| demand.note(NEW, client(last), at(i64::from(last))));
+        let demand = AskedFeeds::default();
+        (0..=u8::MAX).for_each(|last| demand.note_client(NEW, client(last), at(i64::from(last))));
         assert_eq!(demand.of(NEW, at(300)).clients, CLIENTS);
     }
 }

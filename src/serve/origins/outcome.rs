@@ -5,8 +5,7 @@ use super::super::metrics::Metrics;
 use super::super::problem::Problem;
 use super::slots::SiteSlots;
 use http::StatusCode;
-use prometheus_client::metrics::counter::Counter;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use tidegate_net::origin::OriginSite;
 
 /// What became of a request for an origin, for its metric.
@@ -14,7 +13,7 @@ use tidegate_net::origin::OriginSite;
 pub(crate) enum PassOutcome {
     Feed,
     Passed,
-    /// Passed on, though it seems to be a feed: a header of the request, or the client's share, kept it from being one.
+    /// Passed on, though it seems to be a feed: its client has had its share of new ones.
     Unmade,
     Redirected,
     Refused,
@@ -24,9 +23,6 @@ pub(crate) enum PassOutcome {
 }
 
 impl PassOutcome {
-    /// How many there are.
-    const NUMBER: usize = Self::Failed as usize + 1;
-
     /// That of an error of the gateway's own: the site failed where it says so.
     pub(super) fn of_error(problem: &Problem) -> Self {
         match problem.status() {
@@ -54,8 +50,6 @@ impl PassOutcome {
 pub(super) struct ServedOrigin {
     pub(super) site: Arc<OriginSite>,
     pub(super) slots: Arc<SiteSlots>,
-    /// By [`PassOutcome`]; there is none until a request has it.
-    counters: [OnceLock<Counter>; PassOutcome::NUMBER],
 }
 
 impl ServedOrigin {
@@ -74,13 +68,11 @@ impl ServedOrigin {
                  that the process may open"
             );
         }
-        Self { site, slots: SiteSlots::new(requests), counters: Default::default() }
+        Self { site, slots: SiteSlots::new(requests) }
     }
 
     pub(super) fn count(&self, metrics: &Metrics, outcome: PassOutcome) {
-        if let Some(counter) = self.counters.get(outcome as usize) {
-            counter.get_or_init(|| metrics.passed(&self.site.config().name, outcome)).inc();
-        }
+        metrics.passed(&self.site.config().name, outcome).inc();
     }
 }
 

@@ -4,7 +4,7 @@
 use super::super::SharedState;
 use super::super::cache::Cache;
 use super::OriginRequest;
-use super::first::key;
+use super::looks::key;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -67,7 +67,7 @@ impl PagesSeen {
 
     /// Leave to read a page, where an answer is one that was not read for a while. The query does not tell pages
     /// apart: anybody can make as many as he likes.
-    pub(super) fn turn(
+    fn turn(
         &self,
         url: &Url,
         status: StatusCode,
@@ -104,10 +104,19 @@ pub(super) fn noticing(
 }
 
 /// Reads what a page announces.
-pub(super) async fn read(room: &SharedState, asked: &OriginRequest, answer: WholeAnswer) {
+async fn read(room: &SharedState, asked: &OriginRequest, answer: WholeAnswer) {
     let Ok(service) = room.origins.service() else { return };
     room.origins.pages.read.insert(page_key(&asked.url), ());
     let found = service.announced(&asked.url, answer).await;
+    announce(room, asked, found).await;
+}
+
+/// Notes the feeds that a page announces.
+pub(super) async fn announce(
+    room: &SharedState,
+    asked: &OriginRequest,
+    found: impl IntoIterator<Item = Url>,
+) {
     let listing = room.directory.listing().await.ok();
     // Anybody may have made up the address of another page.
     let is_front = asked.url == asked.site.config().url;

@@ -1,18 +1,26 @@
 //! Requests on their way to a site.
 
 use super::super::SharedState;
+use super::super::auth;
 use super::super::client::Client;
+use super::super::client::Peer;
 use super::super::problem::Problem;
+use super::super::session::COOKIE;
 use super::OriginRequest;
-use super::first::LookPermit;
 use super::service::PassError;
-use super::through::{OURS, forwarded, is_our_authorization};
 use axum::body::Body;
 use http::request::Parts;
-use http::{Method, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use tidegate_net::origin::{BodyError, PassAnswer, PassRequest, has_other_coding, to_origin};
+use std::net::{IpAddr, Ipv4Addr};
+use tidegate_net::origin::{
+    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, has_other_coding,
+    to_origin,
+};
+
+/// Our cookie, which no origin sees and none sets.
+pub(super) const OURS: OwnCookie = OwnCookie(COOKIE);
 
 /// Sends a request to its site, once there is a slot for it. The answer has the slot until its body has been taken.
 pub(super) async fn send(
@@ -39,7 +47,6 @@ pub(super) async fn send(
     };
     let slot = asked.slots.acquire(client).await?;
     let via = &room.origins.via;
-    // Where nothing is passed on, the gateway asks for nobody.
     let forwarded = asked.site.public_name().map(|name| forwarded(room, parts, name));
     let mut headers = to_origin(&parts.headers, asked.site.host(), OURS, forwarded.as_ref(), via);
     if is_our_authorization(room, &parts.headers) {
@@ -59,7 +66,7 @@ pub(super) async fn send(
         let said = "the site's answer has a transfer coding other than chunked";
         return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
     }
-    Ok(PassAnswer { body: slot.answer(&asked.is_held, answer.body), ..answer })
+    Ok(PassAnswer { body: slot.answer(answer.body), ..answer })
 }
 
 pub(super) fn problem_of(error: PassError) -> Problem {
@@ -71,17 +78,18 @@ pub(super) fn problem_of(error: PassError) -> Problem {
     Problem::new(status, error.to_string())
 }
 
-/// Asks what is at an address where nothing is passed on, once there is leave to for the client: as a poll asks, with
-/// nothing of the client.
-pub(super) async fn ask(
-    room: &SharedState,
-    asked: &OriginRequest,
-    parts: &Parts,
-) -> Result<(LookPermit, PassAnswer), Problem> {
-    let config = asked.site.config();
-    let client = parts.extensions.get().copied().unwrap_or(Client::Own);
-    let turn = room.origins.looks.leave((&config.url, client), config.first_wait).await?;
-    let mut own = Parts::clone(parts);
-    own.headers = room.origins.service()?.polled_with();
-    Ok((turn, send(room, asked, &own, Body::empty()).await?))
+/// Whether credentials are for this gateway, which no origin is to see.
+fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
+    let is_ours = || {
+        room.settings.load().admin_token.admits(headers)
+            || auth::password(headers)
+                .is_some_and(|password| room.readers.find(&password).is_some())
+    };
+    headers.contains_key(header::AUTHORIZATION) && is_ours()
+}
+
+fn forwarded<'n>(room: &SharedState, parts: &Parts, name: &'n PublicName) -> ForwardedFor<'n> {
+    let peer: Option<Peer> = parts.extensions.get().copied();
+    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+    ForwardedFor { peer, is_trusted: room.settings.load().proxies.are_trusted(peer), name }
 }

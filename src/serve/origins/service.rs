@@ -1,17 +1,16 @@
 //! The seam to what sends requests and makes feeds.
 
-use super::super::client::Client;
-use super::demand::FeedDemand;
+use super::demand::AskedFeeds;
 use async_trait::async_trait;
 use http::HeaderMap;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tidegate_config::AllowConfig;
-use tidegate_core::model::{FeedName, FeedRecord, ShownAddress, Time};
+use tidegate_core::model::{FeedName, ShownAddress};
 use tidegate_net::origin::{
     NotForEverybody, OriginPlace, OriginSite, PassAnswer, PassRequest, WholeAnswer, spelled_below,
 };
-use tokio::sync::Notify;
 use url::Url;
 
 /// A site that the configuration admits, and how many feeds it may get by requests.
@@ -103,21 +102,11 @@ pub enum NotMade {
 }
 
 /// What is known of a document that is a feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedTraits {
     /// Whether it would be published with the ids that it has.
     pub keeps_ids: bool,
     pub is_json: bool,
-}
-
-/// What a document is that an address answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Inspected {
-    Feed(FeedTraits),
-    /// It is something else, or too large for a feed.
-    NoFeed,
-    /// It is broken, or in a coding that is not known, which says nothing of other times.
-    Unreadable,
 }
 
 /// A feed to which an address at a site leads.
@@ -129,13 +118,15 @@ pub struct FeedThere {
     pub end: Url,
     pub traits: FeedTraits,
     pub title: String,
+    /// What is there.
+    pub answer: WholeAnswer,
 }
 
 /// What is at an address that a reader names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundAddress {
     Feed(FeedThere),
-    /// A page, with the feeds that it names, each with its title.
+    /// A page, with the feeds of its site that it names, each with its title.
     Page(Vec<(Url, String)>),
     /// A feed that is not for everybody.
     Closed(NotForEverybody),
@@ -143,14 +134,14 @@ pub enum FoundAddress {
     Nothing,
 }
 
+/// Whether headers are such.
+pub type HeaderRule<'r> = dyn Fn(&HeaderMap) -> bool + Send + Sync + 'r;
+
 /// What sends requests to origins and makes feeds of what they answer.
 #[async_trait]
 pub trait OriginService: Send + Sync + 'static {
     /// Passes a request on.
     async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError>;
-
-    /// What a document is that an address answered.
-    async fn inspect(&self, url: &Url, answer: WholeAnswer) -> Inspected;
 
     /// Makes a feed of an address of an admitted site. `answer`: what its first poll takes; without it the poll
     /// asks. On return the feed is durable and, where that went well, its first document judged.
@@ -168,83 +159,20 @@ pub trait OriginService: Send + Sync + 'static {
     /// What every poll says of the gateway: how it names itself and what it reads.
     fn polled_with(&self) -> HeaderMap;
 
-    /// Looks at an address of an admitted site, and asks nothing of any other.
-    async fn discover(&self, site: &AdmittedSite, url: &Url) -> FoundAddress;
+    /// Looks at an address of an admitted site, and asks nothing of any other. `is_read`: whether an answer with these
+    /// headers is read.
+    async fn discover(
+        &self,
+        site: &AdmittedSite,
+        url: &Url,
+        is_read: &HeaderRule<'_>,
+    ) -> FoundAddress;
+
+    /// The feed that is where sites usually have it, with its title.
+    async fn usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)>;
 
     /// The feeds that a page names; none where it cannot be read.
     async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url>;
-}
-
-/// When feeds that requests made were last asked for, and by whom.
-#[derive(Debug, Default)]
-pub struct AskedFeeds {
-    times: Mutex<HashMap<FeedName, Time>>,
-    wanted: Notify,
-    demand: FeedDemand,
-}
-
-impl AskedFeeds {
-    /// Notes that a feed was asked for or announced.
-    pub fn note(&self, feed: &FeedName, now: Time) {
-        let mut all = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        match all.get_mut(feed) {
-            Some(at) => *at = now.max(*at),
-            None => drop(all.insert(feed.clone(), now)),
-        }
-    }
-
-    /// Notes that a feed was asked for that was let go.
-    pub fn want(&self, feed: &FeedName, now: Time) {
-        self.note(feed, now);
-        self.wanted.notify_one();
-    }
-
-    /// Notes that a client asks for an address of a site.
-    pub(crate) fn note_client(&self, url: &str, client: Client, now: Time) {
-        self.demand.note(url, client, now);
-    }
-
-    /// Notes that the front page of its site names a feed at an address.
-    pub(crate) fn note_named(&self, url: &Url) {
-        self.demand.note_named(url);
-    }
-
-    /// Which of these feeds of a site, that requests made, gives way to one at a new address, as less asked for.
-    pub fn that_gives_way<'f>(
-        &self,
-        feeds: &[&'f FeedRecord],
-        has_subscribers: impl Fn(&FeedName) -> bool,
-        to: &Url,
-        now: Time,
-    ) -> Option<&'f FeedRecord> {
-        self.demand.that_gives_way(feeds, has_subscribers, to, now)
-    }
-
-    /// Notes that so many clients asked another gateway for a feed.
-    pub(crate) fn want_elsewhere(&self, feed: &FeedName, clients: usize, now: Time) {
-        self.demand.note_elsewhere(feed, clients);
-        self.want(feed, now);
-    }
-
-    /// How many clients asked for an address lately.
-    pub(crate) fn clients(&self, url: &str, now: Time) -> usize {
-        self.demand.clients(url, now)
-    }
-
-    /// Forgets when a feed was asked for that is no more.
-    pub fn forget(&self, feed: &FeedName) {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).remove(feed);
-    }
-
-    /// Comes when a feed was asked for that was let go.
-    pub async fn wanted(&self) {
-        self.wanted.notified().await;
-    }
-
-    /// When each was, since the start.
-    pub fn all(&self) -> HashMap<FeedName, Time> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
 
 /// The sites that the gateway stands in front of, and what serves them.

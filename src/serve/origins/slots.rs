@@ -11,7 +11,6 @@ use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
 use http_body_util::BodyExt as _;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate_net::origin::PassedBody;
@@ -207,10 +206,9 @@ impl Slot {
         self.progress.begin_action();
     }
 
-    /// The body of the answer, which has the slot until it has been taken. `is_held`: the gateway does not take it just
-    /// now, for which its client is not waited.
-    pub(super) fn answer(self, is_held: &Arc<AtomicBool>, body: PassedBody) -> PassedBody {
-        self.progress.begin_answer(is_held, body);
+    /// The body of the answer, which has the slot until it has been taken.
+    pub(super) fn answer(self, body: PassedBody) -> PassedBody {
+        self.progress.begin_answer(body);
         AnswerBody(Some(self)).boxed_unsync()
     }
 }

@@ -216,27 +216,21 @@ async fn networks_of_a_site_are_one_client_wherever_something_is_shared_out() {
         held.push(slots.acquire(of_site(n)).await.ok().unwrap());
     }
     assert!(slots.acquire(of_site(8)).await.is_err(), "it has its share");
-    // Looks at addresses, and documents that are held.
-    let looks = FirstLooks::new();
+    // Looks at addresses.
+    let looks = Looks::new();
     let looked = async |client| looks.leave((&site, client), Duration::ZERO).await.is_ok();
     let mut count = 0;
     for n in 0..100 {
         count += u32::from(looked(of_site(n)).await);
     }
     assert_eq!((count, looked(other).await), (20, true));
-    let (mut documents, wait) = (Vec::new(), Duration::ZERO);
-    for n in 0..100 {
-        documents.extend(looks.documents.acquire((&site, of_site(n)), wait).await);
-    }
-    assert_eq!(documents.len(), 8);
-    assert!(looks.documents.acquire((&site, other), wait).await.is_ok());
     // New feeds.
-    let unmade = UnmadeFeeds::default();
-    let made = (0..100).filter(|n| unmade.take_share(of_site(*n), 100).is_ok()).count();
-    assert_eq!((made, unmade.has_share(of_site(100), 100)), (20, false));
-    assert!(unmade.take_share(other, 100).is_ok());
+    let shares = NewFeedShares::default();
+    let made = (0..100).filter(|n| shares.take_share(of_site(*n), 100).is_ok()).count();
+    assert_eq!((made, shares.has_share(of_site(100), 100)), (20, false));
+    assert!(shares.take_share(other, 100).is_ok());
     // Who asks for feeds.
-    let (demand, now) = (demand::FeedDemand::default(), Time::from_unix(0));
-    (0..100).for_each(|n| demand.note("http://a/junk", of_site(n), now));
+    let (demand, now) = (AskedFeeds::default(), Time::from_unix(0));
+    (0..100).for_each(|n| demand.note_client("http://a/junk", of_site(n), now));
     assert_eq!(demand.clients("http://a/junk", now), 1);
 }

@@ -4,7 +4,7 @@
 use super::super::client::Client;
 use super::super::problem::Problem;
 use super::body::{ReadEnd, ReadingBody};
-use super::first::{LookPermit, LookTurns};
+use super::looks::{LookPermit, LookTurns};
 use super::send::problem_of;
 use super::service::PassError;
 use super::slots::SiteSlots;
@@ -32,7 +32,7 @@ pub(super) struct Uploads {
 
 impl Uploads {
     pub(super) fn new() -> Self {
-        Self { ahead: SiteSlots::new(AT_ONCE), slow: LookTurns::new(CLIENT_SLOW, SITE_SLOW, None) }
+        Self { ahead: SiteSlots::new(AT_ONCE), slow: LookTurns::new(CLIENT_SLOW, SITE_SLOW) }
     }
 
     /// A body of which enough has come for the site to be asked, and the leave of a slow one.
@@ -49,9 +49,9 @@ impl Uploads {
         let mut reading = ReadingBody::new(slot.upload(body), TIME);
         let leave = tokio::select! {
             biased;
-            read = reading.read(AHEAD, |_| false) => match read {
+            read = reading.read(AHEAD) => match read {
                 Ok(ReadEnd::Whole | ReadEnd::Limit) => None,
-                Ok(ReadEnd::Enough) => return Err(late()),
+                Ok(ReadEnd::Late) => return Err(late()),
                 Err(_) => return Err(problem_of(PassError::Unsent)),
             },
             _ = slot.lost() => return Err(late()),

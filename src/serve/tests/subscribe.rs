@@ -7,7 +7,8 @@ use crate::client::Client;
 use crate::readers::WRONG_TOKEN_PAUSE;
 use crate::relay::RelayedSite;
 use crate::{
-    AdmittedSite, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade, OriginService, PassError,
+    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, OriginService,
+    PassError,
 };
 use async_trait::async_trait;
 use data_encoding::BASE64;
@@ -55,10 +56,6 @@ impl OriginService for DiarySite {
         Err(PassError::Unreachable)
     }
 
-    async fn inspect(&self, _: &Url, _: WholeAnswer) -> Inspected {
-        Inspected::NoFeed
-    }
-
     async fn make_feed(
         &self,
         site: &AdmittedSite,
@@ -77,7 +74,7 @@ impl OriginService for DiarySite {
         HeaderMap::new()
     }
 
-    async fn discover(&self, _: &AdmittedSite, url: &Url) -> FoundAddress {
+    async fn discover(&self, _: &AdmittedSite, url: &Url, _: &HeaderRule<'_>) -> FoundAddress {
         self.asked.lock().unwrap().push(url.to_string());
         let named =
             |feed: &str| FoundAddress::Page(vec![(Url::parse(feed).unwrap(), "Diary".to_owned())]);
@@ -92,8 +89,13 @@ impl OriginService for DiarySite {
                 end: if at == MOVED { Url::parse(OTHER).unwrap() } else { url.clone() },
                 traits: FeedTraits { keeps_ids: true, is_json: false },
                 title: "Diary".to_owned(),
+                answer: WholeAnswer { headers: HeaderMap::new(), body: Default::default() },
             }),
         }
+    }
+
+    async fn usual_feed(&self, _: &AdmittedSite) -> Option<(Url, String)> {
+        None
     }
 
     async fn announced(&self, _: &Url, _: WholeAnswer) -> Vec<Url> {

@@ -4,7 +4,6 @@ use super::Slot;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -43,8 +42,6 @@ struct ProgressState {
     bytes: usize,
     /// Whether the site is carrying out an action, and has not answered.
     is_acting: bool,
-    /// Whether the gateway does not take the answer just now.
-    is_held: Arc<AtomicBool>,
 }
 
 impl SlotProgress {
@@ -72,11 +69,7 @@ impl SlotProgress {
 
     /// For how long the client is waited for; `None`: the site is carrying out what it asked for.
     pub(super) fn waited(&self, now: Instant) -> Option<Duration> {
-        let mut state = self.state();
-        // What the gateway takes for itself is no time of the client's.
-        if state.is_held.load(Ordering::Relaxed) {
-            state.since = state.since.map(|_| now);
-        }
+        let state = self.state();
         let since =
             state.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         (!state.is_acting).then_some(state.waited + since)
@@ -86,10 +79,10 @@ impl SlotProgress {
         self.state().is_acting = true;
     }
 
-    pub(super) fn begin_answer(&self, is_held: &Arc<AtomicBool>, body: PassedBody) {
+    pub(super) fn begin_answer(&self, body: PassedBody) {
         let mut state = self.state();
         (state.since, state.waited, state.bytes) = (Some(Instant::now()), Duration::ZERO, 0);
-        (state.is_acting, state.is_held) = (false, Arc::clone(is_held));
+        state.is_acting = false;
         // It may have been lost just now.
         state.answer = Some(body).filter(|_| !self.lost.is_cancelled());
     }

@@ -94,7 +94,7 @@ async fn an_answer_that_nobody_takes_gives_its_slot_back() {
                 let _read_to = &read_to;
                 Ok::<_, BodyError>(Frame::data(Bytes::from_static(&[b'x'; 1000])))
             });
-            slot.answer(&Arc::default(), StreamBody::new(frames).boxed_unsync())
+            slot.answer(StreamBody::new(frames).boxed_unsync())
         })
         .collect();
     // One more has to wait a little.
@@ -128,7 +128,7 @@ async fn what_drips_gives_its_slot_back_and_what_flows_does_not() {
     let download = async |site: PassedBody, each: Duration| {
         let slot = slots.acquire(client(1)).await.unwrap();
         let begun = Instant::now();
-        let mut answer = pin!(slot.answer(&Arc::default(), site));
+        let mut answer = pin!(slot.answer(site));
         while let Some(Ok(_)) = answer.frame().await {
             sleep(each).await;
         }
@@ -141,7 +141,7 @@ async fn what_drips_gives_its_slot_back_and_what_flows_does_not() {
     assert!(download(dripping(10, second / 100), second).await < 2 * GIVEN_BACK);
     // That the site takes its time is no fault of the client's.
     let slow_site = slots.acquire(client(1)).await.unwrap();
-    let waited = read(slow_site.answer(&Arc::default(), dripping(1, 10 * second)), 10 * GIVEN_BACK);
+    let waited = read(slow_site.answer(dripping(1, 10 * second)), 10 * GIVEN_BACK);
     let begun = Instant::now();
     waited.await;
     assert_eq!(begun.elapsed(), 10 * GIVEN_BACK);
@@ -166,27 +166,9 @@ async fn an_action_that_a_site_carries_out_gives_way_to_nobody() {
     assert_eq!((lost(&held).len(), lost(&others)), (5, vec![]));
     // Once it is answered it is like others.
     let mut held = held;
-    let _answer = held.pop().unwrap().answer(&Arc::default(), dripping(1, PACE));
+    let _answer = held.pop().unwrap().answer(dripping(1, PACE));
     let _more = taken(&slots, &[5]).await;
     assert_eq!((slots.taken(), is_lost(&held[0])), (8, false));
-}
-
-/// Neither does what the gateway itself does not take just now.
-#[tokio::test(start_paused = true)]
-async fn the_gateways_own_waiting_is_no_time_of_the_client() {
-    let slots = SiteSlots::new(4);
-    let (mut answers, is_held) = (Vec::new(), Arc::new(AtomicBool::new(true)));
-    for slot in taken(&slots, &[1, 2, 3, 4]).await {
-        let mut answer = Box::pin(slot.answer(&is_held, full(vec![b'x'; 100_000])));
-        assert!(answer.frame().await.unwrap().is_ok());
-        answers.push(answer);
-    }
-    assert!(slots.acquire(client(5)).await.is_err(), "none has kept the site waiting");
-    sleep(GIVEN_BACK * 2).await;
-    assert_eq!(slots.taken(), 4);
-    is_held.store(false, std::sync::atomic::Ordering::Relaxed);
-    sleep(GIVEN_BACK + 2 * PACE).await;
-    assert_eq!(slots.taken(), 0);
 }
 
 /// Whoever lost a slot may ask again, though nobody took what is left of the answer.
@@ -194,8 +176,7 @@ async fn the_gateways_own_waiting_is_no_time_of_the_client() {
 async fn a_share_goes_with_its_slot_and_many_do_not_wait() {
     let slots = SiteSlots::new(8);
     let answers: Vec<_> = taken(&slots, &[1; 8]).await;
-    let answers: Vec<_> =
-        answers.into_iter().map(|slot| slot.answer(&Arc::default(), full("x"))).collect();
+    let answers: Vec<_> = answers.into_iter().map(|slot| slot.answer(full("x"))).collect();
     sleep(GIVEN_BACK + 2 * PACE).await;
     assert_eq!((slots.taken(), slots.clients.keys()), (0, 0));
     let held = taken(&slots, &[1, 1, 2, 2, 3, 3, 4, 4]).await;
@@ -217,8 +198,7 @@ async fn a_share_goes_with_its_slot_and_many_do_not_wait() {
 async fn an_answer_has_its_slot_until_it_was_taken() {
     let slots = SiteSlots::new(4);
     let sent = Bytes::from(vec![b'x'; 100_000]);
-    let answer =
-        slots.acquire(client(1)).await.unwrap().answer(&Arc::default(), full(sent.clone()));
+    let answer = slots.acquire(client(1)).await.unwrap().answer(full(sent.clone()));
     assert_eq!((answer.size_hint().exact(), slots.taken()), (Some(100_000), 1));
     let mut answer = Box::pin(answer);
     let first = answer.frame().await.unwrap().unwrap().into_data().unwrap();
@@ -230,15 +210,15 @@ async fn an_answer_has_its_slot_until_it_was_taken() {
     let slot = slots.acquire(client(1)).await.unwrap();
     let progress = Arc::clone(&slot.progress);
     let silent = StreamBody::new(stream::pending::<Result<Frame<Bytes>, BodyError>>());
-    let reading = tokio::spawn(slot.answer(&Arc::default(), silent.boxed_unsync()).collect());
+    let reading = tokio::spawn(slot.answer(silent.boxed_unsync()).collect());
     tokio::task::yield_now().await;
     progress.lose();
     assert!(reading.await.unwrap().is_err());
     // What was lost before there was an answer has none.
     let slot = slots.acquire(client(1)).await.unwrap();
     slot.progress.lose();
-    assert!(slot.answer(&Arc::default(), full("late")).collect().await.is_err());
-    let none = slots.acquire(client(1)).await.unwrap().answer(&Arc::default(), full(""));
+    assert!(slot.answer(full("late")).collect().await.is_err());
+    let none = slots.acquire(client(1)).await.unwrap().answer(full(""));
     assert!(none.is_end_stream());
     drop(none);
     assert_eq!(slots.taken(), 0);

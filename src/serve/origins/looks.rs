@@ -1,0 +1,373 @@
+//! Looks at addresses of sites, to see whether a feed is there: which are under way, what those before found, and how
+//! many there may be.
+
+use super::super::cache::Cache;
+use super::super::client::Client;
+use super::super::pace::{Paces, Rate};
+use super::super::problem::Problem;
+use super::super::shares::{FairShares, Share};
+use http::StatusCode;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, timeout};
+use url::Url;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Requests of ours at the same time, to see what is there: to one site, and those of one client, to all sites.
+const SITE_LOOKS: u32 = 8;
+const CLIENT_LOOKS: u32 = 2;
+/// How fast addresses are looked at of which nothing is known: those of one site, and those that one client asks for.
+/// What was found and became a feed does not count.
+const SITE_PACE: Rate = Rate { burst: 30, each: Duration::from_millis(333) };
+const CLIENT_PACE: Rate = Rate { burst: 20, each: Duration::from_secs(6) };
+/// What of a site's burst is for clients that asked for nothing lately.
+const RESERVED: u32 = 10;
+/// Documents that may become feeds and are held in memory at the same time, of all sites.
+const DOCUMENTS_AT_ONCE: usize = 16;
+/// How many addresses are remembered, and for how long where they lead is.
+const ADDRESSES: u64 = 100_000;
+const LEAD_AGE: Duration = Duration::from_secs(86_400);
+/// For how long a look is good that found a page, or where an address leads.
+pub(super) const PAGE_AGE: Duration = Duration::from_secs(600);
+/// For how long one is that found nothing, or another document: a site that is being worked on answers so for a moment.
+pub(super) const NOTHING_AGE: Duration = Duration::from_secs(60);
+/// How often it is looked whether polls of a feed fail that is asked for.
+const POLLS_SEEN_EVERY: Duration = Duration::from_secs(60);
+/// How soon to ask again where too much is asked for.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Leave to ask a site something, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct LookPermit {
+    _own: Share<Client>,
+    _site: Share<Url>,
+}
+
+/// What there is of such leave: a share for each client and each site, so that neither takes it from others.
+pub(super) struct LookTurns {
+    clients: FairShares<Client>,
+    sites: FairShares<Url>,
+}
+
+impl LookTurns {
+    pub(super) fn new(client: u32, site: u32) -> Self {
+        Self { clients: FairShares::new(client), sites: FairShares::new(site) }
+    }
+
+    /// Waits for leave, at most so long.
+    pub(super) async fn acquire(
+        &self,
+        (site, client): (&Url, Client),
+        wait: Duration,
+    ) -> Result<LookPermit, Problem> {
+        let (until, client) = (Instant::now() + wait, client.site());
+        // One that is over its own share takes nothing of the site's from others.
+        let own = self.clients.acquire_by(&client, 1, until).await.ok_or_else(|| {
+            let said = "too many new addresses are looked at for this client";
+            Problem::later(said, AGAIN)
+        })?;
+        let of_site =
+            self.sites.acquire_by(site, 1, until).await.ok_or_else(|| {
+                Problem::later("too many new addresses are asked for at once", AGAIN)
+            })?;
+        Ok(LookPermit { _own: own, _site: of_site })
+    }
+}
+
+/// What a look found at an address that is no feed.
+struct KnownAddress {
+    /// Where it leads at this gateway, and by which status.
+    lead: Option<(StatusCode, String)>,
+    until: Instant,
+}
+
+/// For each address that is looked at, whether others wait for the feed that is made of it.
+type RunningLooks = Mutex<HashMap<u64, watch::Receiver<bool>>>;
+
+/// Looks that are being made, and what is known of those that were.
+pub(crate) struct Looks {
+    running: Arc<RunningLooks>,
+    known: Cache<u64, KnownAddress>,
+    /// Feeds of which it was seen lately whether their polls fail.
+    polls_seen: Cache<u64, ()>,
+    /// Leave to ask a site, and how fast sites are asked and clients ask.
+    turns: LookTurns,
+    sites: Paces<Url>,
+    clients: Paces<Client>,
+    /// Where no feed was found for who would subscribe to one.
+    missing: Cache<u64, ()>,
+    /// Leave to hold a document that may become a feed.
+    pub(super) documents: Semaphore,
+}
+
+/// The look at an address, until it is dropped.
+pub(super) struct Look {
+    key: u64,
+    running: Arc<RunningLooks>,
+    is_waited_for: watch::Sender<bool>,
+}
+
+pub(super) fn key(url: &str) -> u64 {
+    xxh3_64(url.as_bytes())
+}
+
+fn locked(running: &RunningLooks) -> MutexGuard<'_, HashMap<u64, watch::Receiver<bool>>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Looks {
+    pub(super) fn new() -> Self {
+        Self {
+            running: Arc::default(),
+            known: Cache::lasting(ADDRESSES, LEAD_AGE),
+            polls_seen: Cache::lasting(ADDRESSES, POLLS_SEEN_EVERY),
+            turns: LookTurns::new(CLIENT_LOOKS, SITE_LOOKS),
+            sites: Paces::default(),
+            clients: Paces::default(),
+            missing: Cache::lasting(ADDRESSES, NOTHING_AGE),
+            documents: Semaphore::new(DOCUMENTS_AT_ONCE),
+        }
+    }
+
+    /// Leave for a client to look at an address of a site of which nothing is known; at most `wait` later.
+    pub(super) async fn leave(
+        &self,
+        (site, client): (&Url, Client),
+        wait: Duration,
+    ) -> Result<LookPermit, Problem> {
+        let permit = self.turns.acquire((site, client), wait).await?;
+        self.keep_pace(site, client).map_err(|wait| {
+            let said =
+                "more addresses are asked for of which nothing is known than the site is asked for";
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(wait)
+        })?;
+        Ok(permit)
+    }
+
+    /// The same, where there is leave now.
+    pub(super) fn try_leave(&self, (site, client): (&Url, Client)) -> Option<LookPermit> {
+        let own = self.turns.clients.try_take(&client.site(), 1)?;
+        let of_site = self.turns.sites.try_take(site, 1)?;
+        self.keep_pace(site, client).ok()?;
+        Some(LookPermit { _own: own, _site: of_site })
+    }
+
+    fn keep_pace(&self, site: &Url, client: Client) -> Result<(), Duration> {
+        if client == Client::Own {
+            return Ok(());
+        }
+        let client = client.site();
+        let wait = self.clients.wait(&client, CLIENT_PACE);
+        if !wait.is_zero() {
+            return Err(wait);
+        }
+        let burst = match self.clients.is_unused(&client) {
+            true => SITE_PACE.burst,
+            false => SITE_PACE.burst - RESERVED,
+        };
+        self.sites.take(site, Rate { burst, ..SITE_PACE })?;
+        self.clients.take(&client, CLIENT_PACE)
+    }
+
+    /// Notes that a look found a feed, which is looked for no more.
+    pub(crate) fn note_found(&self, site: &Url, client: Client) {
+        self.sites.give_back(site, SITE_PACE);
+        self.clients.give_back(&client.site(), CLIENT_PACE);
+    }
+
+    /// Notes that nobody finds a feed at an address who would subscribe to it.
+    pub(crate) fn note_missing(&self, url: &Url) {
+        self.missing.insert(key(url.as_str()), ());
+    }
+
+    /// Whether that was noted a moment ago.
+    pub(crate) fn is_missing(&self, url: &Url) -> bool {
+        self.missing.get(&key(url.as_str())).is_some()
+    }
+
+    /// Notes that no feed is at an address, for so long.
+    pub(super) fn note_no_feed(&self, url: &Url, age: Duration) {
+        self.note(url, None, age);
+    }
+
+    /// Notes that an address leads to another one here.
+    pub(super) fn note_lead(&self, url: &Url, status: StatusCode, to: String) {
+        self.note(url, Some((status, to)), PAGE_AGE);
+    }
+
+    fn note(&self, url: &Url, lead: Option<(StatusCode, String)>, age: Duration) {
+        self.known.insert(key(url.as_str()), KnownAddress { lead, until: Instant::now() + age });
+    }
+
+    /// Whether what was found at an address is good still.
+    pub(super) fn is_known(&self, url: &Url) -> bool {
+        self.known.get(&key(url.as_str())).is_some_and(|known| Instant::now() < known.until)
+    }
+
+    /// Where an address led when it was last looked at.
+    pub(super) fn lead(&self, url: &Url) -> Option<(StatusCode, String)> {
+        self.known.get(&key(url.as_str()))?.lead.clone()
+    }
+
+    /// Whether it is time to see whether polls of a feed fail; once in a while it is.
+    pub(super) fn sees_polls(&self, url: &Url) -> bool {
+        self.polls_seen.get_or_insert(key(url.as_str()), ()).1
+    }
+
+    /// Begins to look at an address; `None` where somebody does, or what was found before is good still.
+    pub(super) fn begin(&self, url: &Url) -> Option<Look> {
+        if self.is_known(url) {
+            return None;
+        }
+        let key = key(url.as_str());
+        let mut running = locked(&self.running);
+        if running.contains_key(&key) {
+            return None;
+        }
+        let (is_waited_for, others) = watch::channel(true);
+        running.insert(key, others);
+        Some(Look { key, running: Arc::clone(&self.running), is_waited_for })
+    }
+
+    /// Waits for so long at most while somebody looks at an address, or makes a feed of it whose ids will not be those of
+    /// its publisher's document.
+    pub(super) async fn made(&self, url: &Url, wait: Duration) {
+        let look = locked(&self.running).get(&key(url.as_str())).cloned();
+        if let Some(mut look) = look.filter(|look| *look.borrow()) {
+            let _ = timeout(wait, look.wait_for(|is_waited_for| !is_waited_for)).await;
+        }
+    }
+}
+
+impl Look {
+    /// Lets others wait no more: the feed will have the ids of its publisher's document.
+    pub(super) fn release_others(&self) {
+        self.is_waited_for.send_replace(false);
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        locked(&self.running).remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::advance;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    const WAIT: Duration = Duration::from_secs(5);
+
+    #[tokio::test(start_paused = true)]
+    async fn one_looks_and_others_wait_unless_ids_stay() {
+        let (looks, at) = (Looks::new(), url("http://a/feed"));
+        let waits = async || {
+            let begun = Instant::now();
+            looks.made(&at, WAIT).await;
+            begun.elapsed()
+        };
+        let look = looks.begin(&at).unwrap();
+        assert!(looks.begin(&at).is_none(), "two look");
+        assert_eq!(waits().await, WAIT);
+        let is_made = async {
+            advance(WAIT / 2).await;
+            drop(look);
+        };
+        let (waited, ()) = tokio::join!(waits(), is_made);
+        assert_eq!((waited, waits().await), (WAIT / 2, Duration::ZERO));
+        let look = looks.begin(&at).unwrap();
+        look.release_others();
+        assert_eq!(waits().await, Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_found_is_good_for_a_while_and_where_it_leads_until_the_next_look() {
+        let (looks, at) = (Looks::new(), url("http://a/feed"));
+        for age in [NOTHING_AGE, PAGE_AGE] {
+            looks.note_no_feed(&at, age);
+            advance(age - Duration::from_secs(1)).await;
+            assert!(looks.is_known(&at) && looks.begin(&at).is_none());
+            advance(Duration::from_secs(1)).await;
+            assert!(!looks.is_known(&at) && looks.begin(&at).is_some());
+        }
+        let lead = (StatusCode::MOVED_PERMANENTLY, "http://b/feed".to_owned());
+        looks.note_lead(&at, lead.0, lead.1.clone());
+        advance(PAGE_AGE).await;
+        assert_eq!((looks.is_known(&at), looks.lead(&at)), (false, Some(lead)));
+        looks.note_no_feed(&at, NOTHING_AGE);
+        assert_eq!(looks.lead(&at), None);
+    }
+
+    fn client(last: u8) -> Client {
+        Client::at([192, 0, 2, last].into())
+    }
+
+    /// How much leave there is at a site for each of these clients in turn.
+    async fn taken(turns: &LookTurns, site: &str, clients: &[u8]) -> (Vec<usize>, Vec<LookPermit>) {
+        let (site, mut counts, mut held) = (url(site), Vec::new(), Vec::new());
+        for last in clients {
+            let before = held.len();
+            while let Ok(turn) = turns.acquire((&site, client(*last)), WAIT).await {
+                held.push(turn);
+            }
+            counts.push(held.len() - before);
+        }
+        (counts, held)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_client_takes_no_looks_from_another() {
+        let looks = Looks::new();
+        let (counts, mut held) = taken(&looks.turns, "http://a/", &[1, 2, 3, 4, 5]).await;
+        assert_eq!(counts, [2, 2, 2, 2, 0], "a site is asked eight things at once");
+        let (counts, others) = taken(&looks.turns, "http://b/", &[1, 5]).await;
+        assert_eq!(counts, [0, 2]);
+        held.pop();
+        assert!(looks.turns.acquire((&url("http://a/"), client(4)), WAIT).await.is_ok());
+        drop((held, others));
+        assert_eq!((looks.turns.clients.keys(), looks.turns.sites.keys()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_site_is_asked_at_a_pace_that_no_client_takes_from_another() {
+        let (looks, site) = (Looks::new(), url("http://a/"));
+        let look = async |last: u8| looks.leave((&site, client(last)), WAIT).await.map(drop);
+        let mut asked = 0;
+        // Two clients ask as fast as they are answered, for a minute.
+        for second in 0..60 {
+            for _ in 0..100 {
+                for last in [1, 2] {
+                    match look(last).await {
+                        Ok(()) => asked += 1,
+                        Err(no) => assert_eq!(no.status(), StatusCode::TOO_MANY_REQUESTS),
+                    }
+                }
+            }
+            if second % 20 == 19 {
+                assert_eq!(look(10 + second).await, Ok(()), "another one waited for them");
+            }
+            advance(Duration::from_secs(1)).await;
+        }
+        assert!((40..=60).contains(&asked), "{asked}");
+        // However many clients there are, the site has its pace.
+        let mut asked = 0;
+        for last in 20..220 {
+            asked += u32::from(look(last).await.is_ok());
+        }
+        assert!(asked <= SITE_PACE.burst, "{asked}");
+        // What became feeds costs nothing.
+        advance(Duration::from_secs(600)).await;
+        for _ in 0..200 {
+            look(1).await.unwrap();
+            looks.note_found(&site, client(1));
+        }
+        assert_eq!(looks.leave((&site, Client::Own), WAIT).await.map(drop), Ok(()));
+    }
+}
