@@ -156,7 +156,7 @@ async fn compare(
 /// another site was at the same one and is there still.
 fn moved_sites(applied: &AppliedOrigins, config: &Config) -> Vec<(String, String)> {
     let is_there = |url: &String| {
-        let stays = |site: &config::OriginConfig| {
+        let stays = |site: &tidegate_net::origin::OriginConfig| {
             site.url.as_str() == url && applied.0.get(&site.name) == Some(url)
         };
         config.origins.iter().any(stays)

@@ -221,7 +221,7 @@ impl EmbeddedStore {
     ) -> Result<Self, StoreError> {
         let Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed, cleaning } =
             opened;
-        let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(head)));
+        let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(&head)));
         let shared = StoreShared::new(feeds.collect(), opening, sealed.0, Arc::clone(&clock));
         shared.list_writes.store(list_writes, Ordering::Release);
         let shared = Arc::new(shared);
