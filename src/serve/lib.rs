@@ -3,12 +3,12 @@
 //! those of CONTRACT, Addresses.
 
 mod about;
-mod access;
 mod actions;
 mod add;
 mod address;
 mod admin;
 mod admission;
+mod answers;
 mod archives;
 mod audience;
 mod auth;
@@ -39,11 +39,9 @@ mod forms;
 mod guesses;
 mod html;
 mod hub;
-mod ignore;
 mod import_list;
 mod item_list;
 mod items;
-mod json;
 mod keeping;
 mod life;
 mod list_members;
@@ -104,6 +102,7 @@ pub use files::connections_within_files;
 pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
+pub use openapi::api_description;
 pub use operator::{
     AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
     Operator, OperatorError, Put, PutFeed, Redacted,
@@ -426,15 +425,15 @@ fn own_routes(room: SharedState, listener: Listener) -> Router {
             .route("/feeds/{name}/conflicts", post(unknown)),
     };
     let readable = Router::new()
-        .route("/feeds/{name}", get(feeds::view))
-        .route("/feeds/{name}/sync", get(feeds::view))
-        .route("/feeds/{name}/complete", get(feeds::view))
+        .route("/feeds/{name}", get(feeds::reader_view))
+        .route("/feeds/{name}/sync", get(feeds::sync_view))
+        .route("/feeds/{name}/complete", get(feeds::complete_view))
         .route("/feeds/{name}/archive/{id}", get(archives::archive))
         .route("/feeds/{name}/changes", get(change_feed::show))
         .route("/subscriptions.opml", get(opml::document))
         .route("/sup.json", get(sup::document))
-        .route("/events", get(event_streams::events))
-        .route("/changes", get(event_streams::changes))
+        .route("/events", get(event_streams::events::events))
+        .route("/changes", get(event_streams::poll::changes))
         .route(openapi::ROUTE, get(openapi::document))
         .method_not_allowed_fallback(wrong_method)
         .route_layer(from_fn(request_rules::readable_anywhere));

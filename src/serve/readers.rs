@@ -1,6 +1,6 @@
 //! Who may read private feeds. Each reader has a token, of which only its hash is kept.
 
-use super::admin::answer;
+use super::answers::answer;
 use super::audience::{Audience, AudienceKey, ServedFeed, TOKEN_PATH};
 use super::client::Client;
 use super::problem::Problem;
@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -21,8 +21,10 @@ use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, MASK, mask_token};
 use tidegate_core::xml::address::percent_decoded;
+use tidegate_status::schema;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
 
 /// How long the answer to a token that opens nothing is held back.
 pub(super) const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
@@ -287,10 +289,19 @@ impl PrivateReaders {
     }
 
     /// The same for programs.
-    pub(super) fn described(&self, feed: &FeedName) -> Value {
+    pub(super) fn answer(self, feed: &FeedName) -> PrivateReadersAnswer {
         let words = format!("private: {}", self.describe(feed));
-        json!({ "count": self.count, "names": self.names, "words": words })
+        PrivateReadersAnswer { count: self.count, names: self.names, words }
     }
+}
+
+/// Who may read a private feed.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PrivateReadersAnswer {
+    count: usize,
+    /// At most 20.
+    names: Vec<String>,
+    words: String,
 }
 
 /// The readers of a feed, where it is private and the operator asks; and whose page of it that is.
@@ -307,36 +318,50 @@ pub(super) async fn told_to(
     })
 }
 
-/// `GET /api/v1/readers`: the readers and the feeds that they may read, without their tokens.
+/// The readers in the order of the configuration.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ReaderList)]
+struct ReadersAnswer {
+    readers: Vec<ReaderAnswer>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ReaderAnswer {
+    name: String,
+    /// Whether every private feed may be read.
+    all_private: bool,
+    /// How many feeds may be read.
+    count: usize,
+    #[schema(value_type = Vec<schema::FeedName>, max_items = 1000)]
+    feeds: Vec<FeedName>,
+    /// Feeds of the reader's configuration that are not here.
+    #[schema(value_type = Vec<schema::FeedName>, max_items = 100)]
+    missing: Vec<FeedName>,
+}
+
+/// The readers of private feeds, and what each may read; no token is shown.
+#[utoipa::path(get, path = "/api/v1/readers", operation_id = "listReaders", responses(
+    (status = 200, description = "The readers in the order of the configuration.", body = ReadersAnswer),
+))]
 pub(super) async fn list(State(room): State<SharedState>) -> Result<Response, Problem> {
     let listing = room.directory.listing().await?;
-    let readers: Vec<Value> = room
-        .readers
-        .all
-        .load()
-        .all
-        .iter()
-        .map(|reader| {
-            let is_there = |feed: &&Arc<FeedRecord>| feed.standing != FeedStanding::Gone;
-            let is_missing =
-                |name: &&FeedName| listing.get(*name).as_ref().is_none_or(|feed| !is_there(feed));
-            let is_open = |feed: &&Arc<FeedRecord>| {
-                reader.opens(&feed.name, listing.private().contains(&feed.name))
-            };
-            let open = listing.values().filter(is_there).filter(is_open);
-            let feeds: Vec<&FeedName> = open.map(|feed| &feed.name).collect();
-            let missing: Vec<&FeedName> =
-                reader.access.feeds.iter().filter(is_missing).take(MISSING_SHOWN).collect();
-            json!({
-                "name": reader.name(),
-                "all_private": reader.access.all_private,
-                "count": feeds.len(),
-                "feeds": feeds.iter().take(FEEDS_SHOWN).collect::<Vec<_>>(),
-                "missing": missing,
-            })
-        })
-        .collect();
-    Ok(answer(StatusCode::OK, json!({ "readers": readers })))
+    let all = room.readers.all.load();
+    let readers = all.all.iter().map(|reader| {
+        let is_there = |feed: &&Arc<FeedRecord>| feed.standing != FeedStanding::Gone;
+        let is_missing =
+            |name: &&FeedName| listing.get(*name).as_ref().is_none_or(|feed| !is_there(feed));
+        let is_open = |feed: &&Arc<FeedRecord>| {
+            reader.opens(&feed.name, listing.private().contains(&feed.name))
+        };
+        let open = listing.values().filter(is_there).filter(is_open);
+        let mut feeds: Vec<FeedName> = open.map(|feed| feed.name.clone()).collect();
+        let missing = reader.access.feeds.iter().filter(is_missing).take(MISSING_SHOWN);
+        let (name, all_private) = (reader.name().to_owned(), reader.access.all_private);
+        let (count, missing) = (feeds.len(), missing.cloned().collect());
+        feeds.truncate(FEEDS_SHOWN);
+        ReaderAnswer { name, all_private, count, feeds, missing }
+    });
+    Ok(answer(StatusCode::OK, &ReadersAnswer { readers: readers.collect() }))
 }
 
 /// The readers of a running site, for who reads the configuration again.
