@@ -21,12 +21,11 @@ install_tools() {
     python3 --version
 }
 
-# The same for `.ci/long`, which checks packages, certificates and alerts too.
+# The same for `.ci/long`, which checks packages and alerts too.
 install_all_tools() {
     local missing=()
     install_tools
     command -v lintian >/dev/null || missing+=(lintian)
-    command -v pebble >/dev/null || missing+=(pebble)
     install_packages "${missing[@]}"
     unpack_promtool
 }

@@ -181,10 +181,8 @@ async fn polling(
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         running: Arc::clone(clock) as Arc<dyn Clock>,
         services: services(),
-        load: Arc::default(),
         judge: Arc::new(Taken),
         cancel: cancel.clone(),
-        traces: Default::default(),
     };
     let (poller, task) = Poller::start(parts).await.unwrap();
     (poller, cancel, task)

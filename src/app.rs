@@ -1,7 +1,6 @@
 //! The wiring: what the subcommands do, with every module in its place.
 
 mod accepted;
-mod acme;
 mod aggregates;
 mod changes;
 mod compact;
@@ -33,7 +32,6 @@ mod sup;
 mod titles;
 mod tls;
 mod token;
-mod traces;
 mod translate;
 mod visits;
 

@@ -7,21 +7,18 @@ use self::role::{kept, open_or_follow};
 use super::accepted::AcceptedConfig;
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
-use super::tls::Certificate;
+use super::tls::CertificateFiles;
 use super::{
-    AppError, aggregates, disk, feeds, lists, origins, readers, retention, space, token, traces,
-    translate,
+    AppError, aggregates, disk, feeds, lists, origins, readers, retention, space, token, translate,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Config, PageAudience};
 use tidegate_core::clock::{Clock, RunningClock, SystemClock};
-use tidegate_net::traces::Traces;
 use tidegate_poll::hub::{self, Hub};
 use tidegate_poll::{self as poll, ParseAndRecord, Poller};
 use tidegate_serve::{self as serve, ServeError, SiteServer};
-use tidegate_status::load::Load;
 use tidegate_store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -71,9 +68,6 @@ pub struct Gateway {
     /// Looks after the certificate, where there is to be one.
     tls_task: Option<JoinHandle<()>>,
     hub_task: Option<JoinHandle<()>>,
-    exporting: CancellationToken,
-    /// Sends traces, where there is a collector.
-    export_task: Option<JoinHandle<()>>,
 }
 
 /// Why the address cannot be listened on, and what to do.
@@ -127,7 +121,7 @@ impl Gateway {
         let kept = kept(config, &outside, (&listener, admin_listener.as_ref()))?;
         let (clock, space) = (outside.clock, outside.space);
         let origin = config.server.origin(address);
-        let tls = Certificate::find(config, clock.now())?;
+        let tls = CertificateFiles::find(config, clock.now())?;
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
         let keeps = disk::keeps(config);
         let admin_token =
@@ -154,11 +148,9 @@ impl Gateway {
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
         // Leases are promised to last.
         let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
-        let load = Arc::new(Load::default());
-        let (exporter, traces) = traces::open(config)?;
         let hub = match is_standby {
             true => None,
-            false => open_hub(config, (calling, traces.clone()), &store, &unhurried).await?,
+            false => open_hub(config, calling, &store, &unhurried).await?,
         };
         let parts = poll::PollerConfig {
             settings: translate::polling(config, &public_url),
@@ -167,9 +159,7 @@ impl Gateway {
             running: Arc::clone(&running),
             services: services.clone(),
             judge: Arc::new(ParseAndRecord::default()),
-            load: Arc::clone(&load),
             cancel: polling.clone(),
-            traces: traces.clone(),
         };
         let (poller, poll_task) = Poller::start(parts)
             .await
@@ -215,13 +205,11 @@ impl Gateway {
             clock: Arc::clone(&clock),
             operator: Arc::clone(&desk) as Arc<dyn serve::Operator>,
             hub: hub.clone().map(|hub| Arc::new(HubAccess(hub)) as Arc<dyn serve::HubService>),
-            load: Arc::clone(&load),
             settings,
             folder: keeps.then(|| config.store.path.clone()),
-            traces,
             origins: origins::settings(config, &public_address, &desk),
         };
-        let keys = tls.as_ref().map(Certificate::keys);
+        let keys = tls.as_ref().map(CertificateFiles::keys);
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
         desk.attach(server.control(), space.clone(), tls.clone());
         let topics = Arc::new(Served(server.topics()));
@@ -247,14 +235,10 @@ impl Gateway {
                 (tokio::spawn(aging), tokio::spawn(listing), tokio::spawn(gathering))
             }
         };
-        let watched = polling.clone();
-        tokio::spawn(async move { load.watch(watched).await });
         if let Some(space) = space {
             tokio::spawn(space::watch(space, polling.clone()));
         }
         let tls_task = tls.map(|tls| tokio::spawn(tls.watch(wall, polling.clone())));
-        let exporting = CancellationToken::new();
-        let export_task = exporter.map(|exporter| tokio::spawn(exporter.run(exporting.clone())));
         Ok(Self {
             origin,
             address,
@@ -275,8 +259,6 @@ impl Gateway {
             serve_task,
             age_task,
             hub_task,
-            exporting,
-            export_task,
         })
     }
 
@@ -345,11 +327,6 @@ impl Gateway {
             None => Ok(()),
         };
         let closed = self.store.close().await;
-        // Last, so that it has the spans of everything else.
-        self.exporting.cancel();
-        if let Some(task) = self.export_task {
-            let _ = task.await;
-        }
         closed.map_err(|error| AppError::run("the store could not be closed", error))?;
         polled.map_err(|error| AppError::run("polling ended badly", error))?;
         delivered.map_err(|error| AppError::run("the hub ended badly", error))?;
@@ -385,7 +362,7 @@ async fn listen(
 /// The hub, where the operator wants one.
 async fn open_hub(
     config: &Config,
-    (calling, traces): (hub::Calling, Traces),
+    calling: hub::Calling,
     store: &Arc<dyn Store>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<Hub>, AppError> {
@@ -397,7 +374,6 @@ async fn open_hub(
         clock: Arc::clone(clock),
         settings: translate::hub(config),
         calling,
-        traces,
     };
     let opened = Hub::open(parts).await;
     opened.map(Some).map_err(|error| AppError::run("the subscriptions could not be read", error))

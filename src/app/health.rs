@@ -5,7 +5,7 @@ use super::{AppError, ConfigSource};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{AlertDescription, ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,20 +64,7 @@ async fn ask(address: SocketAddr, server: &ServerSection) -> std::io::Result<Str
         .with_custom_certificate_verifier(Arc::new(AnyCertificate))
         .with_no_client_auth();
     let name = ServerName::IpAddress(address.ip().into());
-    match TlsConnector::from(Arc::new(config)).connect(name, stream).await {
-        Ok(stream) => talk(stream, address).await,
-        // It answers, and has no certificate to show yet.
-        Err(error) if !server.acme_names.is_empty() && is_without_certificate(&error) => {
-            Ok(ALIVE.to_owned())
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Whether the other side broke a handshake off as one does that has no certificate.
-fn is_without_certificate(error: &std::io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    matches!(inner, Some(rustls::Error::AlertReceived(AlertDescription::AccessDenied)))
+    talk(TlsConnector::from(Arc::new(config)).connect(name, stream).await?, address).await
 }
 
 async fn talk(

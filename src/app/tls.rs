@@ -1,8 +1,6 @@
-//! The certificate that the gateway shows: out of files, read at the start and again when they change, or out of an
-//! authority ([`super::acme`]).
+//! The certificate that the gateway shows, out of files that are read at the start and again when they change.
 
 use super::AppError;
-use super::acme::CertificateKeeper;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,72 +34,6 @@ struct CertificateState {
     warned: Mutex<Option<Time>>,
 }
 
-/// Where the certificate of a gateway comes from.
-#[derive(Clone)]
-pub(super) enum Certificate {
-    Files(CertificateFiles),
-    Authority(CertificateKeeper),
-}
-
-impl Certificate {
-    /// That of a configuration; `None` where it speaks no TLS.
-    pub(super) fn find(config: &Config, now: Time) -> Result<Option<Self>, AppError> {
-        match files(config, now)? {
-            Some(files) => Ok(Some(Self::Files(files))),
-            None => Ok(CertificateKeeper::new(config)?.map(Self::Authority)),
-        }
-    }
-
-    /// What handshakes are made with.
-    pub(super) fn keys(&self) -> Arc<TlsKeys> {
-        match self {
-            Self::Files(files) => files.keys(),
-            Self::Authority(keeper) => keeper.keys(),
-        }
-    }
-
-    /// Reads it again, as the operator asks; `None` of an authority's. Blocks.
-    pub(super) fn read(&self) -> Result<Option<TlsIdentity>, AppError> {
-        match self {
-            Self::Files(files) => load(&files.0.certificate, &files.0.key).map(Some),
-            Self::Authority(_) => Ok(None),
-        }
-    }
-
-    /// Shows what was read, or has another one got where that failed.
-    pub(super) fn show(&self, read: Option<TlsIdentity>, now: Time) {
-        match (self, read) {
-            (Self::Files(files), Some(identity)) => files.show(identity, now),
-            (Self::Files(_), None) => {}
-            (Self::Authority(keeper), _) => keeper.ask_again(),
-        }
-    }
-
-    /// Looks after it until it is told to end.
-    pub(super) async fn watch(self, clock: Arc<dyn Clock>, cancel: CancellationToken) {
-        match self {
-            Self::Files(files) => watch(files, clock, cancel).await,
-            Self::Authority(keeper) => keeper.run(clock, cancel).await,
-        }
-    }
-}
-
-/// The files that a configuration names, read; `None` where it names none.
-fn files(config: &Config, now: Time) -> Result<Option<CertificateFiles>, AppError> {
-    let Some((certificate, key)) = config.server.tls() else { return Ok(None) };
-    let seen = [certificate, key].map(mark);
-    let keys = TlsKeys::new(Some(load(certificate, key)?));
-    let files = CertificateFiles(Arc::new(CertificateState {
-        certificate: certificate.to_owned(),
-        key: key.to_owned(),
-        keys: Arc::new(keys.map_err(|error| AppError::Input(error.to_string()))?),
-        seen: Mutex::new(seen),
-        warned: Mutex::default(),
-    }));
-    files.warn_of_expiry(now);
-    Ok(Some(files))
-}
-
 fn load(certificate: &Path, key: &Path) -> Result<TlsIdentity, AppError> {
     TlsIdentity::load(certificate, key).map_err(|error| AppError::Input(error.to_string()))
 }
@@ -112,7 +44,29 @@ fn mark(path: &Path) -> Option<FileMark> {
 }
 
 impl CertificateFiles {
-    fn keys(&self) -> Arc<TlsKeys> {
+    /// Those that a configuration names, read; `None` where it names none, and no TLS is spoken.
+    pub(super) fn find(config: &Config, now: Time) -> Result<Option<Self>, AppError> {
+        let Some((certificate, key)) = config.server.tls() else { return Ok(None) };
+        let seen = [certificate, key].map(mark);
+        let keys = TlsKeys::new(load(certificate, key)?);
+        let files = Self(Arc::new(CertificateState {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            keys: Arc::new(keys.map_err(|error| AppError::Input(error.to_string()))?),
+            seen: Mutex::new(seen),
+            warned: Mutex::default(),
+        }));
+        files.warn_of_expiry(now);
+        Ok(Some(files))
+    }
+
+    /// Reads them again, as the operator asks. Blocks.
+    pub(super) fn read(&self) -> Result<TlsIdentity, AppError> {
+        load(&self.0.certificate, &self.0.key)
+    }
+
+    /// What handshakes are made with.
+    pub(super) fn keys(&self) -> Arc<TlsKeys> {
         Arc::clone(&self.0.keys)
     }
 
@@ -121,11 +75,12 @@ impl CertificateFiles {
         let state = &*self.0;
         *state.seen.lock().unwrap_or_else(PoisonError::into_inner) =
             [&*state.certificate, &*state.key].map(mark);
-        self.show(load(&state.certificate, &state.key)?, now);
+        self.show(self.read()?, now);
         Ok(())
     }
 
-    fn show(&self, identity: TlsIdentity, now: Time) {
+    /// Shows what was read.
+    pub(super) fn show(&self, identity: TlsIdentity, now: Time) {
         self.0.keys.change(identity);
         *self.0.warned.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.warn_of_expiry(now);
@@ -153,8 +108,7 @@ impl CertificateFiles {
     /// Warns of a certificate that expires soon, or has.
     fn warn_of_expiry(&self, now: Time) {
         let state = &*self.0;
-        let shown = state.keys.current();
-        let Some(expires) = shown.and_then(|shown| shown.expires()) else { return };
+        let Some(expires) = state.keys.current().expires() else { return };
         let mut warned = state.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if now.plus(WARN_BEFORE) < expires || warned.is_some_and(|last| now < last.plus(WARN_EVERY))
         {
@@ -168,21 +122,21 @@ impl CertificateFiles {
             tracing::warn!(%certificate, %expires, "the certificate expires soon; renew it");
         }
     }
-}
 
-/// Looks at the files until it is told to end.
-async fn watch(files: CertificateFiles, clock: Arc<dyn Clock>, cancel: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
-        let (files, now) = (files.clone(), clock.now());
-        // A file system that hangs keeps one thread waiting, and this task.
-        let looking = tokio::task::spawn_blocking(move || files.look(now));
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            _ = looking => {}
+    /// Looks at the files until it is told to end.
+    pub(super) async fn watch(self, clock: Arc<dyn Clock>, cancel: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            let (files, now) = (self.clone(), clock.now());
+            // A file system that hangs keeps one thread waiting, and this task.
+            let looking = tokio::task::spawn_blocking(move || files.look(now));
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                _ = looking => {}
+            }
         }
     }
 }
@@ -208,11 +162,11 @@ mod tests {
         let mut config = Config::default();
         config.server.tls_cert_file = Some(folder.join("chain"));
         config.server.tls_key_file = Some(folder.join("key"));
-        super::files(&config, NOW).unwrap().unwrap()
+        CertificateFiles::find(&config, NOW).unwrap().unwrap()
     }
 
     fn expires(files: &CertificateFiles) -> String {
-        files.keys().current().unwrap().expires().unwrap().to_string()
+        files.keys().current().expires().unwrap().to_string()
     }
 
     #[test]
@@ -220,9 +174,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         certify(folder.path(), 6, 1);
         let files = files(folder.path());
-        let before = files.keys().current().unwrap();
+        let before = files.keys().current();
         files.look(NOW);
-        assert!(Arc::ptr_eq(&before, &files.keys().current().unwrap()), "nothing has changed");
+        assert!(Arc::ptr_eq(&before, &files.keys().current()), "nothing has changed");
         certify(folder.path(), 7, 1);
         files.look(NOW);
         assert_eq!(expires(&files), "2030-07-01T00:00:00Z");
@@ -257,6 +211,6 @@ mod tests {
 
     #[test]
     fn without_files_there_is_no_tls() {
-        assert!(Certificate::find(&Config::default(), NOW).unwrap().is_none());
+        assert!(CertificateFiles::find(&Config::default(), NOW).unwrap().is_none());
     }
 }

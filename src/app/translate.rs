@@ -42,7 +42,6 @@ pub fn find_externals(checked: &Checked) -> Result<(), AppError> {
     let mut tokens = HashMap::new();
     let found = config::look_up(checked, |place, external| match external {
         External::Secret(source) => fetch::find_secret(source).map(|_| ()),
-        External::Header(source) => fetch::secret_header("authorization", source).map(|_| ()),
         External::Database(source) => {
             let checked = PostgresRequest::check_address(&fetch::find_secret(source)?);
             checked.map_err(|error| in_words(&error).to_string())

@@ -4,6 +4,7 @@ use super::args::LogFormat;
 use std::io::{IsTerminal, Write};
 use tidegate_core::terminal::{printable, printable_json};
 use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
+use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -49,6 +50,8 @@ fn start_with(format: LogFormat, usual: LevelFilter) {
         .with_ansi(std::io::stderr().is_terminal() && may_colour())
         // A log that is a file on a full disk cannot be written: saying so there too would end the process.
         .log_internal_errors(false)
+        // How long a poll and its parts took, where those are logged (debug).
+        .with_span_events(FmtSpan::CLOSE)
         .with_writer(move || LogWriter(format));
     // Somebody who started it before keeps what they chose.
     let _ = match format {

@@ -9,8 +9,6 @@ use tidegate_core::model::SecretSource;
 pub enum External {
     /// A secret in a file or in the environment.
     Secret(SecretSource),
-    /// One that is the value of a header, sent to whom the operator names.
-    Header(SecretSource),
     /// The address of a database, wherever it is.
     Database(SecretSource),
     /// The file with the administration token.
@@ -33,7 +31,6 @@ impl External {
     pub(super) fn variable(&self) -> Option<&str> {
         match self {
             Self::Secret(SecretSource::Env(name))
-            | Self::Header(SecretSource::Env(name))
             | Self::Database(SecretSource::Env(name))
             | Self::ReaderToken(SecretSource::Env(name)) => Some(name),
             _ => None,

@@ -30,7 +30,6 @@ mod sheet;
 mod size;
 mod store;
 mod sup;
-mod traces;
 mod value;
 mod variables;
 mod web;
@@ -55,7 +54,6 @@ pub use readers::{READER_FEEDS_LIMIT, READER_LIMIT, ReaderConfig, ReaderToken, R
 pub use server::{AdminTokenSetting, PageAudience, SecretToken, ServerSection};
 pub use store::{StoreKind, StoreSettings};
 pub use sup::SupConfig;
-pub use traces::TracesConfig;
 pub use variables::Variables;
 pub use web::{WebError, feed_address, public_address};
 pub use webhook::WebhookConfig;
@@ -87,8 +85,6 @@ pub struct Config {
     pub sup: SupConfig,
     /// Its hub, and hubs of upstreams.
     pub websub: Websub,
-    /// Where traces are sent.
-    pub traces: TracesConfig,
     /// Hosts that are asked at a pace of their own, by name.
     pub hosts: BTreeMap<String, HostPace>,
     /// The feeds, in the order of the file.
@@ -136,7 +132,6 @@ impl Config {
         publish::KEYS.keep("publish", &in_force.publish, &mut self.publish, &mut kept);
         sup::KEYS.keep("sup", &in_force.sup, &mut self.sup, &mut kept);
         websub::KEYS.keep("websub", &in_force.websub, &mut self.websub, &mut kept);
-        traces::KEYS.keep("traces", &in_force.traces, &mut self.traces, &mut kept);
         if self.origins != in_force.origins {
             self.origins.clone_from(&in_force.origins);
             kept.push(origins::ORIGINS.to_owned());
@@ -223,15 +218,11 @@ pub fn check_with(file: &str, text: &str, variables: &Variables) -> Result<Check
 fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     let mut top = Section::root(sheet, root);
     let server = top.table("server", &server::KEYS, server::check);
-    let store = top.table("store", &store::KEYS, |section, store| {
-        store::check(section, store);
-        server::check_keeping(section, &server, store.kind);
-    });
+    let store = top.table("store", &store::KEYS, store::check);
     let polling = top.table("polling", &polling::KEYS, polling::check);
     let publish = top.table("publish", &publish::KEYS, publish::check);
     let sup = top.table("sup", &sup::KEYS, sup::check);
     let websub = top.table("websub", &websub::KEYS, websub::check);
-    let traces = top.table("traces", &traces::KEYS, traces::check);
     let hosts = hosts::read(&mut top);
     let origins = origins::read(&mut top, &server);
     let allow = origins::read_allowed(&mut top);
@@ -246,7 +237,6 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
         publish,
         sup,
         websub,
-        traces,
         hosts,
         feeds,
         aggregates,
@@ -257,29 +247,25 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
 }
 
 /// The tables that stand once, with their keys.
-const SINGLE_TABLES: [(&str, &[KeyRow]); 7] = [
+const SINGLE_TABLES: [(&str, &[KeyRow]); 6] = [
     ("server", server::KEYS.rows),
     ("store", store::KEYS.rows),
     ("polling", polling::KEYS.rows),
     ("publish", publish::KEYS.rows),
     ("sup", sup::KEYS.rows),
     ("websub", websub::KEYS.rows),
-    ("traces", traces::KEYS.rows),
 ];
 
 /// The tables of the file, with their keys.
-const TABLES: [(&str, &[KeyRow]); 13] = {
-    let [server, store, polling, publish, sup, websub, traces] = SINGLE_TABLES;
+const TABLES: [(&str, &[KeyRow]); 12] = {
+    let [server, store, polling, publish, sup, websub] = SINGLE_TABLES;
     let host = ("host", hosts::KEYS.rows);
     let feed = ("feed", feeds::FEED_KEYS.rows);
     let aggregate = ("aggregate", feeds::AGGREGATE_KEYS.rows);
     let reader = ("reader", readers::KEYS.rows);
     let origin = ("origin", origins::ORIGIN_KEYS.rows);
     let allow = ("allow", origins::ALLOW_KEYS.rows);
-    [
-        server, store, polling, publish, sup, websub, traces, host, feed, aggregate, reader,
-        origin, allow,
-    ]
+    [server, store, polling, publish, sup, websub, host, feed, aggregate, reader, origin, allow]
 };
 
 /// The keys of the tables that stand once, and whether each needs a restart.

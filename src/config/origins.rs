@@ -335,12 +335,6 @@ fn check_place(
             "is the host of server.public_url, where the gateway's own pages are; write another";
         section.fault("host", message.to_owned());
     }
-    let is_certified = |host: &str| server.acme_names.iter().any(|name| name == host);
-    if host.is_some_and(|host| !server.acme_names.is_empty() && !is_certified(host)) {
-        let message =
-            "is not among server.acme_names: whoever asks there would refuse the certificate";
-        section.warn("host", message.to_owned());
-    }
     if passes == PassMode::Through && section.has("at") && server.admin_listen.is_none() {
         let message = "needs a host instead of at, or server.admin_listen: the site's scripts would run beside the \
                        forms of administration";

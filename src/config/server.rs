@@ -7,26 +7,17 @@ use super::keys::{
 };
 use super::kinds::{Flag, Hidden, List, Mapped, Maybe, Number, OneOf, Parsed};
 use super::section::Section;
-use super::store::StoreKind;
-use super::web::{bare_address, public_address};
+use super::web::public_address;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use url::{Host, Url};
 
 /// The most addresses and networks of trusted proxies.
 const PROXIES_LIMIT: usize = 1000;
 /// Trusted proxies, in words.
 const PROXIES: &str = "a list of addresses and networks, like \"127.0.0.1\" or \"10.0.0.0/8\"";
-
-/// The most names of a certificate: as many as Let's Encrypt takes.
-const ACME_NAMES_LIMIT: usize = 100;
-/// Names of a certificate, in words.
-const ACME_NAMES: &str = "a list of the gateway's names, like \"feeds.example.org\"";
-/// The longest address of mail, in bytes (RFC 5321 section 4.5.3.1.3).
-const CONTACT_LIMIT: usize = 254;
 
 /// The longest administration token, in bytes.
 const TOKEN_LIMIT: usize = 512;
@@ -102,37 +93,12 @@ section! {
             Words("none, plain HTTP", "\"/etc/tidegate/fullchain.pem\""), at restart;
         tls_key_file => tls_key_file: Maybe(Parsed("a path", tls_file)),
             Words("", "\"/etc/tidegate/privkey.pem\""), at restart;
-        /// The names of a certificate for TLS that the gateway gets and renews by itself, by ACME.
-        ///
-        /// With them the gateway answers HTTPS alone. The authority connects to port 443 of each name to prove
-        /// it (tls-alpn-01), which must lead to this gateway, past whatever else speaks TLS.
-        acme_names => acme_names: List { limit: ACME_NAMES_LIMIT, wanted: ACME_NAMES, read: acme_name },
-            Preset("[]"), at restart;
-        /// Whether you agree to the terms of service of the authority. There is no certificate without that.
-        acme_agreed => acme_agreed: Flag, Preset("false"), at restart;
-        /// An address of mail that the authority may write to, given when the account is made.
-        acme_contact => acme_contact: Maybe(Parsed("an address of mail", contact)),
-            Words("none", "\"admin@example.org\""), at restart;
-        /// The authority's directory; Let's Encrypt's for trials is at acme-staging-v02.
-        ///
-        /// Its host may be private, and is reached without polling.proxy; polling.ca_file is believed as it was at
-        /// the start.
-        acme_directory => acme_directory: Maybe(Parsed("a web address", acme_directory)),
-            Preset("\"https://acme-v02.api.letsencrypt.org/directory\""), at restart;
     }
     fields {
         /// The certificate for TLS.
         tls_cert_file: Option<PathBuf> = None;
         /// Its key.
         tls_key_file: Option<PathBuf> = None;
-        /// The names of a certificate that is asked for by ACME.
-        acme_names: Vec<String> = Vec::new();
-        /// Whether the operator agrees to the authority's terms.
-        acme_agreed: bool = false;
-        /// Where the authority may write to.
-        acme_contact: Option<String> = None;
-        /// The authority's directory; `None` only before the default is read.
-        acme_directory: Option<Url> = None;
     }
 }
 
@@ -212,41 +178,15 @@ fn tls_file(text: &str) -> Result<PathBuf, &'static str> {
     }
 }
 
-/// A name that an authority certifies by a connection to it: no wildcard and no address (RFC 8737 section 3).
-fn acme_name(text: &str) -> Result<String, String> {
-    match Host::parse(text) {
-        Ok(Host::Domain(name)) if name.contains('.') && !name.contains(['*', '_']) => {
-            Ok(name.trim_end_matches('.').to_owned())
-        }
-        _ => Err(format!("{text:?} is no name of a host on the internet; write {ACME_NAMES}")),
-    }
-}
-
-fn acme_directory(text: &str) -> Result<Url, String> {
-    let url = bare_address(text).map_err(|error| error.to_string())?;
-    match url.scheme() {
-        "https" => Ok(url),
-        _ => Err("an authority is asked by https alone".to_owned()),
-    }
-}
-
-fn contact(text: &str) -> Result<String, String> {
-    let is_one = text.len() <= CONTACT_LIMIT
-        && text.bytes().all(|byte| byte.is_ascii_graphic() && !b",?<>\"".contains(&byte))
-        && text.split_once('@').is_some_and(|(who, host)| !who.is_empty() && host.contains('.'));
-    let wrong = || format!("{text:?} is no address of mail; write one like \"admin@example.org\"");
-    is_one.then(|| text.to_owned()).ok_or_else(wrong)
-}
-
 impl ServerSection {
     /// The files with the certificate for TLS and its key, where there are such.
     pub fn tls(&self) -> Option<(&Path, &Path)> {
         Some((self.tls_cert_file.as_deref()?, self.tls_key_file.as_deref()?))
     }
 
-    /// Whether the listener for readers speaks TLS, with a certificate in files or one by ACME.
+    /// Whether the listener for readers speaks TLS, with a certificate in files.
     pub fn speaks_tls(&self) -> bool {
-        self.tls().is_some() || !self.acme_names.is_empty()
+        self.tls().is_some()
     }
 
     /// Where the gateway is reached at an address of its own: `http://127.0.0.1:8080`.
@@ -283,7 +223,6 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSectio
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
         section.refer("tls_cert_file", External::KeyPair { certificate, key });
     }
-    check_acme(section, server);
     if let AdminTokenSetting::File(path) = &server.admin_token {
         section.refer("admin_token_file", External::AdminToken(path.clone()));
     }
@@ -291,113 +230,5 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSectio
     if server.admin_listen.is_some_and(|own| own == server.listen && own.port() != 0) {
         let message = "is that of listen; administration needs one of its own here, or none";
         section.fault("admin_listen", message.to_owned());
-    }
-}
-
-/// Checks what is said of a certificate by ACME.
-fn check_acme(section: &mut Section<'_, '_, '_>, server: &ServerSection) {
-    if server.acme_names.is_empty() {
-        for (key, is_said) in
-            [("acme_agreed", server.acme_agreed), ("acme_contact", server.acme_contact.is_some())]
-        {
-            if is_said {
-                section.warn(key, "has no effect: acme_names is empty".to_owned());
-            }
-        }
-        return;
-    }
-    if section.has("tls_cert_file") {
-        let message = "stands beside tls_cert_file; write one of the two";
-        section.fault("acme_names", message.to_owned());
-    }
-    if !server.acme_agreed {
-        let message = "needs acme_agreed = true: the authority certifies nobody who does not agree to its \
-                       terms of service";
-        section.fault("acme_names", message.to_owned());
-    }
-    let Some(public) = server.public_url.as_deref().and_then(|url| Url::parse(url).ok()) else {
-        let message = "needs public_url: feeds would name the address to listen on, which no certificate is for";
-        return section.fault("acme_names", message.to_owned());
-    };
-    if !server.acme_names.iter().any(|name| Some(name.as_str()) == public.host_str()) {
-        let message =
-            "does not have the host of public_url, whose readers would refuse the certificate";
-        section.warn("acme_names", message.to_owned());
-    }
-}
-
-/// Checks that the store keeps what ACME hands out: who forgets it asks anew at each start, and is soon refused.
-pub(super) fn check_keeping(
-    store: &mut Section<'_, '_, '_>,
-    server: &ServerSection,
-    kind: StoreKind,
-) {
-    if !server.acme_names.is_empty() && kind == StoreKind::Memory {
-        let message = "is \"memory\", which forgets the certificate of server.acme_names";
-        store.fault("kind", message.to_owned());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::check;
-
-    fn said(text: &str) -> String {
-        match check("f", &format!("[server]\n{text}")) {
-            Ok(checked) => checked.warnings.iter().map(ToString::to_string).collect(),
-            Err(faults) => faults.to_string(),
-        }
-    }
-
-    #[test]
-    fn a_certificate_by_acme_needs_names_an_address_and_an_agreement() {
-        let whole = "acme_names = [\"feeds.example.org\"]\nacme_agreed = true\n\
-                     public_url = \"https://feeds.example.org\"\n";
-        assert_eq!(said(whole), "");
-        let without = |key: &str| -> String {
-            whole
-                .lines()
-                .filter(|line| !line.starts_with(key))
-                .map(|line| format!("{line}\n"))
-                .collect()
-        };
-        for (written, wanted) in [
-            (without("acme_agreed"), "needs acme_agreed = true"),
-            (without("public_url"), "needs public_url"),
-            (without("acme_names"), "has no effect: acme_names is empty"),
-            ("acme_contact = \"a@b.example\"".to_owned(), "has no effect: acme_names is empty"),
-            (
-                format!("{whole}tls_cert_file = \"a\"\ntls_key_file = \"b\""),
-                "stands beside tls_cert_file",
-            ),
-            (
-                whole.replace("https://feeds", "https://other"),
-                "does not have the host of public_url",
-            ),
-            (format!("{whole}[store]\nkind = \"memory\""), "forgets the certificate"),
-            ("acme_names = [\"*.example.org\"]".to_owned(), "is no name of a host"),
-            ("acme_names = [\"192.0.2.1\"]".to_owned(), "is no name of a host"),
-            ("acme_names = [\"localhost\"]".to_owned(), "is no name of a host"),
-            ("acme_directory = \"http://ca.example/\"".to_owned(), "by https alone"),
-            (
-                "acme_directory = \"https://u:p@ca.example/\"".to_owned(),
-                "the address has credentials",
-            ),
-            ("acme_directory = \"https://ca.example/?a\"".to_owned(), "the address has a query"),
-            ("acme_directory = \"https://ca.example/#a\"".to_owned(), "the address has a fragment"),
-            ("acme_contact = \"nobody\"".to_owned(), "is no address of mail"),
-        ] {
-            let said = said(&written);
-            assert!(said.contains(wanted) && !said.contains("u:p"), "{written}: {said}");
-        }
-    }
-
-    #[test]
-    fn with_a_certificate_by_acme_the_gateway_is_reached_by_https() {
-        let text = "[server]\nacme_names = [\"Feeds.Example.org.\"]\nacme_agreed = true\n\
-                    public_url = \"https://feeds.example.org\"";
-        let server = check("f", text).unwrap().config.server;
-        assert_eq!(server.acme_names, ["feeds.example.org"]);
-        assert_eq!(server.origin(server.listen), "https://127.0.0.1:8080");
     }
 }

@@ -44,7 +44,6 @@ fn no_message_repeats_what_a_key_with_a_secret_says() {
         "server.admin_token",
         "store.url",
         "polling.proxy",
-        "traces.headers",
         "feed.headers",
         "feed.cookie",
         "feed.basic",
@@ -383,12 +382,12 @@ fn mistakes_in_json_say_where() {
 
 #[test]
 fn warnings_do_not_stop_anything() {
-    let text = "[server]\nacme_agreed = true\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
+    let text = "[store]\nrequire_standby = true\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
                 [[aggregate]]\nname=\"all\"\nsources=[\"a\"]";
     let Checked { config, warnings, .. } = check("f", text).unwrap();
     assert_eq!(config.aggregates[0].sharing.sources, [FeedName::new("a").unwrap()]);
     let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
-    assert_eq!(said, ["f:2: server.acme_agreed: has no effect: acme_names is empty"]);
+    assert_eq!(said, ["f:2: store.require_standby: has no effect: store.kind is \"sled\""]);
 }
 
 #[test]

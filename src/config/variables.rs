@@ -275,16 +275,15 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_environment_are_in_no_message() {
+    fn a_secret_address_of_the_environment_is_in_no_message() {
         let read = |key: &str| {
-            let said = format!("{{ Authorization = \"Bearer {key}\" }}");
-            let endpoint = ("TIDEGATE_TRACES_ENDPOINT", "http://c:4318");
-            let pairs = [endpoint, ("TIDEGATE_TRACES_HEADERS", said.as_str())];
+            let said = format!("postgresql://gateway:{key}@db/feeds");
+            let pairs = [("TIDEGATE_STORE_KIND", "postgres"), ("TIDEGATE_STORE_URL", &*said)];
             check_with("f", "", &variables(&pairs)).unwrap()
         };
         let (started, again) = (read("hunter2"), read("hunter3"));
         let kept = again.config.clone().keep(&started.config);
-        assert_eq!(kept, ["traces.headers"]);
+        assert_eq!(kept, ["store.url"]);
         let warned = again.restart_warnings(&kept, &started)[0].to_string();
         assert!(warned.contains("what it was stays in force"), "{warned}");
         assert!(!format!("{:?}", started.written).contains("hunter"), "{:?}", started.written);

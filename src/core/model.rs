@@ -87,7 +87,7 @@ pub use outline::{OUTLINE_DEPTH, OUTLINE_ROOT, OUTLINE_SUP, OutlinePath};
 pub use overlap::Overlap;
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Probe, ProbeAnswer};
-pub use projection::{Projection, ReadProjection};
+pub use projection::{Projection, ReadFields};
 pub use settled::{
     FoundItems, IndexKey, IndexUpdate, LedgerQuery, ReindexedItem, SettledItems, WantedItems,
 };

@@ -7,6 +7,7 @@
 pub mod address;
 pub mod attributes;
 mod date;
+pub mod doc;
 pub mod edits;
 mod escape;
 pub mod html;
@@ -18,7 +19,6 @@ pub mod strict;
 pub mod tag;
 mod text;
 pub mod tree;
-pub mod walker;
 
 pub use date::{date, well_formed_date};
 pub use escape::{plain, plain_value, push_attribute, push_namespace, push_text, push_value};

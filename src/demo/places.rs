@@ -9,7 +9,7 @@ use tidegate_config::{
     AdminTokenSetting, AllowPrivateSetting, Config, FeedConfig, HostPort, Polling, Publish,
     ServerSection,
 };
-use tidegate_config::{StoreKind, StoreSettings, SupConfig, TracesConfig, Websub, written};
+use tidegate_config::{StoreKind, StoreSettings, SupConfig, Websub, written};
 use tidegate_core::model::{Deletions, FeedName, FeedOptions, FeedSource, SharingOptions};
 use url::Url;
 
@@ -51,7 +51,6 @@ pub fn configuration(
         publish: Publish::default(),
         sup: SupConfig::default(),
         websub: Websub::default(),
-        traces: TracesConfig::default(),
         hosts: std::collections::BTreeMap::new(),
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
         aggregates: Vec::new(),

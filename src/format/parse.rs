@@ -21,8 +21,8 @@ mod json;
 mod limits;
 pub mod opml;
 mod out;
-mod sharing;
 pub mod sse;
+pub mod sync_markup;
 
 pub use amend::{Amendment, amended, amended_markup};
 pub use decode::{Before, Decoded, characters, decode, decode_as};
@@ -30,7 +30,7 @@ pub(crate) use dialect::is_of_the_document;
 pub use error::ParseError;
 pub use limits::Limits;
 
-use tidegate_core::model::{Card, Entry, FeedDocument, Field, Markup};
+use tidegate_core::model::{Card, Entry, FeedDocument, Field, Format, Markup};
 use tidegate_core::xml;
 use url::Url;
 
@@ -90,10 +90,15 @@ pub fn entry_again(markup: &Markup) -> Option<Entry<'static>> {
 
 /// An entry on its own, with what it inherits and what there is to say of it.
 pub fn own(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Markup {
+    markup_of(document.format, entry)
+}
+
+/// The same of an entry in a format.
+fn markup_of(format: Format, entry: &Entry<'_>) -> Markup {
     let short = |text: &str| xml::shortened(text, Card::TEXT_LIMIT).to_owned();
     let link = entry.link.as_deref().filter(|link| xml::address::has_scheme(link));
     Markup {
-        format: document.format,
+        format,
         xml: entry.markup.clone().into_owned(),
         context: (*entry.context).clone(),
         slots: entry.slots.clone(),

@@ -11,10 +11,9 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_core::model::{FeedRecord, Snapshot, Time};
 use tidegate_judge::record::Observation;
-use tidegate_net::traces::SpanKind;
 use tidegate_store::PinnedFeed;
 use tokio::runtime::Handle;
-use tokio::time::Instant;
+use tracing::{Instrument as _, debug_span};
 
 /// How often it is decided over what others may change meanwhile, before a turn to change the feed is waited for.
 const FREE_ATTEMPTS: u32 = 3;
@@ -136,11 +135,7 @@ async fn decided(
         bench.place.give_back(basis.document.len()).await?;
         // What is decided on may be older than what another gateway has committed since.
         bench.permit.check()?;
-        let began = Instant::now();
-        let span = bench.span.begin("commit", SpanKind::Internal);
-        let committed = bench.decisions.commit(change).await?;
-        drop(span);
-        bench.load.committed(began.elapsed());
+        let committed = bench.decisions.commit(change).instrument(debug_span!("commit")).await?;
         if let Some(revision) = committed {
             settled.revision = revision;
             settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
@@ -174,15 +169,16 @@ async fn judge(
     };
     let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
     let runtime = Handle::current();
+    let judging = debug_span!("judge");
     let work = move || {
-        let span = bench.span.begin("judge", SpanKind::Internal);
+        let _entered = judging.entered();
         let round = bench.decisions.observe(&feed, snapshot.as_ref(), now);
         // The reader goes before the commit, which would keep what it might read.
         let ledger: Box<dyn LedgerReader> = match reader {
             Some(reader) => Box::new(PinnedLedger { reader, runtime }),
             None => Box::new(NothingLeft),
         };
-        span.parent().within(|| decide(bench.judge.as_ref(), &round, ledger.as_ref()))
+        decide(bench.judge.as_ref(), &round, ledger.as_ref())
     };
     match turns.wait(turn, tokio::task::spawn_blocking(work)).await {
         Ok(judged) => Ok(judged?),

@@ -29,7 +29,6 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::{HubRequest, Leases, Manner, Secret, Subscription};
 use tidegate_net::fetch::{AllowPrivate, Call};
-use tidegate_net::traces::Traces;
 use tidegate_store::{Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -71,8 +70,6 @@ pub struct HubConfig {
     pub settings: HubSettings,
     /// How callbacks are called.
     pub calling: Calling,
-    /// Where the spans of deliveries begin.
-    pub traces: Traces,
 }
 
 /// How callbacks are called; changes when the configuration is read again.
@@ -136,7 +133,6 @@ struct HubShared {
     wake: Notify,
     /// Wakes it to look whether all topics are still there.
     look: Notify,
-    traces: Traces,
 }
 
 /// The hub; clones are handles on the same one.
@@ -146,12 +142,12 @@ pub struct Hub(Arc<HubShared>);
 impl Hub {
     /// Reads the subscriptions that there are. Nobody is called before [`Hub::run`].
     pub async fn open(parts: HubConfig) -> Result<Self, StoreError> {
-        let HubConfig { store, clock, settings, calling, traces } = parts;
+        let HubConfig { store, clock, settings, calling } = parts;
         let kept = store.subscriptions().await?;
         let ledger = Ledger::new(Arc::clone(&store), settings, kept, clock.now());
         let (calling, wake, look) = (RwLock::new(calling), Notify::new(), Notify::new());
         let budgets = Mutex::default();
-        Ok(Self(Arc::new(HubShared { store, clock, ledger, calling, budgets, wake, look, traces })))
+        Ok(Self(Arc::new(HubShared { store, clock, ledger, calling, budgets, wake, look })))
     }
 
     /// Takes a request of a client about a topic that is a document of `feed`. Durable on return (section 5.1:

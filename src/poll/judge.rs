@@ -11,8 +11,8 @@ use tidegate_format::parse::{self, Limits};
 use tidegate_judge::probe::{self, Replies};
 use tidegate_judge::record::{self, Issued, Observation, ObservationError, Peers, Verdict};
 use tidegate_net::fetch::FetchedDocument;
-use tidegate_net::traces;
 use tidegate_store::StoreError;
+use tracing::debug_span;
 use url::Url;
 
 /// What the operator is told of a document with items whose looks into other feeds came to no end.
@@ -187,15 +187,14 @@ impl DocumentJudge for ParseAndRecord {
         let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
         let before = record::read_before(round.snapshot, seen.prints);
         let declared = seen.content_type.as_deref();
-        let mut span = traces::begin_here("parse");
+        let parsing = debug_span!("parse", bytes = seen.bytes.len()).entered();
         let decoded =
             parse::decode_as(&seen.bytes, declared, before, &self.limits).map_err(unreadable)?;
         let url = Url::parse(&seen.url).ok();
         let mut document =
             parse::document(&decoded.text, url.as_ref(), &self.limits).map_err(unreadable)?;
         decoded.describe(&mut document);
-        span.set("tidegate.bytes", || u64::try_from(seen.bytes.len()).unwrap_or(u64::MAX));
-        drop(span);
+        drop(parsing);
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }

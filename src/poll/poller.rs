@@ -21,8 +21,6 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord};
 use tidegate_core::websub::Verification;
 use tidegate_net::fetch::Services;
-use tidegate_net::traces::{SpanParent, Traces};
-use tidegate_status::load::Load;
 use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
@@ -46,12 +44,8 @@ pub struct PollerConfig {
     pub services: Services,
     /// The judge: [`super::ParseAndRecord`] but in tests.
     pub judge: Arc<dyn DocumentJudge>,
-    /// Says what is left for later.
-    pub load: Arc<Load>,
     /// Stops polling.
     pub cancel: CancellationToken,
-    /// Where the spans of polls begin.
-    pub traces: Traces,
 }
 
 /// What the polling task is told.
@@ -142,14 +136,11 @@ impl Poller {
             ask,
             call,
             judge: Arc::clone(&parts.judge),
-            load: Arc::clone(&parts.load),
             turns: Arc::default(),
             pauses: Arc::default(),
             allow_private: parts.settings.allow_private.clone(),
             attempts: Arc::new(Attempts::new(Arc::clone(&parts.store))),
             decisions: Self::deciding(parts, claim),
-            traces: parts.traces.clone(),
-            span: SpanParent::default(),
             permit: CommitPermit::default(),
             place: PollPlace::default(),
         }

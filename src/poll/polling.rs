@@ -29,13 +29,12 @@ use tidegate_net::fetch::{
     AllowPrivate, Call, Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, LeadScope,
     PageFetch, PauseRequest, read_url,
 };
-use tidegate_net::traces::{SpanKind, SpanParent, TraceSpan, Traces};
 use tidegate_status::PollEnding;
-use tidegate_status::load::Load;
 use tidegate_store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
+use tracing::{Instrument as _, debug_span};
 use url::Url;
 
 /// What all rounds share.
@@ -50,8 +49,6 @@ pub struct PollContext {
     /// The client, for hubs.
     pub call: Call,
     pub judge: Arc<dyn DocumentJudge>,
-    /// What is left for later; it is told how long commits take.
-    pub load: Arc<Load>,
     /// The turns of judgements.
     pub turns: Arc<Turns>,
     /// Which hosts want to be left alone.
@@ -62,10 +59,6 @@ pub struct PollContext {
     pub attempts: Arc<Attempts>,
     /// What decisions are made with.
     pub decisions: DecisionContext,
-    /// Where the spans of polls begin.
-    pub traces: Traces,
-    /// The span of the poll that this is handed to, where it has one.
-    pub span: SpanParent,
     /// How long the errand that this is handed to may commit.
     pub permit: CommitPermit,
     /// The place of that errand.
@@ -162,15 +155,12 @@ pub async fn round(
     let state = bench.store.state(&feed.name).await?;
     let mut request = memory.request(feed, state.as_ref(), asked_for, bench.clock.now());
     request.leads = behind_list(&bench.store, feed, request.leads).await?;
-    let mut span = bench.span.begin("fetch", SpanKind::Client);
     // Only what is asked for is given up: a commit that has begun is carried through.
     let fetched = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
-        fetched = bench.fetch.clone().oneshot(request) => fetched,
+        fetched = bench.fetch.clone().oneshot(request).instrument(debug_span!("fetch")) => fetched,
     };
-    describe_fetch(&mut span, fetched.as_ref());
-    drop(span);
     let fetched = fetched?;
     // The observation is made when the answer is there, which may be long after the question.
     let now = bench.clock.now();
@@ -192,59 +182,6 @@ pub async fn round(
         }
         // Nothing is known that could be unchanged, and nothing was claimed to be in the request.
         (_, None) => Err(FetchError::Unasked304.into()),
-    }
-}
-
-fn describe_fetch(span: &mut TraceSpan, fetched: Result<&Fetched, &FetchError>) {
-    match fetched {
-        Ok(fetched) => {
-            span.set("tidegate.bytes", || fetched.wire_bytes);
-            span.set("tidegate.answer", || match fetched.answer {
-                FetchAnswer::Document(_) => "document",
-                FetchAnswer::Same => "same",
-                FetchAnswer::NotModified => "not modified",
-            });
-        }
-        Err(error) => {
-            span.fail();
-            span.set("tidegate.blame", || error.blame().name());
-            if let Some(status) = error.status() {
-                span.set("http.response.status_code", || status);
-            }
-        }
-    }
-}
-
-/// Begins the span of a poll, and what the poll is to be made with.
-pub(super) fn begin_span(bench: &Arc<PollContext>) -> (TraceSpan, Arc<PollContext>) {
-    let span = bench.traces.begin_poll();
-    let context = match span.is_recorded() {
-        true => Arc::new(PollContext { span: span.parent(), ..PollContext::clone(bench) }),
-        false => Arc::clone(bench),
-    };
-    (span, context)
-}
-
-/// Says what came of a poll, which ends its span.
-pub(super) fn end_span(
-    mut span: TraceSpan,
-    feed: &FeedRecord,
-    result: &Result<PollResult, RoundError>,
-) {
-    span.set("tidegate.feed", || feed.name.to_string());
-    match result {
-        Ok(found) => {
-            span.set("tidegate.outcome", || found.outcome.name());
-            span.set("tidegate.held", || found.held.is_some());
-        }
-        Err(RoundError::Cancelled | RoundError::NotPolled) => {
-            span.set("tidegate.outcome", || "given up");
-        }
-        Err(error) => {
-            span.fail();
-            span.set("tidegate.outcome", || PollEnding::Failed.name());
-            span.set("tidegate.blame", || error.blame().name());
-        }
     }
 }
 

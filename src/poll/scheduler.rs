@@ -49,17 +49,12 @@ use tidegate_core::model::{FeedName, FeedRecord, PollState, Time};
 use tidegate_core::websub::subscriber::Requests;
 use tidegate_judge::probe::ProbePlan;
 use tidegate_status::PollResponse;
-use tidegate_status::load::Deferrable;
 use tidegate_store::{PollShards, in_words};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How much later what is left for later is looked at again.
-const DEFERRED: Duration = Duration::from_secs(30);
-/// The part of the polls at the same time that there are while the gateway is hard pressed: one in so many.
-const PRESSED_SHARE: usize = 4;
 /// The longest sleep: how late a jump of the wall clock is noticed.
 const SLICE: Duration = Duration::from_secs(1);
 /// By how much each feed lengthens the time over which what is due is spread after a start.
@@ -273,9 +268,6 @@ impl PollScheduler {
         if self.has_to_wait() {
             return;
         }
-        let is_pressed = self.bench.load.is_left(Deferrable::Poll);
-        let share = if is_pressed { PRESSED_SHARE } else { 1 };
-        self.polite.set_at_once(self.settings.at_once / share);
         while self.due.first().is_some_and(|(at, _)| *at <= now) {
             match self.due.pop_first() {
                 Some((_, Errand::Poll(name))) => self.line_up_poll(name, instant),
@@ -303,12 +295,6 @@ impl PollScheduler {
     fn line_up_poll(&mut self, name: FeedName, instant: Instant) {
         let feed = self.feeds.get_mut(&name).filter(|feed| !feed.begins_nothing);
         let Some(feed) = feed else { return };
-        let is_new = feed.memory.as_ref().is_some_and(|memory| !memory.was_polled());
-        if is_new && self.bench.load.defers(Deferrable::NewFeed) {
-            let reason = "the gateway is hard pressed, so that new feeds wait";
-            let at = self.last_now.plus(DEFERRED);
-            return self.schedule(&name, PlannedPoll::new(at, reason));
-        }
         feed.due = None;
         feed.in_line = true;
         let offset = Duration::from_millis(u64::from(std::mem::take(&mut feed.offset)));

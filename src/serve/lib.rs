@@ -147,8 +147,6 @@ use std::sync::Arc;
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::mask_token;
-use tidegate_net::traces::Traces;
-use tidegate_status::load::Load;
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -179,14 +177,10 @@ pub struct ServerConfig {
     pub operator: Arc<dyn Operator>,
     /// Keeps the subscriptions of the WebSub hub, where there is one.
     pub hub: Option<Arc<dyn HubService>>,
-    /// Says what is left for later.
-    pub load: Arc<Load>,
     /// How this gateway shows itself.
     pub settings: ServeSettings,
     /// The folder for documents that are too large for memory; `None`: all stay there.
     pub folder: Option<PathBuf>,
-    /// Where the spans of requests begin.
-    pub traces: Traces,
     /// The sites that it stands in front of.
     pub origins: OriginSettings,
 }
@@ -197,7 +191,6 @@ struct AppState {
     clock: Arc<dyn Clock>,
     operator: Arc<dyn Operator>,
     hub: Option<Arc<dyn HubService>>,
-    load: Arc<Load>,
     site: Arc<Site>,
     readers: KnownReaders,
     challenge: bool,
@@ -236,7 +229,6 @@ struct AppState {
     /// Bodies on their way out of files.
     file_bodies: Arc<Bodies>,
     metrics: Metrics,
-    traces: Traces,
     ready: ReadyAnswers,
     closing: CancellationToken,
 }
@@ -245,8 +237,7 @@ type SharedState = Arc<AppState>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { store, clock, operator, hub, load, settings, folder, traces, origins } =
-            parts;
+        let ServerConfig { store, clock, operator, hub, settings, folder, origins } = parts;
         let reloadable = SiteSettings::new(&settings);
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
         let metrics = Metrics::new();
@@ -274,7 +265,7 @@ impl AppState {
             settings.window,
             settings.deltas,
             (renderer, spool),
-            (&admission, &metrics, Arc::clone(&load)),
+            (&admission, &metrics),
         );
         let lists = opml::Lists::new(Arc::clone(&admission));
         let counted = Counted::new(Arc::clone(&store));
@@ -299,8 +290,6 @@ impl AppState {
             clock,
             operator,
             hub,
-            load,
-            traces,
             description: openapi::ApiDescription::new(&site),
             site,
             settings: ArcSwap::from_pointee(reloadable),

@@ -22,9 +22,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tidegate_core::model::{FeedName, Time};
-use tidegate_net::traces::Traces;
-use tidegate_status::load::Load;
+use tidegate_core::model::FeedName;
 use tidegate_status::{PollTotals, TicksAhead};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -53,11 +51,6 @@ struct CacheLabel {
 struct OriginLabels {
     origin: String,
     outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DeferredLabel {
-    what: &'static str,
 }
 
 /// Of a metric that is absent where it says nothing.
@@ -91,7 +84,6 @@ struct Meters {
     durations: PollDurations,
     tick_lead: Gauge,
     certificate: Family<NoLabels, Gauge>,
-    certificate_failures: Family<NoLabels, Gauge>,
     store_up: Gauge,
     store_intake: Gauge,
     standby: Gauge,
@@ -104,10 +96,7 @@ struct Meters {
     store_max_size: Gauge,
     caches: Family<CacheLabel, Gauge>,
     cache_limits: Family<CacheLabel, Gauge>,
-    load: Gauge,
-    deferred: Family<DeferredLabel, Counter>,
     passed: Family<OriginLabels, Counter>,
-    spans: Family<OutcomeLabel, Counter>,
     process: ProcessMeter,
 }
 
@@ -184,14 +173,9 @@ impl Metrics {
         );
         registry.register_with_unit(
             "certificate_expiry",
-            "When the certificate for TLS expires, since 1970; 0 while there is none. Absent without TLS",
+            "When the certificate for TLS expires, since 1970. Absent without TLS",
             Unit::Seconds,
             m.certificate,
-        );
-        registry.register(
-            "certificate_failures",
-            "How often in a row another certificate was asked for and not got. Absent without TLS",
-            m.certificate_failures,
         );
         registry.register(
             "store_up",
@@ -261,14 +245,7 @@ impl Metrics {
             Unit::Bytes,
             m.cache_limits,
         );
-        registry.register(
-            "load_level",
-            "How many kinds of work are left for later, because the machine is behind; 0 is usual",
-            m.load,
-        );
-        registry.register("deferred", "How often work of a kind was left for later", m.deferred);
         registry.register("origin_requests", "Requests for origins, by outcome", m.passed);
-        registry.register("trace_spans", "Spans for the collector of traces", m.spans);
         let registry = Arc::new(all);
         let (caches, counting, keys) = (Arc::default(), Arc::default(), Arc::default());
         Self { meters, registry, caches, counting, keys }
@@ -306,11 +283,8 @@ impl Metrics {
             let gauge = self.meters.caches.get_or_create(&CacheLabel { cache });
             gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
-        if let Some(keys) = self.keys.get() {
-            let expires = keys.current().and_then(|shown| shown.expires());
-            self.meters.certificate.get_or_create(&[]).set(expires.map_or(0, Time::unix));
-            let failures = self.meters.certificate_failures.get_or_create(&[]);
-            failures.set(i64::from(keys.failures()));
+        if let Some(expires) = self.keys.get().and_then(|keys| keys.current().expires()) {
+            self.meters.certificate.get_or_create(&[]).set(expires.unix());
         }
         let process = self.meters.process.clone();
         // Where that thread broke off, the process is as it was seen last.
@@ -379,24 +353,6 @@ impl Metrics {
         self.meters.fetched.inner().store(totals.bytes, Ordering::Relaxed);
         self.meters.gaps.inner().store(totals.apart, Ordering::Relaxed);
         self.meters.durations.set(totals);
-    }
-
-    /// Says what is left for later.
-    pub(super) fn load(&self, load: &Load) {
-        self.meters.load.set(i64::from(load.level()));
-        for (what, number) in load.deferred() {
-            let counter = self.meters.deferred.get_or_create(&DeferredLabel { what: what.name() });
-            counter.inner().store(number, Ordering::Relaxed);
-        }
-    }
-
-    /// Takes over how many spans reached the collector.
-    pub(super) fn traces(&self, traces: &Traces) {
-        let (sent, lost) = traces.totals();
-        for (outcome, number) in [("sent", sent), ("lost", lost)] {
-            let counter = self.meters.spans.get_or_create(&OutcomeLabel { outcome });
-            counter.inner().store(number, Ordering::Relaxed);
-        }
     }
 
     /// Takes over what the hub counted.

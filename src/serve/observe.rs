@@ -11,7 +11,6 @@ use http_body::Body as _;
 use std::time::Duration;
 use tidegate_config::ReaderToken;
 use tidegate_core::xml::shortened;
-use tidegate_net::traces::TraceSpan;
 use tokio::time::Instant;
 
 /// How long an answer may take.
@@ -44,7 +43,6 @@ pub(super) async fn answer(
     let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
     let agent = agent.map(cut);
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let mut span = room.traces.begin_request();
     let mut response = next.run(request).await;
     guard(response.headers_mut());
     let status = response.status().as_u16();
@@ -56,8 +54,6 @@ pub(super) async fn answer(
         callback::ROUTE => route.to_owned(),
         _ => cut(&room.readers.mask(&path)),
     };
-    describe(&mut span, method.as_str(), route, status);
-    drop(span);
     room.metrics.answered(&method, route, status, bytes);
     let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let problem = response.extensions().get::<Problem>().filter(|_| status >= 500);
@@ -70,17 +66,6 @@ pub(super) async fn answer(
         tracing::debug!(%method, path, route, status, bytes, milliseconds, agent, "answered");
     }
     response
-}
-
-/// Says what a request was: by its route, for a path may have a token in it.
-pub(super) fn describe(span: &mut TraceSpan, method: &str, route: &str, status: u16) {
-    span.rename(|| format!("{method} {route}"));
-    span.set("http.request.method", || method.to_owned());
-    span.set("http.route", || route.to_owned());
-    span.set("http.response.status_code", || status);
-    if status >= 500 {
-        span.fail();
-    }
 }
 
 /// Whether every answer has a line in the log.

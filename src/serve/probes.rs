@@ -89,8 +89,6 @@ pub(super) async fn metrics(
     note_uncounted(measure_feeds(&room).await);
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
-    room.metrics.load(&room.load);
-    room.metrics.traces(&room.traces);
     room.metrics.measure().await;
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.totals());

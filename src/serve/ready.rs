@@ -239,11 +239,6 @@ pub(super) fn answer<B: http_body::Body>(
     }
     let counter = || room.metrics.answers(&Method::GET, ready.read.route, status.as_u16());
     head.counter.get_or_init(counter).inc();
-    let mut span = room.traces.begin_request();
-    if span.is_recorded() {
-        observe::describe(&mut span, "GET", ready.read.route, status.as_u16());
-        span.set("tidegate.ready", || true);
-    }
     room.metrics.sent(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
     let mut response = Response::new(bytes);
     *response.status_mut() = status;

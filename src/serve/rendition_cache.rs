@@ -28,7 +28,6 @@ use tidegate_core::model::{
     Deletion, FeedName, FeedState, Format, Item, Revision, ShownAddress, Snapshot, Tick,
 };
 use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
-use tidegate_status::load::{Deferrable, Load};
 use tidegate_store::{PinnedFeed, RemainingItems, Store, StoreError, View};
 
 /// How often a document is begun whose feed a standby's owner changes meanwhile.
@@ -102,7 +101,6 @@ pub(super) struct RenditionCache {
     views_with_deltas: DeltaViews,
     pub(super) writing: (Renderer, Arc<Spool>),
     pub(super) admission: Arc<Admission>,
-    load: Arc<Load>,
     renditions: SingleFlightCache<RenditionKey, Rendition, NoDocument>,
     since: SingleFlightCache<RenditionKey, Rendition, NoDocument>,
     deltas: SingleFlightCache<DeltaKey, MaybeDelta, NoDocument>,
@@ -120,7 +118,7 @@ impl RenditionCache {
         window: Duration,
         views_with_deltas: DeltaViews,
         writing: (Renderer, Arc<Spool>),
-        (admission, metrics, load): (&Arc<Admission>, &Metrics, Arc<Load>),
+        (admission, metrics): (&Arc<Admission>, &Metrics),
     ) -> Arc<Self> {
         fn cache<K: Clone + Eq + Hash + Send + Sync + 'static>(
             kept: (&'static str, u64),
@@ -135,7 +133,6 @@ impl RenditionCache {
             views_with_deltas,
             writing,
             admission: Arc::clone(admission),
-            load,
             renditions: cache(("views", VIEW_BYTES), (admission, metrics)),
             since: cache(("views since", SINCE_BYTES), (admission, metrics)),
             archives: cache(("archives", ARCHIVE_BYTES), (admission, metrics)),
@@ -285,10 +282,6 @@ impl RenditionCache {
     }
 
     async fn build(&self, record: &ServedFeed, wish: ViewRequest) -> Result<Rendition, NoDocument> {
-        if wish.kind == ViewKind::Complete && self.load.defers(Deferrable::CompleteView) {
-            let said = "the gateway is hard pressed and makes complete views later";
-            return Err(NoDocument::Told(Problem::later(said, RETRY_SOON)));
-        }
         // A standby may be overtaken while it reads, and begins anew then.
         for _ in 1..BUILDS {
             match self.build_once(record, wish).await {

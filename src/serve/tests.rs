@@ -133,10 +133,8 @@ impl Site {
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
             hub: None,
-            load: Arc::default(),
             settings,
             folder: None,
-            traces: Default::default(),
             origins,
         };
         Self::shown((store, operator, clock, closing), parts, spell)
@@ -152,10 +150,8 @@ impl Site {
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
             hub: None,
-            load: Arc::default(),
             settings: settings(),
             folder: None,
-            traces: Default::default(),
             origins: Default::default(),
         };
         let long: Renderer = |page, rest, out| {

@@ -1,27 +1,21 @@
-//! TLS of the gateway's own socket: the certificate with its key, and handshakes with limits. An authority that asks
-//! for proof of a name (RFC 8737) is shown the certificate that proves it.
+//! TLS of the gateway's own socket: the certificate with its key, and handshakes with limits.
 
 use super::client::Client;
 use super::connections::{ConnectionSlot, Ending, EndingWatch};
 use super::shares::{FairShares, Share};
-use arc_swap::{ArcSwap, ArcSwapOption};
-use rcgen::{CertificateParams, CustomExtension, KeyPair};
-use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use arc_swap::ArcSwap;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::{
-    ClientHello, ParsedCertificate, ResolvesServerCert, ServerSessionMemoryCache,
-};
-use rustls::sign::CertifiedKey;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::{ParsedCertificate, ServerSessionMemoryCache};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CertificateError, RootCertStore, ServerConfig};
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tidegate_core::model::Time;
@@ -40,9 +34,7 @@ const HANDSHAKES_EACH: u32 = 16;
 /// How many sessions are kept for who resumes one.
 const SESSIONS: usize = 256;
 /// What is spoken over TLS, the first one first.
-const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", PROOF];
-/// What an authority speaks that asks for proof of a name (RFC 8737 section 4): nothing, after the handshake.
-const PROOF: &[u8] = b"acme-tls/1";
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// The end of the year 9999: a certificate that is good then is good for ever.
 const FOR_EVER: Duration = Duration::from_secs(253_402_300_799);
 
@@ -76,9 +68,6 @@ pub enum TlsError {
     /// The key is that of another certificate.
     #[error("the key in {} does not belong to the certificate in {}", .key.display(), .certificate.display())]
     Mismatch { key: PathBuf, certificate: PathBuf },
-    /// What proves a name cannot be made.
-    #[error("the certificate that proves the name {name} cannot be made: {why}")]
-    Proof { name: String, why: String },
     /// The library of TLS is without the versions that are spoken.
     #[error("TLS 1.2 and 1.3 cannot be spoken: {0}")]
     Versions(String),
@@ -94,27 +83,18 @@ pub enum TlsError {
 /// A certificate with its key, ready for handshakes.
 #[derive(Debug)]
 pub struct TlsIdentity {
-    certified: Arc<CertifiedKey>,
-    begins: Option<Time>,
+    certified: CertifiedKey,
     expires: Option<Time>,
 }
 
 impl TlsIdentity {
     /// Reads the certificate, with those that lead to a root behind it, and its key. Blocks.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        Self::from_pem((&read_file(certificate)?, certificate), (&read_file(key)?, key))
-    }
-
-    /// The same of the contents of files, with their names.
-    pub fn from_pem(
-        (chain, certificate): (&[u8], &Path),
-        (private, key): (&[u8], &Path),
-    ) -> Result<Self, TlsError> {
-        let chain = read_chain(chain, certificate)?;
-        let private = PrivateKeyDer::from_pem_slice(private)
+        let chain = read_chain(&read_file(certificate)?, certificate)?;
+        let private = PrivateKeyDer::from_pem_slice(&read_file(key)?)
             .map_err(|error| TlsError::Key { path: key.to_owned(), why: error.to_string() })?;
         let provider = ring::default_provider();
-        let (begins, expires) = chain.first().map(|leaf| validity(leaf, &provider)).unzip();
+        let expires = chain.first().and_then(|leaf| end(leaf, &provider));
         let unfit = |error: rustls::Error| match error {
             rustls::Error::InconsistentKeys(_) => {
                 TlsError::Mismatch { key: key.to_owned(), certificate: certificate.to_owned() }
@@ -124,23 +104,11 @@ impl TlsIdentity {
             }
         };
         let certified = CertifiedKey::from_der(chain, private, &provider).map_err(unfit)?;
-        let (begins, expires) = (begins.flatten(), expires.flatten());
-        Ok(Self { certified: Arc::new(certified), begins, expires })
+        Ok(Self { certified, expires })
     }
 
-    /// Whether it is for hosts of all these names.
-    pub fn is_for(&self, names: &[String]) -> bool {
-        let leaf = self.certified.end_entity_cert().ok();
-        let leaf = leaf.and_then(|leaf| ParsedCertificate::try_from(leaf).ok());
-        let is_for = |leaf: &ParsedCertificate<'_>, name: &str| {
-            ServerName::try_from(name).is_ok_and(|name| verify_server_name(leaf, &name).is_ok())
-        };
-        leaf.is_some_and(|leaf| names.iter().all(|name| is_for(&leaf, name)))
-    }
-
-    /// From when on the certificate is good; `None` where that is unknown, or it always was.
-    pub const fn begins(&self) -> Option<Time> {
-        self.begins
+    fn resolver(&self) -> Arc<SingleCertAndKey> {
+        Arc::new(SingleCertAndKey::from(self.certified.clone()))
     }
 
     /// Until when the certificate is good; `None` where that is unknown, or it is for ever.
@@ -172,113 +140,51 @@ fn read_chain(bytes: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>,
     }
 }
 
-/// From when on and until when a certificate is good: what checks against no root at all, at the beginning and at the
-/// end of time, find first.
-fn validity(leaf: &CertificateDer<'_>, provider: &CryptoProvider) -> (Option<Time>, Option<Time>) {
-    let Ok(parsed) = ParsedCertificate::try_from(leaf) else { return (None, None) };
-    let roots = RootCertStore::empty();
+/// Until when a certificate is good: what a check against no root at all, at the end of time, finds first.
+fn end(leaf: &CertificateDer<'_>, provider: &CryptoProvider) -> Option<Time> {
+    let parsed = ParsedCertificate::try_from(leaf).ok()?;
+    let (roots, at) = (RootCertStore::empty(), UnixTime::since_unix_epoch(FOR_EVER));
     let algorithms = provider.signature_verification_algorithms.all;
-    let found = |at: Duration| {
-        let at = UnixTime::since_unix_epoch(at);
-        let checked =
-            verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &[], at, algorithms);
-        match checked.err()? {
-            rustls::Error::InvalidCertificate(
-                CertificateError::NotValidYetContext { not_before: bound, .. }
-                | CertificateError::ExpiredContext { not_after: bound, .. },
-            ) => i64::try_from(bound.as_secs()).ok().map(Time::from_unix),
-            _ => None,
-        }
-    };
-    (found(Duration::ZERO), found(FOR_EVER))
-}
-
-/// The certificate of one handshake, which proves to an authority that a name is this gateway's (RFC 8737 section 3).
-fn proof(name: &str, digest: &[u8; 32]) -> Result<CertifiedKey, TlsError> {
-    let unmade = |why: String| TlsError::Proof { name: name.to_owned(), why };
-    let made = KeyPair::generate().and_then(|key| {
-        let mut wanted = CertificateParams::new(vec![name.to_owned()])?;
-        wanted.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
-        Ok((wanted.self_signed(&key)?.der().clone(), key))
-    });
-    let (certificate, key) = made.map_err(|error| unmade(error.to_string()))?;
-    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-    let key = ring::default_provider().key_provider.load_private_key(key);
-    let key = key.map_err(|error| unmade(error.to_string()))?;
-    // Not compared with its key as another one is: what reads certificates there refuses this extension.
-    Ok(CertifiedKey::new(vec![certificate], key))
+    match verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &[], at, algorithms).err()? {
+        rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
+            not_after, ..
+        }) => i64::try_from(not_after.as_secs()).ok().map(Time::from_unix),
+        _ => None,
+    }
 }
 
 /// The certificate of a running gateway, which can be changed for another.
 #[derive(Debug)]
 pub struct TlsKeys {
     config: ArcSwap<ServerConfig>,
-    shown: Arc<ShownCertificates>,
-    /// How often in a row another certificate was asked for and not got.
-    failures: AtomicU32,
-}
-
-/// What is shown to whom.
-#[derive(Debug, Default)]
-struct ShownCertificates {
-    identity: ArcSwapOption<TlsIdentity>,
-    proofs: ArcSwap<HashMap<String, Arc<CertifiedKey>>>,
-}
-
-impl ResolvesServerCert for ShownCertificates {
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // An authority offers that alone (RFC 8737 section 3).
-        if hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == PROOF)) {
-            return self.proofs.load().get(&hello.server_name()?.to_ascii_lowercase()).cloned();
-        }
-        Some(Arc::clone(&self.identity.load().as_ref()?.certified))
-    }
+    shown: ArcSwap<TlsIdentity>,
 }
 
 impl TlsKeys {
-    /// This one at first; without one no handshake is made, but for proofs.
-    pub fn new(identity: Option<TlsIdentity>) -> Result<Self, TlsError> {
-        let shown = Arc::new(ShownCertificates::default());
-        shown.identity.store(identity.map(Arc::new));
+    /// This one at first.
+    pub fn new(identity: TlsIdentity) -> Result<Self, TlsError> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13, &TLS12])
             .map_err(|error| TlsError::Versions(error.to_string()))?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(&shown) as Arc<dyn ResolvesServerCert>);
+            .with_cert_resolver(identity.resolver());
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
-        Ok(Self { config: ArcSwap::from_pointee(config), shown, failures: AtomicU32::new(0) })
+        Ok(Self { config: ArcSwap::from_pointee(config), shown: ArcSwap::from_pointee(identity) })
     }
 
     /// Handshakes from now on are made with another one. No session that began with the one before is resumed: a
     /// resumed one is shown no certificate.
     pub fn change(&self, identity: TlsIdentity) {
-        self.shown.identity.store(Some(Arc::new(identity)));
         let mut config = ServerConfig::clone(&self.config.load());
+        config.cert_resolver = identity.resolver();
         config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
         self.config.store(Arc::new(config));
+        self.shown.store(Arc::new(identity));
     }
 
     /// That of the next handshake.
-    pub fn current(&self) -> Option<Arc<TlsIdentity>> {
-        self.shown.identity.load_full()
-    }
-
-    /// Proves these names to an authority, and no others: by each, SHA-256 of its key authorization.
-    pub fn prove(&self, names: &HashMap<String, [u8; 32]>) -> Result<(), TlsError> {
-        let proved =
-            names.iter().map(|(name, digest)| Ok((name.clone(), Arc::new(proof(name, digest)?))));
-        self.shown.proofs.store(Arc::new(proved.collect::<Result<_, TlsError>>()?));
-        Ok(())
-    }
-
-    /// Notes how often in a row another certificate was asked for and not got.
-    pub fn note_failures(&self, failures: u32) {
-        self.failures.store(failures, Ordering::Relaxed);
-    }
-
-    /// What was noted so last.
-    pub fn failures(&self) -> u32 {
-        self.failures.load(Ordering::Relaxed)
+    pub fn current(&self) -> Arc<TlsIdentity> {
+        self.shown.load_full()
     }
 }
 
@@ -316,11 +222,6 @@ impl Handshakes {
             Ending::Graceful | Ending::Now => Poll::Ready(None),
         });
         match ended.await? {
-            // The handshake was all that was asked for.
-            Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(PROOF) => {
-                tracing::debug!("a name was proved to an authority");
-                None
-            }
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
                 tracing::debug!(%error, "a TLS handshake failed");

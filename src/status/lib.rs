@@ -5,7 +5,6 @@
 
 mod hub;
 mod list;
-pub mod load;
 mod polling;
 pub mod schema;
 mod stored;

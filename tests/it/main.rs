@@ -60,7 +60,6 @@ mod store_crash;
 mod sup_watch;
 mod support;
 mod tombstones;
-mod traces;
 mod views;
 mod views_corpus;
 mod walls;

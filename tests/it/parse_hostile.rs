@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tidegate_core::model::{Completeness, FeedDocument, Format};
-use tidegate_core::xml::walker::WalkLimits;
+use tidegate_core::xml::doc::DocLimits;
 use tidegate_format::parse::{Limits, ParseError, decode, document, own};
 
 fn read(text: &str) -> Result<FeedDocument<'_>, ParseError> {
@@ -315,17 +315,51 @@ fn limits_cost_an_entry_inside_and_the_document_outside() {
     assert!(matches!(refused, Err(ParseError::Limit { what: "entries", limit: 2, .. })));
     let small = Limits { decoded: 10, ..Limits::default() };
     assert!(matches!(document(&rss(good), None, &small), Err(ParseError::TooLarge { .. })));
-    let walk = WalkLimits { repairs: 5, ..WalkLimits::default() };
-    let repairs = Limits { walk, ..Limits::default() };
-    let refused = document(&rss(&"& ".repeat(9)), None, &repairs).map(|_| ());
+    let markup = DocLimits { repairs: 5, ..DocLimits::default() };
+    let repairs = Limits { markup, ..Limits::default() };
+    let bare = "& ".repeat(9);
+    let refused = document(&rss(&bare), None, &repairs).map(|_| ());
     assert!(matches!(refused, Err(ParseError::Limit { what: "repairs", .. })));
+    let text =
+        rss(&format!("{good}<item><title>a</title>{bare}</item><item><title>c</title></item>"));
+    let feed = document(&text, None, &repairs).unwrap();
+    assert_eq!(titles(&feed), ["b", "c"]);
+    assert!(matches!(feed.completeness, Completeness::Salvaged(_)));
+}
+
+#[test]
+fn tombstones_beyond_their_limit_cost_nothing_else() {
+    let limits = Limits { head_values: 2, ..Limits::default() };
+    let gone = |n: usize| format!("<at:deleted-entry ref='urn:{n}' when='2026-11-20T16:20:05Z'/>");
+    let gone: String = (0..5).map(gone).collect();
+    let text = format!(
+        "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:at='http://purl.org/atompub/tombstones/1.0'>\
+         <title>f</title>{gone}<entry><id>urn:e</id></entry></feed>"
+    );
+    let feed = document(&text, None, &limits).unwrap();
+    assert_eq!((feed.tombstones.len(), feed.entries.len()), (2, 1));
+    assert!(feed.warnings.iter().any(|w| w.message.contains("tombstones beyond 2")));
+    assert_eq!(feed.completeness, Completeness::Full);
+}
+
+#[test]
+fn completeness_is_said_by_the_feed_itself() {
+    let mark = "<fh:complete xmlns:fh='http://purl.org/syndication/history/1.0'/>";
+    let is_complete = |text: &str| read(text).unwrap().head.complete;
+    let rss = |head: &str| format!("<rss version='2.0'>{head}</rss>");
+    assert!(is_complete(&rss(&format!("<channel>{mark}</channel>"))));
+    assert!(!is_complete(&rss(&format!("<channel><image>{mark}</image></channel>"))));
+    assert!(!is_complete(&rss(&format!("{mark}<channel><title>T</title></channel>"))));
+    let atom = |head: &str| format!("<feed xmlns='http://www.w3.org/2005/Atom'>{head}</feed>");
+    assert!(is_complete(&atom(mark)));
+    assert!(!is_complete(&atom(&format!("<author>{mark}</author>"))));
 }
 
 #[test]
 fn warnings_are_kept_within_their_limit() {
     let text = rss(&format!("<item><title>a</title>{}</item>", "& ".repeat(10_000)));
     let feed = read(&text).unwrap();
-    assert_eq!(feed.warnings.len(), Limits::default().walk.warnings);
+    assert_eq!(feed.warnings.len(), Limits::default().markup.warnings);
     assert_eq!(feed.completeness, Completeness::Full);
 }
 

@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 const LINE_LIMIT: usize = 500;
 
 /// Paths that shipped code names in their homes alone: files below `src`, or what their paths begin with.
-const ONLY_IN: [(&str, &[&str]); 7] = [
+const ONLY_IN: [(&str, &[&str]); 6] = [
     ("sled::", &["store/sled/", "store/lib.rs"]),
     ("tokio_postgres::", &["store/postgres/"]),
-    ("instant_acme::", &["net/acme"]),
     ("axum::", &["serve/", "demo"]),
     ("hyper_util::server::", &["serve/", "demo"]),
     // Decisions come out the same wherever they are made.

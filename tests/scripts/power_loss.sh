@@ -4,7 +4,7 @@
 # said in power_loss_images.py. At the end the control: the syncs that make sled's log stable are swallowed, and images
 # must show it.
 #
-# Needs python3, a C compiler and TIDEGATE_BIN (default: the release build), and pebble for `--loads certificate`. Without
+# Needs python3, a C compiler and TIDEGATE_BIN (default: the release build). Without
 # arguments it takes about a minute.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

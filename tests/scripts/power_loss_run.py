@@ -16,7 +16,6 @@ import sys
 import time
 import urllib.error
 
-import acme_order
 import power_loss_images as images
 
 # How long an export may take, in seconds: that of an image, with its opening, or of the gateway under its load.
@@ -76,7 +75,6 @@ LOADS = {
     # Documents that are a change of many portions each.
     "large": Load(2, 150, 12000, 12, 2),
 }
-# Besides, "certificate": a gateway that gets one (it needs pebble).
 
 
 class Recorded:
@@ -164,37 +162,6 @@ class Recorded:
         if done.returncode:
             raise RuntimeError(f"export: {done.stderr}")
         self.note_file(file)
-
-
-class Certified(Recorded):
-    """A gateway that gets a certificate, and what it keeps of that."""
-
-    def __init__(self, program, shim, work, load, is_swallowed=False):
-        super().__init__(program, shim, work, load, is_swallowed)
-        stage.certify(work, "localhost")
-        self.port, self.work = stage.free_port(), work
-
-    def start(self):
-        self.gateway = self.started(lambda: acme_order.Program(
-            self.program, self.folder, self.port, self.authority.directory, acme_order.NAMES, self.work / "ca.pem"
-        ))
-
-    def run(self):
-        names = acme_order.NameServer(self.work)
-        self.authority = acme_order.Pebble(self.work, names, self.port)
-        try:
-            self.note({})
-            for _ in range(2):
-                self.start()
-                shown = lambda: acme_order.handshake(self.port, acme_order.NAMES[0], self.authority.root())
-                acme_order.wait_for("a certificate", shown)
-                for file in sorted((self.folder / "data/acme").rglob("*")):
-                    if file.is_file() and file.suffix != ".new":
-                        self.note_file(str(file.relative_to(self.folder)))
-                self.kill(0)
-        finally:
-            self.authority.end()
-            names.process.terminate()
 
 
 class Unpacker:
@@ -351,8 +318,7 @@ def one_load(options, name, is_swallowed=False):
     """Records a load and tries images of it; how many are wrong."""
     work = pathlib.Path(options.work).resolve() / (name + ("-swallowed" if is_swallowed else ""))
     work.mkdir()
-    kind = Certified if name == "certificate" else Recorded
-    recorded = kind(options.bin, pathlib.Path(options.shim), work, LOADS.get(name), is_swallowed)
+    recorded = Recorded(options.bin, pathlib.Path(options.shim), work, LOADS[name], is_swallowed)
     began = time.monotonic()
     recorded.run()
     entries = images.read_record(recorded.record)

@@ -31,12 +31,6 @@ pub(super) async fn open_or_follow(
         check_standby(config).await?;
     }
     tracing::info!("{said}");
-    if !config.server.acme_names.is_empty() {
-        tracing::warn!(
-            "the authority of certificates may reach any gateway of the load balancer, and only the one \
-             that asked can prove its name: give each the certificate as files, or speak TLS before them"
-        );
-    }
     follow(config, clock).await
 }
 

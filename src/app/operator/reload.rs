@@ -2,7 +2,7 @@
 
 use super::AdminService;
 use crate::app::gateway::settings;
-use crate::app::tls::Certificate;
+use crate::app::tls::CertificateFiles;
 use crate::app::{AppError, feeds, token, translate};
 use ipnet::IpNet;
 use std::sync::{Arc, PoisonError};
@@ -17,7 +17,7 @@ use tidegate_store::{AcceptedFeeds, FreeSpace, SpaceLimits};
 pub(super) struct Reloaded {
     site: SiteControl,
     space: Option<Arc<FreeSpace>>,
-    tls: Option<Certificate>,
+    tls: Option<CertificateFiles>,
 }
 
 impl Reloaded {
@@ -62,7 +62,7 @@ impl AdminService {
         &self,
         site: SiteControl,
         space: Option<Arc<FreeSpace>>,
-        tls: Option<Certificate>,
+        tls: Option<CertificateFiles>,
     ) {
         // There is one site, and it is attached once.
         let _ = self.reloaded.set(Reloaded { site, space, tls });
@@ -82,7 +82,7 @@ impl AdminService {
         let calling = translate::calling(&config, live.fetch, &services)?;
         let reloaded = self.reloaded.get();
         let certificate = reloaded.and_then(|reloaded| reloaded.tls.as_ref());
-        let certificate = certificate.map(Certificate::read).transpose()?;
+        let certificate = certificate.map(CertificateFiles::read).transpose()?;
         let store = self.store.as_ref();
         let publish = settings::publisher(store, &config, &self.public_url).await?;
         // Where another gateway writes, the feeds are those of its configuration.
@@ -130,7 +130,7 @@ impl AdminService {
 /// left, since the store does not have it.
 pub(super) fn without_feeds(config: &Config) -> Config {
     // Named one by one, so that no list of feeds is copied.
-    let Config { server, store, polling, publish, sup, websub, traces, hosts, .. } = config;
+    let Config { server, store, polling, publish, sup, websub, hosts, .. } = config;
     let Config { origins, allow, .. } = config;
     Config {
         server: server.clone(),
@@ -139,7 +139,6 @@ pub(super) fn without_feeds(config: &Config) -> Config {
         publish: publish.clone(),
         sup: sup.clone(),
         websub: websub.clone(),
-        traces: traces.clone(),
         hosts: hosts.clone(),
         feeds: config.feeds.iter().filter(|feed| feed.path.is_some()).cloned().collect(),
         aggregates: Vec::new(),
@@ -168,10 +167,6 @@ mod tests {
         ("server", "admin_token_file", "\"TOKEN\""),
         ("server", "tls_cert_file", "\"CERTIFICATES\""),
         ("server", "tls_key_file", "\"TOKEN\""),
-        ("server", "acme_names", "[\"feeds.example.org\"]"),
-        ("server", "acme_agreed", "true"),
-        ("server", "acme_contact", "\"admin@example.org\""),
-        ("server", "acme_directory", "\"https://ca.example/directory\""),
         ("store", "kind", "\"memory\""),
         ("store", "path", "\"elsewhere\""),
         ("store", "min_free", "\"1MiB\""),
@@ -214,12 +209,6 @@ mod tests {
         ("websub", "subscribe", "false"),
         ("websub", "private_callbacks", "true"),
         ("websub", "http_secrets", "true"),
-        ("traces", "endpoint", "\"http://collector.example:4318\""),
-        ("traces", "headers", "{ X-Org = \"a\" }"),
-        ("traces", "service", "\"news\""),
-        ("traces", "polls", "7"),
-        ("traces", "requests", "7"),
-        ("traces", "deliveries", "7"),
     ];
 
     const URL: &str = "https://feeds.example.org";
@@ -246,8 +235,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let plain = checked("");
         let tls = checked("[server]\ntls_cert_file = \"a\"\ntls_key_file = \"b\"");
-        let agreed = "acme_agreed = true\npublic_url = \"https://feeds.example.org\"";
-        let acme = checked(&format!("[server]\n{agreed}"));
         let mut missing = config::single_keys();
         for change in CHANGES {
             let (table, key, _) = *change;
@@ -257,7 +244,6 @@ mod tests {
             let (started, other) = match key {
                 "tls_cert_file" => (&tls, "tls_key_file = \"b\""),
                 "tls_key_file" => (&tls, "tls_cert_file = \"a\""),
-                "acme_names" => (&acme, agreed),
                 _ => (&plain, ""),
             };
             let again = checked(&(changed(folder.path(), *change) + other));

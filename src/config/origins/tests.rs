@@ -370,28 +370,3 @@ fn the_api_gives_no_path_to_a_feed() {
     let said = crate::feed_settings(settings.as_object().unwrap()).unwrap_err();
     assert_eq!(said.1, "the key \"path\" is unknown");
 }
-
-#[test]
-fn a_host_without_a_certificate_is_warned_of() {
-    let certified = |names: &str| {
-        format!(
-            "[server]\nacme_names = [\"gw.example\"{names}]\nacme_agreed = true\n\
-             public_url = \"https://gw.example\"\n"
-        )
-    };
-    let warnings = |server: &str, place: &str| -> Vec<String> {
-        let checked = check("f", &format!("{server}{}", origin("blog", place, ""))).unwrap();
-        checked.warnings.iter().map(ToString::to_string).collect()
-    };
-    let (host, path) = ("host = \"Blog.gw.example.\"", "at = \"/blog/\"");
-    let said = warnings(&certified(""), host);
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].starts_with("f:8: origin.host: is not among server.acme_names"), "{said:?}");
-    for (server, place) in [
-        (certified(", \"blog.gw.example\""), host),
-        (certified(""), path),
-        ("[server]\npublic_url = \"https://gw.example\"\n".to_owned(), host),
-    ] {
-        assert_eq!(warnings(&server, place), [""; 0], "{server}");
-    }
-}

@@ -2,53 +2,57 @@
 //!
 //! Most entries of a document are as they were in the last one, so that nobody asks.
 
-use super::{Context, Entry, Field, Format};
+use super::{Entry, Field};
+use crate::xml::doc::{Doc, DocElement, NodeId};
 use serde::de::Deserializer;
-use serde::ser::{Error, Serializer};
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-/// Reads the projection of an entry of a format from its markup and what that inherits.
-pub type ReadProjection = fn(&str, &Context, Format) -> Vec<Field<'static>>;
+/// Reads the fields of an entry from the tree of its document.
+pub type ReadFields = fn(DocElement<'_, '_>) -> Vec<Field<'static>>;
 
-/// The fields of an entry, or how they are read.
+/// The fields of an entry, or where they are.
 #[derive(Debug, Clone)]
-pub struct Projection<'a>(ReadFields<'a>);
+pub struct Projection<'a>(FieldSource<'a>);
 
 #[derive(Debug, Clone)]
-enum ReadFields<'a> {
-    Known(Vec<Field<'a>>),
-    OnDemand { format: Format, read: ReadProjection, known: OnceLock<Vec<Field<'static>>> },
+enum FieldSource<'a> {
+    Read(Vec<Field<'a>>),
+    InDocument {
+        doc: Arc<Doc<'a>>,
+        entry: NodeId,
+        read: ReadFields,
+        known: OnceLock<Vec<Field<'static>>>,
+    },
 }
 
 impl<'a> Projection<'a> {
-    /// One that `read` makes of the entry's markup when it is first asked for.
-    pub const fn on_demand(format: Format, read: ReadProjection) -> Self {
-        Self(ReadFields::OnDemand { format, read, known: OnceLock::new() })
+    /// Those of an element of a document.
+    pub const fn in_document(doc: Arc<Doc<'a>>, entry: NodeId, read: ReadFields) -> Self {
+        Self(FieldSource::InDocument { doc, entry, read, known: OnceLock::new() })
     }
 
-    /// The fields, where they were asked for.
-    fn known(&self) -> Option<&[Field<'a>]> {
+    /// The fields, in document order.
+    pub fn fields(&self) -> &[Field<'_>] {
         match &self.0 {
-            ReadFields::Known(fields) => Some(fields),
-            ReadFields::OnDemand { known, .. } => known.get().map(Vec::as_slice),
+            FieldSource::Read(fields) => fields,
+            FieldSource::InDocument { doc, entry, read, known } => {
+                known.get_or_init(|| doc.element(*entry).map(read).unwrap_or_default())
+            }
         }
     }
 }
 
 impl<'a> From<Vec<Field<'a>>> for Projection<'a> {
     fn from(fields: Vec<Field<'a>>) -> Self {
-        Self(ReadFields::Known(fields))
+        Self(FieldSource::Read(fields))
     }
 }
 
 impl PartialEq for Projection<'_> {
-    /// What nobody asked for yet follows from the markup, which the entry compares.
     fn eq(&self, other: &Self) -> bool {
-        match (self.known(), other.known()) {
-            (Some(one), Some(other)) => one == other,
-            _ => true,
-        }
+        self.fields() == other.fields()
     }
 }
 
@@ -56,12 +60,7 @@ impl Eq for Projection<'_> {}
 
 impl Serialize for Projection<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Some(fields) = self.known() else {
-            return Err(S::Error::custom(
-                "an entry is kept out of its document only with its fields",
-            ));
-        };
-        fields.serialize(serializer)
+        self.fields().serialize(serializer)
     }
 }
 
@@ -74,11 +73,6 @@ impl<'de> Deserialize<'de> for Projection<'_> {
 impl Entry<'_> {
     /// The canonical projection, in document order, dates included (the comparison leaves them out).
     pub fn fields(&self) -> &[Field<'_>] {
-        match &self.projection.0 {
-            ReadFields::Known(fields) => fields,
-            ReadFields::OnDemand { format, read, known } => {
-                known.get_or_init(|| read(&self.markup, &self.context, *format))
-            }
-        }
+        self.projection.fields()
     }
 }

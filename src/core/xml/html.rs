@@ -39,7 +39,7 @@ pub enum TagRule {
 }
 
 /// What a CDATA section begins with, and what ends it.
-const SECTION: &str = "<![CDATA[";
+pub(super) const SECTION: &str = "<![CDATA[";
 const SECTION_END: &[u8] = b"]]>";
 
 /// The elements that [`TagRule::Known`] knows.

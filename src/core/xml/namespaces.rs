@@ -8,7 +8,7 @@ use std::collections::HashMap;
 /// A namespace declaration.
 #[derive(Debug, Clone)]
 struct Binding<'a> {
-    prefix: Cow<'a, str>,
+    prefix: &'a str,
     uri: Cow<'a, str>,
     ns: Ns,
     /// The last entry that used it from outside of its own declarations.
@@ -40,10 +40,11 @@ impl<'a> NamespaceScope<'a> {
         self.bindings.truncate(length);
     }
 
-    /// Enters a declaration.
-    pub fn declare(&mut self, prefix: impl Into<Cow<'a, str>>, uri: Cow<'a, str>) {
+    /// Enters a declaration, and answers what its namespace is.
+    pub fn declare(&mut self, prefix: &'a str, uri: Cow<'a, str>) -> Ns {
         let ns = self.classify(&uri);
-        self.bindings.push(Binding { prefix: prefix.into(), uri, ns, used: 0 });
+        self.bindings.push(Binding { prefix, uri, ns, used: 0 });
+        ns
     }
 
     /// What a namespace is.
@@ -64,14 +65,9 @@ impl<'a> NamespaceScope<'a> {
         Ns::Other(number)
     }
 
-    /// The namespace URI of an [`Ns::Other`].
-    pub fn uri(&self, number: u32) -> &str {
-        usize::try_from(number).ok().and_then(|n| self.uris.get(n)).map_or("", String::as_str)
-    }
-
-    /// Whether any declaration in scope is of this namespace.
-    pub fn mentions(&self, ns: Ns) -> bool {
-        self.bindings.iter().any(|binding| binding.ns == ns)
+    /// The namespace URIs of [`Ns::Other`], by its number.
+    pub fn take_uris(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.uris)
     }
 
     /// From here on declarations are those of an entry; uses of earlier ones are remembered.
@@ -103,7 +99,6 @@ impl<'a> NamespaceScope<'a> {
     pub fn invent(&mut self, prefix: &'a str) -> Ns {
         let uri = ns::customary(prefix);
         let ns = self.classify(&uri);
-        let prefix = Cow::Borrowed(prefix);
         self.invented.push(Binding { prefix, uri, ns, used: self.entry });
         ns
     }
@@ -113,25 +108,16 @@ impl<'a> NamespaceScope<'a> {
         self.invented.len()
     }
 
-    /// The declarations that were made up, as attributes to add to the root.
-    pub fn invented_attributes(&self) -> String {
-        self.invented.iter().map(|b| format!(" xmlns:{}=\"{}\"", b.prefix, b.uri)).collect()
-    }
-
     /// What the open entry used from outside, in order of prefix.
     pub fn used_by_entry(&self) -> Vec<(String, String)> {
         let outer = self.bindings.iter().take(self.fence).chain(&self.invented);
         pairs(outer.filter(|binding| binding.used == self.entry))
     }
 
-    /// All declarations in scope, in order of prefix.
-    pub fn all(&self) -> Vec<(String, String)> {
-        pairs(self.bindings.iter())
-    }
-
-    /// The declarations that were made up, in order of prefix.
-    pub fn all_invented(&self) -> Vec<(String, String)> {
-        pairs(self.invented.iter())
+    /// The declarations that were made up, as (prefix, URI).
+    pub fn invented(&self) -> Vec<(String, String)> {
+        let made_up = self.invented.iter();
+        made_up.map(|b| (b.prefix.to_owned(), b.uri.clone().into_owned())).collect()
     }
 }
 
@@ -140,7 +126,7 @@ impl<'a> NamespaceScope<'a> {
 fn pairs<'b, 'a: 'b>(bindings: impl Iterator<Item = &'b Binding<'a>>) -> Vec<(String, String)> {
     let mut out = std::collections::BTreeMap::new();
     for binding in bindings.filter(|binding| binding.prefix != "xml") {
-        out.insert(binding.prefix.clone().into_owned(), binding.uri.clone().into_owned());
+        out.insert(binding.prefix.to_owned(), binding.uri.clone().into_owned());
     }
     out.into_iter().filter(|(_, uri)| !uri.is_empty()).collect()
 }

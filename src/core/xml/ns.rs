@@ -65,8 +65,10 @@ pub enum Ns {
     Rss20,
     /// `xml:`.
     Xml,
-    /// Simple Sharing Extensions or FeedSync, any of the three.
+    /// Simple Sharing Extensions 1.0 or FeedSync.
     Sx,
+    /// Simple Sharing Extensions 0.91.
+    Sx091,
     /// Feed History (RFC 5005).
     History,
     /// Tombstones (RFC 6721).
@@ -89,11 +91,37 @@ impl Ns {
             Self::Rss090 => "rss090",
             Self::Rss20 => "rss2",
             Self::Xml => "xml",
-            Self::Sx => "sx",
+            Self::Sx | Self::Sx091 => "sx",
             Self::History => "fh",
             Self::Tombstones => "at",
             Self::Named(prefix) => prefix,
         })
+    }
+
+    /// It as a number.
+    pub(super) fn code(self) -> u32 {
+        let code = match self {
+            Self::None => None,
+            Self::Other(number) => return number.saturating_add(FIRST_OTHER),
+            _ => KNOWN.iter().position(|(_, ns)| *ns == self),
+        };
+        code.and_then(|code| u32::try_from(code + 1).ok()).unwrap_or_default()
+    }
+
+    /// The one of a number.
+    pub(super) fn from_code(code: u32) -> Self {
+        match code.checked_sub(FIRST_OTHER) {
+            Some(number) => Self::Other(number),
+            None => usize::try_from(code)
+                .ok()
+                .and_then(|code| KNOWN.get(code.checked_sub(1)?))
+                .map_or(Self::None, |(_, ns)| *ns),
+        }
+    }
+
+    /// Whether it is one of sync markup, in any dialect.
+    pub const fn is_sync_markup(self) -> bool {
+        matches!(self, Self::Sx | Self::Sx091)
     }
 
     /// The namespace that a URI names, in any of its spellings.
@@ -101,6 +129,9 @@ impl Ns {
         known(uri).map(|(_, ns)| ns)
     }
 }
+
+/// The [`Ns::code`] of the first [`Ns::Other`].
+const FIRST_OTHER: u32 = 1 << 10;
 
 /// Namespaces by their URIs. Of several with one prefix the first is the usual one.
 const KNOWN: &[(&str, Ns)] = &[
@@ -122,7 +153,7 @@ const KNOWN: &[(&str, Ns)] = &[
     ("http://www.rssboard.org/rss-specification", Ns::Rss20),
     (XML, Ns::Xml),
     (SSE, Ns::Sx),
-    (SSE_091, Ns::Sx),
+    (SSE_091, Ns::Sx091),
     (FEED_SYNC, Ns::Sx),
     (HISTORY, Ns::History),
     (TOMBSTONES, Ns::Tombstones),
@@ -241,7 +272,7 @@ mod tests {
             ("https://www.w3.org/2005/Atom", ATOM, Ns::Atom),
             ("//www.w3.org/2005/Atom/", ATOM, Ns::Atom),
             (" http://www\n.w3.org/2005/Atom ", ATOM, Ns::Atom),
-            ("https://www.microsoft.com/schemas/rss/sse", SSE_091, Ns::Sx),
+            ("https://www.microsoft.com/schemas/rss/sse", SSE_091, Ns::Sx091),
             ("http://www.microsoft.com/schemas/sse/", SSE, Ns::Sx),
             ("http://feedsync.org/2007/FeedSync#", FEED_SYNC, Ns::Sx),
             ("http://www.itunes.com/DTDs/Podcast-1.0.dtd", ITUNES, Ns::Named("itunes")),

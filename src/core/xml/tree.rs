@@ -5,15 +5,14 @@
 mod write;
 
 use crate::model::Context;
+use crate::xml;
+use crate::xml::doc::{Doc, DocAttribute, DocElement, WalkStep};
+use crate::xml::html::SECTION;
 use crate::xml::ns::XML;
-use crate::xml::{self, tag};
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::reader::Reader;
+use std::borrow::Cow;
 
 pub use write::{bindings, escaped_html, html, write, write_noting};
 
-/// How deep a tree is read; of elements below the text alone is kept.
-const DEPTH_LIMIT: usize = 200;
 /// The most bytes that the elements of a tree take in memory; of further ones the text alone is kept.
 pub const WEIGHT_LIMIT: usize = 64 << 20;
 
@@ -184,8 +183,8 @@ pub fn move_prefix(element: &mut Element, namespace: &str, prefix: &str) {
     });
 }
 
-/// Does something with an element and all within it. A tree that was read is no deeper than
-/// [`DEPTH_LIMIT`].
+/// Does something with an element and all within it. A tree that was read is no deeper than a
+/// [`Doc`].
 fn each(element: &mut Element, change: &mut impl FnMut(&mut Element)) {
     change(element);
     for node in &mut element.children {
@@ -197,80 +196,63 @@ fn each(element: &mut Element, change: &mut impl FnMut(&mut Element)) {
 
 /// Reads an element with what it inherits; `None` where the text has no whole element.
 pub fn read(xml: &str, context: &Context) -> Option<Element> {
-    let mut reader = Reader::from_str(xml);
-    reader.config_mut().allow_dangling_amp = true;
+    let doc = Doc::read_whole(xml)?;
     let mut bindings: Vec<(String, String)> = context.namespaces.clone();
-    // Open elements, each with how many bindings were in scope outside it.
-    let mut open: Vec<(Element, usize)> = Vec::new();
-    // How many elements beyond a limit are open.
-    let mut skipped = 0_usize;
+    // Open elements, each with how many bindings were in scope outside it; none is made of those beyond the
+    // limit.
+    let mut open: Vec<(Option<Element>, usize)> = Vec::new();
     let mut weight = 0_usize;
-    loop {
-        let event = reader.read_event().ok()?;
-        let empty = matches!(event, Event::Empty(_));
-        match event {
-            Event::Start(_) | Event::Empty(_)
-                if open.len() >= DEPTH_LIMIT || weight > WEIGHT_LIMIT =>
-            {
-                skipped += usize::from(!empty);
-            }
-            Event::End(_) if skipped > 0 => skipped -= 1,
-            Event::Start(tag) | Event::Empty(tag) => {
+    for step in doc.root()?.walk() {
+        match step {
+            WalkStep::Open(element) => {
                 let outside = bindings.len();
-                let element = begin(&tag, &mut bindings);
-                weight += element.weight();
-                if empty {
-                    bindings.truncate(outside);
-                    let Some((parent, _)) = open.last_mut() else { return Some(element) };
-                    parent.push(element);
-                } else {
-                    open.push((element, outside));
-                }
+                let element = (weight <= WEIGHT_LIMIT).then(|| begin(element, &mut bindings));
+                weight += element.as_ref().map_or(0, Element::weight);
+                open.push((element, outside));
             }
-            Event::End(_) => {
-                let (mut element, outside) = open.pop()?;
-                element.children.shrink_to_fit();
+            WalkStep::Text(text) => add_text(&mut open, text),
+            WalkStep::Close(closed) => {
+                let (element, outside) = open.pop()?;
                 bindings.truncate(outside);
-                let Some((parent, _)) = open.last_mut() else { return Some(element) };
+                let Some(mut element) = element else { continue };
+                // An empty section is text too: what has one is written with an end tag.
+                if element.children.is_empty() && xml::cut(xml, closed.content()).contains(SECTION)
+                {
+                    element.children.push(Node::Text(String::new()));
+                }
+                element.children.shrink_to_fit();
+                let Some(parent) = innermost(&mut open) else { return Some(element) };
                 parent.push(element);
             }
-            Event::Text(piece) => add_text(&mut open, &piece.xml10_content()),
-            Event::CData(piece) => add_text(&mut open, &piece.xml10_content()),
-            Event::GeneralRef(name) => {
-                let mut text = String::new();
-                xml::reference::push(&mut text, &name);
-                add_text(&mut open, &text);
-            }
-            Event::Eof => return None,
-            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
         }
+    }
+    None
+}
+
+fn innermost(open: &mut [(Option<Element>, usize)]) -> Option<&mut Element> {
+    open.iter_mut().rev().find_map(|(element, _)| element.as_mut())
+}
+
+fn add_text(open: &mut [(Option<Element>, usize)], text: Cow<'_, str>) {
+    let Some(parent) = innermost(open) else { return };
+    // Line ends as they are written are those of XML (section 2.11); what a reference says stays.
+    let normalized = match text {
+        Cow::Borrowed(text) if text.contains('\r') => {
+            Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
+        }
+        text => text,
+    };
+    match parent.children.last_mut() {
+        Some(Node::Text(before)) => before.push_str(&normalized),
+        _ => parent.children.push(Node::Text(normalized.into_owned())),
     }
 }
 
-fn add_text(open: &mut [(Element, usize)], text: &str) {
-    if let Some((parent, _)) = open.last_mut() {
-        match parent.children.last_mut() {
-            Some(Node::Text(before)) => before.push_str(text),
-            _ => parent.children.push(Node::Text(text.to_owned())),
-        }
-    }
-}
-
-fn begin(tag: &BytesStart<'_>, bindings: &mut Vec<(String, String)>) -> Element {
-    let mut plain = Vec::new();
-    for attribute in tag::attributes(tag.attributes_raw()) {
-        let value = xml::plain_value(attribute.value);
-        match attribute.name.split_once(':') {
-            None if attribute.name == "xmlns" => {
-                bindings.push((String::new(), value.into_owned()));
-            }
-            Some(("xmlns", prefix)) => bindings.push((prefix.to_owned(), value.into_owned())),
-            split => {
-                let (prefix, name) = split.unwrap_or(("", attribute.name));
-                plain.push((prefix.to_owned(), name.to_owned(), value.into_owned()));
-            }
-        }
-    }
+fn begin(read: DocElement<'_, '_>, bindings: &mut Vec<(String, String)>) -> Element {
+    let value = |attribute: DocAttribute<'_, '_>| {
+        xml::plain_value(xml::cut(read.doc().text(), attribute.place())).into_owned()
+    };
+    bindings.extend(read.declarations().map(|a| (a.declared_prefix().to_owned(), value(a))));
     let resolve = |prefix: &str| -> String {
         if prefix == "xml" {
             return XML.to_owned();
@@ -278,21 +260,22 @@ fn begin(tag: &BytesStart<'_>, bindings: &mut Vec<(String, String)>) -> Element 
         let bound = bindings.iter().rev().find(|(bound, _)| bound == prefix);
         bound.map(|(_, namespace)| namespace.clone()).unwrap_or_default()
     };
-    let whole = tag.name();
-    let (prefix, name) = whole.0.split_once(':').unwrap_or(("", whole.0));
-    let namespace = resolve(prefix);
-    let attributes = plain.into_iter().map(|(prefix, name, value)| {
-        let namespace = if prefix.is_empty() { String::new() } else { resolve(&prefix) };
-        // A prefix that nothing binds is dropped: what would be written must be readable.
-        let prefix = if namespace.is_empty() { String::new() } else { prefix };
-        Attribute { prefix, namespace, name, value }
-    });
-    let mut element = Element::new(&namespace, name);
-    element.prefix = if namespace.is_empty() { String::new() } else { prefix.to_owned() };
-    for attribute in attributes {
-        let same = |a: &Attribute| a.namespace == attribute.namespace && a.name == attribute.name;
-        if !element.attributes.iter().any(same) {
-            element.attributes.push(attribute);
+    // A prefix that nothing binds is dropped: what would be written must be readable.
+    let spelled = |prefix: &str, namespace: &str| match namespace {
+        "" => String::new(),
+        _ => prefix.to_owned(),
+    };
+    let (prefix, name) = xml::split_name(read.name());
+    let mut element = Element::new(&resolve(prefix), name);
+    element.prefix = spelled(prefix, &element.namespace);
+    for attribute in read.attributes() {
+        let (prefix, name) = xml::split_name(attribute.name());
+        let namespace = if prefix.is_empty() { String::new() } else { resolve(prefix) };
+        let is_same = |a: &Attribute| a.namespace == namespace && a.name == name;
+        if !element.attributes.iter().any(is_same) {
+            let prefix = spelled(prefix, &namespace);
+            let (name, value) = (name.to_owned(), value(attribute));
+            element.attributes.push(Attribute { prefix, namespace, name, value });
         }
     }
     element.attributes.shrink_to_fit();
@@ -351,15 +334,12 @@ mod tests {
 
     #[test]
     fn depth_is_limited() {
-        let deep = format!("{}x{}", "<a>".repeat(5000), "</a>".repeat(5000));
-        let tree = read(&deep, &Context::default()).unwrap();
-        let mut depth = 1;
-        let mut at = &tree;
-        while let Some(next) = at.elements().next() {
-            depth += 1;
-            at = next;
-        }
-        assert_eq!((depth, tree.content().as_str()), (DEPTH_LIMIT, "x"));
+        let deep = |depth| format!("{}x{}", "<a>".repeat(depth), "</a>".repeat(depth));
+        let limit = crate::xml::doc::DocLimits::default().depth;
+        let tree = read(&deep(limit), &Context::default()).unwrap();
+        let depth = std::iter::successors(Some(&tree), |at| at.elements().next()).count();
+        assert_eq!((depth, tree.content().as_str()), (limit, "x"));
+        assert_eq!(read(&deep(limit + 1), &Context::default()), None);
     }
 
     #[test]

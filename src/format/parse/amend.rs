@@ -2,13 +2,14 @@
 //! other elements, its attributes, foreign markup, in whatever format it has.
 
 use super::opml::mark;
-use super::sse::{Id, StrictElement, Tree};
 use super::{Limits, again, document};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use tidegate_core::model::{Entry, FeedDocument, Format, Markup, Time};
-use tidegate_core::xml::ns::{ATOM, ATOM03, CONTENT, OUTLINE};
-use tidegate_core::xml::{push_attribute, push_text};
+use tidegate_core::xml::doc::{Doc, DocElement};
+use tidegate_core::xml::edits::{Edit, Edits};
+use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
+use tidegate_core::xml::{push_attribute, push_namespace, push_text};
 use url::Url;
 
 /// What an entry shall say; what is `None` stays.
@@ -96,8 +97,8 @@ fn around(markup: &Markup) -> Option<String> {
 
 /// The document with the entry amended.
 fn element(text: &str, format: Format, amendment: &Amendment) -> Option<String> {
-    let tree = Tree::read(text).ok()?;
-    let mut amended = Amended { tree: &tree, entry: entry_of(&tree)?, format, edits: Vec::new() };
+    let doc = Doc::read_whole(text)?;
+    let mut amended = Amended { entry: entry_of(doc.root()?)?, format, edits: Vec::new() };
     if let Some(title) = &amendment.title {
         amended.title(title)?;
     }
@@ -114,73 +115,55 @@ fn element(text: &str, format: Format, amendment: &Amendment) -> Option<String> 
     if let Some(updated) = amendment.updated {
         amended.updated(updated);
     }
-    let mut edits = amended.edits;
-    edits.sort_by_key(|(range, _)| (range.start, range.end));
-    let (mut out, mut done) = (String::with_capacity(text.len() + 256), 0);
-    for (range, with) in edits {
-        out.push_str(text.get(done..range.start)?);
-        out.push_str(&with);
-        done = range.end;
-    }
-    out.push_str(text.get(done..)?);
-    Some(out)
+    Some(Edits::new(0..text.len(), amended.edits).apply(text).into_owned())
 }
 
 /// The only entry of a small document.
-fn entry_of(tree: &Tree<'_>) -> Option<Id> {
-    let (first, _) = tree.children(0).next()?;
-    match tree.name(first).1 {
-        "channel" => tree.children(first).next().map(|(item, _)| item),
-        _ => Some(first),
-    }
+fn entry_of<'t, 'a>(root: DocElement<'t, 'a>) -> Option<DocElement<'t, 'a>> {
+    let first = root.children().next()?;
+    if first.local() == "channel" { first.children().next() } else { Some(first) }
 }
 
 struct Amended<'t, 'a> {
-    tree: &'t Tree<'a>,
-    entry: Id,
+    entry: DocElement<'t, 'a>,
     format: Format,
-    /// Places in the text, and what stands there instead.
-    edits: Vec<(Range<usize>, String)>,
+    edits: Vec<Edit>,
 }
 
-impl Amended<'_, '_> {
+impl<'t, 'a> Amended<'t, 'a> {
     /// The first child of this name in a namespace.
-    fn child(&self, namespace: &str, name: &str) -> Option<Id> {
-        let found = self.tree.children(self.entry).find(|(id, _)| {
-            let (found, local) = self.tree.name(*id);
-            found == namespace && local == name
-        });
-        found.map(|(id, _)| id)
+    fn child(&self, ns: Ns, name: &str) -> Option<DocElement<'t, 'a>> {
+        self.entry.children().find(|child| child.ns() == ns && child.local() == name)
     }
 
     /// The first child of this name in the entry's own namespace.
-    fn own(&self, name: &str) -> Option<Id> {
-        self.child(self.tree.name(self.entry).0, name)
+    fn own(&self, name: &str) -> Option<DocElement<'t, 'a>> {
+        self.child(self.entry.ns(), name)
+    }
+
+    fn edit(&mut self, range: Range<usize>, with: String) {
+        self.edits.push(Edit { range, with: with.into() });
     }
 
     fn title(&mut self, title: &str) -> Option<()> {
-        let before = self.own("title").map(|id| self.tree.plain(id));
+        let before = self.own("title").map(DocElement::all_text).unwrap_or_default();
         self.replace(self.own("title"), "title", "", title)?;
         // An outline says in its attributes what it is called where that is not its text.
-        let outline = self.child(OUTLINE, "outline");
-        let Some(element) = outline.and_then(|id| self.tree.element(id)) else { return Some(()) };
-        let said = before.unwrap_or_default();
+        let Some(outline) = self.child(Ns::Named(OUTLINE_PREFIX), "outline") else {
+            return Some(());
+        };
         let is_name = |name: &str, value: &str| {
-            name == "text" || name == "title" && value.trim() == said.trim()
+            name == "text" || name == "title" && value.trim() == before.trim()
         };
-        let mut tag = format!("<{}", element.name);
-        push_declarations(&mut tag, element);
-        for attribute in &element.attributes {
-            let is_called = is_name(attribute.name, &attribute.value);
-            let value = if is_called { title } else { &attribute.value };
-            push_attribute(&mut tag, attribute.name, value);
+        let mut tag = format!("<{}", outline.name());
+        push_declarations(&mut tag, outline);
+        for attribute in outline.attributes() {
+            let value = attribute.value();
+            let is_called = is_name(attribute.name(), &value);
+            push_attribute(&mut tag, attribute.name(), if is_called { title } else { &value });
         }
-        let (end, close) = match &element.inner {
-            Some(inner) => (inner.start, ">"),
-            None => (element.span.end, "/>"),
-        };
-        tag.push_str(close);
-        self.edits.push((element.span.start..end, tag));
+        tag.push_str(if outline.is_empty_tag() { "/>" } else { ">" });
+        self.edit(outline.span().start..outline.content().start, tag);
         Some(())
     }
 
@@ -188,16 +171,16 @@ impl Amended<'_, '_> {
     fn text(&mut self, text: &str, is_html: bool) -> Option<()> {
         let places = [
             self.own("content"),
-            self.child(CONTENT, "encoded"),
+            self.child(Ns::Named("content"), "encoded"),
             self.own("description"),
             self.own("summary"),
         ];
-        let is_said = |id: &Id| !self.tree.plain(*id).trim().is_empty();
-        let said = places.iter().flatten().find(|id| is_said(id));
-        let place = said.or_else(|| places.iter().flatten().next()).copied();
+        let mut said = places.into_iter().flatten();
+        let said = said.find(|place| !place.all_text().trim().is_empty());
+        let place = said.or_else(|| places.into_iter().flatten().next());
         if text.is_empty() {
-            if let Some(element) = place.and_then(|id| self.tree.element(id)) {
-                self.edits.push((element.span.clone(), String::new()));
+            if let Some(place) = place {
+                self.edit(place.span(), String::new());
             }
             return Some(());
         }
@@ -225,15 +208,12 @@ impl Amended<'_, '_> {
     }
 
     fn link(&mut self, link: &str) -> Option<()> {
-        let is_page = |id: &Id| {
-            let element = self.tree.element(*id);
-            let rel = element.and_then(|element| element.attribute("rel"));
-            rel.is_none_or(|rel| rel.trim() == "alternate")
+        let is_page = |link: &DocElement<'_, '_>| {
+            link.attribute("rel").is_none_or(|rel| rel.trim() == "alternate")
         };
-        let own = self.tree.name(self.entry).0;
-        let links =
-            self.tree.children(self.entry).filter(|(id, _)| self.tree.name(*id) == (own, "link"));
-        let place = links.map(|(id, _)| id).find(is_page);
+        let own = self.entry.ns();
+        let mut links = self.entry.children().filter(|e| e.ns() == own && e.local() == "link");
+        let place = links.find(is_page);
         if !matches!(self.format, Format::Atom10 | Format::Atom03 | Format::Opml) {
             return self.replace(place, "link", "", link);
         }
@@ -246,11 +226,10 @@ impl Amended<'_, '_> {
 
     /// Dates the entry, where it says when it was updated.
     fn updated(&mut self, updated: Time) {
-        let dates =
-            [self.own("updated"), self.child(ATOM, "updated"), self.child(ATOM03, "modified")];
-        let date = dates.into_iter().flatten().next().and_then(|id| self.tree.element(id));
-        if let Some(inner) = date.and_then(|element| element.inner.clone()) {
-            self.edits.push((inner, updated.to_string()));
+        let atom = (self.child(Ns::Atom, "updated"), self.child(Ns::Atom03, "modified"));
+        let date = self.own("updated").or(atom.0).or(atom.1);
+        if let Some(date) = date.filter(|date| !date.is_empty_tag()) {
+            self.edit(date.content(), updated.to_string());
         }
     }
 
@@ -258,20 +237,19 @@ impl Amended<'_, '_> {
     /// keeps, or in front of all that the entry has.
     fn replace(
         &mut self,
-        place: Option<Id>,
+        place: Option<DocElement<'t, 'a>>,
         name: &str,
         attributes: &str,
         text: &str,
     ) -> Option<()> {
-        let known = place.and_then(|id| self.tree.element(id));
-        let name = known.map_or_else(|| format!("{}{name}", self.prefix()), |e| e.name.to_owned());
+        let name =
+            place.map_or_else(|| format!("{}{name}", self.prefix()), |e| e.name().to_owned());
         let mut element = format!("<{name}");
-        let kept = known.map_or(&[][..], |element| &element.attributes);
-        if let Some(known) = known {
+        if let Some(known) = place {
             push_declarations(&mut element, known);
-        }
-        for attribute in kept.iter().filter(|attribute| attribute.name.contains(':')) {
-            push_attribute(&mut element, attribute.name, &attribute.value);
+            for attribute in known.attributes().filter(|kept| kept.name().contains(':')) {
+                push_attribute(&mut element, attribute.name(), &attribute.value());
+            }
         }
         element.push_str(attributes);
         element.push('>');
@@ -280,29 +258,26 @@ impl Amended<'_, '_> {
         self.put(place, element)
     }
 
-    fn put(&mut self, place: Option<Id>, element: String) -> Option<()> {
-        let range = match place.and_then(|id| self.tree.element(id)) {
-            Some(known) => known.span.clone(),
-            None => {
-                let inner = self.tree.element(self.entry)?.inner.clone()?;
-                inner.start..inner.start
-            }
+    fn put(&mut self, place: Option<DocElement<'t, 'a>>, element: String) -> Option<()> {
+        let range = match place {
+            Some(known) => known.span(),
+            None if self.entry.is_empty_tag() => return None,
+            None => self.entry.content().start..self.entry.content().start,
         };
-        self.edits.push((range, element));
+        self.edit(range, element);
         Some(())
     }
 
     /// The prefix that the entry's own elements have, with its colon.
     fn prefix(&self) -> String {
-        let name = self.tree.element(self.entry).map_or("", |element| element.name);
+        let name = self.entry.name();
         name.split_once(':').map(|(prefix, _)| format!("{prefix}:")).unwrap_or_default()
     }
 }
 
-fn push_declarations(out: &mut String, element: &StrictElement<'_>) {
-    for declaration in &element.declarations {
-        let colon = if declaration.name.is_empty() { "" } else { ":" };
-        push_attribute(out, &format!("xmlns{colon}{}", declaration.name), &declaration.value);
+fn push_declarations(out: &mut String, element: DocElement<'_, '_>) {
+    for declaration in element.declarations() {
+        push_namespace(out, declaration.declared_prefix(), &declaration.declared_uri());
     }
 }
 

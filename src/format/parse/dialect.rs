@@ -1,10 +1,15 @@
 //! Which names are a format's own, and how the names of others are written in paths.
 
+use super::opml;
+use std::borrow::Cow;
 use tidegate_core::model::{Family, Format};
 use tidegate_core::sup;
-use tidegate_core::xml::namespaces::NamespaceScope;
-use tidegate_core::xml::ns::Ns;
-use tidegate_core::xml::walker::{OpenElement, WalkedAttribute};
+use tidegate_core::xml::doc::{Doc, DocElement};
+use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
+use tidegate_core::xml::{split_name, trimmed};
+
+/// The longest `version` of a root that says which format it is, in bytes.
+const VERSION_LIMIT: usize = 64;
 
 /// A format, as one document writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,16 +32,25 @@ impl FeedDialect {
         }
     }
 
-    /// A document of a format that stands in the namespace that is its own.
-    pub fn usual(format: Format) -> Self {
-        let root = if format.family() == Family::Atom { Ns::Atom } else { Ns::None };
-        Self { format, root }
-    }
-
-    /// Whether its own elements are those of any document of its format.
-    pub fn is_usual(self) -> bool {
-        let usual = Self::usual(self.format);
-        self.is_rdf() || usual.owns(self.root)
+    /// That of the document with this root; `None` where it is no feed.
+    pub fn of(root: DocElement<'_, '_>) -> Option<Self> {
+        // It is asked for each entry.
+        let version = root.short_attribute(Ns::None, "version", VERSION_LIMIT).unwrap_or_default();
+        let version = version.trim();
+        let declares = |ns| root.declarations().any(|declared| declared.ns() == ns);
+        let format = match (root.local(), root.ns()) {
+            ("feed", Ns::Atom) if is_list(root) => Format::Opml,
+            ("feed", Ns::Atom) => Format::Atom10,
+            ("feed", Ns::Atom03) => Format::Atom03,
+            ("feed", Ns::None) if version == "0.3" => Format::Atom03,
+            ("feed", Ns::None) => Format::Atom10,
+            ("rss", _) if version.starts_with('2') => Format::Rss20,
+            ("rss", _) => Format::Rss09x,
+            ("RDF", Ns::Rdf) if declares(Ns::Rss090) && !declares(Ns::Rss10) => Format::Rss090,
+            ("RDF", Ns::Rdf) => Format::Rss10,
+            _ => return None,
+        };
+        Some(Self { format, root: root.ns() })
     }
 
     /// Atom 1.0 or 0.3.
@@ -55,10 +69,10 @@ impl FeedDialect {
     }
 
     /// Whether an element is a link in Atom's manner: with `href` and `rel`.
-    pub fn is_atom_link(self, ns: Ns, local: &str, attributes: &[WalkedAttribute<'_>]) -> bool {
-        local == "link"
-            && (matches!(ns, Ns::Atom | Ns::Atom03) || self.owns(ns))
-            && plain(attributes, "href").is_some()
+    pub fn is_atom_link(self, element: DocElement<'_, '_>) -> bool {
+        element.local() == "link"
+            && (matches!(element.ns(), Ns::Atom | Ns::Atom03) || self.owns(element.ns()))
+            && element.attribute("href").is_some()
     }
 
     /// Whether an element holds text or markup for people.
@@ -74,34 +88,27 @@ impl FeedDialect {
     }
 
     /// Writes how an element is named in a path. Gives the name where it stands so in the text.
-    pub fn segment<'a>(
-        self,
-        frame: &OpenElement<'a>,
-        attributes: &[WalkedAttribute<'a>],
-        scope: &NamespaceScope<'a>,
-        out: &mut String,
-    ) -> Option<&'a str> {
-        let link = self.is_atom_link(frame.ns, frame.local, attributes);
-        let name = self.name(frame.ns, frame.name, frame.local, scope, out);
-        if !link {
+    pub fn segment<'a>(self, element: DocElement<'_, 'a>, out: &mut String) -> Option<&'a str> {
+        let name = self.name(element.doc(), element.ns(), element.name(), out);
+        if !self.is_atom_link(element) {
             return name;
         }
         out.push('[');
-        out.push_str(relation(attributes));
+        out.push_str(&relation(element));
         out.push(']');
         None
     }
 
-    /// Writes a name: the local one where it is the format's own, with the customary prefix where
-    /// there is one, with the namespace in braces otherwise.
+    /// Writes a spelled name: the local one where it is the format's own, with the customary prefix where
+    /// there is one, with the namespace in braces otherwise. Gives the name where it stands so in the text.
     pub fn name<'a>(
         self,
+        doc: &Doc<'_>,
         ns: Ns,
         name: &'a str,
-        local: &'a str,
-        scope: &NamespaceScope<'_>,
         out: &mut String,
     ) -> Option<&'a str> {
+        let (spelled, local) = split_name(name);
         if self.owns(ns) {
             out.push_str(local);
             return Some(local);
@@ -109,7 +116,7 @@ impl FeedDialect {
         match ns {
             Ns::Other(number) => {
                 out.push('{');
-                out.push_str(scope.uri(number));
+                out.push_str(doc.uri(number));
                 out.push('}');
                 out.push_str(local);
                 None
@@ -121,35 +128,40 @@ impl FeedDialect {
                     out.push(':');
                 }
                 out.push_str(local);
-                let spelled = name.strip_suffix(local).and_then(|p| p.strip_suffix(':'));
-                (spelled == Some(prefix)).then_some(name)
+                (spelled == prefix).then_some(name)
             }
         }
     }
 }
 
-/// The value of an attribute that stands in no namespace.
-pub(super) fn plain<'t>(attributes: &'t [WalkedAttribute<'_>], local: &str) -> Option<&'t str> {
-    attributes.iter().find(|a| a.ns == Ns::None && a.local == local).map(|a| a.value.as_ref())
+/// The relation of a link; RFC 4287 section 4.2.7.2.
+pub(super) fn relation<'a>(link: DocElement<'_, 'a>) -> Cow<'a, str> {
+    let rel = link.attribute("rel").map(trimmed).filter(|rel| !rel.is_empty());
+    let rel = rel.unwrap_or(Cow::Borrowed("alternate"));
+    match rel.strip_prefix("http://www.iana.org/assignments/relation/") {
+        Some(known) => Cow::Owned(known.to_owned()),
+        None => rel,
+    }
 }
 
-/// The relation of a link; RFC 4287 section 4.2.7.2.
-pub(super) fn relation<'t>(attributes: &'t [WalkedAttribute<'_>]) -> &'t str {
-    let rel = plain(attributes, "rel").map(tidegate_core::xml::trim).filter(|rel| !rel.is_empty());
-    let rel = rel.unwrap_or("alternate");
-    rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel)
+/// Whether a document is a list that was made an Atom document of.
+fn is_list(root: DocElement<'_, '_>) -> bool {
+    root.attribute_of(Ns::Named(OUTLINE_PREFIX), opml::MARK).is_some()
 }
 
 /// How well a link to another form of a feed or an entry leads people to its page: one that is a page comes
 /// before one that is none, and then one in the language `lang`, or that says no language.
-pub(super) fn page_rank(attributes: &[WalkedAttribute<'_>], lang: Option<&str>) -> (bool, bool) {
-    let is_page = plain(attributes, "type").is_none_or(|kind| kind.contains("html"));
+pub(super) fn page_rank(
+    link: DocElement<'_, '_>,
+    lang: impl FnOnce() -> Option<String>,
+) -> (bool, bool) {
+    let is_page = link.attribute("type").is_none_or(|kind| kind.contains("html"));
     let language = |tag: &str| {
         let subtags = tag.trim().split(['-', '_']);
         subtags.into_iter().next().unwrap_or_default().to_ascii_lowercase()
     };
-    let said = plain(attributes, "hreflang").zip(lang);
-    (is_page, said.is_none_or(|(said, lang)| language(said) == language(lang)))
+    let said = link.attribute("hreflang").and_then(|said| Some((said, lang()?)));
+    (is_page, said.is_none_or(|(said, lang)| language(&said) == language(&lang)))
 }
 
 /// Takes a link of this rank where none of the same or a better one is known.

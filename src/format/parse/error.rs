@@ -1,6 +1,6 @@
 //! Why a document cannot be parsed.
 
-use tidegate_core::xml::walker::LimitReached;
+use tidegate_core::xml::doc::LimitReached;
 
 /// Why bytes are not a feed document. The upstream is to blame for every one of these: asking
 /// again helps only when it has changed what it sends.

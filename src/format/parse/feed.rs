@@ -2,49 +2,40 @@
 
 mod other;
 mod skeleton;
-#[cfg(test)]
-mod tests;
 
-use super::dialect::{FeedDialect, is_of_the_document, plain, relation};
-use super::entry::{EntryBuilder, TooMuch};
+use super::dialect::{FeedDialect, is_of_the_document, relation};
+use super::entry::{self, ReadEntry};
 use super::head::HeadBuilder;
-use super::{Limits, ParseError, opml, sharing};
+use super::sync_markup::{ReadSharing, SyncReader, SyncedEntry, read_sharing};
+use super::{Limits, ParseError};
 use other::no_feed;
 use skeleton::Plan;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
-use tidegate_core::model::{
-    Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw, Format,
+use tidegate_core::model::{Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw};
+use tidegate_core::xml::doc::{
+    BuiltDoc, Doc, DocElement, Findings, NodeId, Repair, Unit, Units, WalkStep,
 };
-use tidegate_core::xml::cut;
-use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
-use tidegate_core::xml::walker::{OpenElement, WalkStep, Walker};
-use tidegate_core::xml::{self, is_blank};
+use tidegate_core::xml::ns::Ns;
+use tidegate_core::xml::{self, cut, is_blank, trimmed};
 use url::Url;
 
-/// What there is too much of where the limit of all projections is met.
-const PROJECTIONS: &str = "bytes in all fields";
-
 /// A document that is being read.
-struct FeedReader<'a, 'l> {
-    walker: Walker<'a>,
+struct FeedReader<'t, 'a, 'l> {
+    doc: &'t Arc<Doc<'a>>,
     limits: &'l Limits,
-    dialect: Option<FeedDialect>,
+    dialect: FeedDialect,
+    findings: Findings,
     head: HeadBuilder,
-    plan: Plan,
+    plan: Plan<'t, 'a>,
     entries: Vec<Entry<'a>>,
     tombstones: Vec<EntryTombstone>,
-    builder: Option<EntryBuilder<'a, 'l>>,
-    context: Arc<Context>,
-    /// How many elements are open with the one that is passed over, and the edits before it.
-    skipping: Option<(usize, usize)>,
-    last_entry_end: Option<usize>,
-    cost: usize,
-    /// Whether entries that need no mending are skimmed, and not walked through.
-    skims: bool,
-    /// Whether an element is sync markup, which is read a second time.
-    has_sync_markup: bool,
+    /// Elements of the head that are taken out, in order.
+    taken_out: Vec<DocElement<'t, 'a>>,
+    /// Where entries are, in order.
+    entry_spans: Vec<Range<usize>>,
+    sync: SyncReader<'l>,
 }
 
 /// Reads the XML document that begins at the byte `start`.
@@ -54,380 +45,275 @@ pub(super) fn read<'a>(
     url: Option<&Url>,
     limits: &Limits,
 ) -> Result<FeedDocument<'a>, ParseError> {
-    match walk(text, start, url, limits, true) {
-        // What a skimmed entry costs is counted too high, so that a limit may not have been met.
-        Err(ParseError::Limit { what: PROJECTIONS, .. }) => walk(text, start, url, limits, false),
-        read => read,
-    }
-}
-
-/// The same, entry by entry; `skims`: as [`FeedReader::skims`].
-pub(super) fn walk<'a>(
-    text: &'a str,
-    start: usize,
-    url: Option<&Url>,
-    limits: &Limits,
-    skims: bool,
-) -> Result<FeedDocument<'a>, ParseError> {
-    let mut outline = FeedReader {
-        walker: Walker::new(text, start, url, &limits.walk),
+    let units = Units { name: entry_name, is_one: is_entry };
+    let built = Doc::read(text, start, url, &limits.markup, &units)?;
+    let BuiltDoc { doc, findings, units, dropped, repairs, invented } = built;
+    let doc = Arc::new(doc);
+    let root = doc.root().and_then(|root| Some((root, FeedDialect::of(root)?)));
+    let Some((root, dialect)) = root else {
+        let what = "a text without any element".to_owned();
+        return Err(ParseError::NotAFeed { what, at: 0 });
+    };
+    let mut reader = FeedReader {
+        doc: &doc,
         limits,
-        dialect: None,
+        dialect,
+        findings,
         head: HeadBuilder::default(),
-        plan: Plan::default(),
+        plan: Plan::new(root, start),
         entries: Vec::new(),
         tombstones: Vec::new(),
-        builder: None,
-        context: Arc::default(),
-        skipping: None,
-        last_entry_end: None,
-        cost: 0,
-        skims,
-        has_sync_markup: false,
+        taken_out: Vec::new(),
+        entry_spans: Vec::new(),
+        sync: SyncReader::new(dialect, limits, invented.clone()),
     };
     if start > 0 {
-        outline.walker.flaw(Flaw::Around, 0, "what stands before the document is passed over");
-        outline.walker.edit(0..start, "")?;
+        let why = "what stands before the document is passed over";
+        reader.findings.flaw(Flaw::Around, 0, why);
     }
-    outline.run()?;
-    let has_sync_markup = outline.has_sync_markup;
-    let mut document = outline.finish()?;
-    if has_sync_markup {
-        sharing::add(&mut document, url);
-    }
-    Ok(document)
+    reader.read_head(root, &units);
+    let head_repairs = repairs_of_head(&repairs, &units);
+    reader.read_entries(units, dropped, &repairs)?;
+    reader.finish(&head_repairs, invented, url)
 }
 
-impl<'a> FeedReader<'a, '_> {
-    fn run(&mut self) -> Result<(), ParseError> {
-        loop {
-            self.walker.joins_text = self.builder.as_ref().is_some_and(EntryBuilder::joins_text);
-            match self.walker.step()? {
-                WalkStep::Open if self.skipping.is_some() => {}
-                WalkStep::Open => self.open()?,
-                WalkStep::Text(_) if self.skipping.is_some() => {}
-                WalkStep::Text(text) => match &mut self.builder {
-                    Some(builder) => builder.text(text),
-                    None => self.head.text(&text),
-                },
-                WalkStep::Close { frame, content_end, end } => {
-                    self.close(&frame, content_end, end)?
+/// The local name of entries in the document of a root.
+fn entry_name(root: DocElement<'_, '_>) -> Result<&'static str, ParseError> {
+    FeedDialect::of(root).map(FeedDialect::entry).ok_or_else(|| no_feed(root))
+}
+
+/// Whether an element is an entry of its document.
+fn is_entry(element: DocElement<'_, '_>) -> bool {
+    if !matches!(element.local(), "entry" | "item") || element.ns().is_sync_markup() {
+        return false;
+    }
+    let Some(dialect) = element.doc().root().and_then(FeedDialect::of) else { return false };
+    element.local() == dialect.entry()
+        && dialect.owns(element.ns())
+        && element.parent().is_some_and(|parent| parent.id == 0 || is_container(parent, dialect))
+}
+
+/// Whether the feed's own elements and entries stand in an element.
+fn is_container(element: DocElement<'_, '_>, dialect: FeedDialect) -> bool {
+    match element.parent() {
+        None => dialect.is_atom(),
+        Some(root) => root.id == 0 && !dialect.is_atom() && is_channel(element, dialect),
+    }
+}
+
+fn is_channel(element: DocElement<'_, '_>, dialect: FeedDialect) -> bool {
+    dialect.owns(element.ns()) && element.local() == "channel"
+}
+
+/// The repairs that are no entry's.
+fn repairs_of_head(repairs: &[Repair], units: &[Unit]) -> Vec<Repair> {
+    let mut of_head = Vec::new();
+    let mut at = 0;
+    for unit in units {
+        of_head.extend_from_slice(repairs.get(at..unit.repairs.start).unwrap_or_default());
+        at = unit.repairs.end;
+    }
+    of_head.extend_from_slice(repairs.get(at..).unwrap_or_default());
+    of_head
+}
+
+impl<'t, 'a> FeedReader<'t, 'a, '_> {
+    /// Reads the elements around the entries.
+    fn read_head(&mut self, root: DocElement<'t, 'a>, units: &[Unit]) {
+        if self.dialect.root == Ns::None && self.dialect.is_atom() {
+            let why = "the feed stands in no namespace and is taken for Atom";
+            self.findings.warn(root.span().start, why);
+        }
+        let mut units = units.iter().map(|unit| unit.node).peekable();
+        // How many elements are open, and the one that is the feed's head.
+        let (mut depth, mut container) = (0_usize, None);
+        let mut walk = root.walk();
+        while let Some(step) = walk.next() {
+            match step {
+                WalkStep::Open(element) if units.next_if_eq(&element.id).is_some() => {
+                    walk.leave_out()
                 }
-                WalkStep::Torn { at } => self.drop_entry(at)?,
-                WalkStep::End => return Ok(()),
+                WalkStep::Open(element) => {
+                    if is_container(element, self.dialect) {
+                        container = Some(depth);
+                        self.open_container(element, depth);
+                    } else if depth > 0 {
+                        let level = container.and_then(|container| depth.checked_sub(container));
+                        if self.open(element, level) {
+                            self.taken_out.push(element);
+                            walk.leave_out();
+                            continue;
+                        }
+                    }
+                    depth += 1;
+                }
+                WalkStep::Text(text) => self.head.text(&text),
+                WalkStep::Close(element) => {
+                    depth = depth.saturating_sub(1);
+                    if container == Some(depth) {
+                        container = None;
+                    }
+                    let level = container.and_then(|container| depth.checked_sub(container));
+                    if let Some(level) = level.filter(|level| *level > 0) {
+                        if level == 1 && element.has_end_tag() && self.dialect.owns(element.ns()) {
+                            self.plan.note(self.dialect, element);
+                        }
+                        self.head.close(self.dialect, element, level);
+                    }
+                }
             }
         }
     }
 
-    fn open(&mut self) -> Result<(), ParseError> {
-        let Some(frame) = self.walker.open.last() else { return Ok(()) };
-        let (ns, start) = (frame.ns, frame.start);
-        if self.walker.open.len() == 1 {
-            return self.root();
-        }
-        if ns == Ns::Sx {
-            self.has_sync_markup = true;
-            self.skipping = Some((self.walker.open.len(), self.walker.edits.len()));
-            return Ok(());
-        }
-        if let Some(builder) = &mut self.builder {
-            let done = builder.open(&self.walker);
-            return self.checked(done, start);
-        }
-        let Some(dialect) = self.dialect else { return Ok(()) };
-        if self.is_entry(dialect) {
-            return self.entry(dialect);
-        }
-        self.head_element(dialect)
-    }
-
-    /// The first element says what the document is.
-    fn root(&mut self) -> Result<(), ParseError> {
-        let Some(frame) = self.walker.open.last() else { return Ok(()) };
-        let version = plain(&self.walker.attributes, "version").unwrap_or_default().trim();
-        let format = match (frame.local, frame.ns) {
-            ("feed", Ns::Atom) if self.is_list() => Format::Opml,
-            ("feed", Ns::Atom) => Format::Atom10,
-            ("feed", Ns::Atom03) => Format::Atom03,
-            ("feed", Ns::None) if version == "0.3" => Format::Atom03,
-            ("feed", Ns::None) => Format::Atom10,
-            ("rss", _) if version.starts_with('2') => Format::Rss20,
-            ("rss", _) => Format::Rss09x,
-            ("RDF", Ns::Rdf) => {
-                let scope = &self.walker.scope;
-                if scope.mentions(Ns::Rss090) && !scope.mentions(Ns::Rss10) {
-                    Format::Rss090
-                } else {
-                    Format::Rss10
-                }
-            }
-            _ => return Err(no_feed(self.walker.text, frame)),
+    fn open_container(&mut self, element: DocElement<'t, 'a>, depth: usize) {
+        self.plan.context = Context {
+            namespaces: element.scope(),
+            base: element.base_spelled(),
+            lang: element.lang(),
         };
-        let dialect = FeedDialect { format, root: frame.ns };
-        self.plan.root_name_end = frame.start + 1 + frame.name.len();
-        let place = |a: &&tidegate_core::xml::walker::WalkedAttribute<'_>| {
-            a.ns == Ns::None && a.local == "version"
-        };
-        let version = self.walker.attributes.iter().find(place).map(|a| a.place.clone());
-        self.plan.version = version.filter(|_| frame.local == "rss");
-        if frame.ns == Ns::None && dialect.is_atom() {
-            let at = frame.start;
-            self.walker.warn(at, "the feed stands in no namespace and is taken for Atom");
-        }
-        self.plan.context = self.inner_context();
-        self.walker.entry_name = Some(dialect.entry());
-        self.dialect = Some(dialect);
-        Ok(())
-    }
-
-    /// Whether the document is a list that was made an Atom document of.
-    fn is_list(&self) -> bool {
-        let mark = |a: &tidegate_core::xml::walker::WalkedAttribute<'_>| {
-            a.ns == Ns::Named(OUTLINE_PREFIX) && a.local == opml::MARK
-        };
-        self.walker.attributes.iter().any(mark)
-    }
-
-    fn inner_context(&self) -> Context {
-        Context {
-            namespaces: self.walker.scope.all(),
-            base: self.walker.inner_base(),
-            lang: self.walker.inner_lang(),
+        if depth > 0 {
+            self.head.channel(element);
+            self.plan.channel.get_or_insert(element);
         }
     }
 
-    /// The feed's own elements stand below this many.
-    fn head_depth(&self, dialect: FeedDialect) -> Option<usize> {
-        if dialect.is_atom() {
-            return Some(1);
-        }
-        let channel = self.walker.open.get(1)?;
-        (dialect.owns(channel.ns) && channel.local == "channel").then_some(2)
-    }
-
-    fn is_entry(&self, dialect: FeedDialect) -> bool {
-        let Some(frame) = self.walker.open.last() else { return false };
-        let depth = self.walker.open.len() - 1;
-        frame.local == dialect.entry()
-            && dialect.owns(frame.ns)
-            && (self.head_depth(dialect) == Some(depth) || depth == 1)
-    }
-
-    fn entry(&mut self, dialect: FeedDialect) -> Result<(), ParseError> {
-        let start = self.walker.open.last().map_or(0, |frame| frame.start);
-        if self.entries.len() >= self.limits.entries {
-            let limit = self.limits.entries;
-            return Err(ParseError::Limit { what: "entries", limit, at: start });
-        }
-        let inside = self.head_depth(dialect).is_some();
-        if inside && self.plan.first_entry.is_none() {
-            self.plan.first_entry = Some(start);
-        }
-        // The edits of its own start tag are the entry's, too; what was inserted before it is not.
-        let first_edit = self.walker.edits.partition_point(|edit| edit.range.start <= start);
-        self.walker.enter_entry();
-        let Some(mut skimming) = EntryBuilder::new(&self.walker, dialect, self.limits, first_edit)
-        else {
-            let limit = self.limits.fields;
-            return Err(ParseError::Limit { what: "fields in one entry", limit, at: start });
-        };
-        if self.skims
-            && let Some(end) = skimming.skim(&mut self.walker)
-        {
-            self.walker.leap(end);
-            return self.entry_done(skimming, end);
-        }
-        self.builder = EntryBuilder::new(&self.walker, dialect, self.limits, first_edit);
-        Ok(())
-    }
-
-    fn checked(&mut self, done: Result<(), TooMuch>, at: usize) -> Result<(), ParseError> {
-        let Some(TooMuch { what, limit }) = done.err() else { return Ok(()) };
-        let why = format!("an entry has more than {limit} {what}");
-        match self.walker.abandon(at, why)? {
-            WalkStep::Torn { at } => self.drop_entry(at),
-            _ => Ok(()),
-        }
-    }
-
-    /// An element of the head, or something around it.
-    fn head_element(&mut self, dialect: FeedDialect) -> Result<(), ParseError> {
-        let depth = self.walker.open.len();
-        let head_depth = self.head_depth(dialect);
-        let Some(frame) = self.walker.open.last() else { return Ok(()) };
-        if depth == 2 && head_depth == Some(2) {
-            self.head.channel(&self.walker.attributes);
-            self.plan.context = self.inner_context();
-            return Ok(());
-        }
-        let own = dialect.owns(frame.ns);
-        let attributes = &self.walker.attributes;
-        let take_out = match (frame.ns, frame.local) {
+    /// Reads an element around the entries, which is so many levels below the container, and answers whether
+    /// it is taken out.
+    fn open(&mut self, element: DocElement<'t, 'a>, level: Option<usize>) -> bool {
+        let (ns, local) = (element.ns(), element.local());
+        let is_own = self.dialect.owns(ns);
+        let is_taken_out = match (ns, local) {
+            (Ns::Sx | Ns::Sx091, _) => true,
             (Ns::History, local) => {
-                let is_in_head = head_depth == Some(depth - 1);
-                self.head.head.complete |= is_in_head && local == "complete";
+                self.head.head.complete |= local == "complete" && level == Some(1);
                 true
             }
             (Ns::Tombstones, "deleted-entry") => {
-                if self.tombstones.len() >= self.limits.head_values {
-                    let limit = self.limits.head_values;
-                    let at = frame.start;
-                    return Err(ParseError::Limit { what: "tombstones", limit, at });
-                }
-                let when = plain(attributes, "when").and_then(tidegate_core::xml::date);
-                let native_id = plain(attributes, "ref").map(xml::trim).unwrap_or_default();
-                if !native_id.is_empty() {
-                    self.tombstones.push(EntryTombstone { native_id: native_id.to_owned(), when });
-                }
+                self.tombstone(element);
                 true
             }
-            (_, "cloud") => own && !dialect.is_atom(),
-            (_, "items") => own && dialect.is_rdf(),
-            (_, "link")
-                if head_depth == Some(depth - 1)
-                    && dialect.is_atom_link(frame.ns, frame.local, attributes) =>
-            {
+            (_, "cloud") => is_own && !self.dialect.is_atom(),
+            (_, "items") => is_own && self.dialect.is_rdf(),
+            (_, "link") if level == Some(1) && self.dialect.is_atom_link(element) => {
                 let lang = self.plan.context.lang.as_deref();
-                self.head.link(attributes, self.walker.base(), lang, self.limits);
-                is_of_the_document(relation(attributes))
+                self.head.link(element, lang, self.limits);
+                is_of_the_document(&relation(element))
             }
             _ => false,
         };
-        if take_out {
-            self.skipping = Some((depth, self.walker.edits.len()));
-        } else if head_depth.is_some_and(|head_depth| depth > head_depth) {
-            self.head.open(dialect, frame, attributes, depth - head_depth.unwrap_or(depth));
+        if let Some(level) = level.filter(|_| !is_taken_out) {
+            self.head.open(self.dialect, element, level);
         }
-        Ok(())
+        is_taken_out
     }
 
-    fn close(
+    fn tombstone(&mut self, element: DocElement<'_, '_>) {
+        let limit = self.limits.head_values;
+        if self.tombstones.len() == limit {
+            let at = element.span().start;
+            self.findings.warn(at, format!("tombstones beyond {limit} are passed over"));
+        }
+        let native_id = element.attribute("ref").map(trimmed).unwrap_or_default();
+        if self.tombstones.len() < limit && !native_id.is_empty() {
+            let when = element.attribute("when").and_then(|when| xml::date(&when));
+            self.tombstones.push(EntryTombstone { native_id: native_id.into_owned(), when });
+        }
+    }
+
+    fn read_entries(
         &mut self,
-        frame: &OpenElement<'a>,
-        content_end: usize,
-        end: usize,
+        units: Vec<Unit>,
+        dropped: Vec<(Range<usize>, NodeId)>,
+        repairs: &[Repair],
     ) -> Result<(), ParseError> {
-        let depth = self.walker.open.len();
-        if let Some((skipped, edits)) = self.skipping {
-            if depth < skipped {
-                self.skipping = None;
-                self.walker.edits.truncate(edits);
-                self.walker.edit(frame.start..end, "")?;
+        let (mut cost, mut nodes) = (0_usize, Vec::new());
+        for unit in units {
+            let Some(element) = self.doc.element(unit.node) else { continue };
+            let span = element.span();
+            if self.entries.len() >= self.limits.entries {
+                let limit = self.limits.entries;
+                return Err(ParseError::Limit { what: "entries", limit, at: span.start });
             }
-            return Ok(());
-        }
-        if let Some(mut builder) = self.builder.take() {
-            let done = builder.close(&mut self.walker, frame, content_end, end);
-            if depth < self.walker.fence {
-                return self.entry_done(builder, end);
-            }
-            self.builder = Some(builder);
-            return self.checked(done, frame.start);
-        }
-        let Some(dialect) = self.dialect else { return Ok(()) };
-        if depth == 0 {
-            self.plan.root_end = end;
-        }
-        let is_channel =
-            depth == 1 && !dialect.is_atom() && dialect.owns(frame.ns) && frame.local == "channel";
-        let is_root = depth == 0 && self.plan.container.is_none();
-        if is_channel || is_root {
-            if self.plan.container.is_none() {
-                self.plan.container = Some(content_end);
-                self.plan.has_channel = is_channel;
-                if !frame.empty && content_end == end {
-                    // A cut closes the elements around it, too.
-                    let around = self.walker.open.iter().filter(|_| self.walker.is_cut);
-                    let names = std::iter::once(frame.name).chain(around.map(|f| f.name));
-                    self.plan.inserted = names.map(|name| name.len() + "</>".len()).sum();
+            let repairs = repairs.get(unit.repairs).unwrap_or_default();
+            let read = (self.dialect, self.limits);
+            match entry::read(self.doc, element, repairs, unit.context, read) {
+                Ok(ReadEntry { mut entry, cost: more }) => {
+                    cost = cost.saturating_add(more);
+                    let (doc, is_sound) = (self.doc, unit.is_sound);
+                    entry.sync = self.sync.read(&SyncedEntry { doc, element, repairs, is_sound });
+                    self.entries.push(entry);
+                    nodes.push(unit.node);
                 }
-                if frame.empty {
-                    self.walker.edit(end.saturating_sub(2)..end, ">")?;
-                    self.walker.edit(end..end, format!("</{}>", frame.name))?;
-                    self.plan.was_empty = true;
-                }
+                Err(why) => self.findings.fault(span.start, why),
             }
-            return Ok(());
+            self.note_entry(span, element.parent());
         }
-        let head_depth = if dialect.is_atom() { 1 } else { 2 };
-        if self.head_depth(dialect).is_some() && depth >= head_depth {
-            let place = frame.content..content_end;
-            let closed = !frame.empty && content_end < end;
-            let level = depth + 1 - head_depth;
-            if level == 1 && closed && dialect.owns(frame.ns) {
-                self.plan.note(dialect, frame.local, place);
-            }
-            self.head.close(dialect, frame, level, self.walker.base());
+        for (span, parent) in dropped {
+            self.note_entry(span, self.doc.element(parent));
+        }
+        self.entry_spans.sort_by_key(|span| span.start);
+        let limit = self.limits.projection;
+        // What an entry costs is known without its fields, and then too high.
+        let exact = |nodes: Vec<NodeId>| -> usize {
+            nodes.into_iter().filter_map(|id| self.doc.element(id)).map(entry::exact_cost).sum()
+        };
+        if cost > limit && exact(nodes) > limit {
+            let at = self.entries.last().map_or(0, |entry| entry.span.start);
+            return Err(ParseError::Limit { what: "bytes in all fields", limit, at });
         }
         Ok(())
     }
 
-    fn entry_done(&mut self, builder: EntryBuilder<'a, '_>, end: usize) -> Result<(), ParseError> {
-        let (start, first_edit) = (builder.start, builder.first_edit);
-        self.cost = self.cost.saturating_add(builder.cost);
-        if self.cost > self.limits.projection {
-            let limit = self.limits.projection;
-            return Err(ParseError::Limit { what: PROJECTIONS, limit, at: start });
+    /// Takes note of the place of an entry, which is no part of the skeleton.
+    fn note_entry(&mut self, span: Range<usize>, parent: Option<DocElement<'t, 'a>>) {
+        if parent.is_some_and(|parent| is_container(parent, self.dialect)) {
+            let first = self.plan.first_entry.get_or_insert(span.start);
+            *first = span.start.min(*first);
         }
-        match builder.finish(&mut self.walker, end, &mut self.context) {
-            Ok(entry) => self.entries.push(entry),
-            Err(why) => self.walker.fault(start, why),
-        }
-        self.walker.edits.truncate(first_edit);
-        self.walker.leave_entry();
-        self.take_out_entry(start..end)
+        self.entry_spans.push(span);
     }
 
-    fn drop_entry(&mut self, at: usize) -> Result<(), ParseError> {
-        self.skipping = None;
-        self.walker.leave_entry();
-        let Some(builder) = self.builder.take() else { return Ok(()) };
-        self.walker.edits.truncate(builder.first_edit);
-        self.take_out_entry(builder.start..at)
-    }
-
-    /// An entry is no part of the skeleton, nor is the white space between two.
-    fn take_out_entry(&mut self, span: Range<usize>) -> Result<(), ParseError> {
-        let text = self.walker.text;
-        let before = self.last_entry_end.replace(span.end);
-        if let Some(last) = self.walker.edits.last_mut()
-            && Some(last.range.end) == before
-            && is_blank(cut(text, last.range.end..span.start))
-        {
-            last.range.end = span.end;
-            return Ok(());
-        }
-        Ok(self.walker.edit(span, "")?)
-    }
-
-    fn finish(mut self) -> Result<FeedDocument<'a>, ParseError> {
-        let text = self.walker.text;
-        let Some(dialect) = self.dialect else {
-            let what = "a text without any element".to_owned();
-            return Err(ParseError::NotAFeed { what, at: 0 });
-        };
-        self.check_end(dialect)?;
+    fn finish(
+        mut self,
+        repairs: &[Repair],
+        invented: Vec<(String, String)>,
+        url: Option<&Url>,
+    ) -> Result<FeedDocument<'a>, ParseError> {
+        let (text, dialect) = (self.doc.text(), self.dialect);
+        self.check_end();
         let (mut head, title) = self.head.finish();
         head.language = head.language.or_else(|| self.plan.context.lang.clone());
-        let unlikely = dialect.root == Ns::None && dialect.is_atom() && head.title.is_none();
-        let missing = !dialect.is_atom() && !self.plan.has_channel;
-        if self.entries.is_empty() && (unlikely || missing) {
-            if let Some((at, reason)) = self.walker.fault {
+        let is_unlikely = dialect.root == Ns::None && dialect.is_atom() && head.title.is_none();
+        let is_missing = !dialect.is_atom() && self.plan.channel.is_none();
+        if self.entries.is_empty() && (is_unlikely || is_missing) {
+            if let Some((at, reason)) = self.findings.fault {
                 return Err(ParseError::NothingWhole { reason, at });
             }
             let what = "an XML document with a feed's root and nothing of a feed in it".to_owned();
-            return Err(ParseError::NotAFeed { what, at: self.plan.root_name_end });
+            return Err(ParseError::NotAFeed { what, at: self.plan.root_name_end() });
         }
-        let completeness = match self.walker.fault.take() {
+        let completeness = match self.findings.fault.take() {
             Some((at, reason)) if self.entries.is_empty() => {
                 return Err(ParseError::NothingWhole { reason, at });
             }
             Some((at, reason)) => Completeness::Salvaged(format!("{reason} (byte {at})")),
             None => Completeness::Full,
         };
-        let skeleton = self.plan.skeleton(&mut self.walker, dialect, &head, title)?;
+        let is_head = |around: DocElement<'_, '_>| is_container(around, dialect);
+        let sharing = read_sharing(&self.taken_out, is_head, url);
+        let (sharing, expires) =
+            sharing.map(|ReadSharing { sharing, expires }| (sharing, expires)).unzip();
+        head.hints.expires = expires.flatten();
+        let mut edits = self.doc.edits(repairs, &self.taken_out);
+        skeleton::take_out_entries(text, &self.entry_spans, &mut edits);
+        let is_cut = self.findings.is_cut;
+        let skeleton = self.plan.skeleton((edits, invented), dialect, &head, (title, is_cut));
+        let mut warnings = self.findings.warnings;
+        let has_sharing = self.taken_out.iter().any(|element| element.ns().is_sync_markup());
+        warnings.extend(self.sync.finish(&mut self.entries, has_sharing));
+        warnings.sort_by_key(|warning| warning.offset);
         Ok(FeedDocument {
-            sharing: None,
+            sharing,
             format: dialect.format,
             text,
             head,
@@ -435,23 +321,22 @@ impl<'a> FeedReader<'a, '_> {
             entries: self.entries,
             tombstones: self.tombstones,
             completeness,
-            warnings: self.walker.warnings,
-            flaws: self.walker.flaws,
+            warnings,
+            flaws: self.findings.flaws,
             charset: None,
         })
     }
 
     /// What stands behind the root's end is passed over; entries there are not believed, but they
     /// show that the document is not whole.
-    fn check_end(&mut self, dialect: FeedDialect) -> Result<(), ParseError> {
-        let text = self.walker.text;
-        let end = self.plan.root_end;
+    fn check_end(&mut self) {
+        let text = self.doc.text();
+        let end = self.plan.root.span().end;
         let rest = cut(text, end..text.len());
-        if end == 0 || is_blank(rest) {
-            return Ok(());
+        if is_blank(rest) {
+            return;
         }
-        self.walker.edit(end..text.len(), "")?;
-        let entry = format!("<{}", dialect.entry());
+        let entry = format!("<{}", self.dialect.entry());
         let has_entries = memchr::memmem::find_iter(rest.as_bytes(), entry.as_bytes()).any(|at| {
             matches!(
                 rest.as_bytes().get(at + entry.len()),
@@ -459,11 +344,11 @@ impl<'a> FeedReader<'a, '_> {
             )
         });
         if has_entries {
-            self.walker.fault(end, "entries stand behind the end of the feed");
+            self.findings.fault(end, "entries stand behind the end of the feed");
         } else if !rest.trim_start().starts_with("<!--") {
-            self.walker.flaw(Flaw::Around, end, "what stands behind the document is passed over");
+            let why = "what stands behind the document is passed over";
+            self.findings.flaw(Flaw::Around, end, why);
         }
-        Ok(())
     }
 }
 

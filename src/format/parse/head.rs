@@ -1,7 +1,7 @@
 //! The feed-level values.
 
 use super::Limits;
-use super::dialect::{FeedDialect, page_rank, plain, relation, take_better};
+use super::dialect::{FeedDialect, page_rank, relation, take_better};
 use super::feed::owned;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,11 +9,10 @@ use tidegate_core::model::{Head, Time};
 use tidegate_core::sup;
 use tidegate_core::xml::address::resolve;
 use tidegate_core::xml::date;
+use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
 use tidegate_core::xml::ns::Ns;
-use tidegate_core::xml::walker::{OpenElement, WalkedAttribute};
-use tidegate_core::xml::{collapsed, trim};
-use url::Url;
+use tidegate_core::xml::{collapsed, trim, trimmed};
 
 /// The longest text of a feed-level element that is looked at, in bytes.
 const TEXT_LIMIT: usize = 64 << 10;
@@ -47,61 +46,51 @@ pub(super) struct HeadBuilder {
 
 impl HeadBuilder {
     /// The channel opened.
-    pub fn channel(&mut self, attributes: &[WalkedAttribute<'_>]) {
-        let about = attributes.iter().find(|a| a.ns == Ns::Rdf && a.local == "about");
-        self.head.id = about.and_then(|a| owned(Cow::Borrowed(trim(&a.value))));
+    pub fn channel(&mut self, channel: DocElement<'_, '_>) {
+        self.head.id = channel.attribute_of(Ns::Rdf, "about").map(trimmed).and_then(owned);
     }
 
     /// An element opened; `level` is 1 for the feed's own children.
-    pub fn open(
-        &mut self,
-        dialect: FeedDialect,
-        frame: &OpenElement<'_>,
-        attributes: &[WalkedAttribute<'_>],
-        level: usize,
-    ) {
+    pub fn open(&mut self, dialect: FeedDialect, element: DocElement<'_, '_>, level: usize) {
+        let (ns, local) = (element.ns(), element.local());
         // Markup inside a title is part of its text.
         if level == 1 || !self.title_is_html {
             self.text.clear();
         }
         if level == 1 {
-            let kind = plain(attributes, "type").unwrap_or_default();
+            let kind = element.attribute("type").unwrap_or_default();
             self.title_is_html = dialect.is_atom() && kind.contains("html");
-            self.child = match (dialect.owns(frame.ns), frame.local) {
+            self.child = match (dialect.owns(ns), local) {
                 (true, "image") => Child::Image,
                 (true, "author") => Child::Author,
                 _ => Child::Other,
             };
-            if frame.ns == Ns::Named("itunes") && frame.local == "image" {
-                let href = plain(attributes, "href").unwrap_or_default();
-                note(&mut self.head.image, href);
+            if ns == Ns::Named("itunes") && local == "image" {
+                note(&mut self.head.image, &element.attribute("href").unwrap_or_default());
             }
+            let resource = || {
+                let found = element.attributes().find(|a| a.local() == "resource");
+                found.map(|found| found.value())
+            };
             if self.child == Child::Image && dialect.is_rdf() {
-                let resource = attributes.iter().find(|a| a.local == "resource");
-                note(&mut self.head.image, resource.map_or("", |a| &a.value));
+                note(&mut self.head.image, &resource().unwrap_or_default());
             }
-            let generator = frame.ns == Ns::Named("admin") && frame.local == "generatorAgent";
-            if generator && self.head.generator.is_none() {
-                let resource = attributes.iter().find(|a| a.local == "resource");
-                self.head.generator = resource.map(|a| a.value.clone().into_owned());
+            let is_generator = ns == Ns::Named("admin") && local == "generatorAgent";
+            if is_generator && self.head.generator.is_none() {
+                self.head.generator = resource().map(Cow::into_owned);
             }
         }
     }
 
     /// A link in Atom's manner.
-    pub fn link(
-        &mut self,
-        attributes: &[WalkedAttribute<'_>],
-        base: Option<&Url>,
-        lang: Option<&str>,
-        limits: &Limits,
-    ) {
-        let Some(href) = plain(attributes, "href") else { return };
-        let Some(address) = resolve(Cow::Borrowed(href), base).map(Cow::into_owned) else { return };
+    pub fn link(&mut self, link: DocElement<'_, '_>, lang: Option<&str>, limits: &Limits) {
+        let Some(href) = link.attribute("href") else { return };
+        let Some(address) = resolve(href, link.base().as_deref()) else { return };
+        let address = address.into_owned();
         let links = &mut self.head.links;
-        let slot = match relation(attributes) {
+        let slot = match &*relation(link) {
             "alternate" => {
-                let rank = page_rank(attributes, lang);
+                let rank = page_rank(link, || lang.map(str::to_owned));
                 return take_better(&mut self.alternate, rank, || Some(address));
             }
             "self" => &mut links.own,
@@ -129,17 +118,12 @@ impl HeadBuilder {
     }
 
     /// An element closed; `level` is 1 for the feed's own children.
-    pub fn close(
-        &mut self,
-        dialect: FeedDialect,
-        frame: &OpenElement<'_>,
-        level: usize,
-        base: Option<&Url>,
-    ) {
-        let own = dialect.owns(frame.ns);
+    pub fn close(&mut self, dialect: FeedDialect, element: DocElement<'_, '_>, level: usize) {
+        let (ns, local) = (element.ns(), element.local());
+        let own = dialect.owns(ns);
         let text = trim(&self.text);
         let head = &mut self.head;
-        match (level, own, frame.local) {
+        match (level, own, local) {
             (2, true, "hour") => {
                 if let Some(hour) = text.parse::<u8>().ok().filter(|hour| *hour <= 24) {
                     insert(&mut head.hints.skip_hours, hour % 24);
@@ -178,7 +162,8 @@ impl HeadBuilder {
                 head.title = owned(Cow::Owned(plain));
             }
             (1, true, "link") if head.link.is_none() => {
-                head.link = resolve(Cow::Borrowed(text), base).map(Cow::into_owned);
+                let base = element.parent().and_then(DocElement::base);
+                head.link = resolve(Cow::Borrowed(text), base.as_deref()).map(Cow::into_owned);
             }
             (1, true, "id") if dialect.is_atom() && head.id.is_none() => {
                 head.id = owned(Cow::Borrowed(text));
@@ -194,7 +179,7 @@ impl HeadBuilder {
                 let minutes = text.parse::<u64>().ok().filter(|minutes| *minutes > 0);
                 head.hints.ttl = minutes.map(|m| seconds(m.saturating_mul(60)));
             }
-            (1, false, local) => match (frame.ns, local) {
+            (1, false, local) => match (ns, local) {
                 (Ns::Named("dc"), "date") => {
                     self.other_date = self.other_date.or_else(|| date(text));
                 }

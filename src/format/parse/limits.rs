@@ -1,6 +1,6 @@
 //! The named limits of reading a document.
 
-use tidegate_core::xml::walker::WalkLimits;
+use tidegate_core::xml::doc::DocLimits;
 
 /// How much of a document is looked at. A limit that is met inside an entry costs that entry (and
 /// the document is then salvaged); one that is met elsewhere refuses the document.
@@ -8,8 +8,8 @@ use tidegate_core::xml::walker::WalkLimits;
 pub struct Limits {
     /// Bytes of the body, and of the decoded text.
     pub decoded: usize,
-    /// What is walked through of its markup.
-    pub walk: WalkLimits,
+    /// What is read of its markup.
+    pub markup: DocLimits,
     /// Entries of a document.
     pub entries: usize,
     /// Bytes of one entry.
@@ -20,6 +20,9 @@ pub struct Limits {
     pub path: usize,
     /// Bytes that the projections of all entries may take beside the text itself.
     pub projection: usize,
+    /// Bytes that conflicts and extras of all entries may take with what they inherit; what is more costs its
+    /// entry the `sx:sync`.
+    pub sync: usize,
     /// Links, tombstones and other values kept of the head, each.
     pub head_values: usize,
 }
@@ -28,12 +31,13 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             decoded: 32 << 20,
-            walk: WalkLimits::default(),
+            markup: DocLimits::default(),
             entries: 50_000,
             entry: 8 << 20,
             fields: 10_000,
             path: 4096,
             projection: 256 << 20,
+            sync: 128 << 20,
             head_values: 10_000,
         }
     }

@@ -13,10 +13,11 @@ pub(super) mod values;
 #[cfg(test)]
 mod tests;
 
+pub use super::sync_markup::{CONFLICT_LIMIT, UPDATE_LIMIT, bare};
 pub use error::{SseError, SseFault};
 pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
-pub use sharing::{SseSharing, bare};
+pub use sharing::SseSharing;
 pub use sync091::{KeptConflict, converted};
 use tidegate_core::xml::ns;
 pub use tidegate_core::xml::strict::{
@@ -31,10 +32,6 @@ pub(super) use payload::needs;
 pub const ITEM_LIMIT: usize = 100_000;
 /// The most bytes that the items of a document take with what they inherit.
 pub const WEIGHT_LIMIT: usize = 128 << 20;
-/// The most `sx:history` elements of one version of an item.
-pub const UPDATE_LIMIT: usize = 1_000;
-/// The most conflicts of an item.
-pub const CONFLICT_LIMIT: usize = 100;
 
 /// Whether a text has one of the namespaces of sync markup, as they stand in documents that cannot be
 /// read, too.

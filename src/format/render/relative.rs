@@ -7,12 +7,11 @@
 mod absolute;
 
 use super::references::{HTML_ATTRIBUTES, ReferenceKind};
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::reader::Reader;
 use std::ops::Range;
+use tidegate_core::xml::doc::{Doc, DocElement, WalkStep};
 use tidegate_core::xml::html::{self, Piece, Pieces, TagRule, decoded_value};
-use tidegate_core::xml::tag;
-use tidegate_core::xml::{self, cut, reference, split_name};
+use tidegate_core::xml::ns::Ns;
+use tidegate_core::xml::{self, cut};
 
 /// The most references of one element that are looked at, of each kind, and places that are noted.
 const REFERENCE_LIMIT: usize = 1_000;
@@ -65,85 +64,43 @@ impl References {
     /// not be read.
     fn find(xml: &str, end_of_plain_content: fn(&str, usize) -> Option<usize>) -> Self {
         let mut found = Self::default();
-        let (mut reader, mut start) = (reader_at(xml, 0), 0);
-        // Of the innermost elements that matter: where its content begins.
-        let mut content: Option<OpenContent> = None;
-        let mut address: Option<(usize, bool, bool)> = None;
-        // How many elements are open around, and around the outermost that names a base.
-        let mut depth: usize = 0;
-        let mut based: Option<usize> = None;
-        let position = |reader: &Reader<&[u8]>| usize::try_from(reader.buffer_position());
-        loop {
-            let Ok(before) = position(&reader).map(|at| start + at) else { return found };
-            let Ok(event) = reader.read_event() else { return found };
-            let is_empty = matches!(event, Event::Empty(_));
-            let Ok(after) = position(&reader).map(|at| start + at) else { return found };
-            if matches!(event, Event::End(_)) {
-                let Some(around) = depth.checked_sub(1) else { return found };
-                depth = around;
-                based = based.filter(|outermost| *outermost != depth);
+        let Some(doc) = Doc::read_whole(xml) else { return found };
+        // The next element, and the first behind the outermost one that names a base.
+        let (mut next, mut unbased) = (0, 0);
+        while let Some(element) = doc.element(next) {
+            next += 1;
+            let has_base = element.id < unbased || found.take_base(element);
+            if has_base {
+                unbased = unbased.max(element.behind());
+            } else {
+                let known = found.structural.len();
+                found.take_attributes(element);
+                if element.local() == "link" && leads_to_page(element) {
+                    found.note_page(known);
+                }
             }
-            let around = depth;
-            depth += usize::from(matches!(event, Event::Start(_)));
-            match (event, &mut content) {
-                (Event::Start(tag), Some(content)) => {
-                    content.depth += 1;
-                    found.take_markup(&tag, content);
+            if element.is_empty_tag() {
+                continue;
+            }
+            let (local, content) = (element.local(), element.content());
+            if CONTENT.contains(&local) {
+                next = element.behind();
+                // What has a base of its own needs none.
+                if !has_base && end_of_plain_content(xml, content.start).is_none() {
+                    found.take_content(element);
                 }
-                (Event::Empty(tag), Some(content)) => found.take_markup(&tag, content),
-                (Event::Text(text), Some(content)) => content.text.push_str(&text.xml10_content()),
-                (Event::CData(text), Some(content)) => content.text.push_str(&text.xml10_content()),
-                (Event::GeneralRef(name), Some(content)) => {
-                    reference::push(&mut content.text, &name);
+            } else if !has_base
+                && element.is_leaf()
+                && (ADDRESSES.contains(&local) || is_permalink(element))
+            {
+                let known = found.structural.len();
+                found.take_address(xml, content, local == "guid");
+                if local == "link" {
+                    found.note_page(known);
                 }
-                (Event::End(_), Some(open)) if open.depth > 0 => open.depth -= 1,
-                (Event::End(_), Some(_)) => {
-                    if let Some(content) = content.take() {
-                        found.take_content(&content);
-                    }
-                }
-                (Event::Start(tag) | Event::Empty(tag), None) => {
-                    let place = before + 1 + tag.name().0.len();
-                    let name = split_name(tag.name().0).1;
-                    let before = found.structural.len();
-                    let has_base = based.is_some() || found.take_base(xml, place..after);
-                    if !has_base {
-                        found.take_attributes(xml, place..after);
-                        if name == "link" && leads_to_page(&tag) {
-                            found.note_page(before);
-                        }
-                    }
-                    address = None;
-                    if is_empty {
-                        continue;
-                    }
-                    if has_base {
-                        based = based.or(Some(around));
-                    }
-                    if CONTENT.contains(&name) {
-                        if let Some(end) = end_of_plain_content(xml, after) {
-                            (reader, start) = (reader_at(xml, end), end);
-                            continue;
-                        }
-                        let (depth, text, has_any) = (0, String::new(), false);
-                        content = Some(OpenContent { place, depth, has_base, text, has_any });
-                    } else if !has_base && (ADDRESSES.contains(&name) || is_permalink(&tag, name)) {
-                        address = Some((after, name == "link", name == "guid"));
-                    }
-                }
-                (Event::End(_), None) => {
-                    if let Some((start, is_page, is_id)) = address.take() {
-                        let known = found.structural.len();
-                        found.take_address(xml, start..before, is_id);
-                        if is_page {
-                            found.note_page(known);
-                        }
-                    }
-                }
-                (Event::Eof, _) => return found,
-                _ => {}
             }
         }
+        found
     }
 
     /// Whether there is none that is more than a fragment.
@@ -157,30 +114,27 @@ impl References {
         self.page = self.page.take().or_else(|| found.cloned());
     }
 
-    /// Takes the `xml:base` of a start tag; answers whether it has one.
-    fn take_base(&mut self, xml: &str, range: Range<usize>) -> bool {
-        let text = xml.get(range.clone()).unwrap_or_default();
-        let Some(base) = tag::find(text, "xml:base") else { return false };
-        let value = xml::plain_value(base.value);
+    /// Takes the `xml:base` of an element; answers whether it has one.
+    fn take_base(&mut self, element: DocElement<'_, '_>) -> bool {
+        let mut attributes = element.attributes();
+        let Some(base) = attributes.find(|a| a.ns() == Ns::Xml && a.local() == "base") else {
+            return false;
+        };
+        let value = base.value();
         // An empty one is the base around it.
         if value.trim().is_empty() || ReferenceKind::of(&value) == ReferenceKind::Relative {
-            push(
-                &mut self.structural,
-                range.start + base.range.start..range.start + base.range.end,
-            );
+            push(&mut self.structural, base.place());
         }
         true
     }
 
-    /// Takes the attributes of a start tag.
-    fn take_attributes(&mut self, xml: &str, range: Range<usize>) {
-        let text = xml.get(range.clone()).unwrap_or_default();
-        for written in tag::attributes(text) {
-            if STRUCTURAL.contains(&split_name(written.name).1)
-                && ReferenceKind::of(&xml::plain_value(written.value)) == ReferenceKind::Relative
+    /// Takes the attributes of an element of the format.
+    fn take_attributes(&mut self, element: DocElement<'_, '_>) {
+        for attribute in element.attributes() {
+            if STRUCTURAL.contains(&attribute.local())
+                && ReferenceKind::of(&attribute.value()) == ReferenceKind::Relative
             {
-                let value = range.start + written.range.start..range.start + written.range.end;
-                push(&mut self.structural, value);
+                push(&mut self.structural, attribute.place());
             }
         }
     }
@@ -208,14 +162,21 @@ impl References {
         }
     }
 
-    /// Takes the markup in the text of an element that has ended.
-    fn take_content(&mut self, content: &OpenContent) {
-        // What has a base of its own needs none.
-        if content.has_base {
-            return;
+    /// Takes the markup in an element for people: its elements, and what is markup in its text.
+    fn take_content(&mut self, element: DocElement<'_, '_>) {
+        let (mut text, mut has_any) = (String::new(), false);
+        for step in element.walk() {
+            match step {
+                WalkStep::Text(piece) => text.push_str(&piece),
+                WalkStep::Open(inner) if inner.id != element.id => {
+                    for attribute in inner.attributes() {
+                        has_any |= self.take_value(attribute.name(), &attribute.value());
+                    }
+                }
+                WalkStep::Open(_) | WalkStep::Close(_) => {}
+            }
         }
-        let mut has_any = content.has_any;
-        for piece in Pieces::new(&content.text, TagRule::All) {
+        for piece in Pieces::new(&text, TagRule::All) {
             let Piece::Tag(tag) = piece else { continue };
             for attribute in html::attributes(tag) {
                 let value = cut(tag, attribute.value);
@@ -223,18 +184,7 @@ impl References {
             }
         }
         if has_any {
-            push(&mut self.places, content.place);
-        }
-    }
-
-    /// Takes the attributes of a tag that stands as markup in text for people, where that has no base
-    /// of its own.
-    fn take_markup(&mut self, tag: &BytesStart<'_>, content: &mut OpenContent) {
-        if content.has_base {
-            return;
-        }
-        for written in tag::attributes(tag.attributes_raw()) {
-            content.has_any |= self.take_value(written.name, &xml::plain_value(written.value));
+            push(&mut self.places, element.span().start + 1 + element.name().len());
         }
     }
 
@@ -254,27 +204,6 @@ impl References {
     }
 }
 
-/// Reads a document from a place in it.
-fn reader_at(xml: &str, start: usize) -> Reader<&[u8]> {
-    let mut reader = Reader::from_str(xml.get(start..).unwrap_or_default());
-    let config = reader.config_mut();
-    config.allow_dangling_amp = true;
-    config.check_end_names = false;
-    config.allow_unmatched_ends = true;
-    reader
-}
-
-/// An open element with text or markup.
-struct OpenContent {
-    place: usize,
-    depth: usize,
-    has_base: bool,
-    /// Its text, in which markup may be.
-    text: String,
-    /// Whether its own markup has a reference that needs a base.
-    has_any: bool,
-}
-
 fn push<T>(list: &mut Vec<T>, one: T) {
     if list.len() < REFERENCE_LIMIT {
         list.push(one);
@@ -283,15 +212,16 @@ fn push<T>(list: &mut Vec<T>, one: T) {
 
 /// Whether an element is a `guid` that counts as an address: one that does not say that it is none
 /// (RSS 2.0). Some readers know an item by the address that it makes with the base (feedparser).
-fn is_permalink(tag: &BytesStart<'_>, name: &str) -> bool {
-    name == "guid"
-        && tag::find(tag.attributes_raw(), "isPermaLink")
-            .is_none_or(|said| !xml::plain_value(said.value).trim().eq_ignore_ascii_case("false"))
+fn is_permalink(element: DocElement<'_, '_>) -> bool {
+    element.local() == "guid"
+        && element
+            .attribute("isPermaLink")
+            .is_none_or(|said| !said.trim().eq_ignore_ascii_case("false"))
 }
 
 /// Whether a `link` of Atom leads to the entry's page (RFC 4287 section 4.2.7.2).
-fn leads_to_page(tag: &BytesStart<'_>) -> bool {
-    tag::find(tag.attributes_raw(), "rel").is_none_or(|relation| relation.value == "alternate")
+fn leads_to_page(link: DocElement<'_, '_>) -> bool {
+    link.attribute("rel").is_none_or(|relation| relation == "alternate")
 }
 
 #[cfg(test)]

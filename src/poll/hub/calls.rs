@@ -14,7 +14,6 @@ use tidegate_core::websub::{
     VerificationResult, webhook,
 };
 use tidegate_net::fetch::{CallBody, CallRequest, Called, FetchError, LeadScope, Refusal};
-use tidegate_net::traces::TraceSpan;
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt as _;
 use url::Url;
@@ -65,40 +64,9 @@ pub(super) async fn perform(shared: &HubShared, topics: &dyn Topics, task: &Task
             verify(shared, task, intent).await.map_or_else(CallOutcome::from, CallOutcome::Heard)
         }
         Duty::Deny => deny(shared, task).await.map_or_else(CallOutcome::from, CallOutcome::Heard),
-        Duty::Deliver => {
-            let span = shared.traces.begin_delivery(span_name(task.subscription.manner));
-            let outcome = deliver(shared, topics, task).await;
-            end_span(span, task, &outcome);
-            outcome
-        }
+        Duty::Deliver => deliver(shared, topics, task).await,
         // The ledger does this by itself.
         Duty::Expire => CallOutcome::PutOff("its lease has ended".to_owned()),
-    }
-}
-
-const fn span_name(manner: Manner) -> &'static str {
-    match manner {
-        Manner::WebSub => "WebSub delivery",
-        Manner::RssCloud => "rssCloud delivery",
-        Manner::Webhook => "webhook delivery",
-    }
-}
-
-/// Says what came of a delivery, which ends its span. Neither the topic nor the callback is told, for both may
-/// be secret.
-fn end_span(mut span: TraceSpan, task: &Task, outcome: &CallOutcome) {
-    span.set("tidegate.feed", || task.subscription.feed.to_string());
-    let (word, has_failed) = match outcome {
-        CallOutcome::Heard(_) => ("answered", false),
-        CallOutcome::Pushed(Push::Taken, _) => ("taken", false),
-        CallOutcome::Pushed(Push::Gone, _) => ("callback gone", false),
-        CallOutcome::Pushed(_, _) => ("failed", true),
-        CallOutcome::PutOff(_) => ("put off", true),
-        CallOutcome::End { .. } => ("topic ended", false),
-    };
-    span.set("tidegate.outcome", || word);
-    if has_failed {
-        span.fail();
     }
 }
 
@@ -336,7 +304,6 @@ mod tests {
                 webhooks: call,
                 allow_private: AllowPrivate::No,
             },
-            traces: tidegate_net::traces::Traces::default(),
         };
         Hub::open(parts).await.unwrap()
     }

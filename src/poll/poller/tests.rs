@@ -30,9 +30,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         running: clock,
         services: Publisher::new("one").services(),
         judge: Arc::new(JudgeDouble::default()),
-        load: Arc::default(),
         cancel: CancellationToken::new(),
-        traces: Traces::default(),
     };
     let poller = Poller {
         commands,

@@ -207,6 +207,7 @@ impl PollScheduler {
 
     fn reconfigure(&mut self, settings: PollSettings, services: Services) {
         self.leave_hubs_beyond(&settings);
+        self.polite.set_at_once(settings.at_once);
         self.settings = settings;
         let Services { fetch, ask, call, .. } = services;
         let allow_private = self.settings.allow_private.clone();

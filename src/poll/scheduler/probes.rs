@@ -11,7 +11,6 @@ use std::time::Duration;
 use tidegate_core::model::{FeedName, Probing};
 use tidegate_judge::probe::ProbePlan;
 use tidegate_status::FinishedProbe;
-use tidegate_status::load::Deferrable;
 use tokio::time::Instant;
 
 /// How often a feed is looked through for items that have long been in doubt.
@@ -22,9 +21,6 @@ impl PollScheduler {
     pub(super) fn room_to_ask(&mut self, name: &FeedName) -> usize {
         let now = self.bench.decisions.running.now();
         let Some(feed) = self.feeds.get_mut(name) else { return 0 };
-        if feed.record.options.probe != Probing::Off && self.bench.load.defers(Deferrable::Probe) {
-            return 0;
-        }
         match feed.probing {
             ErrandState::None if feed.begins_nothing => 0,
             ErrandState::None => match feed.record.options.probe {

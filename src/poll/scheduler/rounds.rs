@@ -11,7 +11,7 @@ use crate::error::{PollError, RoundError};
 use crate::memory::Memory;
 use crate::pauses::MAX_HOST_PAUSE;
 use crate::politeness::{Errand, PoliteHost};
-use crate::polling::{PollResult, begin_span, end_span, round};
+use crate::polling::{PollResult, round};
 use crate::probe;
 use crate::reason::PlannedPoll;
 use crate::schedule::LastResult;
@@ -23,6 +23,7 @@ use tidegate_core::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Ti
 use tidegate_net::fetch::{FetchBlame, Retry};
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollGaps, PollResponse};
 use tokio::time::Instant;
+use tracing::{Instrument as _, debug_span};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
@@ -50,9 +51,9 @@ impl PollScheduler {
         let (record, token) = (Arc::clone(&feed.record), cancel.clone());
         // In a box, since what is spawned is moved several times over.
         let task = self.running.spawn(Box::pin(async move {
-            let (span, bench) = begin_span(&bench);
-            let result = round(&bench, &record, &mut memory, asked_for, &token).await;
-            end_span(span, &record, &result);
+            let polling = debug_span!("poll", feed = %record.name);
+            let polled = round(&bench, &record, &mut memory, asked_for, &token);
+            let result = polled.instrument(polling).await;
             let mut plan = None;
             if room > 0 && result.as_ref().is_ok_and(PollResult::has_missing) {
                 plan = Box::pin(probe::plan(&bench, &record, room)).await;

@@ -3,7 +3,7 @@
 
 use super::errands::{ErrandState, FinishedErrand};
 use super::rounds::STORE_REST;
-use super::{CHECKPOINT_EVERY, DEFERRED, PollScheduler};
+use super::{CHECKPOINT_EVERY, PollScheduler};
 use crate::backfill::{self, Stepped};
 use crate::error::{PollError, RoundError};
 use crate::politeness::{Errand, PoliteHost};
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{Backfill, FeedName, Time, WalkStanding};
 use tidegate_status::WalkOrder;
-use tidegate_status::load::Deferrable;
 use tokio::time::Instant;
 
 /// After so many older documents the log tells how far a walk has come.
@@ -93,9 +92,6 @@ impl PollScheduler {
 
     /// Puts a step that is due into its host's line.
     pub(super) fn line_up_step(&mut self, name: FeedName) {
-        if self.bench.load.defers(Deferrable::Backfill) {
-            return self.next_step(&name, self.last_now.plus(DEFERRED));
-        }
         let Some(feed) = self.feeds.get(&name) else { return };
         let next = feed.walk.as_ref().and_then(|walk| walk.next.as_deref());
         let host = self.settings.host(next.unwrap_or(&feed.record.url));

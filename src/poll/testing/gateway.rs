@@ -172,10 +172,8 @@ impl Gateway {
             clock: Arc::new(clock.clone()),
             running: Arc::new(clock.clone()),
             services,
-            load: Arc::default(),
             judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
             cancel: cancel.clone(),
-            traces: Default::default(),
         };
         let (poller, task) = Poller::start(parts).await.unwrap();
         let (store, publisher) = (Arc::clone(store), Arc::clone(publisher));

@@ -128,10 +128,8 @@ impl Stage {
                 call: no_calls(),
                 passing: Passing::default(),
             },
-            load: Arc::default(),
             judge: Arc::new(ParseAndRecord::default()),
             cancel: cancel.clone(),
-            traces: Default::default(),
         };
         let (poller, task) = Poller::start(parts).await.unwrap();
         let stage = Self { store, whole, fails, clock, poller, cancel, task };

@@ -42,10 +42,8 @@ impl Gate {
             clock,
             operator: Arc::new(TestOperator::default()),
             hub: None,
-            load: Arc::default(),
             settings: ServeSettings { admin_token: AdminToken::new(TOKEN).unwrap(), ..settings() },
             folder: folder.map(Path::to_path_buf),
-            traces: Default::default(),
             origins: Default::default(),
         };
         let room = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());

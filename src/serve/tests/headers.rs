@@ -206,10 +206,8 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
         clock: Arc::new(site.clock.clone()),
         operator: site.operator.clone(),
         hub: None,
-        load: Arc::default(),
         settings,
         folder: None,
-        traces: Default::default(),
         origins: Default::default(),
     };
     let room = AppState::new(parts, spell, CancellationToken::new());

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::connections::{ConnectionShares, Connections};
-use rcgen::date_time_ymd;
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::DuplexStream;
@@ -37,7 +37,7 @@ impl Files {
     }
 
     fn keys(&self) -> TlsKeys {
-        TlsKeys::new(Some(self.load("chain", "key").unwrap())).unwrap()
+        TlsKeys::new(self.load("chain", "key").unwrap()).unwrap()
     }
 
     /// Connects as a client that trusts this certificate; what is spoken then.
@@ -170,121 +170,4 @@ async fn a_connection_that_is_to_end_makes_no_handshake() {
     };
     let (accepted, ()) = tokio::join!(handshakes.accept(ours, Some(client(1)), &place), ending);
     assert!(accepted.is_none());
-}
-
-/// An authority that looks for proof of a name, and takes down what it is shown.
-#[derive(Debug)]
-struct Looker(std::sync::Mutex<Option<Vec<u8>>>);
-
-impl rustls::client::danger::ServerCertVerifier for Looker {
-    fn verify_server_cert(
-        &self,
-        shown: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
-        *self.0.lock().unwrap() = Some(shown.to_vec());
-        Ok(rustls::client::danger::ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        let algorithms = ring::default_provider().signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, signed, &algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        let algorithms = ring::default_provider().signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, signed, &algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        ring::default_provider().signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// The certificate that is shown to who offers these protocols for a name; whether the connection goes on.
-async fn look(handshakes: &Handshakes, name: &str, offered: &[&[u8]]) -> (Option<Vec<u8>>, bool) {
-    let looker = Arc::new(Looker(std::sync::Mutex::default()));
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::clone(&looker) as _)
-        .with_no_client_auth();
-    config.alpn_protocols = offered.iter().map(|protocol| protocol.to_vec()).collect();
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let (name, place) = (ServerName::try_from(name.to_owned()).unwrap(), slot(client(1)).await);
-    let (accepted, _) = tokio::join!(
-        handshakes.accept(ours, Some(client(1)), &place),
-        TlsConnector::from(Arc::new(config)).connect(name, theirs)
-    );
-    let shown = looker.0.lock().unwrap().take();
-    (shown, accepted.is_some())
-}
-
-/// RFC 8737 section 3: the certificate has the name alone, and the digest in a critical extension of its own.
-#[tokio::test]
-async fn an_authority_is_shown_the_proof_of_the_name_that_it_asks_for_and_nothing_else() {
-    let files = Files::new(2040);
-    let keys = Arc::new(files.keys());
-    let handshakes = Handshakes::new(Arc::clone(&keys));
-    let usual = files.certificate.to_vec();
-    assert_eq!(
-        look(&handshakes, "a.example", &[PROOF]).await,
-        (None, false),
-        "nothing is proved yet"
-    );
-    let digest = |byte: u8| [byte; 32];
-    let names =
-        HashMap::from([("a.example".to_owned(), digest(1)), ("b.example".to_owned(), digest(2))]);
-    keys.prove(&names).unwrap();
-    for (name, byte) in [("a.example", 1), ("B.example", 2)] {
-        let (shown, goes_on) = look(&handshakes, name, &[PROOF]).await;
-        let shown = shown.unwrap();
-        // 1.3.6.1.5.5.7.1.31, critical, with an octet string of 32 bytes in it.
-        let wanted = [
-            b"\x06\x08\x2b\x06\x01\x05\x05\x07\x01\x1f\x01\x01\xff\x04\x22\x04\x20".as_slice(),
-            &digest(byte),
-        ]
-        .concat();
-        assert!(shown.windows(wanted.len()).any(|part| part == wanted), "{name}: {shown:02x?}");
-        assert!(!goes_on, "nothing is spoken after a proof");
-    }
-    assert_eq!(look(&handshakes, "c.example", &[PROOF]).await, (None, false));
-    // Everybody else is shown the certificate meanwhile.
-    assert_eq!(look(&handshakes, "a.example", &[b"h2"]).await, (Some(usual), true));
-    keys.prove(&HashMap::new()).unwrap();
-    assert_eq!(look(&handshakes, "a.example", &[PROOF]).await, (None, false));
-}
-
-#[tokio::test]
-async fn without_a_certificate_no_handshake_is_made_until_there_is_one() {
-    let files = Files::new(2040);
-    let keys = Arc::new(TlsKeys::new(None).unwrap());
-    let handshakes = Handshakes::new(Arc::clone(&keys));
-    assert_eq!(look(&handshakes, "localhost", &[b"h2"]).await, (None, false));
-    keys.change(files.load("chain", "key").unwrap());
-    let usual = files.certificate.to_vec();
-    assert_eq!(look(&handshakes, "localhost", &[b"h2"]).await, (Some(usual), true));
-}
-
-#[test]
-fn a_certificate_is_for_its_own_names() {
-    let identity = Files::new(2040).load("chain", "key").unwrap();
-    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    assert!(identity.is_for(&names(&["localhost"])) && identity.is_for(&[]));
-    assert!(!identity.is_for(&names(&["localhost", "other.example"])));
-    assert!(!identity.is_for(&names(&["not a name"])));
 }

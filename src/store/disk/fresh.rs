@@ -12,7 +12,7 @@ use tidegate_core::clock::Clock;
 
 /// What a data folder without a store may have: what a gateway keeps beside it, what an import leaves that is
 /// ended by force, and what a file system has at its root.
-const BESIDE: [&str; 5] = ["acme", "admin-token", LOCK, swap::MAKING, "lost+found"];
+const BESIDE: [&str; 4] = ["admin-token", LOCK, swap::MAKING, "lost+found"];
 
 /// Whether a data folder has no store, and nothing that somebody else put there; also where it is not there.
 pub fn is_vacant(folder: &Path) -> io::Result<bool> {

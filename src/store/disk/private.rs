@@ -16,7 +16,7 @@ const ENTRY_LIMIT: usize = 100_000;
 const DEPTH_LIMIT: usize = 8;
 /// How the names of our files begin; the engine says which are its own. What else somebody put there is theirs.
 #[cfg(unix)]
-const OURS: [&str; 7] = ["acme", "admin-token", "compact.", "lock", "mark", "reached", "trial"];
+const OURS: [&str; 6] = ["admin-token", "compact.", "lock", "mark", "reached", "trial"];
 /// The mode of the folder and those in it.
 #[cfg(unix)]
 const FOLDER_MODE: u32 = 0o700;

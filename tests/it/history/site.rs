@@ -208,7 +208,6 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
         clock: Arc::new(clock.clone()),
         operator: Arc::new(Nobody),
         hub: None,
-        load: Arc::default(),
         settings: ServeSettings {
             public_url: PUBLIC.to_owned(),
             admin_token: AdminToken::new("correct-horse").unwrap(),
@@ -229,7 +228,6 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             operators_apart: false,
         },
         folder: None,
-        traces: Default::default(),
         origins: Default::default(),
     })
 }

@@ -3,16 +3,16 @@
 use super::ParseError;
 use tidegate_core::xml;
 use tidegate_core::xml::cut;
+use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::html::plain_text;
-use tidegate_core::xml::walker::OpenElement;
 
 /// How far an HTML page is searched for its title, in bytes.
 const TITLE_WINDOW: usize = 64 << 10;
 
 /// What a document is whose first element is no feed's.
-pub(super) fn no_feed(text: &str, frame: &OpenElement<'_>) -> ParseError {
-    let at = frame.start;
-    let local = frame.local.to_ascii_lowercase();
+pub(super) fn no_feed(root: DocElement<'_, '_>) -> ParseError {
+    let (text, at) = (root.doc().text(), root.span().start);
+    let local = root.local().to_ascii_lowercase();
     let before = cut(text, 0..at).to_ascii_lowercase();
     let page = ["html", "head", "body", "script", "meta", "title", "div", "p", "br", "center"];
     if page.contains(&local.as_str()) || before.contains("<!doctype html") {
@@ -22,7 +22,7 @@ pub(super) fn no_feed(text: &str, frame: &OpenElement<'_>) -> ParseError {
         "entry" => "a single Atom entry".to_owned(),
         "opml" => "a subscription list (OPML)".to_owned(),
         "urlset" | "sitemapindex" => "a sitemap".to_owned(),
-        _ => format!("an XML document of another kind (<{}>)", xml::shortened(frame.name, 64)),
+        _ => format!("an XML document of another kind (<{}>)", xml::shortened(root.name(), 64)),
     };
     ParseError::NotAFeed { what, at }
 }

@@ -1,7 +1,7 @@
 //! The `sx:sharing` of a feed (SSE 1.0 section 2.2).
 
 use super::Id;
-use super::{SseDialect, SseFeed};
+use super::{SseDialect, SseFeed, bare};
 use tidegate_core::model::Time;
 use url::Url;
 
@@ -66,13 +66,4 @@ impl SseSharing<'_> {
         });
         link.map(bare)
     }
-}
-
-/// A link as it is followed and kept: what a document says of credentials is neither.
-pub fn bare(mut link: Url) -> Url {
-    // Both fail only for addresses that cannot have any.
-    let _ = link.set_username("");
-    let _ = link.set_password(None);
-    link.set_fragment(None);
-    link
 }

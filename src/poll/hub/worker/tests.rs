@@ -86,7 +86,6 @@ async fn open(store: EmbeddedStore, clock: Arc<ManualClock>, call: Call) -> Hub 
             webhooks: call,
             allow_private: AllowPrivate::No,
         },
-        traces: tidegate_net::traces::Traces::default(),
     };
     Hub::open(parts).await.unwrap()
 }

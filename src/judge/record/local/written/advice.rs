@@ -7,7 +7,6 @@ const SAID: usize = 300;
 /// What a message of the parser holds, and what to do then.
 const ADVICE: &[(&str, &str)] = &[
     ("taken for a plain one", "leave sx:sync out: it is made here"),
-    ("sync markup cannot be read", "leave sx:sync out: it is made here"),
     ("bare '&'", "a bare & stands here; write it as &amp;"),
     ("']]>'", "]]> stands in a text; write it as ]]&gt;"),
     ("a '<' that begins no tag", "a < stands here that begins no tag; write it as &lt;"),
@@ -44,7 +43,5 @@ pub(super) fn advise(message: &str) -> String {
     if message.contains("closes nothing") {
         return format!("{message}; take it out, or open what it closes");
     }
-    // A place that another reader found would be said twice.
-    let placed = message.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
-    placed.map_or(message.clone(), |(_, rest)| rest.to_owned())
+    message
 }

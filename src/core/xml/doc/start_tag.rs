@@ -1,0 +1,274 @@
+//! Start tags: attributes, namespaces, base and language.
+
+use super::build::Builder;
+use super::repair::{RepairKind, Replacement};
+use super::{DocAttributeSpan, DocNode, LimitReached, NodeId, join_base, offset};
+use crate::model::Flaw;
+use crate::xml::attributes::{Broken, Form, WrittenAttribute, lex};
+use crate::xml::ns::{Ns, is_reserved};
+use crate::xml::{self, cut, declared_prefix, is_name, split_name};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// An element that is open.
+#[derive(Debug, Clone)]
+pub(super) struct OpenElement<'a> {
+    pub(super) node: NodeId,
+    /// Its spelled name.
+    pub(super) name: &'a str,
+    pub(super) ns: Ns,
+    /// Where its content begins.
+    pub(super) content: usize,
+    /// How many declarations and bases are in scope around it.
+    pub(super) scope: usize,
+    pub(super) bases: usize,
+    /// How many repairs, holes and doubts there are before its tag.
+    pub(super) repairs: usize,
+    pub(super) holes: usize,
+    pub(super) doubts: usize,
+}
+
+impl<'a> Builder<'a> {
+    /// Reads a start tag or an empty-element tag, and answers whether its element has opened.
+    pub(super) fn start(
+        &mut self,
+        span: &Range<usize>,
+        name: &'a str,
+        is_empty: bool,
+    ) -> Result<bool, LimitReached> {
+        if !is_name(name) {
+            self.is_balanced &= self.is_garbled;
+            self.broken(span);
+            return Ok(false);
+        }
+        if self.entry_begins(span, name, is_empty) {
+            return Ok(false);
+        }
+        let inner = span.start + 1 + name.len()..span.end - if is_empty { 2 } else { 1 };
+        let mut written = std::mem::take(&mut self.written);
+        let lexed = lex(self.doc.text, inner, self.limits.attributes, &mut written);
+        let limits = self.limits;
+        let is_long = |name: &str| name.len() > limits.name;
+        let too_much = match lexed {
+            Err(Broken::Unreadable) if !is_long(name) => {
+                self.is_garbled = true;
+                self.broken(span);
+                self.written = written;
+                return Ok(false);
+            }
+            _ if is_long(name) || written.iter().any(|w| is_long(w.name)) => {
+                Some(("bytes in one name", limits.name))
+            }
+            Err(_) => Some(("attributes of one element", limits.attributes)),
+            Ok(()) if self.open.len() >= limits.depth => {
+                Some(("elements inside each other", limits.depth))
+            }
+            Ok(()) if self.weight() > limits.weight => {
+                Some(("bytes in elements and attributes", limits.weight))
+            }
+            Ok(()) => self.open_element(span, name, is_empty, &written),
+        };
+        self.written = written;
+        match too_much {
+            Some((what, limit)) => self.too_much(what, limit, span.start).map(|()| false),
+            None => Ok(true),
+        }
+    }
+
+    /// Bytes that elements and attributes take.
+    fn weight(&self) -> usize {
+        self.doc.nodes.len() * size_of::<DocNode>()
+            + self.doc.attributes.len() * size_of::<DocAttributeSpan>()
+    }
+
+    /// Opens an element; a limit that it meets, where it does.
+    fn open_element(
+        &mut self,
+        span: &Range<usize>,
+        name: &'a str,
+        is_empty: bool,
+        written: &[WrittenAttribute<'a>],
+    ) -> Option<(&'static str, usize)> {
+        let (scope, bases) = (self.scope.declared(), self.bases.len());
+        let (repairs, holes) = (self.repairs.len(), self.doc.holes.len());
+        let doubts = self.findings.doubts;
+        let attributes = self.doc.attributes.len();
+        for (number, attribute) in written.iter().enumerate() {
+            let Some(prefix) = declared_prefix(attribute.name) else { continue };
+            let mut uri = self.value(&attribute.value);
+            let again = written.iter().take(number).any(|other| other.name == attribute.name);
+            if again || is_reserved(prefix, &uri) || (uri.is_empty() && !prefix.is_empty()) {
+                self.take_out(attribute, "a namespace declaration that XML forbids is taken out");
+                continue;
+            }
+            self.spell(attribute);
+            if uri.len() > self.limits.name || self.scope.declared() >= self.limits.namespaces {
+                self.scope.truncate(scope);
+                self.doc.attributes.truncate(attributes);
+                return Some(("namespaces in scope", self.limits.namespaces));
+            }
+            if let Some(canonical) = self.doc.respelled(prefix, attribute.value.clone()) {
+                uri = canonical;
+                self.repair(attribute.value.clone(), RepairKind::Namespace);
+            }
+            let ns = self.scope.declare(prefix, uri);
+            self.note(attribute, ns.code(), true);
+        }
+        let (prefix, local) = split_name(name);
+        let ns = self.meaning(prefix, span.start);
+        let (node, content) = (offset(self.doc.nodes.len()), span.end);
+        let parent = self.open.last().map_or(0, |parent| parent.node);
+        self.doc.nodes.push(DocNode {
+            start: offset(span.start),
+            content: offset(content),
+            content_end: offset(content),
+            end: offset(content),
+            parent,
+            next: node + 1,
+            attributes: offset(attributes),
+            ns: ns.code(),
+            name: u16::try_from(name.len()).unwrap_or_default(),
+            prefix: u16::try_from(name.len() - local.len()).unwrap_or_default().saturating_sub(1),
+            is_empty,
+            has_base: false,
+        });
+        let open = OpenElement { node, name, ns, content, scope, bases, repairs, holes, doubts };
+        self.open.push(open);
+        let declared = self.doc.attributes.len();
+        for attribute in written.iter().filter(|w| declared_prefix(w.name).is_none()) {
+            self.attribute(attribute, declared);
+        }
+        let has_base = !self.bases.is_empty();
+        if let Some(node) = self.doc.nodes.last_mut() {
+            node.has_base = has_base;
+        }
+        self.set_rooted();
+        None
+    }
+
+    fn note(&mut self, written: &WrittenAttribute<'a>, ns: u32, is_declaration: bool) {
+        self.doc.attributes.push(DocAttributeSpan {
+            start: offset(written.start),
+            value: offset(written.value.start),
+            value_end: offset(written.value.end),
+            ns,
+            name: u16::try_from(written.name.len()).unwrap_or_default(),
+            is_declaration,
+        });
+    }
+
+    /// Reads an attribute of the innermost open element, whose attributes begin with the number `first`.
+    fn attribute(&mut self, written: &WrittenAttribute<'a>, first: usize) {
+        // The root's version is written anew in its place, and there it has none.
+        if written.form == Form::Absent && self.open.len() == 1 {
+            return self.take_out(written, "an attribute of the root without value is taken out");
+        }
+        let (prefix, local) = split_name(written.name);
+        let ns = if prefix.is_empty() { Ns::None } else { self.meaning(prefix, written.start) };
+        let (code, text) = (ns.code(), self.doc.text);
+        let is_same = |other: &DocAttributeSpan| {
+            let start = super::index(other.start);
+            let name = cut(text, start..start + usize::from(other.name));
+            other.ns == code && split_name(name).1 == local
+        };
+        if self.doc.attributes.get(first..).unwrap_or_default().iter().any(is_same) {
+            return self.take_out(written, "an attribute that is there already is taken out");
+        }
+        self.spell(written);
+        if ns == Ns::Xml && local == "base" {
+            self.inherit(written);
+        } else {
+            self.check_value(&written.value);
+        }
+        self.note(written, code, false);
+    }
+
+    /// Takes note of an `xml:base`.
+    fn inherit(&mut self, written: &WrittenAttribute<'a>) {
+        let value = self.value(&written.value);
+        let is_long = written.value.len() > self.limits.base;
+        let around = match self.bases.last() {
+            Some((base, _)) => base.as_ref(),
+            None => self.doc.base.as_ref(),
+        };
+        match join_base(around, &value, self.limits.base).filter(|_| !is_long) {
+            Some(base) => self.bases.push(base),
+            None => {
+                let why = "an xml:base that is too long is passed over";
+                self.findings.warn(written.start, why);
+            }
+        }
+    }
+
+    /// What a prefix means; one that is not declared is given its customary meaning.
+    fn meaning(&mut self, prefix: &'a str, at: usize) -> Ns {
+        if let Some(ns) = self.scope.resolve(prefix) {
+            return ns;
+        }
+        if self.scope.invented_len() >= self.limits.namespaces {
+            return Ns::None;
+        }
+        let known = xml::shortened(prefix, 64);
+        let why = format!("the namespace prefix {known:?} is not declared");
+        self.findings.flaw(Flaw::Prefixes, at, why);
+        self.scope.invent(prefix)
+    }
+
+    /// Writes an attribute as XML wants it.
+    fn spell(&mut self, written: &WrittenAttribute<'a>) {
+        if !written.spaced {
+            self.replace(written.start..written.start, Replacement::Space);
+        }
+        let place = &written.value;
+        match written.form {
+            Form::Quoted => return,
+            Form::Bare => {
+                self.replace(place.start..place.start, Replacement::Quote);
+                self.replace(place.end..place.end, Replacement::Quote);
+            }
+            Form::Absent => self.replace(place.end..place.end, Replacement::NoValue),
+        }
+        let why = "an attribute without quotes is given them";
+        self.findings.flaw(Flaw::Tags, written.start, why);
+    }
+
+    fn take_out(&mut self, written: &WrittenAttribute<'a>, why: &'static str) {
+        self.findings.flaw(Flaw::Tags, written.start, why);
+        let quote = usize::from(written.form == Form::Quoted);
+        self.replace(written.start..written.value.end + quote, Replacement::Nothing);
+    }
+
+    /// Repairs what XML does not know in the value of an attribute.
+    fn check_value(&mut self, place: &Range<usize>) {
+        self.note_forbidden(place);
+        let text = cut(self.doc.text, place.clone());
+        let mut at = 0;
+        while let Some(found) = memchr::memchr(b'&', text.as_bytes().get(at..).unwrap_or_default())
+        {
+            at += found;
+            at += self.reference(cut(text, at..text.len()), place.start + at);
+        }
+    }
+
+    /// The value of an attribute, repaired.
+    fn value(&mut self, place: &Range<usize>) -> Cow<'a, str> {
+        self.check_value(place);
+        self.doc.value(place.clone())
+    }
+
+    /// Whether a start tag with the prefix of what it stands in is of another namespace than the open
+    /// entry: it says so, or what it stands in is.
+    pub(super) fn is_of_another(&mut self, span: &Range<usize>) -> bool {
+        let around = self.open.last().map(|parent| parent.ns);
+        let ns = self.declared(span).or(around);
+        self.open.get(self.fence.saturating_sub(1)).is_some_and(|entry| Some(entry.ns) != ns)
+    }
+
+    /// The namespace that a start tag declares for names without prefix.
+    fn declared(&mut self, span: &Range<usize>) -> Option<Ns> {
+        let (_, behind) = self.doc.text.get(span.clone())?.split_once("xmlns=")?;
+        let quote = behind.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        let uri = behind.get(1..)?.split(quote).next()?;
+        Some(self.scope.classify(uri))
+    }
+}

@@ -1,0 +1,366 @@
+//! Of a document without flaws the tree is what quick-xml's events say; any other one is repaired to such a
+//! document.
+
+use super::*;
+use crate::xml::edits::{Edit, Edits};
+use crate::xml::namespaces::NamespaceScope;
+use proptest::prelude::*;
+use quick_xml::events::Event;
+use quick_xml::name::ResolveResult;
+use quick_xml::reader::NsReader;
+
+const UNITS: Units<LimitReached> = Units {
+    name: |root| Ok(if root.local() == "feed" { "entry" } else { "item" }),
+    is_one: |element| {
+        let depth = element.ancestors().count();
+        matches!(element.local(), "item" | "entry") && matches!(depth, 2 | 3)
+    },
+};
+
+fn read(text: &str) -> BuiltDoc<'_> {
+    let limits = DocLimits { depth: 40, restarts: 9, ..DocLimits::default() };
+    let start = text.find('<').unwrap_or_default();
+    Doc::read(text, start, None, &limits, &UNITS).unwrap()
+}
+
+/// A namespace as it is told apart: one that is not known by its URI.
+fn shown(ns: Ns, uri: &str) -> String {
+    if let Ns::Other(_) = ns { uri.to_owned() } else { format!("{ns:?}") }
+}
+
+/// The steps of a walk, pieces of text joined.
+fn steps(doc: &Doc<'_>) -> Vec<String> {
+    let mut steps: Vec<String> = Vec::new();
+    let mut text = String::new();
+    let named = |ns| shown(ns, if let Ns::Other(number) = ns { doc.uri(number) } else { "" });
+    for step in doc.root().into_iter().flat_map(DocElement::walk) {
+        let piece = match step {
+            WalkStep::Text(piece) => {
+                text.push_str(&piece);
+                continue;
+            }
+            WalkStep::Open(element) => {
+                let attributes = element.attributes();
+                let attributes =
+                    attributes.map(|a| (named(a.ns()), a.local(), a.value().into_owned()));
+                let attributes: Vec<_> = attributes.collect();
+                format!("{} {} {attributes:?}", named(element.ns()), element.local())
+            }
+            WalkStep::Close(element) => format!("/{} {:?}", element.name(), element.span()),
+        };
+        steps.extend((!text.is_empty()).then(|| std::mem::take(&mut text)));
+        steps.push(piece);
+    }
+    steps
+}
+
+/// The same of quick-xml's events.
+fn events(text: &str) -> Vec<String> {
+    let mut reader = NsReader::from_str(text);
+    reader.config_mut().enable_all_checks(true);
+    let mut scope = NamespaceScope::default();
+    let (mut steps, mut piece, mut open) = (Vec::new(), String::new(), Vec::new());
+    let mut classify = |resolved: ResolveResult<'_>| match resolved {
+        ResolveResult::Bound(namespace) => {
+            let uri = super::super::plain_value(namespace.into_inner());
+            shown(scope.classify(&uri), &uri)
+        }
+        ResolveResult::Unbound => shown(Ns::None, ""),
+        ResolveResult::Unknown(prefix) => panic!("{prefix:?} is not bound in {text}"),
+    };
+    loop {
+        let start = usize::try_from(reader.buffer_position()).unwrap();
+        let event = reader.read_event().unwrap_or_else(|error| panic!("{error} in {text}"));
+        let end = usize::try_from(reader.buffer_position()).unwrap();
+        let is_empty = matches!(event, Event::Empty(_));
+        match &event {
+            Event::Text(text) if !open.is_empty() => piece.push_str(text),
+            Event::CData(text) => piece.push_str(text),
+            Event::GeneralRef(name) => super::super::reference::push(&mut piece, name),
+            Event::Start(_) | Event::Empty(_) | Event::End(_) => {
+                steps.extend((!piece.is_empty()).then(|| std::mem::take(&mut piece)));
+            }
+            Event::Eof => return steps,
+            _ => {}
+        }
+        if let Event::Start(tag) | Event::Empty(tag) = &event {
+            let (resolved, local) = reader.resolver().resolve_element(tag.name());
+            let ns = classify(resolved);
+            let mut attributes = Vec::new();
+            for attribute in tag.attributes().map(Result::unwrap) {
+                if super::super::declared_prefix(attribute.key.0).is_none() {
+                    let (resolved, local) = reader.resolver().resolve_attribute(attribute.key);
+                    let spaced = attribute.value.replace(['\t', '\n', '\r'], " ");
+                    let value = super::super::plain_value(&spaced).into_owned();
+                    attributes.push((classify(resolved), local.into_inner().to_owned(), value));
+                }
+            }
+            steps.push(format!("{ns} {} {attributes:?}", local.into_inner()));
+            open.push(start);
+        }
+        if is_empty || matches!(event, Event::End(_)) {
+            let start = open.pop().unwrap();
+            let tag = text.get(start + 1..).unwrap();
+            let name = tag.split([' ', '\t', '\n', '\r', '/', '>']).next().unwrap();
+            steps.push(format!("/{name} {:?}", start..end));
+        }
+    }
+}
+
+/// A document with its repairs made, and without its entries that could not be read.
+fn repaired(built: &BuiltDoc<'_>) -> String {
+    let (doc, text) = (&built.doc, built.doc.text());
+    let mut edits = doc.edits(&built.repairs, &[]);
+    edits.extend(doc.drop_forbidden(&(0..text.len())));
+    let root = doc.root().unwrap().span();
+    let nothing = |range: Range<usize>| Edit { range, with: "".into() };
+    let around = [0..text.find('<').unwrap_or_default(), root.end..text.len()];
+    edits.extend(around.into_iter().filter(|range| !range.is_empty()).map(nothing));
+    edits.extend(built.dropped.iter().map(|(range, _)| nothing(range.clone())));
+    let name_end = root.start + 1 + doc.root().unwrap().name().len();
+    let mut with = String::new();
+    for (prefix, uri) in &built.invented {
+        crate::xml::push_namespace(&mut with, prefix, uri);
+    }
+    let with = with.into();
+    edits.push(Edit { range: name_end..name_end, with });
+    Edits::new(0..text.len(), edits).apply(text).into_owned()
+}
+
+fn check(text: &str) {
+    let built = read(text);
+    if built.doc.root().is_none() {
+        return;
+    }
+    if built.findings.flaws.is_empty() {
+        assert_eq!(steps(&built.doc), events(text), "{text}");
+        return;
+    }
+    let whole = repaired(&built);
+    let again = read(&whole);
+    assert!(again.findings.flaws.is_empty(), "{:?} in {whole} of {text}", again.findings);
+    assert_eq!(steps(&again.doc), events(&whole), "{whole} of {text}");
+    let names = |doc: &Doc<'_>| -> Vec<String> {
+        doc.root().into_iter().flat_map(DocElement::descendants).map(|e| e.text().into()).collect()
+    };
+    // Characters are dropped and entries taken out where blanks stood.
+    let squeezed = |texts: Vec<String>| texts.join("|").replace(char::is_whitespace, "");
+    assert_eq!(squeezed(names(&built.doc)), squeezed(names(&again.doc)), "{whole} of {text}");
+}
+
+/// What stands in an entry: plain, and what has to be repaired.
+const PIECES: &[&str] = &[
+    "<title>A &amp; B</title>",
+    "<title type=\"html\">&lt;b&gt;A&lt;/b&gt; &#xe9;</title>",
+    "<title>A <b>bold</b> one</title>",
+    "<guid isPermaLink=\"false\">g1</guid>",
+    "<guid/>",
+    "<id>urn:1</id>",
+    "<id> urn:2 </id>",
+    "<link>https://example.org/a?b=1&amp;c=2</link>",
+    "<link rel=\"alternate\" href=\"/b?x=1&amp;y=2\" type=\"text/html\"/>",
+    "<link rel='enclosure' href='c.mp3' length='1'/>",
+    "<enclosure url=\"https://example.org/c.mp3\" type=\"audio/mpeg\" length=\"12\"/>",
+    "<pubDate>Fri, 20 Nov 2026 16:20:05 GMT</pubDate>",
+    "<updated>2026-11-20T16:20:05Z</updated>",
+    "<dc:creator>Ada</dc:creator>",
+    "<dc:date>2026-11-20</dc:date>",
+    "<author><name>Ada</name><uri>https://example.org/ada</uri></author>",
+    "<author>ada@example.org (Ada)</author>",
+    "<author><name>A <i>B</i></name></author>",
+    "<description><![CDATA[<p>One &nbsp; ]] two</p>]]></description>",
+    "<description>&lt;p&gt;One&lt;/p&gt; ]] two</description>",
+    "<content type=\"xhtml\"><div xmlns=\"http://www.w3.org/1999/xhtml\"><p>One <br/> two</p></div></content>",
+    "<content:encoded><![CDATA[]]></content:encoded>",
+    "<media:group><media:content url=\"a\" medium='image'/><media:title>T</media:title></media:group>",
+    "<x:odd xmlns:x=\"urn:x\" x:a=\"1\" a=\"2\">o<x:in/></x:odd>",
+    "<category term='a'/>",
+    "<category>a</category>",
+    "<source><title>Other</title><id>urn:s</id></source>",
+    "<!-- a comment -->",
+    "<!-- a -- comment -->",
+    "<!---->",
+    "<!-->",
+    "<?php echo 1 ?>",
+    "<summary xml:lang=\"de\">s</summary>",
+    "<summary xml:base=\"/deep/\">s</summary>",
+    "<undeclared:a>1</undeclared:a>",
+    "<a b=1>bare</a>",
+    "<a b=\"1\" b=\"2\">twice</a>",
+    "<a dc:b=\"1\" z:b=\"2\" xmlns:z=\"http://purl.org/dc/elements/1.1/\">twice</a>",
+    "<a b=\"1\"c=\"2\"/>",
+    "<a b = \"1\" />",
+    "<a>&nbsp; &copy;</a>",
+    "<a>R&D</a>",
+    "<a title=\"R&D &nbsp;\"/>",
+    "<a>&#0; &#x1F;</a>",
+    "<a>]]></a>",
+    "<a>\u{1}\u{FFFE}</a>",
+    "<a>\u{FEFF}</a>",
+    "<a><b></a>",
+    "</b>",
+    "<a ></a >",
+    "<a/ >",
+    "<3",
+    "< a>",
+    "<item>",
+    "<entry>",
+    "<item><title>in</title></item>",
+    "<a:item xmlns:a=\"urn:a\">x</a:item>",
+    "<sx:sync xmlns:sx=\"http://www.microsoft.com/schemas/sse\" id=\"a\" updates=\"1\"><sx:history sequence=\"1\" by=\"b\"/></sx:sync>",
+    "<p xmlns=\"\">none</p>",
+    "<p xmlns:dc=\"urn:other\"><dc:creator>Eve</dc:creator></p>",
+    "text of the entry ",
+    "\r\n\t ",
+    "ünïcödé",
+    "<élan>é</élan>",
+];
+
+fn document(format: usize, entries: &[Vec<usize>]) -> String {
+    let names = "xmlns:dc=\"http://purl.org/dc/elements/1.1/\" xmlns:media=\"http://search.yahoo.com/mrss/\" \
+                 xmlns:content=\"http://purl.org/rss/1.0/modules/content/\"";
+    let (before, entry, after) = match format {
+        0 => (
+            format!("<rss version=\"2.0\" {names}><channel><title>F</title>"),
+            "item",
+            "</channel></rss>",
+        ),
+        1 => (
+            format!(
+                "<feed xmlns=\"http://www.w3.org/2005/Atom\" xml:base=\"https://e.org/x/\" xml:lang=\"en\" {names}>"
+            ),
+            "entry",
+            "</feed>",
+        ),
+        2 => (
+            format!("<a:feed xmlns:a=\"http://www.w3.org/2005/Atom\" xmlns=\"urn:d\" {names}>"),
+            "a:entry",
+            "</a:feed>",
+        ),
+        3 => (
+            format!(
+                "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns=\"http://purl.org/rss/1.0/\" {names}><channel rdf:about=\"urn:c\"><title>F</title></channel>"
+            ),
+            "item rdf:about=\"urn:i\"",
+            "</rdf:RDF>",
+        ),
+        4 => (
+            format!("<rss version=\"2.0\" xmlns=\"urn:odd\" {names}><channel>"),
+            "item",
+            "</channel></rss>",
+        ),
+        _ => (format!("<feed {names}>"), "entry xml:base=\"/own/\" n='1'", "</feed>"),
+    };
+    let name = entry.split(' ').next().unwrap_or_default();
+    let mut text = before;
+    for pieces in entries {
+        text.push_str(&format!("<{entry}>"));
+        for at in pieces {
+            text.push_str(PIECES[*at]);
+        }
+        text.push_str(&format!("</{name}>\n"));
+    }
+    text + after
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn documents_are_read_as_they_are_or_repaired(
+        format in 0..6_usize,
+        entries in proptest::collection::vec(
+            proptest::collection::vec(0..PIECES.len(), 0..6), 0..5,
+        ),
+        // Something is put in anywhere, over some of what is there.
+        edits in proptest::collection::vec(
+            (0.0..1.0_f64, 0..4_usize, proptest::sample::select(vec![
+                "", "<", ">", "&", ";", "\"", "'", "/", "]]>", "<![CDATA[", "--", "x", " ", "=",
+            ])),
+            0..3,
+        ),
+        is_edited: bool,
+    ) {
+        let mut text = document(format, &entries);
+        for (place, length, with) in edits.iter().filter(|_| is_edited) {
+            let mut chars: Vec<char> = text.chars().collect();
+            let at = (chars.len() as f64 * place) as usize;
+            let end = (at + length).min(chars.len());
+            chars.splice(at..end, with.chars());
+            text = chars.into_iter().collect();
+        }
+        check(&text);
+    }
+}
+
+#[test]
+fn what_is_plain_has_no_flaw() {
+    for piece in PIECES.iter().take(27) {
+        let text = document(0, &[vec![PIECES.iter().position(|p| p == piece).unwrap()]]);
+        let built = read(&text);
+        assert!(built.findings.flaws.is_empty(), "{piece}: {:?}", built.findings);
+        assert_eq!(built.units.len(), 1);
+        check(&text);
+    }
+}
+
+#[test]
+fn an_element_takes_little_memory() {
+    assert!(size_of::<DocNode>() <= 40 && size_of::<DocAttributeSpan>() <= 20);
+    assert!(size_of::<Repair>() <= 16);
+}
+
+#[test]
+fn bases_and_languages_are_those_of_the_nearest_element() {
+    let text =
+        "<a xml:base='http://e.org/x/' xml:lang='de'><b xml:base='y/'><c/></b><d xml:lang=''/></a>";
+    let built = read(text);
+    let element =
+        |local: &str| built.doc.root().unwrap().descendants().find(|e| e.local() == local);
+    let c = element("c").unwrap();
+    assert_eq!(c.base().unwrap().as_str(), "http://e.org/x/y/");
+    assert_eq!((c.lang().as_deref(), element("d").unwrap().lang()), (Some("de"), None));
+    assert_eq!(element("d").unwrap().base_spelled().as_deref(), Some("http://e.org/x/"));
+}
+
+#[test]
+fn a_base_or_language_that_is_written_long_is_passed_over() {
+    let (lang, base) = ("x".repeat(65), format!("b{}/", "&#47;..".repeat(600)));
+    let text = format!(
+        "<a xml:base='http://e.org/x/' xml:lang='de'><item xml:base='{base}' xml:lang='{lang}'><c/></item></a>"
+    );
+    let built = read(&text);
+    let c = built.doc.root().unwrap().descendants().last().unwrap();
+    assert_eq!(c.base_spelled().as_deref(), Some("http://e.org/x/"));
+    assert_eq!(c.lang().as_deref(), Some("de"));
+    assert_eq!(built.findings.warnings.len(), 1);
+}
+
+#[test]
+fn a_declaration_is_given_its_canonical_spelling() {
+    let text = "<feed xmlns='https://www.w3.org/2005/atom/'><title/></feed>";
+    let built = read(text);
+    let uri = |doc: &Doc<'_>| doc.root().unwrap().scope();
+    let canonical = [(String::new(), ns::ATOM.to_owned())];
+    assert_eq!(uri(&built.doc), canonical);
+    assert!(built.findings.flaws.is_empty());
+    let whole = repaired(&built);
+    assert_eq!(whole, "<feed xmlns='http://www.w3.org/2005/Atom'><title/></feed>");
+    assert_eq!(uri(&read(&whole).doc), canonical);
+}
+
+#[test]
+fn a_line_end_in_a_value_stays_where_it_is_a_reference() {
+    let built = read("<a b='1\n2&#10;3'/>");
+    assert_eq!(built.doc.root().unwrap().attribute("b").as_deref(), Some("1 2\n3"));
+}
+
+#[test]
+fn weight_is_limited() {
+    let limits = DocLimits { weight: 4000, ..DocLimits::default() };
+    let many = "<x/>".repeat(200);
+    let read =
+        |text: &str| Doc::read(text, 0, None, &limits, &UNITS).map(|built| built.units.len());
+    assert_eq!(read(&format!("<r><c><item>{many}</item><item/></c></r>")), Ok(1));
+    assert!(read(&format!("<r>{many}</r>")).is_err());
+}

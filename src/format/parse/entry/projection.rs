@@ -1,0 +1,233 @@
+//! The canonical projection of an entry, read from the tree of its document.
+
+use super::TooMuch;
+use crate::parse::Limits;
+use crate::parse::dialect::FeedDialect;
+use std::borrow::Cow;
+use tidegate_core::model::Field;
+use tidegate_core::xml::doc::{DocAttribute, DocElement, WalkStep};
+use tidegate_core::xml::ns::Ns;
+use tidegate_core::xml::{collapsed, is_blank, push_attribute, push_text};
+
+/// What a field costs beside its path, in bytes, when the projection is measured.
+pub(in crate::parse) const FIELD_COST: usize = 64;
+/// What a name takes in a path beside what is spelled in its tag: a customary prefix and what parts it.
+const NAME_COST: usize = 32;
+
+/// Fields, and the limits that they are to keep.
+struct FieldReader<'l> {
+    dialect: FeedDialect,
+    limits: Option<&'l Limits>,
+    path: String,
+    fields: Vec<Field<'static>>,
+}
+
+/// The fields of an entry.
+pub(super) fn fields(entry: DocElement<'_, '_>) -> Vec<Field<'static>> {
+    read(entry, None).unwrap_or_default()
+}
+
+/// The same within limits.
+fn read(
+    entry: DocElement<'_, '_>,
+    limits: Option<&Limits>,
+) -> Result<Vec<Field<'static>>, TooMuch> {
+    let Some(dialect) = entry.doc().root().and_then(FeedDialect::of) else { return Ok(Vec::new()) };
+    let mut reader = FieldReader { dialect, limits, path: String::new(), fields: Vec::new() };
+    reader.attributes(entry)?;
+    for child in parts(entry) {
+        reader.element(child)?;
+    }
+    let text = collapsed(entry.text());
+    if !text.is_empty() {
+        reader.field(String::new(), text)?;
+    }
+    Ok(reader.fields)
+}
+
+/// What a projection costs in bytes beside its text, at most; more than the limits admit is refused.
+pub(super) fn measure(entry: DocElement<'_, '_>, limits: &Limits) -> Result<usize, TooMuch> {
+    let fields = entry.element_count() + entry.attributes_within();
+    let mut paths = 0_usize;
+    let mut is_long = fields > limits.fields;
+    // The elements around, each with the bytes of its path.
+    let mut around: Vec<(DocElement<'_, '_>, usize)> = Vec::new();
+    for element in entry.descendants().skip(1) {
+        while around.last().is_some_and(|(outer, _)| outer.span().end <= element.span().start) {
+            around.pop();
+        }
+        let outer = around.last().map_or(0, |(_, path)| *path);
+        let uri = |ns| if let Ns::Other(number) = ns { entry.doc().uri(number).len() } else { 0 };
+        let tag = element.content().start - element.span().start;
+        let path = outer + tag + NAME_COST + uri(element.ns());
+        is_long |= path > limits.path;
+        paths += path;
+        for attribute in element.attributes() {
+            let path = path + NAME_COST + uri(attribute.ns());
+            is_long |= path > limits.path;
+            paths += path;
+        }
+        if !element.is_leaf() {
+            around.push((element, path));
+        }
+    }
+    if is_long {
+        return read(entry, Some(limits)).map(|fields| cost(&fields));
+    }
+    Ok(fields * FIELD_COST + paths)
+}
+
+/// What the projection of an entry costs in bytes beside its text.
+pub(in crate::parse) fn exact_cost(entry: DocElement<'_, '_>) -> usize {
+    cost(&fields(entry))
+}
+
+fn cost(fields: &[Field<'_>]) -> usize {
+    fields.iter().map(|field| FIELD_COST + field.path.len()).sum()
+}
+
+/// The elements in an element, without sync markup.
+fn parts<'t, 'a>(element: DocElement<'t, 'a>) -> impl Iterator<Item = DocElement<'t, 'a>> {
+    element.children().filter(|child| !child.ns().is_sync_markup())
+}
+
+impl FieldReader<'_> {
+    /// Reads an element in the entry, with all within it.
+    fn element(&mut self, element: DocElement<'_, '_>) -> Result<(), TooMuch> {
+        let outer = self.path.len();
+        if outer > 0 {
+            self.path.push('/');
+        }
+        self.dialect.segment(element, &mut self.path);
+        if let Some(limit) = self.limits.map(|limits| limits.path)
+            && self.path.len() > limit
+        {
+            return Err(TooMuch { what: "bytes in a path", limit });
+        }
+        let has_attributes = self.attributes(element)?;
+        let (text, is_markup) = prose(element, self.dialect);
+        let mut is_bare = !has_attributes && !is_markup;
+        for child in parts(element).filter(|_| !is_markup) {
+            is_bare = false;
+            self.element(child)?;
+        }
+        let value = collapsed(text);
+        if !value.is_empty() || (is_bare && !self.dialect.owns(element.ns())) {
+            self.field(self.path.clone(), value)?;
+        }
+        self.path.truncate(outer);
+        Ok(())
+    }
+
+    /// Reads the attributes of an element, and answers whether it has some.
+    fn attributes(&mut self, element: DocElement<'_, '_>) -> Result<bool, TooMuch> {
+        let is_link = self.dialect.is_atom_link(element);
+        let mut has_some = false;
+        for attribute in element.attributes() {
+            let is_skipped = match attribute.ns() {
+                Ns::Sx | Ns::Sx091 => true,
+                Ns::Xml => attribute.local() != "lang",
+                // The path tells it.
+                Ns::None => is_link && attribute.local() == "rel",
+                _ => false,
+            };
+            if is_skipped {
+                continue;
+            }
+            let mut path = String::with_capacity(self.path.len() + attribute.local().len() + 1);
+            path.push_str(&self.path);
+            path.push('@');
+            push_name(self.dialect, element, attribute, &mut path);
+            self.field(path, collapsed(attribute.value()))?;
+            has_some = true;
+        }
+        Ok(has_some)
+    }
+
+    fn field(&mut self, path: String, value: Cow<'_, str>) -> Result<(), TooMuch> {
+        if let Some(limit) = self.limits.map(|limits| limits.fields)
+            && self.fields.len() >= limit
+        {
+            return Err(TooMuch { what: "fields", limit });
+        }
+        self.fields.push(Field { path: Cow::Owned(path), value: Cow::Owned(value.into_owned()) });
+        Ok(())
+    }
+}
+
+fn push_name(
+    dialect: FeedDialect,
+    element: DocElement<'_, '_>,
+    attribute: DocAttribute<'_, '_>,
+    out: &mut String,
+) {
+    if attribute.ns() == Ns::None {
+        out.push_str(attribute.local());
+    } else {
+        dialect.name(element.doc(), attribute.ns(), attribute.name(), out);
+    }
+}
+
+/// The text of an element of an entry, and whether that is markup: an element that holds prose may hold markup
+/// that is meant as text.
+pub(super) fn prose<'a>(element: DocElement<'_, 'a>, dialect: FeedDialect) -> (Cow<'a, str>, bool) {
+    let is_markup = !element.is_leaf()
+        && dialect.is_prose(element.ns(), element.local())
+        && parts(element).next().is_some();
+    if is_markup { (Cow::Owned(markup(element, dialect)), true) } else { (element.text(), false) }
+}
+
+/// The content of an element as markup, with the names that paths have.
+fn markup(element: DocElement<'_, '_>, dialect: FeedDialect) -> String {
+    let mut out = String::new();
+    let mut is_in_markup = false;
+    let mut walk = element.walk();
+    while let Some(step) = walk.next() {
+        match step {
+            WalkStep::Open(inner) if inner.ns().is_sync_markup() => walk.leave_out(),
+            WalkStep::Open(inner) if inner.id != element.id => {
+                is_in_markup = true;
+                push_tag(dialect, inner, &mut out);
+            }
+            WalkStep::Close(inner) if inner.id != element.id => {
+                out.push_str("</");
+                push_element_name(dialect, inner, &mut out);
+                out.push('>');
+            }
+            WalkStep::Open(_) | WalkStep::Close(_) => {}
+            // White space between elements means nothing.
+            WalkStep::Text(text) if !is_in_markup || !is_blank(&text) => push_text(&mut out, &text),
+            WalkStep::Text(_) => {
+                if !out.ends_with(['>', ' ']) {
+                    out.push(' ');
+                }
+            }
+        }
+    }
+    out
+}
+
+fn push_tag(dialect: FeedDialect, element: DocElement<'_, '_>, out: &mut String) {
+    out.push('<');
+    push_element_name(dialect, element, out);
+    let attributes = element.attributes().filter(|attribute| !attribute.ns().is_sync_markup());
+    let named = attributes.map(|attribute| {
+        let mut name = String::new();
+        push_name(dialect, element, attribute, &mut name);
+        (name, attribute.value())
+    });
+    let mut attributes: Vec<(String, Cow<'_, str>)> = named.collect();
+    attributes.sort_unstable();
+    for (name, value) in attributes {
+        push_attribute(out, &name, &value);
+    }
+    out.push('>');
+}
+
+fn push_element_name(dialect: FeedDialect, element: DocElement<'_, '_>, out: &mut String) {
+    if element.ns() == Ns::Named("xhtml") {
+        out.push_str(element.local());
+    } else {
+        dialect.name(element.doc(), element.ns(), element.name(), out);
+    }
+}

@@ -1,0 +1,231 @@
+//! Sync markup as a document has it: the `sx:sync` of its entries and its `sx:sharing` (SSE 1.0 section 2,
+//! FeedSync section 2, SSE 0.91 sections 2 and 5).
+//!
+//! Both are read from the tree that the entries are read from. An entry counts as a plain one where its
+//! `sx:sync` is invalid, or where its tags or characters had to be repaired. That costs no other entry its
+//! sync (READINGS 1, row 18).
+
+mod conflict;
+mod error;
+mod extras;
+mod odd_ids;
+mod sharing;
+mod sse;
+mod sse091;
+#[cfg(test)]
+mod tests;
+
+use super::Limits;
+use super::dialect::FeedDialect;
+use conflict::ConflictReader;
+use error::{SyncFault, SyncMarkupError, fault};
+use odd_ids::OddIds;
+pub use sharing::bare;
+pub(super) use sharing::{ReadSharing, read_sharing};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use tidegate_core::model::{Entry, EntrySync, Incoming, Shared, SyncExtras, SyncId, Warning};
+use tidegate_core::sync::from_091;
+use tidegate_core::xml::doc::{Doc, DocElement, Repair};
+use tidegate_core::xml::ns::Ns;
+
+/// The most `sx:history` elements of one version of an item.
+pub const UPDATE_LIMIT: usize = 1_000;
+/// The most conflicts of an item.
+pub const CONFLICT_LIMIT: usize = 100;
+
+/// An entry whose `sx:sync` is read.
+pub(super) struct SyncedEntry<'t, 'a, 'r> {
+    pub doc: &'r Arc<Doc<'a>>,
+    pub element: DocElement<'t, 'a>,
+    pub repairs: &'r [Repair],
+    /// Whether its tags and characters are as XML wants them.
+    pub is_sound: bool,
+}
+
+/// Reads the `sx:sync` of the entries of one document.
+pub(super) struct SyncReader<'l> {
+    limits: &'l Limits,
+    dialect: FeedDialect,
+    /// Bindings of prefixes that the document does not declare.
+    invented: Vec<(String, String)>,
+    /// The place of the first entry with each sync id.
+    first: HashMap<SyncId, usize>,
+    repeated: HashSet<SyncId>,
+    /// Where entries begin that had to be repaired, in order.
+    repaired: Vec<usize>,
+    has_sync: bool,
+    odd: OddIds,
+    weight: Weight,
+    warnings: Vec<Warning>,
+}
+
+/// How many bytes conflicts and extras take.
+struct Weight {
+    bytes: usize,
+    limit: usize,
+}
+
+impl Weight {
+    /// Adds some of an entry.
+    fn add(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> Result<(), SyncMarkupError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.limit {
+            let what = "bytes in the conflicts of all items and what they inherit";
+            return Err(fault(entry, SyncFault::TooMany { what, limit: self.limit }));
+        }
+        Ok(())
+    }
+}
+
+impl<'l> SyncReader<'l> {
+    pub fn new(dialect: FeedDialect, limits: &'l Limits, invented: Vec<(String, String)>) -> Self {
+        Self {
+            limits,
+            dialect,
+            invented,
+            first: HashMap::new(),
+            repeated: HashSet::new(),
+            repaired: Vec::new(),
+            has_sync: false,
+            odd: OddIds::default(),
+            weight: Weight { bytes: 0, limit: limits.sync },
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What the `sx:sync` of an entry says; `None` where it has none.
+    pub fn read(&mut self, entry: &SyncedEntry<'_, '_, '_>) -> Option<EntrySync> {
+        if !entry.is_sound {
+            self.repaired.push(entry.element.span().start);
+        }
+        if !entry.element.children().any(is_sync) {
+            return None;
+        }
+        self.has_sync = true;
+        let weight = self.weight.bytes;
+        match self.incoming(entry) {
+            Ok(incoming) => {
+                self.note(&incoming, entry.element.span().start);
+                Some(EntrySync::Valid(Arc::new(incoming)))
+            }
+            Err(SyncMarkupError { at, fault }) => {
+                self.weight.bytes = weight;
+                self.warn(at, format!("{fault}; the entry is taken for a plain one"));
+                Some(EntrySync::Invalid)
+            }
+        }
+    }
+
+    /// Takes note of ids, which may stand once in a document, and of what is odd.
+    fn note(&mut self, incoming: &Incoming, at: usize) {
+        self.odd.note(incoming, at);
+        let id = incoming.id();
+        if let Some(first) = self.first.insert(id.clone(), at) {
+            self.repeated.insert(id.clone());
+            let message = format!(
+                "the sync id {id} is that of the entry at byte {first} again; an id may stand once in a \
+                 feed, so that it counts for none"
+            );
+            self.warn(at, message);
+        }
+    }
+
+    fn incoming(&mut self, entry: &SyncedEntry<'_, '_, '_>) -> Result<Incoming, SyncMarkupError> {
+        let element = entry.element;
+        if !entry.is_sound {
+            return Err(fault(element, SyncFault::Repaired));
+        }
+        let (shared, sse091, extras) = match sync_of(element, Ns::Sx)? {
+            Some(sync) => {
+                let extras = extras::read(sync);
+                if extras.is_none() {
+                    let message = format!(
+                        "its sx:sync has more than {} bytes that SSE does not know; they are not kept",
+                        SyncExtras::LIMIT
+                    );
+                    self.warn(element.span().start, message);
+                }
+                let shared = sse::read(element, sync, self.dialect)?;
+                (shared, None, extras.unwrap_or_default())
+            }
+            None => {
+                let read = sse091::read(element, self.dialect)?;
+                let read = read.ok_or_else(|| fault(element, SyncFault::NoHistory))?;
+                let conflict = read.conflict;
+                let shared = from_091(read, |conflict| conflict.data.0.map(|item| *item));
+                (shared, Some(conflict), SyncExtras::default())
+            }
+        };
+        self.weight.add(element, extras.size())?;
+        let Shared { winner, conflicts } = shared;
+        let reader = ConflictReader {
+            doc: entry.doc,
+            dialect: self.dialect,
+            limits: self.limits,
+            invented: &self.invented,
+            repairs: entry.repairs,
+        };
+        let mut read = Vec::with_capacity(conflicts.len());
+        for version in conflicts {
+            let markup = reader.read(version.data)?;
+            let context =
+                markup.context.namespaces.iter().map(|(prefix, uri)| prefix.len() + uri.len());
+            let inherited = [&markup.context.base, &markup.context.lang].into_iter().flatten();
+            let weight = context.sum::<usize>() + inherited.map(String::len).sum::<usize>();
+            self.weight.add(element, markup.xml.len() + weight)?;
+            read.push(version.with(markup));
+        }
+        Ok(Incoming { version: winner.with(()), conflicts: read, sse091, extras })
+    }
+
+    fn warn(&mut self, offset: usize, message: String) {
+        if self.warnings.len() < self.limits.markup.warnings {
+            self.warnings.push(Warning { offset, message });
+        }
+    }
+
+    /// Gives up the sync of entries whose id stands in the document more than once, and of repaired ones, which
+    /// may have lost it, where the document has sync markup: `has_sharing`, in its head. The warnings.
+    pub fn finish(mut self, entries: &mut [Entry<'_>], has_sharing: bool) -> Vec<Warning> {
+        let is_shared = self.has_sync || has_sharing;
+        for entry in entries.iter_mut().filter(|_| is_shared) {
+            let is_invalid = match entry.shared() {
+                Some(incoming) => self.repeated.contains(incoming.id()),
+                None => self.repaired.binary_search(&entry.span.start).is_ok(),
+            };
+            if is_invalid {
+                entry.sync = Some(EntrySync::Invalid);
+            }
+        }
+        self.warnings.extend(self.odd.warning());
+        self.warnings
+    }
+}
+
+/// Whether an element is an `sx:sync`, in any dialect.
+fn is_sync(element: DocElement<'_, '_>) -> bool {
+    element.ns().is_sync_markup() && element.local() == "sync"
+}
+
+/// The one `sx:sync` of a namespace in an item; `None` where there is none.
+fn sync_of<'t, 'a>(
+    item: DocElement<'t, 'a>,
+    ns: Ns,
+) -> Result<Option<DocElement<'t, 'a>>, SyncMarkupError> {
+    let mut found = children(item, ns, "sync");
+    let first = found.next();
+    match found.next() {
+        Some(second) => Err(fault(second, SyncFault::Twice)),
+        None => Ok(first),
+    }
+}
+
+/// The children of a namespace with a local name.
+fn children<'t, 'a>(
+    element: DocElement<'t, 'a>,
+    ns: Ns,
+    local: &'static str,
+) -> impl Iterator<Item = DocElement<'t, 'a>> {
+    element.children().filter(move |child| child.ns() == ns && child.local() == local)
+}

@@ -1,0 +1,123 @@
+//! What an `sx:sync` element of SSE 0.91 says (its sections 2.3 to 2.5 and 5).
+
+use super::conflict::dialect_of_item;
+use super::error::{SyncFault, SyncMarkupError, fault, invalid, number, required};
+use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children, sync_of};
+use crate::parse::dialect::FeedDialect;
+use tidegate_core::model::{EndpointId, Stamp, SyncId, Time};
+use tidegate_core::sync::{Conflict091, Item091};
+use tidegate_core::xml::doc::DocElement;
+use tidegate_core::xml::ns::Ns;
+
+const SYNC: &str = "sx:sync";
+const HISTORY: &str = "sx:history";
+const UPDATE: &str = "sx:update";
+const CONFLICT: &str = "sx:conflict";
+
+/// An item whose data is its element. What is kept of a conflict is the item in it, without conflicts of
+/// its own, where there is one.
+pub(super) type ReadItem091<'t, 'a> = Item091<DocElement<'t, 'a>, KeptItem<'t, 'a>>;
+
+/// The item in an `sx:conflict`.
+pub(super) struct KeptItem<'t, 'a>(pub Option<Box<ReadItem091<'t, 'a>>>);
+
+/// The item that the element `item` is; `None` where it has no such `sx:sync`.
+pub(super) fn read<'t, 'a>(
+    item: DocElement<'t, 'a>,
+    dialect: FeedDialect,
+) -> Result<Option<ReadItem091<'t, 'a>>, SyncMarkupError> {
+    let Some((sync, mut read)) = alone(item)? else { return Ok(None) };
+    read.conflicts = conflicts(sync, dialect)?;
+    Ok(Some(read))
+}
+
+/// The element of an item's `sx:sync`, and the item without its conflicts.
+type SyncedItem091<'t, 'a> = (DocElement<'t, 'a>, ReadItem091<'t, 'a>);
+
+fn alone<'t, 'a>(
+    item: DocElement<'t, 'a>,
+) -> Result<Option<SyncedItem091<'t, 'a>>, SyncMarkupError> {
+    let Some(sync) = sync_of(item, Ns::Sx091)? else { return Ok(None) };
+    let id = required(sync, SYNC, "id")?;
+    let id = SyncId::new(&id).map_err(|error| invalid(sync, SYNC, "id", &id, &error))?;
+    let history = children(sync, Ns::Sx091, "history").next();
+    let history = history.ok_or_else(|| fault(sync, SyncFault::NoHistory))?;
+    let read = Item091 {
+        id,
+        version: number(sync, SYNC, "version")?,
+        deleted: flag(sync, "deleted")?,
+        conflict: flag(sync, "conflict")?,
+        last: stamp(history, HISTORY)?,
+        updates: updates(history)?,
+        conflicts: Vec::new(),
+        data: item,
+    };
+    Ok(Some((sync, read)))
+}
+
+fn updates(history: DocElement<'_, '_>) -> Result<Vec<Stamp>, SyncMarkupError> {
+    let mut updates = Vec::new();
+    for element in children(history, Ns::Sx091, "update") {
+        if updates.len() >= UPDATE_LIMIT {
+            let what = "sx:update in one sx:history";
+            return Err(fault(element, SyncFault::TooMany { what, limit: UPDATE_LIMIT }));
+        }
+        updates.push(stamp(element, UPDATE)?);
+    }
+    Ok(updates)
+}
+
+fn conflicts<'t, 'a>(
+    sync: DocElement<'t, 'a>,
+    dialect: FeedDialect,
+) -> Result<Vec<Conflict091<KeptItem<'t, 'a>>>, SyncMarkupError> {
+    let mut conflicts = Vec::new();
+    let lists = children(sync, Ns::Sx091, "conflicts");
+    for element in lists.flat_map(|list| children(list, Ns::Sx091, "conflict")) {
+        if conflicts.len() >= CONFLICT_LIMIT {
+            let what = "conflicts in one item";
+            return Err(fault(element, SyncFault::TooMany { what, limit: CONFLICT_LIMIT }));
+        }
+        // What stands in it is for each application to say (section 5.2), so that anything else is none.
+        let mut items = element.children();
+        let item = items.find(|item| dialect_of_item(*item, dialect).is_some());
+        let item = item.map(alone).transpose()?.flatten();
+        conflicts.push(Conflict091 {
+            version: number(element, CONFLICT, "version")?,
+            edit: stamp(element, CONFLICT)?,
+            data: KeptItem(item.map(|(_, item)| Box::new(item))),
+        });
+    }
+    Ok(conflicts)
+}
+
+/// `when` and `by`; an empty one is as good as none (section 2.4).
+fn stamp(element: DocElement<'_, '_>, name: &'static str) -> Result<Stamp, SyncMarkupError> {
+    let value = |attribute| element.attribute(attribute).filter(|text| !text.trim().is_empty());
+    let wanted = "a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
+    let when = value("when").map(|text| {
+        let when = Time::parse_rfc2822(&text);
+        when.ok_or_else(|| invalid(element, name, "when", &text, &wanted))
+    });
+    let by = value("by").map(|text| {
+        EndpointId::new(&text).map_err(|error| invalid(element, name, "by", &text, &error))
+    });
+    match (when.transpose()?, by.transpose()?) {
+        (Some(when), Some(by)) => Ok(Stamp::Both { when, by }),
+        (Some(when), None) => Ok(Stamp::When(when)),
+        (None, Some(by)) => Ok(Stamp::By(by)),
+        (None, None) => Err(fault(element, SyncFault::NoStamp(name))),
+    }
+}
+
+/// A boolean: absent and empty are `false` (section 2.3).
+fn flag(sync: DocElement<'_, '_>, attribute: &'static str) -> Result<bool, SyncMarkupError> {
+    match sync.attribute(attribute).as_deref() {
+        None | Some("" | "false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(text) => {
+            let wanted = "it must be \"true\", \"false\" or empty";
+            Err(invalid(sync, SYNC, attribute, text, &wanted))
+        }
+    }
+}
