@@ -109,7 +109,7 @@ fn finish_schemas(schemas: &mut Map<String, Value>, paths: &mut Value) {
         let is_taken = taken.contains(name);
         each_object(schema, &mut |object| close(object, is_taken));
     }
-    let mut named: BTreeSet<String> = LINES.map(str::to_owned).into();
+    let mut named = BTreeSet::new();
     let lines = LINES.map(|name| json!({ "$ref": format!("{SCHEMAS}{name}") }));
     lines.iter().chain([&*paths]).for_each(|value| add_references(value, schemas, &mut named));
     named.insert("Problem".to_owned());
