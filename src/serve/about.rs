@@ -12,7 +12,7 @@ use super::html::{self, moment, text};
 use super::life::{self, FeedLife};
 use super::metrics::Metrics;
 use super::problem::{Problem, RETRY_SOON};
-use super::readers::{self, PrivateReaders};
+use super::readers::report::{self, PrivateReaders};
 use super::session::{self, sign_in_address};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::standing::{last, origin, standing};
@@ -67,7 +67,7 @@ pub(super) async fn page(
     let ask =
         WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
     let revision = state.as_ref().map(|state| state.revision);
-    let (readers, who) = readers::told_to(&room, &audience, &record).await?;
+    let (readers, who) = report::told_to(&room, &audience, &record).await?;
     let key = (who, record.name.clone(), revision);
     let make = || {
         let (room, record) = (Arc::clone(&room), record.clone());

@@ -1,48 +1,36 @@
-//! `/api/v1`: administration (CONTRACT, Administration API). The token was checked before.
+//! `/api/v1`: administration of feeds (CONTRACT, Administration API). The token was checked before.
+
+pub(super) mod items;
 
 use super::admission::{Work, WorkKind};
 use super::answers::{
-    ActedFeed, EventAnswer, Feed, FeedDetail, FeedSettings, FeedViews, HoldAnswer, PendingItem,
-    True, UnseenChange, answer, object, optional,
+    ActedFeed, EventAnswer, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, PendingItem,
+    TakenSettings, UnseenChange, answer, object, optional,
 };
 use super::client::Client;
-use super::conditional::{add, unkept};
+use super::conditional::add;
 use super::discarded::Discarded;
-use super::edit::{item as item_in, whole};
+use super::edit::whole;
 use super::feeds::{NameInPath, unreadable};
-use super::item_list::{ItemListAnswer, ItemListQuery};
-use super::items::ItemDetail;
-use super::keeping::Kept;
+use super::keeping::KeptAnswer;
 use super::openapi::{ActedOn, BadRequest, Conflict, NotFound};
-use super::operator::{OperatorError, Put, PutFeed, Redacted};
+use super::operator::{OperatorError, Put, PutFeed};
 use super::problem::Problem;
 use super::query::Query;
-use super::{API, AppState, REQUEST_BODY_LIMIT, SharedState, explain, item_list, items, put};
+use super::{API, AppState, REQUEST_BODY_LIMIT, SharedState, explain, put};
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
-use serde::Serialize;
-use serde_json::Map;
 use std::sync::Arc;
-use tidegate_core::model::{Decision, FeedName, SyncId, Tick};
-use tidegate_judge::{self as judge, PendingAbsence};
-use tidegate_status::schema::{self, text, words};
+use tidegate_core::model::{Decision, FeedName};
+use tidegate_judge as judge;
+use tidegate_status::schema::words;
 use tidegate_status::{PollResponse, WalkOrder, describe};
-use tidegate_store::EVENTS_KEPT;
-use utoipa::ToSchema;
 
 /// How many events of a feed or an item are shown.
 pub(super) const EVENTS_SHOWN: usize = 100;
-
-/// The longest reason for a redaction, in bytes.
-pub(super) const REASON_LIMIT: usize = 500;
-
-/// What a redaction does not reach by itself.
-pub(super) const REDACTION_LEAVES: &str = "what is served and kept has the text no more; its old bytes stay in the \
-     data folder until the gateway is stopped and `tidegate compact` was run, and in backups, exports and \
-     what readers fetched";
 
 pub(super) type RequestJson = Result<Bytes, BytesRejection>;
 
@@ -120,59 +108,15 @@ async fn read_detail(room: &SharedState, name: &FeedName) -> Result<FeedDetail, 
             conflicts: at("/conflicts"),
             archive: newest.map(|id| at(&format!("/archive/{id}"))),
         },
-        kept: Kept::count(room, name, state, oldest).await?,
-        feed: Feed::new(status, record, state, Some(contested), is_private, room.clock.now()),
+        kept: KeptAnswer::count(room, name, state, oldest).await?,
+        feed: FeedAnswer::new(status, record, state, Some(contested), is_private, room.clock.now()),
     })
-}
-
-/// Lists items, the newest first, 50 a page.
-#[utoipa::path(get, path = "/api/v1/feeds/{name}/items", operation_id = "listItems", params(ItemListQuery), responses(
-    (status = 200, description = "A page of items; the last where the page is behind it.", body = ItemListAnswer),
-    BadRequest,
-    NotFound,
-))]
-pub(super) async fn items(
-    State(room): State<SharedState>,
-    client: Client,
-    name: NameInPath,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    let name = feed(name)?;
-    if !room.directory.listing().await?.contains_key(&name) {
-        return Err(OperatorError::UnknownFeed(name).into());
-    }
-    let listed = item_list::answered(&room, client, &name, (query.as_deref(), true)).await?;
-    Ok(unkept("application/json", Bytes::clone(&listed)))
-}
-
-/// All that is known of an item.
-#[utoipa::path(get, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "showItem", responses(
-    (status = 200, description = "The item.", body = ItemDetail, headers(("ETag", description = "What `If-Match` of a change says."))),
-    NotFound,
-))]
-pub(super) async fn item(
-    State(room): State<SharedState>,
-    path: Result<Path<(String, String)>, PathRejection>,
-) -> Result<Response, Problem> {
-    let (name, id) = path.map_err(unreadable)?.0;
-    let name = feed(Ok(Path(name)))?;
-    let status = room.operator.status(&name).await?;
-    let (item, known) = items::detail(&room, &name, &id).await?;
-    let events = room.store.events(&name, EVENTS_KEPT).await?;
-    let events = events.iter().filter(|event| event.id == known.id).take(EVENTS_SHOWN);
-    let pending = PendingAbsence::new(&known, &status.options, status.polling.same);
-    let updates = known.updates;
-    let item = item.into_detail(&known, pending.as_ref(), events.map(EventAnswer::from).collect());
-    let mut response = answer(StatusCode::OK, &item);
-    let tag = format!("\"{}\"", updates.value());
-    add(response.headers_mut(), header::ETAG, &tag);
-    Ok(response)
 }
 
 /// Adds a feed or changes it.
 ///
 /// Replaces the options of the feed. A new address keeps the history.
-#[utoipa::path(put, path = "/api/v1/feeds/{name}", operation_id = "putFeed", request_body = FeedSettings, responses(
+#[utoipa::path(put, path = "/api/v1/feeds/{name}", operation_id = "putFeed", request_body = TakenSettings, responses(
     (status = 200, description = "It was changed.", body = ActedFeed),
     (status = 201, description = "It was added.", body = ActedFeed, headers(("Location"))),
     BadRequest,
@@ -329,94 +273,6 @@ pub(super) async fn backfill(
     Ok(answer(StatusCode::ACCEPTED, &acted_feed(&room, &name).await?))
 }
 
-fn unfit_reason() -> Problem {
-    Problem::parameter("reason", format!("reason is a text of at most {REASON_LIMIT} bytes"))
-}
-
-/// The reason for a redaction; `None` where none was given.
-pub(super) fn redaction_reason(text: &str) -> Result<Option<String>, Problem> {
-    let text = text.trim();
-    match text.len() > REASON_LIMIT {
-        true => Err(unfit_reason()),
-        false => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
-    }
-}
-
-/// Takes the text of an item out of everything, to its end, whoever waits for it.
-pub(super) async fn redact_item(
-    room: &SharedState,
-    feed: &FeedName,
-    id: &SyncId,
-    reason: Option<String>,
-) -> Result<Redacted, Problem> {
-    let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
-    let done = to_the_end(async move { acting.operator.redact(&of, &which, reason).await }).await;
-    // Even what failed may have been stored, and no copy of the text may be served on.
-    room.shelf.forget(feed);
-    done
-}
-
-/// Deletes a publisher's missing item, to its end, whoever waits for it; `None` where it was deleted before.
-pub(super) async fn delete_missing_item(
-    room: &SharedState,
-    feed: &FeedName,
-    id: &SyncId,
-) -> Result<Option<Tick>, Problem> {
-    let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
-    to_the_end(async move { acting.operator.delete_missing(&of, &which).await }).await
-}
-
-/// Takes the text of an item out of everything that is kept.
-#[utoipa::path(post, path = "/api/v1/feeds/{name}/items/{id}/redact", operation_id = "redactItem",
-    request_body = Option<Redaction>, responses(
-        (status = 200, description = "Its text is gone.", body = RedactedItem),
-        NotFound,
-        Conflict,
-    ))]
-pub(super) async fn redact(
-    State(room): State<SharedState>,
-    path: Result<Path<(String, String)>, PathRejection>,
-    body: RequestJson,
-) -> Result<Response, Problem> {
-    let (name, id) = item_in(path)?;
-    let body = whole(body, REQUEST_BODY_LIMIT)?;
-    let mut reason = None;
-    for (key, value) in if body.is_empty() { Map::new() } else { put::object(&body)? } {
-        match key.as_str() {
-            "reason" => reason = redaction_reason(value.as_str().ok_or_else(unfit_reason)?)?,
-            _ => return Err(put::unknown_key(&key)),
-        }
-    }
-    let done = redact_item(&room, &name, &id, reason).await?;
-    let (feed, sync_id) = (name, id);
-    let item = RedactedItem {
-        feed,
-        sync_id,
-        standing: "redacted",
-        deleted: true,
-        kept_out: true,
-        left: REDACTION_LEAVES,
-        done,
-    };
-    Ok(answer(StatusCode::OK, &item))
-}
-
-/// Deletes an item of a publisher that is missing from its document.
-#[utoipa::path(post, path = "/api/v1/feeds/{name}/items/{id}/delete", operation_id = "deleteMissingItem", responses(
-    (status = 200, description = "It is deleted.", body = DeletedItem),
-    NotFound,
-    Conflict,
-))]
-pub(super) async fn delete_missing(
-    State(room): State<SharedState>,
-    path: Result<Path<(String, String)>, PathRejection>,
-) -> Result<Response, Problem> {
-    let (name, id) = item_in(path)?;
-    let tick = delete_missing_item(&room, &name, &id).await?;
-    let (feed, sync_id, was_deleted) = (name, id, tick.is_none());
-    Ok(answer(StatusCode::OK, &DeletedItem { feed, sync_id, deleted: true, was_deleted, tick }))
-}
-
 /// Lets an action run to its end even when the caller goes away or the time for the answer is up:
 /// half an action is worse than one whose end nobody waited for.
 pub(super) async fn to_the_end<T: Send + 'static>(
@@ -443,43 +299,4 @@ describe! {
     PauseAction: optional("action", words(["pause", "resume"]).default(Some("pause".into())));
     /// What becomes of the reading of older documents.
     BackfillAction: optional("action", words(["start", "stop"]).default(Some("start".into())));
-    /// Why a text is taken out.
-    Redaction: optional("reason", text().max_length(Some(REASON_LIMIT)));
-    /// Always `redacted`.
-    RedactedWord: words(["redacted"]);
-}
-
-/// An item whose text was taken out.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ItemRedacted)]
-struct RedactedItem {
-    #[schema(value_type = schema::FeedName)]
-    feed: FeedName,
-    #[schema(value_type = schema::SyncId)]
-    sync_id: SyncId,
-    #[schema(value_type = RedactedWord)]
-    standing: &'static str,
-    #[schema(value_type = True)]
-    deleted: bool,
-    #[schema(value_type = True)]
-    kept_out: bool,
-    /// What a redaction does not reach by itself.
-    left: &'static str,
-    #[serde(flatten)]
-    done: Redacted,
-}
-
-/// An item that is deleted.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ItemDeleted)]
-struct DeletedItem {
-    #[schema(value_type = schema::FeedName)]
-    feed: FeedName,
-    #[schema(value_type = schema::SyncId)]
-    sync_id: SyncId,
-    #[schema(value_type = True)]
-    deleted: bool,
-    was_deleted: bool,
-    #[schema(value_type = Option<schema::Time>)]
-    tick: Option<Tick>,
 }

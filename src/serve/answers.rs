@@ -6,8 +6,12 @@ mod feed;
 mod options;
 
 pub(super) use event::{EventAnswer, PendingItem};
-pub(super) use feed::{ActedFeed, Feed, FeedDetail, FeedViews, HoldAnswer, UnseenChange, retired};
-pub(super) use options::{FeedPatch, FeedSettings, NewFeed, ShownOptions, True, duration};
+pub(super) use feed::{
+    ActedFeed, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, UnseenChange, retired,
+};
+pub(super) use options::{
+    FeedPatch, Interval, NewFeed, ShownOptions, TakenSettings, True, duration,
+};
 
 use axum::Json;
 use axum::body::Bytes;

@@ -2,7 +2,7 @@
 //! overview looks for.
 
 use super::admission::{Work, WorkKind};
-use super::answers::{Feed, answer};
+use super::answers::{FeedAnswer, answer};
 use super::client::Client;
 use super::conflicts::CONTESTED_WITHIN;
 use super::dashboard::{self, FeedFilter};
@@ -114,8 +114,9 @@ impl FeedNamePage {
 
 /// A page of feeds.
 #[derive(Serialize, ToSchema)]
-struct FeedList {
-    feeds: Vec<Feed>,
+#[schema(as = FeedList)]
+struct FeedListAnswer {
+    feeds: Vec<FeedAnswer>,
     /// How many all pages have together.
     matches: usize,
     /// The address of the next page.
@@ -124,7 +125,7 @@ struct FeedList {
 
 /// Lists feeds with their states.
 #[utoipa::path(get, path = "/api/v1/feeds", operation_id = "listFeeds", params(FeedListQuery), responses(
-    (status = 200, description = "The feeds, by name.", body = FeedList),
+    (status = 200, description = "The feeds, by name.", body = FeedListAnswer),
     BadRequest,
 ))]
 pub(super) async fn list(
@@ -162,7 +163,7 @@ async fn cost(room: &SharedState, query: &FeedListQuery) -> Result<u64, Problem>
     Ok(looks.saturating_add(rows).saturating_add(ledger))
 }
 
-async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<FeedList, Problem> {
+async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<FeedListAnswer, Problem> {
     let listing = room.directory.listing().await?;
     let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
     let in_conflict = in_conflict.as_ref();
@@ -180,11 +181,11 @@ async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<FeedList, P
         let record = listing.get(&status.name).map(|record| &**record);
         let is_private = listing.private().contains(&status.name);
         let now = room.clock.now();
-        feeds.push(Feed::new(status, record, state.as_ref(), contested, is_private, now));
+        feeds.push(FeedAnswer::new(status, record, state.as_ref(), contested, is_private, now));
     }
     let next = page.names.last().filter(|_| page.has_more);
     let next = next.map(|last| room.site.at(&query.address_after(last)));
-    Ok(FeedList { feeds, matches: page.matches, next })
+    Ok(FeedListAnswer { feeds, matches: page.matches, next })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
 use super::SharedState;
-use super::answers::{duration, retired};
+use super::answers::{Interval, duration, retired};
 use super::cache::Cache;
 use super::html::moment;
 use maud::{Markup, html};
@@ -67,7 +67,7 @@ pub(super) async fn part(
     oldest: Option<&ArchiveNote>,
 ) -> Result<Markup, StoreError> {
     let counted = room.counted.holdings(&status.name, state).await?;
-    let kept = Kept::new(&counted, Some(state), oldest, &room.settings.load().keeping);
+    let kept = KeptAnswer::new(&counted, Some(state), oldest, &room.settings.load().keeping);
     Ok(shown((&status.name, status.pending_absences), state, &kept, oldest))
 }
 
@@ -80,7 +80,7 @@ fn left(state: &FeedState) -> Option<(u64, Time)> {
 fn shown(
     (feed, missing): (&FeedName, u32),
     state: &FeedState,
-    kept: &Kept,
+    kept: &KeptAnswer,
     oldest: Option<&ArchiveNote>,
 ) -> Markup {
     let (chain, limits) = (&state.archives, &kept.limits);
@@ -136,7 +136,8 @@ fn shown(
 
 /// What is kept of a feed, with the limits.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Kept {
+#[schema(as = Kept)]
+pub(super) struct KeptAnswer {
     versions: u64,
     version_bytes: u64,
     past_documents: u64,
@@ -158,11 +159,12 @@ struct KeptLimits {
     versions_bytes: u64,
     archive_entries: u32,
     archives: u64,
+    #[schema(value_type = Option<Interval>)]
     archive_age: Option<String>,
     archive_bytes: Option<u64>,
 }
 
-impl Kept {
+impl KeptAnswer {
     /// What is kept of a feed just now. `oldest`: its oldest archive.
     pub(super) async fn count(
         room: &SharedState,
@@ -243,7 +245,7 @@ mod tests {
         keeping.archives.age = Some(Duration::from_secs(90 * 86_400));
         let news = FeedName::new("news").unwrap();
         let page = |keeping: &Keeping| {
-            let kept = Kept::new(&kept, Some(&state), Some(&oldest), keeping);
+            let kept = KeptAnswer::new(&kept, Some(&state), Some(&oldest), keeping);
             shown((&news, 4), &state, &kept, Some(&oldest)).into_string()
         };
         let first = page(&keeping);

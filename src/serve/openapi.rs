@@ -1,14 +1,10 @@
-//! `GET /api/v1/openapi.json`: what this gateway answers, in OpenAPI 3.1, derived from the handlers and from the types
-//! of their answers and parameters.
+//! `GET /api/v1/openapi.json`: what this gateway answers, in OpenAPI 3.1, derived from the table of routes, the handlers
+//! and the types of their answers and parameters.
 
 use super::address::Site;
 use super::answers::{self, ActedFeed};
 use super::problem::Problem;
-use super::{
-    SharedState, add, admin, archives, change_feed, conflicts, edit, event_streams, export,
-    feed_list, feeds, html, hub, import_list, item_list, items, opml, patch, probes, readers, sup,
-    webhook,
-};
+use super::{SharedState, event_streams, html, routes};
 use axum::extract::State;
 use axum::response::Response as Answer;
 use bytes::Bytes;
@@ -42,21 +38,7 @@ pub(super) const ROUTE: &str = "/api/v1/openapi.json";
         (name = "administration", description = "Needs the admin token."),
         (name = "reading", description = "For everybody.")
     ),
-    components(schemas(Problem, event_streams::EpochLine)),
-    paths(
-        feed_list::list, add::create, add::preview_address,
-        admin::show, admin::put, patch::change, admin::delete,
-        admin::poll, admin::hold, admin::pause, admin::backfill,
-        webhook::show, webhook::put, webhook::delete,
-        import_list::post, export::export, readers::list, hub::list,
-        admin::items, edit::create, admin::item, edit::update, edit::delete, edit::restore,
-        edit::resolve, edit::conflicts, admin::delete_missing, admin::redact,
-        document,
-        feeds::reader_view, feeds::sync_view, feeds::complete_view, change_feed::show, archives::archive,
-        item_list::show, items::item, conflicts::show,
-        sup::document, event_streams::poll::changes, event_streams::events::events, opml::document,
-        probes::alive, probes::ready, probes::metrics,
-    )
+    components(schemas(Problem, event_streams::EpochLine))
 )]
 struct Api;
 
@@ -79,7 +61,9 @@ impl ApiDescription {
 
 /// What a gateway at this address answers, in OpenAPI.
 pub fn api_description(base: &str) -> Value {
-    let mut document = answers::value(&Api::openapi());
+    let mut document = Api::openapi();
+    routes::describe(&mut document);
+    let mut document = answers::value(&document);
     finish(&mut document, base);
     document
 }
@@ -147,7 +131,7 @@ fn feed_document(about: &str) -> ResponseBuilder {
         kinds.iter().fold(response, |response, kind| response.content(*kind, content(text())));
     let headers = ["ETag", "Last-Modified", "X-SUP-ID", "Link"];
     headers.iter().fold(response, |response, name| {
-        response.header(*name, HeaderBuilder::new().schema(text()).build())
+        response.header(*name, HeaderBuilder::new().schema(Some(text())).build())
     })
 }
 
@@ -159,7 +143,7 @@ fn refusals() -> [(&'static str, Response); 3] {
         response.content("application/problem+json", content(schema))
     };
     let header = |about: Option<&str>, schema: ObjectBuilder| {
-        HeaderBuilder::new().schema(schema).description(about).build()
+        HeaderBuilder::new().schema(Some(schema)).description(about).build()
     };
     let later = "Not now: what is asked for is not there yet, or cannot be read just now.";
     let seconds = header(Some("In seconds."), text().pattern(Some("^[0-9]+$")));

@@ -65,7 +65,7 @@ pub(crate) struct PendingItem {
     #[schema(value_type = schema::Time)]
     decides_at: Time,
     would: &'static str,
-    probe: Option<ProbeAnswer>,
+    probe: Option<ProbeReport>,
     words: String,
 }
 
@@ -82,7 +82,7 @@ impl From<&PendingAbsence> for PendingItem {
             needed: pending.needed,
             decides_at: pending.decides_at,
             would: pending.would.name(),
-            probe: pending.probe.as_ref().map(ProbeAnswer::from),
+            probe: pending.probe.as_ref().map(ProbeReport::from),
             words: pending.describe(),
         }
     }
@@ -90,7 +90,8 @@ impl From<&PendingAbsence> for PendingItem {
 
 /// What a missing item's own address said.
 #[derive(Serialize, ToSchema)]
-struct ProbeAnswer {
+#[schema(as = ProbeAnswer)]
+struct ProbeReport {
     asked: u32,
     #[schema(value_type = schema::Time)]
     last: Time,
@@ -102,7 +103,7 @@ struct ProbeAnswer {
     silence: Option<String>,
 }
 
-impl From<&Probe> for ProbeAnswer {
+impl From<&Probe> for ProbeReport {
     fn from(probe: &Probe) -> Self {
         Self {
             asked: probe.asked,

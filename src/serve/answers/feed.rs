@@ -3,8 +3,8 @@
 use super::{EventAnswer, PendingItem, ShownOptions};
 use crate::address::shown;
 use crate::discarded::Discarded;
-use crate::keeping::Kept;
-use crate::readers::PrivateReadersAnswer;
+use crate::keeping::KeptAnswer;
+use crate::readers::report::PrivateReadersAnswer;
 use serde::Serialize;
 use tidegate_core::model::{
     ArchiveLayout, Backfill, Character, Decision, FeedName, FeedRecord, FeedState, Hold,
@@ -24,7 +24,8 @@ describe! {
 
 /// A feed, and how it stands.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Feed {
+#[schema(as = Feed)]
+pub(crate) struct FeedAnswer {
     #[serde(flatten)]
     status: FeedStatus,
     /// Whether only readers with a token may read it.
@@ -48,7 +49,7 @@ pub(crate) struct Feed {
     tick_lead: Option<u64>,
 }
 
-impl Feed {
+impl FeedAnswer {
     /// What is known of a feed without its ledger; `record`: as the list of subscriptions has it; `conflicts`: how
     /// many items are in conflict, where that is known.
     pub(crate) fn new(
@@ -331,7 +332,7 @@ impl StateAnswer {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct FeedDetail {
     #[serde(flatten)]
-    pub(crate) feed: Feed,
+    pub(crate) feed: FeedAnswer,
     /// Who may read it, where it is private.
     pub(crate) readers: Option<PrivateReadersAnswer>,
     pub(crate) events: Vec<EventAnswer>,
@@ -346,7 +347,7 @@ pub(crate) struct FeedDetail {
     pub(crate) discarded: Discarded,
     pub(crate) document: Option<ParsedNote>,
     pub(crate) views: FeedViews,
-    pub(crate) kept: Kept,
+    pub(crate) kept: KeptAnswer,
 }
 
 /// An item that changed without making a version, and why.

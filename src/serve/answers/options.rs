@@ -25,9 +25,11 @@ describe! {
     ProbeChoice: ObjectBuilder::new().schema_type(SchemaType::AnyValue)
         .enum_values(Some([json!(true), json!(false), json!("doubts")]));
     /// A duration: 90s, 5m, 24h, 30d.
-    Interval: text().pattern(Some("^[0-9]+[smhd]$")).examples(["1h"]);
+    pub(crate) Interval: text().pattern(Some("^[0-9]+[smhd]$")).examples(["1h"]);
     /// What becomes of conflicts.
     ConflictRule: text().pattern(Some("^(keep|winner|prefer:.+)$"));
+    /// The field of an entry.
+    FieldName: text().min_length(Some(1));
     /// Always true.
     pub(crate) True: ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true]));
     /// Where a secret is.
@@ -58,8 +60,9 @@ pub(crate) struct ShownOptions {
     probe: Value,
     backfill: bool,
     secret: Option<bool>,
+    #[schema(minimum = 1)]
     items: Option<u32>,
-    ignore: Vec<Ignored>,
+    ignore: Vec<IgnoredField>,
     #[schema(value_type = Option<Interval>)]
     min_interval: Option<String>,
     #[schema(value_type = Option<Interval>)]
@@ -94,7 +97,7 @@ impl ShownOptions {
             backfill: options.backfill,
             secret: options.secret,
             items: options.items,
-            ignore: options.ignore.iter().map(Ignored::from).collect(),
+            ignore: options.ignore.iter().map(IgnoredField::from).collect(),
             min_interval: options.min_interval.map(duration),
             max_interval: options.max_interval.map(duration),
             local: sharing.local,
@@ -144,7 +147,9 @@ impl ShownAccess {
 /// A field whose changes make no version, or a pattern in one.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-enum Ignored {
+#[schema(as = Ignored)]
+enum IgnoredField {
+    #[schema(value_type = FieldName)]
     Field(String),
     Pattern {
         field: String,
@@ -153,7 +158,7 @@ enum Ignored {
     },
 }
 
-impl From<&Ignore> for Ignored {
+impl From<&Ignore> for IgnoredField {
     fn from(ignore: &Ignore) -> Self {
         let field = ignore.field().to_owned();
         match ignore.pattern() {
@@ -220,8 +225,9 @@ impl From<&ProxyRoute> for ShownProxy {
 
 /// The keys of a `[[feed]]` table but its name. A key that is absent has its default.
 #[derive(ToSchema)]
+#[schema(as = FeedSettings)]
 #[expect(dead_code, reason = "they are read key by key, so that a mistake names its key")]
-pub(crate) struct FeedSettings {
+pub(crate) struct TakenSettings {
     /// The upstream's address, http or https. Only a local feed may have none.
     #[schema(format = "uri", example = "https://example.org/atom.xml")]
     url: Option<String>,
@@ -240,7 +246,7 @@ pub(crate) struct FeedSettings {
     /// Whether the address is a secret.
     secret: Option<bool>,
     #[schema(required = false)]
-    headers: BTreeMap<String, Secret>,
+    headers: FeedHeaders,
     cookie: Option<Secret>,
     basic: Option<SecretLogin>,
     bearer: Option<Secret>,
@@ -248,7 +254,7 @@ pub(crate) struct FeedSettings {
     user_agent: Option<String>,
     proxy: Option<Proxy>,
     #[schema(required = false)]
-    ignore: BTreeSet<Ignored>,
+    ignore: BTreeSet<IgnoredField>,
     #[schema(minimum = 1)]
     items: Option<u32>,
     min_interval: Option<Interval>,
@@ -284,6 +290,9 @@ describe! {
         .item(object("file", text().min_length(Some(1)).max_length(Some(4096))))
         .item(object("env", text().max_length(Some(128)).pattern(Some("^[A-Za-z_][A-Za-z0-9_]*$"))))
         .item(object("stored", True::schema()).property("from", text()));
+    /// Further headers of requests, with their values.
+    FeedHeaders: ObjectBuilder::new().schema_type(Type::Object).max_properties(Some(FeedAccess::HEADERS_LIMIT))
+        .additional_properties(Some(Ref::from_schema_name("Secret")));
     /// The way to the publisher: `none`, the address of a proxy, or that with a login.
     Proxy: OneOfBuilder::new().item(text()).item(
         object("url", text())
@@ -318,7 +327,7 @@ mod tests {
         let list = json!(["media:keywords", { "field": "description", "pattern": "[0-9]+" }]);
         let Value::Object(settings) = json!({ "ignore": list }) else { panic!() };
         let read = feed_settings(&settings).unwrap().options.ignore;
-        assert_eq!(value(&read.iter().map(Ignored::from).collect::<Vec<_>>()), list);
+        assert_eq!(value(&read.iter().map(IgnoredField::from).collect::<Vec<_>>()), list);
     }
 
     fn literal(text: &str) -> SecretSource {

@@ -121,7 +121,7 @@ async fn changes_after(
         tokio::select! {
             () = room.closing.cancelled() => {}
             // As if it had never been a token.
-            () = &mut revoked => return Err(crate::nothing_at(MASKED_PATH)),
+            () = &mut revoked => return Err(crate::router::nothing_at(MASKED_PATH)),
             changed = tokio::time::timeout_at(until, sealed.changed()) => {
                 // A store that is closed wakes nobody up again.
                 if let Ok(Err(_)) = changed {

@@ -1,8 +1,8 @@
 //! What holds for all operations and all types, and is therefore said of none of them: where a token is needed, what
 //! is refused, which parts a path has, and that an object has the members that are described and no others.
 
-use super::{ROUTE, refusals};
-use crate::answers;
+use super::refusals;
+use crate::{answers, routes};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tidegate_status::schema::{self, text};
@@ -26,6 +26,8 @@ pub(super) fn finish(document: &mut Value, base: &str) {
     if let Value::Object(schemas) = &mut schemas {
         finish_schemas(schemas, &mut paths);
     }
+    each_object(&mut paths, &mut widen);
+    each_object(&mut schemas, &mut widen);
     let responses = refusals().map(|(name, response)| (name.to_owned(), answers::value(&response)));
     document["paths"] = paths;
     document["components"] = json!({
@@ -37,7 +39,7 @@ pub(super) fn finish(document: &mut Value, base: &str) {
 
 /// The operations at a path: what names it, who may ask, and what else is answered.
 fn finish_path(path: &str, item: &mut Value) {
-    let is_open = !path.starts_with("/api/") || path == ROUTE;
+    let is_open = !routes::needs_token(path);
     for operation in item.as_object_mut().into_iter().flatten().map(|(_, operation)| operation) {
         operation["tags"] = json!([if is_open { "reading" } else { "administration" }]);
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
@@ -170,16 +172,19 @@ fn flatten(object: &mut Map<String, Value>, schemas: &Map<String, Value>) {
     }
 }
 
+/// Takes the width of an integer away: that of the type which it is told from may be narrower than what is written.
+fn widen(object: &mut Map<String, Value>) {
+    let is_integer = |kind: &Value| kind == "integer";
+    let kinds = object.get("type").and_then(Value::as_array).map(Vec::as_slice);
+    let is_one = kinds.is_some_and(|kinds| kinds.iter().any(is_integer));
+    if is_one || object.get("type").is_some_and(is_integer) {
+        object.remove("format");
+    }
+}
+
 /// Says of an object that it has no other members, and of an answer, which is no part of what is `taken` from clients,
 /// that it has those that may be null: as null.
 fn close(object: &mut Map<String, Value>, is_taken: bool) {
-    let is_integer = |kind: &Value| kind == "integer";
-    let kind = object.get("type");
-    let kinds = kind.and_then(Value::as_array).map(Vec::as_slice);
-    if kind.is_some_and(is_integer) || kinds.is_some_and(|kinds| kinds.iter().any(is_integer)) {
-        // Those that are derived are narrower than what is written.
-        object.remove("format");
-    }
     let Some(Value::Object(members)) = object.get("properties") else { return };
     let nullable = members.iter().filter(|(_, member)| is_nullable(member));
     let mut required: BTreeSet<String> = nullable.map(|(name, _)| name.clone()).collect();
