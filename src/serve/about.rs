@@ -5,17 +5,18 @@ use super::admin::EVENTS_SHOWN;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey, ServedFeed};
 use super::client::Client;
+use super::discarded::Discarded;
 use super::explain::{evidence, why_beside_hold};
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, moment, text};
 use super::life::{self, FeedLife};
 use super::metrics::Metrics;
 use super::problem::{Problem, RETRY_SOON};
-use super::readers::{self, PrivateReaders};
+use super::readers::report::{self, PrivateReaders};
 use super::session::{self, sign_in_address};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::standing::{last, origin, standing};
-use super::{SharedState, actions, discarded, forms, keeping, list_members};
+use super::{SharedState, actions, forms, keeping, list_members};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, Method};
@@ -66,7 +67,7 @@ pub(super) async fn page(
     let ask =
         WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
     let revision = state.as_ref().map(|state| state.revision);
-    let (readers, who) = readers::told_to(&room, &audience, &record).await?;
+    let (readers, who) = report::told_to(&room, &audience, &record).await?;
     let key = (who, record.name.clone(), revision);
     let make = || {
         let (room, record) = (Arc::clone(&room), record.clone());
@@ -134,7 +135,7 @@ async fn made(
         let oldest = snapshot.and_then(|snapshot| snapshot.archives.first()).cloned();
         let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &events, interruptions));
         let life = life.map(|life| life::figure(&name, &life, now)).unwrap_or_default();
-        (quiet, oldest, discarded::part(&name, snapshot), life, events)
+        (quiet, oldest, Discarded::new(snapshot).part(&name), life, events)
     });
     let (quiet, oldest, discarded, life, events) = looking.await.map_err(|_| StoreError::Closed)?;
     let kept = match &state {

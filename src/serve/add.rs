@@ -2,9 +2,11 @@
 //! for programs: `POST /api/v1/preview` and `POST /api/v1/feeds`.
 
 use super::address::shown;
+use super::answers::{ActedFeed, NewFeed, answer, object};
 use super::client::Client;
 use super::edit::whole;
 use super::forms::{self, SentForm};
+use super::openapi::{BadRequest, Conflict};
 use super::operator::{AddressPreview, FeedPreview, FoundFeed, PutFeed};
 use super::problem::Problem;
 use super::session::sign_in_address;
@@ -15,9 +17,13 @@ use axum::extract::rejection::BytesRejection;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
-use serde_json::{Value, json};
-use tidegate_core::model::FeedName;
+use serde::Serialize;
+use serde_json::Value;
+use tidegate_core::model::{FeedName, Time};
+use tidegate_status::describe;
+use tidegate_status::schema::{self, text as any_text};
 use url::Url;
+use utoipa::ToSchema;
 
 /// The longest address, in bytes.
 const ADDRESS_LIMIT: usize = 2_000;
@@ -141,7 +147,12 @@ async fn add_new(room: &SharedState, put: PutFeed, name: &str) -> Result<FeedNam
     Ok(name)
 }
 
-/// `POST /api/v1/feeds`: adds a feed under a name of its own, with the keys of a `PUT` and perhaps a `name`.
+/// Adds a feed under a new name.
+#[utoipa::path(post, path = "/api/v1/feeds", operation_id = "addFeed", request_body = NewFeed, responses(
+    (status = 201, description = "It was added.", body = ActedFeed, headers(("Location"))),
+    BadRequest,
+    Conflict,
+))]
 pub(super) async fn create(
     State(room): State<SharedState>,
     body: Result<Bytes, BytesRejection>,
@@ -152,7 +163,59 @@ pub(super) async fn create(
     admin::created(&room, &name).await
 }
 
-/// `POST /api/v1/preview`: what is at the `url` in the body. Nothing is added.
+describe! {
+    /// Where to look.
+    SoughtAddress: object("url", any_text().min_length(Some(1)).max_length(Some(2000)).examples(["example.org"]));
+}
+
+/// What is at an address.
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Preview {
+    Feed(PreviewedFeed),
+    /// A page, with the feeds that it names or that were found where sites usually have one.
+    Page {
+        url: String,
+        feeds: Vec<FoundFeed>,
+    },
+}
+
+/// A feed as it would begin.
+#[derive(Serialize, ToSchema)]
+struct PreviewedFeed {
+    /// Its address; where permanent redirects lead, if they do.
+    url: String,
+    /// The name that it gets where nobody chooses one.
+    #[schema(value_type = schema::FeedName)]
+    name: FeedName,
+    format: &'static str,
+    title: String,
+    entries: usize,
+    first_entries: Vec<PreviewedEntry>,
+    /// How it would be judged.
+    remarks: Vec<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct PreviewedEntry {
+    title: String,
+    #[schema(value_type = Option<schema::Time>)]
+    time: Option<Time>,
+}
+
+impl PreviewedFeed {
+    fn new(feed: FeedPreview, name: FeedName) -> Self {
+        let FeedPreview { url, format, title, entries, titles, remarks, is_list: _ } = feed;
+        let first = titles.into_iter().map(|(title, time)| PreviewedEntry { title, time });
+        Self { url, name, format, title, entries, first_entries: first.collect(), remarks }
+    }
+}
+
+/// Says what is at the address of a site or a feed; nothing is added.
+#[utoipa::path(post, path = "/api/v1/preview", operation_id = "previewAddress", request_body = SoughtAddress, responses(
+    (status = 200, description = "A feed, or a page with feeds.", body = Preview),
+    BadRequest,
+))]
 pub(super) async fn preview_address(
     State(room): State<SharedState>,
     body: Result<Bytes, BytesRejection>,
@@ -166,28 +229,11 @@ pub(super) async fn preview_address(
         return Err(Problem::parameter("url", "url, the address to look at, is missing"));
     }
     let address = completed(&typed);
-    let described = match look_at(&room, &address).await? {
-        SeenAddress::Page(found) => {
-            let found = found.iter().map(|feed| json!({ "url": feed.url, "title": feed.title }));
-            let found: Vec<Value> = found.collect();
-            json!({ "kind": "page", "url": address, "feeds": found })
-        }
-        SeenAddress::Feed(feed, name) => {
-            let entries = feed.titles.iter();
-            let first = entries.map(|(title, time)| json!({ "title": title, "time": time }));
-            json!({
-                "kind": "feed",
-                "url": feed.url,
-                "name": name,
-                "format": feed.format,
-                "title": feed.title,
-                "entries": feed.entries,
-                "first_entries": first.collect::<Vec<_>>(),
-                "remarks": feed.remarks,
-            })
-        }
+    let preview = match look_at(&room, &address).await? {
+        SeenAddress::Page(feeds) => Preview::Page { url: address, feeds },
+        SeenAddress::Feed(feed, name) => Preview::Feed(PreviewedFeed::new(*feed, name)),
     };
-    Ok(admin::answer(StatusCode::OK, described))
+    Ok(answer(StatusCode::OK, &preview))
 }
 
 /// The text of a key; empty where it is absent.

@@ -8,7 +8,8 @@ use super::address::{DocumentForm, Site};
 use super::admission::{Work, WorkKind};
 use super::audience::{Audience, AudienceKey, ServedFeed};
 use super::client::Client;
-use super::feeds::{Resource, answer, unreadable};
+use super::feeds::{ContainerParams, Resource, answer, unreadable};
+use super::openapi::{ArchivedDocument, Gone, NotFound, Unchanged};
 use super::problem::Problem;
 use super::query::ViewQuery;
 use super::rendition::{NoDocument, Rendition, UnwrittenDocument};
@@ -115,7 +116,14 @@ fn document(
     }
 }
 
-/// `GET /feeds/NAME/archive/ID`.
+/// A sealed part of the feed's history (Feed History).
+#[utoipa::path(
+    get,
+    path = "/feeds/{name}/archive/{id}",
+    operation_id = "archive",
+    params(ContainerParams),
+    responses(ArchivedDocument, Unchanged, NotFound, Gone)
+)]
 pub(super) async fn archive(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),

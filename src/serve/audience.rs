@@ -423,7 +423,7 @@ pub(super) async fn pages(
         return challenged("only readers subscribe here; send a reader's token as the password");
     }
     if !audience.may_sign_in() {
-        return super::nothing_at(request.uri().path()).into_response();
+        return super::router::nothing_at(request.uri().path()).into_response();
     }
     if is_page {
         let to = HeaderValue::from_str(&sign_in_address(path));

@@ -11,6 +11,7 @@ use super::feeds::{NameInPath, unreadable};
 use super::items::{self, CompareBudget, Differences};
 use super::metrics::Metrics;
 use super::negotiate::container;
+use super::openapi::{BadRequest, Gone, Later, NotFound, Unchanged};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
@@ -25,6 +26,8 @@ use tidegate_core::model::{
     Event, EventKind, FeedName, FeedState, LedgerEntry, Revision, Stamp, Tick, Time,
 };
 use tidegate_format::render::{ChangeEntry, ChangeFeed, Container};
+use tidegate_status::describe;
+use tidegate_status::schema::words;
 use tidegate_store::VersionNote;
 
 /// The most entries of a feed of changes.
@@ -68,7 +71,26 @@ pub(super) fn documents(admission: Arc<Admission>, metrics: Metrics) -> ChangeFe
     SingleFlightCache::new(("feeds of changes", BYTES), ChangeDocument::weight, admission, metrics)
 }
 
-/// `GET /feeds/NAME/changes`, with `?as=atom`, `?as=jsonfeed` or `?as=html`.
+describe! {
+    /// A form of the changes.
+    ChangeForm: words(["atom", "jsonfeed", "html"]);
+}
+
+/// The newest edits and deletions, an entry for each version with what differs.
+#[utoipa::path(get, path = "/feeds/{name}/changes", operation_id = "changeFeed",
+    params(("as" = inline(Option<ChangeForm>), Query, description = "The form; where it is left out, Accept chooses.")),
+    responses(
+        (status = 200, description = "The changes.", headers(("ETag"), ("Last-Modified")), content(
+            (String = "application/atom+xml"),
+            (Object = "application/feed+json"),
+            (String = "text/html"),
+        )),
+        Unchanged,
+        BadRequest,
+        NotFound,
+        Gone,
+        Later,
+    ))]
 pub(super) async fn show(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),

@@ -5,6 +5,7 @@ mod described;
 mod form;
 mod page;
 
+pub(super) use described::ConflictList;
 pub(super) use form::resolve;
 pub(super) use page::excerpt;
 
@@ -17,10 +18,11 @@ use super::feeds::{NameInPath, unreadable};
 use super::items::{self, CompareBudget, Differences};
 use super::metrics::Metrics;
 use super::negotiate::wants_json;
+use super::openapi::{Gone, NotFound};
 use super::problem::Problem;
 use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
-use super::{AppState, SharedState, forms, html, session};
+use super::{AppState, SharedState, answers, forms, html, session};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -30,6 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Item, Revision, SyncId};
 use tidegate_judge::record::local;
+use tidegate_status::schema;
 use tidegate_store::{Store, StoreError};
 use tokio::time::timeout;
 
@@ -160,7 +163,17 @@ impl Contested {
     }
 }
 
-/// `GET /feeds/NAME/conflicts`.
+/// Unresolved conflicts: a page, or data with `Accept: application/json`.
+#[utoipa::path(get, path = "/feeds/{name}/conflicts", operation_id = "readConflicts",
+    params(("after" = Option<schema::SyncId>, Query, description = "Only items behind this one.")),
+    responses(
+        (status = 200, description = "The conflicts.", content(
+            (ConflictList = "application/json"),
+            (String = "text/html"),
+        )),
+        NotFound,
+        Gone,
+    ))]
 pub(super) async fn show(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
@@ -226,7 +239,7 @@ async fn answered(
 async fn made(room: &AppState, site: &Site, key: &ConflictsKey) -> Result<Bytes, Problem> {
     let mut contests = gather(room, &key.feed, key.after.as_ref()).await?;
     Ok(match key.form {
-        ConflictsForm::Json => described::contests(&site.at(""), &contests).to_string().into(),
+        ConflictsForm::Json => answers::text(&ConflictList::new(&site.at(""), &contests)),
         ConflictsForm::Page { is_signed_in, may_decide } => {
             (contests.is_signed_in, contests.may_decide) = (is_signed_in, may_decide);
             page::contests(&contests).into_string().into()

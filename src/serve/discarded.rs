@@ -2,54 +2,67 @@
 
 use super::html;
 use maud::{Markup, html};
-use serde_json::{Value, json};
-use tidegate_core::model::{FeedName, ItemStatus, LedgerEntry, Snapshot, Time};
+use serde::Serialize;
+use tidegate_core::model::{FeedName, ItemStatus, LedgerEntry, Snapshot, SyncId, Time};
+use tidegate_status::schema;
+use utoipa::ToSchema;
 
 /// The most that are listed.
 const DISCARDED_SHOWN: usize = 100;
 
-/// What was discarded, what went last first, at most so many; and how many there are.
-fn discarded(snapshot: &Snapshot) -> (Vec<(Time, &LedgerEntry)>, usize) {
-    let since = |known: &LedgerEntry| match known.standing {
-        ItemStatus::Discarded { since } => Some(since),
-        _ => None,
-    };
-    let mut all: Vec<_> = snapshot.known.iter().filter_map(|k| Some((since(k)?, k))).collect();
-    all.sort_by_key(|(since, known)| (std::cmp::Reverse(*since), &known.id));
-    let count = all.len();
-    all.truncate(DISCARDED_SHOWN);
-    (all, count)
+/// What was discarded of a feed.
+#[derive(Default, Serialize, ToSchema)]
+pub(super) struct Discarded {
+    /// How many there are.
+    count: usize,
+    /// What went last first, at most 100.
+    items: Vec<DiscardedItem>,
 }
 
-/// For the administration API.
-pub(super) fn described(snapshot: Option<&Snapshot>) -> Value {
-    let (shown, count) = snapshot.map(discarded).unwrap_or_default();
-    let item = |(since, known): &(Time, &LedgerEntry)| {
-        json!({
-            "sync_id": known.id.as_str(),
-            "native_id": known.native_shown,
-            "title": known.title,
-            "since": *since,
-        })
-    };
-    json!({ "count": count, "items": shown.iter().map(item).collect::<Vec<_>>() })
+#[derive(Serialize, ToSchema)]
+struct DiscardedItem {
+    #[schema(value_type = schema::SyncId)]
+    sync_id: SyncId,
+    native_id: String,
+    title: String,
+    #[schema(value_type = schema::Time)]
+    since: Time,
 }
 
-/// For the feed's page; nothing where nothing was discarded.
-pub(super) fn part(name: &FeedName, snapshot: Option<&Snapshot>) -> Markup {
-    let (shown, count) = snapshot.map(discarded).unwrap_or_default();
-    html! {
-        @if count > 0 {
-            h2 #discarded { "Discarded" }
-            p.quiet {
-                "Changes of the publisher were missed, and its complete feed does not list these any \
-                 more. No view shows them but archives, and nothing says that they were deleted."
-            }
-            ul { @for (since, known) in &shown {
-                li { (html::item(name, &known.id, &known.title)) span.quiet { " since " time { (since) } } }
-            } }
-            @if count > shown.len() {
-                p.quiet { (shown.len()) " of " (count) " are shown." }
+impl Discarded {
+    /// What a feed of which this is kept discarded.
+    pub(super) fn new(snapshot: Option<&Snapshot>) -> Self {
+        let since = |known: &LedgerEntry| match known.standing {
+            ItemStatus::Discarded { since } => Some(since),
+            _ => None,
+        };
+        let known = snapshot.into_iter().flat_map(|snapshot| snapshot.known.iter());
+        let mut all: Vec<_> = known.filter_map(|known| Some((since(known)?, known))).collect();
+        all.sort_by_key(|(since, known)| (std::cmp::Reverse(*since), &known.id));
+        let item = |(since, known): &(Time, &LedgerEntry)| DiscardedItem {
+            sync_id: known.id.clone(),
+            native_id: known.native_shown.clone(),
+            title: known.title.clone(),
+            since: *since,
+        };
+        Self { count: all.len(), items: all.iter().take(DISCARDED_SHOWN).map(item).collect() }
+    }
+
+    /// The part of the page about the feed; nothing where nothing was discarded.
+    pub(super) fn part(&self, name: &FeedName) -> Markup {
+        html! {
+            @if self.count > 0 {
+                h2 #discarded { "Discarded" }
+                p.quiet {
+                    "Changes of the publisher were missed, and its complete feed does not list these any \
+                     more. No view shows them but archives, and nothing says that they were deleted."
+                }
+                ul { @for item in &self.items {
+                    li { (html::item(name, &item.sync_id, &item.title)) span.quiet { " since " time { (item.since) } } }
+                } }
+                @if self.count > self.items.len() {
+                    p.quiet { (self.items.len()) " of " (self.count) " are shown." }
+                }
             }
         }
     }

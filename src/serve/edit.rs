@@ -5,21 +5,30 @@ mod entry;
 
 use self::entry::{EntryFormat, Posted};
 use super::address::item_page;
+use super::answers::{object, optional};
 use super::client::Client;
 use super::conditional::{add, unkept};
+use super::conflicts::ConflictList;
 use super::feeds::{NameInPath, unreadable};
+use super::openapi::{BadRequest, Conflict, NotFound, Stale, Unprocessable};
 use super::problem::Problem;
 use super::query::Query;
-use super::{API, SharedState, admin, conflicts, plain, put};
+use super::{API, SharedState, admin, answers, conflicts, plain, put};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::sync::Arc;
-use tidegate_core::model::{Count, FeedName, Markup, SyncId};
+use tidegate_core::model::{Count, FeedName, Markup, SyncId, Tick};
 use tidegate_judge::record::local::{Act, Acted, CheckedEntry, EntryError, Resolution};
+use tidegate_status::describe;
+use tidegate_status::schema::{self, text, words};
+use utoipa::openapi::Ref;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 /// The longest entry that is taken, in bytes, as it is sent.
 pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
@@ -27,7 +36,17 @@ pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
 type ItemInPath = Result<Path<(String, String)>, PathRejection>;
 type EditResult = Result<Bytes, BytesRejection>;
 
-/// `POST /api/v1/feeds/NAME/items`.
+/// Makes an item of a local feed.
+#[utoipa::path(post, path = "/api/v1/feeds/{name}/items", operation_id = "createItem",
+    params(("noconflicts" = Option<bool>, Query, description = "Whether the item never has conflicts.")),
+    request_body(content((ItemEntry = "application/json"), (AtomEntry = "application/atom+xml"))),
+    responses(
+        (status = 201, description = "It was made.", body = ItemChanged, headers(("Location"), ("ETag"))),
+        BadRequest,
+        NotFound,
+        Conflict,
+        Unprocessable,
+    ))]
 pub(super) async fn create(
     State(room): State<SharedState>,
     name: NameInPath,
@@ -40,13 +59,23 @@ pub(super) async fn create(
     let posted = Posted::read(&headers, &whole(body, ENTRY_LIMIT)?, None)?;
     let noconflicts = posted.noconflicts.or(asked);
     let acted = done(&room, &feed, Act::Create { entry: posted.entry, noconflicts }).await?;
-    let mut response = answer(StatusCode::CREATED, &feed, &acted);
     let at = room.site.at(&format!("{API}{}", item_page(&feed, &acted.id)));
+    let mut response = answer(StatusCode::CREATED, feed, acted);
     add(response.headers_mut(), header::LOCATION, &at);
     Ok(response)
 }
 
-/// `PUT /api/v1/feeds/NAME/items/SYNC_ID`.
+/// Changes an item of a local feed.
+#[utoipa::path(put, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "updateItem", params(IfMatch),
+    request_body(content((ItemEntry = "application/json"), (AtomEntry = "application/atom+xml"))),
+    responses(
+        (status = 200, description = "It was changed.", body = ItemChanged, headers(("ETag"))),
+        BadRequest,
+        NotFound,
+        Conflict,
+        Stale,
+        Unprocessable,
+    ))]
 pub(super) async fn update(
     State(room): State<SharedState>,
     path: ItemInPath,
@@ -58,10 +87,12 @@ pub(super) async fn update(
     let outline = outline(&room, &feed, &id).await?;
     let entry = rewritten(&headers, &whole(body, ENTRY_LIMIT)?, outline.as_ref())?;
     let acted = done(&room, &feed, Act::Update { id, entry, expected }).await?;
-    Ok(answer(StatusCode::OK, &feed, &acted))
+    Ok(answer(StatusCode::OK, feed, acted))
 }
 
-/// `DELETE /api/v1/feeds/NAME/items/SYNC_ID`.
+/// Deletes an item of a local feed.
+#[utoipa::path(delete, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "deleteItem", params(IfMatch),
+    responses((status = 200, description = "It was deleted.", body = ItemChanged, headers(("ETag"))), NotFound, Conflict, Stale))]
 pub(super) async fn delete(
     State(room): State<SharedState>,
     path: ItemInPath,
@@ -70,10 +101,19 @@ pub(super) async fn delete(
     let (feed, id) = item(path)?;
     let expected = expected(&headers)?;
     let acted = done(&room, &feed, Act::Delete { id, expected }).await?;
-    Ok(answer(StatusCode::OK, &feed, &acted))
+    Ok(answer(StatusCode::OK, feed, acted))
 }
 
-/// `POST /api/v1/feeds/NAME/items/SYNC_ID/restore`, with an entry or an empty body.
+/// Restores a deleted item of a local feed, with a new entry or as it was.
+#[utoipa::path(post, path = "/api/v1/feeds/{name}/items/{id}/restore", operation_id = "restoreItem", params(IfMatch),
+    request_body(content((Option<ItemEntry> = "application/json"), (Option<AtomEntry> = "application/atom+xml"))),
+    responses(
+        (status = 200, description = "It was restored.", body = ItemChanged, headers(("ETag"))),
+        NotFound,
+        Conflict,
+        Stale,
+        Unprocessable,
+    ))]
 pub(super) async fn restore(
     State(room): State<SharedState>,
     path: ItemInPath,
@@ -89,12 +129,22 @@ pub(super) async fn restore(
         false => Some(rewritten(&headers, &body, outline.as_ref())?),
     };
     let acted = done(&room, &feed, Act::Restore { id, entry, expected }).await?;
-    Ok(answer(StatusCode::OK, &feed, &acted))
+    Ok(answer(StatusCode::OK, feed, acted))
 }
 
-/// `POST /api/v1/feeds/NAME/items/SYNC_ID/resolve`: `{"keep":"winner"}`, `{"keep":n}` or
-/// `{"item":"<entry…>"}`; with `"conflicts":[…]` only those, and with `"etag"` or `If-Match` only
-/// while they are as they were seen.
+/// Resolves conflicts of an item.
+#[utoipa::path(post, path = "/api/v1/feeds/{name}/items/{id}/resolve", operation_id = "resolveConflicts",
+    params(("If-Match" = Option<String>, Header, description = "The `etag` of the list of conflicts.",
+        pattern = r#"^"[A-Za-z0-9_-]+"$"#)),
+    request_body = ConflictResolution,
+    responses(
+        (status = 200, description = "They were resolved.", body = ItemChanged, headers(("ETag"))),
+        BadRequest,
+        NotFound,
+        Conflict,
+        Stale,
+        Unprocessable,
+    ))]
 pub(super) async fn resolve(
     State(room): State<SharedState>,
     path: ItemInPath,
@@ -132,10 +182,13 @@ pub(super) async fn resolve(
     };
     let keep = keep.ok_or_else(missing)?;
     let acted = done(&room, &feed, Act::Resolve { id, keep, conflicts, expected }).await?;
-    Ok(answer(StatusCode::OK, &feed, &acted))
+    Ok(answer(StatusCode::OK, feed, acted))
 }
 
-/// `GET /api/v1/feeds/NAME/conflicts`.
+/// Lists items with unresolved conflicts.
+#[utoipa::path(get, path = "/api/v1/feeds/{name}/conflicts", operation_id = "listConflicts",
+    params(("after" = Option<schema::SyncId>, Query, description = "Only items behind this one.")),
+    responses((status = 200, description = "The conflicts.", body = ConflictList), NotFound))]
 pub(super) async fn conflicts(
     State(room): State<SharedState>,
     client: Client,
@@ -258,17 +311,61 @@ fn numbers(value: &Value) -> Result<Vec<usize>, Problem> {
     list.iter().map(number).collect::<Option<Vec<_>>>().ok_or_else(said)
 }
 
-fn answer(status: StatusCode, feed: &FeedName, acted: &Acted) -> Response {
-    let value = json!({
-        "feed": feed,
-        "sync_id": acted.id,
-        "updates": acted.updates,
-        "tick": acted.tick,
-        "deleted": acted.deleted,
-        "conflicts": acted.conflicts,
-    });
-    let mut response = admin::answer(status, value);
-    let tag = format!("\"{}\"", acted.updates.value());
+describe! {
+    /// An item of a local feed.
+    ItemEntry: ["title", "content", "content_html", "summary", "link", "author", "id"].into_iter()
+        .fold(optional("noconflicts", bool::schema()), |entry, key| entry.property(key, text()))
+        .property("published", schema::Time::schema())
+        .property("updated", schema::Time::schema())
+        .property("categories", Vec::<String>::schema());
+    /// An Atom entry.
+    AtomEntry: text();
+    /// The winner, or the number of a conflict, counted from 0.
+    KeptVersion: OneOfBuilder::new().item(words(["winner"])).item(u32::schema());
+    /// A new item.
+    NewVersion: OneOfBuilder::new().item(AtomEntry::schema()).item(Ref::from_schema_name("ItemEntry"));
+    /// Which versions are kept: `keep` or `item`, not both. With `conflicts`, only these are resolved; with `etag`,
+    /// nothing is decided but what was seen in the list.
+    ConflictResolution: OneOfBuilder::new()
+        .item(resolution(object("keep", KeptVersion::schema())))
+        .item(resolution(object("item", NewVersion::schema())));
+}
+
+fn resolution(choice: ObjectBuilder) -> ObjectBuilder {
+    let numbers = ArrayBuilder::new().items(u32::schema()).min_items(Some(1));
+    choice.property("conflicts", numbers).property("etag", text())
+}
+
+/// The condition of a change.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it is read of the headers")]
+struct IfMatch {
+    /// The `ETag` of the item: the change is made only while it has that.
+    #[param(rename = "If-Match", pattern = r#"^("[0-9]{1,9}"|\*)$"#, example = "\"3\"")]
+    tag: Option<String>,
+}
+
+/// What was done with an item; durable.
+#[derive(Serialize, ToSchema)]
+struct ItemChanged {
+    #[schema(value_type = schema::FeedName)]
+    feed: FeedName,
+    #[schema(value_type = schema::SyncId)]
+    sync_id: SyncId,
+    #[schema(value_type = u32)]
+    updates: Count,
+    #[schema(value_type = Option<schema::Time>)]
+    tick: Tick,
+    deleted: bool,
+    conflicts: u32,
+}
+
+fn answer(status: StatusCode, feed: FeedName, acted: Acted) -> Response {
+    let Acted { id: sync_id, updates, tick, deleted, conflicts } = acted;
+    let changed = ItemChanged { feed, sync_id, updates, tick, deleted, conflicts };
+    let mut response = answers::answer(status, &changed);
+    let tag = format!("\"{}\"", updates.value());
     add(response.headers_mut(), header::ETAG, &tag);
     response
 }

@@ -2,13 +2,13 @@
 //! (HTML Living Standard, section 9.2). Both read epochs, so nothing can be seen in one and missed
 //! in the other, nor in the SUP documents.
 
-mod events;
+pub(super) mod events;
 mod line;
-mod poll;
+pub(super) mod poll;
 mod position;
 
-pub(super) use events::{ended, events, is_event_source};
-pub(super) use poll::changes;
+pub(super) use events::{ended, is_event_source};
+pub(super) use line::EpochLine;
 
 use super::AppState;
 use super::audience::Audience;

@@ -1,6 +1,7 @@
 //! `GET /api/v1/export`: the whole state of the gateway as one file, while the gateway goes on.
 
 use super::SharedState;
+use super::openapi::Conflict;
 use super::operator::ExportStream;
 use super::problem::Problem;
 use axum::body::Body;
@@ -19,7 +20,14 @@ const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/vnd.tidega
 /// How it is called where somebody saves it.
 const NAME: HeaderValue = HeaderValue::from_static("attachment; filename=\"gateway.tg\"");
 
-/// `GET /api/v1/export`. The file has its own proof that it is whole; an answer that breaks off is none.
+/// Hands over the whole state of the gateway as one file, while it goes on; one at a time.
+///
+/// The file proves itself whole; an answer that breaks off is of no use.
+#[utoipa::path(get, path = "/api/v1/export", operation_id = "exportState", responses(
+    (status = 200, description = "The file, as `tidegate export` writes it.", body = serde_json::Value,
+        content_type = "application/vnd.tidegate.export", headers(("Content-Disposition"))),
+    Conflict,
+))]
 pub(super) async fn export(State(room): State<SharedState>) -> Result<Response, Problem> {
     let stream = room.operator.export().await?;
     let closing = Box::pin(room.closing.clone().cancelled_owned());

@@ -2,19 +2,24 @@
 //! overview looks for.
 
 use super::admission::{Work, WorkKind};
+use super::answers::{FeedAnswer, answer};
 use super::client::Client;
 use super::conflicts::CONTESTED_WITHIN;
 use super::dashboard::{self, FeedFilter};
+use super::openapi::BadRequest;
 use super::paging;
 use super::problem::Problem;
 use super::query::Query;
-use super::{API, SharedState, admin, json};
+use super::{API, SharedState};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::sync::Arc;
 use tidegate_core::model::FeedName;
+use tidegate_status::describe;
+use tidegate_status::schema::{self, words};
+use utoipa::{IntoParams, ToSchema};
 
 /// The most feeds of an answer, and how many it has where no number is asked for.
 const LIMIT: usize = 1000;
@@ -23,15 +28,26 @@ const PAGE: usize = 500;
 const ROW: u64 = 4 * 1024;
 const LOOK: u64 = 1024;
 
+describe! {
+    /// The words of the overview.
+    FeedFilterWord: words(FeedFilter::ALL.map(FeedFilter::name));
+}
+
 /// Which feeds are asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct FeedListQuery {
-    /// What a title, a name, an address or a folder contains, in lower case.
+    /// Only feeds with this text in title, name, address or folder.
+    #[param(rename = "q", required = false)]
     search: String,
-    /// `None`: also those that were deleted.
+    /// Only those that the overview shows under this word. Without it, feeds that were deleted are listed too.
+    #[param(rename = "show", value_type = Option<FeedFilterWord>, inline)]
     filter: Option<FeedFilter>,
     /// Only those behind this one.
+    #[param(value_type = Option<schema::FeedName>)]
     after: Option<FeedName>,
+    /// At most so many.
+    #[param(required = false, minimum = 1, maximum = 1000, default = 500)]
     limit: usize,
 }
 
@@ -96,7 +112,22 @@ impl FeedNamePage {
     }
 }
 
-/// `GET /api/v1/feeds`.
+/// A page of feeds.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FeedList)]
+struct FeedListAnswer {
+    feeds: Vec<FeedAnswer>,
+    /// How many all pages have together.
+    matches: usize,
+    /// The address of the next page.
+    next: Option<String>,
+}
+
+/// Lists feeds with their states.
+#[utoipa::path(get, path = "/api/v1/feeds", operation_id = "listFeeds", params(FeedListQuery), responses(
+    (status = 200, description = "The feeds, by name.", body = FeedListAnswer),
+    BadRequest,
+))]
 pub(super) async fn list(
     State(room): State<SharedState>,
     client: Client,
@@ -107,7 +138,7 @@ pub(super) async fn list(
     let telling = Arc::clone(&room);
     let work = Work::of_all(WorkKind::Standing);
     let listed = async move { listed(&telling, &query).await };
-    Ok(admin::answer(StatusCode::OK, room.admission.run(client, &work, cost, listed).await?))
+    Ok(answer(StatusCode::OK, &room.admission.run(client, &work, cost, listed).await?))
 }
 
 /// What telling how feeds stand takes: a row of each of a page, and the largest of the ledgers that something waits in,
@@ -132,7 +163,7 @@ async fn cost(room: &SharedState, query: &FeedListQuery) -> Result<u64, Problem>
     Ok(looks.saturating_add(rows).saturating_add(ledger))
 }
 
-async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<Value, Problem> {
+async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<FeedListAnswer, Problem> {
     let listing = room.directory.listing().await?;
     let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
     let in_conflict = in_conflict.as_ref();
@@ -148,14 +179,13 @@ async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<Value, Prob
         let contested =
             in_conflict.map(|counted| counted.get(&status.name).copied().unwrap_or_default());
         let record = listing.get(&status.name).map(|record| &**record);
-        let told = json::feed(&status, record, state.as_ref(), contested);
-        let told = json::with(told, admin::tick_lead(room, state.as_ref()));
         let is_private = listing.private().contains(&status.name);
-        feeds.push(json::with(told, json!({ "private": is_private })));
+        let now = room.clock.now();
+        feeds.push(FeedAnswer::new(status, record, state.as_ref(), contested, is_private, now));
     }
     let next = page.names.last().filter(|_| page.has_more);
     let next = next.map(|last| room.site.at(&query.address_after(last)));
-    Ok(json!({ "feeds": feeds, "matches": page.matches, "next": next }))
+    Ok(FeedListAnswer { feeds, matches: page.matches, next })
 }
 
 #[cfg(test)]

@@ -6,6 +6,10 @@ use super::client::Client;
 use super::conditional::{Representation, add, describe, tags};
 use super::delta::{self, DELTA_BASE, IM};
 use super::negotiate::container;
+use super::openapi::{
+    CompleteDocument, Delta as Changes, Gone, Later, NotFound, ReaderDocument, SyncDocument,
+    Unchanged,
+};
 use super::problem::Problem;
 use super::query::{self, ViewQuery};
 use super::ready::{AnswerBasis, PlainRead};
@@ -13,13 +17,17 @@ use super::rendition::Rendition;
 use super::rendition_cache::{Delta, RenditionCache, ViewRequest};
 use super::{AppState, SharedState, past, reading};
 use axum::extract::rejection::PathRejection;
-use axum::extract::{MatchedPath, Path, State};
+use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
 use tidegate_core::model::ArchivePlace;
 use tidegate_core::sup::RELATION;
 use tidegate_format::render::{Container, ViewKind};
+use tidegate_status::describe;
+use tidegate_status::schema::{text, words};
+use utoipa::IntoParams;
+use utoipa::openapi::schema::{KnownFormat, SchemaFormat};
 
 /// The name of a feed in an address, before it is checked.
 pub(super) type NameInPath = Result<Path<String>, PathRejection>;
@@ -52,21 +60,75 @@ pub(super) fn unreadable<T>(_: T) -> Problem {
     Problem::not_found("the address does not decode to UTF-8, so it names nothing here")
 }
 
-/// `GET /feeds/NAME`, `GET /feeds/NAME/sync`, `GET /feeds/NAME/complete`.
-pub(super) async fn view(
-    State(state): State<SharedState>,
-    (audience, client): (Audience, Client),
-    path: MatchedPath,
-    name: NameInPath,
-    uri: Uri,
-    method: Method,
-    headers: HeaderMap,
+/// What a view is made of.
+type ViewInput = (State<SharedState>, (Audience, Client), NameInPath, Uri, Method, HeaderMap);
+
+describe! {
+    /// A container.
+    pub(super) ContainerWord: words(["atom", "rss", "pox", "json", "jsonfeed", "opml"]);
+    /// A container, or the page.
+    ReaderForm: words(["atom", "rss", "pox", "json", "jsonfeed", "opml", "html"]);
+    /// A dialect.
+    DialectWord: words(["sse", "feedsync", "sse-0.91"]);
+    /// A time.
+    Moment: text().format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
+}
+
+/// How a feed document is written.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "see ViewQuery, which reads it")]
+pub(super) struct ContainerParams {
+    /// The container; by default the upstream's family.
+    #[param(rename = "as", inline)]
+    container: Option<ContainerWord>,
+    /// The dialect of the sync markup.
+    #[param(rename = "sx", inline)]
+    dialect: Option<DialectWord>,
+}
+
+/// The reader view: what a feed reader is pointed at.
+#[utoipa::path(get, path = "/feeds/{name}", operation_id = "readerView",
+    params(
+        ("as" = inline(Option<ReaderForm>), Query, description = "The container; by default the upstream's family."),
+        ("sx" = inline(Option<DialectWord>), Query, description = "The dialect of the sync markup."),
+        ("as-of" = inline(Option<Moment>), Query, description = "The view as it was then."),
+    ),
+    responses(ReaderDocument, Unchanged, Changes, NotFound, Gone, Later))]
+pub(super) async fn reader_view(input: ViewInput) -> Result<Response, Problem> {
+    view(ViewKind::Reader, input).await
+}
+
+/// The sync view: the partial feed of SSE.
+#[utoipa::path(get, path = "/feeds/{name}/sync", operation_id = "syncView",
+    params(
+        ContainerParams,
+        ("as-of" = inline(Option<Moment>), Query, description = "The view as it was then."),
+        ("since" = Option<String>, Query, description = "Only what came after this `until` of an earlier answer.",
+            pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"),
+    ),
+    responses(SyncDocument, Unchanged, Changes, NotFound, Gone, Later))]
+pub(super) async fn sync_view(input: ViewInput) -> Result<Response, Problem> {
+    view(ViewKind::Sync, input).await
+}
+
+/// Every item that lives, and every tombstone that is kept.
+#[utoipa::path(get, path = "/feeds/{name}/complete", operation_id = "completeView",
+    params(ContainerParams, ("as-of" = inline(Option<Moment>), Query, description = "The view as it was then.")),
+    responses(CompleteDocument, Unchanged, NotFound, Gone, Later))]
+pub(super) async fn complete_view(input: ViewInput) -> Result<Response, Problem> {
+    view(ViewKind::Complete, input).await
+}
+
+async fn view(
+    kind: ViewKind,
+    (State(state), (audience, client), name, uri, method, headers): ViewInput,
 ) -> Result<Response, Problem> {
     let (room, headers) = (&*state, &headers);
-    let (kind, route) = match path.as_str().rsplit_once('/') {
-        Some((_, "sync")) => (ViewKind::Sync, "/feeds/{name}/sync"),
-        Some((_, "complete")) => (ViewKind::Complete, "/feeds/{name}/complete"),
-        _ => (ViewKind::Reader, "/feeds/{name}"),
+    let route = match kind {
+        ViewKind::Sync => "/feeds/{name}/sync",
+        ViewKind::Complete => "/feeds/{name}/complete",
+        ViewKind::Reader => "/feeds/{name}",
     };
     let name = name.map_err(unreadable)?.0;
     if kind == ViewKind::Reader && reading::is_asked_for(uri.query().unwrap_or_default(), headers)?

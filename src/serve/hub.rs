@@ -3,10 +3,12 @@
 //! This module checks what is asked and of which document; whoever keeps subscriptions stands behind
 //! [`HubService`]. Nothing here calls anybody.
 
+use super::SharedState;
+use super::answers::answer;
 use super::client::Client;
+use super::openapi::NotFound;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use super::{SharedState, json};
 use async_trait::async_trait;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -14,13 +16,15 @@ use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
-use serde_json::{Value, json};
 use std::net::IpAddr;
-use tidegate_core::model::{FeedName, mask_token};
+use tidegate_core::model::{FeedName, Tick, Time, mask_token};
 use tidegate_core::websub::{
     CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Secret, Subscription,
 };
+use tidegate_status::describe;
+use tidegate_status::schema::{self, words};
 use url::Url;
+use utoipa::ToSchema;
 
 /// The most subscriptions that one answer lists.
 const SHOWN: usize = 1000;
@@ -83,7 +87,7 @@ pub enum HubError {
 }
 
 /// What the hub has counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct HubTotals {
     /// Subscriptions in force.
     pub active: usize,
@@ -147,7 +151,10 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
     essence.trim().eq_ignore_ascii_case(FORM_TYPE)
 }
 
-/// `GET /api/v1/subscriptions`, with `?feed=NAME` those of one feed.
+/// The hub's subscriptions, and what went wrong with them.
+#[utoipa::path(get, path = "/api/v1/subscriptions", operation_id = "listSubscriptions",
+    params(("feed" = Option<schema::FeedName>, Query, description = "Only those of this feed.")),
+    responses((status = 200, description = "At most 1000.", body = SubscriptionList), NotFound))]
 pub(super) async fn list(
     State(room): State<SharedState>,
     RawQuery(query): RawQuery,
@@ -159,53 +166,108 @@ pub(super) async fn list(
         return Err(Problem::not_found("there is no hub here"));
     };
     let all = hub.subscriptions(feed.as_ref(), SHOWN);
-    let all: Vec<Value> = all.iter().map(described).collect();
-    let more = json!({ "shown_at_most": SHOWN, "subscriptions": all });
-    let value = json::with(json::value(&hub.totals()), more);
-    Ok(super::admin::answer(StatusCode::OK, value))
+    let subscriptions = all.iter().map(SubscriptionAnswer::from).collect();
+    let list = SubscriptionList { totals: hub.totals(), shown_at_most: SHOWN, subscriptions };
+    Ok(answer(StatusCode::OK, &list))
+}
+
+#[derive(Serialize, ToSchema)]
+struct SubscriptionList {
+    #[serde(flatten)]
+    totals: HubTotals,
+    shown_at_most: usize,
+    subscriptions: Vec<SubscriptionAnswer>,
+}
+
+describe! {
+    /// How a subscription stands.
+    SubscriptionState: words(["active", "unverified", "ending", "denied", "over"]);
+    /// What is asked.
+    RequestMode: words(["subscribe", "unsubscribe", "denied"]);
 }
 
 /// A subscription without its secret, and of its callback the host only: the rest of such an address
 /// is as good as a password.
-pub(super) fn described(of: &Subscription) -> Value {
-    let state = of.active.as_ref();
-    json!({
-        "id": of.id().to_string(),
-        "feed": of.feed,
-        "topic": mask_token(&of.topic),
-        "manner": of.manner.name(),
-        "callback_host": of.callback.host_str(),
-        "state": of.standing(),
-        "lease_ends": state.map(|active| active.until),
-        "since": state.map(|active| active.since),
-        "signed": state.is_some_and(|active| active.secret.is_some()),
-        "told": state.and_then(|active| active.told),
-        "deliveries": state.map_or(0, |active| active.deliveries),
-        "last_delivery": state.and_then(|active| active.delivered),
-        "failures": state.map_or(0, |active| active.failures),
-        "trouble": state.and_then(|active| active.trouble.as_deref()),
-        "next_attempt": state.and_then(|active| active.not_before),
-        "request": of.pending.as_ref().map(request_of),
-    })
+#[derive(Serialize, ToSchema)]
+#[schema(as = Subscription)]
+pub(super) struct SubscriptionAnswer {
+    id: String,
+    #[schema(value_type = schema::FeedName)]
+    feed: FeedName,
+    topic: String,
+    manner: &'static str,
+    callback_host: Option<String>,
+    #[schema(value_type = SubscriptionState)]
+    state: &'static str,
+    #[schema(value_type = Option<schema::Time>)]
+    lease_ends: Option<Time>,
+    #[schema(value_type = Option<schema::Time>)]
+    since: Option<Time>,
+    signed: bool,
+    #[schema(value_type = Option<schema::Time>)]
+    told: Option<Tick>,
+    deliveries: u64,
+    #[schema(value_type = Option<schema::Time>)]
+    last_delivery: Option<Time>,
+    failures: u32,
+    trouble: Option<String>,
+    #[schema(value_type = Option<schema::Time>)]
+    next_attempt: Option<Time>,
+    request: Option<RequestAnswer>,
 }
 
-fn request_of(pending: &PendingRequest) -> Value {
-    let wanted = match &pending.wanted {
-        CallbackPurpose::Subscribe { .. } => "subscribe",
-        CallbackPurpose::Unsubscribe => "unsubscribe",
-        CallbackPurpose::Denial { .. } => "denied",
-    };
-    let reason = match &pending.wanted {
-        CallbackPurpose::Denial { reason } => Some(reason.as_str()),
-        _ => None,
-    };
-    let due = pending.not_before.unwrap_or(pending.asked);
-    json!({
-        "mode": wanted,
-        "reason": reason,
-        "asked": pending.asked,
-        "attempts": pending.attempts,
-        "next_attempt": due,
-        "trouble": pending.trouble,
-    })
+impl From<&Subscription> for SubscriptionAnswer {
+    fn from(of: &Subscription) -> Self {
+        let state = of.active.as_ref();
+        Self {
+            id: of.id().to_string(),
+            feed: of.feed.clone(),
+            topic: mask_token(&of.topic).into_owned(),
+            manner: of.manner.name(),
+            callback_host: of.callback.host_str().map(str::to_owned),
+            state: of.standing(),
+            lease_ends: state.map(|active| active.until),
+            since: state.map(|active| active.since),
+            signed: state.is_some_and(|active| active.secret.is_some()),
+            told: state.and_then(|active| active.told),
+            deliveries: state.map_or(0, |active| active.deliveries),
+            last_delivery: state.and_then(|active| active.delivered),
+            failures: state.map_or(0, |active| active.failures),
+            trouble: state.and_then(|active| active.trouble.clone()),
+            next_attempt: state.and_then(|active| active.not_before),
+            request: of.pending.as_ref().map(RequestAnswer::from),
+        }
+    }
+}
+
+/// A request of a subscriber that was not answered yet.
+#[derive(Serialize, ToSchema)]
+struct RequestAnswer {
+    #[schema(value_type = RequestMode)]
+    mode: &'static str,
+    reason: Option<String>,
+    #[schema(value_type = schema::Time)]
+    asked: Time,
+    attempts: u32,
+    #[schema(value_type = schema::Time)]
+    next_attempt: Time,
+    trouble: Option<String>,
+}
+
+impl From<&PendingRequest> for RequestAnswer {
+    fn from(pending: &PendingRequest) -> Self {
+        let (mode, reason) = match &pending.wanted {
+            CallbackPurpose::Subscribe { .. } => ("subscribe", None),
+            CallbackPurpose::Unsubscribe => ("unsubscribe", None),
+            CallbackPurpose::Denial { reason } => ("denied", Some(reason.clone())),
+        };
+        Self {
+            mode,
+            reason,
+            asked: pending.asked,
+            attempts: pending.attempts,
+            next_attempt: pending.not_before.unwrap_or(pending.asked),
+            trouble: pending.trouble.clone(),
+        }
+    }
 }

@@ -1,13 +1,15 @@
 //! `/add/list`: the feeds of a subscription list (OPML) are added by an upload, with their folders and names.
 
-use super::admin::{RequestJson, answer, to_the_end};
+use super::admin::{RequestJson, to_the_end};
+use super::answers::answer;
 use super::edit::whole;
 use super::forms;
+use super::openapi::BadRequest;
 use super::operator::{ImportedList, LIST_LIMIT, ListLine};
 use super::problem::Problem;
 use super::query::Query;
 use super::session::sign_in_address;
-use super::{SharedState, html, json};
+use super::{SharedState, html};
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartRejection;
 use axum::extract::{Multipart, RawQuery, State};
@@ -26,7 +28,12 @@ const FIELDS: usize = 8;
 
 const TITLE: &str = "Import a list";
 
-/// `POST /api/v1/import` with the list as the body; `?rearrange=true`.
+/// Adds the feeds of a subscription list (OPML), with their folders and names.
+#[utoipa::path(post, path = "/api/v1/import", operation_id = "importList",
+    params(("rearrange" = Option<bool>, Query,
+        description = "Whether the list says where all of its feeds stand; not, where it is absent.")),
+    request_body(content = String, content_type = "text/x-opml"),
+    responses((status = 200, description = "What became of the list.", body = ImportedList), BadRequest))]
 pub(super) async fn post(
     State(room): State<SharedState>,
     RawQuery(query): RawQuery,
@@ -35,7 +42,7 @@ pub(super) async fn post(
     let query = query.unwrap_or_default();
     let rearrange = Query::read(&query)?.flag("rearrange")?.unwrap_or(false);
     let done = import(&room, whole(body, LIST_LIMIT)?, rearrange).await?;
-    Ok(answer(StatusCode::OK, json::value(&done)))
+    Ok(answer(StatusCode::OK, &done))
 }
 
 /// `GET /add/list`.

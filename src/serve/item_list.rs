@@ -8,20 +8,26 @@ use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::metrics::Metrics;
 use super::negotiate::wants_json;
+use super::openapi::{Gone, NotFound};
 use super::paging::{self, PagePlace};
 use super::problem::Problem;
 use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
-use super::{SharedState, html, items, json};
+use super::{SharedState, answers, html, items};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, ItemStatus, LedgerEntry, Revision, Snapshot};
+use tidegate_core::model::{
+    Count, FeedName, ItemStatus, LedgerEntry, Revision, Snapshot, SyncId, Tick, Time,
+};
+use tidegate_status::describe;
+use tidegate_status::schema::{self, words};
 use tidegate_store::StoreError;
+use utoipa::{IntoParams, ToSchema};
 
 /// How many items a page shows.
 const PAGE: usize = 50;
@@ -89,12 +95,23 @@ impl ItemFilter {
     }
 }
 
+describe! {
+    /// Which items.
+    ItemFilterWord: words(ItemFilter::ALL.map(ItemFilter::name));
+}
+
 /// What somebody looks for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct ItemListQuery {
-    /// What a title or an id contains, in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ItemListQuery {
+    /// Only items with this text in their titles or ids.
+    #[param(rename = "q", required = false)]
     search: String,
+    /// Only these.
+    #[param(rename = "show", value_type = Option<ItemFilterWord>, inline)]
     filter: ItemFilter,
+    /// Which page, from 1.
+    #[param(required = false, minimum = 1, maximum = 1000000)]
     page: usize,
 }
 
@@ -153,7 +170,15 @@ pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ItemLists {
     SingleFlightCache::lasting(("item lists", BYTES), FRESH, weigh, admission, metrics)
 }
 
-/// `GET /feeds/NAME/items`.
+/// The items of a feed: a page, or data with `Accept: application/json`.
+#[utoipa::path(get, path = "/feeds/{name}/items", operation_id = "readItems", params(ItemListQuery), responses(
+    (status = 200, description = "A page of items.", content(
+        (ItemListAnswer = "application/json"),
+        (String = "text/html"),
+    )),
+    NotFound,
+    Gone,
+))]
 pub(super) async fn show(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
@@ -204,7 +229,7 @@ async fn made(room: &SharedState, key: &ItemListKey) -> Result<Bytes, Problem> {
     let made = tokio::task::spawn_blocking(move || {
         let list = ItemList::new(snapshot.as_ref(), &key);
         match key.is_json {
-            true => list.described().to_string().into(),
+            true => answers::text(&list.answer()),
             false => page::content(&list, now).into_string().into(),
         }
     });
@@ -228,30 +253,64 @@ impl<'a> ItemList<'a> {
         Self { key, items, place }
     }
 
-    fn described(&self) -> Value {
-        let items = self.items.iter().map(|known| {
-            let (word, since) = items::standing(&known.standing);
-            let shown = Some(known).filter(|known| !known.is_redacted());
-            json!({
-                "sync_id": known.id,
-                "published_id": known.published_id,
-                "native_id": shown.map(|known| &known.native_shown),
-                "title": shown.map(|known| &known.title),
-                "link": shown.and_then(|known| known.link.as_deref()),
-                "first_seen": known.first_seen,
-                "standing": word,
-                "standing_since": since,
-                "missing": known.pending_absence().is_some(),
-                "updates": known.updates,
-                "tick": known.tick,
-                "conflicts": known.conflicts,
-            })
-        });
-        let items: Vec<Value> = items.collect();
+    fn answer(&self) -> ItemListAnswer {
         let PagePlace { matches, page, pages, .. } = self.place;
-        json::with(
-            json!({ "items": items }),
-            json!({ "matches": matches, "page": page, "pages": pages }),
-        )
+        let items = self.items.iter().map(|known| ListedItem::from(*known)).collect();
+        ItemListAnswer { items, matches, page, pages }
+    }
+}
+
+/// A page of items.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ItemList)]
+pub(super) struct ItemListAnswer {
+    items: Vec<ListedItem>,
+    matches: usize,
+    #[schema(minimum = 1)]
+    page: usize,
+    #[schema(minimum = 1)]
+    pages: usize,
+}
+
+/// An item of a list; of one whose text was taken out, nothing that leads to it.
+#[derive(Serialize, ToSchema)]
+struct ListedItem {
+    #[schema(value_type = schema::SyncId)]
+    sync_id: SyncId,
+    published_id: String,
+    native_id: Option<String>,
+    title: Option<String>,
+    link: Option<String>,
+    #[schema(value_type = schema::Time)]
+    first_seen: Time,
+    standing: &'static str,
+    #[schema(value_type = Option<schema::Time>)]
+    standing_since: Option<Time>,
+    missing: bool,
+    #[schema(value_type = u32)]
+    updates: Count,
+    #[schema(value_type = Option<schema::Time>)]
+    tick: Tick,
+    conflicts: u32,
+}
+
+impl From<&LedgerEntry> for ListedItem {
+    fn from(known: &LedgerEntry) -> Self {
+        let (standing, standing_since) = items::standing(&known.standing);
+        let shown = Some(known).filter(|known| !known.is_redacted());
+        Self {
+            sync_id: known.id.clone(),
+            published_id: known.published_id.clone(),
+            native_id: shown.map(|known| known.native_shown.clone()),
+            title: shown.map(|known| known.title.clone()),
+            link: shown.and_then(|known| known.link.clone()),
+            first_seen: known.first_seen,
+            standing,
+            standing_since,
+            missing: known.pending_absence().is_some(),
+            updates: known.updates,
+            tick: known.tick,
+            conflicts: known.conflicts,
+        }
     }
 }

@@ -15,12 +15,13 @@ mod text_diff;
 pub(super) use self::answer_cache::{Answers, answers};
 pub(super) use self::compare::Differences;
 pub(super) use self::decide::act;
-pub(super) use self::described::fields as told;
+pub(super) use self::described::{DifferentField, ItemDetail, fields as told};
 pub(super) use self::page::fields as differing;
 pub(super) use self::text_diff::CompareBudget;
 
 use self::answer_cache::{CachedAnswer, ItemAnswerKey};
 use self::bytes::Whole;
+use self::described::{ItemDifference, ItemFacts};
 use self::query::{ItemQuery, VersionChoice};
 use super::address::{Site, item_page};
 use super::admission::{Work, WorkKind};
@@ -28,14 +29,14 @@ use super::audience::Audience;
 use super::client::Client;
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
+use super::openapi::{Gone, NotFound, Unchanged};
 use super::problem::Problem;
 use super::single_flight::WorkRequest;
-use super::{AppState, SharedState, forms, html};
+use super::{AppState, SharedState, answers, forms, html};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, Method, StatusCode};
-use serde_json::Value;
 use std::sync::Arc;
 use tidegate_core::model::{
     Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
@@ -99,7 +100,29 @@ impl Subject {
     }
 }
 
-/// `GET /feeds/NAME/items/SYNC_ID`, with `?version=N` for bytes and `?diff=A..B` for differences.
+/// An item with its versions: a page, data with `Accept: application/json`, the bytes of a version, or a difference.
+#[utoipa::path(get, path = "/feeds/{name}/items/{id}", operation_id = "readItem",
+    params(
+        ("version" = Option<String>, Query, description = "The bytes of this version.",
+            pattern = "^([1-9][0-9]{0,8}|newest)$"),
+        ("diff" = Option<String>, Query, description = "What differs between two versions, the older first.",
+            pattern = r"^[1-9][0-9]{0,8}\.\.([1-9][0-9]{0,8}|newest)$"),
+    ),
+    responses(
+        (status = 200, description = "The item, a version or a difference.", content(
+            (serde_json::Value = "application/json"),
+            (String = "text/html"),
+            (String = "application/atom+xml"),
+            (String = "application/rss+xml"),
+            (String = "application/xml"),
+            (serde_json::Value = "application/feed+json"),
+            (String = "text/x-opml"),
+            (String = "text/plain"),
+        )),
+        Unchanged,
+        NotFound,
+        Gone,
+    ))]
 pub(super) async fn item(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
@@ -161,7 +184,8 @@ async fn made(room: &AppState, site: &Site, key: &ItemAnswerKey) -> Result<Cache
     };
     Ok(match key.asked {
         ItemQuery::Page if key.is_json => {
-            CachedAnswer::Json(described::item(&site.at(""), &subject).to_string().into())
+            let facts = ItemFacts::new(&site.at(""), &subject);
+            CachedAnswer::Json(answers::text(&facts.into_answer(&subject.known)))
         }
         ItemQuery::Page => {
             let pending = pending(room, &subject).await;
@@ -174,7 +198,7 @@ async fn made(room: &AppState, site: &Site, key: &ItemAnswerKey) -> Result<Cache
         ItemQuery::Difference(old, new) => {
             let difference = difference::compare_versions(room, &subject, old, new).await?;
             if key.is_json {
-                CachedAnswer::Json(described::difference(&subject, &difference).to_string().into())
+                CachedAnswer::Json(answers::text(&ItemDifference::new(&subject, &difference)))
             } else {
                 page(&page::difference(&subject, &difference))
             }
@@ -212,14 +236,14 @@ async fn subject(
 }
 
 /// An item of a feed with its versions, as the administration shows it, and its ledger entry.
-pub(super) async fn described(
+pub(super) async fn detail(
     room: &AppState,
     feed: &FeedName,
     id: &str,
-) -> Result<(Value, LedgerEntry), Problem> {
+) -> Result<(ItemFacts, LedgerEntry), Problem> {
     let (id, _) = addressed(room, feed, id).await?;
     let subject = subject(room, &room.site, (feed, &id)).await?;
-    Ok((described::item(&room.site.at(""), &subject), subject.known))
+    Ok((ItemFacts::new(&room.site.at(""), &subject), subject.known))
 }
 
 /// The bytes of a version, or the newest ones.

@@ -1,17 +1,18 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
 use super::SharedState;
+use super::answers::{Interval, duration, retired};
 use super::cache::Cache;
 use super::html::moment;
-use super::json;
 use maud::{Markup, html};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{ArchiveNote, FeedName, FeedState, Revision, Time, counted, shown_size};
 use tidegate_judge::archive;
-use tidegate_status::FeedStatus;
+use tidegate_status::{FeedStatus, schema};
 use tidegate_store::{Holdings, Retention, Store, StoreError};
+use utoipa::ToSchema;
 
 /// How long what was counted of a feed is shown, unless the feed changes: to count it all is looked
 /// at, and anybody may ask.
@@ -65,9 +66,9 @@ pub(super) async fn part(
     state: &FeedState,
     oldest: Option<&ArchiveNote>,
 ) -> Result<Markup, StoreError> {
-    let kept = room.counted.holdings(&status.name, state).await?;
-    let of = (&status.name, status.pending_absences);
-    Ok(shown(of, state, &kept, oldest, &room.settings.load().keeping))
+    let counted = room.counted.holdings(&status.name, state).await?;
+    let kept = KeptAnswer::new(&counted, Some(state), oldest, &room.settings.load().keeping);
+    Ok(shown((&status.name, status.pending_absences), state, &kept, oldest))
 }
 
 /// How many items left the complete view, and since when.
@@ -79,20 +80,18 @@ fn left(state: &FeedState) -> Option<(u64, Time)> {
 fn shown(
     (feed, missing): (&FeedName, u32),
     state: &FeedState,
-    kept: &Holdings,
+    kept: &KeptAnswer,
     oldest: Option<&ArchiveNote>,
-    keeping: &Keeping,
 ) -> Markup {
-    let chain = &state.archives;
-    let (archives, past) = (&keeping.archives, &keeping.past);
-    let limits_yield = chain.kept() > archives.kept
-        || archives.bytes.is_some_and(|most| chain.bytes > most && chain.kept() > 1);
+    let (chain, limits) = (&state.archives, &kept.limits);
+    let limits_yield = chain.kept() > limits.archives
+        || limits.archive_bytes.is_some_and(|most| chain.bytes > most && chain.kept() > 1);
     html! {
         h2 #kept { "What is kept" }
         dl.facts {
             dt { "Items" }
             dd { (state.living) " kept: " (state.current) " current, " (missing) " missing, "
-                (json::retired(state, missing)) " retired; "
+                (retired(state, missing)) " retired; "
                 (counted(state.tombstones, "tombstone"))
                 @if let Some((count, since)) = left(state) {
                     br; span.quiet { (count) " of the oldest left the complete view, the first "
@@ -100,17 +99,16 @@ fn shown(
                 } }
             dt { "Versions" }
             dd { (kept.versions) ", " (shown_size(kept.version_bytes)) br;
-                span.quiet { "At most " (past.versions) " of an item"
-                    @let lasting = age(Some(past.age));
-                    @if !lasting.is_empty() { (lasting) " after the next one came" }
+                span.quiet { "At most " (limits.versions) " of an item"
+                    @if let Some(age) = &limits.versions_age { ", for " (age) " after the next one came" }
                     ". The newest stays." } }
             dt { "Past documents" }
-            dd { (kept.documents) ", " (shown_size(kept.document_bytes))
+            dd { (kept.past_documents) ", " (shown_size(kept.past_document_bytes))
                 @if let Some(back_to) = kept.back_to {
                     "; the feed can be read back to "
                     a href={ "/feeds/" (feed) "?as-of=" (back_to) } { (moment(back_to)) }
                 }
-                br; span.quiet { "With the versions at most " (shown_size(past.bytes)) "." } }
+                br; span.quiet { "With the versions at most " (shown_size(limits.versions_bytes)) "." } }
             dt { "Archives" }
             dd {
                 (chain.kept()) ", " (shown_size(chain.bytes)) "; "
@@ -124,9 +122,10 @@ fn shown(
                         a href={ "/feeds/" (feed) "/archive/" (newest) } { "newest" }
                     }
                 }
-                br; span.quiet { "At most " (archives.kept) " of " (counted(archives.entries, "entry"))
-                    @if let Some(bytes) = archives.bytes { ", " (shown_size(bytes)) }
-                    (age(archives.age)) "; the oldest go first." }
+                br; span.quiet { "At most " (limits.archives) " of " (counted(limits.archive_entries, "entry"))
+                    @if let Some(bytes) = limits.archive_bytes { ", " (shown_size(bytes)) }
+                    @if let Some(age) = &limits.archive_age { ", for " (age) }
+                    "; the oldest go first." }
                 @if limits_yield {
                     br; span.quiet { "There are more, because what lives stands in them." }
                 }
@@ -135,42 +134,74 @@ fn shown(
     }
 }
 
-/// How long something is kept, as the end of a list of limits.
-fn age(age: Option<Duration>) -> String {
-    match age.filter(|age| *age < FOR_EVER) {
-        Some(age) => format!(", for {}", json::duration(age)),
-        None => String::new(),
-    }
+/// What is kept of a feed, with the limits.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Kept)]
+pub(super) struct KeptAnswer {
+    versions: u64,
+    version_bytes: u64,
+    past_documents: u64,
+    past_document_bytes: u64,
+    archives: Option<u64>,
+    archive_bytes: Option<u64>,
+    #[schema(value_type = Option<schema::Time>)]
+    oldest_archive: Option<Time>,
+    /// How far back the feed can be read.
+    #[schema(value_type = Option<schema::Time>)]
+    back_to: Option<Time>,
+    limits: KeptLimits,
 }
 
-/// The same for programs: what is kept, what it takes, and the limits.
-pub(super) async fn described(
-    room: &SharedState,
-    feed: &FeedName,
-    state: Option<&FeedState>,
-    oldest: Option<&ArchiveNote>,
-) -> Result<Value, StoreError> {
-    let kept = room.store.holdings(feed).await?;
-    let Keeping { archives, past } = &room.settings.load().keeping;
-    Ok(json!({
-        "versions": kept.versions,
-        "version_bytes": kept.version_bytes,
-        "past_documents": kept.documents,
-        "past_document_bytes": kept.document_bytes,
-        "archives": state.map(|state| state.archives.kept()),
-        "archive_bytes": state.map(|state| state.archives.bytes),
-        "oldest_archive": oldest.map(|oldest| oldest.sealed),
-        "back_to": kept.back_to,
-        "limits": {
-            "versions": past.versions,
-            "versions_age": Some(past.age).filter(|age| *age < FOR_EVER).map(json::duration),
-            "versions_bytes": past.bytes,
-            "archive_entries": archives.entries,
-            "archives": archives.kept,
-            "archive_age": archives.age.map(json::duration),
-            "archive_bytes": archives.bytes,
-        },
-    }))
+#[derive(Serialize, ToSchema)]
+struct KeptLimits {
+    versions: usize,
+    versions_age: Option<String>,
+    versions_bytes: u64,
+    archive_entries: u32,
+    archives: u64,
+    #[schema(value_type = Option<Interval>)]
+    archive_age: Option<String>,
+    archive_bytes: Option<u64>,
+}
+
+impl KeptAnswer {
+    /// What is kept of a feed just now. `oldest`: its oldest archive.
+    pub(super) async fn count(
+        room: &SharedState,
+        feed: &FeedName,
+        state: Option<&FeedState>,
+        oldest: Option<&ArchiveNote>,
+    ) -> Result<Self, StoreError> {
+        let counted = room.store.holdings(feed).await?;
+        Ok(Self::new(&counted, state, oldest, &room.settings.load().keeping))
+    }
+
+    fn new(
+        counted: &Holdings,
+        state: Option<&FeedState>,
+        oldest: Option<&ArchiveNote>,
+        Keeping { archives, past }: &Keeping,
+    ) -> Self {
+        Self {
+            versions: counted.versions,
+            version_bytes: counted.version_bytes,
+            past_documents: counted.documents,
+            past_document_bytes: counted.document_bytes,
+            archives: state.map(|state| state.archives.kept()),
+            archive_bytes: state.map(|state| state.archives.bytes),
+            oldest_archive: oldest.map(|oldest| oldest.sealed),
+            back_to: counted.back_to,
+            limits: KeptLimits {
+                versions: past.versions,
+                versions_age: Some(past.age).filter(|age| *age < FOR_EVER).map(duration),
+                versions_bytes: past.bytes,
+                archive_entries: archives.entries,
+                archives: archives.kept,
+                archive_age: archives.age.map(duration),
+                archive_bytes: archives.bytes,
+            },
+        }
+    }
 }
 
 #[cfg(test)]
@@ -214,7 +245,8 @@ mod tests {
         keeping.archives.age = Some(Duration::from_secs(90 * 86_400));
         let news = FeedName::new("news").unwrap();
         let page = |keeping: &Keeping| {
-            shown((&news, 4), &state, &kept, Some(&oldest), keeping).into_string()
+            let kept = KeptAnswer::new(&kept, Some(&state), Some(&oldest), keeping);
+            shown((&news, 4), &state, &kept, Some(&oldest)).into_string()
         };
         let first = page(&keeping);
         for said in [

@@ -3,12 +3,12 @@
 //! those of CONTRACT, Addresses.
 
 mod about;
-mod access;
 mod actions;
 mod add;
 mod address;
 mod admin;
 mod admission;
+mod answers;
 mod archives;
 mod audience;
 mod auth;
@@ -39,11 +39,9 @@ mod forms;
 mod guesses;
 mod html;
 mod hub;
-mod ignore;
 mod import_list;
 mod item_list;
 mod items;
-mod json;
 mod keeping;
 mod life;
 mod list_members;
@@ -74,6 +72,8 @@ mod relay;
 mod rendition;
 mod rendition_cache;
 mod request_rules;
+mod router;
+mod routes;
 mod session;
 mod settings;
 mod shared_work;
@@ -103,6 +103,7 @@ pub use files::connections_within_files;
 pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
+pub use openapi::api_description;
 pub use operator::{
     AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
     Operator, OperatorError, Put, PutFeed, Redacted,
@@ -120,11 +121,6 @@ use address::Site;
 use admission::Admission;
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{Method, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::Response;
-use axum::routing::{get, post};
 use conflicts::Contested;
 use control::SiteSettings;
 use directory::{DIRECTORY_AGE, Directory};
@@ -134,7 +130,6 @@ use keeping::Counted;
 use log::ChangeLog;
 use metrics::Metrics;
 use origins::{Origins, PlaceRules};
-use problem::Problem;
 use readers::KnownReaders;
 use ready::ReadyAnswers;
 use rendition::Renderer;
@@ -146,7 +141,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::mask_token;
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -327,162 +321,13 @@ impl AppState {
 /// The whole site, to be asked without a socket.
 pub fn router(parts: ServerConfig) -> Router {
     let room = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
-    routes(room, Listener::Everybody)
+    site_router(room, Listener::Everybody)
 }
 
 /// All that a listener answers, to be asked without a socket.
-fn routes(room: SharedState, listener: Listener) -> Router {
+fn site_router(room: SharedState, listener: Listener) -> Router {
     ListenerSite::new(room, listener).into_router()
-}
-
-/// What operators ask, and nobody else.
-fn administration(room: &SharedState) -> Router<SharedState> {
-    let items = Router::new()
-        .route("/feeds/{name}/items", get(admin::items).post(edit::create))
-        .route("/feeds/{name}/items/{id}", get(admin::item).put(edit::update).delete(edit::delete))
-        .route("/feeds/{name}/items/{id}/restore", post(edit::restore))
-        .route("/feeds/{name}/items/{id}/resolve", post(edit::resolve))
-        .layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));
-    let administration = Router::new()
-        .merge(items)
-        .route("/feeds", get(feed_list::list).post(add::create))
-        .route("/preview", post(add::preview_address))
-        .route("/subscriptions", get(hub::list))
-        .route("/import", post(import_list::post).layer(DefaultBodyLimit::max(LIST_LIMIT)))
-        .route("/export", get(export::export))
-        .route("/readers", get(readers::list))
-        .route(
-            "/feeds/{name}",
-            get(admin::show).put(admin::put).patch(patch::change).delete(admin::delete),
-        )
-        .route("/feeds/{name}/poll", post(admin::poll))
-        .route("/feeds/{name}/hold", post(admin::hold))
-        .route("/feeds/{name}/pause", post(admin::pause))
-        .route("/feeds/{name}/backfill", post(admin::backfill))
-        .route(
-            "/feeds/{name}/webhook",
-            get(webhook::show).put(webhook::put).delete(webhook::delete),
-        )
-        .route("/feeds/{name}/conflicts", get(edit::conflicts))
-        .route("/feeds/{name}/items/{id}/delete", post(admin::delete_missing))
-        .route("/feeds/{name}/items/{id}/redact", post(admin::redact))
-        .fallback(unknown_administration)
-        .method_not_allowed_fallback(wrong_method)
-        // Whatever is asked below this address, the token is asked for first.
-        .layer(from_fn(query::known_only))
-        .layer(from_fn_with_state(Arc::clone(room), auth::require));
-    let conflicts = post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));
-    Router::new()
-        .route("/feeds/{name}/about", post(actions::act))
-        .route("/feeds/{name}/items/{id}", post(items::act))
-        .route("/feeds/{name}/conflicts", conflicts)
-        .route("/feeds/{name}/edit", get(feed_form::show).post(feed_form::send))
-        .route("/add", get(add::show).post(add::send))
-        .route(
-            "/add/list",
-            get(import_list::show)
-                .post(import_list::upload)
-                .layer(DefaultBodyLimit::max(import_list::UPLOAD_LIMIT)),
-        )
-        .route("/session", get(session::show).post(session::begin))
-        .route("/session/end", post(session::end))
-        .route("/metrics", get(probes::metrics))
-        .nest(API, administration)
-}
-
-/// The pages for people.
-fn pages(room: &SharedState) -> Router<SharedState> {
-    Router::new()
-        .route("/", get(dashboard::page))
-        .route("/recent", get(dashboard::recent))
-        .route("/subscribe", get(subscribe::show).post(subscribe::send))
-        .route("/feeds/{name}/items", get(item_list::show))
-        .route("/feeds/{name}/items/{id}", get(items::item))
-        .route("/feeds/{name}/conflicts", get(conflicts::show))
-        .route("/feeds/{name}/about", get(about::page))
-        .route_layer(from_fn_with_state(Arc::clone(room), audience::pages))
-}
-
-/// What a listener answers that is no origin's. What is not for it is as unknown there as what is nowhere.
-fn own_routes(room: SharedState, listener: Listener) -> Router {
-    let prefix = prefix::Prefix::from_public_url(&room.site.at(""));
-    let operators = match listener {
-        Listener::Everybody | Listener::Operators => administration(&room),
-        Listener::Readers => Router::new()
-            .route("/feeds/{name}/about", post(unknown))
-            .route("/feeds/{name}/items/{id}", post(unknown))
-            .route("/feeds/{name}/conflicts", post(unknown)),
-    };
-    let readable = Router::new()
-        .route("/feeds/{name}", get(feeds::view))
-        .route("/feeds/{name}/sync", get(feeds::view))
-        .route("/feeds/{name}/complete", get(feeds::view))
-        .route("/feeds/{name}/archive/{id}", get(archives::archive))
-        .route("/feeds/{name}/changes", get(change_feed::show))
-        .route("/subscriptions.opml", get(opml::document))
-        .route("/sup.json", get(sup::document))
-        .route("/events", get(event_streams::events))
-        .route("/changes", get(event_streams::changes))
-        .route(openapi::ROUTE, get(openapi::document))
-        .method_not_allowed_fallback(wrong_method)
-        .route_layer(from_fn(request_rules::readable_anywhere));
-    let site = Router::new()
-        .merge(readable)
-        .merge(pages(&room))
-        .merge(operators)
-        .route("/assets/style.css", get(html::style))
-        .route(html::ICON, get(html::icon))
-        .route("/favicon.ico", get(html::icon))
-        .route("/websub", post(hub::request))
-        .route(address::CLOUD_PATH, post(cloud::register))
-        .route(callback::ROUTE, get(callback::verify).post(callback::push))
-        .route("/healthz", get(probes::alive))
-        .route("/readyz", get(probes::ready))
-        .fallback(unknown)
-        .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
-        .layer(from_fn(observe::time_limit))
-        .layer(from_fn(error_page::show))
-        .layer(from_fn_with_state(prefix, prefix::put_before))
-        .layer(from_fn_with_state((Arc::clone(&room), listener), relay::relay))
-        .layer(from_fn(standby::refuse))
-        .layer(from_fn(request_rules::drain))
-        .layer(from_fn(request_rules::one_host))
-        .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
-        .layer(from_fn_with_state(Arc::clone(&room), unsent_bodies::count))
-        .layer(from_fn_with_state(Arc::clone(&room), observe::answer))
-        .with_state(Arc::clone(&room));
-    // Around the routing: the path that is routed has no token in it.
-    Router::new()
-        .fallback_service(site)
-        .layer(from_fn_with_state((room, listener), audience::enter))
-}
-
-async fn unknown(request: Request) -> Result<Response, Problem> {
-    let elsewhere = request_rules::readable_without_slash(&request);
-    elsewhere.ok_or_else(|| nothing_at(request.uri().path()))
-}
-
-/// The same below the administration's address, which the routes there do not see.
-async fn unknown_administration(uri: Uri) -> Problem {
-    nothing_at(&format!("{API}{}", if uri.path() == "/" { "" } else { uri.path() }))
-}
-
-fn nothing_at(path: &str) -> Problem {
-    let path: String = mask_token(path).chars().take(PATH_SHOWN).collect();
-    Problem::not_found(format!("there is nothing at {path}"))
 }
 
 /// Where administration is.
 const API: &str = "/api/v1";
-
-/// How many characters of an unknown path are said back.
-const PATH_SHOWN: usize = 200;
-
-async fn wrong_method(method: Method) -> Problem {
-    let said = match query::known_method(&method) {
-        Some(method) => format!("{method} is not for this address; see the header Allow"),
-        None => "this method is not for this address; see the header Allow".to_owned(),
-    };
-    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, said)
-}

@@ -2,7 +2,7 @@
 //! a browser from running what publishers wrote.
 
 use super::problem::{Problem, RETRY_SOON};
-use super::{SharedState, callback};
+use super::{SharedState, callback, routes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -17,9 +17,6 @@ use tokio::time::Instant;
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an answer may take that waits for an upstream.
 pub(super) const POLL_TIMEOUT: Duration = Duration::from_secs(150);
-/// The routes whose answers may wait for an upstream.
-const POLL_ROUTES: [&str; 5] =
-    ["/api/v1/feeds/{name}/poll", "/api/v1/preview", "/feeds/{name}/about", "/add", "/subscribe"];
 /// How many bytes of a path and of a user agent go into the log.
 const LOGGED: usize = 256;
 
@@ -88,8 +85,7 @@ pub(super) async fn time_limit(request: Request, next: Next) -> Response {
 /// How long the answer to a request may take.
 pub(super) fn time_limit_of(request: &Request) -> Duration {
     let route = request.extensions().get::<MatchedPath>();
-    let polls = route.is_some_and(|route| POLL_ROUTES.contains(&route.as_str()));
-    if polls { POLL_TIMEOUT } else { REQUEST_TIMEOUT }
+    route.map_or(REQUEST_TIMEOUT, |route| routes::time_limit(route.as_str()))
 }
 
 /// The headers that every answer has.

@@ -7,9 +7,11 @@ use std::io;
 use tidegate_core::model::{Decision, FeedAccess, FeedName, FeedOptions, SyncId, Tick, Time};
 use tidegate_core::websub::Verification;
 use tidegate_judge::record::local::{Act, ActError, Acted};
+use tidegate_status::schema;
 use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
 use tidegate_store::{CommitError, StoreError};
 use tokio::sync::mpsc;
+use utoipa::ToSchema;
 
 /// What administration asks of the side that polls. A double stands in for it in tests.
 #[async_trait]
@@ -233,9 +235,10 @@ impl FeedPreview {
 pub const LIST_LIMIT: usize = 8 * 1024 * 1024;
 
 /// What became of a subscription list.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, ToSchema)]
 pub struct ImportedList {
     /// The feeds that were added, in the order of the list.
+    #[schema(value_type = Vec<schema::FeedName>)]
     pub added: Vec<FeedName>,
     /// How many of its addresses were polled already.
     pub known: usize,
@@ -255,7 +258,7 @@ pub struct ImportedList {
 }
 
 /// A line of a list, and what there is to say of it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
 pub struct ListLine {
     /// Counted from 1.
     pub line: usize,
@@ -268,7 +271,7 @@ impl ImportedList {
 }
 
 /// A feed that belongs to a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
 pub struct FoundFeed {
     pub url: String,
     /// What the page calls it; empty where it does not say.
@@ -285,13 +288,14 @@ pub enum Put {
 }
 
 /// An item whose text was taken out.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, ToSchema)]
 pub struct Redacted {
     /// The id it is published with.
     pub published_id: String,
     /// The native id by which it is kept out.
     pub native_id: String,
     /// The tick of the tombstone that this made; `None` where it was deleted before.
+    #[schema(value_type = Option<schema::Time>)]
     pub tick: Option<Tick>,
     /// How many kept versions lost their text.
     pub versions: usize,

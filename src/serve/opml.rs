@@ -19,6 +19,7 @@ use super::audience::{Audience, AudienceKey};
 use super::client::Client;
 use super::conditional::{Representation, http_date};
 use super::directory::Listing;
+use super::openapi::Unchanged;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
@@ -128,7 +129,11 @@ impl EverybodysList {
     }
 }
 
-/// `GET /subscriptions.opml`.
+/// All feeds as a list of subscriptions (OPML).
+#[utoipa::path(get, path = "/subscriptions.opml", operation_id = "subscriptionList", responses(
+    (status = 200, description = "The list.", body = String, content_type = "text/x-opml", headers(("ETag"))),
+    Unchanged,
+))]
 pub(super) async fn document(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),

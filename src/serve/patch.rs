@@ -2,11 +2,13 @@
 //! and a pause among it (RFC 7396).
 
 use super::admin::{self, RequestJson};
+use super::answers::{self, ActedFeed, FeedPatch, ShownOptions};
 use super::edit::whole;
 use super::feeds::NameInPath;
+use super::openapi::{BadRequest, Conflict, NotFound};
 use super::operator::PutFeed;
 use super::problem::Problem;
-use super::{REQUEST_BODY_LIMIT, SharedState, json, put};
+use super::{REQUEST_BODY_LIMIT, SharedState, put};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -15,7 +17,7 @@ use tidegate_status::FeedStatus;
 
 /// What is said of a feed now, as `PUT` takes it back.
 pub(super) fn written(status: &FeedStatus) -> Map<String, Value> {
-    let mut settings = match json::feed_options(status) {
+    let mut settings = match answers::value(&ShownOptions::new(status)) {
         Value::Object(settings) => settings,
         _ => Map::new(),
     };
@@ -41,7 +43,15 @@ fn merge(settings: &mut Map<String, Value>, patch: Map<String, Value>) {
     }
 }
 
-/// `PATCH /api/v1/feeds/NAME`: the keys of a `PUT`; null takes one back.
+/// Changes some of what is said of a feed.
+///
+/// The keys that it has replace those of the feed, null takes one back, and the rest stays, a pause among it.
+#[utoipa::path(patch, path = "/api/v1/feeds/{name}", operation_id = "patchFeed", request_body = FeedPatch, responses(
+    (status = 200, description = "It was changed.", body = ActedFeed),
+    BadRequest,
+    NotFound,
+    Conflict,
+))]
 pub(super) async fn change(
     State(room): State<SharedState>,
     name: NameInPath,
@@ -53,7 +63,7 @@ pub(super) async fn change(
     merge(&mut settings, wanted);
     let wanted = PutFeed { keeps_paused: true, ..put::settings(&settings)? };
     admin::put_feed(&room, &name, wanted).await?;
-    Ok(admin::answer(StatusCode::OK, admin::acted_feed(&room, &name).await?))
+    Ok(answers::answer(StatusCode::OK, &admin::acted_feed(&room, &name).await?))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::conflicts::CONTESTED_WITHIN;
 use super::directory::Listing;
 use super::metrics::{FeedCounts, MetricsFormat};
 use super::negotiate::wants_open_metrics;
+use super::openapi::Later;
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, SharedState};
 use axum::extract::State;
@@ -33,14 +34,19 @@ pub(super) fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }
 
-/// `GET /healthz`: whoever answers is alive.
+/// Whether the gateway answers.
+#[utoipa::path(get, path = "/healthz", operation_id = "alive",
+    responses((status = 200, description = "It does.", body = String)))]
 pub(super) async fn alive() -> Response {
     unkept(TEXT, "ok\n")
 }
 
-/// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down, nor while its
-/// database does not answer. A standby, and a
-/// gateway whose file system has too little space, answer 200 and say so.
+/// Whether the store answers and feeds are polled.
+///
+/// Not while the gateway shuts down, nor while its database does not answer. One whose file system has too little space
+/// answers 200 and says so.
+#[utoipa::path(get, path = "/readyz", operation_id = "ready",
+    responses((status = 200, description = "They are.", body = String), Later))]
 pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, Problem> {
     if room.closing.is_cancelled() {
         return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
@@ -66,8 +72,16 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
     Ok(unkept(TEXT, "ready\n"))
 }
 
-/// `GET /metrics`. What the store cannot say soon stays as it was said last; so does what is counted of many feeds,
-/// until their next count is over.
+/// Counters for Prometheus.
+///
+/// What the store cannot say soon stays as it was said last; so does what is counted of many feeds, until their next
+/// count is over.
+#[utoipa::path(get, path = "/metrics", operation_id = "metrics", responses(
+    (status = 200, description = "In the text format of Prometheus or in OpenMetrics.", content(
+        (String = "text/plain"),
+        (String = "application/openmetrics-text"),
+    )),
+))]
 pub(super) async fn metrics(
     State(room): State<SharedState>,
     headers: HeaderMap,

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tidegate_core::sync::SyncError;
 use tidegate_judge::record::local::ActError;
 use tidegate_store::StoreError;
+use utoipa::ToSchema;
 
 /// The media type of problem documents (RFC 9457 section 6.1).
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -19,14 +20,17 @@ pub(super) const RETRY_SOON: Duration = Duration::from_secs(30);
 
 /// An error answer. `type` is left out: it is `about:blank`, the status says all of it
 /// (RFC 9457 section 4.2.1).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct Problem {
     title: &'static str,
     #[serde(serialize_with = "as_number")]
+    #[schema(value_type = u16, minimum = 400, maximum = 599)]
     status: StatusCode,
+    /// A sentence about this occurrence.
     detail: String,
-    /// Our extension: the offending parameter, key or path segment.
+    /// Our extension: the parameter, key or part of the address at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     parameter: Option<String>,
     /// Further extensions (RFC 9457 section 3.2).
     #[serde(flatten)]

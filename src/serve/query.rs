@@ -4,6 +4,7 @@
 
 use super::problem::Problem;
 use super::put::unknown_key;
+use super::routes;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -73,29 +74,12 @@ pub(super) fn known_method(method: &Method) -> Option<&'static str> {
     METHODS.iter().find(|known| *known == method).map(Method::as_str)
 }
 
-/// Around administration: refuses keys that an address does not know. One may be a misspelt `purge`.
+/// Around administration: refuses keys that an operation does not have. One may be a misspelt `purge`.
 pub(super) async fn known_only(request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let path = route.and_then(|route| route.strip_prefix(super::API)).unwrap_or_default();
-    let method = match request.method() {
-        &Method::HEAD => &Method::GET,
-        method if known_method(method).is_some() => method,
-        // The router answers 405.
-        _ => return next.run(request).await,
-    };
-    let known: &[&str] = match (method, path) {
-        (&Method::DELETE, "/feeds/{name}") => &["purge"],
-        (&Method::POST, "/feeds/{name}/items") => &["noconflicts"],
-        (&Method::GET, "/feeds/{name}/items") => &["q", "show", "page"],
-        (_, "/feeds/{name}/conflicts") => &["after"],
-        // Likewise.
-        (&Method::PUT | &Method::DELETE, "/feeds" | "/feeds/{name}/items")
-        | (&Method::POST, "/feeds/{name}") => return next.run(request).await,
-        (&Method::PATCH, path) if path != "/feeds/{name}" => return next.run(request).await,
-        (&Method::GET, "/feeds") => &["q", "show", "after", "limit"],
-        (_, "/subscriptions") => &["feed"],
-        (_, "/import") => &["rearrange"],
-        _ => &[],
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    // Where there is no such operation, the router says so.
+    let Some(known) = routes::query_keys(route, request.method()) else {
+        return next.run(request).await;
     };
     match Query::read(request.uri().query().unwrap_or_default()) {
         Err(problem) => problem.into_response(),

@@ -1,16 +1,11 @@
 //! Who may read private feeds. Each reader has a token, of which only its hash is kept.
 
-use super::admin::answer;
-use super::audience::{Audience, AudienceKey, ServedFeed, TOKEN_PATH};
+pub(super) mod report;
+
+use super::SharedState;
 use super::client::Client;
-use super::problem::Problem;
 use super::shares::FairShares;
-use super::{AppState, SharedState};
 use arc_swap::ArcSwap;
-use axum::extract::State;
-use axum::response::Response;
-use http::StatusCode;
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -19,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, MASK, mask_token};
+use tidegate_core::model::{FeedName, MASK, mask_token};
 use tidegate_core::xml::address::percent_decoded;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -30,12 +25,6 @@ pub(super) const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
 pub(super) const WRONG_TOKENS_AT_ONCE: u32 = 4;
 /// How many of all clients: each holds a connection.
 const HELD_AT_ONCE: usize = 64;
-/// How many feeds of a reader are named, and how many of those that are no feeds here.
-const FEEDS_SHOWN: usize = 1_000;
-const MISSING_SHOWN: usize = 100;
-/// How many readers of a feed are named.
-const NAMES_SHOWN: usize = 20;
-
 /// How many times a path is decoded where a token is looked for in it.
 const DECODINGS: usize = 3;
 
@@ -224,15 +213,6 @@ impl KnownReaders {
         self.all.load().all.is_empty()
     }
 
-    /// Who may read a private feed, for the operator alone: readers are not told of each other.
-    pub(super) fn of_private(&self, feed: &FeedName) -> PrivateReaders {
-        let all = self.all.load();
-        let names =
-            all.all.iter().filter(|reader| reader.opens(feed, true)).map(|reader| reader.name());
-        let count = names.clone().count();
-        PrivateReaders { names: names.take(NAMES_SHOWN).map(str::to_owned).collect(), count }
-    }
-
     /// Takes these in the place of those before, and has none of them outdated. What a reader has open ends whose
     /// token is not among them, or opens other feeds now.
     fn replace(&self, readers: Vec<ReaderAccess>) {
@@ -261,82 +241,6 @@ impl KnownReaders {
         tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
         true
     }
-}
-
-/// The readers of a private feed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PrivateReaders {
-    /// What the operator calls them, at most [`NAMES_SHOWN`].
-    names: Vec<String>,
-    /// How many there are.
-    count: usize,
-}
-
-impl PrivateReaders {
-    /// For whom a feed is, and where they find it, in words that follow "private".
-    pub(super) fn describe(&self, feed: &FeedName) -> String {
-        if self.names.is_empty() {
-            return "no reader may see it yet".to_owned();
-        }
-        let names = self.names.join(", ");
-        let more = match self.count.saturating_sub(self.names.len()) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        format!("for {names}{more}, below {TOKEN_PATH}TOKEN/feeds/{feed}")
-    }
-
-    /// The same for programs.
-    pub(super) fn described(&self, feed: &FeedName) -> Value {
-        let words = format!("private: {}", self.describe(feed));
-        json!({ "count": self.count, "names": self.names, "words": words })
-    }
-}
-
-/// The readers of a feed, where it is private and the operator asks; and whose page of it that is.
-pub(super) async fn told_to(
-    room: &AppState,
-    audience: &Audience,
-    feed: &ServedFeed,
-) -> Result<(Option<PrivateReaders>, AudienceKey), Problem> {
-    let is_private = room.directory.listing().await?.private().contains(&feed.name);
-    // The operator is told of readers, who are not told of each other.
-    Ok(match audience.is_operator() && is_private {
-        true => (Some(room.readers.of_private(&feed.name)), AudienceKey::Operator),
-        false => (None, feed.site.key()),
-    })
-}
-
-/// `GET /api/v1/readers`: the readers and the feeds that they may read, without their tokens.
-pub(super) async fn list(State(room): State<SharedState>) -> Result<Response, Problem> {
-    let listing = room.directory.listing().await?;
-    let readers: Vec<Value> = room
-        .readers
-        .all
-        .load()
-        .all
-        .iter()
-        .map(|reader| {
-            let is_there = |feed: &&Arc<FeedRecord>| feed.standing != FeedStanding::Gone;
-            let is_missing =
-                |name: &&FeedName| listing.get(*name).as_ref().is_none_or(|feed| !is_there(feed));
-            let is_open = |feed: &&Arc<FeedRecord>| {
-                reader.opens(&feed.name, listing.private().contains(&feed.name))
-            };
-            let open = listing.values().filter(is_there).filter(is_open);
-            let feeds: Vec<&FeedName> = open.map(|feed| &feed.name).collect();
-            let missing: Vec<&FeedName> =
-                reader.access.feeds.iter().filter(is_missing).take(MISSING_SHOWN).collect();
-            json!({
-                "name": reader.name(),
-                "all_private": reader.access.all_private,
-                "count": feeds.len(),
-                "feeds": feeds.iter().take(FEEDS_SHOWN).collect::<Vec<_>>(),
-                "missing": missing,
-            })
-        })
-        .collect();
-    Ok(answer(StatusCode::OK, json!({ "readers": readers })))
 }
 
 /// The readers of a running site, for who reads the configuration again.
@@ -415,21 +319,6 @@ mod tests {
         let others = [format!("/feeds/{}", TOKEN.replace('f', "e")), "/feeds/news".to_owned()];
         assert!(others.iter().all(|path| readers.mask(path) == *path));
         assert_eq!(KnownReaders::new(Vec::new()).mask("/feeds/x"), "/feeds/x");
-    }
-
-    #[test]
-    fn a_private_feed_says_for_whom_it_is() {
-        let feed = FeedName::new("diary").unwrap();
-        let said = |readers: Vec<ReaderAccess>| {
-            KnownReaders::new(readers).of_private(&feed).describe(&feed)
-        };
-        assert_eq!(said(Vec::new()), "no reader may see it yet");
-        let all = ReaderAccess { all_private: true, ..access("all", "x", &[]) };
-        let some = vec![access("ann", TOKEN, &["diary"]), access("bob", "y", &["b"]), all];
-        assert_eq!(said(some), "for ann, all, below /t/TOKEN/feeds/diary");
-        let many = (0..=NAMES_SHOWN).map(|n| access(&format!("r{n}"), &n.to_string(), &["diary"]));
-        let said = said(many.collect());
-        assert!(said.contains("r19 and 1 more, below") && !said.contains("r20"), "{said}");
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub(super) async fn page(
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
     let cost = room.admission.cost_of(&work, u64::from(state.current));
     let ask = WorkRequest { client, cost, work, tells: false };
-    let (readers, who) = readers::told_to(room, audience, record).await?;
+    let (readers, who) = readers::report::told_to(room, audience, record).await?;
     let key = (who, record.name.clone(), state.revision);
     let make = || {
         let (room, record) = (Arc::clone(room), record.clone());

@@ -11,13 +11,11 @@ pub(super) use places::RelayPlaces;
 
 use super::audience::Audience;
 use super::client::{Client, Peer};
-use super::edit::ENTRY_LIMIT;
-use super::import_list::UPLOAD_LIMIT;
 use super::observe;
 use super::operator::LIST_LIMIT;
 use super::origins::{FeedTraits, make_for_other};
 use super::problem::{Problem, RETRY_SOON};
-use super::{API, Listener, REQUEST_BODY_LIMIT, SharedState, callback, html, routes};
+use super::{API, Listener, SharedState, callback, html, routes, site_router};
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -122,18 +120,6 @@ struct RelayedResponse {
     body: Vec<u8>,
 }
 
-/// The longest body of a request to a route, in bytes, as the route itself has it.
-fn body_limit(route: &str) -> usize {
-    match route {
-        "/api/v1/import" => LIST_LIMIT,
-        "/add/list" => UPLOAD_LIMIT,
-        "/feeds/{name}/conflicts" => ENTRY_LIMIT,
-        callback::ROUTE => callback::PUSH_LIMIT,
-        route if route.starts_with("/api/v1/feeds/{name}/items") => ENTRY_LIMIT,
-        _ => REQUEST_BODY_LIMIT,
-    }
-}
-
 /// Marks a request that another gateway passed on: it goes no further.
 #[derive(Clone, Copy)]
 pub(super) struct IsRelayed;
@@ -167,8 +153,8 @@ pub(super) async fn relay(
     let kind = RelayKind::of(&room, request.uri().path(), request.headers());
     let body = match kind {
         // A long list may come over a slow line, and takes no place but of operators.
-        RelayKind::Operator => (body_limit(route), answer_time),
-        RelayKind::Hub | RelayKind::Other => (body_limit(route), BODY_TIME),
+        RelayKind::Operator => (routes::body_limit(route), answer_time),
+        RelayKind::Hub | RelayKind::Other => (routes::body_limit(route), BODY_TIME),
     };
     // Before its body is read.
     let _place = room.relays.take(kind, client).await?;
@@ -347,7 +333,7 @@ pub(super) struct RelayedSite {
 
 impl RelayedSite {
     pub(super) fn new(room: &SharedState) -> Arc<Self> {
-        let routers = LISTENERS.map(|listener| routes(Arc::clone(room), listener));
+        let routers = LISTENERS.map(|listener| site_router(Arc::clone(room), listener));
         Arc::new(Self { room: Arc::clone(room), routers })
     }
 

@@ -3,7 +3,8 @@
 
 use super::client::{self, Peer};
 use super::connections::{Busy, ClientTurn, Connection};
-use super::{Listener, SharedState, origins, own_routes, probes, ready, standby};
+use super::router::own_routes;
+use super::{Listener, SharedState, origins, probes, ready, standby};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;

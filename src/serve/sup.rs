@@ -7,10 +7,12 @@
 use super::SharedState;
 use super::address::Site;
 use super::admission::{Work, WorkKind};
+use super::answers::optional;
 use super::audience::Audience;
 use super::client::Client;
 use super::directory::{Directory, Listing};
 use super::log::{ChangeLog, LogAfter};
+use super::openapi::{BadRequest, NotFound, Unchanged};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::ready::{AnswerBasis, PlainRead};
@@ -18,16 +20,19 @@ use super::rendition::{About, Rendition};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Uri, header};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Revision, SupId};
 use tidegate_core::sup::{Closed, Windows, step};
+use tidegate_status::{describe, schema};
 use tidegate_store::{ClosedEpoch, Epoch, StoreCondition, StoreError, in_words};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use utoipa::PartialSchema;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 
 /// The media type of updates documents (SUP section 3).
 const MEDIA_TYPE: &str = "application/json";
@@ -337,7 +342,31 @@ fn failed(error: impl std::fmt::Display) -> Problem {
     Problem::later("the SUP document could not be made", RETRY_SOON)
 }
 
-/// `GET /sup.json`.
+describe! {
+    /// SUP updates document.
+    SupDocument: ["updated_time", "since_time", "period", "available_periods", "updates"].into_iter().fold(
+        optional("updated_time", schema::Time::schema())
+            .property("since_time", schema::Time::schema())
+            .property("period", ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)))
+            .property("available_periods", BTreeMap::<String, String>::schema())
+            .property("updates", ArrayBuilder::new().items(pair())),
+        ObjectBuilder::required,
+    );
+}
+
+fn pair() -> ArrayBuilder {
+    ArrayBuilder::new().items(String::schema()).min_items(Some(2)).max_items(Some(2))
+}
+
+/// What changed lately (Simple Update Protocol).
+#[utoipa::path(get, path = "/sup.json", operation_id = "supDocument",
+    params(("seconds" = Option<u32>, Query, minimum = 1, description = "The period; 60 where it is absent.")),
+    responses(
+        (status = 200, description = "The document.", body = SupDocument, headers(("ETag"))),
+        Unchanged,
+        BadRequest,
+        NotFound,
+    ))]
 pub(super) async fn document(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),

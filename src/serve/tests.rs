@@ -30,7 +30,9 @@ mod sup;
 mod topics;
 
 use super::rendition::{NoDocument, Renderer};
-use super::{AppState, Listener, OriginSettings, ServeSettings, ServerConfig, SharedState, routes};
+use super::{
+    AppState, Listener, OriginSettings, ServeSettings, ServerConfig, SharedState, site_router,
+};
 use axum::Router;
 use axum::body::Body;
 use doubles::{TestOperator, TestStore};
@@ -168,7 +170,7 @@ impl Site {
         renderer: Renderer,
     ) -> Self {
         let room = AppState::new(parts, renderer, closing.clone());
-        let router = routes(room.clone(), Listener::Everybody);
+        let router = site_router(room.clone(), Listener::Everybody);
         Self { store, operator, clock, room, router, closing }
     }
 

@@ -1,28 +1,33 @@
 //! A feed's webhook: what is delivered to it, and how administration sets it. Who delivers stands behind
 //! [`super::HubService`].
 
-use super::admin::{RequestJson, answer, feed};
+use super::admin::{RequestJson, feed};
+use super::answers::{self, EventAnswer, answer, object};
 use super::change_feed::compared_versions;
 use super::edit::whole;
 use super::feeds::NameInPath;
-use super::hub::described;
+use super::hub::SubscriptionAnswer;
+use super::openapi::{BadRequest, Conflict, NotFound};
 use super::operator::OperatorError;
 use super::problem::Problem;
-use super::{AppState, HubService, REQUEST_BODY_LIMIT, SharedState, json, put};
+use super::{AppState, HubService, REQUEST_BODY_LIMIT, SharedState, put};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use data_encoding::BASE64;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::sync::Arc;
 use tidegate_core::model::{
     Event, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, Tick,
 };
 use tidegate_core::websub::{Manner, Secret, webhook};
 use tidegate_format::render::ViewKind;
+use tidegate_status::describe;
+use tidegate_status::schema::{self, text};
 use tidegate_store::{EVENTS_KEPT, StoreError};
 use url::Url;
+use utoipa::ToSchema;
 
 /// How many changes one delivery has, about: those of one tick stay together.
 const CHANGES: usize = 100;
@@ -58,22 +63,53 @@ pub(super) async fn message(
     }
     let since = after.map(|after| format!("?since={after}")).unwrap_or_default();
     let site = &room.site;
-    let message = json!({
-        "feed": name,
-        "title": record.shown_title(),
-        "url": site.view(name, ViewKind::Reader, site.dialect(None, None)),
-        "since": after,
-        "until": until,
-        "more": more,
-        "incomplete": is_cut,
-        "sync": format!("{}{since}", site.view(name, ViewKind::Sync, site.dialect(None, None))),
-        "changes": changes,
-    });
-    Ok((message.to_string().into(), until))
+    let message = Message {
+        feed: name,
+        title: record.shown_title(),
+        url: site.view(name, ViewKind::Reader, site.dialect(None, None)),
+        since: after,
+        until,
+        more,
+        incomplete: is_cut,
+        sync: format!("{}{since}", site.view(name, ViewKind::Sync, site.dialect(None, None))),
+        changes,
+    };
+    Ok((answers::text(&message), until))
+}
+
+/// What a webhook is told.
+#[derive(Serialize)]
+struct Message<'a> {
+    feed: &'a FeedName,
+    title: String,
+    url: String,
+    since: Option<Tick>,
+    until: Option<Tick>,
+    /// Whether more changes follow in another delivery.
+    more: bool,
+    /// Whether changes are missing that only the sync view has.
+    incomplete: bool,
+    sync: String,
+    changes: Vec<MessageChange>,
 }
 
 /// A change as a webhook is told it.
-async fn change(room: &AppState, feed: &FeedName, event: &Event) -> Result<Value, StoreError> {
+#[derive(Serialize)]
+struct MessageChange {
+    #[serde(flatten)]
+    event: EventAnswer,
+    id: Option<String>,
+    published_id: Option<String>,
+    link: Option<String>,
+    versions: String,
+    what_changed: Option<String>,
+}
+
+async fn change(
+    room: &AppState,
+    feed: &FeedName,
+    event: &Event,
+) -> Result<MessageChange, StoreError> {
     let known = room.store.known(feed, &event.id).await?;
     let known = known.filter(|known| !known.is_redacted());
     let page = room.site.at(&super::item_page(feed, &event.id));
@@ -84,16 +120,14 @@ async fn change(room: &AppState, feed: &FeedName, event: &Event) -> Result<Value
             format!("{page}?diff={}..{}", old.updates.value(), new.updates.value())
         });
     }
-    Ok(json::with(
-        json::event(event),
-        json!({
-            "id": event.tick.map(|tick| room.site.change_entry_id(feed, &event.id, tick)),
-            "published_id": known.as_ref().map(|known| &known.published_id),
-            "link": known.as_ref().and_then(|known| known.link.as_deref()),
-            "versions": page,
-            "what_changed": compared,
-        }),
-    ))
+    Ok(MessageChange {
+        event: event.into(),
+        id: event.tick.map(|tick| room.site.change_entry_id(feed, &event.id, tick)),
+        link: known.as_ref().and_then(|known| known.link.clone()),
+        published_id: known.map(|known| known.published_id),
+        versions: page,
+        what_changed: compared,
+    })
 }
 
 /// The hub, and the feed that a request is about, where its webhook can be changed.
@@ -121,23 +155,59 @@ fn refuse_if_filed(record: &FeedRecord) -> Result<(), Problem> {
     }
 }
 
-fn shown(hub: &dyn HubService, feed: &FeedName) -> Value {
-    let all = hub.subscriptions(Some(feed), usize::MAX);
-    let webhook = all.iter().find(|of| of.manner == Manner::Webhook);
-    json!({ "feed": feed, "webhook": webhook.map(described) })
+describe! {
+    /// Where changes go.
+    WebhookSettings: object("url", text().description(Some("An absolute address, http or https."))).property(
+        "secret",
+        text()
+            .min_length(Some(1))
+            .max_length(Some(199))
+            .description(Some("What deliveries are signed with; one is made where it is left out.")),
+    );
 }
 
-/// `GET /api/v1/feeds/NAME/webhook`: how deliveries go, without the address and the secret.
+/// A webhook as it is then, without its address.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Webhook)]
+struct WebhookAnswer {
+    #[schema(value_type = schema::FeedName)]
+    feed: FeedName,
+    webhook: Option<SubscriptionAnswer>,
+    /// The secret that was made, in this answer alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    secret: Option<String>,
+}
+
+impl WebhookAnswer {
+    fn new(hub: &dyn HubService, feed: &FeedName) -> Self {
+        let all = hub.subscriptions(Some(feed), usize::MAX);
+        let webhook = all.iter().find(|of| of.manner == Manner::Webhook);
+        Self { feed: feed.clone(), webhook: webhook.map(SubscriptionAnswer::from), secret: None }
+    }
+}
+
+/// How deliveries to a feed's webhook go.
+#[utoipa::path(get, path = "/api/v1/feeds/{name}/webhook", operation_id = "showWebhook", responses(
+    (status = 200, description = "The webhook as it is then, without its address and its secret.", body = WebhookAnswer),
+    NotFound,
+    Conflict,
+))]
 pub(super) async fn show(
     State(room): State<SharedState>,
     name: NameInPath,
 ) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
-    Ok(answer(StatusCode::OK, shown(hub.as_ref(), &record.name)))
+    Ok(answer(StatusCode::OK, &WebhookAnswer::new(hub.as_ref(), &record.name)))
 }
 
-/// `PUT /api/v1/feeds/NAME/webhook` with `url` and `secret`. Where no secret is given one is made, and
-/// told in the answer alone.
+/// Has a feed's changes delivered to an address.
+#[utoipa::path(put, path = "/api/v1/feeds/{name}/webhook", operation_id = "putWebhook", request_body = WebhookSettings, responses(
+    (status = 200, description = "The webhook as it is then, without its address. A secret that was made is told in this answer alone.", body = WebhookAnswer),
+    BadRequest,
+    NotFound,
+    Conflict,
+))]
 pub(super) async fn put(
     State(room): State<SharedState>,
     name: NameInPath,
@@ -154,14 +224,17 @@ pub(super) async fn put(
         return Err(Problem::parameter("secret", "secret is missing"));
     };
     hub.set_webhook(&record.name, Some((url, signing))).await?;
-    let mut told = shown(hub.as_ref(), &record.name);
-    if let Some(made) = made {
-        told = json::with(told, json!({ "secret": made.reveal() }));
-    }
-    Ok(answer(StatusCode::OK, told))
+    let secret = made.map(|made| made.reveal().to_owned());
+    let webhook = WebhookAnswer::new(hub.as_ref(), &record.name);
+    Ok(answer(StatusCode::OK, &WebhookAnswer { secret, ..webhook }))
 }
 
-/// `DELETE /api/v1/feeds/NAME/webhook`.
+/// Ends the deliveries.
+#[utoipa::path(delete, path = "/api/v1/feeds/{name}/webhook", operation_id = "deleteWebhook", responses(
+    (status = 200, description = "The webhook as it is then, without its address and its secret.", body = WebhookAnswer),
+    NotFound,
+    Conflict,
+))]
 pub(super) async fn delete(
     State(room): State<SharedState>,
     name: NameInPath,
@@ -169,7 +242,7 @@ pub(super) async fn delete(
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
     hub.set_webhook(&record.name, None).await?;
-    Ok(answer(StatusCode::OK, shown(hub.as_ref(), &record.name)))
+    Ok(answer(StatusCode::OK, &WebhookAnswer::new(hub.as_ref(), &record.name)))
 }
 
 fn read(body: &[u8]) -> Result<(Url, Option<Secret>), Problem> {

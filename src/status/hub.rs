@@ -1,8 +1,10 @@
 //! What is told of subscriptions to hubs of upstreams: nothing that only the two know.
 
+use super::schema;
 use serde::Serialize;
 use tidegate_core::model::{HubSubscription, ShownAddress, Time};
 use tidegate_core::websub::subscriber;
+use utoipa::ToSchema;
 
 /// How the subscription to a hub stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +15,7 @@ pub struct HubReport {
 }
 
 /// Pushes that were not believed since the start.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct RejectedPushes {
     #[serde(rename = "disbelieved_pushes")]
     pub count: u64,
@@ -22,9 +24,10 @@ pub struct RejectedPushes {
 }
 
 /// A push that was not believed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RejectedPush {
     /// When it came.
+    #[schema(value_type = schema::Time)]
     pub at: Time,
     /// Why it was not believed.
     pub why: String,
@@ -40,32 +43,40 @@ impl HubReport {
 }
 
 /// A subscription to the hub of an upstream, without what only the two know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = UpstreamHub)]
 pub struct HubNote {
     /// The word for how it stands.
     pub state: &'static str,
     /// How it stands and why, in words.
     pub words: String,
     /// The address of the hub.
+    #[schema(value_type = String)]
     pub hub: ShownAddress,
     /// Further hubs that the feed names.
+    #[schema(value_type = Vec<String>)]
     pub others: Vec<ShownAddress>,
     /// The address under which the hub knows the feed.
+    #[schema(value_type = String)]
     pub topic: ShownAddress,
     /// Until when it delivers, where it does.
     #[serde(rename = "lease_until")]
+    #[schema(value_type = Option<schema::Time>)]
     pub until: Option<Time>,
     /// When the next request to it is due.
     #[serde(rename = "next_request")]
+    #[schema(value_type = schema::Time)]
     pub next: Time,
     /// Changes in a row that it did not tell of.
     #[serde(rename = "missed_in_a_row")]
     pub missed: u32,
     /// Until when it is not relied on for that.
+    #[schema(value_type = Option<schema::Time>)]
     pub distrusted_until: Option<Time>,
     /// How often it pushed something.
     pub pushes: u64,
     /// When it last did.
+    #[schema(value_type = Option<schema::Time>)]
     pub last_push: Option<Time>,
     #[serde(flatten)]
     pub disbelieved: RejectedPushes,

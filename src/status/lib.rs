@@ -6,6 +6,7 @@
 mod hub;
 mod list;
 mod polling;
+pub mod schema;
 mod stored;
 mod ticks;
 
@@ -26,17 +27,22 @@ use tidegate_core::model::{
 };
 use tidegate_judge::PendingAbsence;
 use tidegate_judge::record::LeftOut;
+use utoipa::ToSchema;
 
 /// A feed, what the operator says of it, and how its polling stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FeedStatus {
+    #[schema(value_type = schema::FeedName)]
     pub name: FeedName,
     /// The upstream's address, as configured; empty where there is none.
     #[serde(serialize_with = "none_if_empty")]
+    #[schema(value_type = Option<String>)]
     pub url: String,
     /// Who added it.
+    #[schema(value_type = schema::FeedSource)]
     pub source: FeedSource,
     /// Whether it is polled and served.
+    #[schema(value_type = schema::FeedStanding)]
     pub standing: FeedStanding,
     /// What the operator says of it.
     #[serde(skip)]
@@ -121,7 +127,8 @@ impl FeedSummary {
 }
 
 /// What of its sources an aggregate does not have, and why. What it has of them stays.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[schema(as = Gathered)]
 pub struct GatherNote {
     /// Sources from which nothing new comes, in the operator's order; at most [`GatherNote::LIMIT`].
     pub troubles: Vec<SourceTrouble>,
@@ -130,6 +137,7 @@ pub struct GatherNote {
     pub troubled: usize,
     /// Items that were not taken over since the start, or not whole, the newest last; at most
     /// [`GatherNote::LIMIT`].
+    #[schema(value_type = Vec<Object>)]
     pub left_out: Vec<LeftOut>,
     /// Why it could not be brought up to date when that was tried last.
     pub error: Option<String>,
@@ -141,8 +149,9 @@ impl GatherNote {
 }
 
 /// A source from which nothing new comes, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SourceTrouble {
+    #[schema(value_type = schema::FeedName)]
     pub source: FeedName,
     pub why: String,
 }

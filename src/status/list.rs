@@ -1,20 +1,25 @@
 //! What there is to say of subscription lists whose feeds are feeds here, and of those feeds.
 
+use super::schema;
 use serde::Serialize;
 use tidegate_core::model::{FeedName, MemberStanding};
+use utoipa::ToSchema;
 
 /// What came of the feeds of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[schema(as = FeedsOfList)]
 pub struct ListNote {
     /// How many feeds follow it, and how many of them it dropped.
     pub following: usize,
     pub dropped: usize,
     /// The feeds that follow it by name, at most [`ListNote::LIMIT`].
+    #[schema(value_type = Vec<schema::FeedName>, max_items = 50)]
     pub feeds: Vec<FeedName>,
     /// How many of its feeds were here already, added by hand or by another list.
     pub known: usize,
     /// How many of its outlines were not taken, and why, at most [`ListNote::LIMIT`].
     pub not_taken: usize,
+    #[schema(max_items = 50)]
     pub refused: Vec<RefusedFeed>,
     /// Why its feeds could not be brought up to date when that was tried last.
     pub error: Option<String>,
@@ -26,7 +31,7 @@ impl ListNote {
 }
 
 /// An outline of a list that is no feed here, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RefusedFeed {
     /// Its address, without credentials and keys; `None` where it has none.
     pub address: Option<String>,
@@ -34,10 +39,13 @@ pub struct RefusedFeed {
 }
 
 /// The list that added a feed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ListMember)]
 pub struct MemberNote {
     #[serde(rename = "name")]
+    #[schema(value_type = schema::FeedName)]
     pub list: FeedName,
+    #[schema(value_type = schema::MemberStanding)]
     pub standing: MemberStanding,
     /// Whether the feeds of the list follow it still.
     #[serde(rename = "followed")]

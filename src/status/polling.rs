@@ -1,6 +1,7 @@
 //! What is told of polls: to who asked for one, and to the operator.
 
 use super::hub::HubReport;
+use super::schema;
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, VecDeque};
@@ -9,6 +10,7 @@ use tidegate_core::model::{
     Backfill, EventKind, Interruption, InterruptionKind, Interruptions, Overlap, Tick, Time,
 };
 use tidegate_net::fetch::FetchBlame;
+use utoipa::ToSchema;
 
 /// How many events of each kind; kinds without any may be absent.
 pub type EventCounts = BTreeMap<EventKind, u32>;
@@ -26,8 +28,9 @@ fn all_kinds<S: Serializer>(counts: &EventCounts, to: S) -> Result<S::Ok, S::Err
 pub const POLLS_KEPT: usize = 20;
 
 /// What came of a poll (CONTRACT, Administration API).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = PollOutcome)]
 pub enum PollEnding {
     /// Something that is shown changed.
     Changed,
@@ -52,23 +55,25 @@ impl PollEnding {
 }
 
 /// The answer to "poll now" (CONTRACT, `POST /api/v1/feeds/NAME/poll`). Durable when it is given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PollResponse {
     /// What came of it.
     pub outcome: PollEnding,
     /// What happened to items.
     #[serde(flatten, serialize_with = "all_kinds")]
+    #[schema(value_type = schema::EventNumbers)]
     pub counts: EventCounts,
     /// Why a document is held back, if one is.
     pub held: Option<String>,
     /// The feed's tick afterwards.
+    #[schema(value_type = Option<schema::Time>)]
     pub until: Option<Tick>,
     /// What went wrong.
     pub error: Option<String>,
 }
 
 /// Something that went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PollFailure {
     /// What, in one sentence.
     pub error: String,
@@ -79,9 +84,11 @@ pub struct PollFailure {
 }
 
 /// A document that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[schema(as = LastDocument)]
 pub struct ParsedNote {
     /// When the poll that brought it began.
+    #[schema(value_type = schema::Time)]
     pub at: Time,
     /// How many entries it has.
     pub entries: usize,
@@ -92,12 +99,15 @@ pub struct ParsedNote {
 }
 
 /// A poll that is over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Poll)]
 pub struct FinishedPoll {
     /// When it began.
+    #[schema(value_type = schema::Time)]
     pub at: Time,
     /// How long it took.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
+    #[schema(value_type = u64)]
     pub took: Duration,
     /// What came of it.
     pub outcome: PollEnding,
@@ -118,9 +128,11 @@ pub struct FinishedPoll {
     pub rewritten: u32,
     /// What happened to items.
     #[serde(flatten, serialize_with = "all_kinds")]
+    #[schema(value_type = schema::EventNumbers)]
     pub counts: EventCounts,
     /// What went wrong.
-    #[serde(flatten, serialize_with = "error_blame_status")]
+    #[serde(flatten, serialize_with = "all_parts")]
+    #[schema(value_type = FailureParts<'_>)]
     pub failure: Option<PollFailure>,
     /// What an operator may want to know: odd redirects. Kept of the newest poll only.
     pub notes: Vec<String>,
@@ -130,9 +142,11 @@ pub struct FinishedPoll {
 pub const PROBES_KEPT: usize = 10;
 
 /// A round of asking for missing items that is over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Probe)]
 pub struct FinishedProbe {
     /// When it was over.
+    #[schema(value_type = schema::Time)]
     pub at: Time,
     /// Requests that were made.
     pub requests: u32,
@@ -140,20 +154,27 @@ pub struct FinishedProbe {
     pub said: Vec<String>,
     /// What happened to items.
     #[serde(flatten, serialize_with = "all_kinds")]
+    #[schema(value_type = schema::EventNumbers)]
     pub counts: EventCounts,
 }
 
-/// Writes what went wrong, each part of it even where nothing did.
-fn error_blame_status<S: Serializer>(
-    failure: &Option<PollFailure>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
+/// What went wrong, each part of it even where nothing did.
+#[derive(Serialize, ToSchema)]
+struct FailureParts<'a> {
+    error: Option<&'a str>,
+    #[schema(value_type = Option<schema::Blame>)]
+    blame: Option<FetchBlame>,
+    status: Option<u16>,
+}
+
+fn all_parts<S: Serializer>(failure: &Option<PollFailure>, to: S) -> Result<S::Ok, S::Error> {
     let failure = failure.as_ref();
-    let mut map = to.serialize_map(Some(3))?;
-    map.serialize_entry("error", &failure.map(|failure| &failure.error))?;
-    map.serialize_entry("blame", &failure.map(|failure| failure.blame))?;
-    map.serialize_entry("status", &failure.and_then(|failure| failure.status))?;
-    map.end()
+    let parts = FailureParts {
+        error: failure.map(|failure| failure.error.as_str()),
+        blame: failure.map(|failure| failure.blame),
+        status: failure.and_then(|failure| failure.status),
+    };
+    parts.serialize(to)
 }
 
 fn milliseconds<S: Serializer>(took: &Duration, to: S) -> Result<S::Ok, S::Error> {
@@ -231,9 +252,10 @@ impl PollTotals {
 }
 
 /// The next poll.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, ToSchema)]
 pub struct ScheduledPoll {
     /// When.
+    #[schema(value_type = schema::Time)]
     pub at: Time,
     /// Why then, in words.
     #[serde(rename = "why")]
@@ -263,10 +285,11 @@ pub enum PushResult {
 
 /// How often two whole documents of a feed in a row had no item in common: items that came between them
 /// may have been missed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, ToSchema)]
 pub struct PollGaps {
     pub count: u32,
     /// When that was found last.
+    #[schema(value_type = Option<schema::Time>)]
     pub last: Option<Time>,
 }
 
@@ -287,10 +310,11 @@ impl PollGaps {
 }
 
 /// How a feed's polling stands.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct PollStatus {
     /// The last polls, newest first, at most [`POLLS_KEPT`].
     #[serde(rename = "last_polls")]
+    #[schema(value_type = Vec<FinishedPoll>)]
     pub polls: VecDeque<FinishedPoll>,
     /// The last document that was looked at; later polls may have found it unchanged.
     #[serde(skip)]
@@ -343,6 +367,7 @@ pub struct PollStatus {
     pub probing: bool,
     /// The last rounds of asking, newest first, at most [`PROBES_KEPT`].
     #[serde(rename = "last_probes")]
+    #[schema(value_type = Vec<FinishedProbe>)]
     pub probes: VecDeque<FinishedProbe>,
     /// The subscription to its hub, where there is one.
     #[serde(skip)]

@@ -62,8 +62,9 @@ def fill(gateway, site):
 def narrowed(document, ids):
     """The description with the feeds and items that are there, and without what never ends."""
     known = {"name": FEEDS, "id": [*ids[:2], *ids[-3:], "unknown"]}
-    for name, values in known.items():
-        document["components"]["parameters"][name]["schema"] = {"type": "string", "enum": values}
+    for path in document["paths"].values():
+        for parameter in path.get("parameters", []):
+            parameter["schema"] = {"type": "string", "enum": known[parameter["name"]]}
     for parameter in document["paths"]["/changes"]["get"]["parameters"]:
         if parameter.get("name") == "wait":
             parameter["schema"] = {"enum": [0]}

@@ -10,6 +10,7 @@ use crate::conditional::unkept;
 use crate::directory::Listing;
 use crate::log::LogAfter;
 use crate::observe::guard;
+use crate::openapi::{BadRequest, Gone};
 use crate::problem::Problem;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
@@ -22,6 +23,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tidegate_status::schema;
 use tidegate_store::{ClosedEpoch, in_words};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -45,7 +47,7 @@ const MEDIA_TYPE: &str = "text/event-stream";
 /// Where a client was that comes back (section 9.2.4).
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// `GET /events`, of all feeds or those named by `feed`.
+/// Changes as server-sent events.
 ///
 /// A stream begins where the log stands, or behind `Last-Event-ID` (or `after`). Every event bears
 /// an id from which the next stream goes on, without a gap and without a change twice. Where what
@@ -54,6 +56,19 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 ///
 /// A client for which there is no place gets a stream that ends at once: an `EventSource` comes back to
 /// that, and goes on where it was, while any other status than 200 would be the end (section 9.2.3).
+#[utoipa::path(get, path = "/events", operation_id = "events",
+    params(
+        ("feed" = Option<Vec<schema::FeedName>>, Query, description = "Only changes of these feeds.",
+            explode, max_items = 100),
+        ("after" = Option<String>, Query, description = "What came behind this place: the `id` of a line or an event."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that came."),
+    ),
+    responses(
+        (status = 200, description = "A stream that does not end by itself.", body = String,
+            content_type = "text/event-stream"),
+        BadRequest,
+        Gone,
+    ))]
 pub(crate) async fn events(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),

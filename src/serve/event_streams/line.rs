@@ -4,17 +4,28 @@ use super::Position;
 use crate::address::Site;
 use serde::Serialize;
 use tidegate_format::render::ViewKind;
+use tidegate_status::describe;
+use tidegate_status::schema::{self, words};
 use tidegate_store::{ClosedEpoch, LoggedChange};
+use utoipa::ToSchema;
+
+describe! {
+    /// What changed: `items`, or the `feed` as a whole and no version of an item (its title, say).
+    ChangeKind: words(["items", "feed"]);
+}
 
 /// A change of a feed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Change)]
 pub(super) struct ChangeLine {
+    #[schema(value_type = schema::FeedName)]
     feed: String,
-    /// What changed: `items`, or the `feed` as a whole and no version of an item (its title, say).
+    #[schema(value_type = ChangeKind)]
     kind: &'static str,
     /// The feed's document.
     url: String,
     /// `until` of the feed.
+    #[schema(value_type = schema::Time)]
     tick: String,
     sup_id: Option<String>,
     update_id: String,
@@ -57,13 +68,15 @@ impl ChangeEvent {
     }
 }
 
-/// An epoch, as a line.
-#[derive(Debug, Serialize)]
-pub(super) struct EpochLine {
+/// A line of `/changes`: an epoch, or where the log stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChangeLine)]
+pub(crate) struct EpochLine {
     epoch: u64,
     /// Where the next request goes on.
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = schema::Time, required = false)]
     at: Option<String>,
     changes: Vec<ChangeLine>,
 }

@@ -6,12 +6,14 @@ use crate::audience::{Audience, MASKED_PATH};
 use crate::client::Client;
 use crate::conditional::unkept;
 use crate::log::LogAfter;
+use crate::openapi::{BadRequest, Gone};
 use crate::problem::{Problem, RETRY_SOON};
 use crate::{AppState, SharedState};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use std::time::Duration;
+use tidegate_status::schema;
 use tidegate_store::Epoch;
 use tokio::time::Instant;
 
@@ -27,12 +29,27 @@ const CHANGES_LIMIT: usize = 4096;
 /// Where the next request goes on.
 const X_AFTER: HeaderName = HeaderName::from_static("x-tidegate-after");
 
-/// `GET /changes`.
+/// Changes as lines of JSON, with long poll.
 ///
 /// Each line is a whole epoch; the next request asks `after` the id of the last line, or where
 /// there was none after the same as before. Without `after` the answer is the place where the log
 /// stands now. What is too old, or was never there, is 410: everything is to be read anew. Where that is not known now,
 /// since the store does not answer, it is 503.
+#[utoipa::path(get, path = "/changes", operation_id = "changes",
+    params(
+        ("feed" = Option<Vec<schema::FeedName>>, Query, description = "Only changes of these feeds.",
+            explode, max_items = 100),
+        ("after" = Option<String>, Query, description = "What came behind this place: the `id` of a line or an event."),
+        ("wait" = Option<u64>, Query, maximum = 25,
+            description = "How many seconds to wait for a change; 20 where it is absent."),
+    ),
+    responses(
+        (status = 200, description = "A line for each epoch, a ChangeLine; none where nothing changed in time.",
+            body = String, content_type = "application/x-ndjson",
+            headers(("X-Tidegate-After", description = "Where the next request goes on."))),
+        BadRequest,
+        Gone,
+    ))]
 pub(crate) async fn changes(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
@@ -104,7 +121,7 @@ async fn changes_after(
         tokio::select! {
             () = room.closing.cancelled() => {}
             // As if it had never been a token.
-            () = &mut revoked => return Err(crate::nothing_at(MASKED_PATH)),
+            () = &mut revoked => return Err(crate::router::nothing_at(MASKED_PATH)),
             changed = tokio::time::timeout_at(until, sealed.changed()) => {
                 // A store that is closed wakes nobody up again.
                 if let Ok(Err(_)) = changed {

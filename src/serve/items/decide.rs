@@ -94,7 +94,7 @@ async fn carry_out(
             if is_own(record, &known) {
                 let act = Act::Delete { id: id.clone(), expected: None };
                 edit::done(room, feed, act).await?;
-            } else if admin::delete_missing_item(room, feed, id).await?.is_none() {
+            } else if admin::items::delete_missing_item(room, feed, id).await?.is_none() {
                 return Ok("It was deleted before.".to_owned());
             }
             "Deleted: subscribers get its tombstone.".to_owned()
@@ -109,9 +109,9 @@ async fn carry_out(
                 let said = "type the sync id of the item to redact it; nothing was changed";
                 return Err(Problem::parameter("id", said));
             }
-            let reason = admin::redaction_reason(form.get("reason"))?;
-            admin::redact_item(room, feed, id, reason).await?;
-            format!("Redacted: {}.", admin::REDACTION_LEAVES)
+            let reason = admin::items::redaction_reason(form.get("reason"))?;
+            admin::items::redact_item(room, feed, id, reason).await?;
+            format!("Redacted: {}.", admin::items::REDACTION_LEAVES)
         }
     })
 }
@@ -176,7 +176,7 @@ fn buttons(record: &FeedRecord, known: &LedgerEntry, address: &str) -> Markup {
                         (known.id) " to redact it."
                     } input name="id" autocomplete="off" spellcheck="false"; }
                     label { span { "Reason, if there is one to tell" }
-                        input name="reason" maxlength=(admin::REASON_LIMIT); }
+                        input name="reason" maxlength=(admin::items::REASON_LIMIT); }
                     (button(ItemAction::Redact, "Redact"))
                 }
             }

@@ -1,101 +1,273 @@
-//! The JSON of items and of what differs between their versions.
+//! Items and what differs between their versions, as data.
 
 use super::compare::Differences;
 use super::difference::{VersionDifference, name};
-use super::text_diff::Fate;
+use super::text_diff::{Fate, TextPiece};
 use super::{Subject, standing};
-use crate::json;
-use serde_json::{Value, json};
-use tidegate_core::model::Absence;
+use crate::answers::{EventAnswer, PendingItem};
+use serde::Serialize;
+use tidegate_core::model::{
+    Absence, Count, EndpointId, Evidence, FeedName, LedgerEntry, SyncId, Tick, Time, Update,
+};
+use tidegate_judge::PendingAbsence;
+use tidegate_status::schema;
 use tidegate_store::VersionNote;
+use utoipa::ToSchema;
 
-/// An item with its versions; `base`: the address of this gateway.
-pub(super) fn item(base: &str, subject: &Subject) -> Value {
-    let Subject { feed, item, known, versions } = subject;
-    let winner = &item.shared.winner;
-    let (word, since) = standing(&item.standing);
-    let address = format!("{base}{}", subject.address());
-    let history = winner.history.iter().map(|update| {
-        json!({
-            "sequence": update.sequence.value(),
-            "when": update.stamp.when(),
-            "by": update.stamp.by(),
-        })
-    });
-    // What could lead to a text that was removed is kept, and not shown.
-    let shown = Some(known).filter(|known| !known.is_redacted());
-    let versions = versions.iter().map(|note| version(&address, subject, note));
-    json!({
-        "feed": feed,
-        "sync_id": winner.id,
-        "published_id": item.published_id,
-        "native_id": shown.map(|known| &known.native_shown),
-        "aliases": shown.map(|known| &known.aliases[..]).unwrap_or_default(),
-        "title": winner.data.card.title,
-        "link": shown.and_then(|known| known.link.as_deref()),
-        "first_seen": known.first_seen,
-        "standing": word,
-        "standing_since": since,
-        "pending": known.absence.as_ref().map(pending),
-        "redacted": known.is_redacted(),
-        "kept_out": known.is_redacted(),
-        "updates": winner.updates,
-        "deleted": winner.deleted,
-        "tick": item.tick,
-        "history": history.collect::<Vec<_>>(),
-        "conflicts": item.shared.conflicts.len(),
-        "versions": versions.collect::<Vec<_>>(),
-    })
+/// What everybody may know of an item with its versions.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ItemFacts {
+    #[schema(value_type = schema::FeedName)]
+    feed: FeedName,
+    #[schema(value_type = schema::SyncId)]
+    sync_id: SyncId,
+    published_id: String,
+    aliases: Vec<String>,
+    title: String,
+    link: Option<String>,
+    #[schema(value_type = schema::Time)]
+    first_seen: Time,
+    standing: &'static str,
+    #[schema(value_type = Option<schema::Time>)]
+    standing_since: Option<Time>,
+    redacted: bool,
+    kept_out: bool,
+    #[schema(value_type = u32)]
+    updates: Count,
+    deleted: bool,
+    #[schema(value_type = Option<schema::Time>)]
+    tick: Tick,
+    history: Vec<HistoryEntry>,
+    conflicts: usize,
+    versions: Vec<ItemVersion>,
 }
 
-/// Why an item is missing with nothing concluded yet.
-fn pending(absence: &Absence) -> Value {
-    json!({
-        "evidence": absence.evidence,
-        "since": absence.since,
-        "observations": absence.observations,
-    })
+/// An update of an item's history (SSE 1.0 section 2.5).
+#[derive(Serialize, ToSchema)]
+struct HistoryEntry {
+    #[schema(value_type = u32)]
+    sequence: Count,
+    #[schema(value_type = Option<String>)]
+    when: Option<Time>,
+    #[schema(value_type = Option<String>)]
+    by: Option<EndpointId>,
 }
 
-fn version(address: &str, subject: &Subject, note: &VersionNote) -> Value {
-    let number = note.updates.value();
-    let has_bytes = subject.has_bytes(note);
-    let bytes = has_bytes.then(|| format!("{address}?version={number}"));
-    let before = subject.before(note).filter(|_| has_bytes);
-    let diff = before.map(|old| format!("{address}?diff={}..{number}", old.updates.value()));
-    json::with(json::version(note), json!({ "bytes": bytes, "diff": diff }))
+impl From<&Update> for HistoryEntry {
+    fn from(update: &Update) -> Self {
+        let (when, by) = (update.stamp.when(), update.stamp.by().cloned());
+        Self { sequence: update.sequence, when, by }
+    }
+}
+
+/// An item as everybody may read it.
+#[derive(Serialize)]
+pub(super) struct ItemAnswer {
+    #[serde(flatten)]
+    facts: ItemFacts,
+    native_id: Option<String>,
+    /// Why the item is missing with nothing concluded yet.
+    pending: Option<AbsenceNote>,
+}
+
+#[derive(Serialize)]
+struct AbsenceNote {
+    evidence: Evidence,
+    since: Time,
+    observations: u32,
+}
+
+impl From<&Absence> for AbsenceNote {
+    fn from(absence: &Absence) -> Self {
+        let Absence { evidence, since, observations, .. } = *absence;
+        Self { evidence, since, observations }
+    }
+}
+
+/// All that is known of an item.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Item)]
+pub(crate) struct ItemDetail {
+    #[serde(flatten)]
+    facts: ItemFacts,
+    native_id: String,
+    former_native_ids: Vec<String>,
+    #[schema(value_type = Option<schema::Time>)]
+    published: Option<Time>,
+    #[schema(value_type = Option<schema::Time>)]
+    upstream_updated: Option<Time>,
+    no_news: Vec<String>,
+    pending: Option<PendingItem>,
+    events: Vec<EventAnswer>,
+}
+
+/// A version of an item.
+#[derive(Serialize, ToSchema)]
+struct ItemVersion {
+    #[schema(value_type = u32)]
+    updates: Count,
+    #[serde(flatten)]
+    update: HistoryEntry,
+    deleted: bool,
+    #[schema(value_type = Option<schema::Time>)]
+    tick: Tick,
+    #[schema(value_type = schema::Time)]
+    shown: Time,
+    size: u64,
+    title: String,
+    reason: String,
+    /// The address of its bytes.
+    bytes: Option<String>,
+    /// The address of what differs from the version before.
+    diff: Option<String>,
+}
+
+impl ItemFacts {
+    /// An item with its versions; `base`: the address of this gateway.
+    pub(super) fn new(base: &str, subject: &Subject) -> Self {
+        let Subject { feed, item, known, versions } = subject;
+        let winner = &item.shared.winner;
+        let (standing, standing_since) = standing(&item.standing);
+        let address = format!("{base}{}", subject.address());
+        // What could lead to a text that was removed is kept, and not shown.
+        let shown = Some(known).filter(|known| !known.is_redacted());
+        let version = |note| ItemVersion::new(&address, subject, note);
+        Self {
+            feed: feed.clone(),
+            sync_id: winner.id.clone(),
+            published_id: item.published_id.clone(),
+            aliases: shown.map(|known| known.aliases.clone()).unwrap_or_default(),
+            title: winner.data.card.title.clone(),
+            link: shown.and_then(|known| known.link.clone()),
+            first_seen: known.first_seen,
+            standing,
+            standing_since,
+            redacted: known.is_redacted(),
+            kept_out: known.is_redacted(),
+            updates: winner.updates,
+            deleted: winner.deleted,
+            tick: item.tick,
+            history: winner.history.iter().map(HistoryEntry::from).collect(),
+            conflicts: item.shared.conflicts.len(),
+            versions: versions.iter().map(version).collect(),
+        }
+    }
+
+    /// The item as everybody may read it.
+    pub(super) fn into_answer(self, known: &LedgerEntry) -> ItemAnswer {
+        ItemAnswer {
+            facts: self,
+            native_id: (!known.is_redacted()).then(|| known.native_shown.clone()),
+            pending: known.absence.as_ref().map(AbsenceNote::from),
+        }
+    }
+
+    /// The item as the administration shows it.
+    pub(crate) fn into_detail(
+        self,
+        known: &LedgerEntry,
+        pending: Option<&PendingAbsence>,
+        events: Vec<EventAnswer>,
+    ) -> ItemDetail {
+        ItemDetail {
+            facts: self,
+            native_id: known.native_shown.clone(),
+            former_native_ids: known.aliases.clone(),
+            published: known.published,
+            upstream_updated: known.updated,
+            no_news: known.noise.describe(),
+            pending: pending.map(PendingItem::from),
+            events,
+        }
+    }
+}
+
+impl ItemVersion {
+    fn new(address: &str, subject: &Subject, note: &VersionNote) -> Self {
+        let number = note.updates.value();
+        let has_bytes = subject.has_bytes(note);
+        let before = subject.before(note).filter(|_| has_bytes);
+        Self {
+            updates: note.updates,
+            update: (&note.update).into(),
+            deleted: note.deleted,
+            tick: note.tick,
+            shown: note.shown,
+            size: note.size,
+            title: note.title.clone(),
+            reason: note.reason.clone(),
+            bytes: has_bytes.then(|| format!("{address}?version={number}")),
+            diff: before.map(|old| format!("{address}?diff={}..{number}", old.updates.value())),
+        }
+    }
 }
 
 /// What differs between two versions.
-pub(super) fn difference(subject: &Subject, difference: &VersionDifference) -> Value {
-    let differences = difference.differences.as_ref();
-    json!({
-        "feed": subject.feed,
-        "sync_id": subject.known.id,
-        "old": name(difference.old.as_ref()),
-        "new": name(difference.new.as_ref()),
-        "fields": differences.map(fields),
-        "same_fields": differences.map(|differences| differences.same),
-        "more_fields": differences.map(|differences| differences.more),
-    })
+#[derive(Serialize)]
+pub(super) struct ItemDifference {
+    feed: FeedName,
+    sync_id: SyncId,
+    old: String,
+    new: String,
+    /// What differs, field by field; null where one of the two cannot be read.
+    fields: Option<Vec<DifferentField>>,
+    same_fields: Option<usize>,
+    more_fields: Option<usize>,
+}
+
+impl ItemDifference {
+    pub(super) fn new(subject: &Subject, difference: &VersionDifference) -> Self {
+        let differences = difference.differences.as_ref();
+        Self {
+            feed: subject.feed.clone(),
+            sync_id: subject.known.id.clone(),
+            old: name(difference.old.as_ref()),
+            new: name(difference.new.as_ref()),
+            fields: differences.map(fields),
+            same_fields: differences.map(|differences| differences.same),
+            more_fields: differences.map(|differences| differences.more),
+        }
+    }
+}
+
+/// A field that differs.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DifferentField {
+    name: &'static str,
+    path: String,
+    is_markup: bool,
+    limit: Option<String>,
+    pieces: Vec<DifferentPiece>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum DifferentPiece {
+    Same(String),
+    Deleted(String),
+    Inserted(String),
+    SkippedWords(usize),
+}
+
+impl From<&TextPiece> for DifferentPiece {
+    fn from(piece: &TextPiece) -> Self {
+        match piece.fate {
+            Fate::Same => Self::Same(piece.text.clone()),
+            Fate::Gone => Self::Deleted(piece.text.clone()),
+            Fate::New => Self::Inserted(piece.text.clone()),
+            Fate::Skipped(words) => Self::SkippedWords(words),
+        }
+    }
 }
 
 /// What differs, field by field.
-pub(crate) fn fields(differences: &Differences) -> Vec<Value> {
-    let fields = differences.fields.iter().map(|field| {
-        let pieces = field.compared.pieces.iter().map(|piece| match piece.fate {
-            Fate::Same => json!({ "same": piece.text }),
-            Fate::Gone => json!({ "deleted": piece.text }),
-            Fate::New => json!({ "inserted": piece.text }),
-            Fate::Skipped(words) => json!({ "skipped_words": words }),
-        });
-        json!({
-            "name": field.name,
-            "path": field.path,
-            "is_markup": field.is_markup,
-            "limit": field.compared.limit,
-            "pieces": pieces.collect::<Vec<_>>(),
-        })
+pub(crate) fn fields(differences: &Differences) -> Vec<DifferentField> {
+    let fields = differences.fields.iter().map(|field| DifferentField {
+        name: field.name,
+        path: field.path.clone(),
+        is_markup: field.is_markup,
+        limit: field.compared.limit.clone(),
+        pieces: field.compared.pieces.iter().map(DifferentPiece::from).collect(),
     });
     fields.collect()
 }

@@ -6,8 +6,8 @@ use super::*;
 #[tokio::test]
 async fn operators_may_have_their_own_listener() {
     let site = Site::with(store(), ServeSettings { operators_apart: true, ..announcing() });
-    let readers = routes(site.room.clone(), Listener::Readers);
-    let operators = routes(site.room.clone(), Listener::Operators);
+    let readers = site_router(site.room.clone(), Listener::Readers);
+    let operators = site_router(site.room.clone(), Listener::Operators);
     let bearer = [("authorization", "Bearer correct-horse")];
     let ask = |router: &Router, method: &str, path: &str| {
         router.clone().oneshot(request(method, path, &bearer, ""))
@@ -49,7 +49,7 @@ async fn operators_may_have_their_own_listener() {
 #[tokio::test]
 async fn a_form_is_taken_from_the_listener_of_operators_alone() {
     let site = Site::with(store(), ServeSettings { operators_apart: true, ..announcing() });
-    let operators = routes(site.room.clone(), Listener::Operators);
+    let operators = site_router(site.room.clone(), Listener::Operators);
     let send = |path: &str, origin: &str, cookie: &str, body: String| {
         let form = ("content-type", "application/x-www-form-urlencoded");
         let headers =
@@ -99,7 +99,7 @@ async fn pages_may_be_for_operators_alone() {
 #[tokio::test]
 async fn nobody_is_offered_what_is_not_there() {
     let site = Site::with(store(), ServeSettings { operators_apart: true, ..announcing() });
-    let readers = routes(site.room.clone(), Listener::Readers);
+    let readers = site_router(site.room.clone(), Listener::Readers);
     let browser = [("accept", "text/html"), ("cookie", "tidegate-session=00")];
     for path in ["/feeds/news/about".to_owned(), format!("/t/{ANN}/feeds/news/about")] {
         let asked = request("GET", &path, &browser, "");

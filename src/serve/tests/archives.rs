@@ -47,7 +47,7 @@ impl Gate {
             origins: Default::default(),
         };
         let room = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
-        let router = routes(Arc::clone(&room), Listener::Everybody);
+        let router = site_router(Arc::clone(&room), Listener::Everybody);
         Self { store, claim, room, router, seconds: -1000, format, complete }
     }
 

@@ -211,7 +211,7 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
         origins: Default::default(),
     };
     let room = AppState::new(parts, spell, CancellationToken::new());
-    let answer = routes(room, Listener::Everybody)
+    let answer = site_router(room, Listener::Everybody)
         .oneshot(request("GET", "/feeds/news", &[], ""))
         .await
         .unwrap();

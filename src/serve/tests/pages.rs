@@ -1,6 +1,6 @@
 //! Pages for people and for machines that watch.
 
-use super::super::{explain, json};
+use super::super::{answers, explain};
 use super::doubles::{hub_report, id, status};
 use super::*;
 use std::sync::atomic::Ordering;
@@ -42,10 +42,10 @@ fn what_is_not_polled_is_not_said_to_be() {
         explain::why(&status, None),
         "its items are made here; it has not been polled since the start"
     );
-    assert_eq!(json::feed(&status, None, None, Some(0))["url"], status.url);
+    assert_eq!(feed_json(&status)["url"], status.url);
     status.url = String::new();
     assert_eq!(explain::why(&status, None), "its items are made here");
-    assert_eq!(json::feed(&status, None, None, Some(0))["url"], serde_json::Value::Null);
+    assert_eq!(feed_json(&status)["url"], serde_json::Value::Null);
     let sources = |count| (0..count).map(|n| FeedName::new(&format!("s{n}")).unwrap()).collect();
     status.options.sharing.local = false;
     status.options.sharing.sources = sources(2);
@@ -55,13 +55,17 @@ fn what_is_not_polled_is_not_said_to_be() {
     assert_eq!(said, "it gathers s0, s1, s2, s3, s4, s5, s6, s7 and 2 more");
 }
 
+fn feed_json(status: &FeedStatus) -> serde_json::Value {
+    answers::value(&answers::FeedAnswer::new(status.clone(), None, None, Some(0), false, at(0)))
+}
+
 /// What is told of hubs and walks holds no more of a secret address than is shown elsewhere.
 #[test]
 fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
     let mut status = status("news");
     let mut report = hub_report("https://upstream.example/feed?token=4fJ9xQ2mLp7Rk1Zt");
     status.hub = Some(HubNote::new(&report, at(0), None));
-    let told = json::feed(&status, None, None, Some(0));
+    let told = feed_json(&status);
     assert_eq!(told["hub"]["topic"], "https://upstream.example/feed?***");
     assert_eq!(told["hub"]["others"][0], "https://hub.example/?***");
     // What looks like none is one where the operator says so, and only then.
@@ -71,7 +75,7 @@ fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
     for (secret, shown) in [(None, plain), (Some(true), "https://upstream.example/feed?***")] {
         status.options.secret = secret;
         status.hub = Some(HubNote::new(&report, at(0), secret));
-        let told = json::feed(&status, None, None, Some(0));
+        let told = feed_json(&status);
         assert_eq!(
             (&told["hub"]["topic"], &told["backfill"]["next"]),
             (&shown.into(), &shown.into())

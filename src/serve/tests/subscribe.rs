@@ -338,7 +338,7 @@ async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
         assert_eq!(site.asked(), [OTHER], "{path}");
     }
     // The same where operators have a listener of their own.
-    let readers = routes(gateway.room.clone(), Listener::Readers);
+    let readers = site_router(gateway.room.clone(), Listener::Readers);
     let ask = |request: Request<Body>| readers.clone().oneshot(request);
     problem(ask(asked("GET", "/subscribe", OTHER, &[])).await.unwrap(), 401).await;
     assert!(site.asked().is_empty());

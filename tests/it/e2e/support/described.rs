@@ -7,10 +7,7 @@ use std::sync::{Mutex, OnceLock};
 
 fn document() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    DOCUMENT.get_or_init(|| {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/serve/openapi.json");
-        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-    })
+    DOCUMENT.get_or_init(|| tidegate_serve::api_description("/"))
 }
 
 /// The operation at an address, without its query.

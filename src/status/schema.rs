@@ -1,0 +1,74 @@
+//! How values of crates that know nothing of the API's description (OpenAPI) are written in it: a field that holds one
+//! refers to its description here (`#[schema(value_type = schema::Time)]`).
+
+use serde::Serialize;
+use serde_json::Value;
+use tidegate_core::model::{
+    EventKind, FeedSource as Source, FeedStanding as Standing, MemberStanding as Membership,
+};
+use tidegate_net::fetch::FetchBlame;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+
+/// Types that stand for a value: each is named in the description as it is here, with its comment.
+#[macro_export]
+macro_rules! describe {
+    ($($(#[doc = $about:literal])* $visible:vis $name:ident: $schema:expr;)*) => { $(
+        $(#[doc = $about])*
+        $visible struct $name;
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                $schema.description(Some(concat!($($about),*).trim())).into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+    )* };
+}
+
+/// A text.
+pub fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+/// One of these words.
+pub fn words<T: Serialize>(words: impl IntoIterator<Item = T>) -> ObjectBuilder {
+    let words = words.into_iter().map(|word| serde_json::to_value(word).unwrap_or_default());
+    text().enum_values(Some(words))
+}
+
+/// An object that has the numbers that this value has.
+pub fn numbers(value: &impl Serialize) -> ObjectBuilder {
+    let number = || ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+    let value = serde_json::to_value(value).unwrap_or_default();
+    let names = value.as_object().into_iter().flat_map(|object| object.keys());
+    let object = ObjectBuilder::new().schema_type(Type::Object);
+    names.fold(object, |object, name| object.property(name, number()).required(name))
+}
+
+describe! {
+    /// UTC.
+    pub Time: text()
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .examples(["2026-11-20T16:20:05Z"]);
+    /// The name under which a feed is published.
+    pub FeedName: text().pattern(Some("^[a-z0-9][a-z0-9-]{0,63}$")).examples(["news"]);
+    /// The sync id of an item, which never changes.
+    pub SyncId: text().min_length(Some(1)).max_length(Some(500));
+    /// Who added a feed.
+    pub FeedSource: words([Source::File, Source::CommandLine, Source::Api]);
+    /// Whether a feed is polled and served.
+    pub FeedStanding: words([Standing::Active, Standing::Paused, Standing::Gone]);
+    /// Whether the list has it, dropped it (so that it was paused), or the operator changed it by hand, so that it
+    /// follows the list no more.
+    pub MemberStanding: words([Membership::Listed, Membership::Dropped, Membership::Own]);
+    /// Who has to do something about a failure.
+    pub Blame: words([
+        FetchBlame::Network,
+        FetchBlame::Upstream,
+        FetchBlame::Operator,
+        FetchBlame::Gateway,
+    ]);
+    /// How many events of each kind.
+    pub EventNumbers: numbers(&Value::from_iter(EventKind::ALL.map(|kind| (kind.name(), 0))));
+}
