@@ -155,6 +155,7 @@ pub(super) struct KeptAnswer {
 #[derive(Serialize, ToSchema)]
 struct KeptLimits {
     versions: usize,
+    #[schema(value_type = Option<Interval>)]
     versions_age: Option<String>,
     versions_bytes: u64,
     archive_entries: u32,

@@ -152,6 +152,7 @@ enum IgnoredField {
     #[schema(value_type = FieldName)]
     Field(String),
     Pattern {
+        #[schema(value_type = FieldName)]
         field: String,
         #[schema(value_type = Option<String>)]
         pattern: String,
