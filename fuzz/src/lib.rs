@@ -99,7 +99,7 @@ fn taken(feed: &FeedDocument<'_>) {
     let clock = Arc::new(ManualClock::at(NOW));
     let store =
         EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
-    let claim = ready(store.claims(1, DAY)).unwrap().remove(0);
+    let claim = ready(store.claim()).unwrap();
     let name = FeedName::new("news").unwrap();
     let options = FeedOptions::default();
     // What repeats an entry byte for byte is shown once.

@@ -166,7 +166,7 @@ mod tests {
     fn a_state_is_summed_up() {
         let carried = ImportedState { feeds: 1, items: 7, bytes: 900, ..ImportedState::default() };
         let mut out = Vec::new();
-        print_export(&carried, (Path::new("s.tg"), false), &mut out).unwrap();
+        print_export(&carried, Path::new("s.tg"), &mut out).unwrap();
         let said = "1 feed with 7 items written to s.tg, 900 bytes\n";
         assert_eq!(String::from_utf8(out).unwrap(), said);
     }

@@ -12,7 +12,6 @@ pub(super) use places::RelayPlaces;
 use super::audience::Audience;
 use super::client::{Client, Peer};
 use super::observe;
-use super::operator::LIST_LIMIT;
 use super::origins::{FeedTraits, make_for_other};
 use super::problem::{Problem, RETRY_SOON};
 use super::{API, Listener, SharedState, callback, html, routes, site_router};

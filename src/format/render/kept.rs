@@ -124,11 +124,7 @@ pub fn write_around(
 }
 
 /// A page around items that are merged, which says nothing of its own.
-fn within_page<T>(
-    skeleton: &Skeleton,
-    dialect: Dialect,
-    render: impl FnOnce(&Page<'_>) -> T,
-) -> T {
+fn within_page<T>(skeleton: &Skeleton, dialect: Dialect, render: impl FnOnce(&Page<'_>) -> T) -> T {
     let (addresses, history) = (Addresses::default(), HistoryPlace::default());
     let state = FeedState::untouched(skeleton.format, Time::from_unix(0));
     render(&Page {
