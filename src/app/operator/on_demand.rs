@@ -275,9 +275,13 @@ impl AdminService {
         let (is_open, whole) = (check_for_everybody(&answer.headers), answer.clone());
         let read = move |text: &str| {
             Some(match (feed_in(text, &end), is_open) {
-                (Some((traits, title)), Ok(())) => {
-                    FoundAddress::Feed(FeedThere { lasting, end, traits, title, answer: whole })
-                }
+                (Some((traits, title)), Ok(())) => FoundAddress::Feed(Box::new(FeedThere {
+                    lasting,
+                    end,
+                    traits,
+                    title,
+                    answer: whole,
+                })),
                 (Some(_), Err(why)) => FoundAddress::Closed(why),
                 (None, _) => FoundAddress::Page(links_in(text, &end)),
             })

@@ -15,14 +15,18 @@ const LINES: [&str; 1] = ["ChangeLine"];
 
 /// Finishes the document of a gateway at this address.
 pub(super) fn finish(document: &mut Value, base: &str) {
-    document["info"]["summary"] = json!("A gateway that gives plain Atom and RSS feeds memory");
+    if let Some(info) = document.get_mut("info").and_then(Value::as_object_mut) {
+        let summary = "A gateway that gives plain Atom and RSS feeds memory";
+        info.insert("summary".to_owned(), summary.into());
+    }
     document["servers"] = json!([{ "url": base }]);
     document["security"] = json!([{ "token": [] }]);
     let mut paths = document["paths"].take();
     for (path, item) in paths.as_object_mut().into_iter().flatten() {
         finish_path(path, item);
     }
-    let mut schemas = document["components"]["schemas"].take();
+    let schemas = document.pointer_mut("/components/schemas");
+    let mut schemas = schemas.map(Value::take).unwrap_or_default();
     if let Value::Object(schemas) = &mut schemas {
         finish_schemas(schemas, &mut paths);
     }
@@ -51,12 +55,17 @@ fn finish_path(path: &str, item: &mut Value) {
             let kinds = content.as_object_mut().into_iter().flatten();
             kinds.for_each(|(_, content)| forbid_null(&mut content["schema"]));
         }
-        operation["responses"]["default"] = json!({ "$ref": "#/components/responses/Problem" });
-        match is_open {
-            true => operation["security"] = json!([]),
-            false => {
-                let unauthorized = json!({ "$ref": "#/components/responses/Unauthorized" });
-                operation["responses"]["401"] = unauthorized;
+        if is_open {
+            operation["security"] = json!([]);
+        }
+        if let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) {
+            let mut add = |code: &str, name| {
+                let named = json!({ "$ref": format!("#/components/responses/{name}") });
+                responses.insert(code.to_owned(), named);
+            };
+            add("default", "Problem");
+            if !is_open {
+                add("401", "Unauthorized");
             }
         }
     }

@@ -125,7 +125,7 @@ pub struct FeedThere {
 /// What is at an address that a reader names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundAddress {
-    Feed(FeedThere),
+    Feed(Box<FeedThere>),
     /// A page, with the feeds of its site that it names, each with its title.
     Page(Vec<(Url, String)>),
     /// A feed that is not for everybody.

@@ -128,7 +128,7 @@ impl OriginService for BlogSite {
         let Some(traits) = *self.found.lock().unwrap() else { return FoundAddress::Nothing };
         let title = "Blog".to_owned();
         let answer = WholeAnswer { headers: headers_of_feed(), body: RAW.into() };
-        FoundAddress::Feed(FeedThere { lasting: end.clone(), end, traits, title, answer })
+        FoundAddress::Feed(Box::new(FeedThere { lasting: end.clone(), end, traits, title, answer }))
     }
 
     async fn usual_feed(&self, _: &AdmittedSite) -> Option<(Url, String)> {

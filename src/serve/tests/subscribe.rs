@@ -84,13 +84,13 @@ impl OriginService for DiarySite {
             PAGE => named(DIARY),
             MOVED_PAGE => named(MOVED),
             at if at.starts_with(NOWHERE) => FoundAddress::Nothing,
-            at => FoundAddress::Feed(FeedThere {
+            at => FoundAddress::Feed(Box::new(FeedThere {
                 lasting: url.clone(),
                 end: if at == MOVED { Url::parse(OTHER).unwrap() } else { url.clone() },
                 traits: FeedTraits { keeps_ids: true, is_json: false },
                 title: "Diary".to_owned(),
                 answer: WholeAnswer { headers: HeaderMap::new(), body: Default::default() },
-            }),
+            })),
         }
     }
 
