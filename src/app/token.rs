@@ -29,8 +29,8 @@ pub(super) fn admin_token(
         AdminTokenSetting::File(path) => in_file(path),
         AdminTokenSetting::Unset => SecretToken::new(&kept_or_made(&data.join(FILE), keeps)?),
     };
-    let token = serve::AdminToken::new(checked.map_err(of_no_use)?.reveal());
-    token.map_err(|why| of_no_use(why.to_string()))
+    let token = serve::AdminToken::new(checked.map_err(|why| of_no_use(&why))?.reveal());
+    token.map_err(|why| of_no_use(&why.to_string()))
 }
 
 /// That a token which an earlier start has made is one still, where the next start takes it.
@@ -38,12 +38,12 @@ pub(super) fn check_kept(config: &Config) -> Result<(), AppError> {
     let is_taken = config.server.admin_token == AdminTokenSetting::Unset && disk::keeps(config);
     let path = config.store.path.join(FILE);
     if is_taken && path.exists() {
-        SecretToken::new(&read(&path)?).map_err(of_no_use)?;
+        SecretToken::new(&read(&path)?).map_err(|why| of_no_use(&why))?;
     }
     Ok(())
 }
 
-fn of_no_use(why: String) -> AppError {
+fn of_no_use(why: &str) -> AppError {
     AppError::Input(format!("the administration token is of no use: {why}"))
 }
 
