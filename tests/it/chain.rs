@@ -101,7 +101,7 @@ async fn gateway(feeds: &[String], address: impl Fn(&str) -> String, tables: &st
     for feed in feeds {
         let url = address(feed);
         text.push_str(&format!("[[feed]]\nname = \"{feed}\"\nurl = \"{url}\"\n"));
-        // The first gateway polls when it is told to, and at the start.
+        // Where there are some, it polls when it is told to, and at the start.
         if !tables.is_empty() {
             text.push_str("min_interval = \"1d\"\n");
         }
@@ -167,7 +167,8 @@ async fn the_second_gateway_asks_once_a_period_and_reads_what_changed() {
     .await;
     ready(&first, &feeds).await;
     let at = first.address();
-    let second = gateway(&feeds, |feed| format!("http://{at}/feeds/{feed}"), "").await;
+    let tables = "[websub]\nhub = false";
+    let second = gateway(&feeds, |feed| format!("http://{at}/feeds/{feed}"), tables).await;
     ready(&second, &feeds).await;
     // One more poll of each after the SUP document was read, and it is left to that.
     until("the SUP document", async || asked(&first, SUP_ROUTE).await > 0).await;
@@ -219,9 +220,9 @@ async fn the_second_gateway_asks_once_a_period_and_reads_what_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_document_that_lies_or_breaks_is_noticed() {
+async fn a_document_that_breaks_is_noticed() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let feeds: Vec<String> = ["ash", "birch", "cedar", "elm"].map(str::to_owned).into();
+    let feeds: Vec<String> = ["birch", "elm"].map(str::to_owned).into();
     let publisher = Publisher::start(Sup::Empty).await;
     let port = publisher.port;
     let gateway = gateway(&feeds, |feed| format!("http://127.0.0.1:{port}/{feed}"), "").await;
@@ -231,30 +232,14 @@ async fn a_document_that_lies_or_breaks_is_noticed() {
         until("a feed that is left to its SUP document", async || left(feed).await).await;
     }
 
-    // It says nothing of a change, which a look finds.
-    publisher.set("ash", "a new text, which is another one altogether");
-    gateway.operator().poll_now(&name("ash")).await.unwrap();
-    until("the lie is noticed", async || !left("ash").await).await;
-    assert!(left("birch").await, "one lie is not held against the others");
-    gateway.operator().poll_now(&name("ash")).await.unwrap();
-    assert!(!left("ash").await, "it is not believed again at once");
-
     // It cannot be read any more, and then again.
     *publisher.sup.lock().unwrap() = Sup::Broken;
     until("the others are polled by themselves", async || {
-        !left("birch").await && !left("cedar").await && !left("elm").await
+        !left("birch").await && !left("elm").await
     })
     .await;
     *publisher.sup.lock().unwrap() = Sup::Empty;
     until("the document is back", async || left("birch").await && left("elm").await).await;
-
-    // Three lies are held against all.
-    for feed in ["birch", "cedar"] {
-        until("cover", async || left(feed).await).await;
-        publisher.set(feed, "a new text, which is another one altogether");
-        gateway.operator().poll_now(&name(feed)).await.unwrap();
-    }
-    until("nothing is left to it", async || !left("elm").await).await;
     gateway.stop().await.unwrap();
 }
 
