@@ -14,9 +14,9 @@ use tidegate_config as config;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::FeedName;
 
-/// The words of the schedule for a feed that is left to its SUP document.
-/// Longer than a poll waits that a document calls for: `min_interval`, and a second to spare.
-const QUIET: Duration = Duration::from_secs(3);
+/// Longer than a poll waits that a document calls for: five seconds, ten where the last one found nothing.
+const QUIET: Duration = Duration::from_secs(12);
+/// The words of the schedule for a feed whose changes its SUP document tells of.
 const LEFT: &str = "its SUP document tells of changes";
 
 /// A feed of ten posts, with this text in the newest.
