@@ -24,7 +24,7 @@ const NAMED_AGE: Duration = Duration::from_secs(30 * 86_400);
 /// Who asked for an address, and when last.
 type Askers = Vec<(Client, Time)>;
 
-/// When feeds that requests made were last asked for; and what is known of addresses, each by its [`key`].
+/// When feeds that requests made were last asked for; and what is known of addresses, each by its key.
 #[derive(Debug)]
 pub struct AskedFeeds {
     times: Mutex<HashMap<FeedName, Time>>,
