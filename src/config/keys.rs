@@ -47,7 +47,7 @@ pub(super) enum Preset {
 }
 
 /// What a key sets.
-pub(super) struct Field<T> {
+pub(super) struct KeyField<T> {
     /// Reads a value into it; false where that is of no use.
     pub(super) read: fn(&ConfigNode<'_>, &mut Mistakes, &mut T) -> bool,
     /// Puts the value in force back into what was read; whether it differed.
@@ -57,13 +57,13 @@ pub(super) struct Field<T> {
 /// The keys of a table, and what each sets.
 pub(super) struct KeyTable<T: 'static> {
     pub(super) rows: &'static [KeyRow],
-    pub(super) fields: &'static [Field<T>],
+    pub(super) fields: &'static [KeyField<T>],
 }
 
 impl<T> KeyTable<T> {
     pub(super) fn iter(
         &self,
-    ) -> impl Iterator<Item = (&'static KeyRow, &'static Field<T>)> + use<T> {
+    ) -> impl Iterator<Item = (&'static KeyRow, &'static KeyField<T>)> + use<T> {
         self.rows.iter().zip(self.fields)
     }
 
@@ -107,7 +107,7 @@ macro_rules! keys {
                 is_secret: || $crate::keys::kind_of($kind, |target: &mut $target| &mut $crate::keys::field!(target, $name $(, $($field).+)?)).is_secret,
                 needs_restart: { let when: &[&str] = &[$(stringify!($when))?]; !when.is_empty() },
             } ),+],
-            fields: &[$( $crate::keys::Field {
+            fields: &[$( $crate::keys::KeyField {
                 read: |node, mistakes, target| {
                     let read = ($kind.read)(node, mistakes);
                     read.map(|read| $crate::keys::field!(target, $name $(, $($field).+)?) = read).is_some()

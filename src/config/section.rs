@@ -1,7 +1,7 @@
 //! One table of the file: reads its keys and notes what is wrong with each.
 
 use super::fault::Fault;
-use super::keys::{Field, KeyRow, KeyTable};
+use super::keys::{KeyField, KeyRow, KeyTable};
 use super::kinds::{Mistakes, is_of_wrong_kind};
 use super::nearest::nearest;
 use super::sheet::Sheet;
@@ -268,7 +268,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
 
 /// Reads a value out of a variable: as a text, and where the key takes none, as TOML. What is a table of TOML is one
 /// first, as in the file, and a text where the key takes no table.
-fn read_variable<T>(text: &str, field: &Field<T>, target: &mut T) -> Mistakes {
+fn read_variable<T>(text: &str, field: &KeyField<T>, target: &mut T) -> Mistakes {
     let written = DeValue::parse(text.trim()).ok();
     let as_text = ConfigNode { at: 0, end: 0, value: Value::Text(text) };
     let as_toml = written.as_ref().map(ConfigNode::from_toml);

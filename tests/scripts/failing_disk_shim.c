@@ -39,7 +39,7 @@ static int is_store(int fd) {
     errno = before;
     if (length < 0) return 0;
     path[length] = 0;
-    return strstr(path, "/data/db/");
+    return strstr(path, "/data/db/") != NULL;
 }
 
 static void opened(int fd) {
