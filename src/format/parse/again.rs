@@ -11,9 +11,17 @@ pub(super) fn document(markup: &Markup) -> Option<String> {
             "{{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"\",\"items\":[{xml}]}}"
         ));
     }
+    let attributes = markup.slots.attributes;
+    let (start, rest) = (xml.get(..attributes)?, xml.get(attributes..)?);
+    let declares = rest.split('>').next().is_some_and(|tag| tag.contains("xmlns="));
+    let is_bound = |(prefix, uri): &(String, String)| prefix.is_empty() && !uri.is_empty();
+    let is_bare =
+        !start.contains(':') && !declares && !markup.context.namespaces.iter().any(is_bound);
     // The root bears a prefix of its own where its format has a namespace, so that it binds nothing
-    // that the entry might use.
+    // that the entry might use. An entry of Atom in no namespace is one in a feed of none alone.
     let (before, after) = match markup.format {
+        Format::Atom03 if is_bare => ("<feed version=\"0.3\">", "</feed>"),
+        Format::Atom10 if is_bare => ("<feed>", "</feed>"),
         Format::Atom03 => (
             "<around:feed version=\"0.3\" xmlns:around=\"http://purl.org/atom/ns#\">",
             "</around:feed>",
@@ -28,8 +36,6 @@ pub(super) fn document(markup: &Markup) -> Option<String> {
             "</around:RDF>",
         ),
     };
-    let attributes = markup.slots.attributes;
-    let (start, rest) = (xml.get(..attributes)?, xml.get(attributes..)?);
     let mut text = String::with_capacity(xml.len() + before.len() + after.len() + 256);
     text.push_str(before);
     text.push_str(start);
@@ -58,6 +64,17 @@ mod tests {
 
     fn read(text: &str) -> FeedDocument<'_> {
         parse::document(text, None, &Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn an_entry_of_no_namespace_says_the_same_again() {
+        for root in ["<feed>", "<feed version=\"0.3\">", "<feed xmlns:a=\"urn:a\">"] {
+            let text = format!("{root}<entry><id>i</id><title>t</title></entry></feed>");
+            let document = read(&text);
+            let entry = &document.entries[0];
+            let again = parse::again(&parse::own(&document, entry)).unwrap();
+            assert_eq!(said(&again), said(entry.fields()), "{root}");
+        }
     }
 
     /// What an entry says on its own is what it said in its document, in every format.
