@@ -270,9 +270,9 @@ impl SiteReaders {
 mod tests {
     use super::*;
 
-    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+    pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-    fn access(name: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
+    pub(super) fn access(name: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
         let feeds = feeds.iter().map(|feed| FeedName::new(feed).unwrap()).collect();
         let (name, key) = (name.to_owned(), ReaderKey::new(token));
         ReaderAccess { name, key, feeds, all_private: false }

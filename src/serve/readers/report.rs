@@ -133,15 +133,8 @@ pub(crate) async fn list(State(room): State<SharedState>) -> Result<Response, Pr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readers::{ReaderAccess, ReaderKey};
-
-    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-
-    fn access(name: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
-        let feeds = feeds.iter().map(|feed| FeedName::new(feed).unwrap()).collect();
-        let (name, key) = (name.to_owned(), ReaderKey::new(token));
-        ReaderAccess { name, key, feeds, all_private: false }
-    }
+    use crate::readers::ReaderAccess;
+    use crate::readers::tests::{TOKEN, access};
 
     #[test]
     fn a_private_feed_says_for_whom_it_is() {
