@@ -11,7 +11,7 @@ use crate::app;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tidegate_core::terminal::printable;
-use tidegate_core::xml::strict::BYTES_LIMIT;
+use tidegate_format::pull::BYTES_LIMIT;
 
 /// Why two feeds were not merged.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,6 @@ pub mod namespaces;
 pub mod ns;
 pub mod plain_address;
 pub mod reference;
-pub mod strict;
 pub mod tag;
 mod text;
 pub mod tree;

@@ -19,6 +19,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+/// The most bytes of a feed file that is merged, and of a replica.
+pub const BYTES_LIMIT: usize = 32 << 20;
+
 pub use error::{FeedFault, PullError};
 pub use exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
 pub use item::{ChangeKind, ItemChange};

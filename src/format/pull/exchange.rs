@@ -1,9 +1,9 @@
 //! What a pull and whoever drives it say to each other.
 
+use super::BYTES_LIMIT;
 use super::item::ItemChange;
 use super::session::PendingPull;
 use super::state::State;
-use tidegate_core::xml::strict::BYTES_LIMIT;
 use url::Url;
 
 /// What one pull may take.

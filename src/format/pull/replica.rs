@@ -1,5 +1,6 @@
 //! The replica as a file: the newest document's head around every item.
 
+use super::BYTES_LIMIT;
 use super::document::{ReplicaHead, limits};
 use super::error::{FeedFault, PullError};
 use super::item::{ReplicaItem, SharedItem};
@@ -9,7 +10,6 @@ use crate::render::{KeptItems, write_around};
 use tidegate_core::model::Family;
 use tidegate_core::sync_markup::Dialect;
 use tidegate_core::xml::ns::ATOM;
-use tidegate_core::xml::strict::BYTES_LIMIT;
 use url::Url;
 
 /// A replica that was written before: its head, which came from `url`, and its items.

@@ -1,8 +1,9 @@
 //! A feed document as those who read it see it: Atom 1.0 or RSS 2.0.
 
+use crate::support::nodes::{is, text};
+use roxmltree::Node;
 use std::collections::BTreeMap;
 use tidegate_core::xml::ns::ATOM;
-use tidegate_core::xml::strict::Tree;
 
 const SSE: &str = "http://www.microsoft.com/schemas/sse";
 const HISTORY: &str = "http://purl.org/syndication/history/1.0";
@@ -34,18 +35,21 @@ pub struct Document {
 
 impl Document {
     pub fn read(text: &str) -> Self {
-        let tree = Tree::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let atom = tree.name(0) == (ATOM, "feed");
+        let read = roxmltree::Document::parse(text);
+        let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let root = read.root_element();
+        let atom = is(root, (ATOM, "feed"));
         let container = if atom {
-            0
+            root
         } else {
-            assert_eq!(tree.name(0), ("", "rss"), "{text}");
-            tree.children(0).find(|(id, _)| tree.name(*id) == ("", "channel")).unwrap().0
+            assert!(is(root, ("", "rss")), "{text}");
+            root.children().find(|child| is(*child, ("", "channel"))).unwrap()
         };
         let mut document = Self::default();
-        for (id, element) in tree.children(container) {
+        for element in container.children().filter(Node::is_element) {
             let attribute = |name| element.attribute(name).map(str::to_owned);
-            match tree.name(id) {
+            let name = element.tag_name();
+            match (name.namespace().unwrap_or_default(), name.name()) {
                 (ATOM, "link") => {
                     let (rel, href) = (attribute("rel"), attribute("href").unwrap());
                     let rel = rel.unwrap_or_else(|| "alternate".to_owned());
@@ -61,15 +65,13 @@ impl Document {
                 (SSE, "sharing") => {
                     document.since = attribute("since");
                     document.until = attribute("until");
-                    let mut related = tree
-                        .children(id)
-                        .filter(|(_, related)| related.attribute("type") == Some("complete"));
-                    document.related = related
-                        .next()
-                        .and_then(|(_, related)| related.attribute("link").map(str::to_owned));
+                    let mut related = element.children();
+                    let related = related.find(|it| it.attribute("type") == Some("complete"));
+                    document.related =
+                        related.and_then(|it| it.attribute("link").map(str::to_owned));
                 }
-                (ATOM, "entry") if atom => document.entries.push(entry(&tree, id)),
-                ("", "item") if !atom => document.entries.push(entry(&tree, id)),
+                (ATOM, "entry") if atom => document.entries.push(entry(element)),
+                ("", "item") if !atom => document.entries.push(entry(element)),
                 _ => {}
             }
         }
@@ -81,12 +83,9 @@ impl Document {
     }
 }
 
-fn entry(tree: &Tree<'_>, id: usize) -> Entry {
-    let value = |names: &[(&str, &str)]| {
-        let mut found = tree.children(id).filter(|(child, _)| names.contains(&tree.name(*child)));
-        found.next().map(|(child, _)| tree.plain(child).trim().to_owned())
-    };
-    let (_, sync) = tree.children(id).find(|(id, _)| tree.name(*id) == (SSE, "sync")).unwrap();
+fn entry(entry: Node<'_, '_>) -> Entry {
+    let value = |names: &[(&str, &str)]| text(entry, names);
+    let sync = entry.children().find(|child| is(*child, (SSE, "sync"))).unwrap();
     Entry {
         id: value(&[(ATOM, "id"), ("", "guid")]).unwrap(),
         title: value(&[(ATOM, "title"), ("", "title")]).unwrap_or_default(),

@@ -1,6 +1,7 @@
 //! A feed and its publisher in a test: documents go in, verdicts come out, time is set by hand.
 
 pub mod gateways;
+pub mod nodes;
 pub mod process;
 pub mod shared_items;
 pub mod sharing;

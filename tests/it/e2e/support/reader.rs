@@ -2,9 +2,9 @@
 //! or `atom:id`, as readers do.
 
 use super::net::{Net, PUBLIC, header};
+use crate::support::nodes::{is, text as text_of};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::xml::ns::ATOM;
-use tidegate_core::xml::strict::Tree;
 
 const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
 const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
@@ -135,28 +135,27 @@ impl Reader {
 
 /// The entries of a document with their ids, and the ids that it says are deleted.
 pub fn entries(text: &str) -> (Vec<(String, Entry)>, BTreeSet<String>) {
-    let tree = Tree::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let atom = tree.name(0) == (ATOM, "feed");
+    let read = roxmltree::Document::parse(text);
+    let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let root = read.root_element();
+    let atom = is(root, (ATOM, "feed"));
     let container = if atom {
-        0
+        root
     } else {
-        assert_eq!(tree.name(0), ("", "rss"), "{text}");
-        assert_eq!(tree.root().unwrap().attribute("version"), Some("2.0"));
-        tree.children(0).find(|(id, _)| tree.name(*id) == ("", "channel")).unwrap().0
+        assert!(is(root, ("", "rss")), "{text}");
+        assert_eq!(root.attribute("version"), Some("2.0"));
+        root.children().find(|child| is(*child, ("", "channel"))).unwrap()
     };
     let mut entries = Vec::new();
     let mut deleted = BTreeSet::new();
-    for (id, element) in tree.children(container) {
-        if tree.name(id) == (TOMBSTONES, "deleted-entry") {
+    for element in container.children() {
+        if is(element, (TOMBSTONES, "deleted-entry")) {
             deleted.insert(element.attribute("ref").unwrap().to_owned());
         }
-        if tree.name(id) != (if atom { (ATOM, "entry") } else { ("", "item") }) {
+        if !is(element, if atom { (ATOM, "entry") } else { ("", "item") }) {
             continue;
         }
-        let value = |names: &[(&str, &str)]| {
-            let found = tree.children(id).find(|(child, _)| names.contains(&tree.name(*child)));
-            found.map(|(child, _)| tree.plain(child).trim().to_owned())
-        };
+        let value = |names: &[(&str, &str)]| text_of(element, names);
         let key = if atom { value(&[(ATOM, "id")]) } else { value(&[("", "guid")]) };
         let key = key.unwrap_or_else(|| panic!("an entry without id\n{text}"));
         let title = value(&[(ATOM, "title"), ("", "title")]).unwrap_or_default();
