@@ -1,6 +1,6 @@
 //! Feeds that the requests of readers made: below an origin, or by `/subscribe`.
 
-use super::{FeedRecord, FeedSource, FeedStanding, Stamp, Time};
+use super::{FeedRecord, FeedSource, FeedStanding, Time};
 use serde::{Deserialize, Serialize};
 
 /// What is kept of a feed that a reader's request made.
@@ -21,12 +21,6 @@ impl FeedRecord {
     pub fn on_demand(name: super::FeedName, url: &str, site: &str, asked: Time) -> Self {
         let on_demand = OnDemand { site: site.to_owned(), asked, is_let_go: false, is_json: false };
         Self { on_demand: Some(on_demand), ..Self::new(name, url, FeedSource::Api) }
-    }
-
-    /// When a request made it, where one did.
-    pub fn made_on_demand(&self) -> Option<Time> {
-        self.on_demand.as_ref()?;
-        self.enrolment.history.last().and_then(Stamp::when)
     }
 
     /// Whether it is paused because it was not asked for, so that the next request resumes it.
@@ -69,7 +63,7 @@ impl FeedRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EndpointId, FeedName};
+    use crate::model::{EndpointId, FeedName, Stamp};
 
     #[test]
     fn a_request_resumes_what_was_let_go_and_not_what_the_operator_paused() {
@@ -84,7 +78,8 @@ mod tests {
         // The clock may go back.
         feed.ask_for(at(15));
         assert_eq!(feed.on_demand.as_ref().unwrap().asked, at(20));
-        assert_eq!(feed.made_on_demand(), Some(at(10)), "it is no newer for being asked for");
+        let made = feed.enrolment.history.last().and_then(Stamp::when);
+        assert_eq!(made, Some(at(10)), "it is no newer for being asked for");
         feed.pause_by_hand();
         feed.ask_for(at(30));
         assert_eq!(feed.standing, FeedStanding::Paused);
