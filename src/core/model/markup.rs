@@ -1,7 +1,9 @@
 //! The publisher's own bytes, kept so that they can stand on their own.
 
 use super::{Format, Time};
+use crate::xml::tag;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// What an element inherits from the elements around it and must bring along when it is cut out.
@@ -73,6 +75,20 @@ pub struct Markup {
     pub slots: Slots,
     /// What to say of it.
     pub card: Card,
+}
+
+impl Markup {
+    /// The namespace of its element; empty where that has none, and for an item of JSON Feed.
+    pub fn namespace(&self) -> Cow<'_, str> {
+        let (tag, attributes) =
+            self.xml.split_at_checked(self.slots.attributes).unwrap_or_default();
+        let prefix = tag::prefix_of(tag::name_before(tag)).trim_end_matches(':');
+        let inherited = || {
+            let bound = self.context.namespaces.iter().find(|(bound, _)| bound == prefix);
+            bound.map(|(_, uri)| uri.as_str().into())
+        };
+        tag::declared(attributes, prefix).or_else(inherited).unwrap_or_default()
+    }
 }
 
 /// Places in a [`Skeleton`] where the gateway splices; byte offsets into its text.

@@ -1,6 +1,7 @@
 //! The attributes of one start tag, read where they stand. Enough for a tag that a parser has
 //! accepted; of anything else it gives nothing or too little, never a panic.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// An attribute as written.
@@ -41,6 +42,17 @@ pub fn attributes(text: &str) -> impl Iterator<Item = TagAttribute<'_>> {
 /// The attribute with this name, where `text` has it.
 pub fn find<'a>(text: &'a str, name: &str) -> Option<TagAttribute<'a>> {
     attributes(text).find(|attribute| attribute.name == name)
+}
+
+/// The namespace that the attributes in `text` bind a prefix to.
+pub fn declared<'a>(text: &'a str, prefix: &str) -> Option<Cow<'a, str>> {
+    let own = attributes(text).find(|attribute| {
+        let rest = attribute.name.strip_prefix("xmlns");
+        rest.is_some_and(|rest| {
+            if prefix.is_empty() { rest.is_empty() } else { rest.strip_prefix(':') == Some(prefix) }
+        })
+    });
+    own.map(|own| super::plain_value(own.value))
 }
 
 /// The name of the element whose name ends where `before` ends: `a:entry` of `… <a:entry`.

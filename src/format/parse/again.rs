@@ -13,10 +13,7 @@ pub(super) fn document(markup: &Markup) -> Option<String> {
     }
     let attributes = markup.slots.attributes;
     let (start, rest) = (xml.get(..attributes)?, xml.get(attributes..)?);
-    let declares = rest.split('>').next().is_some_and(|tag| tag.contains("xmlns="));
-    let is_bound = |(prefix, uri): &(String, String)| prefix.is_empty() && !uri.is_empty();
-    let is_bare =
-        !start.contains(':') && !declares && !markup.context.namespaces.iter().any(is_bound);
+    let is_bare = markup.namespace().is_empty();
     // The root bears a prefix of its own where its format has a namespace, so that it binds nothing
     // that the entry might use. An entry of Atom in no namespace is one in a feed of none alone.
     let (before, after) = match markup.format {

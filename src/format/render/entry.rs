@@ -208,7 +208,7 @@ impl Entries<'_> {
             let same = scope.namespace(prefix).unwrap_or("") == namespace;
             // XML binds the prefix `xml` itself, and lets no other be bound to nothing.
             let bindable = prefix != "xml" && (prefix.is_empty() || !namespace.is_empty());
-            if !same && bindable && declared(parts.attributes, prefix).is_none() {
+            if !same && bindable && tag::declared(parts.attributes, prefix).is_none() {
                 out.push_str(if prefix.is_empty() { " xmlns" } else { " xmlns:" });
                 out.push_str(prefix);
                 out.push_str("=\"");
@@ -219,7 +219,7 @@ impl Entries<'_> {
         let named = context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
         if !named
             && !scope.default_namespace().is_empty()
-            && declared(parts.attributes, "").is_none()
+            && tag::declared(parts.attributes, "").is_none()
         {
             out.push_str(" xmlns=\"\"");
         }
@@ -310,7 +310,7 @@ impl Entries<'_> {
     ) -> Scope<'s> {
         let mut inside = scope.clone();
         let named = markup.context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
-        if !named && declared(parts.attributes, "").is_none() {
+        if !named && tag::declared(parts.attributes, "").is_none() {
             inside.namespaces.push(("", ""));
         }
         inside.namespaces.extend(borrow(&markup.context.namespaces));
@@ -464,17 +464,6 @@ fn push_element(out: &mut String, sibling: &str, name: &str, attributes: &str, c
     }
 }
 
-/// The namespace that a root's own attributes bind a prefix to.
-pub fn declared<'a>(attributes: &'a str, prefix: &str) -> Option<Cow<'a, str>> {
-    let own = tag::attributes(attributes).find(|attribute| {
-        let rest = attribute.name.strip_prefix("xmlns");
-        rest.is_some_and(|rest| {
-            if prefix.is_empty() { rest.is_empty() } else { rest.strip_prefix(':') == Some(prefix) }
-        })
-    });
-    own.map(|own| xml::plain_value(own.value))
-}
-
 /// The namespace that a prefix is bound to inside an entry.
 fn binding<'a>(
     prefix: &str,
@@ -482,7 +471,7 @@ fn binding<'a>(
     parts: &Parts<'a>,
     scope: &'a Scope<'_>,
 ) -> Option<Cow<'a, str>> {
-    if let Some(own) = declared(parts.attributes, prefix) {
+    if let Some(own) = tag::declared(parts.attributes, prefix) {
         return Some(own);
     }
     let inherited = borrow(&markup.context.namespaces).find(|(bound, _)| *bound == prefix);

@@ -4,7 +4,7 @@
 use super::base::Bases;
 use super::collection::{CollectionItems, ShownVersion};
 use super::convert::{Target, write_entry};
-use super::entry::{Entries, declared};
+use super::entry::Entries;
 use super::head::Surroundings;
 use super::scope::{Prefixes, Scope, borrow};
 use super::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, json};
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use tidegate_core::model::{
     Context, Family, FeedState, Markup, Shared, Skeleton, SyncExtras, Time, Version,
 };
-use tidegate_core::xml::{tag, tree};
+use tidegate_core::xml::tree;
 
 /// Items in a document, each whole and with its own id, tombstones too.
 #[derive(Debug)]
@@ -146,21 +146,11 @@ fn within_page<T>(skeleton: &Skeleton, dialect: Dialect, render: impl FnOnce(&Pa
 
 /// An item of RSS with its own elements in the namespace of another document's; `None` where they are.
 pub(super) fn moved(markup: &Markup, target: &Target<'_>) -> Option<Markup> {
-    let namespace = namespace(markup);
+    let namespace = markup.namespace();
     if target.family != Family::Rss || namespace == target.namespace {
         return None;
     }
     let mut root = tree::read(&markup.xml, &markup.context)?;
     tree::move_namespace(&mut root, &namespace, target.namespace);
     Some(write_entry(&root, target, &markup.card, &markup.context))
-}
-
-/// The namespace of the element of an entry.
-fn namespace(markup: &Markup) -> Cow<'_, str> {
-    let (tag, attributes) =
-        markup.xml.split_at_checked(markup.slots.attributes).unwrap_or_default();
-    let prefix = tag::prefix_of(tag::name_before(tag)).trim_end_matches(':');
-    let mut inherited = borrow(&markup.context.namespaces);
-    let inherited = || inherited.find(|(bound, _)| *bound == prefix).map(|(_, uri)| uri.into());
-    declared(attributes, prefix).or_else(inherited).unwrap_or_default()
 }
