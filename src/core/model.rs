@@ -99,7 +99,7 @@ pub use snapshot::{
 pub use stub::{Evictions, Stub};
 pub use subscription::{
     DISTRUST_TIME, FAIR_TIME, HubSubscription, Lease, PushTrust, PushedPoll, SubscriptionKeys,
-    SubscriptionStanding,
+    SubscriptionStanding, ToldChange,
 };
 pub use sync_fault::{SyncFault, SyncMarkupError};
 pub use time::{Tick, Time, TimeError};

@@ -14,7 +14,7 @@ use look::Told;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time};
+use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange};
 use tidegate_core::sup::SupAnnouncement;
 use tidegate_net::fetch::{LeadScope, Retry};
 use tokio::time::Instant;
@@ -39,9 +39,8 @@ const PERIOD_USUAL: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnouncedFeed {
     pub feed: FeedName,
-    /// Whether the document lists it, and where it does, whether that is what a poll has found before; otherwise it
-    /// is merely not covered any more.
-    pub listed: Option<bool>,
+    /// What the document lists of it; where nothing, it is merely not covered any more.
+    pub told: ToldChange,
     /// Why.
     pub reason: &'static str,
 }
@@ -210,9 +209,8 @@ impl SupPolls {
         let listed = told.listed.iter().filter_map(|id| source.feeds.get(id)).flatten();
         let listed = listed.filter_map(|feed| {
             let (_, trust) = self.places.get_mut(feed)?;
-            let (listed, reason) =
-                (Some(trust.pushed(fair, time)), "its SUP document lists a change");
-            Some(AnnouncedFeed { feed: feed.clone(), listed, reason })
+            let (told, reason) = (trust.pushed(fair, time), "its SUP document lists a change");
+            Some(AnnouncedFeed { feed: feed.clone(), told, reason })
         });
         listed.collect()
     }
@@ -238,8 +236,8 @@ impl SupSource {
     }
 
     fn all(&self, reason: &'static str) -> Vec<AnnouncedFeed> {
-        let feeds = self.feeds.values().flatten();
-        feeds.map(|feed| AnnouncedFeed { feed: feed.clone(), listed: None, reason }).collect()
+        let (feeds, told) = (self.feeds.values().flatten(), ToldChange::None);
+        feeds.map(|feed| AnnouncedFeed { feed: feed.clone(), told, reason }).collect()
     }
 
     /// Takes in that the document was not read. A publisher that is busy, or says when to come back,

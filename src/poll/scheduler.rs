@@ -24,7 +24,6 @@ mod takeover;
 mod waiters;
 mod walks;
 
-use self::announced::ToldChange;
 use self::checkpoints::CheckpointResult;
 use self::errands::{ErrandState, FinishedErrand};
 use self::feed::{RunningErrand, ScheduledFeed};
@@ -46,7 +45,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{FeedName, FeedRecord, PollState, Time};
+use tidegate_core::model::{FeedName, FeedRecord, PollState, Time, ToldChange};
 use tidegate_core::websub::subscriber::Requests;
 use tidegate_judge::probe::ProbePlan;
 use tidegate_status::PollResponse;

@@ -61,6 +61,16 @@ pub struct PushedPoll {
     pub expected: bool,
 }
 
+/// Whether a change of a feed was told of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ToldChange {
+    #[default]
+    None,
+    /// One that a poll has found before.
+    Known,
+    New,
+}
+
 /// Whether who pushes a feed's changes is relied on. It is, until polls find two changes in a row of which nobody
 /// tells within a fair time; then it is not for a week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -79,15 +89,14 @@ impl PushTrust {
         self.distrusted_until.is_none_or(|until| until <= now)
     }
 
-    /// Takes in a push; whether it tells of what a poll has found before. `fair`: how long after a poll found a
-    /// change the push of it may come.
-    pub fn pushed(&mut self, fair: Duration, now: Time) -> bool {
+    /// Takes in a push; what it tells of. `fair`: how long after a poll found a change the push of it may come.
+    pub fn pushed(&mut self, fair: Duration, now: Time) -> ToldChange {
         self.settle(fair, now);
-        let is_known = self.awaited.take().is_some();
-        if is_known {
-            self.missed = 0;
+        if self.awaited.take().is_none() {
+            return ToldChange::New;
         }
-        is_known
+        self.missed = 0;
+        ToldChange::Known
     }
 
     /// Takes in a poll; whether anything is to be remembered.

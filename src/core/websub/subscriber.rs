@@ -10,7 +10,7 @@ use super::discover::Discovery;
 use super::form::{Intent, Verification};
 use crate::model::{
     FAIR_TIME, HubSubscription as Subscription, Lease, PushTrust, PushedPoll, SubscriptionKeys,
-    SubscriptionStanding as Standing, Time,
+    SubscriptionStanding as Standing, Time, ToldChange,
 };
 use std::time::Duration;
 
@@ -283,8 +283,8 @@ fn expire(subscription: &mut Subscription, now: Time) {
     }
 }
 
-/// Takes in a push whose signature was right; whether it tells of what a poll has found before.
-pub fn pushed(subscription: &mut Subscription, now: Time) -> bool {
+/// Takes in a push whose signature was right; what it tells of.
+pub fn pushed(subscription: &mut Subscription, now: Time) -> ToldChange {
     subscription.last_push = Some(now);
     subscription.pushes = subscription.pushes.saturating_add(1);
     subscription.trust.pushed(FAIR_TIME, now)

@@ -155,9 +155,9 @@ async fn what_is_left_out_twice_is_held_against_it_for_that_feed() {
     // Listed a little later: the poll was merely faster.
     assert!(bench.polled("a", found));
     let wanted = bench.look(Ok(Some(told(&["a"], false))));
-    assert_eq!(wanted[0].listed, Some(true));
+    assert_eq!(wanted[0].told, ToldChange::Known);
     let wanted = bench.look(Ok(Some(told(&["a"], false))));
-    assert_eq!(wanted[0].listed, Some(false), "that is another one");
+    assert_eq!(wanted[0].told, ToldChange::New, "that is another one");
     // Never listed, twice.
     for _ in 0..2 {
         assert!(bench.polled("a", found));

@@ -6,30 +6,15 @@ use crate::polling::PollResult;
 use crate::reason::PlannedPoll;
 use crate::schedule::{PushSource, phase};
 use std::time::Duration;
-use tidegate_core::model::{EventKind, FeedName, PushedPoll, Time};
+use tidegate_core::model::{EventKind, FeedName, PushedPoll, Time, ToldChange};
 use tidegate_status::PollEnding;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 
-/// Whether a change of a feed was told of since its last poll began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ToldChange {
-    #[default]
-    None,
-    /// One that a poll may have found before.
-    Known,
-    New,
-}
-
-impl ToldChange {
-    pub(super) fn note(&mut self, is_known: bool) {
-        *self = (*self).max(if is_known { Self::Known } else { Self::New });
-    }
-}
-
 /// What a feed's SUP document and its hub have to do with its polls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PushTriggers {
+    /// What was told of since its last poll began.
     pub(super) told: ToldChange,
     /// When its last poll began.
     pub(super) polled: Option<Time>,
@@ -93,15 +78,15 @@ impl PollScheduler {
     pub(super) fn want(&mut self, wanted: &AnnouncedFeed) {
         let Some(feed) = self.feeds.get_mut(&wanted.feed) else { return };
         let least = self.settings.bounds(&feed.record.options).min();
-        let (pause, spread) = match wanted.listed {
-            Some(is_known) => {
-                feed.hearing.told.note(is_known);
-                (feed.push_pause(least), 0)
-            }
+        let (pause, spread) = match wanted.told {
             // Feeds that all lose their cover are not polled all at once.
-            None => {
+            ToldChange::None => {
                 feed.hearing.covered = false;
                 (least, phase(&wanted.feed) % least.as_secs().max(1))
+            }
+            told => {
+                feed.hearing.told = feed.hearing.told.max(told);
+                (feed.push_pause(least), 0)
             }
         };
         self.bring_about(&wanted.feed, pause, Duration::from_secs(spread), wanted.reason);

@@ -2,7 +2,7 @@
 //! its own.
 
 use super::CommandReply;
-use super::announced::{PushTriggers, ToldChange};
+use super::announced::PushTriggers;
 use super::departure::Departure;
 use super::errands::ErrandState;
 use crate::allowance::Allowance;
@@ -11,7 +11,7 @@ use crate::politeness::PoliteHost;
 use crate::reason::PlannedPoll;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use tidegate_core::model::{Backfill, FeedRecord, HubSubscription, Time};
+use tidegate_core::model::{Backfill, FeedRecord, HubSubscription, Time, ToldChange};
 use tidegate_core::websub::subscriber::Requests;
 use tidegate_judge::probe::ProbePlan;
 use tidegate_store::Shard;

@@ -14,7 +14,9 @@ use crate::word::behind_list;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time};
+use tidegate_core::model::{
+    FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time, ToldChange,
+};
 use tidegate_core::websub::subscriber::{self, CallbackReply, Requests};
 use tidegate_core::websub::{Discovery, HubRequest, Intent, Verification};
 use tidegate_net::fetch::{LeadScope, read_url};
@@ -185,7 +187,7 @@ impl PollScheduler {
         if feed.hearing.by_hub && !feed.subscription.as_deref().is_some_and(covers) {
             feed.hearing.by_hub = false;
             let reason = "its hub is not relied on any more";
-            self.want(&AnnouncedFeed { feed: name.clone(), listed: None, reason });
+            self.want(&AnnouncedFeed { feed: name.clone(), told: ToldChange::None, reason });
         }
     }
 
@@ -304,8 +306,7 @@ impl PollScheduler {
         let Some(it) = feed.subscription.as_mut().filter(|it| it.keys.token == token) else {
             return;
         };
-        let is_known = subscriber::pushed(it, now);
-        feed.hearing.told.note(is_known);
+        feed.hearing.told = feed.hearing.told.max(subscriber::pushed(it, now));
         let pause = feed.push_pause(least.min());
         self.plan_hub(&name);
         self.bring_about(&name, pause, Duration::ZERO, "its hub told of a change");

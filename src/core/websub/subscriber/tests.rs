@@ -305,7 +305,7 @@ proptest! {
                     };
                     prop_assert!(of_ours || reply == CallbackReply::Unasked);
                 }
-                Act::Pushed => drop(pushed(&mut it, now)),
+                Act::Pushed => _ = pushed(&mut it, now),
                 Act::Polled(poll) => drop(polled(&mut it, poll, now)),
             }
             prop_assert!(it.hubs.get(it.hub as usize).is_some());
