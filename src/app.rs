@@ -1,6 +1,5 @@
 //! The wiring: what the subcommands do, with every module in its place.
 
-mod accepted;
 mod aggregates;
 mod changes;
 mod compact;

@@ -5,7 +5,8 @@ use super::operator::{AdminService, Gathered};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::model::{FeedName, FeedStanding};
-use tidegate_store::{CommitError, Store, in_words};
+use tidegate_poll::owns_feed;
+use tidegate_store::{Store, StoreError, in_words};
 use tokio_util::sync::CancellationToken;
 
 /// Takes over what sources have, until it is told to end.
@@ -22,7 +23,6 @@ pub(super) async fn gather(
     loop {
         match gather_changed(store.as_ref(), &desk, &mut aggregates, &mut known).await {
             Ok(()) => {}
-            Err(CommitError::Fenced) => return,
             Err(error) => tracing::warn!(
                 error = in_words(&error),
                 "aggregates could not be brought up to date"
@@ -39,15 +39,14 @@ async fn gather_changed(
     desk: &AdminService,
     aggregates: &mut FeedsOfKind,
     known: &mut HashMap<FeedName, Gathered>,
-) -> Result<(), CommitError> {
+) -> Result<(), StoreError> {
     let feeds = store.feed_list().await?;
     known.retain(|name, _| feeds.contains_key(name));
     desk.gathers_only(|name| feeds.contains_key(name));
-    for record in aggregates.find(&feeds) {
+    for record in aggregates.find(&feeds).iter().filter(|record| owns_feed(store, record)) {
         let gathered = known.entry(record.name.clone()).or_default();
         match desk.gather(record, &feeds, gathered).await {
             Ok(()) => {}
-            Err(CommitError::Fenced) => return Err(CommitError::Fenced),
             // One aggregate that cannot be stored must not keep the others from it.
             Err(error) if desk.gather_failed(&record.name, &error) => {
                 let error = in_words(&error);

@@ -1,6 +1,5 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
-use super::accepted::digest;
 use super::maintenance::FeedMaintenance;
 use super::operator::AdminService;
 use super::visits::PASSED_OVER;
@@ -44,7 +43,6 @@ fn failed(error: StoreError) -> AppError {
 pub(super) async fn reconcile(
     store: &dyn Store,
     config: &Config,
-    accepted: AcceptedFeeds,
     now: Time,
 ) -> Result<Vec<FeedRecord>, AppError> {
     let applied = store.applied().await.map_err(failed)?;
@@ -52,8 +50,7 @@ pub(super) async fn reconcile(
         compare(store, config, &applied.origins, now).await?;
     let sites = config.origins.iter().map(|site| (site.name.clone(), site.url.to_string()));
     let origins = AppliedOrigins(sites.collect());
-    let known = applied.feeds.filter(|before| before.digest == accepted.digest);
-    let now_applied = AppliedConfig { feeds: Some(known.unwrap_or(accepted)), origins };
+    let now_applied = AppliedConfig { feeds: None, origins };
     if !written.is_empty() || applied != now_applied {
         store.apply_feeds(&written, now_applied).await.map_err(failed)?;
     }
@@ -71,33 +68,6 @@ pub(super) async fn reconcile(
         tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
     }
     Ok(changed)
-}
-
-/// The same where another gateway wrote until now. Where the feeds or readers that it applied are newer, all stays as it
-/// is: answers a sentence that says so.
-pub(super) async fn take_over(
-    store: &dyn Store,
-    config: &Config,
-    accepted: AcceptedFeeds,
-    now: Time,
-) -> Result<Option<String>, AppError> {
-    let applied = store.applied().await.map_err(failed)?;
-    // What is the same by now was taken in otherwise: the token of a reader, in a file of its own.
-    let accepted =
-        applied.feeds.filter(|applied| applied.digest == digest(config)).unwrap_or(accepted);
-    if applied.feeds.is_none_or(|applied| !accepted.are_older_than(&applied)) {
-        reconcile(store, config, accepted, now).await?;
-        return Ok(None);
-    }
-    let FeedChanges { changed, moved, .. } = compare(store, config, &applied.origins, now).await?;
-    let lacking = changed.iter().filter(|record| has_left(record)).count();
-    let others = changed.len() - lacking + moved.len();
-    Ok(Some(format!(
-        "the feeds and readers of this gateway's configuration are older than those that another gateway applied, and \
-         were not taken over: feeds that it lacks: {lacking}; of which it says something else: {others}. Webhooks \
-         stay as they are, and subscriptions at the hub of readers that it lacks wait. Give this gateway the newer \
-         file, and have it read that (SIGHUP)"
-    )))
 }
 
 /// Whether a record that is to be written is of a feed that left the configuration.
@@ -244,7 +214,6 @@ async fn note(store: &dyn Store, now: Time) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::accepted::AcceptedConfig;
     use tidegate_core::clock::ManualClock;
     use tidegate_poll::testing::double::StoreDouble;
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
@@ -254,102 +223,17 @@ mod tests {
         Time::from_unix(1_795_191_605 + seconds)
     }
 
-    /// A configuration with these feeds, and what is known of it once it was accepted.
-    fn accepted(names: &[&str], seconds: i64) -> (Config, AcceptedFeeds) {
-        let table =
-            |name: &&str| format!("[[feed]]\nname = {name:?}\nurl = \"https://{name}.example/\"\n");
-        let text = names.iter().map(table).collect::<String>();
-        let config = config::check("t.toml", &text).unwrap().config;
-        let feeds = AcceptedConfig::new(&config, at(seconds)).feeds;
-        (config, feeds)
-    }
-
-    /// The feeds of a store, those that are paused in brackets.
-    async fn shown(store: &dyn Store) -> String {
-        let feeds = store.feed_list().await.unwrap();
-        let shown = feeds.values().map(|record| match record.standing {
-            FeedStanding::Active => record.name.to_string(),
-            _ => format!("({})", record.name),
-        });
-        shown.collect::<Vec<_>>().join(" ")
-    }
-
-    #[tokio::test]
-    async fn who_takes_over_applies_its_feeds_unless_they_are_older() {
-        let clock = Arc::new(ManualClock::at(at(0)));
-        let store = EmbeddedStore::in_memory(None, clock).unwrap();
-        let reconcile = async |(config, feeds): &(Config, AcceptedFeeds)| {
-            reconcile(&store, config, *feeds, at(100)).await.unwrap();
-        };
-        let take_over = async |(config, feeds): &(Config, AcceptedFeeds)| {
-            take_over(&store, config, *feeds, at(100)).await.unwrap()
-        };
-        let (first, second) = (accepted(&["a", "b"], 0), accepted(&["b", "c", "d"], 10));
-        // Nothing is noted yet.
-        assert_eq!(take_over(&first).await, None);
-        assert_eq!(shown(&store).await, "a b");
-        // The writer reads its file again, and ends before others have.
-        reconcile(&second).await;
-        assert_eq!(shown(&store).await, "(a) b c d");
-        let sentence = take_over(&first).await.unwrap();
-        let counts = "feeds that it lacks: 2; of which it says something else: 1.";
-        assert!(sentence.contains(counts), "{sentence}");
-        assert_eq!(shown(&store).await, "(a) b c d");
-        // The same file, whenever it was accepted, ends what another gateway may not have ended.
-        let lost = FeedRecord { standing: FeedStanding::Paused, ..second.0.feeds[1].record() };
-        store.put_feed(&lost).await.unwrap();
-        assert_eq!(take_over(&accepted(&["b", "c", "d"], 5)).await, None);
-        assert_eq!(shown(&store).await, "(a) b c d");
-        // A newer one.
-        assert_eq!(take_over(&accepted(&["c", "e"], 30)).await, None);
-        assert_eq!(shown(&store).await, "(a) (b) c (d) e");
-        // Whoever is told to have it go by an older one does.
-        reconcile(&first).await;
-        assert_eq!(shown(&store).await, "a b (c) (d) (e)");
-        assert_eq!(take_over(&first).await, None);
-    }
-
-    /// Also where nothing else differs.
-    #[tokio::test]
-    async fn who_takes_over_says_that_its_readers_are_older() {
-        let clock = Arc::new(ManualClock::at(at(0)));
-        let store = EmbeddedStore::in_memory(None, clock).unwrap();
-        let with = |reader: &str, seconds: i64| {
-            let token = "0123456789abcdef0123456789abcdef";
-            let text =
-                format!("[[reader]]\nname = {reader:?}\nall_private = true\ntoken = \"{token}\"\n");
-            let config = config::check("t.toml", &text).unwrap().config;
-            let feeds = AcceptedConfig::new(&config, at(seconds)).feeds;
-            (config, feeds)
-        };
-        let is_held_back = async |(config, feeds): &(Config, AcceptedFeeds)| {
-            take_over(&store, config, *feeds, at(100)).await.unwrap().is_some()
-        };
-        let (first, second) = (with("ann", 0), with("bob", 10));
-        reconcile(&store, &second.0, second.1, at(100)).await.unwrap();
-        assert!(is_held_back(&first).await);
-        assert!(!is_held_back(&second).await && !is_held_back(&with("bob", 5)).await);
-        // The operator took the reader out of a newer file.
-        assert!(!is_held_back(&with("ann", 20)).await);
-        assert!(is_held_back(&second).await);
-    }
-
     #[tokio::test]
     async fn feeds_that_requests_made_move_with_their_site() {
         let clock = Arc::new(ManualClock::at(at(0)));
         let store = EmbeddedStore::in_memory(None, clock).unwrap();
-        let accepted = |sites: &[(&str, &str)]| {
+        let reconcile = async |sites: &[(&str, &str)]| {
             let table = |(name, url): &(&str, &str)| {
                 format!("[[origin]]\nname = {name:?}\nat = \"/{name}/\"\nurl = {url:?}\n")
             };
             let text = sites.iter().map(table).collect::<String>();
             let config = config::check("t.toml", &text).unwrap().config;
-            let feeds = AcceptedConfig::new(&config, at(0)).feeds;
-            (config, feeds)
-        };
-        let reconcile = async |sites: &[(&str, &str)]| {
-            let (config, feeds) = accepted(sites);
-            reconcile(&store, &config, feeds, at(100)).await.unwrap();
+            reconcile(&store, &config, at(100)).await.unwrap();
         };
         let put = async |name: &str, url: &str, site: &str| {
             let name = tidegate_core::model::FeedName::new(name).unwrap();
@@ -379,11 +263,6 @@ mod tests {
         assert_eq!(urls().await[..3], stay);
         reconcile(&[("news", "http://b.example:83/")]).await;
         assert_eq!(urls().await[..3], stay);
-        assert_eq!(urls().await[3], "http://b.example:83/feed");
-        // Who takes over with an older file moves nothing, and says so.
-        let (config, older) = accepted(&[("news", "http://b.example:82/")]);
-        let said = take_over(&store, &config, older, at(100)).await.unwrap().unwrap();
-        assert!(said.contains("of which it says something else: 1."), "{said}");
         assert_eq!(urls().await[3], "http://b.example:83/feed");
         // Another site stays where both were.
         let mirror = ("mirror", "http://b.example:83/");

@@ -1,10 +1,8 @@
 //! A running gateway: what is started, in which order, and how it ends.
 
-mod role;
 pub(super) mod settings;
 
-use self::role::{kept, open_or_follow};
-use super::accepted::AcceptedConfig;
+use super::disk::LastingStore;
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
 use super::tls::CertificateFiles;
@@ -13,7 +11,6 @@ use super::{
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_config::{Config, PageAudience};
 use tidegate_core::clock::{Clock, RunningClock, SystemClock};
 use tidegate_poll::hub::{self, Hub};
@@ -22,11 +19,9 @@ use tidegate_serve::{self as serve, ServeError, SiteServer};
 use tidegate_store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What a gateway takes from outside itself.
-#[derive(Clone)]
 pub struct Outside {
     /// Tells the time; set by hand in tests.
     pub clock: Arc<dyn Clock>,
@@ -52,14 +47,8 @@ pub struct Gateway {
     readers: serve::SiteReaders,
     desk: Arc<AdminService>,
     store: Arc<dyn Store>,
-    is_standby: bool,
-    /// With what it goes on in another role.
-    kept: Option<Outside>,
-    /// When that is tried again after it failed, and after which pause.
-    next_try: Option<(Instant, Duration)>,
     polling: CancellationToken,
     serving: CancellationToken,
-    accepting: CancellationToken,
     poll_task: JoinHandle<()>,
     serve_task: JoinHandle<Result<(), ServeError>>,
     age_task: JoinHandle<()>,
@@ -95,22 +84,22 @@ impl Gateway {
     /// Starts a gateway: the store first, then the socket, then polling, then serving. When it
     /// returns, the gateway answers.
     pub async fn start(config: &Config, outside: Outside) -> Result<Self, AppError> {
-        let accepted = AcceptedConfig::new(config, outside.clock.now());
         // One for the store and for who measures.
         let space = space::watched(config, outside.space);
-        let store = open_or_follow(config, &outside.clock, space.clone()).await?;
-        Self::start_over(config, Outside { space, ..outside }, (store, accepted), false).await
+        let store = open(config, Arc::clone(&outside.clock), space.clone()).await?;
+        let has_others = || store.gateways().is_some_and(|it| it.live().len() > 1);
+        if config.store.require_standby.unwrap_or_else(has_others) {
+            check_standby(config).await?;
+        }
+        Self::start_over(config, Outside { space, ..outside }, store).await
     }
 
-    /// The same over a store that is open: where another gateway writes it, as a standby. `is_other_role`: this one
-    /// goes on so, and nobody has said that its feeds are to be applied now.
+    /// The same over a store that is open.
     async fn start_over(
         config: &Config,
         outside: Outside,
-        (store, accepted): (Arc<dyn Store>, AcceptedConfig),
-        is_other_role: bool,
+        store: Arc<dyn Store>,
     ) -> Result<Self, AppError> {
-        let is_standby = store.condition().owner.is_some();
         let (given, operators) = (outside.listener.as_deref(), outside.admin_listener.as_deref());
         let (listener, address) = listen((config.server.listen, "listen"), given).await?;
         let of_operators = match config.server.admin_listen {
@@ -118,7 +107,6 @@ impl Gateway {
             None => None,
         };
         let (admin_listener, admin_address) = of_operators.unzip();
-        let kept = kept(config, &outside, (&listener, admin_listener.as_ref()))?;
         let (clock, space) = (outside.clock, outside.space);
         let origin = config.server.origin(address);
         let tls = CertificateFiles::find(config, clock.now())?;
@@ -127,18 +115,7 @@ impl Gateway {
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
         let readers = readers::readers(config)?;
-        let (of_config, now) = (accepted.feeds, clock.now());
-        let held_back = match is_other_role {
-            _ if is_standby => None,
-            true => feeds::take_over(store.as_ref(), config, of_config, now).await?,
-            false => {
-                feeds::reconcile(store.as_ref(), config, of_config, now).await?;
-                None
-            }
-        };
-        if let Some(sentence) = &held_back {
-            tracing::warn!("{sentence}");
-        }
+        feeds::reconcile(store.as_ref(), config, clock.now()).await?;
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
         let fetch = outgoing::fetch_settings(config, &public_url);
@@ -148,10 +125,7 @@ impl Gateway {
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
         // Leases are promised to last.
         let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
-        let hub = match is_standby {
-            true => None,
-            false => open_hub(config, calling, &store, &unhurried).await?,
-        };
+        let hub = open_hub(config, calling, &store, &unhurried).await?;
         let parts = poll::PollerConfig {
             settings: outgoing::polling(config, &public_url),
             store: Arc::clone(&store),
@@ -164,19 +138,17 @@ impl Gateway {
         let (poller, poll_task) = Poller::start(parts)
             .await
             .map_err(|error| AppError::run("polling could not be started", error))?;
-        settings::publisher(store.as_ref(), config, &public_url).await?();
+        settings::publisher(store.as_ref(), config, &public_url)?();
         let desk = Arc::new(AdminService::new(
             Arc::clone(&store),
             Arc::clone(&clock),
             (poller, services),
-            (config, accepted),
+            config,
             public_url.clone(),
             hub.clone(),
         ));
-        if !is_standby {
-            desk.open_all().await;
-        }
-        if let Some(hub) = hub.as_ref().filter(|_| held_back.is_none()) {
+        desk.open_all().await;
+        if let Some(hub) = &hub {
             super::hub::keep_webhooks(hub, config, store.as_ref()).await;
         }
         let public_address = public_url.clone();
@@ -191,7 +163,6 @@ impl Gateway {
             absolute_urls: config.publish.absolute_urls,
             deltas: config.publish.deltas,
             periods: config.sup.periods.clone(),
-            // Also where another gateway keeps the hub: documents are the same on both.
             hub: config.websub.hub,
             cloud: config.websub.hub && config.websub.rsscloud,
             keeping: serve::Keeping {
@@ -216,28 +187,18 @@ impl Gateway {
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
         desk.attach(server.control(), space.clone(), tls.clone());
         let topics = Arc::new(Served(server.topics()));
-        let (readers, accepting) = (server.readers(), server.accepting());
-        if held_back.is_some() {
-            readers.mark_outdated();
-        }
+        let readers = server.readers();
         let serve_task = tokio::spawn(server.run(listener, admin_listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
-        let wall = Arc::clone(&clock);
-        let maintained = (Arc::clone(&store), Arc::clone(&desk));
-        // What only the gateway does that writes.
-        let nothing = || tokio::spawn(polling.clone().cancelled_owned());
-        let (age_task, list_task, gather_task) = match (maintained, polling.clone()) {
-            _ if is_standby => (nothing(), nothing(), nothing()),
-            ((store, desk), ends) => {
-                tokio::spawn(origins::maintain(Arc::clone(&desk), Arc::clone(&wall), ends.clone()));
-                let (clocks, work) = ((clock, running), (Arc::clone(&desk), space.clone()));
-                let aging = feeds::run_maintenance(Arc::clone(&store), clocks, work, ends.clone());
-                let listing =
-                    lists::maintain_lists(Arc::clone(&store), Arc::clone(&desk), ends.clone());
-                let gathering = aggregates::gather(store, desk, ends);
-                (tokio::spawn(aging), tokio::spawn(listing), tokio::spawn(gathering))
-            }
-        };
+        let (wall, ends) = (Arc::clone(&clock), polling.clone());
+        tokio::spawn(origins::maintain(Arc::clone(&desk), Arc::clone(&wall), ends.clone()));
+        let (clocks, work) = ((clock, running), (Arc::clone(&desk), space.clone()));
+        let aging = feeds::run_maintenance(Arc::clone(&store), clocks, work, ends.clone());
+        let age_task = tokio::spawn(aging);
+        let listing = lists::maintain_lists(Arc::clone(&store), Arc::clone(&desk), ends.clone());
+        let list_task = tokio::spawn(listing);
+        let gathering = aggregates::gather(Arc::clone(&store), Arc::clone(&desk), ends);
+        let gather_task = tokio::spawn(gathering);
         if let Some(space) = space {
             tokio::spawn(space::watch(space, polling.clone()));
         }
@@ -252,12 +213,8 @@ impl Gateway {
             tls_task,
             desk,
             store,
-            is_standby,
-            kept,
-            next_try: None,
             polling,
             serving,
-            accepting,
             poll_task,
             serve_task,
             age_task,
@@ -307,13 +264,7 @@ impl Gateway {
     }
 
     /// Ends in order: no new polls, then the answers in flight, then the store.
-    pub async fn stop(mut self) -> Result<(), AppError> {
-        // The system refuses newcomers once serving has ended.
-        self.kept = None;
-        self.end().await
-    }
-
-    async fn end(self) -> Result<(), AppError> {
+    pub async fn stop(self) -> Result<(), AppError> {
         self.desk.closing();
         self.polling.cancel();
         self.serving.cancel();
@@ -382,6 +333,14 @@ async fn open_hub(
     opened.map(Some).map_err(|error| AppError::run("the subscriptions could not be read", error))
 }
 
+/// An error where the database has no standby that commits wait for. As a gateway starts: one that runs goes on while
+/// the database fails over.
+async fn check_standby(config: &Config) -> Result<(), AppError> {
+    let Some(LastingStore::Postgres(request)) = disk::request(config)? else { return Ok(()) };
+    let checked = request.check_standby().await;
+    checked.map_err(|error| AppError::run("this gateway is not started", error))
+}
+
 async fn open(
     config: &Config,
     clock: Arc<dyn Clock>,
@@ -424,9 +383,8 @@ mod tests {
         let feed = "[[feed]]\nname = \"a\"\nurl = \"https://a.example/\"\n";
         let second = config(new, feed);
         let store = StoreDouble::new(&[]);
-        let accepted = AcceptedConfig::new(&first, SystemClock.now());
-        let over = (Arc::clone(&store) as Arc<dyn Store>, accepted);
-        let started = Gateway::start_over(&first, Outside::default(), over, false).await;
+        let over = Arc::clone(&store) as Arc<dyn Store>;
+        let started = Gateway::start_over(&first, Outside::default(), over).await;
         let gateway = started.unwrap();
         let address = format!("{}/api/v1/subscriptions", gateway.origin());
         let is_let_in = async |token: &str| {

@@ -6,6 +6,7 @@ use super::operator::{AdminService, SeenList};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::model::{FeedName, FeedRecord};
+use tidegate_poll::owns_feed;
 use tidegate_store::{Store, StoreError, in_words};
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +42,7 @@ async fn update_lists(
     let is_list = |name: &FeedName| feeds.get(name).is_some_and(|record| record.is_followed());
     seen.retain(|name, _| is_list(name));
     desk.keep_list_notes(is_list);
-    for record in lists.find(&feeds) {
+    for record in lists.find(&feeds).iter().filter(|record| owns_feed(store, record)) {
         let before = seen.get(&record.name);
         match desk.follow_list(&record.name, before).await {
             Ok(Some(now)) => drop(seen.insert(record.name.clone(), now)),

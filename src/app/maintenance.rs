@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Publish;
 use tidegate_core::model::{FeedRecord, Time};
-use tidegate_poll::RoundError;
+use tidegate_poll::{RoundError, owns_feed};
 use tidegate_store::{CommitError, Retention, Store};
 
 /// What is kept for a time may stay longer by this part of the shortest such time, within [`LATE`]: as long a feed is
@@ -17,7 +17,10 @@ const LATE_PART: u32 = 24;
 /// How long that is at least and at most: an hour and a day.
 const LATE: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_secs(86_400));
 
-/// The maintenance of all feeds, with what is known from the last time.
+/// What the gateway that trims the change log owns, where several share the store.
+const LOG: &str = "change log";
+
+/// The maintenance of the feeds that this gateway owns, with what is known from the last time.
 pub(super) struct FeedMaintenance {
     store: Arc<dyn Store>,
     desk: Arc<AdminService>,
@@ -47,15 +50,19 @@ impl FeedMaintenance {
             self.visit_all();
         }
         self.visits.keep_only(&feeds);
-        let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
-        drop(feeds);
         let (store, desk) = (&self.store, &self.desk);
+        let owned = feeds.values().filter(|record| owns_feed(store.as_ref(), record));
+        let records: Vec<Arc<FeedRecord>> = owned.cloned().collect();
+        drop(feeds);
         let visit = |record: Arc<FeedRecord>| {
             let (store, desk) = (Arc::clone(store), Arc::clone(desk));
             async move { maintain_feed(store.as_ref(), &desk, &record, (retention, now)).await }
         };
         self.visits.visit_due(store.as_ref(), &records, (now, pause), visit).await?;
-        retention::trim_log(store.as_ref(), &desk.claim()).await
+        match store.gateways().is_none_or(|gateways| gateways.owns(LOG)) {
+            true => retention::trim_log(store.as_ref()).await,
+            false => Ok(()),
+        }
     }
 }
 
@@ -75,8 +82,7 @@ async fn maintain_feed(
 ) -> Result<bool, CommitError> {
     // First what waits for no turn: large feeds age one after the other, and near the size limit the space is needed.
     // What ages changes the feed, which is visited again for what can be pruned then.
-    let claim = desk.claim();
-    let is_pruned = retention::prune_feed(store, &claim, &feed.name, &retention, now).await?;
+    let is_pruned = retention::prune_feed(store, &feed.name, &retention, now).await;
     Ok(age_feed(desk, feed).await? && is_pruned)
 }
 
@@ -85,7 +91,6 @@ async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> Result<bool, C
     match desk.age(feed).await {
         // Whoever changed the feed meanwhile has looked at its window as well.
         Ok(()) | Err(RoundError::Contended) => Ok(true),
-        Err(RoundError::Fenced) => Err(CommitError::Fenced),
         // One feed that cannot be aged must not keep the others from it.
         Err(error) => {
             let error = error.report();

@@ -20,7 +20,6 @@ mod standing;
 pub(super) use gather::Gathered;
 pub(super) use list_feeds::SeenList;
 
-use super::accepted::AcceptedConfig;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -43,7 +42,7 @@ use tidegate_serve::{
     Redacted,
 };
 use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
-use tidegate_store::{Claim, CommitError, Retention, Store, StoreError};
+use tidegate_store::{CommitError, Retention, Store, StoreError};
 use tokio::sync::{Mutex, Semaphore};
 
 /// How many documents that may become feeds are read at a time.
@@ -69,8 +68,6 @@ pub(super) struct AdminService {
     exporting: Arc<Semaphore>,
     /// Without its feeds.
     config: RwLock<Config>,
-    /// What was accepted last.
-    accepted: RwLock<AcceptedConfig>,
     public_url: String,
     hub: Option<Hub>,
     /// What a reload reaches beside polling and the hub.
@@ -93,7 +90,7 @@ impl AdminService {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         (poller, services): (Poller, Services),
-        (config, accepted): (&Config, AcceptedConfig),
+        config: &Config,
         public_url: String,
         hub: Option<Hub>,
     ) -> Self {
@@ -112,7 +109,6 @@ impl AdminService {
             usual_feeds: on_demand::UsualFeeds::default(),
             exporting: Arc::new(Semaphore::new(1)),
             config,
-            accepted: RwLock::new(accepted),
             public_url,
             hub,
             reloaded: OnceLock::new(),
@@ -129,15 +125,6 @@ impl AdminService {
         self.closing.store(true, Ordering::Release);
     }
 
-    /// The right to commit that polling holds.
-    pub(super) fn claim(&self) -> Claim {
-        self.poller.decisions().claim()
-    }
-
-    /// What this gateway goes on with in another role.
-    pub(super) fn accepted(&self) -> AcceptedConfig {
-        self.accepted.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 
     /// How feeds are republished, and what is kept of them.
     pub(super) fn publish_rules(&self) -> Publish {
@@ -232,7 +219,7 @@ fn taken(before: &FeedRecord) -> OperatorError {
 
 fn stopped(error: PollError) -> OperatorError {
     match error {
-        PollError::PolledElsewhere { .. } => OperatorError::Conflict(error.to_string()),
+        PollError::OwnedElsewhere { .. } => OperatorError::Conflict(error.to_string()),
         error => OperatorError::Internal(error.to_string()),
     }
 }
@@ -446,8 +433,8 @@ impl Operator for AdminService {
         self.poller.walk(feed, order).await.map_err(stopped)
     }
 
-    fn is_callback(&self, token: &str) -> bool {
-        self.poller.is_callback(token)
+    async fn is_callback(&self, token: &str) -> bool {
+        self.poller.is_callback(token).await
     }
 
     async fn called(

@@ -71,7 +71,6 @@ async fn one(
     let endpoint = EndpointId::own(ENDPOINT).map_err(|e| failed(&e))?;
     let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(ManualClock::at(first)));
     let store = store.map_err(|e| failed(&e))?;
-    let claim = store.claim().await.map_err(|e| failed(&e))?;
     let feed = FeedName::new(&format!("replay-{}", number + 1)).map_err(|e| failed(&e))?;
     let polling = Polling::default();
     let bounds = Bounds::new(polling.min_interval, polling.max_interval);
@@ -85,7 +84,6 @@ async fn one(
     let publish = Publish::default();
     let stage = ReplayTarget {
         store: &store,
-        claim,
         feed: feed.clone(),
         options: FeedOptions { without: without.clone(), ..FeedOptions::default() },
         window: publish.window,

@@ -3,7 +3,7 @@
 
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Time};
-use tidegate_store::{Claim, CommitError, LOG_AGE, Retention, Store, in_words};
+use tidegate_store::{CommitError, LOG_AGE, Retention, Store, in_words};
 
 /// How often a feed, or the log, is pruned again in one look because there was more than one call takes out.
 const PRUNES: usize = 100;
@@ -26,23 +26,21 @@ pub(super) async fn last_running(store: &dyn Store, wall: &dyn Clock) -> Option<
 /// its end.
 pub(super) async fn prune_feed(
     store: &dyn Store,
-    claim: &Claim,
     feed: &FeedName,
     retention: &Retention,
     now: Time,
-) -> Result<bool, CommitError> {
+) -> bool {
     for _ in 0..PRUNES {
-        match store.prune(claim, feed, retention, now).await {
+        match store.prune(feed, retention, now).await {
             Ok(pruned) => {
                 let (versions, documents) = (pruned.versions, pruned.documents);
                 if versions + documents > 0 {
                     tracing::info!(%feed, versions, documents, "taken out of the past");
                 }
                 if !pruned.more {
-                    return Ok(true);
+                    return true;
                 }
             }
-            Err(CommitError::Fenced) => return Err(CommitError::Fenced),
             // One feed that cannot be pruned must not keep the others from it.
             Err(error) => {
                 tracing::warn!(%feed, error = in_words(&error), "the past could not be pruned");
@@ -50,13 +48,13 @@ pub(super) async fn prune_feed(
             }
         }
     }
-    Ok(false)
+    false
 }
 
 /// Takes the old end out of the change log.
-pub(super) async fn trim_log(store: &dyn Store, claim: &Claim) -> Result<(), CommitError> {
+pub(super) async fn trim_log(store: &dyn Store) -> Result<(), CommitError> {
     for _ in 0..PRUNES {
-        if store.trim_log(claim, LOG_AGE).await? == 0 {
+        if store.trim_log(LOG_AGE).await? == 0 {
             break;
         }
     }
@@ -85,11 +83,8 @@ mod tests {
         store.note_running_time(at(-9000)).await.unwrap();
         let store = store.reopen().unwrap();
         assert_eq!(last_running(&store, &clock).await, Some(at(-9000)));
-        let claim = store.claim().await.unwrap();
         let (nothing, retention) = (FeedName::new("nothing").unwrap(), Retention::default());
-        assert!(prune_feed(&store, &claim, &nothing, &retention, at(9)).await.unwrap());
-        trim_log(&store, &claim).await.unwrap();
-        let strange = Claim { fence: claim.fence + 1 };
-        assert!(matches!(trim_log(&store, &strange).await, Err(CommitError::Fenced)));
+        assert!(prune_feed(&store, &nothing, &retention, at(9)).await);
+        trim_log(&store).await.unwrap();
     }
 }

@@ -51,7 +51,6 @@ async fn tell_of_start(gateway: &Gateway, settings: &ConfigSource, config: &Conf
         store = kind,
         data,
         listen = %gateway.origin(),
-        is_standby = gateway.is_standby(),
         "the gateway has started"
     );
 }
@@ -65,7 +64,7 @@ pub(super) struct ConfigOrigin<'c> {
 
 /// Waits for signals, or until what is done beside it fails, and ends the gateway in order.
 pub(super) async fn run(
-    mut gateway: Gateway,
+    gateway: Gateway,
     signals: &mut Signals,
     running: &ConfigOrigin<'_>,
     beside: impl Future<Output = Result<(), AppError>>,
@@ -73,7 +72,7 @@ pub(super) async fn run(
     let mut beside = std::pin::pin!(beside);
     let manager = ServiceManager::from_environment();
     manager.tell_ready(&gateway).await;
-    let mut watchdog = manager.start_watchdog(gateway.store());
+    let watchdog = manager.start_watchdog(gateway.store());
     let ended = loop {
         tokio::select! {
             _ = signals.terminate.recv() => break Ok(()),
@@ -88,25 +87,6 @@ pub(super) async fn run(
                 if gateway.has_failed() {
                     break Ok(());
                 }
-                if gateway.may_change_role().await {
-                    // What is cut off so is closed by its own end, and gives the database back.
-                    gateway = tokio::select! {
-                        changed = gateway.change_role() => changed?,
-                        _ = signals.terminate.recv() => {
-                            manager.tell_stopping();
-                            return Ok(());
-                        }
-                        _ = signals.interrupt.recv() => {
-                            manager.tell_stopping();
-                            return Ok(());
-                        }
-                        ended = &mut beside => return ended,
-                    };
-                    let before = watchdog;
-                    watchdog = manager.start_watchdog(gateway.store());
-                    before.abort();
-                    manager.tell_ready(&gateway).await;
-                }
             }
         }
     };
@@ -119,11 +99,6 @@ pub(super) async fn run(
 
 /// Reads the configuration again; a wrong one changes nothing.
 async fn reload(gateway: &Gateway, running: &ConfigOrigin<'_>) {
-    if gateway.is_standby() {
-        tracing::info!(
-            "another gateway writes: its configuration says which feeds there are, and this one's once it writes"
-        );
-    }
     let taken = match startup::load(running.settings) {
         Ok(checked) => gateway.reload(&checked.config).await.map(|kept| (checked, kept)),
         Err(error) => Err(error),

@@ -164,10 +164,10 @@ mod tests {
         let all_but_a = |feed: &str| Ok(feed != "a");
         assert_eq!(visited(&mut visits, &store, NOW, all_but_a).await.unwrap(), ["a", "b"]);
         assert_eq!(visited(&mut visits, &store, NOW, is_done).await.unwrap(), ["a"]);
-        let fenced = |_: &str| Err(CommitError::Fenced);
-        assert!(visited(&mut visits, &store, NOW, fenced).await.unwrap().is_empty());
-        let ended = visited(&mut visits, &store, NOW.plus(PAUSE), fenced).await;
-        assert!(matches!(ended, Err(CommitError::Fenced)));
+        let fails = |_: &str| Err(CommitError::Overtaken);
+        assert!(visited(&mut visits, &store, NOW, fails).await.unwrap().is_empty());
+        let ended = visited(&mut visits, &store, NOW.plus(PAUSE), fails).await;
+        assert!(matches!(ended, Err(CommitError::Overtaken)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -23,15 +23,6 @@ struct AttemptMarks {
     kept: BTreeMap<FeedName, Attempt>,
     /// What the store has still to be told.
     unwritten: Vec<Attempt>,
-    /// Those that are over and that the store shows as open, of feeds that another gateway polls by now.
-    lost: Vec<Attempt>,
-}
-
-impl AttemptMarks {
-    /// Whether a mark in the store is one that was left there open, though its document is over.
-    fn is_left(&self, attempt: &Attempt) -> bool {
-        self.lost.iter().any(|lost| (&lost.feed, lost.begun) == (&attempt.feed, attempt.begun))
-    }
 }
 
 impl Attempts {
@@ -45,10 +36,6 @@ impl Attempts {
     pub fn take_over(&self, attempts: impl IntoIterator<Item = Attempt>) {
         let mut marks = self.marks();
         for mut attempt in attempts {
-            // This gateway did not end in it, but was cut off from the store.
-            if attempt.is_open && marks.is_left(&attempt) {
-                continue;
-            }
             if std::mem::take(&mut attempt.is_open) {
                 attempt.kills = attempt.kills.saturating_add(1);
                 marks.unwritten.push(attempt.clone());
@@ -64,25 +51,8 @@ impl Attempts {
     }
 
     /// Another gateway polls the feed from now on, which reads its mark in the store.
-    pub fn hand_over(&self, feed: &FeedName) {
+    pub fn forget(&self, feed: &FeedName) {
         self.marks().kept.remove(feed);
-    }
-
-    /// Another gateway polls the feed already: nothing more of it is written, but that a document is over in which
-    /// this one did not end.
-    pub fn lose(&self, feed: &FeedName) {
-        let mut marks = self.marks();
-        let open = marks.kept.remove(feed).filter(|attempt| attempt.is_open);
-        let mut over = open.map(Attempt::over);
-        for attempt in marks.unwritten.extract_if(.., |attempt| attempt.feed == *feed) {
-            over = over.or(Some(attempt).filter(Attempt::is_over));
-        }
-        marks.lost.extend(over);
-    }
-
-    /// Whether the store has still to be told something of a feed.
-    pub fn is_unwritten(&self, feed: &FeedName) -> bool {
-        self.marks().unwritten.iter().any(|attempt| attempt.feed == *feed)
     }
 
     fn marks(&self) -> MutexGuard<'_, AttemptMarks> {
@@ -169,8 +139,7 @@ impl Attempts {
 
     /// Whether the store has still to be told anything.
     pub fn has_unwritten(&self) -> bool {
-        let marks = self.marks();
-        !marks.unwritten.is_empty() || !marks.lost.is_empty()
+        !self.marks().unwritten.is_empty()
     }
 
     /// What the store is told next, which stays unwritten until it is stored.
@@ -190,36 +159,13 @@ impl Attempts {
             }
             self.marks().unwritten.retain(|unwritten| *unwritten != attempt);
         }
-        let noted = self.note_lost().await;
-        noted
-            .inspect_err(|error| {
-                tracing::warn!(error = in_words(error), "marks could not be stored")
-            })
-            .is_ok()
-    }
-
-    /// Notes that documents of feeds which other gateways poll are over, as long as those have begun none since.
-    async fn note_lost(&self) -> Result<(), StoreError> {
-        let lost = self.marks().lost.clone();
-        if lost.is_empty() {
-            return Ok(());
-        }
-        self.store.catch_up().await?;
-        let stored = self.store.attempts().await?;
-        for over in lost {
-            let is_it = |mark: &&Attempt| (&mark.feed, mark.begun) == (&over.feed, over.begun);
-            if stored.iter().any(|mark| is_it(&mark)) {
-                self.store.note_attempt(&over).await?;
-            }
-            self.marks().lost.retain(|left| *left != over);
-        }
-        Ok(())
+        true
     }
 
     /// The gateway stops in good order: the marks that are open are closed, which the store is to be told first.
     pub fn close(&self) {
         let mut marks = self.marks();
-        let AttemptMarks { kept, unwritten, .. } = &mut *marks;
+        let AttemptMarks { kept, unwritten } = &mut *marks;
         let open = kept.values_mut().filter(|attempt| attempt.is_open);
         let closed = open.map(|attempt| {
             attempt.is_open = false;

@@ -49,7 +49,7 @@ pub(super) async fn step(
 ) -> Result<Stepped, RoundError> {
     let made = match made(&bench, &feed, &mut walk, &cancel).await {
         Ok(made) => made,
-        Err(RoundError::Cancelled | RoundError::NotPolled) => {
+        Err(RoundError::Cancelled | RoundError::Overtaken) => {
             let given_up =
                 Stepped { walk, revision: None, wait: None, pause: None, is_given_up: true };
             return Ok(given_up);
@@ -95,6 +95,7 @@ async fn made(
         walk::end(walk, WalkStanding::Done, note, now);
         return Ok((None, None));
     }
+    let asked_at = Some(now);
     let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
     let mut request = FetchRequest::whole(url, now).for_feed(feed);
     request.leads = behind_list(&bench.store, feed, request.leads).await?;
@@ -123,7 +124,7 @@ async fn made(
                 judge.backfill(round, &seen, &before, &asked)
             };
         let (document, names_asked) = (bytes.clone(), names.iter().cloned().collect());
-        let basis = DecisionBasis { document, names: names_asked, is_unsettled: false };
+        let basis = DecisionBasis { document, names: names_asked, asked_at, is_unsettled: false };
         settled = decide_and_commit(bench, feed, now, basis, decide).await?;
         match settled.judged.wants.take() {
             Some(Wants::Stubs(more)) if waits < MAX_WAITS => names.extend(more),

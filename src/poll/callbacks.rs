@@ -30,6 +30,15 @@ pub struct Callback {
 }
 
 impl Callback {
+    /// That of a feed; `None` where the secret is no good, so that no push could be believed.
+    pub(super) fn new(feed: &FeedName, keys: &SubscriptionKeys) -> Option<Self> {
+        let secret = match keys.secret.as_str() {
+            "" => None,
+            text => Some(Secret::new(text).ok()?),
+        };
+        Some(Self { feed: feed.clone(), secret, told: AtomicBool::new(false) })
+    }
+
     /// Whether the body of a push was signed with our secret (WebSub section 7.1). One without a
     /// signature was not. A hub that was given no secret signs nothing: it knows the address, and a
     /// push has the feed polled and does nothing else.
@@ -80,14 +89,7 @@ impl Callbacks {
 
     /// Opens a callback. One whose secret is no good stays shut: every push of it is disbelieved.
     pub(super) fn open(&self, feed: &FeedName, keys: &SubscriptionKeys) {
-        let secret = match keys.secret.as_str() {
-            "" => None,
-            text => match Secret::new(text) {
-                Ok(secret) => Some(secret),
-                Err(_) => return,
-            },
-        };
-        let callback = Callback { feed: feed.clone(), secret, told: AtomicBool::new(false) };
+        let Some(callback) = Callback::new(feed, keys) else { return };
         self.change(|table| drop(table.open.insert(keys.token.clone(), Arc::new(callback))));
     }
 

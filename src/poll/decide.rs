@@ -3,7 +3,7 @@
 
 use super::PollSettings;
 use arc_swap::ArcSwap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
@@ -11,7 +11,7 @@ use tidegate_core::model::{
 };
 use tidegate_judge::archive;
 use tidegate_judge::record::Observation;
-use tidegate_store::{Claim, CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreError};
+use tidegate_store::{CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreError};
 
 /// How often a change is decided because the feed changed under the last decision.
 pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
@@ -22,8 +22,6 @@ const CHANGES_BEFORE: (usize, Duration) = (128, Duration::from_secs(20));
 #[derive(Clone)]
 pub struct DecisionContext {
     pub store: Arc<dyn Store>,
-    /// The right to commit.
-    pub claim: Arc<RwLock<Claim>>,
     /// Who decides on what somebody asks for, feed by feed: over what the one before has committed.
     pub changing: Arc<FeedLocks>,
     /// How long changes stay in the sync view. It changes with a restart only, and so does the next, or what
@@ -57,18 +55,6 @@ impl DecisionLimits {
 }
 
 impl DecisionContext {
-    /// The right to commit as it is now.
-    pub fn claim(&self) -> Claim {
-        self.claim.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Asks for the right to commit anew.
-    pub async fn renew_claim(&self) -> Result<(), CommitError> {
-        let claim = self.store.claim().await?;
-        *self.claim.write().unwrap_or_else(PoisonError::into_inner) = claim;
-        Ok(())
-    }
-
     /// The most items that the ledger of a feed keeps.
     pub fn items_kept(&self, feed: &FeedRecord) -> usize {
         let own = feed.options.items.and_then(|items| usize::try_from(items).ok());
@@ -180,31 +166,20 @@ impl DecisionContext {
     pub async fn commit(&self, change: Change) -> Result<Option<Revision>, CommitError> {
         let (feed, base) = (change.feed.clone(), change.base);
         let (tick, body) = (change.tick, change.state.body);
-        let claim = self.claim();
-        match self.store.commit(&claim, change).await {
+        match self.store.commit(change).await {
             Ok(committed) => Ok(Some(committed.revision)),
             Err(CommitError::Conflict(_)) => {
                 // What another gateway wrote meanwhile has to be seen here before it is decided anew.
                 self.store.catch_up().await?;
                 Ok(None)
             }
-            // A store that was opened again gave the right out anew: what it has is read again.
-            Err(CommitError::Fenced) => {
-                self.renew_claim().await?;
-                if self.claim() == claim { Err(CommitError::Fenced) } else { Ok(None) }
-            }
             // What the store says of the feed then is from before the failure.
             Err(CommitError::Ambiguous(error)) if self.store.condition().stop.is_some() => {
                 Err(CommitError::Ambiguous(error))
             }
-            Err(CommitError::Ambiguous(error)) => {
+            Err(CommitError::Ambiguous(_)) => {
                 self.store.catch_up().await?;
                 let stored = self.store.state(&feed).await?;
-                let revision = stored.as_ref().map_or(Revision::default(), |it| it.revision);
-                // The gateway that writes may answer nothing for long: whoever decided anew would wait as long again.
-                if revision == base && self.store.condition().owner.is_some() {
-                    return Err(CommitError::Ambiguous(error));
-                }
                 // Ticks are never given twice, so that ours tells whether the change is in.
                 let is_ours = |stored: &FeedState| {
                     let is_told = tick.is_none() || stored.tick == tick;

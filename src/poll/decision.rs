@@ -32,6 +32,8 @@ pub(super) struct DecisionBasis {
     pub(super) document: Bytes,
     /// The names for which what left the ledger is looked up.
     pub(super) names: Vec<String>,
+    /// When the document was asked for, where there is one: one that was asked for later is not overtaken by it.
+    pub(super) asked_at: Option<Time>,
     /// Whether the settled items of the ledger are read only where the decision asks for them.
     pub(super) is_unsettled: bool,
 }
@@ -43,8 +45,7 @@ impl DecisionBasis {
     }
 }
 
-/// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile, as long as its permit
-/// lasts ([`CommitPermit`](super::permit::CommitPermit)). Where others change the feed again and again, they wait in the
+/// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile. Where others change the feed again and again, they wait in the
 /// end.
 pub(super) async fn decide_and_commit(
     bench: &Arc<PollContext>,
@@ -111,8 +112,7 @@ async fn decided(
     let mut alone = None;
     for attempt in 0..MAX_COMMIT_ATTEMPTS {
         if attempt >= FREE_ATTEMPTS && alone.is_none() {
-            let waiting = bench.decisions.wait_for_turn(&feed.name);
-            alone = Box::pin(bench.permit.wait(waiting)).await?;
+            alone = Box::pin(bench.decisions.wait_for_turn(&feed.name)).await;
         }
         let (snapshot, reader) = if basis.is_unsettled {
             bench.decisions.unsettled(&feed.name, &basis.names).await?.unzip()
@@ -131,10 +131,7 @@ async fn decided(
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
         settled.after(&change.state, before.as_ref(), change.tick);
-        // What waits for the gateway that writes keeps no other feed from being polled.
-        bench.place.give_back(basis.document.len()).await?;
-        // What is decided on may be older than what another gateway has committed since.
-        bench.permit.check()?;
+        change.asked_at = basis.asked_at;
         let committed = bench.decisions.commit(change).instrument(debug_span!("commit")).await?;
         if let Some(revision) = committed {
             settled.revision = revision;
@@ -145,10 +142,9 @@ async fn decided(
     Err(RoundError::Contended)
 }
 
-/// Waits for the turn to judge, as long as the permit lasts: the feed's shard may be waited for.
+/// Waits for the turn to judge.
 async fn wait_to_judge(bench: &PollContext, weight: JudgeCost) -> Result<JudgeTurn, RoundError> {
-    let turn = bench.permit.wait(bench.turns.acquire(weight)).await?;
-    turn.map_err(|_| RoundError::Cancelled)
+    bench.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)
 }
 
 /// Lets the judge work where it may take its time, in the turn that is held, or in one of its own. A

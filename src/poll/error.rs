@@ -3,7 +3,6 @@
 use super::decide::MAX_COMMIT_ATTEMPTS;
 use super::judge::JudgeError;
 use std::error::Error as _;
-use std::sync::Arc;
 use tidegate_net::fetch::{FetchBlame, FetchError, PauseRequest, Retry};
 use tidegate_status::PollFailure;
 use tidegate_store::{CommitError, StoreError, in_words};
@@ -23,20 +22,12 @@ pub enum RoundError {
     /// The store failed.
     #[error("what was found could not be stored: {0}")]
     Store(#[from] StoreError),
-    /// Another node polls the feed.
-    #[error("another node has taken over this feed")]
-    Fenced,
     /// The feed changed under every attempt.
     #[error("the feed was changed by others {MAX_COMMIT_ATTEMPTS} times while this poll decided")]
     Contended,
-    /// The feed was paused or removed while another gateway than the one that writes polled it.
-    #[error("the poll was given up because the feed was paused or removed")]
-    NotPolled,
-    /// The gateway that writes takes nothing in, and too much waits for it.
-    #[error(
-        "it could not be stored: too many changes wait for the gateway that writes, which takes none in"
-    )]
-    Crowded,
+    /// Another gateway has stored a document that was asked for later.
+    #[error("another gateway has stored a newer document of the feed")]
+    Overtaken,
     /// A defect of the gateway.
     #[error("the gateway has a defect: {0}; please report it with the address of the feed")]
     Defect(String),
@@ -57,24 +48,23 @@ impl From<JudgeError> for RoundError {
 impl From<CommitError> for RoundError {
     fn from(error: CommitError) -> Self {
         match error {
-            CommitError::Fenced => Self::Fenced,
             CommitError::Conflict(_) => Self::Contended,
-            CommitError::NotPolled => Self::NotPolled,
+            CommitError::Overtaken => Self::Overtaken,
             CommitError::Ambiguous(error) | CommitError::Store(error) => Self::Store(error),
+            _ => Self::Contended, // SHIM
         }
     }
 }
 
 impl RoundError {
     /// Whether the store could not take in what was found, so that the publisher has no part in it. `is_shared`: several
-    /// gateways poll the feeds of one store; then the one that writes could not be asked or has changed the feed again and
-    /// again, or another one polls the feed.
+    /// gateways share the store, a database that may not have answered.
     pub const fn is_of_store(&self, is_shared: bool) -> bool {
         match self {
             Self::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. }) => true,
             // It is no smaller the next time.
             Self::Store(StoreError::TooLarge { .. }) => false,
-            Self::Store(_) | Self::Fenced | Self::Contended | Self::Crowded => is_shared,
+            Self::Store(_) | Self::Contended => is_shared,
             _ => false,
         }
     }
@@ -147,21 +137,14 @@ pub enum PollError {
     /// Too many are waiting already.
     #[error("{limit} polls of this kind are waiting already, which is the limit; try again later")]
     TooMany { limit: usize },
-    /// Another gateway polls the feed; `None`: no gateway is known to.
-    #[error("{}", describe_owner(.owner.as_deref()))]
-    PolledElsewhere { owner: Option<Arc<str>> },
+    /// Another gateway owns the feed.
+    #[error(
+        "the feed is polled by the gateway {owner}, which alone walks through its older documents; ask it there"
+    )]
+    OwnedElsewhere { owner: String },
     /// Polling has stopped, or the feed was removed.
     #[error("polling has stopped")]
     Stopped,
-}
-
-fn describe_owner(owner: Option<&str>) -> String {
-    match owner {
-        Some(owner) => {
-            format!("the feed is polled by the gateway {owner}; try it there, or again later")
-        }
-        None => "no gateway polls the feed at the moment; try again later".to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -177,7 +160,7 @@ mod tests {
         let stopped = RoundError::Store(StoreError::Stopped(Box::new(stop)));
         assert!(stopped.is_of_store(false) && stopped.is_of_store(true));
         let closed = RoundError::Store(StoreError::Closed);
-        for error in [closed, RoundError::Fenced, RoundError::Contended, RoundError::Crowded] {
+        for error in [closed, RoundError::Contended] {
             assert!(error.is_of_store(true) && !error.is_of_store(false));
         }
         let large = StoreError::TooLarge { what: "a change".to_owned(), size: 9, limit: 8 };
@@ -196,7 +179,7 @@ mod tests {
             assert_eq!(error.report().matches("could not be stored").count(), 1);
             assert!(!error.describe().contains("disk"));
         }
-        assert_eq!(RoundError::Fenced.report(), RoundError::Fenced.describe());
+        assert_eq!(RoundError::Overtaken.report(), RoundError::Overtaken.describe());
     }
 
     #[test]
@@ -206,6 +189,5 @@ mod tests {
         assert!(words.len() <= MAX_ERROR_BYTES + '…'.len_utf8());
         assert!(words.starts_with("ää") && words.ends_with("ä…"));
         assert_eq!(long.blame(), FetchBlame::Upstream);
-        assert_eq!(RoundError::Fenced.describe(), "another node has taken over this feed");
     }
 }

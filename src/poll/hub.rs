@@ -17,6 +17,7 @@ mod worker;
 pub use budget::{BYTES, FIRST_VERIFICATIONS, OTHER_VERIFICATIONS, REQUESTS, WITHIN};
 pub use ledger::{AskError, SubscriptionCount};
 
+use crate::domains::ownership_key;
 use async_trait::async_trait;
 use budget::Budgets;
 use bytes::Bytes;
@@ -29,7 +30,7 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::{HubRequest, Leases, Manner, Secret, Subscription};
 use tidegate_net::fetch::{AllowPrivate, Call};
-use tidegate_store::{Store, StoreError};
+use tidegate_store::{FeedList, Gateways, Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -125,6 +126,8 @@ pub enum NoHubDocument {
 
 struct HubShared {
     store: Arc<dyn Store>,
+    /// Who has the same subscriptions; each calls the callbacks of the feeds that it owns.
+    gateways: Option<Arc<Gateways>>,
     clock: Arc<dyn Clock>,
     ledger: Ledger,
     calling: RwLock<Calling>,
@@ -147,7 +150,9 @@ impl Hub {
         let ledger = Ledger::new(Arc::clone(&store), settings, kept, clock.now());
         let (calling, wake, look) = (RwLock::new(calling), Notify::new(), Notify::new());
         let budgets = Mutex::default();
-        Ok(Self(Arc::new(HubShared { store, clock, ledger, calling, budgets, wake, look })))
+        let gateways = store.gateways();
+        let shared = HubShared { store, gateways, clock, ledger, calling, budgets, wake, look };
+        Ok(Self(Arc::new(shared)))
     }
 
     /// Takes a request of a client about a topic that is a document of `feed`. Durable on return (section 5.1:
@@ -245,10 +250,18 @@ impl HubShared {
         Ok(self.store.state(feed).await?.and_then(|state| state.tick))
     }
 
-    /// Whether callbacks may be called: this gateway is sure to have the store. Otherwise another one may write by now,
-    /// and calls them. A store that nobody else can have is always sure.
+    /// Whether callbacks may be called: this gateway is known to live. Otherwise another one may call them by now.
     fn can_call(&self) -> bool {
-        self.store.answers_from_memory() && self.store.condition().unanswered.is_none()
+        self.gateways.as_ref().is_none_or(|gateways| gateways.may_poll())
+    }
+
+    /// Whether this gateway calls the callbacks of a feed.
+    fn owns(&self, feeds: Option<&FeedList>, feed: &FeedName) -> bool {
+        let Some(gateways) = &self.gateways else { return true };
+        match feeds.and_then(|feeds| feeds.get(feed)) {
+            Some(record) => gateways.owns(&ownership_key(record)),
+            None => gateways.owns(feed.as_str()),
+        }
     }
 
     fn budgets(&self) -> MutexGuard<'_, Budgets> {

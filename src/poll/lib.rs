@@ -12,6 +12,7 @@ mod board;
 mod callbacks;
 mod decide;
 mod decision;
+mod domains;
 mod error;
 mod evict;
 pub mod hub;
@@ -20,8 +21,6 @@ mod ledger;
 mod memory;
 mod overlap;
 mod pauses;
-mod permit;
-mod places;
 mod politeness;
 mod poller;
 mod polling;
@@ -31,7 +30,6 @@ mod resume;
 mod schedule;
 mod scheduler;
 mod seldom;
-mod shards;
 mod sharing;
 mod skip;
 mod subscribe;
@@ -45,6 +43,7 @@ pub use announced::{FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
 pub use attempts::KILLS_BORNE;
 pub use callbacks::Reach;
 pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
+pub use domains::owns_feed;
 pub use error::{PollError, RoundError};
 pub use judge::{
     DocumentJudge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument,
@@ -65,7 +64,6 @@ pub use schedule::{
     replay_interval,
 };
 pub use scheduler::hub::{MAX_LEAVING, PUSH_PAUSE};
-pub use shards::shard_of;
 pub use skip::MAX_SKIP;
 pub use subscribe::MAX_HUB_REDIRECTS;
 pub use sup::{Question, SupError};

@@ -5,14 +5,13 @@
 //! stands in a line when its host's pause begins, or comes to it later, is handed back to be put off.
 //! Only what an operator asks for goes past lines and pauses.
 
+use super::domains::{registrable_domain, whole_host};
 use super::pauses::SharedPauses;
-use super::shards::{registrable_domain, whole_host};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
 use tidegate_net::fetch::{AllowPrivate, read_url};
-use tidegate_store::{PollShards, Shard};
 use tokio::time::Instant;
 
 /// A host as politeness tells hosts apart, and the pause that it is owed.
@@ -35,8 +34,6 @@ struct PolitePace {
     is_said: bool,
     /// Requests at the same time.
     parallel: u32,
-    /// The shard of feeds of its domain.
-    shard: Shard,
 }
 
 /// The pause between two requests for what an announcement lists, where the operator says nothing of
@@ -56,25 +53,24 @@ impl PoliteHost {
     /// The host of a URL. The operator's own ones are told apart by port too, and owed no pause. A
     /// URL that cannot be read has a host of its own, since nobody will be asked.
     pub fn from_url(url: &str, allow: &AllowPrivate, spacing: Duration) -> Self {
-        let of = |name: &str, full: &str, spacing: Duration, shard: Shard| {
+        let of = |name: &str, full: &str, spacing: Duration| {
             let name: Arc<str> = name.into();
             let full = if *full == *name { Arc::clone(&name) } else { full.into() };
             let domain_at = full.len().saturating_sub(name.len());
             let domain_at = u32::try_from(domain_at).unwrap_or_default();
             let (is_said, parallel) = (false, 1);
-            Self(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel, shard }))
+            Self(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel }))
         };
         let Ok(read) = read_url(url) else {
-            return of(url, url, Duration::ZERO, Shard::of_domain(url));
+            return of(url, url, Duration::ZERO);
         };
-        let shard = Shard::of_domain(registrable_domain(&read));
         let host = read.host_str().unwrap_or_default();
         if allow.is_own_host(&read) {
             let port = read.port_or_known_default().unwrap_or_default();
             let name = format!("{host}:{port}");
-            of(&name, &name, Duration::ZERO, shard)
+            of(&name, &name, Duration::ZERO)
         } else {
-            of(registrable_domain(&read), whole_host(&read), spacing, shard)
+            of(registrable_domain(&read), whole_host(&read), spacing)
         }
     }
 
@@ -112,7 +108,6 @@ impl PoliteHost {
             spacing: pace.spacing,
             is_said: true,
             parallel: u32::try_from(pace.parallel.max(1)).unwrap_or(u32::MAX),
-            shard: before.shard,
         }))
     }
 
@@ -199,8 +194,6 @@ struct DomainQueue {
     place: Option<(Instant, u64)>,
     /// How its host is asked, as it was last said.
     pace: Option<PoliteHost>,
-    /// How many times longer its pauses are: as many gateways may ask the host.
-    stretch: u32,
 }
 
 /// How many errands that an announcement lists go before one that waits longer: a publisher who always
@@ -228,7 +221,6 @@ impl DomainQueue {
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pace = self.pace.as_ref()?;
         let pause = if self.takes_listed() { pace.listed() } else { pace.0.spacing };
-        let pause = pause.saturating_mul(self.stretch.max(1));
         let room = u32::try_from(self.running).is_ok_and(|running| running < pace.0.parallel);
         room.then(|| self.last.map_or(now, |last| last + pause))
     }
@@ -246,8 +238,6 @@ pub struct Politeness {
     pauses: SharedPauses,
     /// What is to be put off, for its host has asked for a pause.
     put_off: VecDeque<QueuedErrand>,
-    /// The shards that are polled here, where other gateways may ask the hosts of the others.
-    shards: Option<Arc<PollShards>>,
 }
 
 impl Politeness {
@@ -262,22 +252,6 @@ impl Politeness {
             placed: 0,
             pauses,
             put_off: VecDeque::new(),
-            shards: None,
-        }
-    }
-
-    /// The same for a gateway that polls these shards. A host whose domain is in another one is asked more seldom: each
-    /// of the other gateways may ask it as well.
-    pub fn with_shards(self, shards: Option<Arc<PollShards>>) -> Self {
-        Self { shards, ..self }
-    }
-
-    /// How many gateways may ask a host.
-    fn stretch(&self, line: &DomainQueue) -> u32 {
-        let (Some(shards), Some(pace)) = (&self.shards, &line.pace) else { return 1 };
-        match shards.polls(pace.0.shard) {
-            true => 1,
-            false => u32::try_from(shards.gateways()).unwrap_or(u32::MAX),
         }
     }
 
@@ -442,9 +416,7 @@ impl Politeness {
 
     /// Gives a line its place among those that may go on, from when on it may.
     fn requeue(&mut self, name: &Arc<str>, now: Instant) {
-        let stretch = self.lines.get(name).map_or(1, |line| self.stretch(line));
         let Some(line) = self.lines.get_mut(name) else { return };
-        line.stretch = stretch;
         let old = line.place.take();
         if let Some(place) = old {
             self.free.remove(&place);

@@ -2,29 +2,30 @@
 
 use super::attempts::Attempts;
 use super::board::FeedBoard;
-use super::callbacks::Callbacks;
+use super::callbacks::{Callback, Callbacks};
 use super::decide::{DecisionContext, DecisionLimits};
+use super::domains::{is_polled, ownership_key};
 use super::error::PollError;
 use super::evict::age_feed;
 use super::judge::DocumentJudge;
-use super::permit::CommitPermit;
-use super::places::PollPlace;
 use super::polling::PollContext;
 use super::scheduler::PollScheduler;
-use super::shards::{is_polled, shard_of};
+use super::scheduler::ownership::StoredFeed;
+use super::subscribe::feed_of_token;
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord};
 use tidegate_core::websub::Verification;
+use tidegate_core::websub::subscriber::{self, CallbackReply};
 use tidegate_net::fetch::Services;
 use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
-use tidegate_store::{Claim, PollShards, SHARDS, Shard, Store};
+use tidegate_store::Store;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -54,9 +55,10 @@ pub(super) enum PollCommand {
     PutAndPoll(Arc<FeedRecord>, oneshot::Sender<Result<PollResponse, PollError>>),
     Share(Vec<Arc<FeedRecord>>),
     Remove(FeedName, oneshot::Sender<()>),
-    /// With the shard that is waited for, where another gateway may poll the feed.
-    Walk(FeedName, WalkOrder, Option<Shard>, oneshot::Sender<Result<(), PollError>>),
-    PollNow(FeedName, Option<Shard>, oneshot::Sender<Result<PollResponse, PollError>>),
+    Walk(FeedName, WalkOrder, oneshot::Sender<Result<(), PollError>>),
+    PollNow(FeedName, oneshot::Sender<Result<PollResponse, PollError>>),
+    /// Poll a feed that another gateway owns.
+    PollOnce(Box<StoredFeed>, Option<oneshot::Sender<Result<PollResponse, PollError>>>),
     Called(String, Verification, oneshot::Sender<Option<String>>),
     Pushed(String),
     Reconfigure(Box<(PollSettings, Services)>),
@@ -70,8 +72,6 @@ pub struct Poller {
     /// As it was at the start: its clients are not those of polls once the configuration was read again.
     bench: Arc<PollContext>,
     callbacks: Arc<Callbacks>,
-    /// Which feeds this gateway polls; `None`: all.
-    shards: Option<Arc<PollShards>>,
     cancel: CancellationToken,
 }
 
@@ -89,22 +89,16 @@ impl FirstPoll {
 /// that may take its time.
 const CHECKED_IN_PASSING: usize = 64 * 1024;
 
-/// A claim that no store gives out.
-const NO_CLAIM: Claim = Claim { fence: 0 };
+/// How often a feed that another gateway owns is read for a caller, where it comes or goes meanwhile.
+const READS_OF_OTHERS: usize = 3;
 
 impl Poller {
-    /// Reads what the store knows and begins to poll every active feed, or those of the shards that this gateway has.
+    /// Reads what the store knows and begins to poll every active feed, or those that it owns where several gateways share the store.
     /// The task ends some time after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let board = Arc::new(FeedBoard::default());
-        let shards = parts.store.poll_shards().await?;
-        let claim = match parts.store.claim().await {
-            // It is asked for again.
-            Err(_) if shards.is_some() => NO_CLAIM,
-            claim => claim?,
-        };
-        let bench = Self::context(&parts, claim);
+        let bench = Self::context(&parts);
         let callbacks = Arc::new(Callbacks::default());
         let cancel = parts.cancel.clone();
         let (board_there, callbacks_there) = (Arc::clone(&board), Arc::clone(&callbacks));
@@ -115,11 +109,10 @@ impl Poller {
             parts.cancel,
             board_there,
             callbacks_there,
-            shards.clone(),
         );
         desk.load().await?;
         let task = tokio::spawn(desk.run(inbox));
-        Ok((Self { commands, board, bench: Arc::new(bench), callbacks, shards, cancel }, task))
+        Ok((Self { commands, board, bench: Arc::new(bench), callbacks, cancel }, task))
     }
 
     /// Whether polling has stopped, or is about to.
@@ -127,7 +120,7 @@ impl Poller {
         self.cancel.is_cancelled()
     }
 
-    fn context(parts: &PollerConfig, claim: Claim) -> PollContext {
+    fn context(parts: &PollerConfig) -> PollContext {
         let Services { fetch, ask, call, .. } = parts.services.clone();
         PollContext {
             store: Arc::clone(&parts.store),
@@ -140,16 +133,13 @@ impl Poller {
             pauses: Arc::default(),
             allow_private: parts.settings.allow_private.clone(),
             attempts: Arc::new(Attempts::new(Arc::clone(&parts.store))),
-            decisions: Self::deciding(parts, claim),
-            permit: CommitPermit::default(),
-            place: PollPlace::default(),
+            decisions: Self::deciding(parts),
         }
     }
 
-    fn deciding(parts: &PollerConfig, claim: Claim) -> DecisionContext {
+    fn deciding(parts: &PollerConfig) -> DecisionContext {
         DecisionContext {
             store: Arc::clone(&parts.store),
-            claim: Arc::new(RwLock::new(claim)),
             changing: Arc::default(),
             window: parts.settings.window,
             tombstones: parts.settings.tombstones,
@@ -160,45 +150,90 @@ impl Poller {
 
     /// Polls a feed right away and answers when what came of it is durable. The request begins
     /// after this call, whatever the schedule, backoff and spacing say; one that is in flight
-    /// already is waited for and does not answer this call.
+    /// already is waited for and does not answer this call. Where another gateway owns the feed, this one polls it.
     pub async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, PollError> {
-        let (reply, answer) = oneshot::channel();
-        let shard = self.shard_of_feed(feed).await;
-        self.send(PollCommand::PollNow(feed.clone(), shard, reply)).await?;
-        answer.await.map_err(|_| PollError::Stopped)?
+        for _ in 0..READS_OF_OTHERS {
+            let (reply, answer) = oneshot::channel();
+            self.send(PollCommand::PollNow(feed.clone(), reply)).await?;
+            match answer.await.map_err(|_| PollError::Stopped)? {
+                Err(PollError::Unknown) => {}
+                polled => return polled,
+            }
+            let Some(stored) = self.read_of_others(feed).await else { break };
+            let (reply, answer) = oneshot::channel();
+            self.send(PollCommand::PollOnce(Box::new(stored), Some(reply))).await?;
+            match answer.await.map_err(|_| PollError::Stopped)? {
+                Err(PollError::Unknown) => {}
+                polled => return polled,
+            }
+        }
+        Err(PollError::Unknown)
+    }
+
+    /// What the store knows of a feed that another gateway polls; `None`: none does.
+    async fn read_of_others(&self, feed: &FeedName) -> Option<StoredFeed> {
+        let store = &self.bench.store;
+        store.gateways()?;
+        let record = store.feed_list().await.ok()?.get(feed).filter(|it| is_polled(it)).cloned()?;
+        let state = store.poll_states_of(std::slice::from_ref(feed)).await.ok()?.pop();
+        StoredFeed::read(store.as_ref(), record, state).await.ok()
     }
 
     /// Begins, goes on with or stops the walk through a publisher's older documents. Answers when
     /// that is noted.
     pub async fn walk(&self, feed: &FeedName, order: WalkOrder) -> Result<(), PollError> {
         let (reply, answer) = oneshot::channel();
-        let shard = self.shard_of_feed(feed).await;
-        self.send(PollCommand::Walk(feed.clone(), order, shard, reply)).await?;
-        answer.await.map_err(|_| PollError::Stopped)?
-    }
-
-    /// The shard of a feed that is polled by some gateway, where several poll the feeds of the store.
-    async fn shard_of_feed(&self, feed: &FeedName) -> Option<Shard> {
-        self.shards.as_ref()?;
-        let list = self.bench.store.feed_list().await.ok()?;
-        list.get(feed).filter(|record| is_polled(record)).map(|record| shard_of(&record.url))
-    }
-
-    /// Whether other gateways may poll a part of the feeds.
-    pub const fn is_one_of_several(&self) -> bool {
-        self.shards.is_some()
+        self.send(PollCommand::Walk(feed.clone(), order, reply)).await?;
+        let ordered = answer.await.map_err(|_| PollError::Stopped)?;
+        if !matches!(ordered, Err(PollError::Unknown)) {
+            return ordered;
+        }
+        let list = self.bench.store.feed_list().await.map_err(|_| PollError::Unknown)?;
+        let owner = list.get(feed).and_then(|record| self.polled_elsewhere(record));
+        Err(owner.map_or(PollError::Unknown, |owner| PollError::OwnedElsewhere { owner }))
     }
 
     /// Which gateway polls a feed, where that is not this one and is known.
-    pub fn polled_elsewhere(&self, record: &FeedRecord) -> Option<Arc<str>> {
-        let shards = self.shards.as_ref().filter(|_| is_polled(record))?;
-        let shard = shard_of(&record.url);
-        if shards.held().contains_key(&shard) { None } else { shards.owner(shard) }
+    pub fn polled_elsewhere(&self, record: &FeedRecord) -> Option<String> {
+        let gateways = self.bench.store.gateways().filter(|_| is_polled(record))?;
+        let owner = gateways.owner(&ownership_key(record))?;
+        (!owner.is_this).then_some(owner.name)
     }
 
-    /// Whether a hub was given this token with the address of its callback.
-    pub fn is_callback(&self, token: &str) -> bool {
-        self.callbacks.is_known(token)
+    /// Whether a hub was given this token with the address of its callback, by this gateway or by another one.
+    pub async fn is_callback(&self, token: &str) -> bool {
+        self.callbacks.is_known(token) || self.callback_of_others(token).await.is_some()
+    }
+
+    /// The callback of a feed that another gateway owns, and what the store knows of that feed.
+    async fn callback_of_others(&self, token: &str) -> Option<(Callback, StoredFeed)> {
+        self.bench.store.gateways()?;
+        let stored = self.read_of_others(&feed_of_token(token)?).await?;
+        let subscription = stored.state.as_ref()?.subscription.as_ref()?;
+        let keys = Some(&subscription.keys).filter(|keys| keys.token == token)?;
+        Some((Callback::new(&stored.record.name, keys)?, stored))
+    }
+
+    /// Answers a hub that asks about the subscription of a feed that another gateway owns. What it says is stored: the
+    /// owner finds it there before it asks the hub again.
+    async fn called_for_others(
+        &self,
+        token: &str,
+        said: &Verification,
+    ) -> Result<Option<String>, PollError> {
+        let Some((_, StoredFeed { state: Some(mut state), .. })) =
+            self.callback_of_others(token).await
+        else {
+            return Ok(None);
+        };
+        let Some(subscription) = &mut state.subscription else { return Ok(None) };
+        let answer = match subscriber::called(subscription, said, self.bench.clock.now()) {
+            CallbackReply::Unasked => return Ok(None),
+            CallbackReply::Noted => String::new(),
+            CallbackReply::Confirmed(challenge) => challenge,
+        };
+        let stored = self.bench.store.checkpoint(&[state]).await;
+        stored.map(|()| Some(answer)).map_err(|_| PollError::Stopped)
     }
 
     /// Takes in what a hub says at a callback (WebSub sections 5.2 and 5.3). Answers the challenge
@@ -209,6 +244,9 @@ impl Poller {
         token: &str,
         said: Verification,
     ) -> Result<Option<String>, PollError> {
+        if !self.callbacks.is_known(token) {
+            return self.called_for_others(token, &said).await;
+        }
         let (reply, answer) = oneshot::channel();
         self.send(PollCommand::Called(token.to_owned(), said, reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)
@@ -218,7 +256,13 @@ impl Poller {
     /// most one such poll of a feed waits, however many pushes there are. Where [`MAX_COMMANDS`] wait
     /// already it is turned away, not lost.
     pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
-        let Some(callback) = self.callbacks.by_token(token) else { return PushResult::Unknown };
+        let (callback, stored) = match self.callbacks.by_token(token) {
+            Some(callback) => (callback, None),
+            None => match self.callback_of_others(token).await {
+                Some((callback, stored)) => (Arc::new(callback), Some(stored)),
+                None => return PushResult::Unknown,
+            },
+        };
         let (checked, long) = (Arc::clone(&callback), body.len() > CHECKED_IN_PASSING);
         let check = move || checked.check(signature.as_deref(), &body).map_err(|e| e.to_string());
         let checked = match long {
@@ -242,7 +286,9 @@ impl Poller {
         // one that is turned away for the promise of a poll.
         match self.commands.try_reserve() {
             Ok(place) => {
-                if callback.tell() {
+                if let Some(stored) = stored {
+                    place.send(PollCommand::PollOnce(Box::new(stored), None));
+                } else if callback.tell() {
                     place.send(PollCommand::Pushed(token.to_owned()));
                 }
                 PushResult::Taken
@@ -291,7 +337,7 @@ impl Poller {
         self.send(PollCommand::Reconfigure(Box::new((settings, services)))).await
     }
 
-    /// What polling decides with: its right to commit, and what is kept.
+    /// What polling decides with: its limits.
     pub fn decisions(&self) -> &DecisionContext {
         &self.bench.decisions
     }
@@ -323,13 +369,7 @@ impl Poller {
 
     /// Sums over all polls since the start.
     pub fn totals(&self) -> PollTotals {
-        // Without a word of the store nothing is polled.
-        let polled = |shards: &Arc<PollShards>| match shards.may_begin() {
-            true => shards.polled().len(),
-            false => 0,
-        };
-        let shards = self.shards.as_ref().map_or(usize::from(SHARDS), polled);
-        PollTotals { shards: u64::try_from(shards).unwrap_or(u64::MAX), ..self.board.totals() }
+        self.board.totals()
     }
 
     async fn send(&self, command: PollCommand) -> Result<(), PollError> {

@@ -9,8 +9,6 @@ use super::judge::{DocumentJudge, Judged, ReceivedDocument};
 use super::memory::Memory;
 use super::overlap::Turnover;
 use super::pauses::SharedPauses;
-use super::permit::CommitPermit;
-use super::places::PollPlace;
 use super::politeness::PoliteHost;
 use super::sharing;
 use super::turns::Turns;
@@ -59,10 +57,6 @@ pub struct PollContext {
     pub attempts: Arc<Attempts>,
     /// What decisions are made with.
     pub decisions: DecisionContext,
-    /// How long the errand that this is handed to may commit.
-    pub permit: CommitPermit,
-    /// The place of that errand.
-    pub place: PollPlace,
 }
 
 impl PollContext {
@@ -155,6 +149,7 @@ pub async fn round(
     let state = bench.store.state(&feed.name).await?;
     let mut request = memory.request(feed, state.as_ref(), asked_for, bench.clock.now());
     request.leads = behind_list(&bench.store, feed, request.leads).await?;
+    let asked_at = bench.clock.now();
     // Only what is asked for is given up: a commit that has begun is carried through.
     let fetched = tokio::select! {
         biased;
@@ -171,14 +166,15 @@ pub async fn round(
             if document.delta || is_held(state.as_ref()) || known != Some(document.prints.body) =>
         {
             // What most polls do not come to is kept out of what each of them moves about.
-            Box::pin(judged(bench, feed, memory, &fetched, document, state.as_ref(), now)).await
+            let times = (asked_at, now);
+            Box::pin(judged(bench, feed, memory, &fetched, document, state.as_ref(), times)).await
         }
         (answer, Some(state)) => {
             let wire = match &answer {
                 FetchAnswer::Document(document) => Some(document.prints.wire),
                 FetchAnswer::NotModified | FetchAnswer::Same => None,
             };
-            unchanged(bench, feed, memory, &fetched, wire, &state, now).await
+            unchanged(bench, feed, memory, &fetched, wire, &state, (asked_at, now)).await
         }
         // Nothing is known that could be unchanged, and nothing was claimed to be in the request.
         (_, None) => Err(FetchError::Unasked304.into()),
@@ -199,7 +195,7 @@ async fn unchanged(
     fetched: &Fetched,
     wire: Option<u128>,
     state: &FeedState,
-    now: Time,
+    (asked_at, now): (Time, Time),
 ) -> Result<PollResult, RoundError> {
     let same = memory.seen_again(state, wire);
     memory.answered(&feed.url, fetched, memory.last_was_full());
@@ -221,7 +217,7 @@ async fn unchanged(
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= bench.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
-        let basis = DecisionBasis::unsettled();
+        let basis = DecisionBasis { asked_at: Some(asked_at), ..DecisionBasis::unsettled() };
         let decided = decide_and_commit(bench, feed, now, basis, move |judge, round, _| {
             let verdict = judge.look_again(round, same)?;
             Ok(Judged { verdict, full: true, ..Judged::default() })
@@ -244,11 +240,11 @@ async fn judged(
     fetched: &Fetched,
     document: FetchedDocument,
     state: Option<&FeedState>,
-    now: Time,
+    (asked_at, now): (Time, Time),
 ) -> Result<PollResult, RoundError> {
     let (prints, delta) = (document.prints, document.delta);
     let seen = ReceivedDocument::new(document, fetched.final_url.clone());
-    let mut settled = sharing::judge_and_commit(bench, feed, now, seen).await?;
+    let mut settled = sharing::judge_and_commit(bench, feed, (asked_at, now), seen).await?;
     if settled.committed {
         evict_surplus(bench, feed, now, &mut settled).await?;
     }

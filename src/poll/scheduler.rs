@@ -11,24 +11,20 @@ mod commands;
 mod departure;
 mod errands;
 mod feed;
-mod handover;
 mod hosts;
 pub(super) mod hub;
+pub(super) mod ownership;
 mod plans;
 mod probes;
-mod reach;
 mod rounds;
-mod share;
-mod survey;
-mod takeover;
-mod waiters;
 mod walks;
 
 use self::checkpoints::CheckpointResult;
+use self::departure::Departure;
 use self::errands::{ErrandState, FinishedErrand};
 use self::feed::{RunningErrand, ScheduledFeed};
 use self::hub::AllLeaving;
-use self::share::PolledShare;
+use self::ownership::OwnedFeeds;
 use super::allowance::HostAllowances;
 use super::announced::{Looked, SupPolls};
 use super::board::FeedBoard;
@@ -40,7 +36,6 @@ use super::poller::PollCommand;
 use super::polling::{PollContext, PollResult};
 use super::reason::PlannedPoll;
 use super::resume::NOTE_EVERY;
-use super::shards::shard_of;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +44,6 @@ use tidegate_core::model::{FeedName, FeedRecord, PollState, Time, ToldChange};
 use tidegate_core::websub::subscriber::Requests;
 use tidegate_judge::probe::ProbePlan;
 use tidegate_status::PollResponse;
-use tidegate_store::{PollShards, in_words};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -59,8 +53,6 @@ use tokio_util::sync::CancellationToken;
 const SLICE: Duration = Duration::from_secs(1);
 /// By how much each feed lengthens the time over which what is due is spread after a start.
 const START_STEP: Duration = Duration::from_millis(100);
-/// How often it is renewed.
-const CLAIM_EVERY: Duration = Duration::from_secs(20);
 /// How long changed poll states are gathered before they are written together.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 /// How many poll states are written together at most.
@@ -116,14 +108,11 @@ pub(super) struct PollScheduler {
     /// When a schedule was last written down, and when it is looked at which have strayed.
     noted: Option<Time>,
     note_at: Instant,
-    claim_at: Instant,
-    /// Whether what polling remembers was refused because the right to poll was given out anew.
-    is_fenced: bool,
     last_now: Time,
     /// Whether nothing is begun, because the store takes nothing in.
     waits_for_store: bool,
-    /// The share of the feeds that it polls; `None`: it polls all.
-    share: Option<Box<PolledShare>>,
+    /// The feeds that it polls; `None`: all.
+    owned: Option<Box<OwnedFeeds>>,
     /// Not before then is what polling remembers written, because that failed.
     flush_at: Instant,
 }
@@ -136,13 +125,11 @@ impl PollScheduler {
         cancel: CancellationToken,
         board: Arc<FeedBoard>,
         callbacks: Arc<Callbacks>,
-        shards: Option<Arc<PollShards>>,
     ) -> Self {
         let last_now = clock.now();
         Self {
-            polite: Politeness::new(settings.at_once, Arc::clone(&bench.pauses))
-                .with_shards(shards.clone()),
-            share: shards.map(|shards| Box::new(PolledShare::new(shards))),
+            polite: Politeness::new(settings.at_once, Arc::clone(&bench.pauses)),
+            owned: bench.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             flush_at: Instant::now(),
             settings,
             bench: Arc::new(bench),
@@ -166,8 +153,6 @@ impl PollScheduler {
             checkpoints: JoinSet::new(),
             noted: None,
             note_at: Instant::now() + NOTE_EVERY,
-            claim_at: Instant::now() + CLAIM_EVERY,
-            is_fenced: false,
             last_now,
             waits_for_store: false,
         }
@@ -176,7 +161,7 @@ impl PollScheduler {
     /// Polls until it is cancelled or the last handle is gone.
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<PollCommand>) {
         loop {
-            self.follow_share();
+            self.follow_gateways();
             self.start_what_is_due();
             self.look_at_documents();
             let wake = self.wake_at();
@@ -191,7 +176,7 @@ impl PollScheduler {
                 Some(done) = self.checkpoints.join_next() => {
                     self.finish_checkpoint(done);
                 }
-                event = PolledShare::next_event(&mut self.share) => self.take_in(event),
+                Some(compared) = OwnedFeeds::next_event(&mut self.owned) => self.take_in(compared),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -201,11 +186,8 @@ impl PollScheduler {
             self.keep_up().await;
         }
         self.stop().await;
-        // No poll is in flight when others begin to poll these feeds. They do not wait for the end of the store, which
-        // answers readers until then.
-        self.running.shutdown().await;
-        if let Some(share) = &self.share {
-            share.shards.abstain(true);
+        if let Some(owned) = &self.owned {
+            owned.gateways.set_polls(false);
         }
     }
 
@@ -213,10 +195,6 @@ impl PollScheduler {
         let name = record.name.clone();
         self.begin_on_board(&name, &memory);
         let mut feed = Box::new(ScheduledFeed::new(record, memory));
-        if let Some(share) = &self.share {
-            let shard = shard_of(&feed.record.url);
-            (feed.shard, feed.begins_nothing) = (Some(shard), !share.takes(shard));
-        }
         if self.feeds.contains_key(&name) {
             feed.hub_requests = self.replace(&name);
         }
@@ -224,6 +202,15 @@ impl PollScheduler {
         self.schedule(&name, next);
         self.resume_walk(&name);
         self.resume_hub(&name);
+    }
+
+    /// Takes in a feed for one round: another gateway owns it.
+    fn insert_guest(&mut self, record: Arc<FeedRecord>, memory: Memory) {
+        let name = record.name.clone();
+        self.begin_on_board(&name, &memory);
+        let mut feed = Box::new(ScheduledFeed::new(record, memory));
+        feed.after_round().leaving = Some(Departure::Lost);
+        self.feeds.insert(name, feed);
     }
 
     /// Ends what else was under way for a feed that another takes the place of. What it asked its hub for.
@@ -242,9 +229,6 @@ impl PollScheduler {
         }
         if let Some(old) = feed.due.replace(next.at) {
             self.due.remove(&(old, Errand::Poll(name.clone())));
-        }
-        if feed.begins_nothing {
-            return;
         }
         self.due.insert((next.at, Errand::Poll(name.clone())));
         self.board.change(name, |status| status.plan(next));
@@ -282,19 +266,13 @@ impl PollScheduler {
     /// Whether what is due has to wait, because the store would not take in what comes of it. What is
     /// due stays where it is, and begins once the store takes it in again.
     fn has_to_wait(&mut self) -> bool {
-        let takes_in = self.bench.store.condition().check_polls().is_ok();
-        let waits = !takes_in || !self.may_begin();
-        // A store that was opened again gives the right to poll out anew, which is asked for first.
-        let waited = std::mem::replace(&mut self.waits_for_store, waits);
-        if waited && !waits {
-            self.claim_at = Instant::now();
-        }
-        waits || waited
+        let takes_in = self.bench.store.condition().check_intake().is_ok();
+        self.waits_for_store = !takes_in || !self.may_begin();
+        self.waits_for_store
     }
 
     fn line_up_poll(&mut self, name: FeedName, instant: Instant) {
-        let feed = self.feeds.get_mut(&name).filter(|feed| !feed.begins_nothing);
-        let Some(feed) = feed else { return };
+        let Some(feed) = self.feeds.get_mut(&name) else { return };
         feed.due = None;
         feed.in_line = true;
         let offset = Duration::from_millis(u64::from(std::mem::take(&mut feed.offset)));
@@ -349,31 +327,23 @@ impl PollScheduler {
         }
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
         let (looks, polite) = (self.announced.wake_at(), self.polite.wake_at());
-        let given_back = self.give_back_at();
         let checkpoint = self.checkpoint_at.filter(|_| self.checkpoints.is_empty());
         let checkpoint = checkpoint.map(|at| at.max(self.flush_at));
-        let times = [due, looks, polite, checkpoint, Some(self.claim_at), given_back];
+        let times = [due, looks, polite, checkpoint];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 
-    /// Renews the claim and writes what is to be remembered, where it is time.
+    /// Writes what is to be remembered, where it is time.
     async fn keep_up(&mut self) {
         let now = Instant::now();
-        if !self.may_write() {
-            // Another gateway may soon have its shards.
+        if !self.may_begin() {
+            // Another gateway may write what it remembers of these feeds.
             self.checkpoints.abort_all();
             return;
         }
         // What is to be written waits until the store is open again.
         if self.bench.store.condition().stop.is_some() {
             return;
-        }
-        if self.claim_at <= now {
-            self.claim_at = now + CLAIM_EVERY;
-            if let Err(error) = self.bench.decisions.renew_claim().await {
-                tracing::error!(error = in_words(&error), "the right to poll could not be renewed");
-                self.claim_at = Instant::now() + self.retry_after(CLAIM_EVERY);
-            }
         }
         if self.note_at <= now {
             self.note_schedules(NOTE_EVERY);
@@ -384,14 +354,13 @@ impl PollScheduler {
     /// After what time what the store refused is tried again: where several gateways poll, soon, since others may wait
     /// for it.
     fn retry_after(&self, usual: Duration) -> Duration {
-        if self.share.is_some() { SLICE } else { usual }
+        if self.owned.is_some() { SLICE } else { usual }
     }
 
     /// Lets the rounds in flight end and writes what is to be remembered.
     async fn stop(&mut self) {
         // Without this, rounds go on fetching when the last handle is gone but nobody cancelled.
         self.cancel.cancel();
-        self.refuse_waiters();
         let ended = timeout(STOP_WAIT, async {
             while let Some(done) = self.running.join_next_with_id().await {
                 self.finish(done);
@@ -405,18 +374,14 @@ impl PollScheduler {
                 "polling stops though rounds are still in flight"
             );
         }
-        if !self.may_write() {
+        self.running.shutdown().await;
+        if !self.may_begin() {
             return;
         }
         self.end_checkpoint().await;
         self.note_schedules(STOP_NOTE);
         self.bench.attempts.close();
-        self.is_fenced = false;
         self.write_all(true).await;
-        // Another gateway writes the store since, which gave the right to poll out anew.
-        if self.is_fenced && self.bench.decisions.renew_claim().await.is_ok() {
-            self.write_all(true).await;
-        }
         // A mark that cannot be stored keeps nothing else from it.
         if self.bench.attempts.has_unwritten() {
             self.write_all(false).await;

@@ -30,38 +30,36 @@ pub const LOOKS_TIME: Duration = Duration::from_secs(60);
 /// How many kept versions of an item are looked at, from the newest.
 const MAX_KEPT: usize = 1000;
 
-/// Judges a document, gets what the judgement waits for, and commits. What it waits for is given up where the permit
-/// ends: nothing was committed yet.
+/// Judges a document, gets what the judgement waits for, and commits.
 pub(super) async fn judge_and_commit(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    now: Time,
+    times: (Time, Time),
     seen: ReceivedDocument,
 ) -> Result<CommitProgress, RoundError> {
     let seen = Arc::new(seen);
     let mut beside = SharingContext::default();
     let mut asked_for = None;
     for _ in 0..MAX_WAITS {
-        let mut settled = judged(bench, feed, now, &seen, &beside).await?;
+        let mut settled = judged(bench, feed, times, &seen, &beside).await?;
         match &settled.judged.wants {
             None => {
                 settled.pause = asked_for;
                 return Ok(settled);
             }
             Some(Wants::Complete(url)) => {
-                let reading = complete(bench, feed, url, &mut asked_for);
-                beside.complete = Some(bench.permit.wait(reading).await?);
+                beside.complete = Some(complete(bench, feed, url, &mut asked_for).await);
             }
             Some(Wants::Issued(ids)) => {
-                beside.issued = Some(bench.permit.wait(issued(bench, feed, ids)).await??);
+                beside.issued = Some(issued(bench, feed, ids).await?);
             }
             Some(Wants::Kept(ids)) => {
-                beside.kept = Some(bench.permit.wait(kept(bench, feed, ids)).await??);
+                beside.kept = Some(kept(bench, feed, ids).await?);
             }
             Some(Wants::Stubs(names)) => beside.names.extend(names.iter().cloned()),
         }
     }
-    let mut settled = judged(bench, feed, now, &seen, &beside).await?;
+    let mut settled = judged(bench, feed, times, &seen, &beside).await?;
     settled.pause = asked_for;
     Ok(settled)
 }
@@ -69,7 +67,7 @@ pub(super) async fn judge_and_commit(
 async fn judged(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    now: Time,
+    (asked_at, now): (Time, Time),
     seen: &Arc<ReceivedDocument>,
     beside: &SharingContext,
 ) -> Result<CommitProgress, RoundError> {
@@ -85,7 +83,7 @@ async fn judged(
         move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &dyn LedgerReader| {
             judge.take_in(round, &seen, &beside, ledger)
         };
-    let basis = DecisionBasis { document, names, is_unsettled: true };
+    let basis = DecisionBasis { document, names, asked_at: Some(asked_at), is_unsettled: true };
     decide_and_commit(bench, feed, now, basis, decide).await
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use http::{HeaderMap, HeaderValue, header};
 use std::time::Duration;
-use tidegate_core::model::{HubSubscription, SubscriptionKeys, Time};
+use tidegate_core::model::{FeedName, HubSubscription, SubscriptionKeys, Time};
 use tidegate_core::websub::subscriber::LEASE_ASKED;
 use tidegate_core::websub::{FORM_TYPE, HubRequest, Secret};
 use tidegate_net::fetch::{
@@ -39,12 +39,21 @@ impl From<FetchError> for Failed {
     }
 }
 
-/// Keys that nobody can guess; `None` where this machine has no chance to give.
-pub fn mint() -> Option<SubscriptionKeys> {
+/// Stands in a token before the name of its feed.
+const TOKEN_SEPARATOR: char = '.';
+
+/// The feed whose subscription has a token, which any gateway may be called at.
+pub fn feed_of_token(token: &str) -> Option<FeedName> {
+    FeedName::new(token.split_once(TOKEN_SEPARATOR)?.1).ok()
+}
+
+/// Keys that nobody can guess for the subscription of a feed; `None` where this machine has no chance to give.
+pub fn mint(feed: &FeedName) -> Option<SubscriptionKeys> {
     let (mut token, mut secret) = ([0; TOKEN_BYTES], [0; SECRET_BYTES]);
     getrandom::fill(&mut token).ok()?;
     getrandom::fill(&mut secret).ok()?;
     let token = BASE32_NOPAD.encode(&token).to_lowercase();
+    let token = format!("{token}{TOKEN_SEPARATOR}{feed}");
     Some(SubscriptionKeys { token, secret: HEXLOWER.encode(&secret) })
 }
 
@@ -184,9 +193,11 @@ mod tests {
 
     #[test]
     fn keys_are_long_and_never_the_same_and_never_shown() {
-        let (one, other) = (mint().unwrap(), mint().unwrap());
+        let feed = FeedName::new("news").unwrap();
+        let (one, other) = (mint(&feed).unwrap(), mint(&feed).unwrap());
+        assert_eq!(feed_of_token(&one.token), Some(feed));
         assert!(one.token != other.token && one.secret != other.secret);
-        assert_eq!((one.token.len(), one.secret.len()), (32, 64));
+        assert_eq!((one.token.len(), one.secret.len()), (32 + ".news".len(), 64));
         assert!(!format!("{one:?}").contains(&one.secret));
         let found = Discovery {
             hubs: vec!["https://hub.example/".to_owned()],

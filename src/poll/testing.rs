@@ -5,4 +5,4 @@
 
 pub mod double;
 pub mod gateway;
-pub mod shards;
+pub mod owners;

@@ -3,20 +3,13 @@
 mod announced;
 mod checkpoints;
 mod gaps;
-mod guests;
 mod interruptions;
 mod leaps;
+mod ownership;
 mod pauses;
 mod probes;
 mod restart;
-mod shard_faults;
-mod shard_hubs;
-mod shards;
-mod sharing;
-mod silent_writer;
 mod store_trouble;
-mod takeovers;
-mod wandering_shards;
 
 use super::*;
 use crate::testing::double::*;

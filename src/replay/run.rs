@@ -13,7 +13,7 @@ use tidegate_format::parse::{self, Limits, ParseError};
 use tidegate_judge::archive;
 use tidegate_judge::record::{self, Observation, ObservationError, Verdict};
 use tidegate_judge::{self as judge, PENDING_SHOWN};
-use tidegate_store::{Claim, CommitError, PinnedFeed, Store, StoreError};
+use tidegate_store::{CommitError, PinnedFeed, Store, StoreError};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Why a replay cannot go on.
@@ -56,8 +56,6 @@ pub type Interval<'a> = dyn Fn(&[Time], Option<Time>, Time) -> Duration + 'a;
 /// Where a series is replayed to, and under which settings.
 pub struct ReplayTarget<'a> {
     pub store: &'a dyn Store,
-    /// The right to commit to it.
-    pub claim: Claim,
     /// The feed that the documents are of.
     pub feed: FeedName,
     /// What the operator says of it.
@@ -317,7 +315,7 @@ impl Replayed<'_> {
                 self.changes.insert(0, now);
                 self.changes.truncate(CHANGES_KEPT);
             }
-            self.stage.store.commit(&self.stage.claim, change).await?;
+            self.stage.store.commit(change).await?;
             self.same = 0;
         }
         Ok(verdict)

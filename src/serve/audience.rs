@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader};
 use super::session::sign_in_address;
 use super::{
-    API, AppState, Listener, SharedState, address, error_page, negotiate, standby, subscribe,
+    API, AppState, Listener, SharedState, address, error_page, negotiate, freshness, subscribe,
 };
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
@@ -156,11 +156,6 @@ impl Audience {
         }
     }
 
-    /// What comes before paths below the token that is in them; empty where none is.
-    pub(super) fn token_path(&self, room: &AppState) -> &str {
-        self.site.base.strip_prefix(room.site.base.as_str()).unwrap_or_default()
-    }
-
     /// Whether a person may sign in from here.
     pub(super) const fn may_sign_in(&self) -> bool {
         self.may_sign_in
@@ -235,7 +230,7 @@ pub(super) async fn enter(
     next: Next,
 ) -> Response {
     // What is refused may be a site's, whose tokens are its own.
-    if !standby::is_refused(&request)
+    if !freshness::is_refused(&request)
         && let Some(leads) = with_token_parameter(request.uri())
     {
         return guarded(leads);

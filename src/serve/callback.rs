@@ -19,7 +19,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tidegate_core::websub::{SIGNATURE_HEADER, Verification};
 use tidegate_status::PushResult;
-use tidegate_store::SHARDS;
 use tokio::sync::{Semaphore, SemaphorePermit as Place};
 use tokio::time::{Instant, timeout_at};
 
@@ -40,7 +39,7 @@ pub const PUSH_TIME: Duration = Duration::from_secs(5);
 pub(super) const ROUTE: &str = "/websub/callback/{token}";
 
 /// The longest token that is looked at, in bytes.
-const TOKEN_LIMIT: usize = 64;
+const TOKEN_LIMIT: usize = 128;
 
 type CallbackToken = Result<Path<String>, PathRejection>;
 
@@ -50,7 +49,7 @@ pub(super) async fn verify(
     token: CallbackToken,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let token = known(&room, token).ok_or_else(|| elsewhere(&room).unwrap_or_else(unasked))?;
+    let token = known(&room, token).await.ok_or_else(unasked)?;
     let said = Verification::read(&query.unwrap_or_default()).map_err(|_| unasked())?;
     let answer = room.operator.called(&token, said).await?.ok_or_else(unasked)?;
     // Never anything that a browser would show as a page.
@@ -65,23 +64,23 @@ pub(super) async fn push(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let token = known(&room, token).ok_or_else(|| elsewhere(&room).unwrap_or_else(over))?;
+    let token = known(&room, token).await.ok_or_else(over)?;
     // The other push may prove false, so that this one cannot be answered as taken because of it.
     let _alone = PushPermit::with(&room.pushing, &token)
         .ok_or_else(|| Problem::later("another push is being read here", RETRY_SOON))?;
     let (body, _place) = read(&room.pushes, body).await?;
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
     match room.operator.pushed(&token, signature.map(str::to_owned), body).await {
-        PushResult::Unknown => Err(elsewhere(&room).unwrap_or_else(over)),
+        PushResult::Unknown => Err(over()),
         PushResult::Busy => Err(Problem::later("too much waits to be polled", RETRY_SOON)),
         PushResult::Disbelieved | PushResult::Taken => Ok(StatusCode::ACCEPTED.into_response()),
     }
 }
 
 /// The token, where a callback has it.
-fn known(room: &SharedState, token: CallbackToken) -> Option<String> {
+async fn known(room: &SharedState, token: CallbackToken) -> Option<String> {
     let token = token.map_err(unreadable).ok()?.0;
-    (token.len() <= TOKEN_LIMIT && room.operator.is_callback(&token)).then_some(token)
+    (token.len() <= TOKEN_LIMIT && room.operator.is_callback(&token).await).then_some(token)
 }
 
 /// The callbacks at which a push is being read, by token.
@@ -135,14 +134,6 @@ async fn read(places: &Semaphore, body: Body) -> Result<(Bytes, Option<Place<'_>
         }
         read.extend_from_slice(&data);
     }
-}
-
-/// What is said of an unknown callback while other gateways poll some of the feeds: the one that writes, which alone
-/// subscribes, may not have that feed yet. A hub that were told that the subscription is over would end it.
-fn elsewhere(room: &SharedState) -> Option<Problem> {
-    let said = "the feed of this callback may be polled by another gateway just now";
-    let is_shared = room.operator.totals().shards < u64::from(SHARDS);
-    is_shared.then(|| Problem::later(said, RETRY_SOON))
 }
 
 fn unasked() -> Problem {

@@ -28,7 +28,7 @@ use maud::{Markup, html};
 use std::sync::Arc;
 use tidegate_core::model::{Event, FeedName, FeedStanding, Time, counted};
 use tidegate_status::TicksAhead;
-use tidegate_store::{Epoch, KnownGateway, SHARDS, StoreStop};
+use tidegate_store::{Epoch, KnownGateway, StoreStop};
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
@@ -155,11 +155,7 @@ pub(super) async fn page(
     };
     let content = html! {
         (session::notice(&room, &method, &headers))
-        @match (&condition.owner, condition.check_polls()) {
-            (_, Err(why)) => p.bad { (why) "." },
-            (Some(owner), Ok(())) => p { "The gateway " (owner.name) " writes; this one polls its part of the feeds." },
-            (None, Ok(())) => {}
-        }
+        @if let Err(why) = condition.check_intake() { p.bad { (why) "." } }
         @if audience.is_operator() {
             @for difference in condition.differences() {
                 p.bad { "Settings differ: " (difference) "." }
@@ -180,17 +176,12 @@ fn gateways(known: &[KnownGateway], newest: Epoch) -> Markup {
             h2 { "Gateways" }
             div.wide { table {
                 thead { tr {
-                    th scope="col" { "Gateway" } th scope="col" { "Role" } th scope="col" { "Polls" }
+                    th scope="col" { "Gateway" } th scope="col" { "Polls" }
                     th scope="col" { "Heard of" }
                 } }
                 tbody { @for gateway in known { tr {
                     th scope="row" { (gateway.name) @if gateway.is_this { " (this one)" } }
-                    td { @if gateway.writes { "writes" } @else { "follows" } }
-                    td {
-                        (gateway.shards) " of " (SHARDS) " shards of feeds"
-                        @if !gateway.reaches { "; it reaches few publishers" }
-                        @else if !gateway.polls { "; it takes no part" }
-                    }
+                    td { @if gateway.polls { "its part of the feeds" } @else { "nothing" } }
                     td {
                         (counted(gateway.beat_age.as_secs(), "second")) " ago"
                         @if gateway.is_this { "; it shows epoch " (newest.0) }

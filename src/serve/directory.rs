@@ -191,7 +191,7 @@ impl Directory {
         let generation = self.generation();
         let last = self.last()?;
         let is_young = || last.generation == generation && last.at.elapsed() < self.age;
-        let is_good = match self.store.answers_from_memory() {
+        let is_good = match self.store.gateways().is_none() {
             true => is_young(),
             false => self.is_followed(Arc::as_ptr(&last.listing.feeds)),
         };
@@ -208,7 +208,7 @@ impl Directory {
     pub(super) fn mark(&self) -> Option<DirectoryMark> {
         let last = self.last()?;
         let feeds = Arc::downgrade(&last.listing.feeds);
-        let (generation, at) = match self.store.answers_from_memory() {
+        let (generation, at) = match self.store.gateways().is_none() {
             true => (last.generation, last.at),
             // It is read again only where the store has another list.
             false => (self.generation(), Instant::now()),
@@ -221,7 +221,7 @@ impl Directory {
     pub(super) fn is_still(&self, mark: &DirectoryMark) -> bool {
         mark.generation == self.generation()
             && Instant::now() < mark.until
-            && (self.store.answers_from_memory() || self.is_followed(mark.feeds.as_ptr()))
+            && (self.store.gateways().is_none() || self.is_followed(mark.feeds.as_ptr()))
     }
 
     /// Every feed. Where the store fails, the last list that was had is good enough.

@@ -36,6 +36,7 @@ mod feed_list;
 mod feeds;
 mod files;
 mod forms;
+mod freshness;
 mod guesses;
 mod html;
 mod hub;
@@ -68,7 +69,6 @@ mod query;
 mod readers;
 mod reading;
 mod ready;
-mod relay;
 mod rendition;
 mod rendition_cache;
 mod request_rules;
@@ -82,7 +82,6 @@ mod single_flight;
 mod site_service;
 mod spool;
 mod stall;
-mod standby;
 mod standing;
 mod subscribe;
 mod sup;
@@ -214,7 +213,6 @@ struct AppState {
     item_versions: items::Answers,
     pushes: Semaphore,
     pushing: callback::Pushing,
-    relays: relay::RelayPlaces,
     log: Arc<ChangeLog>,
     sup: SupDocuments,
     lists: opml::Lists,
@@ -304,7 +302,6 @@ impl AppState {
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
             pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
             pushing: callback::Pushing::default(),
-            relays: relay::RelayPlaces::new(),
             log,
             sup,
             lists,

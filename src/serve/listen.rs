@@ -7,7 +7,6 @@ use super::connections::{
 use super::control::SiteControl;
 use super::pace::{Paces, Rate};
 use super::readers::SiteReaders;
-use super::relay::{RelayedSite, report_asked};
 use super::site_service::{ListenerSite, SiteService};
 use super::stall::Unstalled;
 use super::tls::{Handshakes, TlsKeys};
@@ -43,8 +42,6 @@ const SEND_BUFFER: usize = 256 * 1024;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long it may take to answer that.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long serving goes on at most once no connection is accepted any more.
-const LAST_REQUESTS: Duration = Duration::from_secs(1);
 /// How long to wait when the system has no file descriptor for a new connection, and how often that is told.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_TOLD: Rate = Rate { burst: 1, each: Duration::from_secs(60) };
@@ -63,8 +60,6 @@ pub struct SiteServer {
     connections: usize,
     tls: Option<Arc<TlsKeys>>,
     shutdown: CancellationToken,
-    /// Ends before it, or with it.
-    accepting: CancellationToken,
 }
 
 impl SiteServer {
@@ -72,8 +67,7 @@ impl SiteServer {
     pub fn new(parts: ServerConfig, shutdown: CancellationToken) -> Self {
         let connections = parts.settings.connections;
         let room = AppState::new(parts, tidegate_format::render::write, shutdown.clone());
-        let accepting = shutdown.child_token();
-        Self { room, connections, tls: None, shutdown, accepting }
+        Self { room, connections, tls: None, shutdown }
     }
 
     /// The same over TLS, where there are keys.
@@ -82,12 +76,6 @@ impl SiteServer {
             self.room.metrics.certificate(keys);
         }
         Self { tls, ..self }
-    }
-
-    /// Ends the accepting of connections before serving is ended: those that were accepted by then still get an
-    /// answer, and the others stay with a socket that somebody else has as well.
-    pub fn accepting(&self) -> CancellationToken {
-        self.accepting.clone()
     }
 
     /// Its documents, for who delivers them.
@@ -112,24 +100,18 @@ impl SiteServer {
         listener: TcpListener,
         operators: Option<TcpListener>,
     ) -> Result<(), ServeError> {
-        let Self { room, connections, shutdown, tls, accepting } = self;
-        let until = (accepting, shutdown);
-        let relayed = RelayedSite::new(&room);
-        room.store.answer_questions(relayed.answers());
-        if !room.store.answers_from_memory() {
-            tokio::spawn(report_asked(Arc::clone(&room), until.1.clone()));
-        }
+        let Self { room, connections, shutdown, tls } = self;
         let (limits, shares) = (ConnectionLimits::USUAL, ConnectionShares::of(connections));
         let Some(operators) = operators else {
             let listener = (listener, tls, Listener::Everybody);
-            return serve(listener, room, (limits, shares), until).await;
+            return serve(listener, room, (limits, shares), shutdown).await;
         };
         // Whichever ends first ends the other.
         let readers = (listener, tls, Listener::Readers);
         let operators = (operators, None, Listener::Operators);
         let (one, other) = tokio::join!(
-            serve(readers, Arc::clone(&room), (limits, shares), until.clone()),
-            serve(operators, room, (limits, shares.of_operators()), until),
+            serve(readers, Arc::clone(&room), (limits, shares), shutdown.clone()),
+            serve(operators, room, (limits, shares.of_operators()), shutdown),
         );
         one.and(other)
     }
@@ -140,7 +122,7 @@ pub(super) async fn serve(
     (listener, tls, of): (TcpListener, Option<Arc<TlsKeys>>, Listener),
     room: SharedState,
     (limits, shares): (ConnectionLimits, ConnectionShares),
-    (accepting, shutdown): (CancellationToken, CancellationToken),
+    shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let site = ListenerSite::new(Arc::clone(&room), of);
     let open = Connections::new(shares);
@@ -157,7 +139,7 @@ pub(super) async fn serve(
     let ended = loop {
         let accepted = tokio::select! {
             biased;
-            () = accepting.cancelled() => break Ok(()),
+            () = shutdown.cancelled() => break Ok(()),
             accepted = accept(&listener, &room, &open) => accepted,
         };
         match accepted {
@@ -189,9 +171,6 @@ pub(super) async fn serve(
     };
     // The system refuses newcomers from here on.
     drop(listener);
-    if accepting.is_cancelled() {
-        let _ = tokio::time::timeout(LAST_REQUESTS, shutdown.cancelled()).await;
-    }
     shutdown.cancel();
     connections.close();
     connections.wait().await;

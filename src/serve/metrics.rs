@@ -86,8 +86,6 @@ struct Meters {
     certificate: Family<NoLabels, Gauge>,
     store_up: Gauge,
     store_intake: Gauge,
-    standby: Gauge,
-    poll_shards: Gauge,
     differences: Gauge,
     clock_difference: Gauge<f64, AtomicU64>,
     store_free: Gauge,
@@ -188,11 +186,6 @@ impl Metrics {
             m.store_intake,
         );
         registry.register(
-            "standby",
-            "1 while another gateway writes the database, and this one polls its part of the feeds",
-            m.standby,
-        );
-        registry.register(
             "settings_differ",
             "Other gateways over the same store whose settings are others than this one's",
             m.differences,
@@ -202,11 +195,6 @@ impl Metrics {
             "How far this machine's clock is ahead of the database's, at least; below 0: behind it",
             Unit::Seconds,
             m.clock_difference,
-        );
-        registry.register(
-            "poll_shards",
-            "Shards of feeds that this gateway polls, of 1024",
-            m.poll_shards,
         );
         registry.register_with_unit(
             "store_free",
@@ -348,7 +336,6 @@ impl Metrics {
             let counter = self.meters.polls.get_or_create(&OutcomeLabel { outcome });
             counter.inner().store(number, Ordering::Relaxed);
         }
-        self.meters.poll_shards.set(i64::try_from(totals.shards).unwrap_or(i64::MAX));
         self.meters.commits.inner().store(totals.commits, Ordering::Relaxed);
         self.meters.fetched.inner().store(totals.bytes, Ordering::Relaxed);
         self.meters.gaps.inner().store(totals.apart, Ordering::Relaxed);

@@ -94,7 +94,7 @@ pub trait Operator: Send + Sync + 'static {
     async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError>;
 
     /// Whether a hub of an upstream was given this token with the address of its callback.
-    fn is_callback(&self, token: &str) -> bool;
+    async fn is_callback(&self, token: &str) -> bool;
 
     /// Takes in what a hub asks back, or its denial. Answers the challenge where it was asked for
     /// just that, nothing where a denial was noted, and `None` otherwise.
@@ -171,9 +171,9 @@ impl From<CommitError> for OperatorError {
                 "it is unknown whether this was stored, look at the feed before you do it again: \
                  {error}"
             )),
-            // The store was opened again since, or another gateway has taken it over.
-            CommitError::Fenced | CommitError::NotPolled => Self::Stopped(error.to_string()),
+            CommitError::Overtaken => Self::Stopped(error.to_string()),
             CommitError::Ambiguous(_) => Self::Internal(error.to_string()),
+            _ => Self::Stopped(error.to_string()), // SHIM
         }
     }
 }

@@ -29,7 +29,6 @@ pub use self::service::{
 
 use self::feed_shares::NewFeedShares;
 use self::looks::{LookPermit, Looks};
-pub(super) use self::making::make_for_other;
 pub(super) use self::outcome::PassOutcome;
 use self::outcome::ServedOrigin;
 use self::pages::PagesSeen;

@@ -62,9 +62,6 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
         return Err(Problem::later(why, RETRY_SOON));
     }
     room.directory.checked().await?;
-    if let Some(owner) = &condition.owner {
-        return Ok(unkept(TEXT, format!("standby: {owner}\n")));
-    }
     // Reading goes on, so that this is no reason to send readers elsewhere.
     if let Err(why) = condition.check_intake() {
         return Ok(unkept(TEXT, format!("ready to be read from: {why}\n")));
@@ -176,7 +173,7 @@ async fn count_polling(room: &AppState, listing: &Listing) {
     room.metrics.polling(&counts);
 }
 
-/// Counts what is stored of all feeds, unless another gateway writes the store: how they stand, and their items in
+/// Counts what is stored of all feeds: how they stand, and their items in
 /// conflict. These are as they were known last where the store does not tell within `limit`; where it never told, they
 /// stay as they were said last.
 async fn count_stored(
@@ -185,19 +182,16 @@ async fn count_stored(
     limit: Duration,
 ) -> Result<(), StoreError> {
     let (mut ahead, mut counts) = (TicksAhead::default(), FeedCounts::default());
-    let mut knows_conflicts = true;
-    if room.store.condition().owner.is_none() {
-        let in_conflict = room.contested.feeds(limit).await;
-        knows_conflicts = in_conflict.is_some();
-        let in_conflict = in_conflict.unwrap_or_default();
-        for (place, (name, record)) in listing.iter().enumerate() {
-            take_pause(place, listing).await;
-            let state = room.store.state(name).await?;
-            let tick = state.as_ref().and_then(|state| state.tick);
-            ahead.note(name, tick, room.clock.now());
-            let contested = in_conflict.get(name).copied().unwrap_or_default();
-            counts.add_stored(record, state.is_some_and(|state| state.hold.is_some()), contested);
-        }
+    let in_conflict = room.contested.feeds(limit).await;
+    let knows_conflicts = in_conflict.is_some();
+    let in_conflict = in_conflict.unwrap_or_default();
+    for (place, (name, record)) in listing.iter().enumerate() {
+        take_pause(place, listing).await;
+        let state = room.store.state(name).await?;
+        let tick = state.as_ref().and_then(|state| state.tick);
+        ahead.note(name, tick, room.clock.now());
+        let contested = in_conflict.get(name).copied().unwrap_or_default();
+        counts.add_stored(record, state.is_some_and(|state| state.hold.is_some()), contested);
     }
     room.metrics.stored(&counts);
     if knows_conflicts {

@@ -278,7 +278,7 @@ mod tests {
             assert!(said.contains("does not answer, or fails over"), "{said}");
             assert!(!said.contains("db.example"), "{said}");
         }
-        for problem in [of_operator(CommitError::Fenced), of_operator(StoreError::Closed)] {
+        for problem in [of_operator(CommitError::Overtaken), of_operator(StoreError::Closed)] {
             assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE);
         }
         let fault = || StoreError::Io { doing: "read", source: source() };

@@ -138,8 +138,6 @@ pub(super) struct KnownReaders {
     all: ArcSwap<ReaderList>,
     wrong: FairShares<Client>,
     held: Semaphore,
-    /// See [`Self::are_outdated`].
-    is_outdated: AtomicBool,
 }
 
 impl KnownReaders {
@@ -150,14 +148,7 @@ impl KnownReaders {
             all: ArcSwap::from_pointee(ReaderList::new(all)),
             wrong: FairShares::new(WRONG_TOKENS_AT_ONCE),
             held: Semaphore::new(HELD_AT_ONCE),
-            is_outdated: AtomicBool::new(false),
         }
-    }
-
-    /// Whether another gateway has applied newer ones: a token that opens nothing here may be that of a reader.
-    /// Ask before a token is looked up: those that take their place are found once this is false.
-    pub(super) fn are_outdated(&self) -> bool {
-        self.is_outdated.load(Ordering::Acquire)
     }
 
     /// The reader of a token. All are compared, so that the time does not tell which one it is.
@@ -213,7 +204,7 @@ impl KnownReaders {
         self.all.load().all.is_empty()
     }
 
-    /// Takes these in the place of those before, and has none of them outdated. What a reader has open ends whose
+    /// Takes these in the place of those before. What a reader has open ends whose
     /// token is not among them, or opens other feeds now.
     fn replace(&self, readers: Vec<ReaderAccess>) {
         let before = self.all.load_full();
@@ -231,7 +222,6 @@ impl KnownReaders {
             }
         }
         self.all.store(Arc::new(ReaderList::new(all)));
-        self.is_outdated.store(false, Ordering::Release);
     }
 
     /// Holds back the answer to a token that opens nothing; false where the client guesses too fast, or too many do.
@@ -250,12 +240,6 @@ pub struct SiteReaders(SharedState);
 impl SiteReaders {
     pub(super) const fn new(room: SharedState) -> Self {
         Self(room)
-    }
-
-    /// Says that another gateway has applied newer readers than these: until these are replaced, no subscription at
-    /// the hub ends because its reader is not among them.
-    pub fn mark_outdated(&self) {
-        self.0.readers.is_outdated.store(true, Ordering::Release);
     }
 
     /// Takes these readers in the place of those before: streams, long polls and subscriptions end whose

@@ -31,7 +31,7 @@ use tidegate_core::model::{
 use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
 use tidegate_store::{PinnedFeed, RemainingItems, Store, StoreError, View};
 
-/// How often a document is begun whose feed a standby's owner changes meanwhile.
+/// How often a document is begun whose feed another gateway changes meanwhile.
 const BUILDS: usize = 4;
 /// Bytes of renditions kept, all feeds together.
 const VIEW_BYTES: u64 = 64 * 1024 * 1024;
@@ -259,8 +259,8 @@ impl RenditionCache {
         missing: &NoDocument,
     ) -> Result<Arc<Rendition>, Problem> {
         let problem = missing.problem(&record.name, "render this view");
-        // An answer to `?since=` must not be older than what was asked for, so it has no stand-in. Neither must one
-        // of a standby be older than what the other gateway answers.
+        // An answer to `?since=` must not be older than what was asked for, so it has no stand-in. Neither has what
+        // may be older than what another gateway answers.
         let has_stand_in = wish.seen.is_none() && self.store.answers_from_memory();
         // Of what is published others were told, or another gateway has shown it: nothing older stands in for it.
         let published = self.store.watch_state(&record.name).map(|watch| watch.revision());
@@ -283,7 +283,7 @@ impl RenditionCache {
     }
 
     async fn build(&self, record: &ServedFeed, wish: ViewRequest) -> Result<Rendition, NoDocument> {
-        // A standby may be overtaken while it reads, and begins anew then.
+        // Another gateway may change the feed while it is read, which begins anew then.
         for _ in 1..BUILDS {
             match self.build_once(record, wish).await {
                 Err(NoDocument::Store(StoreError::Outdated)) => {}

@@ -3,7 +3,6 @@
 
 use super::client::Peer;
 use super::problem::Problem;
-use super::relay::IsRelayed;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -27,8 +26,6 @@ const DRAIN_TIME: Duration = Duration::from_secs(10);
 pub(super) async fn one_host(request: Request, next: Next) -> Response {
     // What did not come over a socket has no version of its own.
     let came = request.extensions().get::<Peer>().is_some();
-    // Of one that another gateway passed on, that one has seen to it.
-    let came = came && request.extensions().get::<IsRelayed>().is_none();
     if came && !has_one_host(&request) {
         return not_one_host().into_response();
     }

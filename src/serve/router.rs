@@ -4,7 +4,7 @@ use super::problem::Problem;
 use super::routes::{self, Access, ROUTES};
 use super::{
     API, Listener, REQUEST_BODY_LIMIT, SharedState, audience, auth, compressed, error_page,
-    observe, prefix, query, relay, request_rules, standby, unsent_bodies,
+    freshness, observe, prefix, query, request_rules, unsent_bodies,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -46,8 +46,7 @@ pub(super) fn own_routes(room: SharedState, listener: Listener) -> Router {
         .layer(from_fn(observe::time_limit))
         .layer(from_fn(error_page::show))
         .layer(from_fn_with_state(prefix, prefix::put_before))
-        .layer(from_fn_with_state((Arc::clone(&room), listener), relay::relay))
-        .layer(from_fn(standby::refuse))
+        .layer(from_fn(freshness::refuse))
         .layer(from_fn(request_rules::drain))
         .layer(from_fn(request_rules::one_host))
         .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))

@@ -4,7 +4,7 @@
 use super::client::{self, Peer};
 use super::connections::{Busy, ClientTurn, Connection};
 use super::router::own_routes;
-use super::{Listener, SharedState, origins, probes, ready, standby};
+use super::{Listener, SharedState, origins, probes, ready, freshness};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
@@ -43,11 +43,11 @@ impl ListenerSite {
     /// What is passed on to an origin goes through here, and through no layer of the router.
     async fn find_answer(&self, mut request: Request<Body>) -> Response<Body> {
         client::identify(&self.room, &mut request);
-        if standby::must_wait_for_store(&self.room, &request) {
-            standby::wait_for_store(&self.room, &mut request).await;
+        if freshness::must_wait_for_store(&self.room, &request) {
+            freshness::wait_for_store(&self.room, &mut request).await;
         }
         // The router counts and logs what it refuses.
-        if standby::is_refused(&request) {
+        if freshness::is_refused(&request) {
             return self.route(request).await;
         }
         match self.listener {
@@ -131,8 +131,8 @@ impl Service<Request<Incoming>> for SiteService {
         Answering::Made(Box::pin(async move {
             let room = &site.room;
             if may_be_ready {
-                standby::wait_for_store(room, &mut request).await;
-                if !standby::is_refused(&request)
+                freshness::wait_for_store(room, &mut request).await;
+                if !freshness::is_refused(&request)
                     && let Some(answer) = ready::answer(room, peer, &request)
                 {
                     return Ok(answer.map(|body| SentBody::new(SentContent::Whole(body), busy)));

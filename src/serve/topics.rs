@@ -15,6 +15,7 @@ use axum::body::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tidegate_core::model::{FeedName, Tick};
 use tidegate_format::render::ViewKind;
+use tidegate_store::{KnownGateway, StoreCondition};
 
 /// The documents of a site, by their addresses.
 #[derive(Clone)]
@@ -49,9 +50,9 @@ impl NoTopic {
         }
     }
 
-    /// A token opens nothing by readers that are outdated, and may open it by newer ones.
-    fn of_outdated_readers() -> Self {
-        let said = "the token of its address may be in a newer configuration than this gateway's";
+    /// A token opens nothing by the readers of this gateway, and may open it by those of another one.
+    fn of_other_readers() -> Self {
+        let said = "the token of its address may be in the configuration of another gateway";
         Self::Later(said.to_owned())
     }
 
@@ -112,10 +113,10 @@ impl SiteTopics {
     async fn found(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoTopic> {
         let room = &self.0;
         let later = |problem: Problem| NoTopic::later(&problem);
-        let is_outdated = room.readers.are_outdated();
+        let is_outdated = have_others_readers(&room.store.condition());
         let (audience, place) = match room.place(topic) {
             Ok(found) => found,
-            Err(NoPlace::Revoked) if is_outdated => return Err(NoTopic::of_outdated_readers()),
+            Err(NoPlace::Revoked) if is_outdated => return Err(NoTopic::of_other_readers()),
             Err(NoPlace::Revoked) => {
                 return Err(NoTopic::Gone("the token of its address is revoked".to_owned()));
             }
@@ -124,12 +125,18 @@ impl SiteTopics {
         let served = room.directory.served(&place.name, &audience).await;
         let may_open = is_outdated && audience.reader().is_some();
         let record = served.map_err(|problem| match may_open && problem.is_unknown_feed() {
-            true => NoTopic::of_outdated_readers(),
+            true => NoTopic::of_other_readers(),
             false => NoTopic::of_feed(&problem),
         })?;
         let wish = room.wish(&place).map_err(later)?;
         Ok((record, wish))
     }
+}
+
+/// Whether another gateway over the same database has other readers: one of the two configurations is the newer one.
+fn have_others_readers(condition: &StoreCondition) -> bool {
+    let differ = |gateway: &KnownGateway| gateway.differing.iter().any(|key| key == "reader");
+    condition.gateways.iter().any(differ)
 }
 
 /// What the address of a topic says.

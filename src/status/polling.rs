@@ -184,8 +184,6 @@ fn milliseconds<S: Serializer>(took: &Duration, to: S) -> Result<S::Ok, S::Error
 /// Sums over polls since the start, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct PollTotals {
-    /// Shards of feeds that this gateway polls.
-    pub shards: u64,
     /// Polls that changed something.
     pub changed: u64,
     /// Polls that did not, with a document.

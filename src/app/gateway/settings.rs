@@ -3,24 +3,21 @@
 use crate::app::{AppError, token};
 use tidegate_config::{Config, Polling, ReaderToken};
 use tidegate_net::fetch;
-use tidegate_store::{SharedSettings, Store, StoreError};
+use tidegate_store::{SharedSettings, Store};
 
 /// What lets the other gateways over a store know which settings this one has, once it is called.
-pub(in crate::app) async fn publisher(
+pub(in crate::app) fn publisher(
     store: &dyn Store,
     config: &Config,
     public_url: &str,
 ) -> Result<impl FnOnce() + use<>, AppError> {
-    let what = "other gateways could not be let know of the settings";
-    let shards =
-        store.poll_shards().await.map_err(|error: StoreError| AppError::run(what, error))?;
-    let told = match shards {
-        Some(shards) => Some((shards, shared(config, public_url)?)),
+    let told = match store.gateways() {
+        Some(gateways) => Some((gateways, shared(config, public_url)?)),
         None => None,
     };
     Ok(move || {
-        if let Some((shards, settings)) = told {
-            shards.publish_settings(settings);
+        if let Some((gateways, settings)) = told {
+            gateways.publish_settings(settings);
         }
     })
 }

@@ -107,14 +107,7 @@ async fn fill(
 ) -> Result<(ExportTotals, LeftOutCredentials), AppError> {
     let (sender, pieces) = mpsc::channel(WAITING);
     let reading = tokio::task::spawn_blocking(move || read(&file, &sender, copying));
-    let brought = match store.claim().await {
-        Ok(claim) => store.import(&claim, pieces).await,
-        Err(error) => {
-            // Who sends them ends.
-            drop(pieces);
-            Err(error.into())
-        }
-    };
+    let brought = store.import(pieces).await;
     let closed = store.close().await;
     let read = reading.await.map_err(|error| AppError::run(UNSTORED, error))?;
     // Where the file could not be read, that is why the rest broke off.

@@ -74,7 +74,6 @@ impl AdminService {
         let before = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         let kept = config.keep(&before);
         let now = self.clock.now();
-        let accepted = self.accepted().next_feeds(&config, now);
         let live = LiveSettings::from_config(&config, &self.public_url);
         // What can fail comes first, and last of that what is stored: then all of it is taken.
         let admin_token = token::changed(&before, &config)?;
@@ -84,15 +83,8 @@ impl AdminService {
         let certificate = reloaded.and_then(|reloaded| reloaded.tls.as_ref());
         let certificate = certificate.map(CertificateFiles::read).transpose()?;
         let store = self.store.as_ref();
-        let publish = settings::publisher(store, &config, &self.public_url).await?;
-        // Where another gateway writes, the feeds are those of its configuration.
-        let writes = store.condition().owner.is_none();
-        // Somebody wants them now, also where they were held back until here.
-        let wanted = AcceptedFeeds { at: now, ..accepted };
-        let changed = match writes {
-            true => feeds::reconcile(store, &config, wanted, now).await?,
-            false => Vec::new(),
-        };
+        let publish = settings::publisher(store, &config, &self.public_url)?;
+        let changed = feeds::reconcile(store, &config, now).await?;
         // Polling has ended only where the gateway ends.
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
         self.poller.reconfigure(live.polling, services.clone()).await.map_err(stopped)?;
@@ -114,14 +106,11 @@ impl AdminService {
             }
         }
         publish();
-        if writes {
-            self.open_all().await;
-        }
+        self.open_all().await;
         if let Some(hub) = &self.hub {
             crate::app::hub::keep_webhooks(hub, &config, self.store.as_ref()).await;
         }
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(&config);
-        self.accepted.write().unwrap_or_else(PoisonError::into_inner).replace(accepted, config);
         Ok(kept)
     }
 }

@@ -93,7 +93,7 @@ impl AdminService {
         records: impl Iterator<Item = &'a Arc<FeedRecord>>,
         is_known_here: impl Fn(&FeedName) -> bool,
     ) -> Vec<Arc<FeedRecord>> {
-        if !self.poller.is_one_of_several() {
+        if self.store.gateways().is_none() {
             return Vec::new();
         }
         let is_elsewhere = |record: &&Arc<FeedRecord>| {
@@ -155,8 +155,8 @@ impl AdminService {
         mut polled: PollStatus,
     ) -> Result<FeedStatus, OperatorError> {
         let state = self.store.state(&record.name).await?;
-        let polled_by = self.poller.polled_elsewhere(&record).map(|name| name.to_string());
-        if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_polls()) {
+        let polled_by = self.poller.polled_elsewhere(&record);
+        if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_intake()) {
             next.reason = format!("it waits: {why}");
         }
         let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(Hold::describe);
@@ -190,15 +190,13 @@ impl AdminService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::accepted::AcceptedConfig;
     use tidegate_config::Config;
-    use tidegate_core::model::Time;
     use tidegate_net::fetch::FetchError;
     use tidegate_poll::testing::double::{StoreDouble, name, record};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
-    use tidegate_poll::testing::shards::{follower, give, held, shard, writer};
+    use tidegate_poll::testing::owners::{gateway, live};
     use tidegate_serve::Operator as _;
-    use tidegate_store::Store;
+    use tidegate_store::{Gateways, Store};
 
     const FAILURE: FetchError =
         FetchError::Status { code: 500, retry_after: None, redirected_to: None };
@@ -210,7 +208,7 @@ mod tests {
                 Arc::clone(&gateway.store) as Arc<dyn Store>,
                 Arc::new(gateway.clock.clone()),
                 (gateway.poller.clone(), gateway.publisher.services()),
-                (config, AcceptedConfig::new(config, Time::MIN)),
+                config,
                 "https://feeds.example.org".to_owned(),
                 None,
             )
@@ -221,18 +219,23 @@ mod tests {
         AdminService::of_gateway(gateway, &Config::default())
     }
 
-    /// Two gateways over one store: the one polls `a` and `b`, which fail, the other `c`.
+    /// Two gateways over one store: the one polls `a` and `b`, which fail, the other `c`. Which owns which is chance, so
+    /// that ids are tried until it is so.
     async fn two_gateways() -> (Gateway, Gateway) {
         let store = StoreDouble::new(&["a", "b", "c"]);
         let (ill, well) = (Publisher::new("one"), Publisher::new("one"));
         ill.fails(FAILURE);
-        let (here, there) = (follower(), writer());
+        let pair = (1..1000).map(|id| {
+            let (there, here) = (gateway(id), gateway(-id));
+            live(&[&there, &here]);
+            (there, here)
+        });
+        let is_so = |(there, here): &(Arc<Gateways>, Arc<Gateways>)| {
+            there.owns("a.example") && there.owns("b.example") && here.owns("c.example")
+        };
+        let (there, here) = pair.into_iter().find(is_so).unwrap();
         let one = Gateway::start(&store.shared_by(&there), &ill).await;
         let two = Gateway::start(&store.shared_by(&here), &well).await;
-        give(&there, held(&["a", "b"], 1));
-        give(&here, held(&["c"], 1));
-        let owners = ["a", "b"].map(|feed| (shard(feed), Arc::from("there")));
-        here.note_owners(owners.into());
         two.polls("c", 1).await;
         eventually(|| {
             let shelf = store.shelf.lock().unwrap();
@@ -258,8 +261,8 @@ mod tests {
             })
             .collect();
         assert_eq!(told, [(true, true, false), (true, true, false), (false, false, true)]);
-        let polled_by: Vec<_> = statuses.iter().map(|it| it.polled_by.as_deref()).collect();
-        assert_eq!(polled_by, [Some("there"), Some("there"), None]);
+        let polled_by: Vec<_> = statuses.iter().map(|it| it.polled_by.is_some()).collect();
+        assert_eq!(polled_by, [true, true, false]);
         assert_eq!(two.status(&name("a")).await.unwrap(), statuses[0]);
         let unknown = [name("c"), name("nothing"), name("b")];
         let some = two.statuses(&unknown).await.unwrap();

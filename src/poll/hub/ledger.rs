@@ -8,7 +8,7 @@ mod books;
 use super::HubSettings;
 use super::lanes::{LaneTurn, host_of};
 use books::Inner;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tidegate_core::model::{FeedName, Tick, Time};
@@ -317,11 +317,13 @@ impl Ledger {
         self.inner().feeds.keys().cloned().collect()
     }
 
-    /// The topics that are subscribed to; those of webhooks are no documents.
-    pub(super) fn topics(&self) -> BTreeSet<String> {
+    /// The topics of some feeds that are subscribed to; those of webhooks are no documents.
+    pub(super) fn topics(&self, is_meant: impl Fn(&FeedName) -> bool) -> BTreeSet<String> {
         let inner = self.inner();
         let all = inner.entries.values().map(|entry| &entry.subscription);
-        all.filter(|of| of.manner != Manner::Webhook).map(|of| of.topic.clone()).collect()
+        all.filter(|of| of.manner != Manner::Webhook && is_meant(&of.feed))
+            .map(|of| of.topic.clone())
+            .collect()
     }
 
     /// Ends the subscriptions for which there is a reason; says how many those were.
@@ -346,8 +348,32 @@ impl Ledger {
         count
     }
 
-    /// What is due: ends leases, and answers whom to call.
-    pub(super) fn due(&self, now: Time) -> Vec<LaneTurn> {
+    /// Takes in the subscriptions as the store has them: those that other gateways took or called. What is to be
+    /// written here, or is being called, stays as it is, but for a later request. Answers whether any is new here.
+    pub(super) fn take_in(&self, stored: Vec<Subscription>, now: Time) -> bool {
+        let mut inner = self.inner();
+        let before = inner.entries.len();
+        let mut gone: HashSet<SubscriptionId> = inner.entries.keys().copied().collect();
+        for subscription in stored {
+            let id = subscription.id();
+            gone.remove(&id);
+            inner.take_in(id, subscription, now);
+        }
+        let is_any_new = inner.entries.len() > before;
+        gone.retain(|id| !inner.is_own(*id));
+        gone.into_iter().for_each(|id| inner.drop_entry(id));
+        is_any_new
+    }
+
+    /// Reckons anew what is due: other gateways own feeds since.
+    pub(super) fn schedule_all(&self, now: Time) {
+        let mut inner = self.inner();
+        let ids: Vec<SubscriptionId> = inner.entries.keys().copied().collect();
+        ids.into_iter().for_each(|id| inner.schedule(id, now));
+    }
+
+    /// What is due of feeds that this gateway owns: ends leases, and answers whom to call.
+    pub(super) fn due(&self, now: Time, owns: impl Fn(&FeedName) -> bool) -> Vec<LaneTurn> {
         let mut locked = self.inner();
         let inner = &mut *locked;
         inner.set_time(now);
@@ -357,6 +383,12 @@ impl Ledger {
                 break;
             }
             inner.queue.pop_first();
+            if let Some(entry) = inner.entries.get_mut(&id)
+                && !owns(&entry.subscription.feed)
+            {
+                entry.due = None;
+                continue;
+            }
             inner.change(id, now, |entry| entry.subscription.expire(now));
             if let Some(entry) = inner.entries.get_mut(&id)
                 && entry.due.is_some_and(|due| due <= now)

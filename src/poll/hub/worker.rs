@@ -35,6 +35,7 @@ pub(super) async fn run(
 ) {
     let sealed = shared.store.watch_epochs();
     let at = *sealed.borrow();
+    let owners = shared.gateways.as_ref().map(|gateways| gateways.changes());
     let mut worker = Worker {
         shared,
         topics,
@@ -44,6 +45,8 @@ pub(super) async fn run(
         lanes: Lanes::default(),
         calls: JoinSet::new(),
         turns: HashMap::new(),
+        owners,
+        read_at: Instant::now(),
     };
     worker.work(&cancel).await;
     let ended = timeout(STOP_WAIT, async {
@@ -59,6 +62,10 @@ pub(super) async fn run(
     }
 }
 
+/// How often subscriptions are read that other gateways take, at least, and how many are read in a second.
+const READ_EVERY: Duration = Duration::from_secs(1);
+const READ_IN_A_SECOND: u32 = 20_000;
+
 struct Worker {
     shared: Arc<HubShared>,
     topics: Arc<dyn Topics>,
@@ -71,6 +78,10 @@ struct Worker {
     calls: JoinSet<()>,
     /// Whose the calls in flight are.
     turns: HashMap<Id, (LaneTurn, Duty)>,
+    /// Says when other gateways own feeds.
+    owners: Option<watch::Receiver<u64>>,
+    /// When subscriptions are read again that other gateways took.
+    read_at: Instant,
 }
 
 impl Worker {
@@ -91,6 +102,7 @@ impl Worker {
                 }
                 self.stale = true;
             }
+            self.read_of_others().await;
             self.start();
             if self.shared.ledger.is_dirty()
                 && self.shared.store.condition().stop.is_none()
@@ -153,10 +165,37 @@ impl Worker {
         Ok(())
     }
 
+    /// Reads the subscriptions that other gateways took, and those of feeds that this one owns since.
+    async fn read_of_others(&mut self) {
+        let Some(owners) = &mut self.owners else { return };
+        let is_moved = owners.has_changed().unwrap_or(false);
+        if !is_moved && Instant::now() < self.read_at {
+            return;
+        }
+        owners.mark_unchanged();
+        let now = self.shared.clock.now();
+        match self.shared.store.subscriptions().await {
+            Ok(stored) => {
+                let count = u32::try_from(stored.len()).unwrap_or(u32::MAX);
+                self.read_at = Instant::now() + READ_EVERY * (1 + count / READ_IN_A_SECOND);
+                // Of the feeds of new ones the ticks are not known.
+                self.stale |= self.shared.ledger.take_in(stored, now);
+            }
+            Err(error) => {
+                self.read_at = Instant::now() + READ_EVERY;
+                tracing::warn!(error = in_words(&error), "the subscriptions could not be read");
+            }
+        }
+        if is_moved {
+            self.shared.ledger.schedule_all(now);
+        }
+    }
+
     /// Ends the subscriptions of topics that are not there any more (section 5.2).
     async fn end_gone_topics(&self) {
         let mut gone = HashMap::new();
-        for topic in self.shared.ledger.topics() {
+        let feeds = self.shared.store.listed();
+        for topic in self.shared.ledger.topics(|feed| self.shared.owns(feeds.as_deref(), feed)) {
             if let Err(NoHubDocument::Gone(why)) = self.topics.stands(&topic).await {
                 let shown = mask_token(&topic);
                 tracing::info!(topic = %shown, why, "the hub ends the subscriptions of a topic");
@@ -176,7 +215,8 @@ impl Worker {
             return;
         }
         let now = self.shared.clock.now();
-        for turn in self.shared.ledger.due(now) {
+        let feeds = self.shared.store.listed();
+        for turn in self.shared.ledger.due(now, |feed| self.shared.owns(feeds.as_deref(), feed)) {
             self.lanes.push(&turn);
         }
         while let Some(turn) = self.lanes.next() {

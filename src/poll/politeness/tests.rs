@@ -1,7 +1,6 @@
 //! Lines, paces and pauses.
 
 use super::*;
-use tidegate_store::KnownGateway;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -12,8 +11,7 @@ fn poll(text: &str) -> Errand {
 fn host(text: &str) -> PoliteHost {
     let (name, full, domain_at) = (text.into(), text.into(), 0);
     let (spacing, is_said, parallel) = (SECOND, false, 1);
-    let shard = Shard::of_domain(text);
-    PoliteHost(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel, shard }))
+    PoliteHost(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel }))
 }
 
 /// The same host at another pace, or in another line.
@@ -44,27 +42,6 @@ fn one_at_a_time_and_a_pause_between() {
     assert_eq!(next(&mut polite, start + 9 * SECOND), None);
     assert_eq!(polite.wake_at(), Some(start + 10 * SECOND));
     assert_eq!(next(&mut polite, start + 10 * SECOND), Some(poll("two")));
-}
-
-/// Three gateways may ask a host whose domain is not in a shard of this one: each waits three times as long.
-#[test]
-fn hosts_that_other_gateways_may_ask_are_asked_more_seldom() {
-    let shards = Arc::new(PollShards::new(10 * SECOND, false));
-    shards.confirm(Duration::ZERO, BTreeMap::from([(Shard::of_domain("own"), 1)]));
-    shards.note_gateways(vec![KnownGateway::default(); 3].into());
-    let polite = Politeness::new(10, SharedPauses::default());
-    let (mut polite, start) = (polite.with_shards(Some(shards)), Instant::now());
-    for (name, wait) in [("own", SECOND), ("foreign", 3 * SECOND)] {
-        let host = host(name);
-        polite.enqueue(poll("first"), &host, start);
-        polite.enqueue(poll("second"), &host, start);
-        assert_eq!(next(&mut polite, start), Some(poll("first")));
-        polite.finish(&host, start);
-        let (before, after) = (wait - Duration::from_millis(1), start + wait);
-        assert_eq!(next(&mut polite, start + before), None, "{name}");
-        assert_eq!(next(&mut polite, after), Some(poll("second")), "{name}");
-        polite.finish(&host, after);
-    }
 }
 
 #[test]
@@ -131,9 +108,7 @@ fn hosts_that_nobody_waits_for_are_forgotten() {
 fn own_hosts_are_owed_no_pause_and_differ_by_port() {
     let of = |url: &str, allow: &AllowPrivate| PoliteHost::from_url(url, allow, SECOND);
     let own = of("http://127.0.0.1:8081/x", &AllowPrivate::All);
-    // Its feeds are in the shard of the host, whatever the port.
-    let shard = Shard::of_domain("127.0.0.1");
-    let unpaced = |pace: &mut PolitePace| (pace.spacing, pace.shard) = (Duration::ZERO, shard);
+    let unpaced = |pace: &mut PolitePace| pace.spacing = Duration::ZERO;
     assert_eq!(own, with(&host("127.0.0.1:8081"), unpaced));
     let stranger = of("https://u:p@Example.org.:8443/x", &AllowPrivate::All);
     assert_eq!(stranger, host("example.org"));

@@ -1,12 +1,10 @@
 //! What a push comes to where polling is behind, whose turn it is to age a feed, and who waits for no turn any more.
 
 use super::*;
+use crate::LARGE_ENTRIES;
 use crate::testing::double::{JudgeDouble, NOW, StoreDouble, name, record};
-use crate::testing::gateway::{Gateway, Publisher, eventually};
-use crate::testing::shards::{give, held, shard, writer};
+use crate::testing::gateway::{Gateway, Publisher};
 use crate::turns::JudgeCost;
-use crate::{LARGE_ENTRIES, MAX_JUDGED_AT_ONCE};
-use std::collections::BTreeSet;
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Format, Snapshot, SubscriptionKeys};
@@ -35,9 +33,8 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let poller = Poller {
         commands,
         board: Arc::default(),
-        bench: Arc::new(Poller::context(&parts, NO_CLAIM)),
+        bench: Arc::new(Poller::context(&parts)),
         callbacks: Arc::clone(&callbacks),
-        shards: None,
         cancel: CancellationToken::new(),
     };
     let signature = Secret::new("secret").unwrap().sign(b"news");
@@ -80,32 +77,4 @@ async fn a_large_ledger_is_aged_in_the_turn_of_large_documents() {
     assert!(is_aged("usual").await);
     drop(turn);
     assert!(is_aged("large").await);
-}
-
-/// The turn of large documents may be long in coming, and nobody polls the feeds of a shard that waits for it.
-#[tokio::test(start_paused = true)]
-async fn what_waits_for_its_turn_is_given_up_where_its_shard_is_to_leave() {
-    let store = StoreDouble::new(&["large", "usual"]);
-    let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
-    snapshot.state.living = u32::try_from(LARGE_ENTRIES + 1).unwrap();
-    store.shelf.lock().unwrap().snapshots.insert(name("large"), snapshot);
-    let (shards, publisher) = (writer(), Publisher::new("one"));
-    let gateway = Gateway::start(&store.shared_by(&shards), &publisher).await;
-    let turns = &gateway.poller.bench.turns;
-    let mut taken = vec![turns.acquire(JudgeCost::Large(0)).await.unwrap()];
-    for _ in 0..MAX_JUDGED_AT_ONCE {
-        taken.push(turns.acquire(JudgeCost::Usual).await.unwrap());
-    }
-    give(&shards, held(&["large", "usual"], 1));
-    eventually(|| publisher.requests() == 2).await;
-    let both = [shard("large"), shard("usual")];
-    shards.give_back(both);
-    let mut ended = BTreeSet::new();
-    eventually(|| {
-        ended.extend(shards.take_requests().ended);
-        both.iter().all(|shard| ended.contains(shard))
-    })
-    .await;
-    assert_eq!(store.writes().0, 0);
-    drop(taken);
 }

@@ -44,7 +44,7 @@ impl PollScheduler {
                 continue;
             }
             let (fetch, now) = (self.bench.fetch.clone(), self.clock.now());
-            let cancel = self.round_token();
+            let cancel = self.cancel.child_token();
             let task = self.looks.spawn(async move {
                 tokio::select! {
                     () = cancel.cancelled() => None,
@@ -126,6 +126,10 @@ impl PollScheduler {
         found: &PollResult,
         running: &RunningErrand,
     ) -> Option<PushSource> {
+        // Another gateway is told of the changes of a feed that leaves.
+        if self.feeds.get(name)?.is_leaving() {
+            return None;
+        }
         if let Some(place) = &found.announced {
             self.announced.attach(name, place.clone(), Instant::now());
         }

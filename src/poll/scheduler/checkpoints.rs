@@ -1,10 +1,11 @@
-//! What polling remembers is written down: gathered for a while, and some of it at a time. Where another gateway
-//! writes it for this one, the scheduler goes on meanwhile.
+//! What polling remembers is written down: gathered for a while, and some of it at a time. Over a
+//! database, the scheduler goes on meanwhile.
 
+use super::ownership::OrderedStates;
 use super::{CHECKPOINT_EVERY, CHECKPOINT_STATES, PollScheduler};
 use std::sync::Arc;
-use tidegate_core::model::PollState;
-use tidegate_store::{CommitError, in_words};
+use tidegate_core::model::{FeedName, HubSubscription, PollState, SubscriptionStanding, Time};
+use tidegate_store::{CommitError, Store, StoreError, in_words};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
@@ -12,13 +13,39 @@ use tokio::time::Instant;
 /// first, and could not be stored.
 pub(super) type CheckpointResult = Result<Vec<PollState>, Option<CommitError>>;
 
+/// Takes over the leases of hubs that asked another gateway back, which has stored them.
+async fn take_over_leases(
+    store: &dyn Store,
+    states: &mut [PollState],
+    now: Time,
+) -> Result<(), StoreError> {
+    let subscribed = states.iter().filter(|state| state.subscription.is_some());
+    let names: Vec<FeedName> = subscribed.map(|state| state.feed.clone()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let mut stored = OrderedStates::new(store.poll_states_of(&names).await?);
+    for state in states {
+        let Some(own) = &mut state.subscription else { continue };
+        let there = stored.next_of(&state.feed).and_then(|stored| stored.subscription);
+        let until = |it: &HubSubscription| it.lease.map(|lease| lease.until);
+        let is_later =
+            |it: &HubSubscription| it.keys == own.keys && it.is_held(now) && until(it) > until(own);
+        if own.standing != SubscriptionStanding::Denied
+            && let Some(there) = there.filter(|it| is_later(it))
+        {
+            *own = there;
+        }
+    }
+    Ok(())
+}
+
 impl PollScheduler {
     /// Writes what is due. One gateway alone writes all of it at once.
     pub(super) async fn write_what_is_due(&mut self) {
         while self.begin_checkpoint(true) {
-            // Its answer may take long.
-            let is_passed_on = self.share.as_ref().is_some_and(|share| share.is_follower());
-            if is_passed_on || !self.end_checkpoint().await || self.share.is_some() {
+            // The answer of a database may take long.
+            if self.owned.is_some() || !self.end_checkpoint().await {
                 return;
             }
         }
@@ -48,7 +75,8 @@ impl PollScheduler {
         if states.is_empty() && !has_marks {
             return false;
         }
-        let (bench, claim) = (Arc::clone(&self.bench), self.bench.decisions.claim());
+        let bench = Arc::clone(&self.bench);
+        let (is_shared, at) = (self.owned.is_some(), self.clock.now());
         self.checkpoints.spawn(async move {
             if has_marks && !bench.attempts.flush().await {
                 return Err(None);
@@ -56,7 +84,12 @@ impl PollScheduler {
             if states.is_empty() {
                 return Ok(states);
             }
-            let stored = bench.store.checkpoint(&claim, &states).await;
+            if is_shared
+                && let Err(error) = take_over_leases(bench.store.as_ref(), &mut states, at).await
+            {
+                return Err(Some(error.into()));
+            }
+            let stored = bench.store.checkpoint(&states).await;
             stored.map(|()| states).map_err(Some)
         });
         true
@@ -75,6 +108,9 @@ impl PollScheduler {
         let error = match done {
             Ok(Ok(states)) => {
                 for state in states {
+                    if let Some(stored) = &state.subscription {
+                        self.adopt_lease(&state.feed, stored);
+                    }
                     // What has changed meanwhile is written with the next.
                     if self.unsaved.get(&state.feed) == Some(&state) {
                         self.unsaved.remove(&state.feed);
@@ -82,13 +118,7 @@ impl PollScheduler {
                 }
                 return true;
             }
-            Ok(Err(error)) => error.map(|error| {
-                if matches!(error, CommitError::Fenced) {
-                    self.is_fenced = true;
-                    self.claim_at = Instant::now();
-                }
-                in_words(&error)
-            }),
+            Ok(Err(error)) => error.map(|error| in_words(&error)),
             // It was given up.
             Err(error) if error.is_cancelled() => None,
             Err(error) => Some(error.to_string()),

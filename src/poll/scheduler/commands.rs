@@ -1,23 +1,20 @@
 //! What the polling task is told while it runs.
 
 use super::departure::Departure;
-use super::waiters::WaitingCall;
+use super::ownership::StoredFeed;
 use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler};
 use crate::PollSettings;
+use crate::domains::is_polled;
 use crate::error::PollError;
-use crate::memory::Memory;
 use crate::poller::PollCommand;
 use crate::polling::PollContext;
 use crate::reason::PlannedPoll;
 use crate::schedule::phase;
-use crate::shards::{is_polled, shard_of};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
 use tidegate_net::fetch::{FetchBlame, Services};
-use tidegate_store::Shard;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 /// Why a feed is polled whose credentials, headers or proxy are others now.
 pub(super) const ASKED_OTHERWISE: &str = "what its publisher is asked with was changed";
@@ -25,27 +22,22 @@ pub(super) const ASKED_OTHERWISE: &str = "what its publisher is asked with was c
 impl PollScheduler {
     pub(super) fn obey(&mut self, command: PollCommand) {
         match command {
-            PollCommand::Put(record, reply) if self.is_for_here(&record) => {
-                self.put(record, reply);
+            PollCommand::Put(record, reply) if self.owns(&record) => self.put(record, reply),
+            // Its owner finds it in the list of feeds.
+            PollCommand::Put(record, reply) => self.depart(&record.name, Departure::Moved, reply),
+            PollCommand::PutAndPoll(record, reply) if self.owns(&record) => {
+                let name = record.name.clone();
+                self.put(record, oneshot::channel().0);
+                self.poll_now(&name, reply);
             }
-            PollCommand::Put(record, reply) => self.pass_by(record, reply),
-            PollCommand::PutAndPoll(record, reply) if self.is_for_here(&record) => {
-                let (name, shard) = (record.name.clone(), shard_of(&record.url));
-                let (put, _) = oneshot::channel();
-                self.put(record, put);
-                self.poll_now(&name, Some(shard), reply);
+            PollCommand::PutAndPoll(record, reply) => {
+                self.poll_once(StoredFeed { record, state: None, pending: None }, Some(reply));
             }
-            PollCommand::PutAndPoll(record, reply) => self.poll_guest(record, reply),
             PollCommand::Share(records) => self.share_records(records),
-            PollCommand::Remove(name, reply) => {
-                self.note_meanwhile(&name, None);
-                self.depart(&name, Departure::Removed, reply);
-            }
-            PollCommand::PollNow(name, shard, reply) => self.poll_now(&name, shard, reply),
-            PollCommand::Walk(name, order, shard, reply) => {
-                if self.share.is_some() && !self.can_begin(&name) {
-                    return self.wait_for_shard(name, shard, WaitingCall::Walk(order, reply));
-                }
+            PollCommand::Remove(name, reply) => self.depart(&name, Departure::Removed, reply),
+            PollCommand::PollNow(name, reply) => self.poll_now(&name, reply),
+            PollCommand::PollOnce(stored, reply) => self.poll_once(*stored, reply),
+            PollCommand::Walk(name, order, reply) => {
                 // Who asked may have gone away.
                 let _ = reply.send(self.order_walk(&name, order));
             }
@@ -100,8 +92,11 @@ impl PollScheduler {
             }
             Some(feed) if feed.record.url == record.url => {
                 let is_asked_otherwise = feed.record.access != record.access;
+                let is_new = feed.memory.as_ref().is_some_and(|memory| !memory.was_polled());
                 feed.record = record;
-                if is_asked_otherwise {
+                if is_new {
+                    self.schedule(&name, PlannedPoll::new(now, "it was added or changed"));
+                } else if is_asked_otherwise {
                     self.schedule(&name, PlannedPoll::new(now, ASKED_OTHERWISE));
                 }
                 self.bring_forward(&name);
@@ -128,15 +123,8 @@ impl PollScheduler {
         }
     }
 
-    /// `shard`: that of the feed, where another gateway may poll it.
-    pub(super) fn poll_now(&mut self, name: &FeedName, shard: Option<Shard>, reply: CommandReply) {
+    pub(super) fn poll_now(&mut self, name: &FeedName, reply: CommandReply) {
         let room = self.asked_for < MAX_ASKED_FOR;
-        let is_polled =
-            self.feeds.get(name).is_none_or(|feed| feed.is_lost() || !feed.is_leaving());
-        if self.share.is_some() && is_polled && !self.can_begin(name) {
-            let shard = self.feeds.get(name).map_or(shard, |feed| feed.shard);
-            return self.wait_for_shard(name.clone(), shard, WaitingCall::Poll(reply));
-        }
         let refusal = match self.feeds.get_mut(name) {
             None => PollError::Unknown,
             Some(feed) if feed.is_leaving() => PollError::Unknown,
@@ -154,54 +142,6 @@ impl PollScheduler {
             }
             Some(_) => PollError::TooMany { limit: MAX_WAITING },
         };
-        let _ = reply.send(Err(refusal));
-    }
-
-    /// Notes that a record was put, or that a feed was removed, for a survey that may not have seen it.
-    fn note_meanwhile(&mut self, name: &FeedName, record: Option<Arc<FeedRecord>>) {
-        if let Some(share) = &mut self.share
-            && share.is_surveyed()
-        {
-            share.meanwhile.insert(name.clone(), record);
-        }
-    }
-
-    /// Takes in a record of a feed that another gateway polls, or that is taken over with its shard.
-    fn pass_by(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
-        let name = record.name.clone();
-        self.note_meanwhile(&name, Some(Arc::clone(&record)));
-        match self.feeds.get(&name) {
-            // Who put it may have gone away.
-            Some(feed) if feed.is_lost() => drop(reply.send(())),
-            // Nothing is known of its new address.
-            _ if is_polled(&record) => self.depart(&name, Departure::Removed, reply),
-            _ => self.put(record, reply),
-        }
-    }
-
-    /// Polls a new feed once, though another gateway goes on polling it.
-    fn poll_guest(&mut self, record: Arc<FeedRecord>, reply: CommandReply) {
-        let (name, now) = (record.name.clone(), self.clock.now());
-        self.note_meanwhile(&name, Some(Arc::clone(&record)));
-        let is_free = !self.feeds.contains_key(&name) && !self.is_in_flight(&name);
-        let refusal = match is_free && self.may_begin() && is_polled(&record) {
-            false => PollError::PolledElsewhere { owner: self.owner_of(shard_of(&record.url)) },
-            true => {
-                if let Some(share) = &mut self.share {
-                    share.guests.insert(name.clone(), Instant::now());
-                }
-                let mut memory = Memory::new(&record, now);
-                if self.asked_for < MAX_ASKED_FOR {
-                    self.insert(record, memory, PlannedPoll::new(now, "it was added or changed"));
-                    return self.begin(&name, vec![reply]);
-                }
-                // The gateway that has its shard need not wait for a poll here.
-                self.unsaved.insert(name, memory.write(&record));
-                self.checkpoint_at = Some(Instant::now());
-                PollError::TooMany { limit: MAX_WAITING }
-            }
-        };
-        // Who added it may have gone away.
         let _ = reply.send(Err(refusal));
     }
 

@@ -16,7 +16,7 @@ pub(super) enum Departure {
     Paused,
     Removed,
     /// Another gateway polls it from now on, with what this one remembers of it.
-    HandedOver,
+    Moved,
     /// Another gateway polls it already.
     Lost,
 }
@@ -43,15 +43,15 @@ impl PollScheduler {
     }
 
     pub(super) fn drop_feed(&mut self, name: &FeedName, departure: Departure) {
-        if departure == Departure::HandedOver {
-            self.write_for_others(name);
+        if departure == Departure::Moved {
+            self.save_aside(name);
         }
         self.unschedule(name);
         self.forget(&Errand::Probe(name.clone()));
         self.forget(&Errand::Walk(name.clone()));
         match departure {
             Departure::Paused | Departure::Removed => self.leave_hub(name),
-            Departure::HandedOver | Departure::Lost => self.close_callback(name),
+            Departure::Moved | Departure::Lost => self.close_callback(name),
         }
         if departure == Departure::Paused {
             self.put_aside(name);
@@ -61,10 +61,10 @@ impl PollScheduler {
         match departure {
             Departure::Paused => return,
             Departure::Removed => drop(self.unsaved.remove(name)),
-            Departure::HandedOver => self.bench.attempts.hand_over(name),
+            Departure::Moved => self.bench.attempts.forget(name),
             Departure::Lost => {
                 self.unsaved.remove(name);
-                self.bench.attempts.lose(name);
+                self.bench.attempts.forget(name);
             }
         }
         self.paused.remove(name);

@@ -88,7 +88,7 @@ impl ScheduledFeed {
 impl PollScheduler {
     /// Has an errand stand in its host's line from that time on, instead of when it was due before.
     pub(super) fn plan_errand(&mut self, errand: Errand, at: Time) {
-        let feed = self.feeds.get_mut(errand.feed()).filter(|feed| !feed.begins_nothing);
+        let feed = self.feeds.get_mut(errand.feed());
         let Some(state) = feed.and_then(|feed| feed.state_of(&errand)) else { return };
         if let ErrandState::Due(old) = std::mem::replace(state, ErrandState::Due(at)) {
             self.due.remove(&(old, errand.clone()));
@@ -98,7 +98,7 @@ impl PollScheduler {
 
     /// Puts an errand at the end of its host's line.
     pub(super) fn enqueue(&mut self, errand: &Errand, host: PoliteHost) {
-        let feed = self.feeds.get_mut(errand.feed()).filter(|feed| !feed.begins_nothing);
+        let feed = self.feeds.get_mut(errand.feed());
         let Some(state) = feed.and_then(|feed| feed.state_of(errand)) else { return };
         self.polite.enqueue(errand.clone(), &host, Instant::now());
         *state = ErrandState::InLine(host);
@@ -140,22 +140,6 @@ impl PollScheduler {
         }
     }
 
-    /// Lets others have the place of an errand that only waits for the gateway that writes.
-    pub(super) fn free_place(&mut self, id: Id) {
-        let (Some(share), Some((errand, host))) = (&mut self.share, self.in_flight.get(&id)) else {
-            return;
-        };
-        let running = self.feeds.get(errand.feed()).and_then(|feed| feed.running.as_ref());
-        let has_place = match errand {
-            // One that was asked for has none.
-            Errand::Poll(_) => running.is_some_and(|running| running.in_turn),
-            Errand::Probe(_) | Errand::Walk(_) | Errand::Hub(_) => true,
-        };
-        if has_place && share.placeless.insert(id) {
-            self.polite.finish(host, Instant::now());
-        }
-    }
-
     /// Takes in what came of an errand.
     pub(super) fn finish(&mut self, done: Result<(Id, FinishedErrand), JoinError>) {
         let (id, done) = match done {
@@ -165,9 +149,8 @@ impl PollScheduler {
         // That of a subscription that is left belongs to nobody.
         let Some((errand, host)) = self.in_flight.remove(&id) else { return };
         let done = done.unwrap_or_else(|error| FinishedErrand::broken_off(&errand, error));
-        let has_place = !self.share.as_mut().is_some_and(|it| it.placeless.remove(&id));
         // A poll that was asked for has no turn to give back.
-        if has_place && !matches!(errand, Errand::Poll(_)) {
+        if !matches!(errand, Errand::Poll(_)) {
             self.polite.finish(&host, Instant::now());
         }
         // The feed of that name may be another one by now, or the errand may have been given up.
@@ -175,7 +158,7 @@ impl PollScheduler {
         let state = self.feeds.get_mut(name).and_then(|feed| feed.state_of(&errand));
         let is_current = state.is_some_and(|state| state.end(id));
         match done {
-            FinishedErrand::Poll(done) => self.finish_poll(name, (&host, has_place), done),
+            FinishedErrand::Poll(done) => self.finish_poll(name, &host, done),
             FinishedErrand::Probe(result) if is_current => self.finish_probe(name, &host, result),
             FinishedErrand::Step(result) if is_current => self.finish_step(name, &host, result),
             FinishedErrand::Hub(asked) => self.finish_hub(name, is_current, asked),

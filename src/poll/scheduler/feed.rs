@@ -14,7 +14,6 @@ use std::sync::Arc;
 use tidegate_core::model::{Backfill, FeedRecord, HubSubscription, Time, ToldChange};
 use tidegate_core::websub::subscriber::Requests;
 use tidegate_judge::probe::ProbePlan;
-use tidegate_store::Shard;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -54,10 +53,6 @@ pub(super) struct ScheduledFeed {
     pub(super) hub_requests: Option<Box<Requests>>,
     /// Whether the walk or the subscription has still to be written down.
     pub(super) aside_is_unsaved: bool,
-    /// Its shard, where several gateways poll the feeds of one store.
-    pub(super) shard: Option<Shard>,
-    /// Whether nothing of it begins any more, because another gateway is to poll it.
-    pub(super) begins_nothing: bool,
 }
 
 /// What is done when the round in flight is over.
@@ -123,14 +118,7 @@ impl ScheduledFeed {
             subscribing: ErrandState::None,
             hub_requests: None,
             aside_is_unsaved: false,
-            shard: None,
-            begins_nothing: false,
         }
-    }
-
-    /// Whether anything of it may begin.
-    pub(super) fn begins(&self) -> bool {
-        !self.begins_nothing && !self.is_leaving()
     }
 
     /// What is done when the round in flight is over.
@@ -146,12 +134,6 @@ impl ScheduledFeed {
     /// How many callers a round has still to begin for.
     pub(super) fn waiting(&self) -> usize {
         self.after_round.as_ref().map_or(0, |after| after.waiting.len())
-    }
-
-    /// Whether another gateway polls it already, so that only the round in flight is waited for.
-    pub(super) fn is_lost(&self) -> bool {
-        let after = self.after_round.as_ref();
-        after.is_some_and(|after| after.leaving == Some(Departure::Lost))
     }
 
     /// Whether it leaves polling when the round in flight is over.

@@ -2,7 +2,6 @@
 //! may ask back, and what is polled because of what they push.
 
 use super::errands::{ErrandState, FinishedErrand};
-use super::share::PolledShare;
 use super::{PollScheduler, ScheduledFeed};
 use crate::PollSettings;
 use crate::announced::AnnouncedFeed;
@@ -45,13 +44,6 @@ impl PollScheduler {
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get(name) else { return };
         let Some(subscription) = &feed.subscription else { return };
-        if let Some(share) = self.leaves_hub(name) {
-            feed.shard.into_iter().for_each(|shard| share.shards.leave_to_writer(shard));
-            if share.is_follower() && subscription.lease.is_some() {
-                self.distrust_lease(name);
-            }
-            return;
-        }
         // What has become unreachable, or unwanted, is given up.
         if !is_reached(self.settings.reach.as_ref(), &self.settings, subscription.address()) {
             self.leave_hub(name);
@@ -59,8 +51,9 @@ impl PollScheduler {
             return;
         }
         let reached = self.settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
-        if reached != Some(&subscription.callbacks) {
-            // It calls an address at which nobody answers any more.
+        let is_named = subscribe::feed_of_token(&subscription.keys.token).as_ref() == Some(name);
+        if reached != Some(&subscription.callbacks) || (self.owned.is_some() && !is_named) {
+            // It calls an address at which nobody answers any more, or that not every gateway knows.
             let found =
                 Discovery { hubs: subscription.hubs.clone(), topic: subscription.topic.clone() };
             self.begin_anew(name, &found);
@@ -68,41 +61,6 @@ impl PollScheduler {
         }
         self.callbacks.open(name, &subscription.keys);
         self.plan_hub(name);
-    }
-
-    /// What a hub pushes while a feed is polled here is not heard of, and the hub may end the lease for that: the
-    /// gateway that goes on with the subscription asks it again, before it is left to that hub.
-    fn distrust_lease(&mut self, name: &FeedName) {
-        let now = self.clock.now();
-        let feed = self.feeds.get_mut(name);
-        let Some(it) = feed.and_then(|feed| feed.subscription.as_mut()) else { return };
-        (it.lease, it.trust.awaited) = (None, None);
-        it.next = it.next.min(now);
-        self.save_aside(name);
-    }
-
-    /// The share that this gateway has, where another one asks the hub of a feed: the gateway that writes the store
-    /// alone subscribes to hubs, and only for feeds that it goes on polling.
-    fn leaves_hub(&self, name: &FeedName) -> Option<&PolledShare> {
-        let begins_nothing = || self.feeds.get(name).is_some_and(|feed| feed.begins_nothing);
-        self.share.as_deref().filter(|share| share.is_follower() || begins_nothing())
-    }
-
-    /// Leaves a feed to the gateway that writes the store, where a poll has found a hub for it. What was found is
-    /// kept with the feed: that gateway need not find it again, and one that is subscribed to it goes on with.
-    fn leave_to_writer(&mut self, name: &FeedName, found: &PollResult) {
-        let found = found.hub.as_ref().filter(|_| found.held.is_none());
-        let Some(found) = found.and_then(|found| self.reached(found)) else { return };
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        if let (Some(share), Some(shard)) = (&self.share, feed.shard) {
-            share.shards.leave_to_writer(shard);
-        }
-        let reach = self.settings.reach.as_ref().filter(|_| feed.subscription.is_none());
-        let (Some(reach), Some(keys)) = (reach, subscribe::mint()) else { return };
-        let now = self.clock.now();
-        let subscription = subscriber::begin(&found, keys, &reach.callbacks, None, now);
-        feed.subscription = Some(Box::new(subscription));
-        self.save_aside(name);
     }
 
     /// What was found, without the hubs that cannot reach this gateway; `None` where no other is named.
@@ -126,7 +84,9 @@ impl PollScheduler {
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
         let now = self.clock.now();
         self.leave_hub(name);
-        let (Some(keys), Some(reach)) = (subscribe::mint(), &self.settings.reach) else { return };
+        let (Some(keys), Some(reach)) = (subscribe::mint(name), &self.settings.reach) else {
+            return;
+        };
         let Some(feed) = self.feeds.get_mut(name) else { return };
         self.callbacks.open(name, &keys);
         let (base, before) = (&reach.callbacks, feed.hub_requests.as_deref().copied());
@@ -137,9 +97,6 @@ impl PollScheduler {
     pub(super) fn set_hubs_back(&mut self, by: Duration) {
         let names: Vec<_> = self.feeds.keys().cloned().collect();
         for name in &names {
-            if self.leaves_hub(name).is_some() {
-                continue;
-            }
             let Some(feed) = self.feeds.get_mut(name) else { continue };
             if let Some(requests) = &mut feed.hub_requests {
                 **requests = requests.set_back(by);
@@ -180,10 +137,9 @@ impl PollScheduler {
     /// Polls a feed as without a hub again, where it was left to one that is not believed any more.
     fn watch_hub(&mut self, name: &FeedName) {
         let now = self.clock.now();
-        let is_heard = self.share.as_ref().is_none_or(|share| !share.is_follower());
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let begun = feed.hearing.polled.unwrap_or(now);
-        let covers = |it: &HubSubscription| is_heard && subscriber::covers(it, begun, now);
+        let covers = |it: &HubSubscription| subscriber::covers(it, begun, now);
         if feed.hearing.by_hub && !feed.subscription.as_deref().is_some_and(covers) {
             feed.hearing.by_hub = false;
             let reason = "its hub is not relied on any more";
@@ -196,8 +152,7 @@ impl PollScheduler {
         let note = feed.subscription.clone();
         let next = feed.subscription.as_ref().map(|subscription| subscription.next);
         let is_planned = matches!(feed.subscribing, ErrandState::None | ErrandState::Due(_));
-        let is_asked_here = self.leaves_hub(name).is_none();
-        if let Some(next) = next.filter(|_| is_planned && is_asked_here) {
+        if let Some(next) = next.filter(|_| is_planned) {
             self.plan_errand(Errand::Hub(name.clone()), next);
         }
         self.board.change(name, |status| {
@@ -206,6 +161,19 @@ impl PollScheduler {
                 rare.hub = note.map(|subscription| Box::new(HubReport::new(*subscription, before)));
             });
         });
+    }
+
+    /// Takes over the lease of a hub that asked another gateway back, which has stored it.
+    pub(super) fn adopt_lease(&mut self, name: &FeedName, stored: &HubSubscription) {
+        let Some(own) = self.feeds.get_mut(name).and_then(|feed| feed.subscription.as_deref_mut())
+        else {
+            return;
+        };
+        let until = |it: &HubSubscription| it.lease.map(|lease| lease.until);
+        if own.keys == stored.keys && until(stored) > until(own) && self.owned.is_some() {
+            own.clone_from(stored);
+            self.hub_changed(name);
+        }
     }
 
     /// Puts a request to a hub that is due into its host's line.
@@ -237,7 +205,7 @@ impl PollScheduler {
             self.polite.finish(&host, Instant::now());
             return self.plan_hub(name);
         };
-        let cancel = self.round_token();
+        let cancel = self.cancel.child_token();
         let bench = Arc::clone(&self.bench);
         let task = ask(bench, record, (hub, request), now, cancel.clone());
         self.run_errand(Errand::Hub(name.clone()), host, task, cancel);
@@ -321,13 +289,6 @@ impl PollScheduler {
         begun: Time,
         poll: PushedPoll,
     ) -> bool {
-        if self.leaves_hub(name).is_some() {
-            self.leave_to_writer(name, found);
-            if let Some(feed) = self.feeds.get_mut(name) {
-                feed.hearing.by_hub = false;
-            }
-            return false;
-        }
         // What is held back is not believed in this either.
         if let Some(hub) = found.hub.as_ref().filter(|_| found.held.is_none()) {
             self.discovered(name, hub);
@@ -355,9 +316,6 @@ impl PollScheduler {
 
     /// Ends the subscriptions to hubs that other settings do not allow.
     pub(super) fn leave_hubs_beyond(&mut self, settings: &PollSettings) {
-        if self.share.as_ref().is_some_and(|share| share.is_follower()) {
-            return;
-        }
         let is_beyond = |feed: &ScheduledFeed| {
             let hub = feed.subscription.as_ref().map(|it| it.address());
             hub.is_some_and(|hub| !is_reached(settings.reach.as_ref(), settings, hub))
@@ -375,8 +333,6 @@ impl PollScheduler {
     /// fails its lease runs out, and what it still pushes is answered with 410.
     pub(super) fn leave_hub(&mut self, name: &FeedName) {
         self.forget(&Errand::Hub(name.clone()));
-        // Another gateway would be asked whether that is meant.
-        let asks = self.may_begin() && self.leaves_hub(name).is_none();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(left) = feed.subscription.take() else { return };
         let record = Arc::clone(&feed.record);
@@ -393,7 +349,7 @@ impl PollScheduler {
             waits
         });
         let was_held = left.is_held(self.clock.now());
-        let room = was_held && self.leaving.len() < MAX_LEAVING && asks;
+        let room = was_held && self.leaving.len() < MAX_LEAVING && self.may_begin();
         let request = subscribe::request(&left, false).filter(|_| room);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
@@ -405,7 +361,7 @@ impl PollScheduler {
         self.callbacks.leave(&left.keys.token);
         self.leaving.insert(left.keys.token, leaving);
         let (bench, at) = (Arc::clone(&self.bench), self.clock.now());
-        self.running.spawn(ask(bench, record, (hub, request), at, self.round_token()));
+        self.running.spawn(ask(bench, record, (hub, request), at, self.cancel.child_token()));
     }
 }
 

@@ -1,23 +1,19 @@
 //! Schedules over a restart: what is taken over from the store, and what is written down now and
 //! then.
 
-use super::handover::until_given_over;
-use super::survey::{OrderedStates, StoredFeed};
-use super::takeover::TAKEOVER_SPREAD;
+use super::ownership::{OrderedStates, POLLED_BEFORE, StoredFeed, TAKEOVER_SPREAD};
 use super::{PollScheduler, START_STEP};
+use crate::domains::is_polled;
 use crate::error::RoundError;
 use crate::memory::Memory;
 use crate::pauses::MAX_HOST_PAUSE;
 use crate::reason::PlannedPoll;
 use crate::resume::{NOTE_EVERY, PolledUntil};
 use crate::schedule::phase;
-use crate::shards::{is_polled, shard_of};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Time};
 use tidegate_core::websub::subscriber;
-use tidegate_store::Shard;
 use tokio::time::Instant;
 
 /// What feeds are resumed with.
@@ -33,7 +29,7 @@ pub(super) struct ResumeBasis {
 pub(super) struct ResumedFeed {
     record: Arc<FeedRecord>,
     memory: Memory,
-    next: PlannedPoll,
+    pub(super) next: PlannedPoll,
     pending: Option<Time>,
     /// Whether it was polled before.
     is_known: bool,
@@ -70,40 +66,11 @@ impl PollScheduler {
     /// Takes over what the store knows of the feeds that this gateway polls. A feed whose time has not come waits for
     /// it; what is due is spread.
     pub(crate) async fn load(&mut self) -> Result<(), RoundError> {
-        let Some(share) = &self.share else { return self.load_feeds(None).await };
-        let held = share.shards.held().into_iter().filter(|(_, held)| !held.is_leaving);
-        let held: BTreeMap<Shard, i64> = held.map(|(shard, held)| (shard, held.fence)).collect();
-        if held.is_empty() {
-            return Ok(());
-        }
-        if let Some(share) = &mut self.share {
-            share.taken.clone_from(&held);
-        }
-        if let Err(error) = self.load_feeds(Some(&held)).await {
-            let error = error.report();
-            tracing::warn!(
-                error,
-                "the feeds of this gateway could not be read; they are read again"
-            );
-            if let Some(share) = &mut self.share {
-                share.taken.clear();
-            }
-            self.drop_shards(&held.into_keys().collect());
-        }
-        Ok(())
-    }
-
-    /// `held`: the shards whose feeds are polled; `None`: all.
-    async fn load_feeds(&mut self, held: Option<&BTreeMap<Shard, i64>>) -> Result<(), RoundError> {
         let store = Arc::clone(&self.bench.store);
         let records = store.feed_list().await?;
         let states = store.poll_states().await?;
         let mut marks = store.attempts().await?;
-        let is_here =
-            |record: &FeedRecord| held.is_none_or(|held| held.contains_key(&shard_of(&record.url)));
-        marks.retain(|mark| {
-            held.is_none() || records.get(&mark.feed).is_some_and(|record| is_here(record))
-        });
+        marks.retain(|mark| records.get(&mark.feed).is_none_or(|record| self.owns(record)));
         self.bench.attempts.take_over(marks);
         self.bench.attempts.flush().await;
         let now = self.clock.now();
@@ -113,16 +80,15 @@ impl PollScheduler {
         // What was noted in the time that has still to come was noted before the clock was set back.
         let back = noted.map_or(Duration::ZERO, |noted| noted.since(now));
         self.noted = noted.map(|noted| noted.min(now));
-        let is_active = |record: &&Arc<FeedRecord>| is_polled(record) && is_here(record);
+        let is_active = |record: &&Arc<FeedRecord>| is_polled(record) && self.owns(record);
         let active = records.values().filter(is_active).count();
         self.feeds.reserve(active);
         let alive = self.noted.unwrap_or(now);
-        let (polled, spread) = match held {
-            // Others poll as well: it begins in the place of one that is gone, or goes on in another role.
-            Some(_) if self.has_others() => (PolledUntil::Seen(alive), TAKEOVER_SPREAD),
-            // All were given back, as by one gateway that stopped.
-            Some(_) => (until_given_over(now, alive), TAKEOVER_SPREAD),
-            None => {
+        let has_others = self.owned.as_ref().is_some_and(|it| it.gateways.live().len() > 1);
+        let (polled, spread) = match has_others {
+            // They polled its feeds.
+            true => (PolledUntil::Seen(now.minus(POLLED_BEFORE)), TAKEOVER_SPREAD),
+            false => {
                 let spread = Spread { step: START_STEP, most: self.settings.min_interval };
                 (PolledUntil::Noted(alive), spread)
             }
@@ -130,17 +96,18 @@ impl PollScheduler {
         let basis = ResumeBasis { now, back, reason: "it was due when polling began" };
         let spread = spread.over(active);
         let mut states = OrderedStates::new(states);
-        for record in records.values().filter(|record| is_here(record)) {
-            let record = Arc::clone(record);
-            let stored = StoredFeed::read(store.as_ref(), record, &mut states).await?;
-            if !self.is_left_to_others(&stored, None)
-                && let Some(feed) = self.resume_feed(stored, polled, &basis)
-            {
+        for record in records.values() {
+            let state = states.next_of(&record.name);
+            if !self.owns(record) {
+                continue;
+            }
+            let stored = StoredFeed::read(store.as_ref(), Arc::clone(record), state).await?;
+            if let Some(feed) = self.resume_feed(stored, polled, &basis) {
                 self.go_on_with(feed, &basis, spread);
             }
         }
-        if let Some(share) = self.share.as_mut().filter(|share| share.is_follower()) {
-            share.list = Some(records);
+        if let Some(owned) = &mut self.owned {
+            owned.set_list(records);
         }
         Ok(())
     }

@@ -22,7 +22,6 @@ impl PollScheduler {
         let now = self.bench.decisions.running.now();
         let Some(feed) = self.feeds.get_mut(name) else { return 0 };
         match feed.probing {
-            ErrandState::None if feed.begins_nothing => 0,
             ErrandState::None => match feed.record.options.probe {
                 Probing::Off => 0,
                 Probing::All => match &mut feed.asked {
@@ -46,7 +45,7 @@ impl PollScheduler {
     pub(super) fn line_up(&mut self, name: &FeedName, plan: ProbePlan) {
         let host = self.settings.host(plan.listed.as_str());
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        if !matches!(feed.probing, ErrandState::None) || feed.begins_nothing {
+        if !matches!(feed.probing, ErrandState::None) {
             return;
         }
         feed.probe_plan = Some(Box::new(plan));
@@ -57,8 +56,8 @@ impl PollScheduler {
     /// Begins to ask, where the host was not asked too much within the hour.
     pub(super) fn begin_probe(&mut self, name: &FeedName) {
         let now = self.bench.decisions.running.now();
-        let cancel = self.round_token();
-        let bench = self.context_for(name, &cancel);
+        let cancel = self.cancel.child_token();
+        let bench = Arc::clone(&self.bench);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(host) = feed.probing.leave_line() else { return };
         let Some(mut plan) = feed.probe_plan.take() else { return };
@@ -101,7 +100,7 @@ impl PollScheduler {
         }
         match &result {
             Ok(probed) => tracing::debug!(feed = %name, requests = probed.requests, "asked"),
-            Err(RoundError::Cancelled | RoundError::NotPolled) => {}
+            Err(RoundError::Cancelled | RoundError::Overtaken) => {}
             Err(error) => {
                 let error = error.report();
                 tracing::warn!(feed = %name, error, "asking for what is missing failed");

@@ -5,7 +5,6 @@ use super::departure::Departure;
 use super::errands::FinishedErrand;
 use super::feed::{AfterRound, RunningErrand};
 use super::hosts::read_from;
-use super::waiters::WaitingCall;
 use super::{CommandReply, Done, PollScheduler};
 use crate::error::{PollError, RoundError};
 use crate::memory::Memory;
@@ -15,7 +14,6 @@ use crate::polling::{PollResult, round};
 use crate::probe;
 use crate::reason::PlannedPoll;
 use crate::schedule::LastResult;
-use crate::shards::shard_of;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,16 +26,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
 pub(super) const STORE_REST: Duration = Duration::from_secs(10);
-/// The same where too much waits for the gateway that writes, and the feed is seldom polled.
-const CROWDED_REST: Duration = Duration::from_secs(60);
 
 impl PollScheduler {
     /// Begins a round: in turn, or for callers.
     pub(super) fn begin(&mut self, name: &FeedName, answers: Vec<CommandReply>) {
         let at = self.clock.now();
         let room = self.room_to_ask(name);
-        let cancel = self.round_token();
-        let bench = self.context_for(name, &cancel);
+        let cancel = self.cancel.child_token();
+        let bench = Arc::clone(&self.bench);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let in_turn = std::mem::take(&mut feed.in_line) && answers.is_empty();
         // Which is that of the address in its memory.
@@ -67,26 +63,21 @@ impl PollScheduler {
         feed.running = Some(Box::new(running));
     }
 
-    /// `has_place`: whether it still has the place that it began with.
     pub(super) fn finish_poll(
         &mut self,
         name: &FeedName,
-        (host, has_place): (&PoliteHost, bool),
+        host: &PoliteHost,
         done: Result<Box<Done>, String>,
     ) {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(running) = feed.running.take() else { return };
         if running.in_turn {
-            if has_place {
-                self.polite.finish(host, Instant::now());
-            }
+            self.polite.finish(host, Instant::now());
         } else {
             self.asked_for = self.asked_for.saturating_sub(1);
             self.polite.asked(host, Instant::now());
         }
-        self.keep_guest(name);
-        let Some(feed) = self.feeds.get_mut(name) else { return };
         let done = done.map(|done| *done).unwrap_or_else(|error| Done {
             memory: Box::new(Memory::new(&feed.record, now)),
             result: Err(RoundError::Defect(error)),
@@ -101,34 +92,20 @@ impl PollScheduler {
         let Done { mut memory, result, plan } = done;
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let bounds = self.settings.bounds(&feed.record.options);
-        if let Err(error @ (RoundError::Cancelled | RoundError::NotPolled)) = &result {
+        if let Err(RoundError::Cancelled | RoundError::Overtaken) = &result {
             feed.memory = Some(memory);
-            let mut again = now;
-            if matches!(error, RoundError::NotPolled) {
-                // The list of feeds says so here in a moment.
-                again = now.plus(STORE_REST);
-                for answer in running.answers {
-                    let _ = answer.send(Err(PollError::Unknown));
-                }
-            } else if !running.answers.is_empty() {
+            if !running.answers.is_empty() {
                 feed.after_round().waiting.splice(0..0, running.answers);
             }
             feed.hearing.told = feed.hearing.told.max(running.told);
             self.board.change(name, |status| status.in_flight = false);
-            self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
+            self.schedule(name, PlannedPoll::new(now, "its last poll was given up"));
             return;
-        }
-        if let (Some(share), Some(shard)) = (&mut self.share, feed.shard) {
-            share.reach.note(shard, &result, Instant::now());
-            // Only there do those wait who change the feed.
-            if share.is_follower() && matches!(result, Err(RoundError::Contended)) {
-                share.shards.leave_to_writer(shard);
-            }
         }
         let failed_before = memory.poll.failures;
         // What a reader was answered says nothing of the gateway's own polls, which go on to fail.
         let is_aside = failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_handed);
-        let is_shared = self.share.is_some();
+        let is_shared = self.owned.is_some();
         let heard = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
         let Some(feed) = self.feeds.get_mut(name) else { return };
         // The rest of a poll may have waited for the store. Meanwhile the clock may have been set back.
@@ -154,11 +131,7 @@ impl PollScheduler {
             }
             // The publisher has no part in it, and what it sent is asked for again.
             Err(error) if error.is_of_store(is_shared) => {
-                let rest = match error {
-                    RoundError::Crowded => bounds.min().clamp(STORE_REST, CROWDED_REST),
-                    _ => STORE_REST,
-                };
-                PlannedPoll::new(now.plus(rest), "its last poll could not be stored")
+                PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
             }
             Err(error) => {
                 let words = hidden(&feed.record, &error.describe());
@@ -208,9 +181,6 @@ impl PollScheduler {
             }
         };
         memory.planned(retry, answered);
-        if matches!(result, Err(RoundError::Fenced)) {
-            self.claim_at = Instant::now();
-        }
         let committed = result.as_ref().is_ok_and(|found| found.committed);
         let is_unsaved = memory.must_be_written(committed) || feed.aside_is_unsaved;
         let state = is_unsaved.then(|| memory.write(&feed.record));
@@ -291,14 +261,11 @@ impl PollScheduler {
     fn go_on(&mut self, name: &FeedName, now: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(after) = feed.end_round() else { return };
-        let mut shard = feed.shard;
         let AfterRound { waiting, successor, asked_otherwise, leaving, left } = *after;
-        let mut is_lost = leaving == Some(Departure::Lost);
         if let Some(departure) = leaving {
             self.drop_feed(name, departure);
-        } else if let Some(record) = successor.as_ref().filter(|it| !self.is_for_here(it)) {
+        } else if successor.as_ref().is_some_and(|it| !self.owns(it)) {
             // Another gateway polls the new address, of which nothing is known.
-            (shard, is_lost) = (Some(shard_of(&record.url)), true);
             self.drop_feed(name, Departure::Removed);
         } else if let Some(record) = successor {
             self.unschedule(name);
@@ -310,12 +277,6 @@ impl PollScheduler {
         }
         for waiter in left {
             let _ = waiter.send(());
-        }
-        if !self.cancel.is_cancelled() && (is_lost || self.waits_for_shard(name)) {
-            for reply in waiting {
-                self.wait_for_shard(name.clone(), shard, WaitingCall::Poll(reply));
-            }
-            return;
         }
         let refusal = match self.feeds.contains_key(name) {
             _ if self.cancel.is_cancelled() => Some(PollError::Stopped),

@@ -99,13 +99,13 @@ impl PollScheduler {
     }
 
     pub(super) fn begin_step(&mut self, name: &FeedName) {
-        let cancel = self.round_token();
-        let bench = self.context_for(name, &cancel);
+        let cancel = self.cancel.child_token();
+        let bench = Arc::clone(&self.bench);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(host) = feed.walking.leave_line() else { return };
         let Some(walk) = feed.walk.clone() else { return };
         let record = Arc::clone(&feed.record);
-        let step = backfill::step(bench, record, *walk, self.share.is_some(), cancel.clone());
+        let step = backfill::step(bench, record, *walk, self.owned.is_some(), cancel.clone());
         let task = async move { FinishedErrand::Step(step.await) };
         self.run_errand(Errand::Walk(name.clone()), host, task, cancel);
     }
@@ -130,12 +130,9 @@ impl PollScheduler {
                 feed.walk = Some(Box::new(stepped.walk));
                 if stepped.is_given_up { pause } else { stepped.wait.unwrap_or(pause).max(pause) }
             }
-            Err(error) if error.is_of_store(self.share.is_some()) => {
+            Err(error) if error.is_of_store(self.owned.is_some()) => {
                 let said = error.report();
                 tracing::warn!(feed = %name, error = said, "a step through older documents could not be stored");
-                if matches!(error, RoundError::Fenced) {
-                    self.claim_at = Instant::now();
-                }
                 STORE_REST.max(pause)
             }
             Err(error) => {

@@ -33,10 +33,6 @@ pub enum Trouble {
     StoredUnknown,
     /// It is not stored, and nobody can tell.
     LostUnknown,
-    /// The feed was paused.
-    NotPolled,
-    /// The store was opened again since the claim was given out.
-    Reopened,
     /// The list of feeds cannot be read.
     Unreadable,
     /// Neither what polling remembers nor a record can be written.
@@ -60,12 +56,12 @@ pub struct Shelf {
     pub marks: u32,
     /// Whether no mark can be written.
     pub refuses_marks: bool,
+    /// When the document of each feed was asked for.
+    pub asked_at: HashMap<FeedName, Option<Time>>,
     /// What the store says of itself.
     pub condition: StoreCondition,
     /// How often that was asked for.
     pub looks: u32,
-    /// How often it was opened again.
-    pub reopened: u64,
     /// The feeds of which a view was read, in turn.
     pub viewed: Vec<FeedName>,
     /// The feeds that were pruned, in turn.
@@ -83,8 +79,8 @@ pub struct Shelf {
 pub struct StoreDouble {
     pub shelf: Arc<Mutex<Shelf>>,
     endpoint: EndpointId,
-    /// Which feeds the gateway over it polls.
-    shards: Option<Arc<PollShards>>,
+    /// Who shares it.
+    gateways: Option<Arc<Gateways>>,
     list: Mutex<Arc<FeedList>>,
 }
 
@@ -94,14 +90,14 @@ impl StoreDouble {
         let shelf = Shelf { feeds, ..Shelf::default() };
         let endpoint = EndpointId::own("here").unwrap();
         let (shelf, list) = (Arc::new(Mutex::new(shelf)), Mutex::default());
-        Arc::new(Self { shelf, endpoint, shards: None, list })
+        Arc::new(Self { shelf, endpoint, gateways: None, list })
     }
 
-    /// The same store, as a gateway sees it that polls a share of its feeds.
-    pub fn shared_by(&self, shards: &Arc<PollShards>) -> Arc<Self> {
+    /// The same store, as one of several gateways sees it.
+    pub fn shared_by(&self, gateways: &Arc<Gateways>) -> Arc<Self> {
         let (shelf, endpoint) = (Arc::clone(&self.shelf), self.endpoint.clone());
-        let shards = Some(Arc::clone(shards));
-        Arc::new(Self { shelf, endpoint, shards, list: Mutex::default() })
+        let gateways = Some(Arc::clone(gateways));
+        Arc::new(Self { shelf, endpoint, gateways, list: Mutex::default() })
     }
 
     pub fn state_of(&self, feed: &str) -> FeedState {
@@ -149,6 +145,7 @@ impl PinnedFeed for PinnedSnapshot {
 impl Shelf {
     fn apply(&mut self, change: Change) -> Revision {
         self.commits += 1;
+        self.asked_at.insert(change.feed.clone(), change.asked_at);
         let revision = Revision(change.base.0 + 1);
         let mut state = change.state;
         state.revision = revision;
@@ -177,9 +174,6 @@ impl Store for StoreDouble {
         shelf.looks += 1;
         shelf.condition.clone()
     }
-    async fn claim(&self) -> Result<Claim, StoreError> {
-        Ok(Claim { fence: 1 + self.shelf.lock().unwrap().reopened })
-    }
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
         Ok(self.shelf.lock().unwrap().feeds.clone())
     }
@@ -202,8 +196,8 @@ impl Store for StoreDouble {
         }
         Ok(Arc::clone(&list))
     }
-    async fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
-        Ok(self.shards.clone())
+    fn gateways(&self) -> Option<Arc<Gateways>> {
+        self.gateways.clone()
     }
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
         let mut shelf = self.shelf.lock().unwrap();
@@ -229,12 +223,8 @@ impl Store for StoreDouble {
     async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn import(
-        &self,
-        _: &Claim,
-        _: mpsc::Receiver<portable::ImportMessage>,
-    ) -> Result<(), CommitError> {
-        Err(CommitError::Fenced)
+    async fn import(&self, _: mpsc::Receiver<portable::ImportMessage>) -> Result<(), CommitError> {
+        Err(CommitError::Store(StoreError::Closed))
     }
     async fn purge_feed(&self, _: &FeedName) -> Result<(), StoreError> {
         Err(StoreError::Closed)
@@ -295,13 +285,7 @@ impl Store for StoreDouble {
     async fn holdings(&self, _: &FeedName) -> Result<Holdings, StoreError> {
         Err(StoreError::Closed)
     }
-    async fn prune(
-        &self,
-        _: &Claim,
-        feed: &FeedName,
-        _: &Retention,
-        _: Time,
-    ) -> Result<Pruned, CommitError> {
+    async fn prune(&self, feed: &FeedName, _: &Retention, _: Time) -> Result<Pruned, CommitError> {
         let mut shelf = self.shelf.lock().unwrap();
         if shelf.trouble.pop_if(|it| *it == Trouble::Unprunable).is_some() {
             return Err(CommitError::Store(StoreError::Closed));
@@ -309,7 +293,7 @@ impl Store for StoreDouble {
         shelf.pruned.push(feed.clone());
         Ok(Pruned::default())
     }
-    async fn trim_log(&self, _: &Claim, _: Duration) -> Result<usize, CommitError> {
+    async fn trim_log(&self, _: Duration) -> Result<usize, CommitError> {
         Ok(0)
     }
     async fn events(&self, _: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {
@@ -328,13 +312,13 @@ impl Store for StoreDouble {
     async fn archive(&self, _: &FeedName, _: &ArchiveId) -> Result<Option<Archive>, StoreError> {
         Ok(None)
     }
-    async fn commit(&self, _: &Claim, change: Change) -> Result<Committed, CommitError> {
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
         let gate = self.shelf.lock().unwrap().gate.clone();
         if let Some(gate) = gate {
             gate.acquire().await.unwrap().forget();
         }
         let mut shelf = self.shelf.lock().unwrap();
-        shelf.condition.check_polls()?;
+        shelf.condition.check_intake()?;
         let base = shelf.snapshots.get(&change.feed).map_or(Revision(0), |s| s.state.revision);
         let of_others = |it: &Trouble| {
             matches!(it, Trouble::Unreadable | Trouble::Unwritable | Trouble::Unprunable)
@@ -351,28 +335,25 @@ impl Store for StoreDouble {
                 shelf.apply(change);
                 return Err(CommitError::Ambiguous(StoreError::Closed));
             }
-            Some(Trouble::Reopened) => {
-                shelf.reopened += 1;
-                return Err(CommitError::Fenced);
-            }
             Some(Trouble::LostUnknown) => {
                 return Err(CommitError::Ambiguous(StoreError::Closed));
             }
-            Some(Trouble::NotPolled) => return Err(CommitError::NotPolled),
             Some(Trouble::Unreadable | Trouble::Unwritable | Trouble::Unprunable) | None => {}
+        }
+        if change.asked_at < shelf.asked_at.get(&change.feed).copied().flatten() {
+            return Err(CommitError::Overtaken);
         }
         if change.base != base {
             return Err(CommitError::Conflict(base));
         }
-        Ok(Committed { revision: shelf.apply(change), epoch: None })
+        Ok(Committed { revision: shelf.apply(change) })
     }
-    async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError> {
+    async fn checkpoint(&self, states: &[PollState]) -> Result<(), CommitError> {
         self.shelf.lock().unwrap().begun += 1;
         self.wait_for_checkpoint().await;
         let mut shelf = self.shelf.lock().unwrap();
-        let is_outdated = claim.fence != 1 + shelf.reopened;
-        if is_outdated || shelf.trouble.contains(&Trouble::Unwritable) {
-            return Err(CommitError::Fenced);
+        if shelf.trouble.contains(&Trouble::Unwritable) {
+            return Err(CommitError::Store(StoreError::Closed));
         }
         shelf.checkpoints += 1;
         for state in states {

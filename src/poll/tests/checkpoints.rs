@@ -1,28 +1,29 @@
-//! What polling remembers, where another gateway takes its time to write it.
+//! What polling remembers, where the database takes its time to write it.
 
-use super::shards::{a_while, asks};
 use super::*;
 use crate::attempts::Attempts;
-use crate::testing::shards::{follower, give, held, shard};
+use crate::testing::owners::{gateway, live};
 use crate::turns::LARGE_ENTRIES;
 use tidegate_core::model::{Attempt, PollState};
-use tidegate_store::PollShards;
 use tokio::sync::Semaphore;
 
-/// A gateway that follows and has polled these feeds. What it remembers of them is passed on, and stored once the
-/// semaphore lets it.
-async fn passes_on(feeds: &[&str]) -> (Gateway, Arc<PollShards>, Arc<Semaphore>) {
+async fn a_while() {
+    tokio::time::sleep(Duration::from_secs(30)).await;
+}
+
+/// A gateway over a database that has polled these feeds. What it remembers of them is stored once the semaphore lets it.
+async fn passes_on(feeds: &[&str]) -> (Gateway, Arc<Semaphore>) {
     let store = StoreDouble::new(feeds);
     let gate = Arc::new(Semaphore::new(0));
     store.shelf.lock().unwrap().checkpoint_gate = Some(Arc::clone(&gate));
-    let (shards, publisher) = (follower(), Publisher::new("one"));
-    let gateway = Gateway::start(&store.shared_by(&shards), &publisher).await;
-    give(&shards, held(feeds, 1));
+    let (owner, publisher) = (gateway(1), Publisher::new("one"));
+    live(&[&owner]);
+    let gateway = Gateway::start(&store.shared_by(&owner), &publisher).await;
     for feed in feeds {
         gateway.polls(feed, 1).await;
     }
     eventually(|| gateway.store.shelf.lock().unwrap().begun == 1).await;
-    (gateway, shards, gate)
+    (gateway, gate)
 }
 
 fn stored(store: &StoreDouble, feed: &str) -> Option<PollState> {
@@ -31,7 +32,7 @@ fn stored(store: &StoreDouble, feed: &str) -> Option<PollState> {
 
 #[tokio::test(start_paused = true)]
 async fn polling_goes_on_while_what_it_remembers_is_being_stored() {
-    let (gateway, _shards, gate) = passes_on(&["a", "b"]).await;
+    let (gateway, gate) = passes_on(&["a", "b"]).await;
     let store = Arc::clone(&gateway.store);
     let etag = |feed| stored(&store, feed).and_then(|state| state.etag);
     gateway.publisher.says("two", "2");
@@ -53,56 +54,8 @@ async fn polling_goes_on_while_what_it_remembers_is_being_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_is_given_back_once_what_was_being_stored_is_and_what_came_after() {
-    let (gateway, shards, gate) = passes_on(&["a"]).await;
-    let trouble = |trouble| gateway.store.shelf.lock().unwrap().trouble = trouble;
-    gateway.clock.set(later(30));
-    shards.give_back([shard("a")]);
-    eventually(|| gateway.poller.status(&name("a")).is_none()).await;
-    let is_ended = || shards.take_requests().ended.contains(&shard("a"));
-    a_while().await;
-    assert!(!is_ended(), "it is being stored");
-    trouble(vec![Trouble::Unwritable]);
-    gate.add_permits(1);
-    a_while().await;
-    assert!(!is_ended() && stored(&gateway.store, "a").is_none(), "it was refused");
-    trouble(Vec::new());
-    assert!(gateway.store.shelf.lock().unwrap().begun >= 2, "it is tried again");
-    gate.add_permits(1);
-    asks(&shards, |asked| asked.ended.contains(&shard("a"))).await;
-    let schedule = stored(&gateway.store, "a").unwrap().schedule.unwrap();
-    assert_eq!(schedule.noted, later(30));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_newer_than_what_is_being_stored_keeps_its_shard() {
-    let (gateway, shards, gate) = passes_on(&["a"]).await;
-    gateway.clock.set(later(30));
-    shards.give_back([shard("a")]);
-    eventually(|| gateway.poller.status(&name("a")).is_none()).await;
-    gate.add_permits(1);
-    a_while().await;
-    assert_eq!(stored(&gateway.store, "a").unwrap().schedule.unwrap().noted, NOW);
-    assert!(shards.take_requests().ended.is_empty());
-    gate.add_permits(1);
-    asks(&shards, |asked| asked.ended.contains(&shard("a"))).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn nothing_goes_on_being_stored_of_a_shard_that_another_gateway_has_taken() {
-    let (gateway, shards, gate) = passes_on(&["a", "b"]).await;
-    give(&shards, held(&["b"], 1));
-    eventually(|| gateway.poller.status(&name("a")).is_none()).await;
-    a_while().await;
-    gate.add_permits(9);
-    eventually(|| stored(&gateway.store, "b").is_some()).await;
-    a_while().await;
-    assert!(stored(&gateway.store, "a").is_none());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_stop_waits_for_what_is_being_stored() {
-    let (gateway, _shards, gate) = passes_on(&["a"]).await;
+    let (gateway, gate) = passes_on(&["a"]).await;
     let store = Arc::clone(&gateway.store);
     let stopping = tokio::spawn(gateway.stop());
     a_while().await;
@@ -125,10 +78,10 @@ async fn a_mark_that_is_being_stored_counts_as_unwritten() {
         async move { attempts.flush().await }
     });
     a_while().await;
-    assert!(attempts.is_unwritten(&feed) && attempts.has_unwritten());
+    assert!(attempts.has_unwritten());
     gate.add_permits(1);
     assert!(flushing.await.unwrap());
-    assert!(!attempts.is_unwritten(&feed) && !attempts.has_unwritten());
+    assert!(!attempts.has_unwritten());
     assert!(store.shelf.lock().unwrap().attempts.is_empty());
 }
 

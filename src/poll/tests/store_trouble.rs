@@ -60,12 +60,3 @@ async fn a_poll_that_the_store_refuses_is_no_failure_of_its_feed() {
     gateway.pass_time().await;
     assert_eq!(gateway.status().polls[0].outcome, PollEnding::Changed);
 }
-
-#[tokio::test]
-async fn a_store_that_was_opened_again_is_asked_for_the_right_to_commit() {
-    let gateway = Gateway::with_news("one").await;
-    gateway.store.shelf.lock().unwrap().trouble.push(Trouble::Reopened);
-    gateway.publisher.says("two", "2");
-    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
-    assert_eq!(gateway.poller.decisions().claim().fence, 2);
-}

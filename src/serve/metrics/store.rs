@@ -2,19 +2,15 @@
 
 use super::Metrics;
 use std::time::Duration;
-use tidegate_store::{StoreCondition, StoreError};
+use tidegate_store::StoreCondition;
 
 impl Metrics {
     /// Says whether the store works and how much space it has.
     pub(crate) fn store(&self, condition: &StoreCondition) {
         let meters = &self.meters;
         meters.store_up.set(i64::from(condition.stop.is_none()));
-        // That another gateway takes documents in is no shortage.
-        let takes_in = condition.check_intake();
-        let takes_in = matches!(takes_in, Ok(()) | Err(StoreError::Standby { .. }))
-            && condition.unanswered.is_none();
+        let takes_in = condition.check_intake().is_ok() && condition.unanswered.is_none();
         meters.store_intake.set(i64::from(takes_in));
-        meters.standby.set(i64::from(condition.owner.is_some()));
         let differences = condition.differences().count();
         meters.differences.set(i64::try_from(differences).unwrap_or(i64::MAX));
         let difference = Duration::from_millis(condition.clock_ahead.unsigned_abs()).as_secs_f64();

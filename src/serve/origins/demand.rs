@@ -31,8 +31,6 @@ pub struct AskedFeeds {
     wanted: Notify,
     askers: Cache<u64, Askers>,
     named: Cache<u64, ()>,
-    /// How many clients asked another gateway for a feed.
-    elsewhere: Cache<FeedName, usize>,
 }
 
 impl Default for AskedFeeds {
@@ -42,16 +40,15 @@ impl Default for AskedFeeds {
             wanted: Notify::new(),
             askers: Cache::lasting(ADDRESSES, LATELY),
             named: Cache::lasting(ADDRESSES, NAMED_AGE),
-            elsewhere: Cache::lasting(ADDRESSES, LATELY),
         }
     }
 }
 
 /// How much an address is asked for.
 #[derive(Debug, Clone, Copy)]
-struct Wish {
+pub(super) struct Wish {
     is_named: bool,
-    clients: usize,
+    pub(super) clients: usize,
     /// The client, where one alone asks.
     only: Option<Client>,
 }
@@ -109,18 +106,8 @@ impl AskedFeeds {
         self.named.insert(key(url.as_str()), ());
     }
 
-    /// Notes that so many clients asked another gateway for a feed.
-    pub(crate) fn want_elsewhere(&self, feed: &FeedName, clients: usize, now: Time) {
-        self.elsewhere.insert(feed.clone(), clients);
-        self.want(feed, now);
-    }
-
-    /// How many clients asked for an address lately, as far as they are told apart.
-    pub(crate) fn clients(&self, url: &str, now: Time) -> usize {
-        self.of(url, now).clients
-    }
-
-    fn of(&self, url: &str, now: Time) -> Wish {
+    /// How much an address is asked for lately, as far as clients are told apart.
+    pub(super) fn of(&self, url: &str, now: Time) -> Wish {
         let key = key(url);
         let askers = self.askers.get(&key).unwrap_or_default();
         let mut lately = askers.iter().filter(|(_, at)| now.since(*at) < LATELY);
@@ -132,9 +119,8 @@ impl AskedFeeds {
     /// The same of a feed that there is, which may have been asked for before all that is known.
     fn of_feed(&self, feed: &FeedRecord, now: Time) -> Wish {
         let wish = self.of(&feed.url, now);
-        let elsewhere = self.elsewhere.get(&feed.name).map_or(0, |clients| *clients);
         let asked = feed.on_demand.as_ref().map_or(Time::MIN, |made| made.asked);
-        let clients = match wish.clients.max(elsewhere) {
+        let clients = match wish.clients {
             0 if now.since(asked) < LATELY => usize::MAX,
             clients => clients,
         };
@@ -264,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_subscribers_or_clients_of_another_gateway_want_stays() {
+    fn what_subscribers_want_stays() {
         let (demand, urls) = (AskedFeeds::default(), ["http://a/1", "http://a/2"]);
         let (feeds, url) = (feeds(&urls), Url::parse(NEW).unwrap());
         let all: Vec<_> = feeds.iter().collect();
@@ -276,11 +262,6 @@ mod tests {
         };
         assert_eq!(goes(&["f0"]).as_deref(), Some("f1"));
         assert_eq!(goes(&["f0", "f1"]), None);
-        demand.want_elsewhere(&feeds[1].name, 1, at(1));
-        assert_eq!(goes(&["f0"]).as_deref(), Some("f1"), "two asked for the new one");
-        demand.want_elsewhere(&feeds[1].name, 9, at(1));
-        assert_eq!((goes(&["f0"]), goes(&[]).as_deref()), (None, Some("f0")));
-        assert_eq!(demand.clients(NEW, at(1)), 2, "so many are reported");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Looks at addresses of sites, and the feeds that are made of what is there, while whoever asked has an answer already.
 
 use super::super::client::Client;
-use super::super::{SharedState, relay};
+use super::super::SharedState;
 use super::looks::{Look, NOTHING_AGE, PAGE_AGE};
 use super::service::{AdmittedSite, FeedTraits, FoundAddress};
 use super::{LOOK_WAIT, OriginRequest, pages};
@@ -14,10 +14,8 @@ use url::Url;
 /// share of new feeds.
 pub(super) fn begin_look(room: &SharedState, asked: &OriginRequest, client: Client) -> bool {
     let origins = &room.origins;
-    // One that is known and has no document yet is polled already. Another gateway may have made it a moment ago.
-    let is_known =
-        room.site.places.load().feed_of(&asked.url).is_some() && room.store.answers_from_memory();
-    if is_known || !origins.makes_feed_at(&asked.url) {
+    // One that is known and has no document yet is polled already.
+    if room.site.places.load().feed_of(&asked.url).is_some() || !origins.makes_feed_at(&asked.url) {
         return true;
     }
     if !origins.feed_shares.has_share(client, asked.site.config().feeds) {
@@ -98,24 +96,7 @@ async fn make_of_look(
     }
 }
 
-/// Makes a feed for another gateway over the same store, which has looked at its address.
-pub(crate) async fn make_for_other(
-    room: &SharedState,
-    url: &Url,
-    traits: FeedTraits,
-    client: Client,
-) {
-    let Some((site, url)) = room.origins.admitted(url) else { return };
-    room.asked.note_client(url.as_str(), client, room.clock.now());
-    match room.origins.looks.begin(&url) {
-        Some(look) => {
-            make_feed(room, &look, (&site, &url), (traits, None), client).await;
-        }
-        None => room.origins.looks.made(&url, LOOK_WAIT).await,
-    }
-}
-
-/// Makes a feed that was found, or has the gateway make it that writes. Its first document is asked for where it is not
+/// Makes a feed that was found. Its first document is asked for where it is not
 /// given. Whether it has one now.
 async fn make_feed(
     room: &SharedState,
@@ -132,10 +113,9 @@ async fn make_feed(
     if traits.keeps_ids {
         look.release_others();
     }
-    let made = match (room.origins.service(), room.store.answers_from_memory()) {
-        (Ok(service), true) => service.make_feed(site, url, traits, document).await.is_ok(),
-        (Ok(_), false) => relay::have_feed_made(room, url, traits, client).await,
-        (Err(_), _) => false,
+    let made = match room.origins.service() {
+        Ok(service) => service.make_feed(site, url, traits, document).await.is_ok(),
+        Err(_) => false,
     };
     room.directory.changed();
     // Whoever waits for it finds its place then.

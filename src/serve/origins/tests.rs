@@ -232,5 +232,5 @@ async fn networks_of_a_site_are_one_client_wherever_something_is_shared_out() {
     // Who asks for feeds.
     let (demand, now) = (AskedFeeds::default(), Time::from_unix(0));
     (0..100).for_each(|n| demand.note_client("http://a/junk", of_site(n), now));
-    assert_eq!(demand.clients("http://a/junk", now), 1);
+    assert_eq!(demand.of("http://a/junk", now).clients, 1);
 }

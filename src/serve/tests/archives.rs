@@ -5,14 +5,13 @@ use super::*;
 use crate::AdminToken;
 use std::path::Path;
 use tidegate_core::model::*;
-use tidegate_store::{Claim, EmbeddedStore, Store};
+use tidegate_store::{EmbeddedStore, Store};
 
 const FEED: &str = "https://feeds.example.org/feeds/news";
 
 /// A gateway whose feed is committed to by hand.
 pub(super) struct Gate {
     store: Arc<EmbeddedStore>,
-    claim: Claim,
     pub(super) room: SharedState,
     pub(super) router: Router,
     seconds: i64,
@@ -33,7 +32,6 @@ impl Gate {
     pub(super) async fn within(format: Format, complete: bool, folder: Option<&Path>) -> Self {
         let clock = Arc::new(ManualClock::at(at(0)));
         let store = Arc::new(EmbeddedStore::in_memory(Some(endpoint()), clock.clone()).unwrap());
-        let claim = store.claim().await.unwrap();
         let mut record = super::doubles::record("news", FeedStanding::Active);
         record.options.complete = complete;
         store.put_feed(&record).await.unwrap();
@@ -48,7 +46,7 @@ impl Gate {
         };
         let room = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
         let router = site_router(Arc::clone(&room), Listener::Everybody);
-        Self { store, claim, room, router, seconds: -1000, format, complete }
+        Self { store, room, router, seconds: -1000, format, complete }
     }
 
     /// Another version of each of these items; `seal`: an archive of that id takes them.
@@ -103,6 +101,7 @@ impl Gate {
             feed: news(),
             base,
             at: now,
+            asked_at: None,
             tick: Some(tick),
             state,
             skeleton: Some(skeleton(self.format)),
@@ -119,7 +118,7 @@ impl Gate {
             evicted: Vec::new(),
             reinstated: Vec::new(),
         };
-        self.store.commit(&self.claim, change).await.unwrap();
+        self.store.commit(change).await.unwrap();
     }
 
     /// Drops the archives before this number.
@@ -128,7 +127,7 @@ impl Gate {
         let mut state = snapshot.state;
         state.archives.first = first;
         let change = Change::of_state(news(), state.revision, at(self.seconds), state);
-        self.store.commit(&self.claim, change).await.unwrap();
+        self.store.commit(change).await.unwrap();
     }
 
     /// An item leaves the ledger.
@@ -141,7 +140,7 @@ impl Gate {
         state.render_revision += 1;
         let change = Change::of_state(news(), state.revision, at(self.seconds), state);
         let change = Change { order: Some(Vec::new()), evicted: vec![stub], ..change };
-        self.store.commit(&self.claim, change).await.unwrap();
+        self.store.commit(change).await.unwrap();
     }
 
     pub(super) async fn ask(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
@@ -327,7 +326,6 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
     let tell = |body: &str| body.contains("deleted-entry ref=\"urn:b\"");
     let window = |gate: &Gate, tick: Tick| {
         let store = Arc::clone(&gate.store);
-        let claim = gate.claim.clone();
         async move {
             let mut state = store.state(&news()).await.unwrap().unwrap();
             state.window_start = Some(tick);
@@ -337,6 +335,7 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
                 feed: news(),
                 base,
                 at: at(0),
+                asked_at: None,
                 tick: None,
                 state,
                 skeleton: None,
@@ -353,7 +352,7 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
                 evicted: Vec::new(),
                 reinstated: Vec::new(),
             };
-            store.commit(&claim, change).await.unwrap();
+            store.commit(change).await.unwrap();
         }
     };
     window(&gate, Tick::at(at(-970))).await;

@@ -372,7 +372,7 @@ async fn who_waits_at_a_gateway_that_sees_no_changes_is_let_go() {
 /// To an `EventSource` that comes back any other status than 200 would be the end.
 #[tokio::test]
 async fn an_event_source_comes_back_to_a_gateway_that_does_not_see_its_database() {
-    let site = standby::standby();
+    let site = freshness::behind();
     site.store.is_unseen.store(true, Ordering::Release);
     let answer = site.get_with("/events", &[("accept", "text/event-stream")]).await;
     assert_eq!(answer.status(), 200);

@@ -60,8 +60,12 @@ pub(super) struct TestStore {
     pub(super) is_silent: AtomicBool,
     /// What it says of itself; while it has stopped, states are answered and nothing else.
     pub(super) condition: Mutex<StoreCondition>,
-    /// A standby's database is not seen.
+    /// What is in memory was not compared with the database lately.
+    pub(super) is_old: AtomicBool,
+    /// The database is not seen.
     pub(super) is_unseen: AtomicBool,
+    /// Who shares it.
+    pub(super) gateways: Mutex<Option<Arc<Gateways>>>,
     /// A view waits here; closed: nobody waits.
     pub(super) gate: Arc<Semaphore>,
     /// The only feed whose views wait, where it is not every one.
@@ -75,8 +79,6 @@ pub(super) struct TestStore {
     pub(super) log: TestLog,
     /// Which opening closed which epochs; none: they are not told apart.
     pub(super) lineage: Mutex<Lineage>,
-    /// The gateway that writes, where it is another one and answers questions.
-    pub(super) writer: Mutex<Option<Arc<dyn AnswerQuestions>>>,
     /// The list of feeds as it was last read, until it changes.
     listed: Mutex<Option<Arc<FeedList>>>,
     /// How often it was looked what another gateway wrote, and what the next look finds.
@@ -161,7 +163,8 @@ impl TestStore {
             restless: Arc::default(),
             log: TestLog::default(),
             lineage: Mutex::default(),
-            writer: Mutex::default(),
+            is_old: AtomicBool::new(false),
+            gateways: Mutex::default(),
             listed: Mutex::default(),
             looks: AtomicUsize::new(0),
             at_look: Mutex::default(),
@@ -241,7 +244,7 @@ impl Store for TestStore {
         self.condition.lock().unwrap().clone()
     }
     fn answers_from_memory(&self) -> bool {
-        self.condition.lock().unwrap().owner.is_none()
+        !self.is_old.load(Ordering::Acquire)
     }
     async fn catch_up(&self) -> Result<(), StoreError> {
         self.looks.fetch_add(1, Ordering::SeqCst);
@@ -254,25 +257,14 @@ impl Store for TestStore {
             false => Ok(()),
         }
     }
-    async fn ask_writer(
-        &self,
-        question: Vec<u8>,
-        _: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let writer = self.writer.lock().unwrap().clone();
-        match writer {
-            Some(writer) => Ok(Some(writer.answer_question(question).await.bytes)),
-            None => Ok(None),
-        }
+    fn gateways(&self) -> Option<Arc<Gateways>> {
+        self.gateways.lock().unwrap().clone()
     }
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
         Ok(Vec::new())
     }
     async fn put_subscriptions(&self, _: &[Subscription]) -> Result<(), StoreError> {
         Err(StoreError::Closed)
-    }
-    async fn claim(&self) -> Result<Claim, StoreError> {
-        Ok(Claim { fence: 0 })
     }
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
         self.works()?;
@@ -396,15 +388,14 @@ impl Store for TestStore {
     }
     async fn prune(
         &self,
-        _: &Claim,
         _: &FeedName,
         _: &Retention,
         _: Time,
     ) -> Result<Pruned, CommitError> {
-        Err(CommitError::Fenced)
+        Err(CommitError::Store(StoreError::Closed))
     }
-    async fn trim_log(&self, _: &Claim, _: Duration) -> Result<usize, CommitError> {
-        Err(CommitError::Fenced)
+    async fn trim_log(&self, _: Duration) -> Result<usize, CommitError> {
+        Err(CommitError::Store(StoreError::Closed))
     }
     async fn events(&self, feed: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {
         if self.in_memory(feed)?.is_none() {
@@ -435,10 +426,10 @@ impl Store for TestStore {
     async fn archive(&self, _: &FeedName, _: &ArchiveId) -> Result<Option<Archive>, StoreError> {
         Ok(None)
     }
-    async fn commit(&self, _: &Claim, _: Change) -> Result<Committed, CommitError> {
-        Err(CommitError::Fenced)
+    async fn commit(&self, _: Change) -> Result<Committed, CommitError> {
+        Err(CommitError::Store(StoreError::Closed))
     }
-    async fn checkpoint(&self, _: &Claim, _: &[PollState]) -> Result<(), CommitError> {
+    async fn checkpoint(&self, _: &[PollState]) -> Result<(), CommitError> {
         Ok(())
     }
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
@@ -463,10 +454,9 @@ impl Store for TestStore {
     }
     async fn import(
         &self,
-        _: &Claim,
         _: mpsc::Receiver<portable::ImportMessage>,
     ) -> Result<(), CommitError> {
-        Err(CommitError::Fenced)
+        Err(CommitError::Store(StoreError::Closed))
     }
     async fn close(&self) -> Result<(), StoreError> {
         Ok(())

@@ -3,7 +3,6 @@
 
 use super::doubles::{feed, name};
 use super::*;
-use crate::relay::RelayedSite;
 use crate::{
     AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, OriginService,
     PassError,
@@ -17,7 +16,7 @@ use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Format};
 use tidegate_net::origin::{
     OriginConfig, OriginPlace, OriginSite, PassAnswer, PassMode, PassRequest, WholeAnswer,
 };
-use tidegate_store::{DatabaseOwner, Store as _, StoreCondition};
+use tidegate_store::Store as _;
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -86,8 +85,7 @@ impl OriginService for BlogSite {
         _: FeedTraits,
         answer: Option<WholeAnswer>,
     ) -> Result<FeedName, NotMade> {
-        let is_writer = self.room.get().unwrap().store.condition().owner.is_none();
-        assert!(is_writer && answer.is_none_or(|answer| answer.body == RAW));
+        assert!(answer.is_none_or(|answer| answer.body == RAW));
         self.made.fetch_add(1, Ordering::SeqCst);
         let made = name(self.feed);
         let mut record =
@@ -398,65 +396,5 @@ async fn problems_of_a_site_are_pages_for_browsers() {
         let refused = site.get_with("/a/../b", &[("host", HOST), ("accept", accept)]).await;
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
         assert_eq!(header(&refused, "content-type"), kind);
-    }
-}
-
-/// A gateway, and the site behind it.
-type SiteBefore = (Site, Arc<BlogSite>);
-
-/// A gateway that writes and one that follows, with a site for each; what the one makes, both have.
-fn pair(keeps_ids: bool) -> (SiteBefore, SiteBefore, Arc<RelayedSite>) {
-    let [ours, theirs] = [(); 2].map(|()| Arc::new(TestStore::with_news()));
-    let (mode, found) = ((PassMode::Through, LONG_WAIT), of_feed(keeps_ids));
-    let both = vec![Arc::clone(&ours), Arc::clone(&theirs)];
-    let writer = gateway(mode, both, found, MADE);
-    let follower = gateway(mode, vec![theirs], found, MADE);
-    let relayed = RelayedSite::new(&writer.0.room);
-    *follower.0.store.writer.lock().unwrap() = Some(relayed.answers());
-    let owner = DatabaseOwner { name: "process 7 elsewhere".to_owned(), is_gone: false };
-    *follower.0.store.condition.lock().unwrap() =
-        StoreCondition { owner: Some(owner), ..StoreCondition::default() };
-    (writer, follower, relayed)
-}
-
-#[tokio::test]
-async fn of_several_gateways_one_makes_the_feed_and_the_others_wait_for_it() {
-    let ((writer, makes), (follower, asks), _relayed) = pair(false);
-    is_publishers(get(&follower).await, PassMode::Through, "first").await;
-    let judging = async {
-        tokio::time::sleep(FIRST_WAIT / 4).await;
-        makes.judging.add_permits(1);
-    };
-    let (one, other, ()) = tokio::join!(get(&follower), get(&follower), judging);
-    let (one, other) = (text(one).await, text(other).await);
-    assert!(one.contains("\nitems "), "{one}");
-    assert_eq!((&one, &one), (&other, &text(get(&writer).await).await));
-    assert_eq!((makes.counts(), asks.counts()), ([0, 0, 1], [1, 1, 0]));
-}
-
-#[tokio::test]
-async fn nobody_waits_for_the_gateway_that_writes_where_ids_stay() {
-    let ((_writer, makes), (follower, asks), _relayed) = pair(true);
-    for when in ["first", "second"] {
-        // Nothing is judged yet.
-        let answer = tokio::time::timeout(LONG_WAIT / 4, get(&follower)).await.unwrap();
-        is_publishers(answer, PassMode::Through, when).await;
-    }
-    makes.judging.add_permits(1);
-    judged(&follower, MADE).await;
-    assert_eq!((makes.made(), asks.made()), (1, 0));
-}
-
-#[tokio::test]
-async fn where_the_gateway_that_writes_makes_no_feed_nothing_is_hidden() {
-    for keeps_ids in [true, false] {
-        let (_writer, (follower, asks), relayed) = pair(keeps_ids);
-        // It is not there.
-        drop(relayed);
-        *follower.store.writer.lock().unwrap() = None;
-        for when in ["first", "second"] {
-            is_publishers(get(&follower).await, PassMode::Through, when).await;
-        }
-        assert_eq!(asks.counts(), [2, 1, 0]);
     }
 }

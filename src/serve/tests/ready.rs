@@ -9,7 +9,7 @@ use doubles::TestStore;
 use doubles::name;
 use http::HeaderMap;
 use sockets::{PATIENT, raw, serving};
-use standby::standby;
+use freshness::behind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 use tidegate_core::model::FeedStanding;
@@ -251,11 +251,11 @@ async fn read(at: SocketAddr) -> String {
     answer.lines().filter(|line| !line.starts_with("date: ")).collect::<Vec<_>>().join("\n")
 }
 
-/// Where another gateway writes, what is ready is answered after one look at the database, and only where the look
-/// found nothing new.
+/// Where what is in memory may be old, what is ready is answered after one look at the database, and only where the
+/// look found nothing new.
 #[tokio::test]
-async fn what_is_ready_where_another_gateway_writes_is_answered_after_a_look() {
-    let site = standby();
+async fn what_is_ready_is_answered_after_a_look_where_it_may_be_old() {
+    let site = behind();
     let (at, server) = serving(&site, PATIENT).await;
     let is_ready = || site.ready("/feeds/news", &[]).is_some();
     let warm = async || {

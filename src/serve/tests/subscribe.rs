@@ -5,7 +5,6 @@ use super::private::{ANN, SECRET, announcing, store};
 use super::*;
 use crate::client::Client;
 use crate::readers::WRONG_TOKEN_PAUSE;
-use crate::relay::RelayedSite;
 use crate::{
     AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, OriginService,
     PassError,
@@ -18,7 +17,6 @@ use std::sync::Mutex;
 use tidegate_config::AllowConfig;
 use tidegate_core::model::{FeedName, FeedRecord};
 use tidegate_net::origin::{PassAnswer, PassRequest, WholeAnswer};
-use tidegate_store::{DatabaseOwner, StoreCondition};
 use tokio::time::Instant;
 use url::Url;
 
@@ -348,32 +346,6 @@ async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
     let (gateway, _) = self::gateway(none);
     let refused = gateway.ask(asked("GET", "/subscribe", OTHER, &[])).await;
     assert!(header(&refused, "www-authenticate").starts_with("Bearer"));
-}
-
-/// The gateway that writes is told below which token a request came.
-#[tokio::test]
-async fn a_gateway_that_does_not_write_passes_the_token_on() {
-    let ((writer, _), (standby, looks)) = (gateway(announcing()), gateway(announcing()));
-    let relayed = RelayedSite::new(&writer.room);
-    *standby.store.writer.lock().unwrap() = Some(relayed.answers());
-    let owner = DatabaseOwner { name: "process 7 elsewhere".to_owned(), is_gone: false };
-    *standby.store.condition.lock().unwrap() =
-        StoreCondition { owner: Some(owner), ..StoreCondition::default() };
-    let (below, ann) = (format!("/t/{ANN}/subscribe"), password(ANN));
-    for (path, headers) in
-        [(below.as_str(), &[][..]), ("/subscribe", &[("authorization", ann.as_str())][..])]
-    {
-        for method in ["GET", "POST"] {
-            let one = offers(writer.ask(asked(method, path, DIARY, headers)).await).await;
-            let other = offers(standby.ask(asked(method, path, DIARY, headers)).await).await;
-            assert_eq!(one, other, "{method} {path}");
-            assert!(other[0]["address"].as_str().unwrap().ends_with(SECRET), "{other}");
-        }
-    }
-    let page =
-        text(standby.ask(asked("GET", &below, DIARY, &[("accept", "text/html")])).await).await;
-    assert!(page.contains(&format!("action=\"{below}\"")), "{page}");
-    assert!(looks.asked().is_empty(), "the other one answers");
 }
 
 #[tokio::test]

@@ -2,10 +2,11 @@
 
 use super::private::{ANN, BOB, SECRET, readers, site};
 use crate::{NoTopic, SiteReaders, SiteTopics};
+use tidegate_store::KnownGateway;
 
-/// Those of an older file than the one that another gateway applied lack a reader, and a feed of another.
+/// Those of an older file than the one that another gateway has lack a reader, and a feed of another.
 #[tokio::test]
-async fn no_topic_of_a_reader_has_gone_while_the_readers_are_outdated() {
+async fn no_topic_of_a_reader_has_gone_while_another_gateway_has_other_readers() {
     let site = site();
     let topics = SiteTopics::new(site.room.clone());
     let known = SiteReaders::new(site.room.clone());
@@ -15,15 +16,19 @@ async fn no_topic_of_a_reader_has_gone_while_the_readers_are_outdated() {
     assert!(matches!(public, Err(NoTopic::Gone(_))), "{public:?}");
     let bob = || vec![readers().remove(1)];
     known.replace(bob());
-    known.mark_outdated();
+    let other = KnownGateway { differing: vec!["reader".to_owned()], ..KnownGateway::default() };
+    let others = |all: &[KnownGateway]| {
+        site.store.condition.lock().unwrap().gateways = all.into();
+    };
+    others(&[other]);
     for topic in &missing {
         let found = topics.stands(topic).await;
         assert!(matches!(found, Err(NoTopic::Later(_))), "{found:?}");
         assert!(matches!(topics.document(topic).await, Err(NoTopic::Later(_))));
     }
     assert_eq!(topics.stands(&at("")).await, public, "no reader's");
-    // The operator has the gateway read a file that has no more readers, or has one that has them.
-    known.replace(bob());
+    // The operator has the other one read a file that has no more readers, or this one a file that has them.
+    others(&[]);
     for topic in &missing {
         let found = topics.stands(topic).await;
         assert!(matches!(found, Err(NoTopic::Gone(_))), "{found:?}");

@@ -251,6 +251,50 @@ impl Inner {
         self.schedule(id, now);
     }
 
+    /// Whether a subscription is to be written here, or is being called.
+    pub(super) fn is_own(&self, id: SubscriptionId) -> bool {
+        self.dirty.contains_key(&id) || self.entries.get(&id).is_some_and(|entry| entry.busy)
+    }
+
+    /// Takes in a subscription as the store has it.
+    pub(super) fn take_in(&mut self, id: SubscriptionId, stored: Subscription, now: Time) {
+        let is_own = self.is_own(id);
+        let Some(known) = self.entries.get(&id).map(|entry| &entry.subscription) else {
+            if !is_own {
+                self.insert(stored, None, now);
+            }
+            return;
+        };
+        if *known == stored {
+            return;
+        }
+        let asked = |it: &Subscription| it.pending.as_ref().map(|pending| pending.asked);
+        if !is_own {
+            self.change(id, now, |entry| {
+                entry.serial += u64::from(asked(&entry.subscription) != asked(&stored));
+                entry.subscription = stored;
+                true
+            });
+            // It is the store's.
+            self.dirty.remove(&id);
+        } else if asked(&stored) > asked(known) {
+            self.change(id, now, |entry| {
+                entry.serial += 1;
+                entry.subscription.pending = stored.pending;
+                true
+            });
+        }
+    }
+
+    /// Forgets a subscription that the store has no more.
+    pub(super) fn drop_entry(&mut self, id: SubscriptionId) {
+        let Some(entry) = self.entries.get(&id) else { return };
+        let (host, client) = (Arc::clone(&entry.host), entry.client.clone());
+        let state = entry.subscription.clone();
+        self.weigh((&host, client.as_ref()), &state, false);
+        self.remove(id);
+    }
+
     fn remove(&mut self, id: SubscriptionId) {
         let Some(entry) = self.entries.remove(&id) else { return };
         if let Some(due) = entry.due {

@@ -50,7 +50,7 @@ impl Bench {
 
     /// Whom to call now, and what for.
     fn begun(&self, now: i64) -> Vec<(SubscriptionId, Task)> {
-        let due = self.ledger.due(at(now));
+        let due = self.ledger.due(at(now), |_| true);
         due.into_iter()
             .filter_map(|turn| self.ledger.begin(turn.id, at(now)).map(|task| (turn.id, task)))
             .collect()
@@ -79,7 +79,7 @@ async fn what_is_settled_is_in_the_store_and_comes_back() {
     let again = Ledger::new(store, HubSettings::default(), kept, at(2));
     assert_eq!((again.count().active, again.feeds()), (1, vec![news()]));
     again.saw(&news(), tick(5), at(5));
-    assert_eq!(again.due(at(5)).len(), 1);
+    assert_eq!(again.due(at(5), |_| true).len(), 1);
     assert!(again.list(FeedName::new("other").ok().as_ref(), 9).is_empty());
 }
 
@@ -279,7 +279,7 @@ fn a_denial_is_no_unverified_request() {
 fn a_clock_that_is_set_back_delays_nobody() {
     let bench = Bench::new(HubSettings::default());
     bench.ask("https://reader.example/a", 9000).unwrap();
-    assert!(bench.ledger.due(at(8999)).is_empty());
+    assert!(bench.ledger.due(at(8999), |_| true).is_empty());
     assert_eq!(bench.begun(20).len(), 1, "an hour and more was taken back");
 }
 
@@ -303,7 +303,7 @@ fn a_change_is_due_once_for_each_and_expired_ones_go() {
     assert_eq!(bench.ledger.count().delivered, 2);
     let end = bench.ledger.next().unwrap();
     assert_eq!(end, at(1).plus(HubSettings::default().leases.usual));
-    assert!(bench.ledger.due(end).is_empty());
+    assert!(bench.ledger.due(end, |_| true).is_empty());
     assert_eq!(
         (bench.ledger.count(), bench.ledger.next()),
         (SubscriptionCount { delivered: 2, ..SubscriptionCount::default() }, None)
@@ -316,7 +316,7 @@ fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
     bench.ask("https://a.example/", 0).unwrap();
     bench.agree(1);
     bench.ledger.saw(&news(), tick(3), at(3));
-    let id = bench.ledger.due(at(3)).remove(0).id;
+    let id = bench.ledger.due(at(3), |_| true).remove(0).id;
     let end = at(1).plus(HubSettings::default().leases.usual);
     assert!(bench.ledger.begin(id, end).is_none());
     assert_eq!(bench.ledger.count().active, 0);
@@ -367,4 +367,29 @@ fn a_registration_with_the_cloud_is_one_question() {
         }
     }
     assert_eq!((calls, bench.ledger.count().pending), (3, 0));
+}
+
+#[test]
+fn what_another_gateway_took_or_called_is_taken_in_and_the_owner_alone_calls() {
+    let (one, other) = (Bench::new(HubSettings::default()), Bench::new(HubSettings::default()));
+    one.ask("https://a.example/", 0).unwrap();
+    let stored = || one.ledger.list(None, 9);
+    assert!(other.ledger.take_in(stored(), at(1)));
+    assert!(!other.ledger.take_in(stored(), at(1)), "nothing is new");
+    assert!(other.ledger.due(at(1), |_| false).is_empty(), "another gateway owns the feed");
+    other.ledger.schedule_all(at(1));
+    assert_eq!(other.ledger.due(at(1), |_| true).len(), 1);
+    // What is being called stays as it is, but for a later request.
+    one.agree(2);
+    assert!(!other.ledger.take_in(stored(), at(2)));
+    assert_eq!(other.ledger.count().active, 0);
+    one.ask("https://a.example/", 5).unwrap();
+    other.ledger.take_in(stored(), at(5));
+    let asked = other.ledger.list(None, 9)[0].pending.as_ref().unwrap().asked;
+    assert_eq!(asked, at(5));
+    // What is gone from the store goes, once nothing of it is under way.
+    let third = Bench::new(HubSettings::default());
+    third.ledger.take_in(stored(), at(6));
+    third.ledger.take_in(Vec::new(), at(7));
+    assert_eq!(third.ledger.count(), SubscriptionCount::default());
 }

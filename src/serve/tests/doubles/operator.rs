@@ -231,7 +231,7 @@ impl Operator for TestOperator {
     }
     fn totals(&self) -> PollTotals {
         let durations = [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-        PollTotals { shards: 1024, failed: 11, commits: 12, durations, ..PollTotals::default() }
+        PollTotals { failed: 11, commits: 12, durations, ..PollTotals::default() }
     }
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
         self.listed().await;
@@ -390,7 +390,7 @@ impl Operator for TestOperator {
         self.note(format!("backfill {feed} {action:?}"));
         Self::known(feed)
     }
-    fn is_callback(&self, token: &str) -> bool {
+    async fn is_callback(&self, token: &str) -> bool {
         token.starts_with("known")
     }
     async fn called(

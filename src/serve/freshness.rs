@@ -1,5 +1,5 @@
-//! What a gateway answers that does not write its store: readers get what another gateway made durable, as of when
-//! they asked. What only the other one can answer is passed on to it ([`super::relay`]).
+//! Answers over a database that other gateways write as well are no older than it allows: where what is in memory was
+//! not compared with the database lately, the request waits for a look, or is refused.
 
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, error_page, event_streams};
@@ -20,7 +20,7 @@ const ENDED: &str = "this gateway reads its database no more until its operator 
 #[derive(Clone)]
 struct UnseenDatabase(Problem);
 
-/// Whether a request waits until a standby has seen what was durable when it came.
+/// Whether a request waits until this gateway has seen what was committed when it came.
 pub(super) fn must_wait_for_store(room: &AppState, request: &Request) -> bool {
     let path = request.uri().path();
     let knows_why =
@@ -32,7 +32,7 @@ pub(super) fn must_wait_for_store(room: &AppState, request: &Request) -> bool {
         && !is_refused(request)
 }
 
-/// Waits until a standby has seen that. A request that came when it cannot be seen is refused from then on.
+/// Waits until it has seen that. A request that came when it cannot be seen is refused from then on.
 pub(super) async fn wait_for_store<B: Send>(room: &AppState, request: &mut http::Request<B>) {
     let Err(error) = room.store.catch_up().await else { return };
     // The store itself has logged why, once.

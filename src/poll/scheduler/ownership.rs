@@ -1,0 +1,372 @@
+//! Which feeds this gateway polls, where several gateways poll those of one store: the ones whose domains it owns. The
+//! scheduler compares what it has with the list of feeds and with the gateways that live; a feed that it gains is read
+//! from the store, one that it loses is dropped after the round in flight.
+
+use super::departure::Departure;
+use super::plans::{ResumeBasis, ResumedFeed, Spread};
+use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler, SLICE};
+use crate::domains::{is_polled, ownership_key};
+use crate::error::PollError;
+use crate::memory::Memory;
+use crate::reason::PlannedPoll;
+use crate::resume::PolledUntil;
+use std::collections::{BTreeMap, HashSet};
+use std::iter::Peekable;
+use std::sync::Arc;
+use std::time::Duration;
+use std::vec::IntoIter;
+use tidegate_core::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Time};
+use tidegate_store::{FeedList, Gateways, Store, StoreError, in_words};
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::Instant;
+
+/// How long a gateway that loses feeds has to write down what it remembers of them, before they are read.
+const HANDOVER_PAUSE: Duration = Duration::from_secs(2);
+/// A scheduler that did nothing for longer than this may have been polled for by others.
+const SILENT_AFTER: Duration = Duration::from_secs(5);
+/// Before this time, what was due of a feed that is gained was polled by the gateway that had it: one that falls silent
+/// loses its feeds after 15 s.
+pub(super) const POLLED_BEFORE: Duration = Duration::from_secs(60);
+/// How long the first poll of a feed is left to the gateway that added it.
+const FIRST_POLL_ELSEWHERE: Duration = Duration::from_secs(20);
+/// At what intervals one poll of a feed follows another that pushes at a gateway ask for which does not own it.
+const PUSHED_AGAIN: Duration = Duration::from_secs(5);
+/// How polls are spread that are due where others have polled: they have waited for long already.
+pub(super) const TAKEOVER_SPREAD: Spread =
+    Spread { step: Duration::from_millis(5), most: Duration::from_secs(10) };
+
+/// What the store knows of a feed that polling begins with.
+pub(crate) struct StoredFeed {
+    pub(crate) record: Arc<FeedRecord>,
+    /// What polling remembers of it; what was learned of another address says nothing of this one.
+    pub(crate) state: Option<PollState>,
+    /// When something that is pending can be decided, by the running time.
+    pub(crate) pending: Option<Time>,
+}
+
+impl StoredFeed {
+    /// Reads what is pending in a feed.
+    pub(crate) async fn read(
+        store: &dyn Store,
+        record: Arc<FeedRecord>,
+        state: Option<PollState>,
+    ) -> Result<Self, StoreError> {
+        let state = state.filter(|state| state.url == record.url);
+        let pending = match is_polled(&record) {
+            true => store.next_decision(&record.name).await?,
+            false => None,
+        };
+        Ok(Self { record, state, pending })
+    }
+}
+
+/// Poll states that are asked for in the order of their feeds' names, so that there is no table of all.
+pub(super) struct OrderedStates(Peekable<IntoIter<PollState>>);
+
+impl OrderedStates {
+    pub(super) fn new(mut states: Vec<PollState>) -> Self {
+        // Stores answer them in this order.
+        states.sort_by(|one, other| one.feed.cmp(&other.feed));
+        Self(states.into_iter().peekable())
+    }
+
+    /// That of a feed, whose name comes after those that were asked for before.
+    pub(super) fn next_of(&mut self, feed: &FeedName) -> Option<PollState> {
+        while self.0.next_if(|state| state.feed < *feed).is_some() {}
+        self.0.next_if(|state| state.feed == *feed)
+    }
+}
+
+/// The feeds that this gateway owns.
+pub(super) struct OwnedFeeds {
+    pub(super) gateways: Arc<Gateways>,
+    changes: watch::Receiver<u64>,
+    /// The feeds as they were when they were last compared.
+    list: Arc<FeedList>,
+    /// Whether other gateways may own feeds since, so that every feed is compared.
+    compares_all: bool,
+    compare_at: Instant,
+    comparing: JoinSet<Result<ListComparison, StoreError>>,
+    /// When the scheduler last looked.
+    seen: Instant,
+    /// Whether others may have polled the feeds that are here.
+    is_outdated: bool,
+    /// The feeds that were polled here because of pushes, though others own them, and when.
+    pushed: BTreeMap<FeedName, Instant>,
+}
+
+/// What the list of feeds has that the scheduler has not, or has otherwise.
+pub(super) struct ListComparison {
+    list: Arc<FeedList>,
+    is_of_all: bool,
+    /// Feeds of this gateway that are not here, by name.
+    gained: Vec<StoredFeed>,
+    /// The marks of large documents of these.
+    marks: Vec<Attempt>,
+    /// Records of feeds that are here.
+    changed: Vec<Arc<FeedRecord>>,
+    /// Feeds that are here, and that another gateway owns.
+    lost: Vec<FeedName>,
+    /// Feeds that are here, and that are not in the list.
+    removed: Vec<FeedName>,
+}
+
+impl OwnedFeeds {
+    pub(super) fn new(gateways: Arc<Gateways>) -> Self {
+        let (changes, now) = (gateways.changes(), Instant::now());
+        gateways.set_polls(true);
+        Self {
+            gateways,
+            changes,
+            list: Arc::default(),
+            compares_all: false,
+            compare_at: now,
+            comparing: JoinSet::new(),
+            seen: now,
+            is_outdated: false,
+            pushed: BTreeMap::new(),
+        }
+    }
+
+    /// The feeds were read as they are in this list.
+    pub(super) fn set_list(&mut self, list: Arc<FeedList>) {
+        self.list = list;
+    }
+
+    /// Whether this gateway is the owner of a feed.
+    pub(super) fn owns(&self, record: &FeedRecord) -> bool {
+        self.gateways.owns(&ownership_key(record))
+    }
+
+    /// Waits for what a comparison has found; for ever, where several gateways poll not.
+    pub(super) async fn next_event(
+        owned: &mut Option<Box<Self>>,
+    ) -> Option<Result<ListComparison, String>> {
+        let Some(owned) = owned else { return std::future::pending().await };
+        tokio::select! {
+            Some(compared) = owned.comparing.join_next() => Some(match compared {
+                Ok(compared) => compared.map_err(|error| in_words(&error)),
+                Err(error) => Err(error.to_string()),
+            }),
+            Ok(()) = owned.changes.changed() => {
+                owned.note_change();
+                None
+            }
+            else => std::future::pending().await,
+        }
+    }
+
+    fn note_change(&mut self) {
+        self.compares_all = true;
+        self.compare_at = Instant::now() + HANDOVER_PAUSE;
+    }
+}
+
+/// Compares the list of feeds with the names that are `here`.
+async fn compare(
+    store: Arc<dyn Store>,
+    gateways: Arc<Gateways>,
+    (old, is_of_all): (Arc<FeedList>, bool),
+    here: HashSet<FeedName>,
+) -> Result<ListComparison, StoreError> {
+    store.catch_up().await?;
+    let list = store.feed_list().await?;
+    // There may be a million.
+    let compared = spawn_blocking(move || {
+        let (mut gained, mut changed, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, record) in list.iter() {
+            let is_same = || old.get(name).is_some_and(|known| Arc::ptr_eq(known, record));
+            if !is_of_all && is_same() {
+                continue;
+            }
+            let is_owned = gateways.owns(&ownership_key(record));
+            match (is_owned, here.contains(name)) {
+                (true, true) if is_same() => {}
+                (true, true) => changed.push(Arc::clone(record)),
+                (true, false) if record.has_upstream() && record.standing != FeedStanding::Gone => {
+                    gained.push(Arc::clone(record));
+                }
+                (false, true) => lost.push(name.clone()),
+                (_, false) => {}
+            }
+        }
+        let removed = here.into_iter().filter(|name| !list.contains_key(name)).collect();
+        (list, gained, changed, lost, removed)
+    });
+    let (list, records, changed, lost, removed) = compared.await.map_err(|_| StoreError::Closed)?;
+    let (mut gained, mut marks) = (Vec::with_capacity(records.len()), Vec::new());
+    if !records.is_empty() {
+        let names: Vec<FeedName> = records.iter().map(|record| record.name.clone()).collect();
+        let mut states = OrderedStates::new(store.poll_states_of(&names).await?);
+        marks = store.attempts().await?;
+        marks.retain(|mark| names.binary_search(&mark.feed).is_ok());
+        for record in records {
+            let state = states.next_of(&record.name);
+            gained.push(StoredFeed::read(store.as_ref(), record, state).await?);
+        }
+    }
+    Ok(ListComparison { list, is_of_all, gained, marks, changed, lost, removed })
+}
+
+impl PollScheduler {
+    /// Whether anything may begin, where several gateways poll: this one is known to live.
+    pub(super) fn may_begin(&self) -> bool {
+        self.owned.as_ref().is_none_or(|owned| owned.gateways.may_poll())
+    }
+
+    /// Whether this gateway is the owner of a feed.
+    pub(super) fn owns(&self, record: &FeedRecord) -> bool {
+        self.owned.as_ref().is_none_or(|owned| owned.owns(record))
+    }
+
+    /// Follows which gateways live, and the list of feeds.
+    pub(super) fn follow_gateways(&mut self) {
+        let (now, may_begin) = (Instant::now(), self.may_begin());
+        let Some(owned) = &mut self.owned else { return };
+        let silent_for = now.saturating_duration_since(std::mem::replace(&mut owned.seen, now));
+        if (!may_begin || silent_for > SILENT_AFTER) && owned.gateways.live().len() > 1 {
+            owned.is_outdated = true;
+        }
+        if !may_begin {
+            return;
+        }
+        if std::mem::take(&mut owned.is_outdated) {
+            tracing::warn!(
+                "this gateway was silent, and others may have polled its feeds: they are read again"
+            );
+            owned.compares_all = true;
+            owned.compare_at = now;
+            owned.comparing.abort_all();
+            self.checkpoints.abort_all();
+            for name in self.known_here() {
+                self.depart(&name, Departure::Lost, oneshot::channel().0);
+            }
+            self.unsaved.clear();
+        }
+        let store = Arc::clone(&self.bench.store);
+        let Some(owned) = &mut self.owned else { return };
+        if owned.compare_at > now || !owned.comparing.is_empty() {
+            return;
+        }
+        owned.compare_at = now + SLICE;
+        let is_of_all = std::mem::take(&mut owned.compares_all);
+        if !is_of_all && store.listed().is_some_and(|list| Arc::ptr_eq(&list, &owned.list)) {
+            return;
+        }
+        let (gateways, old) = (Arc::clone(&owned.gateways), Arc::clone(&owned.list));
+        let comparing = compare(store, gateways, (old, is_of_all), self.known_here());
+        if let Some(owned) = &mut self.owned {
+            owned.comparing.spawn(comparing);
+        }
+    }
+
+    /// The feeds of which polling knows, but for those that leave it.
+    fn known_here(&self) -> HashSet<FeedName> {
+        let polled = self.feeds.iter().filter(|(_, feed)| !feed.is_leaving());
+        polled.map(|(name, _)| name).chain(self.paused.keys()).cloned().collect()
+    }
+
+    /// Takes in what a comparison has found.
+    pub(super) fn take_in(&mut self, compared: Result<ListComparison, String>) {
+        let compared = match compared {
+            Ok(compared) => compared,
+            Err(error) => {
+                tracing::warn!(error, "the list of feeds could not be compared; it is tried again");
+                if let Some(owned) = &mut self.owned {
+                    owned.compares_all = true;
+                }
+                return;
+            }
+        };
+        let ListComparison { list, is_of_all, gained, marks, changed, lost, removed } = compared;
+        for name in removed {
+            self.depart(&name, Departure::Removed, oneshot::channel().0);
+        }
+        for name in lost {
+            self.depart(&name, Departure::Moved, oneshot::channel().0);
+        }
+        for record in changed {
+            let is_alike =
+                self.feeds.get(&record.name).is_some_and(|feed| feed.follows_alike(&record));
+            match is_polled(&record) && is_alike {
+                true => self.share_records(vec![record]),
+                false => self.put(record, oneshot::channel().0),
+            }
+        }
+        self.take_over(gained, marks, is_of_all);
+        if let Some(owned) = &mut self.owned {
+            owned.list = list;
+        }
+    }
+
+    /// Polls feeds that were gained. `is_moved`: because other gateways own feeds since, not because they are new.
+    fn take_over(&mut self, feeds: Vec<StoredFeed>, marks: Vec<Attempt>, is_moved: bool) {
+        let now = self.clock.now();
+        self.bench.attempts.take_over(marks);
+        let reason = "it was due when this gateway took it over";
+        let basis = ResumeBasis { now, back: Duration::ZERO, reason };
+        let polled = PolledUntil::Seen(now.minus(POLLED_BEFORE));
+        let mut resumed: Vec<ResumedFeed> = Vec::with_capacity(feeds.len());
+        for stored in feeds {
+            // What ends here first is taken over with the next comparison; what came by a command is here.
+            if self.feeds.contains_key(&stored.record.name) {
+                if let Some(owned) = &mut self.owned {
+                    owned.compares_all = true;
+                }
+                continue;
+            }
+            let is_new = !is_moved && stored.state.is_none();
+            if let Some(mut feed) = self.resume_feed(stored, polled, &basis) {
+                if is_new {
+                    let at = now.plus(FIRST_POLL_ELSEWHERE);
+                    feed.next = PlannedPoll::new(
+                        at,
+                        "the gateway that added it polls it for the first time",
+                    );
+                }
+                resumed.push(feed);
+            }
+        }
+        let due = resumed.iter().filter(|feed| feed.is_spread(now)).count();
+        let spread = TAKEOVER_SPREAD.over(due);
+        for feed in resumed {
+            self.go_on_with(feed, &basis, spread);
+        }
+    }
+
+    /// Polls a feed once that another gateway owns, which sees in the store what came of it. `reply`: who waits for that;
+    /// `None`: a push tells of a change.
+    pub(super) fn poll_once(&mut self, stored: StoredFeed, reply: Option<CommandReply>) {
+        let (name, at) = (stored.record.name.clone(), Instant::now());
+        if let Some(owned) = self.owned.as_mut().filter(|_| reply.is_none()) {
+            owned.pushed.retain(|_, pushed| at.duration_since(*pushed) < PUSHED_AGAIN);
+            if owned.pushed.contains_key(&name) {
+                return;
+            }
+            owned.pushed.insert(name.clone(), at);
+        }
+        let has_room = self.asked_for < MAX_ASKED_FOR && self.may_begin();
+        let refusal = match self.feeds.get_mut(&name) {
+            Some(feed) if feed.running.is_some() && feed.waiting() < MAX_WAITING => {
+                feed.after_round().waiting.extend(reply);
+                return;
+            }
+            None if has_room => {
+                let now = self.clock.now();
+                let StoredFeed { record, state, .. } = stored;
+                let memory = state.map_or_else(
+                    || Memory::new(&record, now),
+                    |state| Memory::from_saved(state, now),
+                );
+                self.insert_guest(record, memory);
+                return self.begin(&name, reply.into_iter().collect());
+            }
+            Some(_) | None => PollError::TooMany { limit: MAX_WAITING },
+        };
+        if let Some(reply) = reply {
+            // Who asked may have gone away.
+            let _ = reply.send(Err(refusal));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Gateways that each poll the feeds that they own of one store.
+
+use super::*;
+use crate::testing::owners::{gateway, live};
+use tidegate_core::model::{
+    FeedRecord, HubSubscription, PollState, PushTrust, SubscriptionStanding,
+};
+use tidegate_core::websub::{Intent, Secret, Verification};
+use tidegate_store::Gateways;
+use tokio::time::sleep;
+
+const FEEDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+async fn a_while() {
+    sleep(Duration::from_secs(30)).await;
+}
+
+fn owned(by: &Gateways) -> Vec<String> {
+    let is_owned = |feed: &&str| by.owns(&format!("{feed}.example"));
+    FEEDS.into_iter().filter(is_owned).map(str::to_owned).collect()
+}
+
+fn known(gateway: &Gateway) -> Vec<String> {
+    gateway.poller.summaries().keys().map(ToString::to_string).collect()
+}
+
+/// Two gateways that live over one store, each with the feeds that it owns.
+struct Pair {
+    store: Arc<StoreDouble>,
+    owners: [Arc<Gateways>; 2],
+    gateways: [Gateway; 2],
+}
+
+impl Pair {
+    async fn start() -> Self {
+        let store = StoreDouble::new(&FEEDS);
+        let owners = [gateway(1), gateway(2)];
+        live(&[&owners[0], &owners[1]]);
+        assert!(owners.iter().all(|it| !owned(it).is_empty()));
+        let publisher = Publisher::new("one");
+        let gateways = [
+            Gateway::start(&store.shared_by(&owners[0]), &publisher).await,
+            Gateway::start(&store.shared_by(&owners[1]), &publisher).await,
+        ];
+        let pair = Self { store, owners, gateways };
+        for (gateway, owner) in pair.gateways.iter().zip(&pair.owners) {
+            for feed in owned(owner) {
+                gateway.polls(&feed, 1).await;
+            }
+        }
+        pair
+    }
+
+    /// A feed that the second one owns.
+    fn of_second(&self) -> String {
+        owned(&self.owners[1]).remove(0)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_feed_is_polled_by_its_owner_and_moves_with_who_joins_and_leaves() {
+    let pair = Pair::start().await;
+    let [first, second] = &pair.gateways;
+    let of = [owned(&pair.owners[0]), owned(&pair.owners[1])];
+    a_while().await;
+    assert_eq!((known(first), known(second)), (of[0].clone(), of[1].clone()));
+    assert_eq!(first.publisher.requests(), FEEDS.len(), "each once");
+    live(&[&pair.owners[0]]);
+    eventually(|| known(first).len() == FEEDS.len()).await;
+    live(&[&pair.owners[0], &pair.owners[1]]);
+    eventually(|| known(first).len() == of[0].len()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_remembered_of_a_feed_that_is_lost_is_written_for_its_owner() {
+    let pair = Pair::start().await;
+    let first = &pair.gateways[0];
+    live(&[&pair.owners[0]]);
+    eventually(|| known(first).len() == FEEDS.len()).await;
+    pair.store.shelf.lock().unwrap().poll_states.clear();
+    live(&[&pair.owners[0], &pair.owners[1]]);
+    let feed = pair.of_second();
+    eventually(|| pair.store.shelf.lock().unwrap().poll_states.contains_key(&name(&feed))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feed_that_is_asked_for_is_polled_by_whoever_is_asked() {
+    let pair = Pair::start().await;
+    let (feed, [first, second]) = (pair.of_second(), &pair.gateways);
+    first.publisher.says("two", "2");
+    let report = first.poller.poll_now(&name(&feed)).await.unwrap();
+    assert_eq!(report.outcome, PollEnding::Changed);
+    assert!(!known(first).contains(&feed), "it is not kept");
+    // The owner finds that it is there already.
+    let report = second.poller.poll_now(&name(&feed)).await.unwrap();
+    assert_eq!(report.outcome, PollEnding::Unchanged);
+    let missing = first.poller.poll_now(&name("missing")).await;
+    assert_eq!(missing, Err(PollError::Unknown));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_owner_finds_feeds_that_other_gateways_add_change_and_remove() {
+    let pair = Pair::start().await;
+    let (feed, [first, second]) = (pair.of_second(), &pair.gateways);
+    let change = |change: &dyn Fn(&mut Vec<FeedRecord>)| {
+        change(&mut pair.store.shelf.lock().unwrap().feeds);
+    };
+    change(&|feeds| feeds.retain(|record| record.name != name(&feed)));
+    eventually(|| !known(second).contains(&feed)).await;
+    change(&|feeds| feeds.push(record(&feed)));
+    eventually(|| known(second).contains(&feed)).await;
+    change(&|feeds| {
+        let own = feeds.iter_mut().find(|record| record.name == name(&feed)).unwrap();
+        own.standing = FeedStanding::Paused;
+    });
+    eventually(|| second.poller.status(&name(&feed)).is_none_or(|it| it.next.is_none())).await;
+    assert!(!known(first).contains(&feed));
+}
+
+/// The older document is not judged anew over what the newer one led to.
+#[tokio::test(start_paused = true)]
+async fn a_document_that_was_asked_for_earlier_does_not_replace_a_later_one() {
+    let pair = Pair::start().await;
+    let feed = pair.of_second();
+    {
+        let mut shelf = pair.store.shelf.lock().unwrap();
+        shelf.asked_at.insert(name(&feed), Some(later(5)));
+    }
+    let [first, _] = &pair.gateways;
+    let begun = pair.store.writes().0;
+    first.publisher.says("two", "2");
+    let asked = tokio::spawn({
+        let (poller, feed) = (first.poller.clone(), name(&feed));
+        async move { poller.poll_now(&feed).await }
+    });
+    a_while().await;
+    assert_eq!(pair.store.writes().0, begun);
+    first.clock.set(later(6));
+    assert_eq!(asked.await.unwrap().unwrap().outcome, PollEnding::Changed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_is_not_known_to_live_polls_nothing() {
+    let store = StoreDouble::new(&["a"]);
+    let (this, publisher) = (gateway(1), Publisher::new("one"));
+    let gateway = Gateway::start(&store.shared_by(&this), &publisher).await;
+    a_while().await;
+    assert_eq!(publisher.requests(), 0, "nobody has confirmed that it lives");
+    live(&[&this]);
+    gateway.polls("a", 1).await;
+}
+
+/// A subscription of a feed at its hub, as it is stored.
+fn subscribed(feed: &str) -> (PollState, String) {
+    let keys = crate::subscribe::mint(&name(feed)).unwrap();
+    let token = keys.token.clone();
+    let subscription = HubSubscription {
+        topic: record(feed).url,
+        hubs: vec!["https://hub.example/".to_owned()],
+        hub: 0,
+        keys,
+        callbacks: "https://here.example/websub/callback".to_owned(),
+        standing: SubscriptionStanding::Asked,
+        next: later(600),
+        lease: None,
+        failures: 0,
+        attempts: 1,
+        day: NOW,
+        note: None,
+        trust: PushTrust::default(),
+        last_push: None,
+        pushes: 0,
+    };
+    let mut state = crate::memory::Memory::new(&record(feed), NOW).write(&record(feed));
+    state.subscription = Some(Box::new(subscription));
+    (state, token)
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_gateway_answers_a_hub_and_polls_for_its_pushes() {
+    let pair = Pair::start().await;
+    let (feed, [first, _]) = (pair.of_second(), &pair.gateways);
+    let (state, token) = subscribed(&feed);
+    let secret = state.subscription.as_ref().unwrap().keys.secret.clone();
+    pair.store.shelf.lock().unwrap().poll_states.insert(name(&feed), state);
+    assert!(first.poller.is_callback(&token).await && !first.poller.is_callback("x.a").await);
+    let said = Verification::Intent {
+        intent: Intent::Subscribe,
+        topic: record(&feed).url,
+        challenge: "meant".to_owned(),
+        lease: Some(86_400),
+    };
+    assert_eq!(first.poller.called(&token, said).await.unwrap().as_deref(), Some("meant"));
+    let stored = pair.store.shelf.lock().unwrap().poll_states[&name(&feed)].clone();
+    assert!(stored.subscription.unwrap().is_held(NOW));
+    let (asked, body) = (first.publisher.requests(), bytes::Bytes::from_static(b"news"));
+    let signature = Secret::new(&secret).unwrap().sign(&body);
+    let push = async |signature: &str| {
+        first.poller.pushed(&token, Some(signature.to_owned()), body.clone()).await
+    };
+    assert_eq!(push("sha256=00").await, PushResult::Disbelieved);
+    for _ in 0..3 {
+        assert_eq!(push(&signature).await, PushResult::Taken);
+    }
+    a_while().await;
+    assert_eq!(first.publisher.requests(), asked + 1, "once for a burst");
+}
