@@ -84,8 +84,7 @@ fn taken(gate: &Gate, text: &str, now: Time) -> (Snapshot, View) {
     let verdict =
         record::take_in(&gate.round(None, now), &document, BodyPrints::default()).unwrap();
     runtime.block_on(async {
-        let claim = store.claim().await.unwrap();
-        store.commit(&claim, verdict.change.unwrap()).await.unwrap();
+        store.commit(verdict.change.unwrap()).await.unwrap();
         let snapshot = store.snapshot(&gate.feed).await.unwrap().unwrap();
         (snapshot, store.view(&gate.feed, Select::Current).await.unwrap().unwrap())
     })
@@ -310,7 +309,6 @@ fn changed_poll(c: &mut Criterion) {
     let clock = Arc::new(ManualClock::at(start));
     let store = EmbeddedStore::on_disk(folder.path(), Some(gate.endpoint.clone()), clock).unwrap();
     let limits = Limits::default();
-    let claim = runtime.block_on(async { store.claim().await.unwrap() });
     let at = |newest: usize| start.plus(Duration::from_secs(600 * newest as u64));
     let judged = |text: &str, newest: usize| {
         let snapshot = runtime.block_on(store.snapshot(&gate.feed)).unwrap();
@@ -322,7 +320,7 @@ fn changed_poll(c: &mut Criterion) {
     };
     let committed = |newest: usize| {
         let change = judged(&rss(newest), newest).change.unwrap();
-        runtime.block_on(store.commit(&claim, change)).unwrap();
+        runtime.block_on(store.commit(change)).unwrap();
     };
     let view = || runtime.block_on(store.view(&gate.feed, Select::Current)).unwrap().unwrap();
     let rendered =
@@ -363,7 +361,7 @@ fn changed_poll(c: &mut Criterion) {
     let began = ticks();
     for (text, newest) in texts.iter().zip(41..) {
         let change = judged(text, newest).change.unwrap();
-        runtime.block_on(store.commit(&claim, change)).unwrap();
+        runtime.block_on(store.commit(change)).unwrap();
         black_box(packed(&rendered(&view())).len());
     }
     let each = (ticks() - began) as f64 * 10_000.0 / POLLS as f64;

@@ -99,7 +99,6 @@ fn taken(feed: &FeedDocument<'_>) {
     let clock = Arc::new(ManualClock::at(NOW));
     let store =
         EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
-    let claim = ready(store.claim()).unwrap();
     let name = FeedName::new("news").unwrap();
     let options = FeedOptions::default();
     // What repeats an entry byte for byte is shown once.
@@ -131,7 +130,7 @@ fn taken(feed: &FeedDocument<'_>) {
             assert_eq!(verdict.events(), [], "the same document again is no news");
         }
         if let Some(change) = verdict.change {
-            ready(store.commit(&claim, change)).unwrap();
+            ready(store.commit(change)).unwrap();
         }
     }
     let Some(view) = ready(store.view(&name, Select::Current)).unwrap() else { return };

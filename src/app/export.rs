@@ -192,7 +192,7 @@ pub async fn export_of(
 /// Whether the store is another process's.
 fn is_in_use(error: &AppError) -> bool {
     let AppError::Run { source, .. } = error else { return false };
-    matches!(source.downcast_ref(), Some(StoreError::InUse { .. } | StoreError::Leased { .. }))
+    matches!(source.downcast_ref(), Some(StoreError::InUse { .. }))
 }
 
 /// Has a gateway that runs hand its state over. The file gets its name once it is proved whole.

@@ -111,7 +111,7 @@ pub(super) fn lasting(config: &Config) -> Result<LastingStore, AppError> {
 /// What a store that cannot be opened means here.
 pub(super) fn unopened(error: StoreError) -> AppError {
     let doing = match &error {
-        StoreError::InUse { .. } | StoreError::Leased { .. } => {
+        StoreError::InUse { .. } => {
             "a gateway is running with this store; stop it first (feeds can be added to a running one with PUT /api/v1/feeds/NAME)"
         }
         _ => "the store could not be opened",

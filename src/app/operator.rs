@@ -125,7 +125,6 @@ impl AdminService {
         self.closing.store(true, Ordering::Release);
     }
 
-
     /// How feeds are republished, and what is kept of them.
     pub(super) fn publish_rules(&self) -> Publish {
         self.config.read().unwrap_or_else(PoisonError::into_inner).publish.clone()

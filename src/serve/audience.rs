@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader};
 use super::session::sign_in_address;
 use super::{
-    API, AppState, Listener, SharedState, address, error_page, negotiate, freshness, subscribe,
+    API, AppState, Listener, SharedState, address, error_page, freshness, negotiate, subscribe,
 };
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;

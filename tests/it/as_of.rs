@@ -61,10 +61,8 @@ async fn run(
     series: &Series,
     print: impl FnMut(DocumentReport),
 ) {
-    let claim = store.claim().await.unwrap();
     let stage = ReplayTarget {
         store,
-        claim,
         feed: feed.clone(),
         options: FeedOptions::default(),
         window: Duration::from_secs(30 * 86_400),

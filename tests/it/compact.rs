@@ -224,9 +224,8 @@ async fn what_was_taken_out_is_in_no_file() {
     gateway.stop().await;
     let name = FeedName::new("news").unwrap();
     with_store(&gate.data, async |store| {
-        let claim = store.claim().await.unwrap();
         let retention = Retention { versions: 1, ..Retention::default() };
-        let pruned = store.prune(&claim, &name, &retention, SystemClock.now()).await.unwrap();
+        let pruned = store.prune(&name, &retention, SystemClock.now()).await.unwrap();
         assert!(pruned.versions > 0, "{pruned:?}");
     })
     .await;

@@ -220,19 +220,18 @@ fn writer() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = Arc::new(open(Path::new(&path)));
-        let claim = store.claim().await.unwrap();
         let mut writers = tokio::task::JoinSet::new();
         for number in 0..FEEDS {
-            let (store, claim) = (Arc::clone(&store), claim.clone());
+            let store = Arc::clone(&store);
             writers.spawn(async move {
                 let before = store.state(&feed(number)).await.unwrap();
                 let mut revision = before.map_or(0, |state| state.revision.0);
                 loop {
                     revision += 1;
-                    let done = store.commit(&claim, change(number, revision)).await.unwrap();
+                    let done = store.commit(change(number, revision)).await.unwrap();
                     assert_eq!(done.revision, Revision(revision));
                     say(&format!("ack commit {number} {revision}\n"));
-                    store.checkpoint(&claim, &[poll(number, revision)]).await.unwrap();
+                    store.checkpoint(&[poll(number, revision)]).await.unwrap();
                     say(&format!("ack poll {number} {revision}\n"));
                 }
             });

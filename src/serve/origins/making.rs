@@ -1,7 +1,7 @@
 //! Looks at addresses of sites, and the feeds that are made of what is there, while whoever asked has an answer already.
 
-use super::super::client::Client;
 use super::super::SharedState;
+use super::super::client::Client;
 use super::looks::{Look, NOTHING_AGE, PAGE_AGE};
 use super::service::{AdmittedSite, FeedTraits, FoundAddress};
 use super::{LOOK_WAIT, OriginRequest, pages};

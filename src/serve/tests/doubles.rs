@@ -386,12 +386,7 @@ impl Store for TestStore {
     async fn holdings(&self, _: &FeedName) -> Result<Holdings, StoreError> {
         Ok(Holdings { versions: 4, version_bytes: 1234, ..Holdings::default() })
     }
-    async fn prune(
-        &self,
-        _: &FeedName,
-        _: &Retention,
-        _: Time,
-    ) -> Result<Pruned, CommitError> {
+    async fn prune(&self, _: &FeedName, _: &Retention, _: Time) -> Result<Pruned, CommitError> {
         Err(CommitError::Store(StoreError::Closed))
     }
     async fn trim_log(&self, _: Duration) -> Result<usize, CommitError> {
@@ -452,10 +447,7 @@ impl Store for TestStore {
     async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn import(
-        &self,
-        _: mpsc::Receiver<portable::ImportMessage>,
-    ) -> Result<(), CommitError> {
+    async fn import(&self, _: mpsc::Receiver<portable::ImportMessage>) -> Result<(), CommitError> {
         Err(CommitError::Store(StoreError::Closed))
     }
     async fn close(&self) -> Result<(), StoreError> {

@@ -16,14 +16,13 @@ use tidegate_judge::archive;
 use tidegate_judge::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
 use tidegate_judge::record::{self, Issued, Observation, Peers, Verdict};
 use tidegate_store::portable::ImportMessage;
-use tidegate_store::{Claim, EmbeddedStore, Select, Store};
+use tidegate_store::{EmbeddedStore, Select, Store};
 
 const PIECES: usize = 100_000;
 
 pub struct Gate {
     store: EmbeddedStore,
     clock: ManualClock,
-    claim: Claim,
     feed: FeedName,
     options: FeedOptions,
     addresses: Addresses,
@@ -35,7 +34,6 @@ impl Gate {
         let clock = ManualClock::at(now);
         let endpoint = EndpointId::own(name).unwrap();
         let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
-        let claim = claim(&store).await;
         let sharing = SharingOptions { local: true, ..SharingOptions::default() };
         let addresses = Addresses {
             reader: format!("https://{name}/feeds/list"),
@@ -52,7 +50,6 @@ impl Gate {
         Self {
             store,
             clock,
-            claim,
             feed: FeedName::new("list").unwrap(),
             options: FeedOptions { sharing, ..FeedOptions::default() },
             addresses,
@@ -85,7 +82,7 @@ impl Gate {
         assert_eq!(verdict.held, None, "nothing that is shared is judged");
         let Some(change) = verdict.change else { return 0 };
         let versions = change.versions.len();
-        self.store.commit(&self.claim, change).await.unwrap();
+        self.store.commit(change).await.unwrap();
         versions
     }
 
@@ -183,18 +180,12 @@ impl Gate {
             let endpoint = self.store.endpoint().clone();
             let store =
                 EmbeddedStore::in_memory(Some(endpoint), Arc::new(self.clock.clone())).unwrap();
-            let claim = claim(&store).await;
-            store.import(&claim, from).await.unwrap();
+            store.import(from).await.unwrap();
             store
         } else {
             self.store.reopen().unwrap()
         };
-        self.claim = claim(&self.store).await;
     }
-}
-
-async fn claim(store: &EmbeddedStore) -> Claim {
-    store.claim().await.unwrap()
 }
 
 pub fn written(said: &str) -> CheckedEntry {

@@ -11,7 +11,7 @@ use tidegate_core::model::{
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::identity;
 use tidegate_judge::record::{self, Observation, Verdict};
-use tidegate_store::{Claim, EmbeddedStore, Select, Store};
+use tidegate_store::{EmbeddedStore, Select, Store};
 use xxhash_rust::xxh3::xxh3_128;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -21,7 +21,6 @@ const LOOKS_MOST: usize = 5;
 /// One feed in a store in memory.
 pub struct Gate {
     store: EmbeddedStore,
-    claim: Claim,
     feed: FeedName,
     options: FeedOptions,
     same: u32,
@@ -52,10 +51,8 @@ impl Gate {
         let clock = Arc::new(ManualClock::at(Time::from_unix(0)));
         let store = EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock)
             .unwrap();
-        let claim = ready(store.claim()).unwrap();
         Self {
             store,
-            claim,
             feed: FeedName::new("news").unwrap(),
             options: FeedOptions { without: without(), ..FeedOptions::default() },
             same: 0,
@@ -152,7 +149,7 @@ impl Gate {
         let mut verdict = self.decided(now, document, decide);
         let change = verdict.change.take();
         if let Some(change) = change.clone() {
-            ready(self.store.commit(&self.claim, change)).unwrap();
+            ready(self.store.commit(change)).unwrap();
             self.same = 0;
         }
         Seen { change, held: verdict.held, taken: None }

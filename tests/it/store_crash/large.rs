@@ -48,7 +48,6 @@ fn large_writer() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = open(Path::new(&path));
-        let claim = store.claim().await.unwrap();
         let before = store.state(&feed(LARGE_FEED)).await.unwrap();
         let mut revision = before.map_or(0, |state| state.revision.0);
         loop {
@@ -56,7 +55,7 @@ fn large_writer() {
             let reader = store.pin(&feed(LARGE_FEED)).await.unwrap();
             say("ack begun 0 0\n");
             revision += 1;
-            let done = store.commit(&claim, large_change(revision)).await.unwrap();
+            let done = store.commit(large_change(revision)).await.unwrap();
             assert_eq!(done.revision, Revision(revision));
             say(&format!("ack commit {LARGE_FEED} {revision}\n"));
             let Some(reader) = reader else { continue };

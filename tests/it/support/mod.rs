@@ -18,7 +18,7 @@ use tidegate_format::parse::{self, Limits};
 use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
 use tidegate_store::portable::{self, ExportRecord, ImportMessage};
-use tidegate_store::{Claim, EmbeddedStore, Select, Store};
+use tidegate_store::{EmbeddedStore, Select, Store};
 use tokio::sync::mpsc;
 
 /// 2026-01-01T00:00:00Z.
@@ -78,7 +78,6 @@ pub const SITE: &str = "http://publisher.example/";
 /// One feed in a memory store.
 pub struct Gate {
     pub store: Arc<EmbeddedStore>,
-    pub claim: Claim,
     pub feed: FeedName,
     pub url: String,
     pub options: FeedOptions,
@@ -105,10 +104,8 @@ impl Gate {
         let store = EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock)
             .unwrap();
         let store = Arc::new(store);
-        let claim = store.claim().await.unwrap();
         Self {
             store,
-            claim,
             feed: FeedName::new("news").unwrap(),
             url: SITE.to_owned(),
             options: FeedOptions::default(),
@@ -298,7 +295,7 @@ impl Gate {
                 change.state.told.told ^= 1;
                 change.state.told.latest ^= 1;
             }
-            self.store.commit(&self.claim, change).await.unwrap();
+            self.store.commit(change).await.unwrap();
             self.same = 0;
         }
     }
@@ -373,7 +370,6 @@ impl Gate {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
         self.store =
             Arc::new(EmbeddedStore::in_memory(Some(self.store.endpoint().clone()), clock).unwrap());
-        self.claim = self.store.claim().await.unwrap();
-        self.store.import(&self.claim, pieces).await.unwrap();
+        self.store.import(pieces).await.unwrap();
     }
 }

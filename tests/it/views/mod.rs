@@ -165,11 +165,9 @@ fn replayed(series: &Series) -> (EmbeddedStore, FeedName, Vec<DocumentReport>) {
     let feed = FeedName::new("recorded").unwrap();
     let mut lines = Vec::new();
     runtime.block_on(async {
-        let claim = store.claim().await.unwrap();
         let print = |line| lines.push(line);
         let stage = ReplayTarget {
             store: &store,
-            claim,
             feed: feed.clone(),
             options: FeedOptions::default(),
             window: WINDOW,

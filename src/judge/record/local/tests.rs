@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::*;
-use tidegate_store::{Claim, EmbeddedStore, Select, Store, View};
+use tidegate_store::{EmbeddedStore, Select, Store, View};
 
 const NOW: i64 = 1_795_191_605;
 
@@ -20,7 +20,6 @@ const NOW: i64 = 1_795_191_605;
 struct Bench {
     store: EmbeddedStore,
     clock: ManualClock,
-    claim: Claim,
     feed: FeedName,
     options: FeedOptions,
 }
@@ -31,10 +30,9 @@ impl Bench {
         let clock = ManualClock::at(Time::from_unix(NOW));
         let endpoint = EndpointId::own("gate").unwrap();
         let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
-        let claim = store.claim().await.unwrap();
         let sharing = SharingOptions { local: true, ..SharingOptions::default() };
         let options = FeedOptions { sharing, ..FeedOptions::default() };
-        Self { store, clock, claim, feed: FeedName::new("notes").unwrap(), options }
+        Self { store, clock, feed: FeedName::new("notes").unwrap(), options }
     }
 
     async fn snapshot(&self) -> Option<Snapshot> {
@@ -63,7 +61,7 @@ impl Bench {
         pass(&self.clock);
         let snapshot = self.snapshot().await;
         let change = make(&self.round(snapshot.as_ref())).change.unwrap();
-        self.store.commit(&self.claim, change).await.unwrap();
+        self.store.commit(change).await.unwrap();
     }
 
     fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
@@ -87,7 +85,7 @@ impl Bench {
         pass(&self.clock);
         let snapshot = self.snapshot().await;
         let (verdict, acted) = super::act(&self.round(snapshot.as_ref()), &act)?;
-        self.store.commit(&self.claim, verdict.change.unwrap()).await.unwrap();
+        self.store.commit(verdict.change.unwrap()).await.unwrap();
         Ok(acted)
     }
 
