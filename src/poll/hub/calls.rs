@@ -14,7 +14,7 @@ use tidegate_core::websub::{
     VerificationResult, webhook,
 };
 use tidegate_net::fetch::{CallBody, CallRequest, Called, FetchError, LeadScope, Refusal};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tower::ServiceExt as _;
 use url::Url;
 
@@ -28,22 +28,10 @@ const DOCUMENT_LIMIT: usize = 16 * 1024 * 1024;
 /// that never answer. It has the usual time when it is asked again.
 const FIRST_ANSWER: Duration = Duration::from_secs(5);
 const LATE: FetchError = FetchError::Timeout { what: "answer", limit: FIRST_ANSWER };
+/// Why a gateway calls nobody that is not known to live.
+const OTHER_CALLS: &str = "another gateway may own the feed, which calls then";
 /// The bytes of chance in a challenge.
 const CHALLENGE: usize = 32;
-/// How often it is looked whether a call in flight may go on: several times between the end of a lease and the moment
-/// at which another gateway may take the store.
-const CHECK_EVERY: Duration = Duration::from_millis(500);
-
-/// Another gateway may have the store by now, and calls.
-struct MayBeTaken;
-
-impl From<MayBeTaken> for CallOutcome {
-    fn from(_: MayBeTaken) -> Self {
-        let why = "another gateway may have the store, which calls then";
-        Self::PutOff(why.to_owned())
-    }
-}
-
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallOutcome {
@@ -59,26 +47,23 @@ pub(super) enum CallOutcome {
 
 /// Does what a task says.
 pub(super) async fn perform(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOutcome {
+    if !shared.can_call() {
+        return CallOutcome::PutOff(OTHER_CALLS.to_owned());
+    }
     match task.duty {
-        Duty::Verify(intent) => {
-            verify(shared, task, intent).await.map_or_else(CallOutcome::from, CallOutcome::Heard)
-        }
-        Duty::Deny => deny(shared, task).await.map_or_else(CallOutcome::from, CallOutcome::Heard),
+        Duty::Verify(intent) => CallOutcome::Heard(verify(shared, task, intent).await),
+        Duty::Deny => CallOutcome::Heard(deny(shared, task).await),
         Duty::Deliver => deliver(shared, topics, task).await,
         // The ledger does this by itself.
         Duty::Expire => CallOutcome::PutOff("its lease has ended".to_owned()),
     }
 }
 
-async fn verify(
-    shared: &HubShared,
-    task: &Task,
-    intent: Intent,
-) -> Result<VerificationResult, MayBeTaken> {
+async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> VerificationResult {
     let mut random = [0; CHALLENGE];
     if getrandom::fill(&mut random).is_err() {
         let why = "this machine gives no random numbers for a challenge".to_owned();
-        return Ok(VerificationResult::Failed { why, after: None });
+        return VerificationResult::Failed { why, after: None };
     }
     let challenge = HEXLOWER.encode(&random);
     let wanted = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
@@ -98,26 +83,26 @@ async fn verify(
     let asked = ask(shared, url);
     let subscription = &task.subscription;
     let answered = match subscription.is_unverified() && !subscription.is_in_trouble() {
-        true => timeout(FIRST_ANSWER, asked).await.unwrap_or_else(|_| Ok(Err(LATE))),
+        true => timeout(FIRST_ANSWER, asked).await.unwrap_or(Err(LATE)),
         false => asked.await,
     };
-    Ok(match answered? {
+    match answered {
         Ok(called) => {
             let Called { status, body, whole, retry_after, .. } = called;
             VerificationResult::from_answer((status, retry_after), &body, whole, &challenge)
         }
         Err(error) => unheard(&error),
-    })
+    }
 }
 
-async fn deny(shared: &HubShared, task: &Task) -> Result<VerificationResult, MayBeTaken> {
+async fn deny(shared: &HubShared, task: &Task) -> VerificationResult {
     let pending = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
     let reason = match pending {
         Some(CallbackPurpose::Denial { reason }) => Some(reason.clone()),
         _ => None,
     };
     let said = Verification::Denied { topic: task.subscription.topic.clone(), reason };
-    Ok(match ask(shared, said.address(&task.subscription.callback)).await? {
+    match ask(shared, said.address(&task.subscription.callback)).await {
         Ok(called) if called.status >= 500 => {
             let why = format!("the callback answered {}", called.status);
             VerificationResult::Failed { why, after: called.retry_after }
@@ -125,33 +110,14 @@ async fn deny(shared: &HubShared, task: &Task) -> Result<VerificationResult, May
         // It was said; what the answer says is of no consequence (section 5.2).
         Ok(_) => VerificationResult::Agreed,
         Err(error) => unheard(&error),
-    })
+    }
 }
 
 /// Asks a callback that a stranger named.
-async fn ask(shared: &HubShared, url: Url) -> Result<Result<Called, FetchError>, MayBeTaken> {
+async fn ask(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
     let (leads, now) = (LeadScope::default(), shared.clock.now());
     let request = CallRequest { url, send: None, answer: ECHO, leads, now };
-    call(shared, Manner::WebSub, request).await
-}
-
-/// Calls a callback, as long as this gateway is sure to have the store. Where it was not any more, the callback may have
-/// got the request.
-async fn call(
-    shared: &HubShared,
-    manner: Manner,
-    request: CallRequest,
-) -> Result<Result<Called, FetchError>, MayBeTaken> {
-    let until_unsure = async {
-        while shared.can_call() {
-            sleep(CHECK_EVERY).await;
-        }
-    };
-    tokio::select! {
-        biased;
-        () = until_unsure => Err(MayBeTaken),
-        called = shared.call(manner).oneshot(request) => Ok(called),
-    }
+    shared.call(Manner::WebSub).oneshot(request).await
 }
 
 async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOutcome {
@@ -201,16 +167,19 @@ async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOu
         };
         headers.insert(name, value);
     }
+    // This gateway may have slept since: what it has may be older than what the next owner has delivered.
+    if !shared.can_call() {
+        return CallOutcome::PutOff(OTHER_CALLS.to_owned());
+    }
     shared.budgets().sent(&host_of(&subscription.callback), body.len());
     let sent = CallBody { headers, body: Bytes::clone(&body) };
     let (url, send) = (subscription.callback.clone(), Some(sent));
     let request = CallRequest { url, send, answer: THANKS, leads: LeadScope::default(), now };
-    match call(shared, subscription.manner, request).await {
-        Ok(Ok(called)) => {
+    match shared.call(subscription.manner).oneshot(request).await {
+        Ok(called) => {
             CallOutcome::Pushed(Push::from_status(called.status, called.retry_after), tick)
         }
-        Ok(Err(error)) => failed(describe_error(&error, subscription.manner)),
-        Err(taken) => taken.into(),
+        Err(error) => failed(describe_error(&error, subscription.manner)),
     }
 }
 
@@ -261,6 +230,7 @@ fn describe_error(error: &FetchError, manner: Manner) -> String {
 mod tests {
     use super::*;
     use crate::hub::{Calling, Hub, HubConfig, HubSettings};
+    use crate::testing::owners::gateway;
     use std::sync::Arc;
     use tidegate_core::clock::ManualClock;
     use tidegate_core::model::{EndpointId, FeedName, Time};
@@ -356,49 +326,18 @@ mod tests {
         }
     }
 
-    /// A lease that ends while a document is made: it may be older than what the next owner has delivered by now.
     #[tokio::test]
-    async fn a_store_that_was_lost_before_a_call_begins_puts_it_off() {
-        let (store, lease) = EmbeddedStore::in_memory_with_lease(clock());
+    async fn a_gateway_that_is_not_known_to_live_calls_nobody() {
         let call = tower::service_fn(async |request: CallRequest| -> Result<Called, FetchError> {
             panic!("{} was called", request.url)
         });
-        let hub = hub(store, Call::new(call)).await;
+        let store = EmbeddedStore::in_memory(None, clock()).unwrap();
+        let mut shared = Arc::into_inner(hub(store, Call::new(call)).await.0).unwrap();
+        shared.gateways = Some(gateway(1));
         for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {
-            lease.hold();
             let task = Task { duty, ..delivery() };
-            let losing = Made({
-                let lease = lease.clone();
-                move || {
-                    lease.lose();
-                    0
-                }
-            });
-            // Only a delivery asks for a document.
-            if duty != Duty::Deliver {
-                lease.lose();
-            }
-            let outcome = perform(&hub.0, &losing, &task).await;
+            let outcome = perform(&shared, &Made(|| 1), &task).await;
             assert!(matches!(outcome, CallOutcome::PutOff(_)), "{duty:?}: {outcome:?}");
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_in_flight_ends_once_the_store_is_lost() {
-        let (store, lease) = EmbeddedStore::in_memory_with_lease(clock());
-        let call = tower::service_fn(async |_: CallRequest| -> Result<Called, FetchError> {
-            std::future::pending().await
-        });
-        let (hub, task) = (hub(store, Call::new(call)).await, delivery());
-        let losing = async {
-            sleep(Duration::from_secs(5)).await;
-            lease.lose();
-        };
-        let called = async {
-            let limit = Duration::from_secs(6);
-            tokio::time::timeout(limit, perform(&hub.0, &Made(|| 1), &task)).await
-        };
-        let (outcome, ()) = tokio::join!(called, losing);
-        assert!(matches!(outcome, Ok(CallOutcome::PutOff(_))), "{outcome:?}");
     }
 }

@@ -106,7 +106,6 @@ impl Worker {
             self.start();
             if self.shared.ledger.is_dirty()
                 && self.shared.store.condition().stop.is_none()
-                && self.shared.can_call()
                 && let Err(error) = self.shared.ledger.flush().await
             {
                 tracing::warn!(error = in_words(&error), "what the hub knows could not be stored");
@@ -240,10 +239,7 @@ impl Worker {
             let call = self.calls.spawn(async move {
                 let outcome = calls::perform(&shared, topics.as_ref(), &task).await;
                 take_over(&shared, id, &task, outcome, shared.clock.now());
-                // Otherwise the worker stores it once the store is sure.
-                if shared.can_call()
-                    && let Err(error) = shared.ledger.flush().await
-                {
+                if let Err(error) = shared.ledger.flush().await {
                     tracing::warn!(
                         error = in_words(&error),
                         "what came of a call could not be stored"
