@@ -12,7 +12,7 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
 use tidegate_status::TicksAhead;
 use tidegate_store::{
-    AcceptedFeeds, AppliedConfig, AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words,
+    AppliedConfig, AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words,
 };
 use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;

@@ -56,7 +56,7 @@ impl FeedMaintenance {
         drop(feeds);
         let visit = |record: Arc<FeedRecord>| {
             let (store, desk) = (Arc::clone(store), Arc::clone(desk));
-            async move { maintain_feed(store.as_ref(), &desk, &record, (retention, now)).await }
+            async move { Ok(maintain_feed(store.as_ref(), &desk, &record, (retention, now)).await) }
         };
         self.visits.visit_due(store.as_ref(), &records, (now, pause), visit).await?;
         match store.gateways().is_none_or(|gateways| gateways.owns(LOG)) {
@@ -79,23 +79,23 @@ async fn maintain_feed(
     desk: &AdminService,
     feed: &Arc<FeedRecord>,
     (retention, now): (Retention, Time),
-) -> Result<bool, CommitError> {
+) -> bool {
     // First what waits for no turn: large feeds age one after the other, and near the size limit the space is needed.
     // What ages changes the feed, which is visited again for what can be pruned then.
     let is_pruned = retention::prune_feed(store, &feed.name, &retention, now).await;
-    Ok(age_feed(desk, feed).await? && is_pruned)
+    age_feed(desk, feed).await && is_pruned
 }
 
 /// Lets changes of a feed leave its sync view, and what is too old its ledger. Answers whether that was done.
-async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> Result<bool, CommitError> {
+async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> bool {
     match desk.age(feed).await {
         // Whoever changed the feed meanwhile has looked at its window as well.
-        Ok(()) | Err(RoundError::Contended) => Ok(true),
+        Ok(()) | Err(RoundError::Contended) => true,
         // One feed that cannot be aged must not keep the others from it.
         Err(error) => {
             let error = error.report();
             tracing::warn!(feed = %feed.name, error, "changes could not leave the window");
-            Ok(false)
+            false
         }
     }
 }

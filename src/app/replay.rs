@@ -15,7 +15,7 @@ use tidegate_replay::{
     self as replay, DocumentReport, PrintedEvent, PrintedPending, ReplayTarget, Series, Summary,
     sentence,
 };
-use tidegate_store::{EmbeddedStore, Store};
+use tidegate_store::EmbeddedStore;
 
 /// The endpoint id of replayed histories: the same in every run, so that runs can be compared.
 const ENDPOINT: &str = "replay";

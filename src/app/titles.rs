@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{Enrolment, FeedName, FeedRecord, FeedStanding, Tick, Time};
+use tidegate_poll::owns_feed;
 use tidegate_store::{CommitError, Epoch, Select, Store, StoreError, in_words};
 use tokio_util::sync::CancellationToken;
 
@@ -100,7 +101,9 @@ async fn update_changed(
         None => false,
     };
     let feeds = store.feed_list().await?;
-    let is_served = |record: &&Arc<FeedRecord>| record.standing != FeedStanding::Gone;
+    let is_served = |record: &&Arc<FeedRecord>| {
+        record.standing != FeedStanding::Gone && owns_feed(store.as_ref(), record)
+    };
     let records: Vec<Arc<FeedRecord>> = match told {
         true => {
             names.iter().filter_map(|name| feeds.get(name)).filter(is_served).cloned().collect()

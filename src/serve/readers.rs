@@ -11,7 +11,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tidegate_core::model::{FeedName, MASK, mask_token};

@@ -170,11 +170,6 @@ struct ReadyDocument {
     says_for_whom: bool,
 }
 
-/// Whether there is an answer ready to a request that came over a connection, as far as is known without the store.
-pub(super) fn is_there<B: http_body::Body>(room: &AppState, request: &Request<B>) -> bool {
-    find(room, request).is_some()
-}
-
 fn find<B: http_body::Body>(room: &AppState, request: &Request<B>) -> Option<ReadyDocument> {
     let (version, headers) = (request.version(), request.headers());
     let is_http_1 = version == Version::HTTP_11 || version == Version::HTTP_10;
@@ -215,8 +210,7 @@ fn find<B: http_body::Body>(room: &AppState, request: &Request<B>) -> Option<Rea
     Some(ReadyDocument { answer: ready, rendition, modified, is_known, says_for_whom })
 }
 
-/// The answer to a request that came over a connection, where it is ready. For a gateway that does not write, once
-/// [`tidegate_store::Store::catch_up`] has come back.
+/// The answer to a request that came over a connection, where it is ready and what is in memory is not too old.
 pub(super) fn answer<B: http_body::Body>(
     room: &AppState,
     peer: Peer,

@@ -118,26 +118,19 @@ impl Service<Request<Incoming>> for SiteService {
             return Answering::Made(Box::pin(pending()));
         }
         // Otherwise the database says whether it is still the answer.
-        let is_sure = is_known && room.store.answers_from_memory();
-        if is_sure && let Some(answer) = ready::answer(room, self.peer, &request) {
+        if is_known
+            && room.store.answers_from_memory()
+            && let Some(answer) = ready::answer(room, self.peer, &request)
+        {
             return Answering::Ready(Some(
                 answer.map(|body| SentBody::new(SentContent::Whole(body), busy)),
             ));
         }
-        let may_be_ready = is_known && !is_sure && ready::is_there(room, &request);
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(self.connection.clone());
-        let (site, peer, turn) = (self.site.clone(), self.peer, busy.turn_of_body());
+        let (site, turn) = (self.site.clone(), busy.turn_of_body());
         Answering::Made(Box::pin(async move {
             let room = &site.room;
-            if may_be_ready {
-                freshness::wait_for_store(room, &mut request).await;
-                if !freshness::is_refused(&request)
-                    && let Some(answer) = ready::answer(room, peer, &request)
-                {
-                    return Ok(answer.map(|body| SentBody::new(SentContent::Whole(body), busy)));
-                }
-            }
             let mut answer = site.answer(request.map(|body| ArrivingBody::of(body, turn))).await;
             room.ready.keep(&mut answer);
             Ok(answer.map(|body| SentBody::new(SentContent::Streamed(body), busy)))

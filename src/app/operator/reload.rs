@@ -11,7 +11,7 @@ use tidegate_net::fetch::FetchSettings;
 use tidegate_poll::hub::HubSettings;
 use tidegate_poll::{PollError, PollSettings};
 use tidegate_serve::{Keeping, ReloadableSettings, SiteControl};
-use tidegate_store::{AcceptedFeeds, FreeSpace, SpaceLimits};
+use tidegate_store::{FreeSpace, SpaceLimits};
 
 /// What a reload reaches beside polling and the hub.
 pub(super) struct Reloaded {

@@ -4,7 +4,7 @@ use super::super::SharedState;
 use super::super::client::Client;
 use super::looks::{Look, NOTHING_AGE, PAGE_AGE};
 use super::service::{AdmittedSite, FeedTraits, FoundAddress};
-use super::{LOOK_WAIT, OriginRequest, pages};
+use super::{OriginRequest, pages};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::{Arc, OnceLock};
 use tidegate_net::origin::{WholeAnswer, may_be_feed, says_page};

@@ -32,15 +32,7 @@ pub(super) async fn serving(
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
     let listener = (listener, None, Listener::Everybody);
-    (
-        at,
-        tokio::spawn(serve(
-            listener,
-            room,
-            (limits, ConnectionShares::of(1024)),
-            (closing.child_token(), closing),
-        )),
-    )
+    (at, tokio::spawn(serve(listener, room, (limits, ConnectionShares::of(1024)), closing)))
 }
 
 pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
@@ -307,8 +299,7 @@ async fn one_peer_with_many_connections_shuts_nobody_out() {
     let (room, closing) = (site.room.clone(), site.closing.clone());
     let shares = ConnectionShares { all: 16, each: 8, site: 8 };
     let listener = (listener, None, Listener::Everybody);
-    let _server =
-        tokio::spawn(serve(listener, room, (PATIENT, shares), (closing.child_token(), closing)));
+    let _server = tokio::spawn(serve(listener, room, (PATIENT, shares), closing));
     let from = |last: u8| async move {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
@@ -342,8 +333,7 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
     let (room, closing) = (site.room.clone(), site.closing.clone());
     let shares = ConnectionShares { all: 2, each: 1, site: 1 };
     let listener = (listener, None, Listener::Everybody);
-    let _server =
-        tokio::spawn(serve(listener, room, (PATIENT, shares), (closing.child_token(), closing)));
+    let _server = tokio::spawn(serve(listener, room, (PATIENT, shares), closing));
     let ask = |last: u8, path: &'static str| async move {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();

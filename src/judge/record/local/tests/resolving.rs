@@ -177,6 +177,6 @@ async fn conflicts_of_every_feed_can_be_resolved() {
     let (verdict, _) =
         super::super::act(&bench.round(Some(&snapshot)), &resolve(&id, Resolution::Winner))
             .unwrap();
-    bench.store.commit(&bench.claim, verdict.change.unwrap()).await.unwrap();
+    bench.store.commit(verdict.change.unwrap()).await.unwrap();
     is_settled(&bench, &id, &before).await;
 }
