@@ -72,7 +72,7 @@ impl ChangeLog {
         }
     }
 
-    /// Has the log go on to what was durable when this was called, where another gateway writes it.
+    /// Has the log go on to what was durable when this was called, where other gateways write it as well.
     pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
         self.store.catch_up().await
     }

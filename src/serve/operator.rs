@@ -138,7 +138,7 @@ pub enum OperatorError {
     /// The file system has too little space for anything new.
     #[error("{0}")]
     NoSpace(String),
-    /// It may be done soon: the store is opened again, its database is away, or another gateway writes.
+    /// It may be done soon: the store is opened again, or its database is away.
     #[error("{0}")]
     Stopped(String),
 }

@@ -44,8 +44,8 @@ const WAY_BACK: usize = 2_000;
 
 /// Who is signed in.
 ///
-/// An id says by itself until when it is good, and is signed with the admin token: a restart, or another gateway that
-/// becomes the one that writes, ends no session. One that was ended is remembered here, so that it stays so.
+/// An id says by itself until when it is good, and is signed with the admin token: a restart ends no session, and
+/// every gateway over the same database knows it. One that was ended is remembered here, so that it stays so.
 pub(super) struct Sessions {
     clock: Arc<dyn Clock>,
     table: Mutex<SessionTable>,
