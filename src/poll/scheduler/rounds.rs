@@ -92,14 +92,22 @@ impl PollScheduler {
         let Done { mut memory, result, plan } = done;
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let bounds = self.settings.bounds(&feed.record.options);
-        if let Err(RoundError::Cancelled | RoundError::Overtaken) = &result {
+        if let Err(error @ (RoundError::Cancelled | RoundError::Overtaken)) = &result {
             feed.memory = Some(memory);
-            if !running.answers.is_empty() {
+            let is_overtaken = matches!(error, RoundError::Overtaken);
+            if is_overtaken {
+                let report = report(&result);
+                for answer in running.answers {
+                    // Who asked may have gone away.
+                    let _ = answer.send(Ok(report.clone()));
+                }
+            } else if !running.answers.is_empty() {
                 feed.after_round().waiting.splice(0..0, running.answers);
             }
             feed.hearing.told = feed.hearing.told.max(running.told);
             self.board.change(name, |status| status.in_flight = false);
-            self.schedule(name, PlannedPoll::new(now, "its last poll was given up"));
+            let again = if is_overtaken { now.plus(STORE_REST) } else { now };
+            self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
             return;
         }
         let failed_before = memory.poll.failures;

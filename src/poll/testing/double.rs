@@ -57,7 +57,7 @@ pub struct Shelf {
     /// Whether no mark can be written.
     pub refuses_marks: bool,
     /// When the document of each feed was asked for.
-    pub asked_at: HashMap<FeedName, Option<Time>>,
+    pub asked_at: HashMap<FeedName, Time>,
     /// What the store says of itself.
     pub condition: StoreCondition,
     /// How often that was asked for.
@@ -145,7 +145,9 @@ impl PinnedFeed for PinnedSnapshot {
 impl Shelf {
     fn apply(&mut self, change: Change) -> Revision {
         self.commits += 1;
-        self.asked_at.insert(change.feed.clone(), change.asked_at);
+        if let Some(asked_at) = change.asked_at {
+            self.asked_at.insert(change.feed.clone(), asked_at);
+        }
         let revision = Revision(change.base.0 + 1);
         let mut state = change.state;
         state.revision = revision;
@@ -340,7 +342,8 @@ impl Store for StoreDouble {
             }
             Some(Trouble::Unreadable | Trouble::Unwritable | Trouble::Unprunable) | None => {}
         }
-        if change.asked_at < shelf.asked_at.get(&change.feed).copied().flatten() {
+        let known = shelf.asked_at.get(&change.feed);
+        if change.asked_at.zip(known.copied()).is_some_and(|(asked, known)| asked < known) {
             return Err(CommitError::Overtaken);
         }
         if change.base != base {

@@ -122,21 +122,16 @@ async fn the_owner_finds_feeds_that_other_gateways_add_change_and_remove() {
 async fn a_document_that_was_asked_for_earlier_does_not_replace_a_later_one() {
     let pair = Pair::start().await;
     let feed = pair.of_second();
-    {
-        let mut shelf = pair.store.shelf.lock().unwrap();
-        shelf.asked_at.insert(name(&feed), Some(later(5)));
-    }
+    pair.store.shelf.lock().unwrap().asked_at.insert(name(&feed), later(5));
     let [first, _] = &pair.gateways;
     let begun = pair.store.writes().0;
     first.publisher.says("two", "2");
-    let asked = tokio::spawn({
-        let (poller, feed) = (first.poller.clone(), name(&feed));
-        async move { poller.poll_now(&feed).await }
-    });
-    a_while().await;
+    let report = first.poller.poll_now(&name(&feed)).await.unwrap();
+    assert!(report.error.unwrap().contains("a newer document of the feed"));
     assert_eq!(pair.store.writes().0, begun);
     first.clock.set(later(6));
-    assert_eq!(asked.await.unwrap().unwrap().outcome, PollEnding::Changed);
+    let report = first.poller.poll_now(&name(&feed)).await.unwrap();
+    assert_eq!(report.outcome, PollEnding::Changed);
 }
 
 #[tokio::test(start_paused = true)]
