@@ -133,6 +133,8 @@ pub struct Change {
     pub base: Revision,
     /// When the observation was made.
     pub at: Time,
+    /// When the document was asked for that the change comes from; `None` where it comes from no poll.
+    pub asked_at: Option<Time>,
     /// The tick of the versions, or of a change of the head that is told; `None` where there are
     /// neither.
     pub tick: Option<Tick>,
@@ -180,6 +182,7 @@ impl Change {
             feed,
             base,
             at,
+            asked_at: None,
             tick: None,
             state,
             skeleton: None,

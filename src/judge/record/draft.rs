@@ -438,6 +438,7 @@ impl<'a> ChangeDraft<'a> {
             feed: self.round.feed.clone(),
             base: self.snapshot.state.revision,
             at: now,
+            asked_at: None,
             tick,
             state: self.state,
             skeleton: self.skeleton,

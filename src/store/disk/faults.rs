@@ -136,6 +136,7 @@ pub(crate) async fn change(store: &EmbeddedStore, text: &str) -> Change {
         feed: news(),
         base: revision,
         at: tick.time(),
+        asked_at: None,
         tick: Some(tick),
         state,
         skeleton: Some(skeleton),

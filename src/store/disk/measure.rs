@@ -123,6 +123,7 @@ impl Shape {
             feed: name.clone(),
             base: Revision(revision - 1),
             at: at.time(),
+            asked_at: None,
             tick: Some(at),
             state,
             skeleton: Some(skeleton),
