@@ -173,7 +173,8 @@ mod tests {
             assert!(before.iter().filter(|owner| **owner == place).count() > 50);
         }
         let changes = three[0].changes();
-        let two: Arc<[_]> = [gateway(1), gateway(2), KnownGateway { polls: false, ..gateway(3) }].into();
+        let two: Arc<[_]> =
+            [gateway(1), gateway(2), KnownGateway { polls: false, ..gateway(3) }].into();
         three.iter().for_each(|it| it.confirm(since_boot(), Arc::clone(&two)));
         assert!(changes.has_changed().unwrap());
         for (key, before) in keys.iter().zip(before) {

@@ -185,6 +185,9 @@ pub enum CommitError {
     Store(#[from] StoreError),
 }
 
+/// How often a feed is read anew that was changed while it was read.
+const READ_TRIES: usize = 16;
+
 /// The store. Domain-level: no closures, no iterators over the engine, no types of the engine.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -272,15 +275,19 @@ pub trait Store: Send + Sync + 'static {
     fn watch_state(&self, _feed: &FeedName) -> Option<StateWatch> {
         None
     }
-    /// The feed as it stands, to be read as it is now whatever is committed until the reader is dropped;
-    /// `None` where nothing was committed yet.
+    /// The feed as it stands, to be read as it is now: [`StoreError::Outdated`] once another change was committed. `None`
+    /// where nothing was committed yet.
     async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError>;
     /// The state, ledger and order, at one revision.
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        match self.pin(feed).await? {
-            Some(reader) => reader.snapshot().await,
-            None => Ok(None),
+        for _ in 1..READ_TRIES {
+            let Some(reader) = self.pin(feed).await? else { return Ok(None) };
+            match reader.snapshot().await {
+                Err(StoreError::Outdated) => {}
+                read => return read,
+            }
         }
+        Err(StoreError::Outdated)
     }
     /// The items of a feed that have conflicts, in the order of their ids. A store on disk answers
     /// without reading the ledger.
@@ -300,10 +307,14 @@ pub trait Store: Send + Sync + 'static {
     }
     /// Items with their bytes, state and skeleton, at one revision.
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
-        match self.pin(feed).await? {
-            Some(reader) => reader.view(select).await,
-            None => Ok(None),
+        for _ in 1..READ_TRIES {
+            let Some(reader) = self.pin(feed).await? else { return Ok(None) };
+            match reader.view(select).await {
+                Err(StoreError::Outdated) => {}
+                read => return read,
+            }
         }
+        Err(StoreError::Outdated)
     }
     /// One item with its bytes.
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError>;
@@ -435,10 +446,7 @@ pub trait Store: Send + Sync + 'static {
     /// closed before that was said, it is not whole ([`StoreError::PartlyImported`]). Only into a store
     /// that nothing was ever put into ([`StoreError::Occupied`]); after an error it is of no use.
     /// Durable on return.
-    async fn import(
-        &self,
-        from: mpsc::Receiver<ImportMessage>,
-    ) -> Result<(), CommitError>;
+    async fn import(&self, from: mpsc::Receiver<ImportMessage>) -> Result<(), CommitError>;
 
     /// Waits until everything that was accepted is durable, and lets go of the folder. Every later
     /// call answers [`StoreError::Closed`].

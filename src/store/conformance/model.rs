@@ -380,11 +380,11 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
     let mut model = Model::default();
     let mut holders: VecDeque<Holder> = VecDeque::new();
     for step in steps {
-        let (store, claim) = (bench.store(), bench.claim().await);
+        let store = bench.store();
         match step {
             Step::Commit { feed, acts, order, archive, stale } => {
                 let change = model.change(feed, &acts, order.as_deref(), (archive, stale));
-                let result = store.commit(&claim, change.clone()).await;
+                let result = store.commit(change.clone()).await;
                 if stale {
                     assert!(matches!(result, Err(CommitError::Conflict(_))), "{result:?}");
                 } else {
@@ -426,7 +426,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                     gone: 0,
                     pause: None,
                 };
-                store.checkpoint(&claim, std::slice::from_ref(&state)).await.unwrap();
+                store.checkpoint(std::slice::from_ref(&state)).await.unwrap();
                 model.polls.insert(state.feed.clone(), state);
             }
             Step::PutFeed { feed } => {

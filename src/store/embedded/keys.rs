@@ -4,7 +4,6 @@
 //! Sync ids hold no control characters, so a zero byte ends them too. Ticks and numbers are written
 //! so that the order of bytes is their order.
 
-use crate::engine::Class;
 use tidegate_core::model::{ArchiveId, FeedName, IndexKey, SyncId, Tick, Time};
 use tidegate_core::websub::SubscriptionId;
 
@@ -206,21 +205,6 @@ pub(super) fn log(epoch: u64, place: u32) -> Vec<u8> {
 /// The epoch in a key of the log.
 pub(super) fn log_epoch(key: &[u8]) -> Option<u64> {
     key.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
-}
-
-/// The key of what the record at `key`, of a feed's content, was before the write `write`; those of one
-/// record follow each other in the order of the writes. `None` for a key that names no feed.
-pub(super) fn undo(class: Class, key: &[u8], write: u64) -> Option<Vec<u8>> {
-    let (feed, rest) = key.split_at_checked(key.iter().position(|byte| *byte == END)? + 1)?;
-    Some([feed, &[class as u8], rest, &write.to_be_bytes()].concat())
-}
-
-/// The class, the key and the write that [`undo`] made a key of.
-pub(super) fn undone(key: &[u8]) -> Option<(Class, Vec<u8>, u64)> {
-    let (key, write) = key.split_last_chunk()?;
-    let (feed, rest) = key.split_at_checked(key.iter().position(|byte| *byte == END)? + 1)?;
-    let (class, rest) = rest.split_first()?;
-    Some((Class::numbered(*class)?, [feed, rest].concat(), u64::from_be_bytes(*write)))
 }
 
 /// A key as an error message shows it.

@@ -1,11 +1,13 @@
 //! A feed as it may be shown. Of each feed as little is kept in memory as may be, for there may be a million.
 
-use super::pins::Pins;
 use crate::limits::VALUE_LIMIT;
 use crate::record::{StateRecord, decode, encode_plain};
 use crate::{StateWatch, StoreError};
 use std::sync::Arc;
 use tidegate_core::model::Time;
+
+/// The gate of a feed's content.
+pub(super) type FeedGate = Arc<tokio::sync::RwLock<()>>;
 
 /// A feed as it may be shown.
 #[derive(Clone)]
@@ -16,7 +18,8 @@ pub(super) struct Published {
     pub(super) write: u64,
     /// When something pending in it can be decided.
     pub(super) next_decision: Option<Time>,
-    pub(super) pins: Arc<Pins>,
+    /// Held by whoever reads content, and shut while a change of it is applied. It is fair.
+    pub(super) gate: FeedGate,
     pub(super) watch: StateWatch,
 }
 
@@ -27,13 +30,13 @@ impl Published {
         let (write, next_decision) = (head.write, head.state.next_decision_at);
         // The store wrote it as a record, so that it can be.
         let head = encode_plain(head, VALUE_LIMIT).unwrap_or_default().into();
-        Self { write, next_decision, head, pins: Arc::default(), watch }
+        Self { write, next_decision, head, gate: Arc::default(), watch }
     }
 
     /// Shows another state from now on, to the same readers.
     pub(super) fn show(&mut self, head: &StateRecord) {
         self.watch.outdate();
-        *self = Self { pins: Arc::clone(&self.pins), ..Self::new(head) };
+        *self = Self { gate: Arc::clone(&self.gate), ..Self::new(head) };
     }
 
     /// The feed's state.

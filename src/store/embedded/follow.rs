@@ -1,0 +1,252 @@
+//! Following a database that several gateways write: what each has in memory is what the database has numbered.
+//!
+//! A transaction notes which feeds it changed. Whoever looks numbers the notes that are committed and reads what those
+//! feeds are now; so every gateway shows a change at most one look after any other, and an epoch is told once what it
+//! announces is shown. Content is read from the database as it is asked for, as of one moment.
+
+use super::open::{Opening, inspect};
+use super::shared::StoreShared;
+use super::{Records, StoreInner, open, read};
+use crate::boot_time::since_boot;
+use crate::engine::Class;
+use crate::postgres::{Database, MemoryLook};
+use crate::record::{IdentityRecord, StateRecord};
+use crate::{Epoch, StoreError, as_list, in_words};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tidegate_core::model::FeedRecord;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+
+/// How often the database is looked at while nobody asks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How far apart looks begin that somebody asked for, so that many share one.
+const LOOK_PACE: Duration = Duration::from_millis(5);
+/// For how long what was seen is answered without another look.
+const CURRENT_TIME: Duration = Duration::from_millis(300);
+/// How long the database may be unseen before nothing is answered.
+const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
+/// The pause after a look that failed.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+/// The most that wait for a look.
+const LOOK_READERS: usize = 4096;
+
+/// Asks for a look; answers whether there was one.
+type LookRequest = oneshot::Sender<bool>;
+
+/// What is known of a database that others write to as well.
+pub(super) struct Following {
+    looks: mpsc::Sender<LookRequest>,
+    /// When the last look that succeeded was begun, in milliseconds of [`since_boot`].
+    seen: AtomicU64,
+    is_failing: AtomicBool,
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Following {
+    /// One that has just seen the database, and the looks that it is asked for.
+    pub(super) fn new() -> (Arc<Self>, mpsc::Receiver<LookRequest>) {
+        let (looks, requests) = mpsc::channel(LOOK_READERS);
+        let (seen, is_failing) = (millis(since_boot()).into(), AtomicBool::new(false));
+        (Arc::new(Self { looks, seen, is_failing }), requests)
+    }
+
+    /// For how long the database was not seen.
+    fn age(&self) -> Duration {
+        let seen = self.seen.load(Ordering::Acquire);
+        Duration::from_millis(millis(since_boot()).saturating_sub(seen))
+    }
+
+    /// The same, where that is too long.
+    pub(super) fn unseen(&self) -> Option<Duration> {
+        Some(self.age()).filter(|age| *age > UNSEEN_LIMIT)
+    }
+
+    /// Notes how a look went that was begun at `begun`.
+    fn looked(&self, begun: Duration, done: &Result<(), StoreError>) {
+        if done.is_ok() {
+            self.seen.store(millis(begun), Ordering::Release);
+        }
+        let was_failing = self.is_failing.swap(done.is_err(), Ordering::AcqRel);
+        match done {
+            Err(error) if !was_failing => {
+                tracing::warn!(error = %in_words(error), "the database cannot be followed");
+            }
+            Ok(()) if was_failing => tracing::info!("the database is followed again"),
+            _ => {}
+        }
+    }
+}
+
+impl StoreInner {
+    /// An error where nothing may be answered, because the database was not seen for too long.
+    pub(super) fn check_seen(&self) -> Result<(), StoreError> {
+        let unseen = self.following.as_ref().and_then(|following| following.unseen());
+        unseen.map_or(Ok(()), |unseen| Err(StoreError::Unseen { seconds: unseen.as_secs() }))
+    }
+
+    /// Whether what is in memory is what the database had within [`CURRENT_TIME`].
+    pub(super) fn is_current(&self) -> bool {
+        self.following.as_ref().is_none_or(|following| following.age() <= CURRENT_TIME)
+    }
+
+    /// Shows what was committed when this was called, where others write to the database. Waits as long as it may be
+    /// unseen.
+    pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
+        let Some(following) = &self.following else { return Ok(()) };
+        let begun = Instant::now();
+        loop {
+            self.shared.health()?;
+            drop(self.opened()?);
+            let (reply, answer) = oneshot::channel();
+            let left = UNSEEN_LIMIT.saturating_sub(begun.elapsed());
+            let looked = async {
+                following.looks.send(reply).await.map_err(|_| StoreError::Closed)?;
+                Ok(answer.await.unwrap_or_default())
+            };
+            match timeout(left, looked).await {
+                Ok(Ok(true)) => return Ok(()),
+                Ok(Err(error)) => return Err(error),
+                Ok(Ok(false)) if begun.elapsed() < UNSEEN_LIMIT => sleep(LOOK_PAUSE).await,
+                _ => return Err(StoreError::Unseen { seconds: following.age().as_secs() }),
+            }
+        }
+    }
+}
+
+/// What a gateway has in memory, as of one moment of the database.
+pub(crate) struct MemoryImage {
+    pub(super) found: open::Found,
+    pub(super) identity: IdentityRecord,
+    pub(super) feeds: crate::FeedList,
+    /// The last note that it has.
+    pub(super) position: i64,
+}
+
+/// Reads everything that a gateway has in memory. Blocks.
+pub(crate) fn read_image(database: &Arc<Database>) -> Result<MemoryImage, StoreError> {
+    let (engine, position) = database.snapshot_with_position()?;
+    let records = Records::of(Arc::new(engine));
+    let mut found = inspect(&records)?;
+    let feeds = as_list(read::feeds(&records)?);
+    let missing = || records.damage("it does not say whose it is".to_owned());
+    let identity = found.identity.take().ok_or_else(missing)?;
+    Ok(MemoryImage { found, identity, feeds, position })
+}
+
+/// Follows a database, as long as the store is open.
+pub(super) async fn follow(
+    within: Weak<StoreInner>,
+    database: Arc<Database>,
+    following: Arc<Following>,
+    mut requests: mpsc::Receiver<LookRequest>,
+    mut position: i64,
+) {
+    // Held by the store that is open, and by nobody else: the database is let go of with it.
+    let database = Arc::downgrade(&database);
+    loop {
+        let mut waiting = Vec::new();
+        let begun = Instant::now();
+        match timeout(LOOK_EVERY, requests.recv()).await {
+            Ok(Some(first)) => waiting.push(first),
+            Ok(None) => return,
+            Err(_) => {}
+        }
+        sleep(LOOK_PACE.saturating_sub(begun.elapsed())).await;
+        while let Ok(next) = requests.try_recv() {
+            waiting.push(next);
+        }
+        let (Some(inner), Some(database)) = (within.upgrade(), database.upgrade()) else { return };
+        let shared = Arc::clone(&inner.shared);
+        drop(inner);
+        let begun = since_boot();
+        let done = match shared.health() {
+            Ok(()) => look(&shared, &database, &mut position, !waiting.is_empty()).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) = &done {
+            shared.end(database.shown(), error);
+        }
+        following.looked(begun, &done);
+        for reply in waiting {
+            let _ = reply.send(done.is_ok());
+        }
+        drop(database);
+    }
+}
+
+/// Shows what was committed until now. `numbers`: notes are numbered first, whether there are any or not.
+async fn look(
+    shared: &Arc<StoreShared>,
+    database: &Arc<Database>,
+    position: &mut i64,
+    numbers: bool,
+) -> Result<(), StoreError> {
+    let mut seen = database.look(*position, numbers).await?;
+    if seen.has_more {
+        seen = database.look(*position, true).await?;
+    }
+    let records = Records::of(Arc::new(database.engine()));
+    if seen.position < *position {
+        let what = "it went back behind what was shown: restart every gateway".to_owned();
+        return Err(records.damage(what));
+    }
+    let is_forgotten = *position < seen.forgotten;
+    if is_forgotten || seen.entries.iter().any(|entry| entry.key.is_empty()) {
+        let reading = Arc::clone(database);
+        let image = tokio::task::spawn_blocking(move || read_image(&reading)).await;
+        let image = image.unwrap_or_else(|error| {
+            let source = std::io::Error::other(error);
+            Err(StoreError::Io { doing: "read what is kept in memory", source })
+        })?;
+        let MemoryImage { found, identity, feeds, position: at } = image;
+        let epoch = found.sealed.0;
+        shared.replace(found.committed, Some(feeds), identity.into(), epoch);
+        *position = at;
+        return Ok(());
+    }
+    show(shared, &records, &seen)?;
+    *position = seen.position;
+    Ok(())
+}
+
+/// Shows what a look saw. The epoch comes last: whoever hears of it finds the states that it announces.
+fn show(shared: &StoreShared, records: &Records, seen: &MemoryLook) -> Result<(), StoreError> {
+    let (mut heads, mut listed) = (Vec::new(), Vec::new());
+    for entry in &seen.entries {
+        let key = &entry.key;
+        if key.as_slice() == open::IDENTITY_KEY {
+            if let Some(value) = &entry.identity {
+                let identity: IdentityRecord = records.decode(Class::Gateway, key, value)?;
+                shared.open_as(Opening::from(identity));
+            }
+            continue;
+        }
+        let feed = open::name(records, Class::States, key)?;
+        let head = entry.state.as_ref();
+        let head: Option<StateRecord> =
+            head.map(|value| records.decode(Class::States, key, value)).transpose()?;
+        let record = entry.record.as_ref();
+        let record: Option<FeedRecord> =
+            record.map(|value| records.decode(Class::Feeds, key, value)).transpose()?;
+        heads.push((feed.clone(), head));
+        listed.push((feed, record.map(Arc::new)));
+    }
+    shared.change_list(listed);
+    for (feed, head) in heads {
+        let is_shown = shared.published(&feed).is_some_and(|shown| {
+            let shown = (shown.watch.revision(), shown.write);
+            head.as_ref().is_some_and(|head| shown == (head.state.revision, head.write))
+        });
+        if !is_shown {
+            shared.publish(&feed, head);
+        }
+    }
+    let epoch = Epoch(seen.epoch);
+    shared.sealed.send_if_modified(|sealed| std::mem::replace(sealed, epoch.max(*sealed)) < epoch);
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! Every statement that the database gets. They are narrow: what any PostgreSQL takes.
+
+/// A portion of a range: bounded by its entries, and by the bytes of their values.
+macro_rules! portion {
+    ($end:literal, $order:literal) => {
+        concat!(
+            "SELECT key, value FROM (SELECT key, value, sum(octet_length(value)) OVER (ORDER BY key ",
+            $order,
+            ") - octet_length(value) AS before FROM (SELECT key, value FROM tidegate_entry ",
+            "WHERE class = $1 AND key >= $2",
+            $end,
+            " ORDER BY key ",
+            $order,
+            " LIMIT $3) AS few) AS summed WHERE before < $4 ORDER BY key ",
+            $order
+        )
+    };
+}
+
+/// The keys of a range, with how much their values take.
+macro_rules! sizes {
+    ($end:literal) => {
+        concat!(
+            "SELECT key, octet_length(value) FROM tidegate_entry WHERE class = $1 AND key >= $2",
+            $end,
+            " ORDER BY key LIMIT $3"
+        )
+    };
+}
+
+/// What each connection does first. A connection that waits must not hold others up.
+pub(super) const SETTINGS: &str = "SET default_transaction_isolation TO 'read committed'; \
+    SET statement_timeout TO '30s'; SET lock_timeout TO '10s'; \
+    SET idle_in_transaction_session_timeout TO '20s'";
+/// Whether commits wait for the disk, and whether the disk is waited for at all.
+pub(super) const DURABILITY: &str =
+    "SELECT current_setting('synchronous_commit'), current_setting('fsync')";
+/// Whether commits wait for a standby of the database, too.
+pub(super) const WAITS_FOR_STANDBY: &str = "SELECT current_setting('synchronous_standby_names') <> '' \
+     AND current_setting('synchronous_commit') <> 'local'";
+/// For a connection whose database does not wait: commits have to.
+pub(super) const WAIT_FOR_DISK: &str = "SET synchronous_commit TO 'on'";
+/// Whether there is a table of versions.
+pub(super) const HAS_VERSIONS: &str = "SELECT to_regclass('tidegate_schema') IS NOT NULL";
+/// The version of the tables.
+pub(super) const VERSION: &str = "SELECT coalesce(max(version), 0) FROM tidegate_schema";
+
+/// A gateway says that it lives, whether it polls, and hashes of its settings.
+pub(super) const BEAT: &str = "INSERT INTO tidegate_gateway (id, name, beat_at, polls, settings) \
+    VALUES ($1, $2, clock_timestamp(), $3, $4) ON CONFLICT (id) DO UPDATE \
+    SET beat_at = EXCLUDED.beat_at, polls = EXCLUDED.polls, settings = EXCLUDED.settings";
+/// The gateways: how long ago each lived last; and the time, in milliseconds.
+pub(super) const GATEWAYS: &str = "SELECT id, name, polls, settings, \
+    (extract(epoch FROM clock_timestamp() - beat_at) * 1000)::bigint, \
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM tidegate_gateway";
+/// Forgets those that have not lived for long.
+pub(super) const FORGET_GATEWAYS: &str =
+    "DELETE FROM tidegate_gateway WHERE beat_at < clock_timestamp() - interval '1 hour'";
+/// A gateway ends.
+pub(super) const LEAVE: &str = "DELETE FROM tidegate_gateway WHERE id = $1";
+
+/// Begins a write.
+pub(super) const BEGIN: &str = "BEGIN";
+/// Begins reads as of one moment. Whoever takes what is read may be slow.
+pub(super) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+    SET LOCAL idle_in_transaction_session_timeout TO '600s'";
+pub(super) const COMMIT: &str = "COMMIT";
+pub(super) const ROLLBACK: &str = "ROLLBACK";
+/// Waits until no other transaction has the same to itself.
+pub(super) const LOCK: &str =
+    "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' ' || $1, 0))";
+/// Sets entries.
+pub(super) const PUT: &str = "INSERT INTO tidegate_entry (class, key, value, shown) \
+    SELECT class, key, value, shown::jsonb \
+    FROM unnest($1::smallint[], $2::bytea[], $3::bytea[], $4::text[]) AS new (class, key, value, shown) \
+    ON CONFLICT (class, key) DO UPDATE SET value = EXCLUDED.value, shown = EXCLUDED.shown";
+/// Removes entries.
+pub(super) const REMOVE: &str = "DELETE FROM tidegate_entry e \
+    USING unnest($1::smallint[], $2::bytea[]) AS gone (class, key) \
+    WHERE e.class = gone.class AND e.key = gone.key";
+/// Removes a range.
+pub(super) const CLEAR: &str =
+    "DELETE FROM tidegate_entry WHERE class = $1 AND key >= $2 AND ($3::bytea IS NULL OR key < $3)";
+/// Notes what a transaction did to what gateways have in memory, and what the change log is to say of it.
+pub(super) const NOTE: &str = "INSERT INTO tidegate_change (at, key, logged, shown) \
+    SELECT $1, key, logged, shown::jsonb \
+    FROM unnest($2::bytea[], $3::bytea[], $4::text[]) AS new (key, logged, shown)";
+/// Takes over the last epoch of another store.
+pub(super) const REACH: &str = "UPDATE tidegate_counter SET epoch = greatest(epoch, $1), \
+    closed_at = greatest(closed_at, $2)";
+
+/// Numbers the notes that are committed, and logs the changes among them as the next epoch. Whoever has the counter's row
+/// does it, and whoever waits for the row sees then what was committed meanwhile: so nothing is ever added to a number
+/// or an epoch that was given out. It is sent as one message, so that a gateway that stands still does not keep the row.
+pub(super) const NUMBER: &str = "BEGIN; \
+    SELECT position FROM tidegate_counter FOR UPDATE; \
+    UPDATE tidegate_change SET position = (SELECT position + 1 FROM tidegate_counter) \
+        WHERE position IS NULL; \
+    INSERT INTO tidegate_entry (class, key, value, shown) SELECT 12, int8send(c.epoch + 1) || \
+        int4send((row_number() OVER (ORDER BY n.number) - 1)::integer), \
+        int8send(greatest(c.closed_at, max(n.at) OVER ())) || n.logged, n.shown \
+        FROM tidegate_counter c JOIN tidegate_change n ON n.position = c.position + 1 \
+        WHERE n.logged IS NOT NULL; \
+    UPDATE tidegate_counter c SET position = c.position + 1, epoch = c.epoch + sign(of.logged)::bigint, \
+        closed_at = greatest(c.closed_at, of.at) \
+        FROM (SELECT count(n.logged) AS logged, max(n.at) FILTER (WHERE n.logged IS NOT NULL) AS at, \
+            count(*) AS notes FROM tidegate_change n \
+            WHERE n.position = (SELECT position + 1 FROM tidegate_counter)) AS of WHERE of.notes > 0; \
+    DELETE FROM tidegate_change WHERE position <= (SELECT position - 16384 FROM tidegate_counter); \
+    COMMIT";
+/// Notes behind a position are kept for so many positions, as [`NUMBER`] has it.
+pub(super) const KEPT_POSITIONS: i64 = 16_384;
+/// How far the notes are numbered, whether there are others, and what those behind a position are of: all of one moment.
+pub(super) const LOOK: &str = "SELECT c.position, c.epoch, \
+    EXISTS (SELECT 1 FROM tidegate_change w WHERE w.position IS NULL), n.key, s.value, f.value, i.value \
+    FROM tidegate_counter c \
+    LEFT JOIN (SELECT DISTINCT key FROM tidegate_change WHERE position > $1) AS n ON true \
+    LEFT JOIN tidegate_entry s ON s.class = 2 AND s.key = n.key \
+    LEFT JOIN tidegate_entry f ON f.class = 1 AND f.key = n.key \
+    LEFT JOIN tidegate_entry i ON i.class = 28 AND i.key = n.key";
+/// How far the notes are numbered.
+pub(super) const POSITION: &str = "SELECT position FROM tidegate_counter";
+/// Statistics for the planner, after much was written.
+pub(super) const ANALYZE: &str = "ANALYZE tidegate_entry";
+
+/// A value.
+pub(super) const GET: &str = "SELECT value FROM tidegate_entry WHERE class = $1 AND key = $2";
+/// Many values, up to a number of bytes; of those beyond it, that they are there.
+pub(super) const GET_MANY: &str = "SELECT class, key, CASE WHEN before < $3 THEN value END FROM \
+    (SELECT e.class, e.key, e.value, sum(octet_length(e.value)) OVER (ORDER BY e.class, e.key) \
+    - octet_length(e.value) AS before FROM tidegate_entry e \
+    JOIN unnest($1::smallint[], $2::bytea[]) AS wanted (class, key) \
+    ON e.class = wanted.class AND e.key = wanted.key) AS found";
+/// Whether there is a value.
+pub(super) const CONTAINS: &str =
+    "SELECT EXISTS (SELECT 1 FROM tidegate_entry WHERE class = $1 AND key = $2)";
+/// The first entries of a range.
+pub(super) const FIRST: &str = portion!(" AND key < $5", "ASC");
+/// The same without an end.
+pub(super) const FIRST_ALL: &str = portion!("", "ASC");
+/// The last entries of a range.
+pub(super) const LAST: &str = portion!(" AND key < $5", "DESC");
+/// The same without an end.
+pub(super) const LAST_ALL: &str = portion!("", "DESC");
+/// The first keys of a range, with what their values take.
+pub(super) const SIZES: &str = sizes!(" AND key < $4");
+/// The same without an end.
+pub(super) const SIZES_ALL: &str = sizes!("");
+
+/// The format of the tables.
+pub(super) const FORMAT: i32 = 1;
+
+/// Makes the tables. Of each class of entries that people ask for, a view has what a person reads.
+pub(super) const TABLES: &str = "\
+    CREATE TABLE tidegate_schema (version integer PRIMARY KEY); \
+    INSERT INTO tidegate_schema VALUES (1); \
+    CREATE TABLE tidegate_entry (class smallint NOT NULL, key bytea NOT NULL, value bytea NOT NULL, \
+        shown jsonb, PRIMARY KEY (class, key)); \
+    ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \
+    CREATE TABLE tidegate_counter (position bigint NOT NULL, epoch bigint NOT NULL, \
+        closed_at bigint NOT NULL) WITH (fillfactor = 50); \
+    INSERT INTO tidegate_counter VALUES (0, 0, 0); \
+    CREATE TABLE tidegate_change (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, \
+        position bigint, at bigint NOT NULL, key bytea NOT NULL, logged bytea, shown jsonb); \
+    CREATE INDEX tidegate_change_position ON tidegate_change (position); \
+    CREATE TABLE tidegate_gateway (id bigint PRIMARY KEY, name text NOT NULL, \
+        beat_at timestamptz NOT NULL, polls boolean NOT NULL, settings text NOT NULL); \
+    CREATE VIEW tidegate_feed AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
+        shown->>'standing' AS standing FROM tidegate_entry WHERE class = 1; \
+    CREATE VIEW tidegate_state AS SELECT shown->>'feed' AS feed, \
+        (shown->>'revision')::bigint AS revision, (shown->>'until')::timestamptz AS until, \
+        (shown->>'updated')::timestamptz AS updated, (shown->>'items')::bigint AS items, \
+        (shown->>'held')::boolean AS held FROM tidegate_entry WHERE class = 2; \
+    CREATE VIEW tidegate_log AS SELECT \
+        ('x' || encode(substring(key FROM 1 FOR 8), 'hex'))::bit(64)::bigint AS epoch, \
+        to_timestamp(('x' || encode(substring(value FROM 1 FOR 8), 'hex'))::bit(64)::bigint) AS closed_at, \
+        shown->>'feed' AS feed, (shown->>'until')::timestamptz AS until, \
+        (shown->>'revision')::bigint AS revision, (shown->>'versions')::bigint AS versions \
+        FROM tidegate_entry WHERE class = 12; \
+    CREATE VIEW tidegate_poll AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
+        (shown->>'polled')::timestamptz AS polled, (shown->>'due')::timestamptz AS due, \
+        (shown->>'failures')::bigint AS failures, shown->>'error' AS error FROM tidegate_entry WHERE class = 13; \
+    CREATE VIEW tidegate_subscription AS SELECT shown->>'feed' AS feed, \
+        shown->>'subscriber' AS subscriber, (shown->>'until')::timestamptz AS until, \
+        (shown->>'failures')::bigint AS failures FROM tidegate_entry WHERE class = 24";
