@@ -301,11 +301,9 @@ impl Model {
         }
         let revision = Revision(told.revision().max(told.floor) + 1);
         change.state.revision = revision;
-        let mut epoch = None;
         if let Some(tick) = change.tick {
             let versions = u32::try_from(change.versions.len()).unwrap();
             self.log.push(LoggedChange { feed: change.feed.clone(), tick, revision, versions });
-            epoch = Some(Epoch(u64::try_from(self.log.len()).unwrap()));
         }
         let seals = change.seals.clone();
         told.changes.push(change);
@@ -314,7 +312,7 @@ impl Model {
             let archive = Archive::new(seal.upstream, skeleton("<feed/>"), items);
             told.archives.push((seal.id, archive));
         }
-        Committed { revision, epoch }
+        Committed { revision }
     }
 
     pub(super) async fn agrees_with(&self, store: &dyn Store) {

@@ -125,17 +125,4 @@ mod tests {
         assert_eq!(health.stop().unwrap(), first);
         assert_eq!((first.since, first.next_try), (Time::from_unix(1), None));
     }
-
-    #[test]
-    fn who_has_taken_the_database_and_is_gone_is_said_to_be() {
-        let (health, at) = (StoreHealth::default(), Time::from_unix(1));
-        health.fail(&StoreError::Closed, at);
-        for (is_gone, said) in [(false, " writes; "), (true, " wrote and is gone; ")] {
-            let owner = DatabaseOwner { name: "another".to_owned(), is_gone };
-            let error = StoreError::Overtaken { owner: owner.clone() };
-            health.plan_try(at, Some(&error), false);
-            assert_eq!(health.owner(), Some(owner));
-            assert!(error.to_string().contains(said), "{error}");
-        }
-    }
 }

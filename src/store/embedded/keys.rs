@@ -251,24 +251,5 @@ mod tests {
             prop_assert_eq!(version_tick(&version(&feed, &x, a)), Some(a));
             prop_assert_eq!(other >= after_tick(&feed, a), b > a);
         }
-
-        /// Between those of one record stand those of no other.
-        #[test]
-        fn what_records_were_is_found_by_record_and_write(
-            (x, y) in ("[a-z]{1,3}", "[a-z]{1,3}"), (n, m) in (0_u64..1 << 50, 0_u64..1 << 50),
-        ) {
-            let feed = name("f");
-            let at = Tick::at(Time::from_unix(7));
-            let [x, y] = [x, y].map(|id| SyncId::new(&id).unwrap());
-            for (class, one, other) in [
-                (Class::Ledger, item(&feed, &x), item(&feed, &y)),
-                (Class::ByTick, by_tick(&feed, at, &x), by_tick(&feed, at, &y)),
-            ] {
-                let key = undo(class, &one, n).unwrap();
-                prop_assert_eq!(undone(&key), Some((class, one.clone(), n)));
-                let within = undo(class, &one, 0).unwrap()..undo(class, &one, u64::MAX >> 8).unwrap();
-                prop_assert_eq!(within.contains(&undo(class, &other, m).unwrap()), x == y);
-            }
-        }
     }
 }

@@ -56,7 +56,7 @@ mod tests {
     fn head(revision: u64) -> StateRecord {
         let state = FeedState::untouched(Format::Atom10, Time::from_unix(7));
         let state = FeedState { revision: Revision(revision), ..state };
-        StateRecord { state, next_event: 3, write: revision + 1 }
+        StateRecord { state, next_event: 3, write: revision + 1, asked_at: None }
     }
 
     #[test]
@@ -75,13 +75,13 @@ mod tests {
     #[test]
     fn another_state_outdates_the_last_one_and_keeps_its_readers() {
         let mut published = Published::new(&head(4));
-        let (watch, pins) = (published.watch.clone(), Arc::clone(&published.pins));
+        let (watch, gate) = (published.watch.clone(), Arc::clone(&published.gate));
         let mut next = head(5);
         next.state.next_decision_at = Some(Time::from_unix(9));
         published.show(&next);
         assert_eq!(published.next_decision, Some(Time::from_unix(9)));
         assert!(!watch.is_current() && published.watch.is_current());
-        assert!(Arc::ptr_eq(&pins, &published.pins));
+        assert!(Arc::ptr_eq(&gate, &published.gate));
         assert_eq!(published.head().unwrap(), next);
     }
 }

@@ -9,7 +9,7 @@ use crate::purge_mark::PurgeMark;
 use crate::{CommitError, Select, Store};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{Context, Time};
+use tidegate_core::model::Time;
 
 fn open(folder: &std::path::Path) -> EmbeddedStore {
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
