@@ -20,44 +20,12 @@ pub struct StoreCondition {
     pub used: Option<u64>,
     /// The same against what it may take, where there is a limit.
     pub taken: Option<TakenBytes>,
-    /// The gateway that has the database, where that is not this one: this one is a standby, or lost it.
-    pub owner: Option<DatabaseOwner>,
-    /// For how long the database has not answered, where that is longer than this gateway is sure to have it, or to
-    /// show what is in it.
+    /// For how long the database has not answered, where that is so long that what is shown of it may be old.
     pub unanswered: Option<Duration>,
     /// The gateways over the same database, with this one; none where there can be only one.
     pub gateways: Arc<[KnownGateway]>,
     /// By how many milliseconds this machine's clock is ahead of the database's, at least; below 0: it is behind.
     pub clock_ahead: i64,
-}
-
-/// The gateway that has a database.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DatabaseOwner {
-    /// As it calls itself.
-    pub name: String,
-    /// Whether it gave the database back, or has not said for a whole lease that it lives.
-    pub is_gone: bool,
-}
-
-impl DatabaseOwner {
-    /// What is to be done by whoever needs the gateway that writes.
-    pub const fn advice(&self) -> &'static str {
-        if self.is_gone { "ask again" } else { "ask that one" }
-    }
-}
-
-impl std::fmt::Display for DatabaseOwner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, is_gone } = self;
-        match (*is_gone, name.as_str()) {
-            (false, name) => return write!(f, "the gateway {name} writes"),
-            // It was gone before this one began to follow.
-            (true, "") => write!(f, "the gateway that wrote is gone")?,
-            (true, name) => write!(f, "the gateway {name} wrote and is gone")?,
-        }
-        write!(f, "; another takes its place in a moment")
-    }
 }
 
 /// A store that stopped because a write, or making one durable, failed.
@@ -176,22 +144,10 @@ impl StoreCondition {
         (milliseconds > CLOCK_LIMIT).then(said)
     }
 
-    /// An error where no changes of feeds that this gateway polls can be taken in: where another gateway writes them,
-    /// it has to be there.
-    pub fn check_polls(&self) -> Result<(), StoreError> {
-        match &self.owner {
-            Some(owner) if self.stop.is_none() && !owner.is_gone => Ok(()),
-            _ => self.check_intake(),
-        }
-    }
-
     /// An error where nothing new can be taken in.
     pub fn check_intake(&self) -> Result<(), StoreError> {
         if let Some(stop) = &self.stop {
             return Err(StoreError::Stopped(Box::new(stop.clone())));
-        }
-        if let Some(owner) = &self.owner {
-            return Err(StoreError::Standby { owner: owner.clone() });
         }
         self.space.as_ref().map_or(Ok(()), FreeBytes::check)?;
         self.taken.as_ref().map_or(Ok(()), TakenBytes::check)

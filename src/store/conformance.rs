@@ -20,7 +20,7 @@ mod retention;
 mod subscriptions;
 mod together;
 
-use super::{Claim, DiskRequest, EmbeddedStore, Store};
+use super::{DiskRequest, EmbeddedStore, Store};
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::EndpointId;
@@ -35,11 +35,6 @@ trait Bench: Sized {
     fn clock(&self) -> &ManualClock;
     /// Closes it and opens it again, as a restart does.
     async fn reopen(self) -> Self;
-
-    /// The claim on all feeds.
-    async fn claim(&self) -> Claim {
-        self.store().claim().await.unwrap()
-    }
 }
 
 fn endpoint() -> EndpointId {

@@ -1,13 +1,14 @@
 //! A store within this process: what a feed's records mean, written once over a database
 //! ([`super::engine`]).
 //!
-//! Writes go to one committer, which groups them ([`committer`]); a large one comes in portions that nobody
-//! sees until its last ([`write`]). A reader sees a feed at one durable revision, whatever is committed
-//! meanwhile ([`pins`], [`undo`]). After a write that may not have become durable, nothing is acknowledged or
-//! published, and only states are answered, until the store was opened again ([`reopen`]).
+//! On disk and in memory, writes go to one committer, which groups them ([`committer`]); a large one is made certain
+//! first, and then applied in portions ([`redo`]). A reader holds the gate of its feed, which is shut while a change is
+//! applied. After a write that may not have become durable, nothing is acknowledged or published, and only states are
+//! answered, until the store was opened again ([`reopen`]). On disk the committer has a thread of its own, and reads run
+//! on blocking threads, a bounded number at a time. In memory nothing blocks, and all is done where it is asked for.
 //!
-//! On disk the committer has a thread of its own, and reads run on blocking threads, a bounded number at
-//! a time. In memory nothing blocks, and all is done where it is asked for.
+//! In PostgreSQL, which several gateways write, each write is a transaction ([`transactions`]), each read is made as of
+//! one moment, and what gateways have in memory follows what the database numbers ([`follow`]).
 
 mod ahead;
 mod archives;
@@ -15,28 +16,24 @@ mod chain;
 mod committer;
 mod conflicts;
 mod follow;
-mod forward;
 mod health;
 mod keys;
-mod lease_sign;
 mod ledger;
 mod life;
 mod open;
 mod operations;
-mod overtaken;
 mod past;
-mod pins;
 mod place;
 mod plan;
 mod prune;
 mod published;
 mod purge;
-mod ranges_ahead;
 mod read;
 mod read_turns;
 mod reader;
 mod records;
 mod redact;
+mod redo;
 mod reopen;
 mod request;
 mod shared;
@@ -44,34 +41,32 @@ mod stubs;
 mod supersede;
 #[cfg(test)]
 mod tests;
+mod transactions;
 mod transfer;
-mod undo;
 mod write;
 
-pub(super) use self::follow::{
-    BEHIND_ALL, DatabaseLook, LastClaim, LookAt, RecentEntry, RecentWrites, read_followed,
+pub(super) use self::follow::read_image;
+pub(super) use self::open::{
+    Found, IDENTITY_KEY, OpenRequest, Opened, begin, identify, identity, inspect, is_used,
 };
-pub(super) use self::forward::{AnswerRequests, AskWriter, WriterAnswer};
-pub(super) use self::lease_sign::{LeaseSign, since_boot};
-pub(super) use self::open::{Found, OpenRequest, Opened, begin, inspect};
 pub(super) use self::place::StorePlace;
 pub(super) use self::records::Records;
 pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
+pub(super) use self::transactions::TransactionLock;
 
 use self::committer::{CommitGroup, Committer};
-use self::follow::{Following, LookRequest};
-use self::forward::ForwardedWrites;
-use self::overtaken::{verified, verified_lists};
+use self::follow::{Following, MemoryImage};
 use self::place::Nowhere;
 use self::published::Published;
-use self::read_turns::ReadTurns;
+use self::read_turns::{ReadTurn, ReadTurns};
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{StoreShared, broken};
 use self::transfer::ExportAbandoned;
-use super::engine::MemoryEngine;
+use super::engine::{Class, MemoryEngine};
 use super::portable::ExportRecord;
+use super::postgres::Database;
 use super::{FreeSpace, StoreError};
-use std::collections::VecDeque;
+use crate::record::StateRecord;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -86,7 +81,6 @@ const REQUESTS: usize = 1024;
 pub struct EmbeddedStore {
     endpoint: EndpointId,
     sup_ids: SupIdBasis,
-    clock: Arc<dyn Clock>,
     /// The space on its file system, where that is watched.
     space: Option<Arc<FreeSpace>>,
     inner: Arc<StoreInner>,
@@ -95,18 +89,17 @@ pub struct EmbeddedStore {
 /// What a request takes with it, which may go on when nobody waits for it any more.
 struct StoreInner {
     shared: Arc<StoreShared>,
+    clock: Arc<dyn Clock>,
     reads: ReadTurns,
     /// Whether reading and writing wait for a disk.
     blocks: bool,
     open: RwLock<OpenState>,
     /// No change is begun any more.
     is_closing: AtomicBool,
-    /// The thread that writes, or that follows who does.
+    /// The thread that writes.
     committer: Mutex<Option<JoinHandle<()>>>,
-    /// The gateway that writes, where this one only reads.
+    /// What is known of a database that others write to as well.
     following: Option<Arc<Following>>,
-    /// What is known of the lease on the database, where others may take it.
-    lease: Option<Arc<LeaseSign>>,
 }
 
 /// Whether the store is open.
@@ -133,8 +126,8 @@ enum Writer {
     Thread(mpsc::Sender<CommitRequest>),
     /// Where they are asked for.
     Here(Arc<Mutex<Committer>>),
-    /// In another gateway; here its writes are looked at.
-    Elsewhere(std::sync::mpsc::SyncSender<LookRequest>),
+    /// In a database that others write to as well: each is a transaction.
+    Transactions(Arc<Database>),
 }
 
 impl EmbeddedStore {
@@ -146,9 +139,10 @@ impl EmbeddedStore {
         to: &mpsc::Sender<ExportRecord>,
     ) -> Result<bool, StoreError> {
         let (taker, blocks) = (to.clone(), self.inner.blocks);
-        let handed = self.inner.of_feed(name, move |records, feed, state| {
+        let feed = name.clone();
+        let handed = self.inner.read_feed(name, move |records, head| {
             let mut waiting = Vec::new();
-            let told = transfer::feed(records, feed, state, &mut |piece| {
+            let told = transfer::feed(records, &feed, &head.state, &mut |piece| {
                 if blocks {
                     return taker.blocking_send(piece).map_err(|_| ExportAbandoned);
                 }
@@ -156,7 +150,7 @@ impl EmbeddedStore {
                 waiting.push(piece);
                 Ok(())
             })?;
-            Ok(Some((waiting, told.is_err())))
+            Ok((waiting, told.is_err()))
         });
         let handed = handed.await?;
         let (waiting, mut is_abandoned) = handed.ok_or_else(|| transfer::purged(name))?;
@@ -188,8 +182,7 @@ impl EmbeddedStore {
         )
     }
 
-    /// Closes a store in memory and opens another over the same content, with the claim given out anew:
-    /// what a restart is to a store on disk.
+    /// Closes a store in memory and opens another over the same content: what a restart is to a store on disk.
     pub fn reopen(&self) -> Result<Self, StoreError> {
         if self.inner.blocks {
             let path = self.inner.opened()?.records.engine().path().to_owned();
@@ -199,7 +192,7 @@ impl EmbeddedStore {
         let OpenState::Open(OpenStore { records, .. }) = open else {
             return Err(StoreError::Closed);
         };
-        let clock = Arc::clone(&self.clock);
+        let clock = Arc::clone(&self.inner.clock);
         Self::over_memory(records, OpenRequest::default(), clock)
     }
 
@@ -219,8 +212,7 @@ impl EmbeddedStore {
         clock: Arc<dyn Clock>,
         reopen: Option<Box<dyn Reopen>>,
     ) -> Result<Self, StoreError> {
-        let Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed, cleaning } =
-            opened;
+        let Opened { endpoint, sup_ids, opening, committed, list_writes, sealed } = opened;
         let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(&head)));
         let shared = StoreShared::new(feeds.collect(), opening, sealed.0, Arc::clone(&clock));
         shared.list_writes.store(list_writes, Ordering::Release);
@@ -230,48 +222,51 @@ impl EmbeddedStore {
             shared: Arc::clone(&shared),
             place: Arc::clone(&place),
             clock: Arc::clone(&clock),
-            cleaning,
-            floors,
             list_writes,
             sealed,
-            noted: clock.running(),
-            importing: None,
         };
         let blocks = place.blocks();
-        let lease = place.lease();
-        let inner = |writer| {
-            let open = RwLock::new(OpenState::Open(OpenStore { records, writer, place }));
-            let (is_closing, committer) = (AtomicBool::new(false), Mutex::default());
-            Arc::new(StoreInner {
-                shared,
-                reads: ReadTurns::new(),
-                blocks,
-                open,
-                is_closing,
-                committer,
-                following: None,
-                lease,
-            })
+        let inner = |writer| StoreInner::new(shared, clock, (records, writer, place), None);
+        if !blocks {
+            let inner = inner(Writer::Here(Arc::new(Mutex::new(committer))));
+            return Ok(Self { endpoint, sup_ids, space: None, inner });
+        }
+        let (requests, waiting) = mpsc::channel(REQUESTS);
+        let inner = inner(Writer::Thread(requests));
+        let (within, whose) = (Arc::downgrade(&inner), endpoint.clone());
+        let keep = move || {
+            reopen::keep_open(&within, committer, waiting, &whose, reopen.as_deref());
         };
-        let inner = if blocks {
-            let (requests, waiting) = mpsc::channel(REQUESTS);
-            let inner = inner(Writer::Thread(requests));
-            let (within, whose) = (Arc::downgrade(&inner), endpoint.clone());
-            let keep = move || {
-                reopen::keep_open(&within, committer, waiting, &whose, reopen.as_deref());
-            };
-            let thread = std::thread::Builder::new()
-                .name("store-committer".to_owned())
-                .spawn(keep)
-                .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
-            *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
-            let answers = ForwardedWrites::new(Arc::downgrade(&inner));
-            inner.opened()?.place.answer_requests(Arc::new(answers));
-            inner
-        } else {
-            inner(Writer::Here(Arc::new(Mutex::new(committer))))
-        };
-        Ok(Self { endpoint, sup_ids, clock, space: None, inner })
+        let thread = std::thread::Builder::new()
+            .name("store-committer".to_owned())
+            .spawn(keep)
+            .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
+        *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(Self { endpoint, sup_ids, space: None, inner })
+    }
+
+    /// A store in a database that others write to as well, as it was found.
+    pub(super) fn in_database(
+        database: Arc<Database>,
+        image: MemoryImage,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let MemoryImage { found, identity, feeds, position } = image;
+        let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
+        let heads = found.committed.into_iter();
+        let heads = heads.map(|(feed, head)| (feed, Published::new(&head)));
+        let epoch = found.sealed.0;
+        let shared = StoreShared::new(heads.collect(), identity.into(), epoch, Arc::clone(&clock));
+        shared.set_list(feeds);
+        let (following, requests) = Following::new();
+        let records = Records::of(Arc::new(database.engine()));
+        let writer = Writer::Transactions(Arc::clone(&database));
+        let parts = (records, writer, Arc::clone(&database) as Arc<dyn StorePlace>);
+        let inner = StoreInner::new(Arc::new(shared), clock, parts, Some(Arc::clone(&following)));
+        let within = Arc::downgrade(&inner);
+        let task = follow::follow(within, Arc::clone(&database), following, requests, position);
+        database.spawn(task);
+        Self { endpoint, sup_ids, space: None, inner }
     }
 
     /// Takes nothing new in while the file system has too little space.
@@ -283,6 +278,24 @@ impl EmbeddedStore {
 }
 
 impl StoreInner {
+    fn new(
+        shared: Arc<StoreShared>,
+        clock: Arc<dyn Clock>,
+        (records, writer, place): (Records, Writer, Arc<dyn StorePlace>),
+        following: Option<Arc<Following>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            shared,
+            clock,
+            reads: ReadTurns::new(),
+            blocks: place.blocks(),
+            open: RwLock::new(OpenState::Open(OpenStore { records, writer, place })),
+            is_closing: AtomicBool::new(false),
+            committer: Mutex::default(),
+            following,
+        })
+    }
+
     fn opened(&self) -> Result<OpenStore, StoreError> {
         match &*self.open.read().unwrap_or_else(PoisonError::into_inner) {
             OpenState::Open(open) => Ok(open.clone()),
@@ -314,6 +327,11 @@ impl StoreInner {
         self.shared.health().err().unwrap_or_else(broken)
     }
 
+    /// A turn to read. An error where those that read stand still.
+    async fn read_turn(&self) -> Result<ReadTurn, StoreError> {
+        self.reads.next(self.records()?.is_far()).await
+    }
+
     /// Runs `read`; on a blocking thread, where one is free for it, if it waits for a disk.
     async fn read<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
@@ -341,55 +359,66 @@ impl StoreInner {
         })
     }
 
-    /// Reads of one feed at one revision; the default where nothing was committed to it.
-    async fn of_feed<T: Default + Send + 'static>(
+    /// Reads a feed as of one moment; `None` where nothing was committed to it.
+    async fn read_feed<T: Send + 'static>(
         &self,
         feed: &FeedName,
-        read: impl Fn(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + Sync + 'static,
-    ) -> Result<T, StoreError> {
+        read: impl FnOnce(&Records, &StateRecord) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<Option<T>, StoreError> {
         self.opened()?;
-        let (read, this) = (Arc::new(read), self);
-        self.retried(|| {
-            let read = Arc::clone(&read);
-            async move {
-                let Some(pin) = this.pin(feed).await? else { return Ok(T::default()) };
-                let feed = feed.clone();
-                this.read(move |records, _| {
-                    pin.check()?;
-                    let of = |records: &Records| read(records, &feed, &pin.head.state);
-                    let found = verified(records, &feed, &pin.head, of);
-                    if pin.is_purged() { Ok(T::default()) } else { found }
-                })
-                .await
-            }
+        let gate = match self.shared.gate(feed) {
+            Some(gate) => Some(gate.read_owned().await),
+            None => None,
+        };
+        let feed = feed.clone();
+        self.read(move |records, shared| {
+            let _gate = gate;
+            let key = keys::feed(&feed);
+            let Some((records, stored)) = records.snapshot(Some((Class::States, key.clone())))?
+            else {
+                let head = shared.published(&feed).map(|it| it.head()).transpose()?;
+                return head.map(|head| read(records, &head)).transpose();
+            };
+            let head = stored.map(|value| records.decode(Class::States, &key, &value));
+            head.transpose()?.map(|head| read(&records, &head)).transpose()
         })
         .await
     }
 
-    /// Reads over all feeds.
+    /// The same; the default where nothing was committed to it.
+    async fn of_feed<T: Default + Send + 'static>(
+        &self,
+        feed: &FeedName,
+        read: impl FnOnce(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let name = feed.clone();
+        let found = self.read_feed(feed, move |records, head| read(records, &name, &head.state));
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    /// Reads over all feeds, as of one moment.
     async fn of_all<T: Send + 'static>(
         &self,
-        read: impl Fn(&Records) -> Result<T, StoreError> + Send + Sync + 'static,
+        read: impl FnOnce(&Records) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let read = Arc::new(read);
-        self.retried(|| {
-            let read = Arc::clone(&read);
-            self.read(move |records, shared| {
-                shared.listing(|| verified_lists(records, shared, |records| read(records)))
+        self.read(move |records, shared| {
+            shared.listing(|| match records.snapshot(None)? {
+                Some((records, _)) => read(&records),
+                None => read(records),
             })
         })
         .await
     }
 
-    /// Reads over all feeds, each record for itself: where the database is far away, others write meanwhile.
-    async fn of_each<T: Send + 'static>(
-        &self,
-        read: impl Fn(&Records) -> Result<T, StoreError> + Send + Sync + 'static,
-    ) -> Result<T, StoreError> {
-        if !self.opened()?.records.is_far() {
-            return self.of_all(read).await;
+    /// The records of all feeds, shared by all who ask while none changes.
+    async fn feed_list(&self) -> Result<Arc<super::FeedList>, StoreError> {
+        self.check_seen()?;
+        drop(self.opened()?);
+        if let Some(listed) = self.shared.listed() {
+            return Ok(listed);
         }
-        self.read(move |records, _| read(records)).await
+        let read = |records: &Records| Ok(super::as_list(read::feeds(records)?));
+        self.read(move |records, shared| shared.list_feeds(|| read(records))).await
     }
 
     /// Asks the committer to do `work`, and waits until that is durable.
@@ -399,43 +428,18 @@ impl StoreInner {
         work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
         let (reply, answer) = oneshot::channel();
-        let request = CommitRequest::new(touches, work, reply);
-        let writer = self.opened()?.writer;
-        match writer {
+        let request = |work| CommitRequest::new(touches, work, reply);
+        match self.opened()?.writer {
             Writer::Thread(requests) => {
-                if requests.send(request).await.is_err() {
+                if requests.send(request(work)).await.is_err() {
                     return Err(self.unserved().into());
                 }
             }
-            Writer::Here(committer) => serve_here(&committer, request)?,
-            Writer::Elsewhere(_) => self.check_writes()?,
+            Writer::Here(committer) => serve_here(&committer, request(work))?,
+            Writer::Transactions(_) => return self.transact(touches.into(), work).await,
         }
         // Whether a request that the committer took with it was carried out is unknown.
         answer.await.unwrap_or_else(|_| Err(Unanswered(self.unserved()).into()))
-    }
-
-    /// The same, for whoever may block.
-    fn ask_blocking<T: Send + 'static, E: WriteError>(
-        &self,
-        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E> {
-        let (reply, answer) = oneshot::channel();
-        let request = CommitRequest::new(Touches::Feed, work, reply);
-        match self.opened()?.writer {
-            Writer::Thread(requests) => {
-                requests.blocking_send(request).map_err(|_| self.unserved())?;
-                answer.blocking_recv().unwrap_or_else(|_| Err(Unanswered(self.unserved()).into()))
-            }
-            Writer::Here(committer) => {
-                serve_here(&committer, request)?;
-                let mut answer = answer;
-                answer.try_recv().unwrap_or_else(|_| Err(Unanswered(broken()).into()))
-            }
-            Writer::Elsewhere(_) => {
-                self.check_writes()?;
-                Err(StoreError::Closed.into())
-            }
-        }
     }
 
     /// Does `work` to its end, also where nobody waits for it any more.
@@ -468,8 +472,7 @@ impl StoreInner {
 /// Has a request served by a committer that has no thread of its own.
 fn serve_here(committer: &Mutex<Committer>, request: CommitRequest) -> Result<(), StoreError> {
     let mut committer = committer.lock().map_err(|_| broken())?;
-    committer.serve(&mut VecDeque::from([request]));
-    while committer.clean() {}
+    committer.serve(vec![request]);
     Ok(())
 }
 

@@ -101,15 +101,14 @@ classes! {
     ArchiveIds archive_ids 17
     /// Blocks of archives; written once but for redaction.
     Segments segments 18
-    /// What records were before a write that took their place, while somebody may need that.
-    Undo undo 27
-    /// Feeds with a write that is under way, and its number.
+    /// A large change that is under way, in blobs.
+    Redo redo 27
+    /// Feeds with a large change that is certain, and is applied from its blobs.
     Unfinished unfinished 31
 }
 
 impl Class {
-    /// Where the content of a feed stands: everything that a purge removes, and that readers see as of a
-    /// write (`embedded::undo`).
+    /// Where the content of a feed stands: everything that a purge removes.
     pub(super) const CONTENT: &[Self] = &[
         Self::Skeletons,
         Self::Orders,
@@ -133,20 +132,6 @@ impl Class {
         Self::ArchiveIds,
         Self::Segments,
     ];
-
-    /// What a gateway has of it in memory from its start: who follows the writes of another takes over what
-    /// changes of these.
-    pub(super) const IN_MEMORY: &[Self] = &[Self::Gateway, Self::Feeds, Self::States, Self::Log];
-
-    /// Whether the class is one of them.
-    pub(super) fn is_in_memory(self) -> bool {
-        Self::IN_MEMORY.contains(&self)
-    }
-
-    /// Whether the class is content of feeds.
-    pub(super) fn is_content(self) -> bool {
-        Self::CONTENT.contains(&self)
-    }
 }
 
 /// A class and a key.
@@ -177,9 +162,6 @@ pub(super) struct Portion {
     pub(super) has_more: bool,
 }
 
-/// The most bytes of a value that come with its size.
-pub(super) const HEAD_BYTES: usize = 10;
-
 /// About how many bytes an engine on disk reads at once.
 pub(super) const PORTION_BYTES: usize = 1 << 20;
 
@@ -189,8 +171,12 @@ pub(super) struct ValueSize {
     pub(super) key: Vec<u8>,
     /// In bytes.
     pub(super) size: usize,
-    /// The first bytes of the value, at most [`HEAD_BYTES`].
-    pub(super) head: Bytes,
+}
+
+/// A database as of one moment, and an entry of it.
+pub(super) struct EngineSnapshot {
+    pub(super) engine: std::sync::Arc<dyn Engine>,
+    pub(super) entry: Option<Bytes>,
 }
 
 /// A database.
@@ -215,15 +201,6 @@ pub(super) trait Engine: Send + Sync + 'static {
         &self,
         _wanted: BTreeSet<RecordKey>,
     ) -> Result<Vec<(RecordKey, Option<Bytes>)>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    /// Many ranges at once, each of the keys of a class that begin with a prefix, with all entries of each. Some may be
-    /// left out, the last ones first where they are too much for one answer; one that is not far away answers none.
-    fn get_ranges(
-        &self,
-        _wanted: &[RecordKey],
-    ) -> Result<Vec<(RecordKey, RangeEntries)>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -261,15 +238,10 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;
 
-    /// What the last barrier made durable is shown by this process: from now on others that follow the store may
-    /// announce its epochs. `has_epoch`: it has one; otherwise they may learn so with the next barrier.
-    fn close_epochs(&self, _has_epoch: bool) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    /// Whether another process writes to it, and this one does not.
-    fn is_followed(&self) -> bool {
-        false
+    /// The database as of one moment, with what it has there at `key`, where other processes write to it; `None`: none
+    /// does.
+    fn snapshot(&self, _key: Option<RecordKey>) -> Result<Option<EngineSnapshot>, StoreError> {
+        Ok(None)
     }
 
     /// Lets those that wait for a write that failed see that. Makes nothing durable.

@@ -1,6 +1,6 @@
 //! Why a store cannot do what it is asked.
 
-use super::{DatabaseOwner, SpaceShortage, StoreStop};
+use super::{SpaceShortage, StoreStop};
 use std::error::Error;
 use tidegate_core::model::{EndpointId, FeedName};
 
@@ -16,16 +16,6 @@ pub enum StoreError {
         /// The folder.
         path: String,
     },
-    /// Another gateway has the database.
-    #[error(
-        "{path} is in use by another gateway ({owner}); stop that one, or give this one a database of its own"
-    )]
-    Leased {
-        /// The database.
-        path: String,
-        /// The gateway that has it, as it calls itself.
-        owner: String,
-    },
     /// Commits wait for no standby of the database.
     #[error(
         "{database} has no synchronous standby (its synchronous_standby_names is empty, or its synchronous_commit \
@@ -35,20 +25,6 @@ pub enum StoreError {
     NoStandby {
         /// The database.
         database: String,
-    },
-    /// Another gateway writes, and this one follows it.
-    #[error("this gateway is a standby and changes nothing: {owner}; {}", .owner.advice())]
-    Standby {
-        /// The gateway that writes.
-        owner: DatabaseOwner,
-    },
-    /// Another gateway has taken the database, and this one has noticed and does not follow it yet.
-    #[error(
-        "this gateway has lost its database, and is about to follow whoever writes: {owner}; ask again"
-    )]
-    Overtaken {
-        /// The gateway that has taken it.
-        owner: DatabaseOwner,
     },
     /// The gateway has not seen its database for so long that it cannot answer from it, or that what it knows may be old.
     #[error(
@@ -158,14 +134,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether it may be over soon without anybody's doing: the database is away, another gateway writes or has
-    /// just changed one, or the store is being opened again or closed.
+    /// Whether it may be over soon without anybody's doing: the database is away, a feed was changed while
+    /// it was read, or the store is being opened again or closed.
     pub const fn is_passing(&self) -> bool {
         matches!(
             self,
-            Self::Standby { .. }
-                | Self::Overtaken { .. }
-                | Self::Unseen { .. }
+            Self::Unseen { .. }
                 | Self::Away { .. }
                 | Self::Outdated
                 | Self::Stopped(_)

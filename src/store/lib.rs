@@ -5,6 +5,7 @@
 
 mod accepted_feeds;
 mod assemble;
+mod boot_time;
 mod check;
 mod condition;
 #[cfg(test)]
@@ -16,16 +17,14 @@ mod engine;
 mod error;
 mod feed_locks;
 mod free_space;
-mod known_gateway;
+mod gateways;
 mod limits;
 mod lineage;
 mod past;
 mod pinned;
-mod poll_shards;
 pub mod portable;
 mod postgres;
 mod purge_mark;
-mod questions;
 mod record;
 mod retention;
 mod seals;
@@ -40,9 +39,8 @@ use self::sled::open_database;
 use serde::{Deserialize, Serialize};
 
 pub use self::accepted_feeds::{AcceptedFeeds, AppliedConfig, AppliedOrigins};
-pub use self::condition::{
-    DatabaseOwner, FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes,
-};
+pub use self::boot_time::since_boot;
+pub use self::condition::{FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes};
 pub use self::disk::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, FreshStore, compact,
     is_vacant, make_data_folder,
@@ -51,15 +49,13 @@ pub use self::embedded::EmbeddedStore;
 pub use self::error::{StoreError, in_words};
 pub use self::feed_locks::{FeedLock, FeedLocks};
 pub use self::free_space::{FreeSpace, MeasuredSpace, SpaceLimits};
-pub use self::known_gateway::KnownGateway;
+pub use self::gateways::{GatewayId, Gateways, KnownGateway};
 pub use self::limits::{
     DROPPED_REMEMBERED, EVENTS_KEPT, LOG_AGE, LOG_EPOCHS, VERSIONS_KEPT, VERSIONS_LIMIT,
 };
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::pinned::{PinnedFeed, RemainingItems};
-pub use self::poll_shards::{HeldShard, PollShards, PublisherReach, SHARDS, Shard, ShardRequests};
 pub use self::postgres::PostgresRequest;
-pub use self::questions::{AnswerQuestions, GatewayAnswer};
 pub use self::shared_settings::SharedSettings;
 pub use self::state_watch::StateWatch;
 
@@ -91,13 +87,6 @@ pub fn as_list(records: Vec<FeedRecord>) -> FeedList {
 )]
 pub struct Epoch(pub u64);
 
-/// The right to commit, fenced: a commit under an older fence is refused.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Claim {
-    /// Raised whenever the claim is given out anew.
-    pub fence: u64,
-}
-
 /// A change in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LoggedChange {
@@ -125,8 +114,6 @@ pub struct ClosedEpoch {
 pub struct Committed {
     /// The feed's revision now.
     pub revision: Revision,
-    /// The epoch that the change stands in, where it made a tick.
-    pub epoch: Option<Epoch>,
 }
 
 /// Which items of a feed.
@@ -184,15 +171,12 @@ pub struct VersionNote {
 /// Why a commit was not made, or may not have been.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// Somebody else holds the claim now.
-    #[error("another node has taken over this feed")]
-    Fenced,
     /// The feed is at another revision: read again and decide again.
     #[error("the feed is at revision {}", .0.0)]
     Conflict(Revision),
-    /// The feed is paused, or was removed, and another gateway than the one that writes polled it.
-    #[error("the feed is not polled any more: it was paused or removed")]
-    NotPolled,
+    /// The feed has a document that was asked for later than the one that the change comes from.
+    #[error("the feed has a document that was asked for later")]
+    Overtaken,
     /// It is unknown whether the change was stored: read again before deciding anything.
     #[error("it is unknown whether the change was stored")]
     Ambiguous(#[source] StoreError),
@@ -200,6 +184,9 @@ pub enum CommitError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+/// How often a feed is read anew that was changed while it was read.
+const READ_TRIES: usize = 16;
 
 /// The store. Domain-level: no closures, no iterators over the engine, no types of the engine.
 #[async_trait]
@@ -224,34 +211,21 @@ pub trait Store: Send + Sync + 'static {
         StoreCondition::default()
     }
 
-    /// Whether what is in memory may be answered without [`Store::catch_up`]: nobody else writes.
+    /// Whether what is in memory may be answered without [`Store::catch_up`]: nobody else writes, or what others wrote
+    /// was looked at within 300 ms.
     fn answers_from_memory(&self) -> bool {
         true
     }
-    /// Where another gateway writes: shows what it had made durable when this was called, so that whoever was
-    /// told of a change there finds it here. An error where the database cannot be seen for some seconds.
+    /// Where other gateways write: shows what they had committed when this was called. An error where the database
+    /// cannot be seen for some seconds.
     async fn catch_up(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Which feeds this gateway polls, where several gateways poll those of the store; `None`: all. It polls its part
-    /// from the first call on.
-    async fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
-        Ok(None)
+    /// The gateways over the same database; `None`: this gateway is alone, and owns everything.
+    fn gateways(&self) -> Option<Arc<Gateways>> {
+        None
     }
-    /// Asks the gateway that writes, where that is another one, and waits for at most `limit`; `None` where nobody
-    /// answers questions there.
-    async fn ask_writer(
-        &self,
-        _question: Vec<u8>,
-        _limit: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(None)
-    }
-    /// Has `answers` answer what other gateways ask of this one.
-    fn answer_questions(&self, _answers: Arc<dyn AnswerQuestions>) {}
-    /// The claim of this opening of the store.
-    async fn claim(&self) -> Result<Claim, StoreError>;
 
     /// Every feed that was ever added and not purged, by name.
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError>;
@@ -301,15 +275,19 @@ pub trait Store: Send + Sync + 'static {
     fn watch_state(&self, _feed: &FeedName) -> Option<StateWatch> {
         None
     }
-    /// The feed as it stands, to be read as it is now whatever is committed until the reader is dropped;
-    /// `None` where nothing was committed yet.
+    /// The feed as it stands, to be read as it is now: [`StoreError::Outdated`] once another change was committed. `None`
+    /// where nothing was committed yet.
     async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError>;
     /// The state, ledger and order, at one revision.
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        match self.pin(feed).await? {
-            Some(reader) => reader.snapshot().await,
-            None => Ok(None),
+        for _ in 1..READ_TRIES {
+            let Some(reader) = self.pin(feed).await? else { return Ok(None) };
+            match reader.snapshot().await {
+                Err(StoreError::Outdated) => {}
+                read => return read,
+            }
         }
+        Err(StoreError::Outdated)
     }
     /// The items of a feed that have conflicts, in the order of their ids. A store on disk answers
     /// without reading the ledger.
@@ -329,10 +307,14 @@ pub trait Store: Send + Sync + 'static {
     }
     /// Items with their bytes, state and skeleton, at one revision.
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
-        match self.pin(feed).await? {
-            Some(reader) => reader.view(select).await,
-            None => Ok(None),
+        for _ in 1..READ_TRIES {
+            let Some(reader) = self.pin(feed).await? else { return Ok(None) };
+            match reader.view(select).await {
+                Err(StoreError::Outdated) => {}
+                read => return read,
+            }
         }
+        Err(StoreError::Outdated)
     }
     /// One item with its bytes.
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError>;
@@ -386,13 +368,14 @@ pub trait Store: Send + Sync + 'static {
     async fn archive(&self, feed: &FeedName, id: &ArchiveId)
     -> Result<Option<Archive>, StoreError>;
 
-    /// Applies a change: all or nothing, durable on return, compare-and-set on the feed's revision,
-    /// fenced by the claim. A feed without a state has the revision 0. The first changes of a feed
+    /// Applies a change: all or nothing, durable and shown on return, compare-and-set on the feed's revision. One that
+    /// comes from a document is refused where the feed has one that was asked for later ([`Change::asked_at`]). A feed
+    /// without a state has the revision 0. The first changes of a feed
     /// whose name was purged are lifted above the purged one's revision, tick and render revision.
-    async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError>;
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError>;
 
     /// Writes poll states, many at once. Durable on return.
-    async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError>;
+    async fn checkpoint(&self, states: &[PollState]) -> Result<(), CommitError>;
     /// All poll states.
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError>;
     /// Those of some feeds, as far as there are any.
@@ -424,7 +407,6 @@ pub trait Store: Send + Sync + 'static {
     /// a bounded number at a time. Nothing that is shown changes. Durable on return.
     async fn prune(
         &self,
-        claim: &Claim,
         feed: &FeedName,
         retention: &Retention,
         now: Time,
@@ -432,7 +414,7 @@ pub trait Store: Send + Sync + 'static {
     /// Takes epochs that are at least so old out of the change log, oldest first and a bounded number at a
     /// time; never the newest [`LOG_EPOCHS`]. The age is how long the store was open since, as far as that
     /// was noted ([`Store::note_running_time`]). Answers how many went. Durable on return.
-    async fn trim_log(&self, claim: &Claim, age: Duration) -> Result<usize, CommitError>;
+    async fn trim_log(&self, age: Duration) -> Result<usize, CommitError>;
 
     /// Closed epochs after `after`, oldest first, at most `limit`. Epochs are numbered without a
     /// gap: where the first answered does not follow `after`, those between were taken out.
@@ -464,11 +446,7 @@ pub trait Store: Send + Sync + 'static {
     /// closed before that was said, it is not whole ([`StoreError::PartlyImported`]). Only into a store
     /// that nothing was ever put into ([`StoreError::Occupied`]); after an error it is of no use.
     /// Durable on return.
-    async fn import(
-        &self,
-        claim: &Claim,
-        from: mpsc::Receiver<ImportMessage>,
-    ) -> Result<(), CommitError>;
+    async fn import(&self, from: mpsc::Receiver<ImportMessage>) -> Result<(), CommitError>;
 
     /// Waits until everything that was accepted is durable, and lets go of the folder. Every later
     /// call answers [`StoreError::Closed`].

@@ -8,7 +8,8 @@ use tidegate_core::model::{
     FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick, WantedItems,
 };
 
-/// Reads a feed at one revision, whatever is committed meanwhile. What it sees is kept until it is dropped.
+/// Reads a feed at one revision. Once another change was committed, every call answers [`StoreError::Outdated`]: whoever
+/// reads begins anew.
 #[async_trait]
 pub trait PinnedFeed: Send + Sync {
     /// The feed's state.

@@ -42,7 +42,7 @@ pub struct CarriedItem {
 /// What a store had reached. One that takes its place goes on from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreOrigin {
-    /// The fence of the last claim.
+    /// The number of its last opening.
     pub fence: u64,
     /// Which opening closed which epochs.
     pub lineage: Lineage,

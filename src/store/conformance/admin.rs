@@ -15,13 +15,12 @@ on_every_store! {
 
 async fn records_and_poll_states_are_kept(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     for name in ["b", "a-1", "a"] {
         store.put_feed(&record(name)).await.unwrap();
     }
     let paused = FeedRecord { standing: FeedStanding::Paused, ..record("a") };
     store.put_feed(&paused).await.unwrap();
-    store.checkpoint(&claim, &[poll_state("b"), poll_state("a")]).await.unwrap();
+    store.checkpoint(&[poll_state("b"), poll_state("a")]).await.unwrap();
     let subscription = Some(subscription());
     let failed = PollState {
         failures: 3,
@@ -29,8 +28,8 @@ async fn records_and_poll_states_are_kept(bench: impl Bench) {
         subscription: subscription.map(Box::new),
         ..poll_state("a")
     };
-    store.checkpoint(&claim, std::slice::from_ref(&failed)).await.unwrap();
-    store.checkpoint(&claim, &[]).await.unwrap();
+    store.checkpoint(std::slice::from_ref(&failed)).await.unwrap();
+    store.checkpoint(&[]).await.unwrap();
     drop(store);
 
     let store = bench.reopen().await.store();
@@ -46,16 +45,15 @@ async fn records_and_poll_states_are_kept(bench: impl Bench) {
 
 async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     let news = feed("news");
     for name in ["news", "news-2"] {
         store.put_feed(&record(name)).await.unwrap();
-        store.checkpoint(&claim, &[poll_state(name)]).await.unwrap();
+        store.checkpoint(&[poll_state(name)]).await.unwrap();
         let large = "y".repeat(100_000);
         let change = Draft::on(&*store, name, 50).await.item("a", &large).order(&["a"]);
-        store.commit(&claim, change.done()).await.unwrap();
+        store.commit(change.done()).await.unwrap();
         let change = Draft::on(&*store, name, 60).await.latest("a", "newer").done();
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     let other = store.view(&feed("news-2"), Select::All).await.unwrap();
     store.purge_feed(&news).await.unwrap();
@@ -81,10 +79,10 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
     }
 
     // The clock went back meanwhile: the successor's first tick would lie below the old one.
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let mut change = Draft::on(&*store, "news", 7).await.item("a", "A").item("b", "B").done();
     change.state.window_start = Some(tick(6));
-    let committed = store.commit(&claim, change).await.unwrap();
+    let committed = store.commit(change).await.unwrap();
     assert_eq!(committed.revision, Revision(3));
     let view = store.view(&news, Select::After(tick(50))).await.unwrap().unwrap();
     let state = &view.state;
@@ -111,26 +109,26 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
 
     // From here on nothing is lifted.
     let change = Draft::on(&*store, "news", 70).await.item("a", "AA").done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     assert_eq!(store.state(&news).await.unwrap().unwrap().tick, Some(tick(70)));
 }
 
 async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let change = Draft::on(&*store, "news", 50).await.item("a", "A").done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     store.purge_feed(&feed("news")).await.unwrap();
     let change = Draft::on(&*store, "news", 1).await.done();
-    assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(2));
+    assert_eq!(store.commit(change).await.unwrap().revision, Revision(2));
     drop(store);
 
     let bench = bench.reopen().await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     store.purge_feed(&feed("news")).await.unwrap();
     let change = Draft::on(&*store, "news", 2).await.done();
-    assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(3));
+    assert_eq!(store.commit(change).await.unwrap().revision, Revision(3));
     let change = Draft::on(&*store, "news", 3).await.item("a", "A").done();
-    assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(4));
+    assert_eq!(store.commit(change).await.unwrap().revision, Revision(4));
     let state = store.state(&feed("news")).await.unwrap().unwrap();
     assert!(state.tick > Some(tick(50)), "{:?}", state.tick);
     assert_eq!(state.updates_before, 1, "what is made later begins above it as well");
@@ -151,13 +149,12 @@ async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
 }
 
 async fn a_closed_store_says_so(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let news = feed("news");
     let change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
     store.close().await.unwrap();
     let closed = |error: &StoreError| matches!(error, StoreError::Closed);
     assert!(closed(&store.close().await.unwrap_err()));
-    assert!(closed(&store.claim().await.unwrap_err()));
     assert!(closed(&store.feeds().await.unwrap_err()));
     assert!(closed(&store.put_feed(&record("a")).await.unwrap_err()));
     assert!(closed(&store.purge_feed(&news).await.unwrap_err()));
@@ -169,8 +166,8 @@ async fn a_closed_store_says_so(bench: impl Bench) {
     assert!(closed(&store.events(&news, 1).await.unwrap_err()));
     assert!(closed(&store.poll_states().await.unwrap_err()));
     assert!(closed(&store.epochs_after(Epoch(0), 1).await.unwrap_err()));
-    let commit = store.commit(&claim, change).await.unwrap_err();
+    let commit = store.commit(change).await.unwrap_err();
     assert!(matches!(commit, CommitError::Store(StoreError::Closed)), "{commit:?}");
-    let checkpoint = store.checkpoint(&claim, &[poll_state("a")]).await.unwrap_err();
+    let checkpoint = store.checkpoint(&[poll_state("a")]).await.unwrap_err();
     assert!(matches!(checkpoint, CommitError::Store(StoreError::Closed)), "{checkpoint:?}");
 }

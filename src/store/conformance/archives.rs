@@ -46,7 +46,7 @@ async fn seal(bench: &impl Bench, seconds: i64, id: &str, names: &[&str]) {
         draft = draft.item(name, &format!("{name} of {seconds}"));
     }
     let change = sealing(draft.done(), id, names);
-    store.commit(&bench.claim().await, change).await.unwrap();
+    store.commit(change).await.unwrap();
 }
 
 fn said(archive: &Archive) -> Vec<&str> {
@@ -64,7 +64,7 @@ async fn segments_of_one_commit_have_a_second_each(bench: impl Bench) {
     let draft = Draft::on(&*store, "news", 20).await.item("a", "1").item("b", "2").item("c", "3");
     let change = sealing(sealing(draft.done(), "one", &["a"]), "two", &["b"]);
     let change = sealing(change, "three", &["c"]);
-    store.commit(&bench.claim().await, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let notes = store.archives(&feed("news"), 9).await.unwrap();
     let sealed: Vec<Time> = notes.iter().map(|note| note.sealed).collect();
     // The last is that of the feed before.
@@ -96,7 +96,7 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench
     let store = bench.store();
     let mut draft = Draft::on(&*store, "news", 7).await.item("b", "later");
     draft.change.skeleton = Some(skeleton("<feed>another</feed>"));
-    store.commit(&bench.claim().await, draft.done()).await.unwrap();
+    store.commit(draft.done()).await.unwrap();
     drop(store);
     let mut bench = bench;
     for _ in 0..2 {
@@ -121,17 +121,17 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench
 }
 
 async fn a_segment_lists_items_as_they_stand_after_its_commit(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let draft = Draft::on(&*store, "news", 1).await;
     let draft = draft.item("kept", "old").item("new bytes", "old").item("touched", "same");
-    store.commit(&claim, draft.item("gone", "last").done()).await.unwrap();
+    store.commit(draft.item("gone", "last").done()).await.unwrap();
     let draft = Draft::on(&*store, "news", 2).await.latest("new bytes", "newest");
     let draft = draft.touch("touched", ItemStatus::Retired { since: time(2) });
     let draft = draft.tombstone("gone").item("fresh", "fresh");
     let names = ["fresh", "kept", "new bytes", "touched", "gone"];
     let mut change = sealing(draft.done(), "one", &names);
     change.skeleton = Some(skeleton("<feed>new</feed>"));
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let archive = store.archive(&feed("news"), &archive_id("one")).await.unwrap().unwrap();
     let texts = ["fresh", "old", "newest", "same"].map(|text| format!("<entry>{text}</entry>"));
     assert_eq!(said(&archive), texts);
@@ -154,7 +154,7 @@ async fn dropped_archives_are_remembered_and_empty(bench: impl Bench) {
     let store = bench.store();
     let mut change = Draft::on(&*store, "news", 9).await.done();
     change.state.archives.first = 2;
-    store.commit(&bench.claim().await, change).await.unwrap();
+    store.commit(change).await.unwrap();
     drop(store);
     let mut bench = bench;
     for _ in 0..2 {
@@ -184,7 +184,7 @@ async fn text_is_taken_out_in_place(bench: impl Bench) {
     let untouched = store.archive_place(&feed("news"), &archive_id("two")).await.unwrap();
     let mut change = redaction(&*store, "secret").await;
     change.state.updated_at = time(7);
-    store.commit(&bench.claim().await, change).await.unwrap();
+    store.commit(change).await.unwrap();
     for (name, texts) in [("one", vec!["<entry>a of 1</entry>"]), ("three", vec![])] {
         let archive = store.archive(&feed("news"), &archive_id(name)).await.unwrap().unwrap();
         assert_eq!(said(&archive), texts);
@@ -210,9 +210,9 @@ async fn what_bears_the_id_of_a_redacted_item_stays(bench: impl Bench) {
     for known in &mut change.known {
         known.published_id = "urn:secret".to_owned();
     }
-    store.commit(&bench.claim().await, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let change = redaction(&*store, "secret").await;
-    store.commit(&bench.claim().await, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let archive = store.archive(&feed("news"), &archive_id("one")).await.unwrap().unwrap();
     assert_eq!((said(&archive).len(), archive.deleted), (1, vec![]));
 }
@@ -224,7 +224,7 @@ async fn redaction(store: &dyn Store, name: &str) -> Change {
 
 async fn seals_that_do_not_follow_the_chain_are_refused(bench: impl Bench) {
     seal(&bench, 1, "one", &["a", "b"]).await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let before = store.state(&feed("news")).await.unwrap();
     let good = || async {
         let draft = Draft::on(&*store, "news", 5).await.item("a", "new");
@@ -251,16 +251,16 @@ async fn seals_that_do_not_follow_the_chain_are_refused(bench: impl Bench) {
     for (name, spoil) in spoils {
         let mut change = good().await;
         spoil(&mut change);
-        let refused = store.commit(&claim, change).await;
+        let refused = store.commit(change).await;
         assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))), "{name}");
         assert_eq!(store.state(&feed("news")).await.unwrap(), before, "{name}");
         assert_eq!(ids_kept(&*store).await, ["one"], "{name}");
     }
     let mut stale = good().await;
     stale.base = Revision(9);
-    let refused = store.commit(&claim, stale).await;
+    let refused = store.commit(stale).await;
     assert!(matches!(refused, Err(CommitError::Conflict(Revision(1)))), "{refused:?}");
-    store.commit(&claim, good().await).await.unwrap();
+    store.commit(good().await).await.unwrap();
     assert_eq!(ids_kept(&*store).await, ["two", "one"]);
 }
 
@@ -288,7 +288,7 @@ async fn a_purged_feeds_archives_are_unknown(bench: impl Bench) {
 }
 
 async fn large_archives_come_back_whole(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let names = ["a", "b", "c", "d", "e"];
     let mut draft = Draft::on(&*store, "news", 1).await;
     for (n, name) in names.iter().enumerate() {
@@ -296,7 +296,7 @@ async fn large_archives_come_back_whole(bench: impl Bench) {
         let words = (0..20_000 * n).map(|word| (word * 2_654_435_761 + n) % 999_983);
         draft = draft.item(name, &words.map(|word| format!("{word:x}")).collect::<String>());
     }
-    store.commit(&claim, sealing(draft.done(), "large", &names)).await.unwrap();
+    store.commit(sealing(draft.done(), "large", &names)).await.unwrap();
     let archive = store.archive(&feed("news"), &archive_id("large")).await.unwrap().unwrap();
     for (item, name) in archive.items.iter().zip(names) {
         let now = store.item(&feed("news"), &id(name)).await.unwrap().unwrap();

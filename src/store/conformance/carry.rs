@@ -77,7 +77,7 @@ pub(super) async fn hand(
     bench: &impl Bench,
     messages: impl IntoIterator<Item = ImportMessage>,
 ) -> Result<(), CommitError> {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let (sender, receiver) = mpsc::channel(4);
     let sending = async {
         for message in messages {
@@ -87,7 +87,7 @@ pub(super) async fn hand(
         }
         drop(sender);
     };
-    tokio::join!(store.import(&claim, receiver), sending).0
+    tokio::join!(store.import(receiver), sending).0
 }
 
 /// A copy of a store, by way of a file.
@@ -163,18 +163,18 @@ async fn alike(one: &dyn Store, other: &dyn Store, kinds: Kinds) {
 
 /// A store with something of everything.
 pub(super) async fn full(bench: &impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     store.apply_feeds(&[], applied(1, "http://a/")).await.unwrap();
     for name in ["news", "empty"] {
         store.put_feed(&record(name)).await.unwrap();
     }
     let mut polled = poll_state("news");
     polled.subscription = Some(Box::new(subscription()));
-    store.checkpoint(&claim, &[polled]).await.unwrap();
+    store.checkpoint(&[polled]).await.unwrap();
     store.put_subscriptions(&[super::subscriptions::subscription("a")]).await.unwrap();
     // A feed that was purged leaves its marks.
     let draft = Draft::on(&*store, "old", 1).await.item("a", "A").order(&["a"]);
-    store.commit(&claim, draft.done()).await.unwrap();
+    store.commit(draft.done()).await.unwrap();
     store.purge_feed(&feed("old")).await.unwrap();
     let long = |text: &str| format!("{text} {}", "and so on ".repeat(900));
     for seconds in 2..40 {
@@ -188,7 +188,7 @@ pub(super) async fn full(bench: &impl Bench) {
             4 => draft.item("c", "C").around("the same"),
             _ => draft.touch("a", ItemStatus::Retired { since: time(seconds) }),
         };
-        store.commit(&claim, draft.done()).await.unwrap();
+        store.commit(draft.done()).await.unwrap();
     }
 }
 
@@ -219,11 +219,11 @@ async fn a_copy_goes_on(bench: impl Bench) {
 
 /// What the past is after more has happened; the purged name is used again.
 async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     for seconds in 40..80 {
         let draft = Draft::on(&*store, "news", seconds).await;
         let draft = draft.item("a", &format!("a{seconds}")).order(&["a"]);
-        store.commit(&claim, draft.done()).await.unwrap();
+        store.commit(draft.done()).await.unwrap();
     }
     let mut pasts = Vec::new();
     for seconds in [5, 17, 39, 41, 79] {
@@ -238,7 +238,7 @@ async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
     let events = store.events(&feed("news"), usize::MAX).await.unwrap();
     let said = events.into_iter().map(|event| format!("{event:?}")).collect();
     let draft = Draft::on(&*store, "old", 1).await.item("a", "A").order(&["a"]);
-    store.commit(&claim, draft.done()).await.unwrap();
+    store.commit(draft.done()).await.unwrap();
     let again = store.state(&feed("old")).await.unwrap().unwrap();
     (pasts, said, again.tick.unwrap())
 }
@@ -251,10 +251,6 @@ async fn a_used_store_takes_nothing(bench: impl Bench) {
     let refused = bring(&bench, taken).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Occupied { .. }))), "{refused:?}");
     assert_eq!(bench.store().feeds().await.unwrap(), [record("mine")]);
-    let fenced = Claim { fence: 99 };
-    let (sender, receiver) = mpsc::channel(1);
-    sender.send(ImportMessage::End).await.unwrap();
-    assert!(matches!(bench.store().import(&fenced, receiver).await, Err(CommitError::Fenced)));
 }
 
 async fn what_contradicts_itself_is_refused(bench: impl Bench) {
@@ -352,14 +348,14 @@ proptest! {
 }
 
 async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let change = Draft::on(&*store, "news", 1).await.item("a", "A").order(&["a"]).done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let mut change = Draft::on(&*store, "news", 2).await.item("a", "B").done();
     change.known[0].conflicts = 1;
     let lost = known("a", 1, tick(1)).version(None);
     change.conflicts = vec![Conflicting { id: id("a"), versions: vec![lost] }];
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let item = store.item(&feed("news"), &id("a")).await.unwrap();
     assert_eq!(item.as_ref().map(|item| item.shared.conflicts.len()), Some(1));
 
@@ -385,14 +381,14 @@ async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
 /// ahead of it.
 async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) {
     const FEEDS: [&str; 3] = ["a", "b", "c"];
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let mut seconds = 0;
     for name in FEEDS {
         store.put_feed(&record(name)).await.unwrap();
         for _ in 0..4 {
             seconds += 1;
             let change = Draft::on(&*store, name, seconds).await.item("i", "I").item("j", "J");
-            store.commit(&claim, change.order(&["i", "j"]).done()).await.unwrap();
+            store.commit(change.order(&["i", "j"]).done()).await.unwrap();
         }
     }
     let (sender, mut receiver) = mpsc::channel(1);
@@ -403,12 +399,12 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
             let name = FEEDS[pieces.len() % FEEDS.len()];
             seconds += 1;
             let change = Draft::on(&*store, name, seconds).await.item("i", "again").done();
-            store.commit(&claim, change).await.unwrap();
+            store.commit(change).await.unwrap();
             // A feed that comes meanwhile is for the next export.
             if pieces.len() == 2 {
                 store.put_feed(&record("late")).await.unwrap();
                 let change = Draft::on(&*store, "late", 1).await.item("i", "I").done();
-                store.commit(&claim, change).await.unwrap();
+                store.commit(change).await.unwrap();
             }
         }
         pieces
@@ -448,11 +444,11 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
 }
 
 async fn a_feed_that_is_purged_meanwhile_ends_it(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     for name in ["a", "z"] {
         store.put_feed(&record(name)).await.unwrap();
         let change = Draft::on(&*store, name, 1).await.item("i", "I").order(&["i"]).done();
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     let (sender, mut receiver) = mpsc::channel(1);
     let taking = async {

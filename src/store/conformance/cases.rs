@@ -9,7 +9,7 @@ on_every_store! {
     an_empty_store_answers_nothing
     a_commit_is_there_whole_and_after_a_restart
     the_base_must_be_the_feeds_revision
-    older_fences_and_strange_claims_are_refused
+    a_document_that_was_asked_for_earlier_is_refused
     the_newest_bytes_are_answered
     tombstones_keep_the_last_bytes_and_come_back
     a_version_may_keep_the_newest_bytes
@@ -42,11 +42,10 @@ async fn an_empty_store_answers_nothing(bench: impl Bench) {
 
 async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     let change = Draft::on(&*store, "news", 1).await.item("b", "B").item("a", "A");
     let change = change.order(&["a", "b"]).done();
-    let committed = store.commit(&claim, change.clone()).await.unwrap();
-    assert_eq!(committed, Committed { revision: Revision(1), epoch: Some(Epoch(1)) });
+    let committed = store.commit(change.clone()).await.unwrap();
+    assert_eq!(committed, Committed { revision: Revision(1) });
     let stored = store.state(&feed("news")).await.unwrap().unwrap();
     assert_eq!(stored.lineage.stretches().len(), 1);
     let lineage = stored.lineage;
@@ -98,48 +97,45 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
 
 async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     let first = Draft::on(&*store, "news", 1).await.item("a", "A").done();
-    store.commit(&claim, first.clone()).await.unwrap();
-    let again = store.commit(&claim, first).await;
+    store.commit(first.clone()).await.unwrap();
+    let again = store.commit(first).await;
     assert!(matches!(again, Err(CommitError::Conflict(Revision(1)))), "{again:?}");
     let mut ahead = Draft::on(&*store, "news", 2).await.item("a", "later").done();
     ahead.base = Revision(2);
-    let ahead = store.commit(&claim, ahead).await;
+    let ahead = store.commit(ahead).await;
     assert!(matches!(ahead, Err(CommitError::Conflict(Revision(1)))), "{ahead:?}");
     let mut strange = Draft::on(&*store, "other", 1).await.item("a", "A").done();
     strange.base = Revision(1);
-    let strange = store.commit(&claim, strange).await;
+    let strange = store.commit(strange).await;
     assert!(matches!(strange, Err(CommitError::Conflict(Revision(0)))), "{strange:?}");
     let view = store.view(&feed("news"), Select::All).await.unwrap().unwrap();
     assert_eq!(texts(&view), ["<entry>A</entry>"]);
     assert_eq!(store.epochs_after(Epoch(0), 9).await.unwrap().len(), 1);
 }
 
-async fn older_fences_and_strange_claims_are_refused(bench: impl Bench) {
-    let old = bench.claim().await;
-    assert_eq!(bench.claim().await, old, "a claim that is held is not given out anew");
+/// Of two polls of one feed the one that asked later is in force, whoever commits first.
+async fn a_document_that_was_asked_for_earlier_is_refused(bench: impl Bench) {
+    let draft = async |store: &dyn Store, asked: Option<i64>| {
+        let change = Draft::on(store, "news", 9).await.item("a", "A").done();
+        Change { asked_at: asked.map(time), ..change }
+    };
+    let store = bench.store();
+    for asked in [Some(5), Some(5), None, Some(6)] {
+        let change = draft(&*store, asked).await;
+        store.commit(change).await.unwrap();
+    }
+    drop(store);
     let bench = bench.reopen().await;
     let store = bench.store();
-    let new = bench.claim().await;
-    assert!(new.fence > old.fence);
-    let change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
-    let poll = [poll_state("news")];
-    let ahead = Claim { fence: new.fence + 1 };
-    for claim in [old, ahead] {
-        let refused = store.commit(&claim, change.clone()).await;
-        assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
-        let refused = store.checkpoint(&claim, &poll).await;
-        assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
-    }
-    assert!(store.state(&feed("news")).await.unwrap().is_none());
-    assert!(store.poll_states().await.unwrap().is_empty());
-    store.commit(&new, change).await.unwrap();
+    let change = draft(&*store, Some(5)).await;
+    assert!(matches!(store.commit(change).await, Err(CommitError::Overtaken)));
+    let change = draft(&*store, Some(7)).await;
+    store.commit(change).await.unwrap();
 }
 
 async fn the_newest_bytes_are_answered(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     let newest = async |expected: &str| {
         let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
         assert_eq!(item.shared.winner.data, markup(expected));
@@ -147,20 +143,21 @@ async fn the_newest_bytes_are_answered(bench: impl Bench) {
         assert_eq!(view.items, [item]);
     };
     let change = Draft::on(&*store, "news", 1).await.item("a", "one").done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     newest("one").await;
     for text in ["counter 1", "counter 2"] {
         let change = Draft::on(&*store, "news", 2).await.latest("a", text).done();
-        let committed = store.commit(&claim, change).await.unwrap();
-        assert_eq!(committed.epoch, None);
+        let epoch = *store.watch_epochs().borrow();
+        store.commit(change).await.unwrap();
+        assert_eq!(*store.watch_epochs().borrow(), epoch);
         newest(text).await;
     }
     let large = "0123456789abcdef".repeat(9_000);
     let change = Draft::on(&*store, "news", 3).await.item("a", &large).done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     newest(&large).await;
     let change = Draft::on(&*store, "news", 4).await.item("a", "four").latest("a", "both");
-    let refused = store.commit(&claim, change.done()).await;
+    let refused = store.commit(change.done()).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))));
     newest(&large).await;
     let versions = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
@@ -171,7 +168,6 @@ async fn the_newest_bytes_are_answered(bench: impl Bench) {
 
 async fn tombstones_keep_the_last_bytes_and_come_back(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     for (seconds, step) in (1..).zip(["one", "counter", "-", "two"]) {
         let draft = Draft::on(&*store, "news", seconds).await;
         let draft = match step {
@@ -179,7 +175,7 @@ async fn tombstones_keep_the_last_bytes_and_come_back(bench: impl Bench) {
             "counter" => draft.latest("a", step),
             text => draft.item("a", text),
         };
-        store.commit(&claim, draft.done()).await.unwrap();
+        store.commit(draft.done()).await.unwrap();
         let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
         let bytes = if step == "-" { "counter" } else { step };
         assert_eq!(item.shared.winner.data, markup(bytes));
@@ -194,7 +190,6 @@ async fn tombstones_keep_the_last_bytes_and_come_back(bench: impl Bench) {
 /// A change that waited comes out as a version of what was shown all along.
 async fn a_version_may_keep_the_newest_bytes(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     let large = "0123456789abcdef".repeat(9_000);
     for (seconds, step) in (1..).zip(["one", "+one", "+", &large, "+large", "+", "+", "two"]) {
         let draft = Draft::on(&*store, "news", seconds).await;
@@ -204,7 +199,7 @@ async fn a_version_may_keep_the_newest_bytes(bench: impl Bench) {
             "+large" => draft.latest("a", &large.repeat(2)),
             text => draft.item("a", text),
         };
-        store.commit(&claim, draft.done()).await.unwrap();
+        store.commit(draft.done()).await.unwrap();
         let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
         let bytes = match seconds {
             2 | 3 => "counter",
@@ -221,18 +216,17 @@ async fn a_version_may_keep_the_newest_bytes(bench: impl Bench) {
 
 async fn views_are_in_their_order(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     let change = Draft::on(&*store, "news", 1).await.item("c", "C").item("b", "B");
-    store.commit(&claim, change.order(&["c", "b"]).done()).await.unwrap();
+    store.commit(change.order(&["c", "b"]).done()).await.unwrap();
     let change = Draft::on(&*store, "news", 2).await.item("z", "Z").item("a", "A");
-    store.commit(&claim, change.order(&["z", "a", "c"]).done()).await.unwrap();
+    store.commit(change.order(&["z", "a", "c"]).done()).await.unwrap();
     let change = Draft::on(&*store, "news", 3).await.tombstone("c");
     let change = change.touch("b", ItemStatus::Retired { since: time(3) }).order(&["a", "z"]);
-    store.commit(&claim, change.done()).await.unwrap();
+    store.commit(change.done()).await.unwrap();
 
     // A feed whose name continues this one's must not show up in it.
     let change = Draft::on(&*store, "news-2", 9).await.item("x", "X").order(&["x"]);
-    store.commit(&claim, change.done()).await.unwrap();
+    store.commit(change.done()).await.unwrap();
 
     let view = async |select| store.view(&feed("news"), select).await.unwrap().unwrap();
     assert_eq!(ids(&view(Select::Current).await), ["a", "z"]);
@@ -246,9 +240,8 @@ async fn views_are_in_their_order(bench: impl Bench) {
 
 async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     let first = Draft::on(&*store, "news", 5).await.item("a", "A").order(&["a"]).done();
-    store.commit(&claim, first).await.unwrap();
+    store.commit(first).await.unwrap();
     let before = store.view(&feed("news"), Select::All).await.unwrap();
     let good = || async { Draft::on(&*store, "news", 6).await.item("a", "new").item("b", "B") };
     type Spoil = fn(&mut Change);
@@ -275,7 +268,7 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
     for (what, spoil) in breaks {
         let mut change = good().await.done();
         spoil(&mut change);
-        let said = store.commit(&claim, change).await.unwrap_err().to_string();
+        let said = store.commit(change).await.unwrap_err().to_string();
         let sentence = format!(
             "a change to the feed news cannot be stored: {what}; this is a fault of the program"
         );
@@ -283,23 +276,22 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
         assert_eq!(store.view(&feed("news"), Select::All).await.unwrap(), before);
     }
     let strange = Draft::on(&*store, "news", 6).await.tombstone("x").done();
-    let said = store.commit(&claim, strange).await.unwrap_err().to_string();
+    let said = store.commit(strange).await.unwrap_err().to_string();
     assert!(said.contains("the version of x has no bytes to keep"), "{said}");
     assert_eq!(*store.watch_epochs().borrow(), Epoch(1));
-    store.commit(&claim, good().await.done()).await.unwrap();
+    store.commit(good().await.done()).await.unwrap();
 }
 
 async fn epochs_are_numbered_and_closed(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     let mut sealed = store.watch_epochs();
     for seconds in 1..=4 {
         let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
-        let epoch = store.commit(&claim, change).await.unwrap().epoch.unwrap();
+        store.commit(change).await.unwrap();
         assert!(sealed.has_changed().unwrap(), "acknowledged before it could be seen");
-        assert_eq!(*sealed.borrow_and_update(), epoch);
+        assert_eq!(*sealed.borrow_and_update(), Epoch(u64::try_from(seconds).unwrap()));
         let change = Draft::on(&*store, "news", seconds).await.latest("a", "no tick").done();
-        assert_eq!(store.commit(&claim, change).await.unwrap().epoch, None);
+        store.commit(change).await.unwrap();
         assert!(!sealed.has_changed().unwrap());
     }
     let all = store.epochs_after(Epoch(0), 99).await.unwrap();
@@ -312,10 +304,11 @@ async fn epochs_are_numbered_and_closed(bench: impl Bench) {
     drop(store);
 
     let bench = bench.reopen().await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     assert_eq!(*store.watch_epochs().borrow(), Epoch(4));
     let change = Draft::on(&*store, "news", 5).await.item("a", "A").done();
-    assert_eq!(store.commit(&claim, change).await.unwrap().epoch, Some(Epoch(5)));
+    store.commit(change).await.unwrap();
+    assert_eq!(*store.watch_epochs().borrow(), Epoch(5));
     assert_eq!(store.epochs_after(Epoch(0), 4).await.unwrap(), all);
 }
 
@@ -323,10 +316,10 @@ async fn the_time_of_an_epoch_never_goes_back(bench: impl Bench) {
     let mut bench = bench;
     for (clock, seconds) in [(50, 1), (20, 2), (60, 3)] {
         bench = bench.reopen().await;
-        let (store, claim) = (bench.store(), bench.claim().await);
+        let store = bench.store();
         bench.clock().set(time(clock));
         let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     let tail = bench.store().epochs_after(Epoch(0), 9).await.unwrap();
     let at: Vec<Time> = tail.iter().map(|sealed| sealed.at).collect();

@@ -33,25 +33,25 @@ async fn contest(
     change
 }
 
-async fn begun(store: &dyn Store, claim: &Claim) {
+async fn begun(store: &dyn Store) {
     let change = Draft::on(store, "news", 1).await.item("a", "A").order(&["a"]).done();
-    store.commit(claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
 }
 
 async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
-    begun(&*store, &claim).await;
+    let store = bench.store();
+    begun(&*store).await;
     // Large enough to be cut into pieces.
     let long: String = (0..6000).map(|n| format!("{:x} ", n * 2_654_435_761_u64)).collect();
     let versions = vec![losing("a", 1, Some(markup(&long))), losing("a", 1, Some(markup("other")))];
     let change = contest(&*store, 2, versions.clone()).await;
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let whole: Vec<Version<Markup>> =
         versions.into_iter().map(|v| v.with(v.data.clone().unwrap())).collect();
 
     drop(store);
     let bench = bench.reopen().await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.conflicts, whole);
     assert_eq!(item.shared.winner.noconflicts, Some(false));
@@ -66,7 +66,7 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     assert_eq!(snapshot.known[0].origin, Origin::Upstream);
 
     let change = contest(&*store, 3, Vec::new()).await;
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.conflicts, []);
     assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().conflicts.is_empty());
@@ -75,29 +75,29 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
 }
 
 async fn a_loser_may_have_the_bytes_that_the_item_had(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
-    begun(&*store, &claim).await;
+    let store = bench.store();
+    begun(&*store).await;
     let change = contest(&*store, 2, vec![losing("a", 1, None)]).await;
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     let (new, old) = (&item.shared.winner.data, &item.shared.conflicts[0].data);
     assert_eq!((new, old), (&markup("B"), &markup("A")));
 }
 
 async fn conflicts_go_with_the_item(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
-    begun(&*store, &claim).await;
+    let store = bench.store();
+    begun(&*store).await;
     let change = contest(&*store, 2, vec![losing("a", 1, None)]).await;
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     store.purge_feed(&feed("news")).await.unwrap();
-    begun(&*store, &claim).await;
+    begun(&*store).await;
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.conflicts, []);
 }
 
 async fn conflicts_that_contradict_the_ledger_are_refused(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
-    begun(&*store, &claim).await;
+    let store = bench.store();
+    begun(&*store).await;
     let mut fewer = contest(&*store, 2, vec![losing("a", 1, None)]).await;
     fewer.known[0].conflicts = 2;
     let foreign = contest(&*store, 2, vec![losing("b", 1, Some(markup("x")))]).await;
@@ -109,9 +109,9 @@ async fn conflicts_that_contradict_the_ledger_are_refused(bench: impl Bench) {
     first.known[0].conflicts = 1;
     first.conflicts = vec![Conflicting { id: id("new"), versions: vec![losing("new", 1, None)] }];
     for change in [fewer, foreign, twice, many, first] {
-        let refused = store.commit(&claim, change).await;
+        let refused = store.commit(change).await;
         assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))));
     }
     let change = contest(&*store, 2, vec![losing("a", 1, None)]).await;
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
 }

@@ -14,10 +14,10 @@ on_every_store! {
 /// Hands over the first of two feeds, and does not say that this is the end.
 async fn break_off(bench: &impl Bench) -> Result<(), CommitError> {
     let other = InMemory::new();
-    let (store, claim) = (other.store(), other.claim().await);
+    let store = other.store();
     for name in ["a", "b"] {
         let draft = Draft::on(&*store, name, 1).await.item("i", "I").order(&["i"]);
-        store.commit(&claim, draft.done()).await.unwrap();
+        store.commit(draft.done()).await.unwrap();
     }
     let all = pieces(&*store).await;
     let first = all.iter().position(|piece| matches!(piece, ExportRecord::State(..))).unwrap();

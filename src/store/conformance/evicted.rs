@@ -13,9 +13,9 @@ on_every_store! {
 
 /// A feed with two items, of which `b` is in no order.
 async fn begun(bench: &impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let change = Draft::on(&*store, "news", 1).await.item("a", "A").item("b", "B").order(&["a"]);
-    store.commit(&claim, change.done()).await.unwrap();
+    store.commit(change.done()).await.unwrap();
 }
 
 async fn found(store: &dyn Store, names: &[&str]) -> Vec<SyncId> {
@@ -26,17 +26,17 @@ async fn found(store: &dyn Store, names: &[&str]) -> Vec<SyncId> {
 
 async fn a_stub_is_found_by_every_name(bench: impl Bench) {
     begun(&bench).await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let mut change = Draft::on(&*store, "news", 2).await.evict("b").done();
     for stub in &mut change.evicted {
         stub.aliases = vec!["urn:once".to_owned(), "urn:twice".to_owned()];
         stub.published_id = "urn:twice".to_owned();
     }
     let stub = change.evicted.clone();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     drop(store);
     let bench = bench.reopen().await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     for name in ["b", "urn:b", "urn:once", "urn:twice"] {
         assert_eq!(found(&*store, &[name]).await, [id("b")], "{name}");
     }
@@ -47,21 +47,21 @@ async fn a_stub_is_found_by_every_name(bench: impl Bench) {
 
     let mut change = Draft::on(&*store, "news", 3).await.item("b", "again").done();
     change.reinstated.push(id("b"));
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     assert_eq!(found(&*store, &["b", "urn:b", "urn:once", "urn:twice"]).await, []);
     assert_eq!(store.versions(&feed("news"), &id("b"), 9).await.unwrap().len(), 1);
 }
 
 async fn nothing_else_is_left_of_it(bench: impl Bench) {
     begun(&bench).await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let news = feed("news");
     let version = Draft::on(&*store, "news", 2).await.item("b", &"long ".repeat(9_000)).done();
-    store.commit(&claim, version).await.unwrap();
+    store.commit(version).await.unwrap();
     let latest = Draft::on(&*store, "news", 3).await.latest("b", "newest").done();
-    store.commit(&claim, latest).await.unwrap();
+    store.commit(latest).await.unwrap();
     let change = Draft::on(&*store, "news", 4).await.evict("b").done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     assert_eq!(found(&*store, &["b"]).await, [id("b")]);
     assert_eq!(ids(&store.view(&news, Select::All).await.unwrap().unwrap()), ["a"]);
     assert_eq!(store.known(&news, &id("b")).await.unwrap(), None);
@@ -74,7 +74,7 @@ async fn nothing_else_is_left_of_it(bench: impl Bench) {
 
 async fn an_eviction_that_contradicts_itself_is_refused(bench: impl Bench) {
     begun(&bench).await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let evict = Draft::on(&*store, "news", 2).await.evict("b").done();
     let stub = evict.evicted[0].clone();
     let other = Stub { id: id("c"), ..stub.clone() };
@@ -90,9 +90,9 @@ async fn an_eviction_that_contradicts_itself_is_refused(bench: impl Bench) {
         ("back without a version", Change { reinstated: vec![id("b")], ..evict.clone() }),
         ("still in the ledger", touched),
     ] {
-        let refused = store.commit(&claim, change).await;
+        let refused = store.commit(change).await;
         let is_invalid = matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. })));
         assert!(is_invalid, "{what}: {refused:?}");
     }
-    store.commit(&claim, evict).await.unwrap();
+    store.commit(evict).await.unwrap();
 }

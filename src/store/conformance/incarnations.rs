@@ -31,11 +31,11 @@ fn knows(store: &dyn Store, Place(mark, epoch): Place) -> bool {
 
 /// Commits so many changes; the place after each.
 async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place> {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let mut places = Vec::new();
     for second in seconds {
         let draft = Draft::on(&*store, "news", second).await.item("a", &second.to_string());
-        store.commit(&claim, draft.order(&["a"]).done()).await.unwrap();
+        store.commit(draft.order(&["a"]).done()).await.unwrap();
         places.push(newest(&*store));
     }
     places
@@ -74,7 +74,6 @@ async fn a_compacted_store_goes_on() {
     let new = there.store();
     assert_eq!(state(&*new).await, state(&*store).await);
     assert_eq!(newest(&*new), newest(&*store));
-    assert!(there.claim().await.fence > bench.claim().await.fence);
     // Epochs and tags go on: nobody who followed the one is reset by the other.
     let before = state(&*store).await;
     let mark = before.lineage.mark().unwrap();
@@ -181,13 +180,12 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
     drop(first);
 
     let filled = open(Some(endpoint()), Some(SupIdBasis::Endpoint));
-    let claim = filled.claim().await.unwrap();
     let (sender, receiver) = tokio::sync::mpsc::channel(1000);
     for piece in pieces(&*bench.store()).await {
         sender.send(ImportMessage::Record(piece)).await.unwrap();
     }
     sender.send(ImportMessage::End).await.unwrap();
-    filled.import(&claim, receiver).await.unwrap();
+    filled.import(receiver).await.unwrap();
     filled.close().await.unwrap();
     drop(filled);
 

@@ -13,19 +13,19 @@ on_every_store! {
 
 /// A feed with four items, of which `a` is in the order.
 async fn begun(bench: &impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let mut draft = Draft::on(&*store, "news", 1).await;
     for name in ["a", "b", "c", "d"] {
         draft = draft.item(name, name);
     }
     let mut change = draft.order(&["a"]).done();
     change.state.living = 4;
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
 }
 
 /// Gives all items keys, `b` and `c` one in common, and leaves `d` unsettled.
 async fn index(bench: &impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let mut change = Draft::on(&*store, "news", 2).await.touch("a", ItemStatus::Current).done();
     let keys = [("a", vec![1]), ("b", vec![2, 9]), ("c", vec![3, 9]), ("d", vec![4])];
     let items = keys.into_iter().map(|(name, keys)| ReindexedItem {
@@ -35,7 +35,7 @@ async fn index(bench: &impl Bench) {
     });
     change.index = IndexUpdate { unsettled: Some(vec![id("d")]), items: items.collect() };
     change.state.living = 4;
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
 }
 
 fn names(items: &[LedgerEntry]) -> Vec<String> {
@@ -90,11 +90,10 @@ async fn what_is_settled_is_read_where_it_is_asked_for(bench: impl Bench) {
     assert_eq!((more.known.len(), more.size()), (4, 4));
 
     // A key that an item loses leads to it no more, and a purge leaves none.
-    let claim = bench.claim().await;
     let mut change = Draft::on(&*store, "news", 3).await.touch("a", ItemStatus::Current).done();
     let lost = ReindexedItem { id: id("b"), added: vec![IndexKey(5)], removed: vec![IndexKey(9)] };
     change.index = IndexUpdate { unsettled: None, items: vec![lost] };
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     assert_eq!(found(&*store, by_keys(&[9])).await, ["c"]);
     assert_eq!(found(&*store, by_keys(&[5])).await, ["b"]);
     store.purge_feed(&feed("news")).await.unwrap();

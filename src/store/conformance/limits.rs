@@ -15,11 +15,11 @@ on_every_store! {
 }
 
 async fn the_oldest_versions_go_first(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
     for seconds in 1..=count {
         let change = Draft::on(&*store, "news", seconds).await.item("a", &seconds.to_string());
-        store.commit(&claim, change.done()).await.unwrap();
+        store.commit(change.done()).await.unwrap();
     }
     let versions = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
     let ticks: Vec<Tick> = versions.iter().map(|note| note.tick).collect();
@@ -30,13 +30,13 @@ async fn the_oldest_versions_go_first(bench: impl Bench) {
 }
 
 async fn the_newest_bytes_outlive_their_version(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let change = Draft::on(&*store, "news", 0).await.item("a", "kept").done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
     for seconds in 1..=count {
         let change = Draft::on(&*store, "news", seconds).await.tombstone("a").done();
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     let versions = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
     assert_eq!(versions.len(), VERSIONS_LIMIT);
@@ -44,7 +44,7 @@ async fn the_newest_bytes_outlive_their_version(bench: impl Bench) {
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("kept"));
     let change = Draft::on(&*store, "news", count + 1).await.item("a", "new").done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("new"));
 }
@@ -55,13 +55,13 @@ async fn events_of(store: &dyn Store) -> Vec<String> {
 }
 
 async fn the_oldest_events_go_first(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let (rounds, each) = (8, 90);
     for round in 0..rounds {
         let mut change = Draft::on(&*store, "news", round).await.done();
         let titles = (0..each).map(|number| (round * each + number).to_string());
         change.events = titles.map(|title| event(&title, None)).collect();
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     let kept = i64::try_from(EVENTS_KEPT).unwrap();
     let newest = (0..rounds * each).rev().take(EVENTS_KEPT).map(|number| number.to_string());
@@ -70,31 +70,31 @@ async fn the_oldest_events_go_first(bench: impl Bench) {
     drop(store);
 
     let bench = bench.reopen().await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let mut change = Draft::on(&*store, "news", rounds).await.done();
     change.events = vec![event("last", None)];
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let events = events_of(&*store).await;
     assert_eq!((events.len(), events[0].as_str()), (EVENTS_KEPT, "last"));
     assert_eq!(events[1], (rounds * each - 1).to_string());
 }
 
 async fn more_events_than_are_kept_leave_the_last(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     for (round, extra) in [(0, 7), (1, 2000)] {
         let mut change = Draft::on(&*store, "news", round).await.done();
         let count = EVENTS_KEPT + extra;
         change.events = (0..count).map(|number| event(&number.to_string(), None)).collect();
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
         let expected: Vec<String> = (extra..count).rev().map(|n| n.to_string()).collect();
         assert_eq!(events_of(&*store).await, expected);
     }
 }
 
 async fn what_is_too_large_is_refused(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let change = Draft::on(&*store, "news", 1).await.item("a", &"x".repeat(VALUE_LIMIT)).done();
-    let refused = store.commit(&claim, change).await.unwrap_err();
+    let refused = store.commit(change).await.unwrap_err();
     match refused {
         CommitError::Store(StoreError::TooLarge { what, size, limit }) => {
             assert_eq!(what, "the item a of the feed news");
@@ -104,5 +104,5 @@ async fn what_is_too_large_is_refused(bench: impl Bench) {
     }
     assert!(store.state(&feed("news")).await.unwrap().is_none());
     let change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
 }

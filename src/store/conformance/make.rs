@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate_core::model::*;
 
 /// A time some seconds after the start of the tests.
-pub(super) fn time(seconds: i64) -> Time {
+pub(crate) fn time(seconds: i64) -> Time {
     Time::from_unix(1_795_191_605 + seconds)
 }
 

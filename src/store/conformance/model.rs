@@ -301,11 +301,9 @@ impl Model {
         }
         let revision = Revision(told.revision().max(told.floor) + 1);
         change.state.revision = revision;
-        let mut epoch = None;
         if let Some(tick) = change.tick {
             let versions = u32::try_from(change.versions.len()).unwrap();
             self.log.push(LoggedChange { feed: change.feed.clone(), tick, revision, versions });
-            epoch = Some(Epoch(u64::try_from(self.log.len()).unwrap()));
         }
         let seals = change.seals.clone();
         told.changes.push(change);
@@ -314,7 +312,7 @@ impl Model {
             let archive = Archive::new(seal.upstream, skeleton("<feed/>"), items);
             told.archives.push((seal.id, archive));
         }
-        Committed { revision, epoch }
+        Committed { revision }
     }
 
     pub(super) async fn agrees_with(&self, store: &dyn Store) {
@@ -380,11 +378,11 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
     let mut model = Model::default();
     let mut holders: VecDeque<Holder> = VecDeque::new();
     for step in steps {
-        let (store, claim) = (bench.store(), bench.claim().await);
+        let store = bench.store();
         match step {
             Step::Commit { feed, acts, order, archive, stale } => {
                 let change = model.change(feed, &acts, order.as_deref(), (archive, stale));
-                let result = store.commit(&claim, change.clone()).await;
+                let result = store.commit(change.clone()).await;
                 if stale {
                     assert!(matches!(result, Err(CommitError::Conflict(_))), "{result:?}");
                 } else {
@@ -426,7 +424,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                     gone: 0,
                     pause: None,
                 };
-                store.checkpoint(&claim, std::slice::from_ref(&state)).await.unwrap();
+                store.checkpoint(std::slice::from_ref(&state)).await.unwrap();
                 model.polls.insert(state.feed.clone(), state);
             }
             Step::PutFeed { feed } => {

@@ -29,7 +29,7 @@ fn telling(number: i64) -> String {
 }
 
 async fn every_version_has_its_own_bytes(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let news = feed("news");
     let many = i64::from(WHOLE_EVERY) * 3 + 2;
     for seconds in 1..=many {
@@ -38,7 +38,7 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
         let draft = if seconds % 5 == 0 { draft.tombstone("a") } else { draft.item("a", &large) };
         // A neighbour in the order of keys must not be taken for a version.
         let draft = draft.item("a1", "neighbour");
-        store.commit(&claim, draft.done()).await.unwrap();
+        store.commit(draft.done()).await.unwrap();
     }
     drop(store);
     let mut bench = bench;
@@ -66,11 +66,11 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
 }
 
 async fn bytes_without_a_version_are_no_versions(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     for (seconds, text) in (1..).zip(["one", "latest", "two"]) {
         let draft = Draft::on(&*store, "news", seconds).await;
         let draft = if text == "latest" { draft.latest("a", text) } else { draft.item("a", text) };
-        store.commit(&claim, draft.done()).await.unwrap();
+        store.commit(draft.done()).await.unwrap();
     }
     let bytes = async |number| {
         let version = store.version(&feed("news"), &id("a"), count(number)).await.unwrap();
@@ -103,19 +103,19 @@ async fn shown(store: &dyn Store, select: PastSelect, seconds: i64) -> Vec<Strin
 
 /// Three items come and go.
 async fn history(bench: &impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let draft = Draft::on(&*store, "news", 10).await.item("a", "A").item("b", "B");
-    store.commit(&claim, draft.order(&["b", "a"]).done()).await.unwrap();
+    store.commit(draft.order(&["b", "a"]).done()).await.unwrap();
     let draft = Draft::on(&*store, "news", 20).await.item("a", "A2").around("other");
-    store.commit(&claim, draft.done()).await.unwrap();
+    store.commit(draft.done()).await.unwrap();
     let draft =
         Draft::on(&*store, "news", 30).await.touch("b", ItemStatus::Retired { since: time(30) });
     let draft = draft.item("c", "C").order(&["c", "a"]);
-    store.commit(&claim, draft.done()).await.unwrap();
+    store.commit(draft.done()).await.unwrap();
     let draft = Draft::on(&*store, "news", 40).await.tombstone("a").order(&["c"]);
-    store.commit(&claim, draft.done()).await.unwrap();
+    store.commit(draft.done()).await.unwrap();
     let draft = Draft::on(&*store, "news", 50).await.item("a", "A4").order(&["a", "c"]);
-    store.commit(&claim, draft.done()).await.unwrap();
+    store.commit(draft.done()).await.unwrap();
 }
 
 async fn a_view_of_the_past_is_what_it_was(bench: impl Bench) {
@@ -155,7 +155,7 @@ async fn a_view_of_the_past_is_what_it_was(bench: impl Bench) {
 }
 
 async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let names: Vec<String> = (0..60).map(|n| format!("item-number-{n}")).collect();
     let rounds = i64::from(WHOLE_EVERY) * 2 + 5;
     let listed = |round: i64| -> Vec<&str> {
@@ -168,7 +168,7 @@ async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
             draft = names.iter().fold(draft, |draft, name| draft.item(name, name));
         }
         let draft = draft.around(&telling(round)).order(&listed(round));
-        store.commit(&claim, draft.done()).await.unwrap();
+        store.commit(draft.done()).await.unwrap();
     }
     let store = bench.reopen().await.store();
     for round in 1..=rounds {
@@ -191,11 +191,11 @@ async fn a_past_before_the_first_document_is_unknown(bench: impl Bench) {
 }
 
 async fn the_bytes_of_a_past_tombstone_are_those_before_it(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     for (seconds, text) in (1..).zip(["one", "two", "-", "-", "three"]) {
         let draft = Draft::on(&*store, "news", seconds).await.order(&["a"]);
         let draft = if text == "-" { draft.tombstone("a") } else { draft.item("a", text) };
-        store.commit(&claim, draft.done()).await.unwrap();
+        store.commit(draft.done()).await.unwrap();
     }
     let titles = async |seconds| shown(&*store, PastSelect::All, seconds).await.pop().unwrap();
     assert_eq!(titles(3).await, "a.3 deleted title of two");
@@ -228,7 +228,7 @@ async fn everything(store: &dyn Store) -> String {
 }
 
 async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     for (seconds, text) in (1..).zip(["secret one", "secret two", "latest secret", "secret four"]) {
         let mut draft =
             Draft::on(&*store, "news", seconds).await.item("b", &format!("open {text}"));
@@ -246,12 +246,12 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
         for known in change.known.iter_mut().filter(|known| known.id == id("a")) {
             known.title = text.to_owned();
         }
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     let before = everything(&*store).await;
     assert!(before.contains("secret two") && before.contains("older secret"));
     let draft = Draft::on(&*store, "news", 9).await.redact("a", "").order(&["b"]);
-    store.commit(&claim, draft.done()).await.unwrap();
+    store.commit(draft.done()).await.unwrap();
     drop(store);
     let mut bench = bench;
     for _ in 0..2 {
@@ -275,30 +275,30 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
 }
 
 async fn a_redacted_tombstone_stays_and_stays_out(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let change = Draft::on(&*store, "news", 1).await.item("a", "secret").item("b", "B");
-    store.commit(&claim, change.done()).await.unwrap();
+    store.commit(change.done()).await.unwrap();
     let change = Draft::on(&*store, "news", 2).await.tombstone("a").order(&["b"]).done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let draft = Draft::on(&*store, "news", 3).await.redact("a", "");
-    assert_eq!(store.commit(&claim, draft.done()).await.unwrap().epoch, None);
+    store.commit(draft.done()).await.unwrap();
     let after = everything(&*store).await;
     assert!(!after.contains("secret"), "{after}");
     // The feed goes on, and so does pruning.
     for seconds in 4..8 {
         let change = Draft::on(&*store, "news", seconds).await.item("b", &telling(seconds)).done();
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     let least = Retention { versions: 1, ..Retention::default() };
-    store.prune(&claim, &feed("news"), &least, time(9)).await.unwrap();
+    store.prune(&feed("news"), &least, time(9)).await.unwrap();
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup(""));
 }
 
 async fn a_redaction_that_leaves_text_is_refused(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let good = || async { Draft::on(&*store, "news", 2).await.redact("a", "").done() };
     type Spoil = fn(&mut Change);
     let breaks: [(&str, Spoil); 3] = [
@@ -311,8 +311,8 @@ async fn a_redaction_that_leaves_text_is_refused(bench: impl Bench) {
     for (what, spoil) in breaks {
         let mut change = good().await;
         spoil(&mut change);
-        let said = store.commit(&claim, change).await.unwrap_err().to_string();
+        let said = store.commit(change).await.unwrap_err().to_string();
         assert!(said.contains(what), "{said}");
     }
-    store.commit(&claim, good().await).await.unwrap();
+    store.commit(good().await).await.unwrap();
 }

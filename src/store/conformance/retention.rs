@@ -25,14 +25,14 @@ fn telling(number: i64) -> String {
 
 /// Two items, one of which changes every ten seconds; the order changes with it.
 async fn filled(bench: &impl Bench, rounds: i64) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     for round in 1..=rounds {
         let mut draft = Draft::on(&*store, "news", round * 10).await.item("a", &telling(round));
         if round == 1 {
             draft = draft.item("b", "B");
         }
         let order: &[&str] = if round % 2 == 0 { &["a", "b"] } else { &["b", "a"] };
-        store.commit(&claim, draft.order(order).done()).await.unwrap();
+        store.commit(draft.order(order).done()).await.unwrap();
     }
 }
 
@@ -43,48 +43,44 @@ async fn numbers(store: &dyn Store, name: &str) -> Vec<u32> {
 
 async fn old_versions_and_documents_are_taken_out(bench: impl Bench) {
     filled(&bench, 6).await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let news = feed("news");
-    let nothing = store.prune(&claim, &news, &ALL, time(60)).await.unwrap();
+    let nothing = store.prune(&news, &ALL, time(60)).await.unwrap();
     assert_eq!(nothing, Pruned::default());
     // What lost its place at 30 or before: two versions and two orders.
     let aged = Retention { age: Duration::from_secs(30), ..ALL };
-    let pruned = store.prune(&claim, &news, &aged, time(60)).await.unwrap();
+    let pruned = store.prune(&news, &aged, time(60)).await.unwrap();
     assert_eq!(pruned, Pruned { versions: 2, documents: 2, more: false });
     assert_eq!(numbers(&*store, "a").await, [6, 5, 4, 3]);
     assert_eq!(store.holdings(&news).await.unwrap().back_to, Some(time(30)));
     let two = Retention { versions: 2, ..ALL };
-    let pruned = store.prune(&claim, &news, &two, time(60)).await.unwrap();
+    let pruned = store.prune(&news, &two, time(60)).await.unwrap();
     assert_eq!((pruned.versions, pruned.documents), (2, 0));
     assert_eq!(numbers(&*store, "a").await, [6, 5]);
     assert_eq!(numbers(&*store, "b").await, [1]);
-    assert_eq!(store.prune(&claim, &news, &two, time(60)).await.unwrap(), Pruned::default());
-    let other = store.prune(&claim, &feed("other"), &two, time(60)).await.unwrap();
+    assert_eq!(store.prune(&news, &two, time(60)).await.unwrap(), Pruned::default());
+    let other = store.prune(&feed("other"), &two, time(60)).await.unwrap();
     assert_eq!(other, Pruned::default());
-    let strange = Claim { fence: claim.fence + 1 };
-    let none = Retention { bytes: 0, ..ALL };
-    let refused = store.prune(&strange, &news, &none, time(60)).await;
-    assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
 }
 
 async fn what_is_in_force_is_never_taken_out(bench: impl Bench) {
     filled(&bench, 5).await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let news = feed("news");
     let change = Draft::on(&*store, "news", 60).await.tombstone("a").order(&["b"]).done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let before = store.view(&news, Select::All).await.unwrap();
     let nothing = Retention { versions: 0, age: Duration::ZERO, bytes: 0 };
-    let pruned = store.prune(&claim, &news, &nothing, time(999)).await.unwrap();
+    let pruned = store.prune(&news, &nothing, time(999)).await.unwrap();
     assert_eq!((pruned.versions, pruned.documents), (5, 5));
     assert_eq!(numbers(&*store, "a").await, [6]);
     drop(store);
     let bench = bench.reopen().await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     assert_eq!(store.view(&news, Select::All).await.unwrap(), before);
     // The feed goes on.
     let change = Draft::on(&*store, "news", 70).await.item("a", "back").order(&["a", "b"]).done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     assert_eq!(numbers(&*store, "a").await, [7, 6]);
     let item = store.item(&news, &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("back"));
@@ -92,9 +88,9 @@ async fn what_is_in_force_is_never_taken_out(bench: impl Bench) {
 
 async fn what_is_left_is_whole(bench: impl Bench) {
     filled(&bench, 40).await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let some = Retention { versions: 25, ..ALL };
-    store.prune(&claim, &feed("news"), &some, time(999)).await.unwrap();
+    store.prune(&feed("news"), &some, time(999)).await.unwrap();
     let notes = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
     assert_eq!(notes.len(), 25);
     for note in notes {
@@ -105,17 +101,17 @@ async fn what_is_left_is_whole(bench: impl Bench) {
 }
 
 async fn one_call_takes_out_a_bounded_number(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let names: Vec<String> = (0..PRUNE_LIMIT + 7).map(|n| n.to_string()).collect();
     for seconds in 1..=2 {
         let draft = Draft::on(&*store, "news", seconds).await;
         let draft = names.iter().fold(draft, |draft, name| draft.item(name, "text"));
-        store.commit(&claim, draft.done()).await.unwrap();
+        store.commit(draft.done()).await.unwrap();
     }
     let one = Retention { versions: 1, ..ALL };
-    let first = store.prune(&claim, &feed("news"), &one, time(9)).await.unwrap();
+    let first = store.prune(&feed("news"), &one, time(9)).await.unwrap();
     assert_eq!(first, Pruned { versions: PRUNE_LIMIT, documents: 0, more: true });
-    let rest = store.prune(&claim, &feed("news"), &one, time(9)).await.unwrap();
+    let rest = store.prune(&feed("news"), &one, time(9)).await.unwrap();
     assert_eq!(rest, Pruned { versions: 7, documents: 0, more: false });
     let kept = store.holdings(&feed("news")).await.unwrap();
     assert_eq!(kept.versions, u64::try_from(names.len()).unwrap());
@@ -129,7 +125,7 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
     let mut bench = bench;
     let count = LOG_EPOCHS + 20;
     for seconds in 1..=i64::try_from(count).unwrap() {
-        let (store, claim) = (bench.store(), bench.claim().await);
+        let store = bench.store();
         // What the wall clock says does not count: it leaps ahead and back.
         bench.clock().leap(time(if seconds < 9 { 99_000_000 } else { seconds }));
         if seconds == 11 {
@@ -137,38 +133,36 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
             store.note_running_time(time(1)).await.unwrap();
         }
         let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     bench.clock().set(time(0).plus(hours(20)));
     bench.clock().leap(time(99_000_000));
     // The running time that is noted may be far ahead of how long the store was open.
     store.note_running_time(time(99_000_000)).await.unwrap();
-    assert_eq!(store.trim_log(&claim, hours(40)).await.unwrap(), 0);
-    assert_eq!(store.trim_log(&claim, hours(8)).await.unwrap(), 10);
+    assert_eq!(store.trim_log(hours(40)).await.unwrap(), 0);
+    assert_eq!(store.trim_log(hours(8)).await.unwrap(), 10);
     let first = |tail: Vec<ClosedEpoch>| tail.first().map(|sealed| sealed.epoch);
     assert_eq!(first(store.epochs_after(Epoch(0), 3).await.unwrap()), Some(Epoch(11)));
     // The newest stay, whatever their age.
-    assert_eq!(store.trim_log(&claim, Duration::ZERO).await.unwrap(), 10);
-    assert_eq!(store.trim_log(&claim, Duration::ZERO).await.unwrap(), 0);
-    let strange = Claim { fence: claim.fence + 1 };
-    assert!(matches!(store.trim_log(&strange, hours(9)).await, Err(CommitError::Fenced)));
+    assert_eq!(store.trim_log(Duration::ZERO).await.unwrap(), 10);
+    assert_eq!(store.trim_log(Duration::ZERO).await.unwrap(), 0);
     drop(store);
     bench = bench.reopen().await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
     assert_eq!(tail.first().map(|sealed| sealed.epoch), Some(Epoch(21)));
     assert_eq!(tail.len(), usize::try_from(LOG_EPOCHS).unwrap());
     let change = Draft::on(&*store, "news", 99_999).await.item("a", "A").done();
-    let committed = store.commit(&claim, change).await.unwrap();
-    assert_eq!(committed.epoch, Some(Epoch(count + 1)));
+    store.commit(change).await.unwrap();
+    assert_eq!(*store.watch_epochs().borrow(), Epoch(count + 1));
 }
 
 async fn a_pruned_past_says_how_far_it_goes(bench: impl Bench) {
     filled(&bench, 6).await;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let two = Retention { versions: 2, ..ALL };
-    store.prune(&claim, &feed("news"), &two, time(60)).await.unwrap();
+    store.prune(&feed("news"), &two, time(60)).await.unwrap();
     let past = async |seconds| {
         let past = store.past(&feed("news"), PastSelect::Current, time(seconds)).await;
         past.unwrap().unwrap()

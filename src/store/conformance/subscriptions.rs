@@ -81,9 +81,8 @@ async fn a_closed_store_takes_none(bench: impl Bench) {
 /// The hub has to say to the subscribers of a feed that was purged that it is gone.
 async fn subscriptions_outlive_their_feed(bench: impl Bench) {
     let store = bench.store();
-    let claim = bench.claim().await;
     let change = Draft::on(&*store, "news", 50).await.item("a", "A").done();
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     store.put_subscriptions(&[subscription("a")]).await.unwrap();
     store.purge_feed(&feed("news")).await.unwrap();
     drop(store);

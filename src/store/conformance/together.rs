@@ -18,23 +18,23 @@ on_every_store! {
 async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) {
     const FEEDS: usize = 12;
     const ROUNDS: i64 = 6;
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let mut writers = JoinSet::new();
     for number in 0..FEEDS {
-        let (store, claim) = (Arc::clone(&store), claim.clone());
+        let store = Arc::clone(&store);
         writers.spawn(async move {
             let name = format!("feed-{number}");
             let mut told = Vec::new();
             for seconds in 1..=ROUNDS {
                 let change = Draft::on(&*store, &name, seconds).await.item("a", "A").done();
-                let committed = store.commit(&claim, change).await.unwrap();
-                let epoch = committed.epoch.unwrap();
-                // Whoever was told finds the change in its epoch, and the epoch closed.
-                let found = store.epochs_after(Epoch(epoch.0 - 1), 1).await.unwrap().remove(0);
-                assert_eq!(found.epoch, epoch);
-                let mine = found.changes.iter().find(|change| change.feed.as_str() == name);
-                assert_eq!(mine.map(|mine| mine.revision), Some(committed.revision));
-                told.push(found);
+                let committed = store.commit(change).await.unwrap();
+                // Whoever was told finds the change in an epoch that is closed.
+                let seen = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
+                let is_mine = |change: &LoggedChange| {
+                    change.feed.as_str() == name && change.revision == committed.revision
+                };
+                let found = seen.into_iter().find(|epoch| epoch.changes.iter().any(is_mine));
+                told.push(found.expect("it is told before it can be seen"));
             }
             told
         });
@@ -53,7 +53,7 @@ async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) 
 }
 
 async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     for round in 1..=5 {
         let mut changes = Vec::new();
         for writer in 0..4 {
@@ -62,8 +62,8 @@ async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
         }
         let mut writers = JoinSet::new();
         for (writer, change) in changes {
-            let (store, claim) = (Arc::clone(&store), claim.clone());
-            writers.spawn(async move { (writer, store.commit(&claim, change).await) });
+            let store = Arc::clone(&store);
+            writers.spawn(async move { (writer, store.commit(change).await) });
         }
         let (won, lost): (Vec<_>, Vec<_>) =
             writers.join_all().await.into_iter().partition(|(_, result)| result.is_ok());
@@ -82,7 +82,7 @@ async fn a_reader_sees_one_revision(bench: impl Bench) {
     const DIFFERENT: usize = 20;
     /// For how long that is tried.
     const LIMIT: Duration = Duration::from_secs(60);
-    let (store, claim) = (bench.store(), bench.claim().await);
+    let store = bench.store();
     let names = ["a", "b", "c", "d"];
     let write = async |seconds: i64| {
         let mut draft = Draft::on(&*store, "news", seconds).await;
@@ -91,7 +91,7 @@ async fn a_reader_sees_one_revision(bench: impl Bench) {
         }
         let mut change = draft.order(&names).done();
         change.skeleton = Some(skeleton(&seconds.to_string()));
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     };
     write(1).await;
     let mut readers = JoinSet::new();

@@ -212,7 +212,6 @@ async fn hand_over(
     new: &EmbeddedStore,
     progress: &mut ItemCounter<'_>,
 ) -> Result<ExportDigest, CompactError> {
-    let claim = new.claim().await?;
     let (to, mut pieces) = mpsc::channel(WAITING);
     let (sender, receiver) = mpsc::channel(WAITING);
     let passing = async move {
@@ -234,7 +233,7 @@ async fn hand_over(
         let _ = sender.send(ImportMessage::End).await;
         Ok::<_, CompactError>(digest)
     };
-    let (digest, written) = tokio::join!(handing, new.import(&claim, receiver));
+    let (digest, written) = tokio::join!(handing, new.import(receiver));
     let digest = digest?;
     written.map_err(CompactError::Copy)?;
     Ok(digest)

@@ -11,7 +11,7 @@ use super::{DiskRequest, OpenRequest, WrapEngine};
 use crate::EmbeddedStore;
 use crate::embedded::ReopenPauses;
 use crate::engine::Engine;
-use crate::{Claim, Store, StoreError};
+use crate::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,10 +61,6 @@ pub(crate) fn refused(result: Result<EmbeddedStore, StoreError>) -> StoreError {
         Ok(_) => panic!("the store opened"),
         Err(error) => error,
     }
-}
-
-pub(crate) async fn claim(store: &EmbeddedStore) -> Claim {
-    store.claim().await.unwrap()
 }
 
 pub(crate) fn news() -> FeedName {
@@ -136,6 +132,7 @@ pub(crate) async fn change(store: &EmbeddedStore, text: &str) -> Change {
         feed: news(),
         base: revision,
         at: tick.time(),
+        asked_at: None,
         tick: Some(tick),
         state,
         skeleton: Some(skeleton),

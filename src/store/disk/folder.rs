@@ -35,7 +35,7 @@ pub(super) struct StoreFolder {
 pub(super) struct Mark {
     /// Whose store it is.
     pub(super) endpoint: EndpointId,
-    /// The fence of the last claim.
+    /// The number of its last opening.
     pub(super) fence: u64,
     /// The last closed epoch.
     pub(super) epoch: Epoch,

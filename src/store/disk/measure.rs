@@ -7,7 +7,7 @@ use super::DiskRequest;
 use super::faults::{noise, open_raw};
 use crate::conformance::make::{feed, poll_state};
 use crate::engine::{Class, Engine, KeyOrder, beginning_with};
-use crate::{Claim, EmbeddedStore, Store};
+use crate::{EmbeddedStore, Store};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -123,6 +123,7 @@ impl Shape {
             feed: name.clone(),
             base: Revision(revision - 1),
             at: at.time(),
+            asked_at: None,
             tick: Some(at),
             state,
             skeleton: Some(skeleton),
@@ -194,8 +195,8 @@ fn name(number: u64) -> FeedName {
     feed(&format!("feed-{number:06}"))
 }
 
-async fn fill(store: &Arc<EmbeddedStore>, claim: &Claim, shape: &Arc<Shape>, feeds: u64) {
-    each(store, claim, feeds, {
+async fn fill(store: &Arc<EmbeddedStore>, shape: &Arc<Shape>, feeds: u64) {
+    each(store, feeds, {
         let shape = Arc::clone(shape);
         move |number| shape.change(&name(number), 1)
     })
@@ -205,7 +206,6 @@ async fn fill(store: &Arc<EmbeddedStore>, claim: &Claim, shape: &Arc<Shape>, fee
 /// Commits changes, some at a time, so that they share barriers.
 async fn each(
     store: &Arc<EmbeddedStore>,
-    claim: &Claim,
     count: u64,
     make: impl Fn(u64) -> Change + Send + Sync + 'static,
 ) {
@@ -213,7 +213,7 @@ async fn each(
     let next = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let mut writers = tokio::task::JoinSet::new();
     for _ in 0..TOGETHER {
-        let (store, claim, make) = (Arc::clone(store), claim.clone(), Arc::clone(&make));
+        let (store, make) = (Arc::clone(store), Arc::clone(&make));
         let next = Arc::clone(&next);
         writers.spawn(async move {
             loop {
@@ -221,7 +221,7 @@ async fn each(
                 if at >= count {
                     return;
                 }
-                store.commit(&claim, make(at)).await.unwrap();
+                store.commit(make(at)).await.unwrap();
             }
         });
     }
@@ -240,9 +240,8 @@ async fn cost() {
     let folder = tempfile::Builder::new().prefix("measure").tempdir().unwrap();
     let (store, engine) = open_raw(folder.path());
     let store = Arc::new(store);
-    let claim = store.claim().await.unwrap();
     let (begun, used) = (Instant::now(), processor());
-    fill(&store, &claim, &shape, feeds).await;
+    fill(&store, &shape, feeds).await;
     let took = begun.elapsed().as_secs_f64();
     let cpu = (processor() - used).as_secs_f64() * 1e6 / feeds as f64;
     println!("sled: filled {feeds} feeds in {took:.1} s, {cpu:.0} µs of CPU each");
@@ -253,10 +252,10 @@ async fn cost() {
         let number = poll * 7919 % feeds;
         let revision = &mut revisions[usize::try_from(number).unwrap()];
         *revision += 1;
-        store.commit(&claim, shape.change(&name(number), *revision)).await.unwrap();
+        store.commit(shape.change(&name(number), *revision)).await.unwrap();
         let state = PollState { feed: name(number), ..poll_state("any") };
         if poll % 16 == 0 {
-            store.checkpoint(&claim, &[state]).await.unwrap();
+            store.checkpoint(&[state]).await.unwrap();
         }
     }
     let took = begun.elapsed().as_secs_f64();
@@ -278,7 +277,7 @@ async fn cost() {
     while left > 0 {
         let count = left.min(feeds);
         let (shape, now) = (Arc::clone(&shape), revisions.clone());
-        each_of(&store, &claim, count, shape, now).await;
+        each_of(&store, count, shape, now).await;
         revisions.iter_mut().take(usize::try_from(count).unwrap()).for_each(|at| *at += 1);
         left -= count;
     }
@@ -308,14 +307,8 @@ async fn cost() {
     }
 }
 
-async fn each_of(
-    store: &Arc<EmbeddedStore>,
-    claim: &Claim,
-    count: u64,
-    shape: Arc<Shape>,
-    revisions: Vec<u64>,
-) {
-    each(store, claim, count, move |number| {
+async fn each_of(store: &Arc<EmbeddedStore>, count: u64, shape: Arc<Shape>, revisions: Vec<u64>) {
+    each(store, count, move |number| {
         let revision = revisions[usize::try_from(number).unwrap()] + 1;
         shape.change(&name(number), revision)
     })

@@ -1,6 +1,5 @@
-//! What is read at once where the database is reached by the network: the records that a change is planned with,
-//! those of the next items of a view, and a feed that is exported. No answer depends on it: what was not read ahead is
-//! read when it is asked for.
+//! What is read at once where the database is reached by the network: the records that a change is planned with, and
+//! those of the next items of a view. No answer depends on it: what was not read ahead is read when it is asked for.
 
 use super::keys;
 use super::records::Records;
@@ -17,23 +16,6 @@ pub(super) const ITEMS: usize = 256;
 pub(super) const FIRST_ITEMS: usize = 64;
 /// The most items of a change whose records are read ahead.
 const ITEMS_OF_CHANGE: usize = 4096;
-
-/// What an export reads of a feed as a whole.
-const EXPORTED_OF_FEED: &[Class] = &[
-    Class::Histories,
-    Class::Skeletons,
-    Class::PastSkeletons,
-    Class::Orders,
-    Class::PastOrders,
-    Class::Kept,
-    Class::ByTick,
-    Class::Archives,
-    Class::Stubs,
-    Class::Events,
-];
-/// What an export reads of each item; what takes the most bytes last.
-const EXPORTED_OF_ITEM: &[Class] =
-    &[Class::Ledger, Class::Heads, Class::Conflicts, Class::Latest, Class::Versions, Class::Bodies];
 
 /// With the records that a change is checked and planned with.
 pub(super) fn of_change(records: &Records, change: &Change) -> Result<Records, StoreError> {
@@ -144,36 +126,6 @@ pub(super) fn of_items(
         wanted.extend(newest(&records, feed, id)?);
     }
     records.ahead(wanted)
-}
-
-/// With all that an export reads of a feed, as far as one answer has it.
-pub(super) fn of_export(records: &Records, feed: &FeedName) -> Result<Records, StoreError> {
-    if !records.is_far() {
-        return Ok(records.clone());
-    }
-    let classes = EXPORTED_OF_FEED.iter().chain(EXPORTED_OF_ITEM).chain(&[Class::Segments]);
-    let wanted: Vec<RecordKey> = classes.map(|class| (*class, keys::feed(feed))).collect();
-    records.with_ranges(&wanted)
-}
-
-/// With all that an export reads of the first of these items: `items`, where they have that already; else what is read
-/// now, with as many of the items behind it as one answer has.
-pub(super) fn of_exported_items(
-    items: Records,
-    feed: &FeedName,
-    ids: &[SyncId],
-) -> Result<Records, StoreError> {
-    let has_all = |id: &SyncId| {
-        let key = keys::item(feed, id);
-        EXPORTED_OF_ITEM.iter().all(|class| items.range_with(*class, &key).is_some())
-    };
-    if !items.is_far() || ids.first().is_none_or(has_all) {
-        return Ok(items);
-    }
-    let of_item = |id| EXPORTED_OF_ITEM.iter().map(move |class| (*class, keys::item(feed, id)));
-    let wanted: Vec<RecordKey> = ids.iter().take(ITEMS).flat_map(of_item).collect();
-    // What was read of the items before these goes first, so that there is one answer in memory.
-    items.without_ranges().with_ranges(&wanted)
 }
 
 /// The record that has the newest bytes of an item.

@@ -3,7 +3,6 @@
 
 use super::keys;
 use super::past;
-use super::plan::Portions;
 use super::read;
 use super::records::Records;
 use crate::engine::{Class, Writes};
@@ -22,14 +21,15 @@ pub(super) fn plan(
     records: &Records,
     change: &Change,
     before: Option<&FeedState>,
-    portions: &mut Portions<'_, '_>,
+    planned: &mut Writes,
 ) -> Result<u64, CommitError> {
     let feed = &change.feed;
     let mut bytes = before.map_or(0, |state| state.archives.bytes);
     let mut put = |note: &ArchiveNote, blocks: Vec<Vec<u8>>| {
         let (writes, old) = segment(records, feed, note, blocks)?;
         bytes = bytes.saturating_sub(old).saturating_add(note.bytes);
-        portions.add(writes)
+        planned.extend(writes);
+        Ok::<_, StoreError>(())
     };
     if let Some(state) = before.filter(|_| !change.redacted.is_empty()) {
         let borne = borne(records, change)?;
@@ -67,7 +67,7 @@ pub(super) fn plan(
             put_note(records, feed, &ArchiveNote { dropped: true, ..old }, 0, &mut writes)?;
         }
         forget(records, feed, number, &mut writes)?;
-        portions.add(writes)?;
+        planned.extend(writes);
     }
     Ok(bytes)
 }

@@ -1,6 +1,6 @@
 //! Whether the store works: it stops at the first failure, and heals when it was opened again.
 
-use crate::{DatabaseOwner, StoreError, StoreStop, in_words};
+use crate::{StoreError, StoreStop, in_words};
 use std::sync::{PoisonError, RwLock};
 use tidegate_core::model::Time;
 
@@ -10,8 +10,6 @@ struct StoreFailure {
     stop: StoreStop,
     /// The folder, and what was found in it, where it is not opened again.
     damage: Option<(String, String)>,
-    /// The gateway that has the database instead.
-    owner: Option<DatabaseOwner>,
 }
 
 /// Whether the store works, as far as is known.
@@ -36,12 +34,6 @@ impl StoreHealth {
         failure.as_ref().map(|failure| failure.stop.clone())
     }
 
-    /// The gateway that has the database, where this one lost it.
-    pub(super) fn owner(&self) -> Option<DatabaseOwner> {
-        let failure = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        failure.as_ref().and_then(|failure| failure.owner.clone())
-    }
-
     /// Stops the store: what was written last may or may not be durable, so neither it nor anything that
     /// builds on it may be shown. What follows from an earlier failure says nothing new.
     pub(super) fn fail(&self, error: &StoreError, now: Time) {
@@ -55,52 +47,37 @@ impl StoreHealth {
         let cause = in_words(error);
         tracing::error!(error = %cause, "the store stopped; it will be opened again");
         let stop = StoreStop { cause, since: now, next_try: Some(now), failed_tries: 0 };
-        *failure = Some(StoreFailure { stop, damage: None, owner: None });
+        *failure = Some(StoreFailure { stop, damage: None });
     }
 
     /// Notes when it is opened again, and, after a try that failed, why that did. `is_damaged`: it looked so
     /// often as if it were that it is said.
     pub(super) fn plan_try(&self, next: Time, failed: Option<&StoreError>, is_damaged: bool) {
         let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(StoreFailure { stop, owner, .. }) = &mut *failure else { return };
+        let Some(StoreFailure { stop, .. }) = &mut *failure else { return };
         stop.next_try = Some(next);
         if let Some(error) = failed {
-            *owner = match error {
-                StoreError::Leased { owner, .. } => {
-                    Some(DatabaseOwner { name: owner.clone(), is_gone: false })
-                }
-                StoreError::Overtaken { owner } => Some(owner.clone()),
-                _ => None,
-            };
             stop.failed_tries = stop.failed_tries.saturating_add(1);
             if is_damaged {
                 stop.cause = format!("the store looks damaged: {}", what_of(error));
             }
-            match owner {
-                // The gateway goes on as one that follows.
-                Some(owner) => {
-                    tracing::info!(%owner, "another gateway has taken the database of the store");
-                }
-                None => {
-                    let error = in_words(error);
-                    tracing::warn!(%error, next = %next, "the store could not be opened again");
-                }
-            }
+            let error = in_words(error);
+            tracing::warn!(%error, next = %next, "the store could not be opened again");
         }
     }
 
-    /// Stops the store for good: what it follows is not to be followed any more. What comes of that says nothing new.
+    /// Stops the store for good. What comes of that says nothing new.
     pub(super) fn end(&self, path: &str, error: &StoreError, now: Time) {
         let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if failure.is_some() {
             return;
         }
         let cause = in_words(error);
-        tracing::error!(error = %cause, "the database is not followed any more; mend that and restart the gateway");
+        tracing::error!(error = %cause, "the database is not used any more; mend that and restart the gateway");
         let is_damaged = matches!(error, StoreError::Damaged { .. });
         let damage = is_damaged.then(|| (path.to_owned(), what_of(error)));
         let stop = StoreStop { cause, since: now, next_try: None, failed_tries: 0 };
-        *failure = Some(StoreFailure { stop, damage, owner: None });
+        *failure = Some(StoreFailure { stop, damage });
     }
 
     /// It is not opened again: acknowledged state is missing.
@@ -147,18 +124,5 @@ mod tests {
         health.end("/data", &health.check().unwrap_err(), Time::from_unix(2));
         assert_eq!(health.stop().unwrap(), first);
         assert_eq!((first.since, first.next_try), (Time::from_unix(1), None));
-    }
-
-    #[test]
-    fn who_has_taken_the_database_and_is_gone_is_said_to_be() {
-        let (health, at) = (StoreHealth::default(), Time::from_unix(1));
-        health.fail(&StoreError::Closed, at);
-        for (is_gone, said) in [(false, " writes; "), (true, " wrote and is gone; ")] {
-            let owner = DatabaseOwner { name: "another".to_owned(), is_gone };
-            let error = StoreError::Overtaken { owner: owner.clone() };
-            health.plan_try(at, Some(&error), false);
-            assert_eq!(health.owner(), Some(owner));
-            assert!(error.to_string().contains(said), "{error}");
-        }
     }
 }

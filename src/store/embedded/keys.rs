@@ -4,7 +4,6 @@
 //! Sync ids hold no control characters, so a zero byte ends them too. Ticks and numbers are written
 //! so that the order of bytes is their order.
 
-use crate::engine::Class;
 use tidegate_core::model::{ArchiveId, FeedName, IndexKey, SyncId, Tick, Time};
 use tidegate_core::websub::SubscriptionId;
 
@@ -208,21 +207,6 @@ pub(super) fn log_epoch(key: &[u8]) -> Option<u64> {
     key.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
 }
 
-/// The key of what the record at `key`, of a feed's content, was before the write `write`; those of one
-/// record follow each other in the order of the writes. `None` for a key that names no feed.
-pub(super) fn undo(class: Class, key: &[u8], write: u64) -> Option<Vec<u8>> {
-    let (feed, rest) = key.split_at_checked(key.iter().position(|byte| *byte == END)? + 1)?;
-    Some([feed, &[class as u8], rest, &write.to_be_bytes()].concat())
-}
-
-/// The class, the key and the write that [`undo`] made a key of.
-pub(super) fn undone(key: &[u8]) -> Option<(Class, Vec<u8>, u64)> {
-    let (key, write) = key.split_last_chunk()?;
-    let (feed, rest) = key.split_at_checked(key.iter().position(|byte| *byte == END)? + 1)?;
-    let (class, rest) = rest.split_first()?;
-    Some((Class::numbered(*class)?, [feed, rest].concat(), u64::from_be_bytes(*write)))
-}
-
 /// A key as an error message shows it.
 pub(super) fn shown(key: &[u8]) -> String {
     key.escape_ascii().to_string()
@@ -266,25 +250,6 @@ mod tests {
             prop_assert_eq!(by_tick_id(&feed, &one), Some(x.clone()));
             prop_assert_eq!(version_tick(&version(&feed, &x, a)), Some(a));
             prop_assert_eq!(other >= after_tick(&feed, a), b > a);
-        }
-
-        /// Between those of one record stand those of no other.
-        #[test]
-        fn what_records_were_is_found_by_record_and_write(
-            (x, y) in ("[a-z]{1,3}", "[a-z]{1,3}"), (n, m) in (0_u64..1 << 50, 0_u64..1 << 50),
-        ) {
-            let feed = name("f");
-            let at = Tick::at(Time::from_unix(7));
-            let [x, y] = [x, y].map(|id| SyncId::new(&id).unwrap());
-            for (class, one, other) in [
-                (Class::Ledger, item(&feed, &x), item(&feed, &y)),
-                (Class::ByTick, by_tick(&feed, at, &x), by_tick(&feed, at, &y)),
-            ] {
-                let key = undo(class, &one, n).unwrap();
-                prop_assert_eq!(undone(&key), Some((class, one.clone(), n)));
-                let within = undo(class, &one, 0).unwrap()..undo(class, &one, u64::MAX >> 8).unwrap();
-                prop_assert_eq!(within.contains(&undo(class, &other, m).unwrap()), x == y);
-            }
         }
     }
 }

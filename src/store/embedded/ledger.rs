@@ -3,7 +3,6 @@
 //! A ledger has an index from the first commit on that says which of its items are not settled
 //! ([`tidegate_core::model::IndexUpdate`]). Until then, and after an import, it is read whole.
 
-use super::plan::Portions;
 use super::records::Records;
 use super::{ahead, conflicts, keys, read};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
@@ -116,7 +115,7 @@ pub(super) fn find(
 pub(super) fn plan(
     records: &Records,
     change: &Change,
-    portions: &mut Portions<'_, '_>,
+    planned: &mut Writes,
 ) -> Result<(), CommitError> {
     let feed = &change.feed;
     for item in &change.index.items {
@@ -129,11 +128,12 @@ pub(super) fn plan(
             let place = keys::indexed_item(feed, *key, &item.id);
             writes.insert((Class::LedgerIndex, place), Some(Vec::new()));
         }
-        portions.add(writes)?;
+        planned.extend(writes);
     }
     let mut writes = Writes::new();
     if let Some(unsettled) = &change.index.unsettled {
         records.put(&mut writes, Class::Unsettled, keys::feed(feed), unsettled)?;
     }
-    portions.add(writes)
+    planned.extend(writes);
+    Ok(())
 }

@@ -21,6 +21,7 @@ impl Committer {
             identity.running = origin.running;
         })?;
         *self.shared.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
+        group.is_renamed = true;
         self.write(writes, group);
         Ok(())
     }
@@ -31,8 +32,7 @@ impl Committer {
         at: Time,
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
-        let ran = self.clock.running();
-        let passed = ran.saturating_sub(std::mem::replace(&mut self.noted, ran));
+        let passed = self.shared.running_since_noted(self.clock.running());
         let writes = open::note_running(&self.records, at, (passed, self.sealed.0))?;
         self.write(writes, group);
         Ok(())

@@ -2,14 +2,12 @@
 
 use super::read::last_logged;
 use super::records::Records;
-use super::undo::{self, Cleaning, LAST};
-use super::{keys, purge};
+use super::{keys, purge, redo};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::purge_mark::PurgeMark;
 use crate::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
-use crate::{AppliedConfig, Epoch, StoreError, StoreOrigin, endpoint, lineage};
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound;
+use crate::{AppliedConfig, Epoch, LoggedChange, StoreError, StoreOrigin, endpoint, lineage};
+use std::collections::HashMap;
 use std::time::Duration;
 use tidegate_core::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 
@@ -18,7 +16,7 @@ const FORMAT: u32 = 1;
 /// Where the format's number stands in [`Class::Gateway`]: four bytes, the greatest first.
 const FORMAT_KEY: &[u8] = b"format";
 /// Where the identity stands.
-const IDENTITY_KEY: &[u8] = b"identity";
+pub(crate) const IDENTITY_KEY: &[u8] = b"identity";
 /// Where the number of list writes stands: eight bytes, the greatest first.
 const LIST_WRITES_KEY: &[u8] = b"list_writes";
 
@@ -44,13 +42,10 @@ pub(crate) struct Opened {
     /// The opening itself.
     pub(crate) opening: Opening,
     pub(super) committed: HashMap<FeedName, StateRecord>,
-    pub(super) floors: HashMap<FeedName, PurgeMark>,
     /// How often records outside the content of feeds were written.
     pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
     pub(crate) sealed: (Epoch, Time),
-    /// Feeds of which is kept what records were before a write that was undone.
-    pub(super) cleaning: BTreeMap<FeedName, Cleaning>,
 }
 
 /// What was found in a store that is whole.
@@ -90,7 +85,7 @@ pub(crate) struct OpenRequest {
 
 /// Tells one opening of a store from all others.
 pub(crate) struct Opening {
-    /// The fence of its claim.
+    /// How many there were, with this one.
     pub(crate) fence: u64,
     /// Its mark, chosen at random.
     pub(crate) mark: u32,
@@ -98,16 +93,21 @@ pub(crate) struct Opening {
     pub(crate) lineage: Lineage,
 }
 
-/// Decides whose store it is, raises the fence, ends an unfinished purge and undoes unfinished writes.
-/// Durable on return.
-pub(crate) fn begin(
+impl From<IdentityRecord> for Opening {
+    fn from(IdentityRecord { fence, lineage, .. }: IdentityRecord) -> Self {
+        Self { fence, mark: lineage.mark().unwrap_or_default(), lineage }
+    }
+}
+
+/// Decides whose store it is, and notes another opening of it, unless it `goes_on` as others have opened it. `used`:
+/// something was committed to it.
+pub(crate) fn identify(
     records: &Records,
-    found: Found,
+    identity: Option<IdentityRecord>,
+    (used, goes_on, reached): (bool, bool, Epoch),
     request: OpenRequest,
-) -> Result<Opened, StoreError> {
+) -> Result<(IdentityRecord, Writes), StoreError> {
     let OpenRequest { endpoint: configured, sup_ids: new_sup_ids } = request;
-    let Found { identity, committed, floors, sweeping, list_writes, sealed } = found;
-    let used = !(committed.is_empty() && floors.is_empty() && sealed.0 == Epoch(0));
     // An id that was chosen is chosen again for a store that is made anew.
     let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
     let (stored, before) = match identity {
@@ -119,12 +119,14 @@ pub(crate) fn begin(
         }
         None => (None, (0, new_sup_ids.unwrap_or(of_new), Lineage::default(), None)),
     };
-    let (fence, sup_ids, mut lineage, running) = before;
-    let fence = fence.saturating_add(1);
-    let chance = || std::io::Error::other("the system gives out no random numbers");
-    let mark = lineage::mark().ok_or_else(chance);
-    let mark = mark.map_err(|source| StoreError::Io { doing: "choose a mark", source })?;
-    lineage.open(mark, sealed.0.0);
+    let (mut fence, sup_ids, mut lineage, running) = before;
+    if !goes_on || stored.is_none() {
+        fence = fence.saturating_add(1);
+        let chance = || std::io::Error::other("the system gives out no random numbers");
+        let mark = lineage::mark().ok_or_else(chance);
+        let mark = mark.map_err(|source| StoreError::Io { doing: "choose a mark", source })?;
+        lineage.open(mark, reached.0);
+    }
     let endpoint = match (stored, configured) {
         (Some(stored), Some(wanted)) if stored != wanted && used => {
             return Err(StoreError::Endpoint { stored, wanted });
@@ -133,78 +135,60 @@ pub(crate) fn begin(
         (Some(stored), None) => stored,
         (None, None) => endpoint::random()?,
     };
-    for (feed, floor) in sweeping {
-        while !purge::sweep(records, &feed, &floor)? {}
-    }
-    let cleaning = undo_unfinished(records, &committed)?;
     let mut writes = Writes::new();
     let format = FORMAT.to_be_bytes().to_vec();
     writes.insert((Class::Gateway, FORMAT_KEY.to_vec()), Some(format));
-    let identity = IdentityRecord {
-        endpoint: endpoint.clone(),
-        fence,
-        sup_ids,
-        lineage: lineage.clone(),
-        running,
-    };
+    let identity = IdentityRecord { endpoint, fence, sup_ids, lineage, running };
     records.put(&mut writes, Class::Gateway, IDENTITY_KEY.to_vec(), &identity)?;
-    records.engine().apply(writes)?;
-    let doing = "make its opening durable";
-    let engine = records.engine();
-    engine.pass().and_then(|()| engine.close_epochs(true)).map_err(|error| match error {
-        StoreError::Io { source, .. } => StoreError::Io { doing, source },
-        StoreError::Away { why, source, .. } => StoreError::Away { doing, why, source },
-        other => other,
-    })?;
-    let opening = Opening { fence, mark, lineage };
-    Ok(Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed, cleaning })
+    Ok((identity, writes))
 }
 
-/// Undoes every write that was not finished, and takes out what records were before a write that is finished:
-/// nobody reads as of before it. Answers the feeds of which more is kept.
-///
-/// Whoever follows this store from another process may have read a record as an unfinished write left it, and
-/// looks next for what it was before. That stays until the feed's next write is finished, which such a reader
-/// notices.
-fn undo_unfinished(
+/// Begins to use a store of this process alone: notes the opening, ends unfinished purges and large changes. Durable on
+/// return.
+pub(crate) fn begin(
     records: &Records,
-    committed: &HashMap<FeedName, StateRecord>,
-) -> Result<BTreeMap<FeedName, Cleaning>, StoreError> {
-    let all = || beginning_with(&[]);
-    while let Some((key, _)) = records.first(Class::Unfinished, all(), KeyOrder::Ascending)? {
-        let feed = name(records, Class::Unfinished, &key)?;
-        let last = committed.get(&feed).map_or(0, |head| head.write);
-        tracing::info!(feed = %feed, "a change that was not finished is undone");
-        undo::roll_back::<StoreError>(records, &feed, last, &mut |writes| {
-            records.engine().apply(writes)
-        })?;
+    found: Found,
+    request: OpenRequest,
+) -> Result<Opened, StoreError> {
+    let Found { identity, mut committed, floors, sweeping, list_writes, mut sealed } = found;
+    for (feed, floor) in sweeping {
+        while !purge::sweep(records, &feed, &floor)? {}
     }
-    let (mut rest, mut kept) = (all(), BTreeMap::new());
-    while let Some((key, _)) = records.first(Class::Undo, rest.clone(), KeyOrder::Ascending)? {
-        let feed = keys::feed_of(&key)
-            .ok_or_else(|| records.damaged(Class::Undo, &key, "it names no feed"))?;
-        // Of a feed that has no state, nobody reads content.
-        let last = committed.get(&feed).map_or(LAST, |head| head.write);
-        let mut cleaning = Cleaning::default();
-        loop {
-            let (writes, is_all) = cleaning.portion(records, &feed, last)?;
-            records.engine().apply(writes)?;
-            if is_all {
-                break;
-            }
-        }
-        let of_feed = beginning_with(&keys::feed(&feed));
-        let end = of_feed.1.clone();
-        if records.first(Class::Undo, of_feed, KeyOrder::Ascending)?.is_some() {
-            cleaning.newest = last.saturating_add(1);
-            kept.insert(feed, cleaning);
-        }
-        match end {
-            Bound::Excluded(end) => rest.0 = Bound::Included(end),
-            _ => break,
+    redo::finish_all(records, &mut committed, &mut sealed)?;
+    let used = !(committed.is_empty() && floors.is_empty() && sealed.0 == Epoch(0));
+    let (identity, writes) = identify(records, identity, (used, false, sealed.0), request)?;
+    records.engine().apply(writes)?;
+    let doing = "make its opening durable";
+    records.engine().pass().map_err(|error| match error {
+        StoreError::Io { source, .. } => StoreError::Io { doing, source },
+        other => other,
+    })?;
+    let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
+    Ok(Opened { endpoint, sup_ids, opening: identity.into(), committed, list_writes, sealed })
+}
+
+/// Whether anything was committed to a database, and its last epoch.
+pub(crate) fn is_used(records: &Records) -> Result<(bool, Epoch), StoreError> {
+    let (reached, _) = last_logged(records)?.unwrap_or((Epoch(0), Time::MIN));
+    for class in [Class::States, Class::Floors] {
+        if records.first(class, beginning_with(&[]), KeyOrder::Ascending)?.is_some() {
+            return Ok((true, reached));
         }
     }
-    Ok(kept)
+    Ok((reached > Epoch(0), reached))
+}
+
+/// Plans the entry of a change in the log: its epoch, its place in that, and when it is closed.
+pub(super) fn log(
+    records: &Records,
+    writes: &mut Writes,
+    (epoch, place, at): (Epoch, u32, Time),
+    change: &LoggedChange,
+) -> Result<(), StoreError> {
+    let mut value = at.unix().to_be_bytes().to_vec();
+    value.extend(records.encoded(change, || "a change in the log".to_owned())?);
+    writes.insert((Class::Log, keys::log(epoch.0, place)), Some(value));
+    Ok(())
 }
 
 /// How old the change log is.
@@ -262,35 +246,6 @@ fn list_write_count(records: &Records, value: &[u8]) -> Result<u64, StoreError> 
     count.map_err(|_| records.damaged(Class::Gateway, LIST_WRITES_KEY, "it is no number"))
 }
 
-/// What an entry of [`Class::Gateway`] says of what is kept in memory.
-#[derive(Default)]
-pub(super) struct GatewayEntry {
-    pub(super) identity: Option<IdentityRecord>,
-    pub(super) list_writes: Option<u64>,
-}
-
-/// Reads an entry that another gateway wrote. An error where it takes in the state of a third.
-pub(super) fn gateway_entry(
-    records: &Records,
-    key: &[u8],
-    value: Option<&[u8]>,
-) -> Result<GatewayEntry, StoreError> {
-    let mut entry = GatewayEntry::default();
-    match (key, value) {
-        (IDENTITY_KEY, Some(value)) => {
-            entry.identity = Some(records.decode(Class::Gateway, key, value)?);
-        }
-        (LIST_WRITES_KEY, Some(value)) => {
-            entry.list_writes = Some(list_write_count(records, value)?);
-        }
-        (IMPORTING_KEY, Some(_)) => {
-            return Err(StoreError::PartlyImported { path: records.engine().path().to_owned() });
-        }
-        _ => {}
-    }
-    Ok(entry)
-}
-
 /// Checks that the store has this program's format; whether there is one.
 fn check_format(records: &Records) -> Result<bool, StoreError> {
     let Some(format) = records.get(Class::Gateway, FORMAT_KEY)? else { return Ok(false) };
@@ -306,7 +261,7 @@ fn check_format(records: &Records) -> Result<bool, StoreError> {
 }
 
 /// Whose store it is; `None` where it is new.
-pub(super) fn identity(records: &Records) -> Result<Option<IdentityRecord>, StoreError> {
+pub(crate) fn identity(records: &Records) -> Result<Option<IdentityRecord>, StoreError> {
     if check_format(records)? {
         return records.expected(Class::Gateway, IDENTITY_KEY).map(Some);
     }
@@ -379,52 +334,4 @@ pub(super) fn floors(records: &Records) -> Result<Floors, StoreError> {
 /// The feed in the key of what a feed has one of.
 pub(super) fn name(records: &Records, class: Class, key: &[u8]) -> Result<FeedName, StoreError> {
     keys::feed_name(key).ok_or_else(|| records.damaged(class, key, "it names no feed"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::undo::Keep;
-    use super::*;
-    use crate::engine::MemoryEngine;
-    use std::sync::Arc;
-    use tidegate_core::model::{FeedState, Format};
-
-    /// A gateway that follows the store read a record as an unfinished write left it; then another one takes the
-    /// store and undoes that write; then the first one looks for what the record was.
-    #[test]
-    fn an_opening_keeps_what_whoever_follows_looks_for() {
-        let records = Records::of(Arc::new(MemoryEngine::default()));
-        let names = ["aaa", "news", "zzz"].map(|name| FeedName::new(name).unwrap());
-        let key = |feed: &FeedName| [keys::feed(feed), b"it".to_vec()].concat();
-        let set = |feed: &FeedName, write, keep, text: &str| {
-            let value = Some(text.as_bytes().to_vec());
-            let writes = [((Class::Latest, key(feed)), value)].into_iter().collect();
-            records.write(writes, write, keep).unwrap();
-        };
-        let stored = |feed: &FeedName| records.engine().get(Class::Latest, &key(feed)).unwrap();
-        for feed in &names {
-            set(feed, 1, Keep::Nothing, "one");
-            set(feed, 2, Keep::Before, "two");
-        }
-        let [finished, news, purged] = &names;
-        let unfinished = (Class::Unfinished, keys::feed(news));
-        records.engine().apply([(unfinished, Some(Vec::new()))].into_iter().collect()).unwrap();
-        let read = stored(news).unwrap();
-        let state = FeedState::untouched(Format::Atom10, Time::from_unix(7));
-        let head = |write| StateRecord { state: state.clone(), next_event: 1, write };
-        let committed = [(finished.clone(), head(2)), (news.clone(), head(1))];
-        let kept = undo_unfinished(&records, &committed.into_iter().collect()).unwrap();
-        let seen = records.at(1).seen(Class::Latest, &key(news), &read).unwrap();
-        assert_eq!(seen.as_deref(), Some(&b"one"[..]));
-        assert_eq!(kept.keys().collect::<Vec<_>>(), [news]);
-        for feed in [finished, purged] {
-            let of_feed = beginning_with(&keys::feed(feed));
-            assert!(records.first(Class::Undo, of_feed, KeyOrder::Ascending).unwrap().is_none());
-        }
-        // It goes once the next write is finished.
-        let mut cleaning = kept.into_values().next().unwrap();
-        assert!(!cleaning.is_due(1) && cleaning.is_due(2));
-        let (writes, is_all) = cleaning.portion(&records, news, 2).unwrap();
-        assert!(is_all && writes.len() == 1);
-    }
 }

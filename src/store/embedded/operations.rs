@@ -2,15 +2,14 @@
 
 use super::reader::EmbeddedReader;
 use super::request::Touches;
-use super::shared::StoreShared;
 use super::transfer::ExportStart;
-use super::{CommitGroup, Committer, EmbeddedStore, Records};
+use super::{CommitGroup, Committer, EmbeddedStore, Writer};
 use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::{
-    AnswerQuestions, AppliedConfig, Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList,
-    Holdings, KeptVersion, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention, StateWatch,
-    Store, StoreCondition, StoreError, VersionNote, condition,
+    AppliedConfig, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
+    KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store,
+    StoreCondition, StoreError, VersionNote, condition,
 };
 use async_trait::async_trait;
 use std::collections::BTreeSet;
@@ -46,13 +45,12 @@ impl Store for EmbeddedStore {
         let space = self.space.as_ref().and_then(|space| space.last());
         let used = self.space.as_ref().and_then(|space| space.used());
         let taken = self.space.as_ref().and_then(|space| space.taken());
-        let owner = self.inner.owner();
-        let unanswered = self.inner.unanswered();
+        let following = self.inner.following.as_ref();
+        let unanswered = following.and_then(|following| following.unseen());
         let stop = self.inner.shared.health.stop();
-        let place = self.inner.opened().ok().map(|opened| opened.place);
-        let gateways = place.as_ref().map(|place| place.gateways()).unwrap_or_default();
-        let clock_ahead = place.map_or(0, |place| place.clock_ahead());
-        StoreCondition { stop, space, used, taken, owner, unanswered, gateways, clock_ahead }
+        let gateways = self.gateways().map(|gateways| gateways.live()).unwrap_or_default();
+        let clock_ahead = self.inner.database().map_or(0, |database| database.clock_ahead());
+        StoreCondition { stop, space, used, taken, unanswered, gateways, clock_ahead }
     }
 
     fn answers_from_memory(&self) -> bool {
@@ -63,38 +61,8 @@ impl Store for EmbeddedStore {
         self.inner.catch_up().await
     }
 
-    async fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
-        let place = self.inner.opened()?.place;
-        if !self.inner.blocks {
-            return place.poll_shards();
-        }
-        let asked = tokio::task::spawn_blocking(move || place.poll_shards()).await;
-        asked.unwrap_or_else(|error| {
-            let source = std::io::Error::other(error);
-            Err(StoreError::Io { doing: "share the polls", source })
-        })
-    }
-
-    async fn ask_writer(
-        &self,
-        question: Vec<u8>,
-        limit: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        match &self.inner.following {
-            Some(following) => self.inner.forward_question(following, question, limit).await,
-            None => Ok(None),
-        }
-    }
-
-    fn answer_questions(&self, answers: Arc<dyn AnswerQuestions>) {
-        self.inner.shared.set_answers(answers);
-    }
-
-    async fn claim(&self) -> Result<Claim, StoreError> {
-        self.inner.opened()?;
-        self.inner.check_seen()?;
-        self.inner.shared.health()?;
-        Ok(self.inner.shared.claim())
+    fn gateways(&self) -> Option<Arc<Gateways>> {
+        self.inner.database().map(|database| Arc::clone(database.gateways()))
     }
 
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
@@ -160,7 +128,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
-        let reader = EmbeddedReader::new(&self.inner, feed).await?;
+        let reader = EmbeddedReader::new(&self.inner, feed)?;
         Ok(reader.map(|reader| reader as Arc<dyn PinnedFeed>))
     }
 
@@ -169,7 +137,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
-        self.inner.of_each(conflicts::feeds).await
+        self.inner.of_all(conflicts::feeds).await
     }
 
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
@@ -262,42 +230,34 @@ impl Store for EmbeddedStore {
             .await
     }
 
-    async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
         let space = if condition::takes_in(&change) {
-            self.condition().check_polls()?;
+            self.condition().check_intake()?;
             self.space.clone()
         } else {
             None
         };
-        let commit = Arc::clone(&self.inner).commit(claim.clone(), change, space);
+        let commit = Arc::clone(&self.inner).commit(change, space);
         self.inner.to_the_end(commit).await
     }
 
-    async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError> {
-        if let Some(following) = &self.inner.following {
-            return self.inner.forward_checkpoint(following, claim, states).await;
-        }
-        let (claim, states) = (claim.clone(), states.to_vec());
+    async fn checkpoint(&self, states: &[PollState]) -> Result<(), CommitError> {
+        let states = states.to_vec();
         self.inner
-            .ask(Touches::Lists, move |committer, group| {
-                committer.checkpoint(&claim, &states, group)
-            })
+            .ask(Touches::Lists, move |committer, group| committer.checkpoint(&states, group))
             .await
     }
 
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
-        self.inner.of_each(read::poll_states).await
+        self.inner.of_all(read::poll_states).await
     }
 
     async fn poll_states_of(&self, feeds: &[FeedName]) -> Result<Vec<PollState>, StoreError> {
         let feeds: BTreeSet<FeedName> = feeds.iter().cloned().collect();
-        self.inner.of_each(move |records| read::poll_states_of(records, &feeds)).await
+        self.inner.of_all(move |records| read::poll_states_of(records, &feeds)).await
     }
 
     async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
-        if let Some(following) = &self.inner.following {
-            return self.inner.forward_attempt(following, attempt).await;
-        }
         let attempt = attempt.clone();
         self.inner
             .ask(Touches::Lists, move |committer, group| committer.note_attempt(&attempt, group))
@@ -305,7 +265,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
-        self.inner.of_each(read::attempts).await
+        self.inner.of_all(read::attempts).await
     }
 
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
@@ -323,21 +283,20 @@ impl Store for EmbeddedStore {
 
     async fn prune(
         &self,
-        claim: &Claim,
         feed: &FeedName,
         retention: &Retention,
         now: Time,
     ) -> Result<Pruned, CommitError> {
         let inner = Arc::clone(&self.inner);
-        let prune = inner.prune(claim.clone(), feed.clone(), *retention, now);
+        let prune = inner.prune(feed.clone(), *retention, now);
         self.inner.to_the_end(prune).await
     }
 
-    async fn trim_log(&self, claim: &Claim, age: Duration) -> Result<usize, CommitError> {
-        let claim = claim.clone();
-        self.inner
-            .ask(Touches::Lists, move |committer, group| committer.trim(&claim, age, group))
-            .await
+    async fn trim_log(&self, age: Duration) -> Result<usize, CommitError> {
+        if !self.inner.keeps_log() {
+            return Ok(0);
+        }
+        self.inner.ask(Touches::Identity, move |committer, group| committer.trim(age, group)).await
     }
 
     async fn epochs_after(
@@ -345,11 +304,8 @@ impl Store for EmbeddedStore {
         after: Epoch,
         limit: usize,
     ) -> Result<Vec<ClosedEpoch>, StoreError> {
-        let (inner, newest) = (&self.inner, *self.inner.shared.sealed.borrow());
-        let read = move |records: &Records, shared: &Arc<StoreShared>| {
-            shared.listing(|| read::epochs_after(records, after, newest, limit))
-        };
-        inner.retried(|| inner.read(read)).await
+        let newest = *self.inner.shared.sealed.borrow();
+        self.inner.of_all(move |records| read::epochs_after(records, after, newest, limit)).await
     }
 
     fn watch_epochs(&self) -> watch::Receiver<Epoch> {
@@ -357,8 +313,9 @@ impl Store for EmbeddedStore {
     }
 
     async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
-        self.inner.check_writes()?;
-        let start = self.inner.read(|records, shared| transfer::start(records, shared)).await?;
+        // Known before any feed is read, so that the log is never ahead of one.
+        let newest = *self.inner.shared.sealed.borrow();
+        let start = self.inner.of_all(move |records| transfer::start(records, newest)).await?;
         let ExportStart { pieces, newest, names } = start;
         for piece in pieces {
             if to.send(piece).await.is_err() {
@@ -391,21 +348,20 @@ impl Store for EmbeddedStore {
     }
 
     async fn note_running_time(&self, at: Time) -> Result<(), StoreError> {
+        if !self.inner.keeps_log() {
+            return Ok(());
+        }
         let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.note_running(at, group)
         };
-        self.inner.ask(Touches::Lists, noted).await
+        self.inner.ask(Touches::Identity, noted).await
     }
 
     async fn applied(&self) -> Result<AppliedConfig, StoreError> {
         self.inner.of_all(open::applied).await
     }
 
-    async fn import(
-        &self,
-        claim: &Claim,
-        mut from: mpsc::Receiver<ImportMessage>,
-    ) -> Result<(), CommitError> {
+    async fn import(&self, mut from: mpsc::Receiver<ImportMessage>) -> Result<(), CommitError> {
         loop {
             let (mut pieces, mut bytes) = (Vec::new(), 0_usize);
             let last = loop {
@@ -425,11 +381,17 @@ impl Store for EmbeddedStore {
                     space.measure();
                 }
                 self.condition().check_intake()?;
-                self.take_in(claim, pieces, false).await?;
+                self.take_in(pieces, false).await?;
             }
             match last {
                 None => {}
-                Some(Some(_)) => return self.take_in(claim, Vec::new(), true).await,
+                Some(Some(_)) => {
+                    self.take_in(Vec::new(), true).await?;
+                    if let Some(database) = self.inner.database() {
+                        database.analyze();
+                    }
+                    return Ok(());
+                }
                 Some(None) => {
                     let path = self.inner.opened()?.records.engine().path().to_owned();
                     return Err(StoreError::PartlyImported { path }.into());
@@ -458,6 +420,22 @@ impl Store for EmbeddedStore {
     }
 }
 
+impl super::StoreInner {
+    /// The database, where others write to it as well.
+    fn database(&self) -> Option<Arc<crate::postgres::Database>> {
+        match self.opened().ok()?.writer {
+            Writer::Transactions(database) => Some(database),
+            _ => None,
+        }
+    }
+
+    /// Whether the age of the change log is noted, and its end taken out, by this gateway.
+    fn keeps_log(&self) -> bool {
+        let owner = self.database().and_then(|database| database.gateways().owner("change log"));
+        owner.is_none_or(|owner| owner.is_this)
+    }
+}
+
 impl EmbeddedStore {
     /// Writes records of feeds, all or none, and with them what of a configuration is applied.
     async fn put_some_feeds(
@@ -472,16 +450,10 @@ impl EmbeddedStore {
     }
 
     /// Takes in pieces of another store; `is_end`: there are no more.
-    async fn take_in(
-        &self,
-        claim: &Claim,
-        pieces: Vec<ExportRecord>,
-        is_end: bool,
-    ) -> Result<(), CommitError> {
-        let claim = claim.clone();
+    async fn take_in(&self, pieces: Vec<ExportRecord>, is_end: bool) -> Result<(), CommitError> {
         self.inner
-            .ask(Touches::Lists, move |committer, group| {
-                committer.import(&claim, &pieces, is_end, group)
+            .ask(Touches::Identity, move |committer, group| {
+                committer.import(&pieces, is_end, group)
             })
             .await
     }

@@ -1,7 +1,6 @@
-//! From a change to the entries it sets and removes: in one piece, or in portions where it is large.
+//! From a change to the entries it sets and removes.
 
 use super::records::Records;
-use super::undo::{PORTION, Sink};
 use super::{ahead, archives, conflicts, keys, ledger, redact, stubs, supersede};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
@@ -12,18 +11,10 @@ use tidegate_core::model::{
     Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Tick,
 };
 
-/// The entries of the largest change that is written in one piece, and the bytes of its values.
-const WHOLE: (usize, usize) = (if cfg!(test) { 20 } else { 4096 }, 8 * 1024 * 1024);
-/// The bytes of values in a portion, about.
-const PORTION_BYTES: usize = 2 * 1024 * 1024;
-
 /// A change that is ready to be committed: what is left to write, and what its commit notes.
 pub(super) struct PlannedCommit {
     pub(super) feed: FeedName,
-    /// The entries that were not handed over yet.
     pub(super) writes: Writes,
-    /// Whether any were.
-    pub(super) is_begun: bool,
     /// The feed as it was: its revision and the number of its last write.
     pub(super) base: (Revision, u64),
     /// The feed as it is afterwards.
@@ -31,19 +22,23 @@ pub(super) struct PlannedCommit {
     pub(super) tick: Option<Tick>,
     /// How many versions it makes.
     pub(super) versions: u32,
+    /// Whether a purged feed of the name has left its marks.
+    pub(super) has_floor: bool,
 }
 
 /// Checks a change to a feed that stands as `before` says, and plans its entries. Whoever calls is the only
-/// one who changes the feed; `records` are as of its last write. Portions of a large change go to `sink`,
-/// and are nothing without the commit; none where `is_whole`.
+/// one who changes the feed.
 pub(super) fn plan(
     records: &Records,
     before: Option<&StateRecord>,
     mark: Option<u32>,
     mut change: Change,
-    is_whole: bool,
-    sink: &mut Sink<'_, CommitError>,
 ) -> Result<PlannedCommit, CommitError> {
+    let asked_at = before.and_then(|head| head.asked_at);
+    if change.asked_at.is_some_and(|asked| asked_at > Some(asked)) {
+        return Err(CommitError::Overtaken);
+    }
+    let asked_at = change.asked_at.or(asked_at);
     let state = before.map(|head| &head.state);
     let feed = change.feed.clone();
     let records = &ahead::of_change(records, &change)?;
@@ -54,7 +49,7 @@ pub(super) fn plan(
     }
     let mut base = change.base;
     let floor: Option<FloorRecord> = records.record(Class::Floors, &keys::feed(&feed))?;
-    if let Some(FloorRecord { floor, .. }) = floor {
+    if let Some(FloorRecord { floor, .. }) = &floor {
         if state.is_none() {
             base = floor.revision;
         }
@@ -63,66 +58,26 @@ pub(super) fn plan(
     change.state.revision = Revision(base.0 + 1);
     lineage::go_on(&mut change, state, mark);
 
-    // A redaction looks at everything that is planned, and is made for few items.
-    let is_whole = is_whole || !change.redacted.is_empty();
-    let mut portions =
-        Portions { writes: Writes::new(), bytes: 0, is_whole, is_begun: false, sink };
-    let archived = archives::plan(records, &change, state, &mut portions)?;
-    change.state.archives.bytes = archived;
+    let mut writes = Writes::new();
+    change.state.archives.bytes = archives::plan(records, &change, state, &mut writes)?;
     let change = &change;
-    documents(records, change, state, &mut portions)?;
+    documents(records, change, state, &mut writes)?;
     let next_event = before.map_or(0, |head| head.next_event);
-    let next_event = events(records, &feed, &change.events, next_event, &mut portions.writes)?;
-    items(records, change, &mut portions)?;
-    ledger::plan(records, change, &mut portions)?;
-    redact::redact(records, change, &mut portions.writes)?;
-    stubs::plan(records, change, &mut portions)?;
+    let next_event = events(records, &feed, &change.events, next_event, &mut writes)?;
+    items(records, change, &mut writes)?;
+    ledger::plan(records, change, &mut writes)?;
+    redact::redact(records, change, &mut writes)?;
+    stubs::plan(records, change, &mut writes)?;
     let write = before.map_or(0, |head| head.write);
     Ok(PlannedCommit {
-        writes: portions.writes,
-        is_begun: portions.is_begun,
+        writes,
         base: (state.map_or(Revision(0), |state| state.revision), write),
-        head: StateRecord { state: change.state.clone(), next_event, write: write + 1 },
+        head: StateRecord { state: change.state.clone(), next_event, write: write + 1, asked_at },
         tick: change.tick,
         versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
+        has_floor: floor.is_some(),
         feed,
     })
-}
-
-/// The entries of a change, handed over in portions once they are too many for one piece.
-pub(super) struct Portions<'a, 's> {
-    /// Those that were not handed over yet.
-    pub(super) writes: Writes,
-    bytes: usize,
-    /// Nothing is handed over.
-    is_whole: bool,
-    is_begun: bool,
-    sink: &'a mut Sink<'s, CommitError>,
-}
-
-impl Portions<'_, '_> {
-    /// Takes entries that no other part of the change touches.
-    pub(super) fn add(&mut self, writes: Writes) -> Result<(), CommitError> {
-        let bytes = writes.values().flatten().map(Vec::len).sum::<usize>();
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.writes.extend(writes);
-        let (entries, bytes) = if self.is_begun { (PORTION, PORTION_BYTES) } else { WHOLE };
-        if self.is_whole || (self.writes.len() < entries && self.bytes < bytes) {
-            return Ok(());
-        }
-        self.is_begun = true;
-        self.bytes = 0;
-        let mut portion = (Writes::new(), 0_usize);
-        for (key, value) in std::mem::take(&mut self.writes) {
-            portion.1 = portion.1.saturating_add(value.as_ref().map_or(0, Vec::len));
-            portion.0.insert(key, value);
-            if portion.0.len() >= PORTION || portion.1 >= PORTION_BYTES {
-                (self.sink)(std::mem::take(&mut portion).0)?;
-            }
-        }
-        self.writes = portion.0;
-        Ok(())
-    }
 }
 
 /// What a feed has one of, and those before it.
@@ -130,7 +85,7 @@ fn documents(
     records: &Records,
     change: &Change,
     before: Option<&FeedState>,
-    portions: &mut Portions<'_, '_>,
+    planned: &mut Writes,
 ) -> Result<(), CommitError> {
     let feed = &change.feed;
     let mut writes = Writes::new();
@@ -157,7 +112,8 @@ fn documents(
         writes.insert((Class::Kept, keys::feed(feed)), None);
     }
     conflicts::plan(records, change, &mut writes)?;
-    portions.add(writes)
+    planned.extend(writes);
+    Ok(())
 }
 
 /// What a change says of an item.
@@ -169,11 +125,7 @@ struct ChangedItem<'a> {
 }
 
 /// Ledger entries, versions, newest bytes and the index by tick.
-fn items(
-    records: &Records,
-    change: &Change,
-    portions: &mut Portions<'_, '_>,
-) -> Result<(), CommitError> {
+fn items(records: &Records, change: &Change, planned: &mut Writes) -> Result<(), CommitError> {
     let versions: HashMap<&SyncId, &NewVersion> =
         change.versions.iter().map(|version| (&version.id, version)).collect();
     let latest: HashMap<&SyncId, &Markup> =
@@ -183,7 +135,7 @@ fn items(
         let id = &known.id;
         let (version, latest) = (versions.get(id).copied(), latest.get(id).copied());
         let item = ChangedItem { known, version, latest, is_redacted: redacted.contains(id) };
-        portions.add(self::item(records, change, &item)?)?;
+        planned.extend(self::item(records, change, &item)?);
     }
     Ok(())
 }

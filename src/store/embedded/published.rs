@@ -1,11 +1,13 @@
 //! A feed as it may be shown. Of each feed as little is kept in memory as may be, for there may be a million.
 
-use super::pins::Pins;
 use crate::limits::VALUE_LIMIT;
 use crate::record::{StateRecord, decode, encode_plain};
 use crate::{StateWatch, StoreError};
 use std::sync::Arc;
 use tidegate_core::model::Time;
+
+/// The gate of a feed's content.
+pub(super) type FeedGate = Arc<tokio::sync::RwLock<()>>;
 
 /// A feed as it may be shown.
 #[derive(Clone)]
@@ -16,7 +18,8 @@ pub(super) struct Published {
     pub(super) write: u64,
     /// When something pending in it can be decided.
     pub(super) next_decision: Option<Time>,
-    pub(super) pins: Arc<Pins>,
+    /// Held by whoever reads content, and shut while a change of it is applied. It is fair.
+    pub(super) gate: FeedGate,
     pub(super) watch: StateWatch,
 }
 
@@ -27,13 +30,13 @@ impl Published {
         let (write, next_decision) = (head.write, head.state.next_decision_at);
         // The store wrote it as a record, so that it can be.
         let head = encode_plain(head, VALUE_LIMIT).unwrap_or_default().into();
-        Self { write, next_decision, head, pins: Arc::default(), watch }
+        Self { write, next_decision, head, gate: Arc::default(), watch }
     }
 
     /// Shows another state from now on, to the same readers.
     pub(super) fn show(&mut self, head: &StateRecord) {
         self.watch.outdate();
-        *self = Self { pins: Arc::clone(&self.pins), ..Self::new(head) };
+        *self = Self { gate: Arc::clone(&self.gate), ..Self::new(head) };
     }
 
     /// The feed's state.
@@ -53,7 +56,7 @@ mod tests {
     fn head(revision: u64) -> StateRecord {
         let state = FeedState::untouched(Format::Atom10, Time::from_unix(7));
         let state = FeedState { revision: Revision(revision), ..state };
-        StateRecord { state, next_event: 3, write: revision + 1 }
+        StateRecord { state, next_event: 3, write: revision + 1, asked_at: None }
     }
 
     #[test]
@@ -72,13 +75,13 @@ mod tests {
     #[test]
     fn another_state_outdates_the_last_one_and_keeps_its_readers() {
         let mut published = Published::new(&head(4));
-        let (watch, pins) = (published.watch.clone(), Arc::clone(&published.pins));
+        let (watch, gate) = (published.watch.clone(), Arc::clone(&published.gate));
         let mut next = head(5);
         next.state.next_decision_at = Some(Time::from_unix(9));
         published.show(&next);
         assert_eq!(published.next_decision, Some(Time::from_unix(9)));
         assert!(!watch.is_current() && published.watch.is_current());
-        assert!(Arc::ptr_eq(&pins, &published.pins));
+        assert!(Arc::ptr_eq(&gate, &published.gate));
         assert_eq!(published.head().unwrap(), next);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::keys;
 use super::records::Records;
-use super::undo::PORTION;
+use super::redo::PORTION;
 use crate::StoreError;
 use crate::engine::{Class, Writes};
 use crate::purge_mark::PurgeMark;
@@ -34,7 +34,7 @@ pub(super) fn sweep(
     floor: &PurgeMark,
 ) -> Result<bool, StoreError> {
     let prefix = keys::feed(feed);
-    for class in Class::CONTENT.iter().chain(&[Class::Undo, Class::Unfinished]) {
+    for class in Class::CONTENT.iter().chain(&[Class::Redo, Class::Unfinished]) {
         if records.engine().clear(*class, &prefix, PORTION)? {
             return Ok(false);
         }

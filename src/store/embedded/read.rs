@@ -316,20 +316,7 @@ pub(super) fn epochs_after(
         }
         epochs.push(ClosedEpoch { epoch, at, changes: vec![announced] });
     }
-    // Another gateway may take out the oldest between two portions. What is in an epoch stays as it is.
-    if records.engine().is_followed()
-        && let Some(first) = epochs.first()
-        && first_logged(records)?.is_none_or(|oldest| oldest > first.epoch)
-    {
-        return Err(StoreError::Outdated);
-    }
     Ok(epochs)
-}
-
-/// The oldest epoch of the log.
-fn first_logged(records: &Records) -> Result<Option<Epoch>, StoreError> {
-    let first = records.first(Class::Log, beginning_with(&[]), KeyOrder::Ascending)?;
-    Ok(first.and_then(|(key, _)| keys::log_epoch(&key)).map(Epoch))
 }
 
 /// A change in the log: its epoch, when that was closed, and the change.
@@ -340,8 +327,9 @@ pub(super) fn logged(
 ) -> Result<(Epoch, Time, LoggedChange), StoreError> {
     let damaged = |what: &str| records.damaged(Class::Log, key, what);
     let epoch = keys::log_epoch(key).ok_or_else(|| damaged("its key names no epoch"))?;
-    let (at, announced) = records.decode::<(Time, LoggedChange)>(Class::Log, key, value)?;
-    Ok((Epoch(epoch), at, announced))
+    let (at, value) = value.split_first_chunk().ok_or_else(|| damaged("it is cut off"))?;
+    let announced = records.decode::<LoggedChange>(Class::Log, key, value)?;
+    Ok((Epoch(epoch), Time::from_unix(i64::from_be_bytes(*at)), announced))
 }
 
 /// The last change of the log, where there is one.

@@ -1,58 +1,56 @@
 //! A feed as it was when it was asked for.
 
-use super::overtaken::verified;
-use super::pins::Pin;
 use super::{StoreInner, ledger, read};
+use crate::record::StateRecord;
 use crate::{PinnedFeed, RemainingItems, Select, StoreError, View};
 use async_trait::async_trait;
 use std::sync::Arc;
 use tidegate_core::model::{FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, Tick};
 
-/// Reads a feed as of one write.
+/// Reads a feed as of one write: an error once there was another.
 pub(super) struct EmbeddedReader {
     inner: Arc<StoreInner>,
     feed: FeedName,
-    pin: Pin,
+    head: StateRecord,
 }
 
 impl EmbeddedReader {
     /// The feed as it is published; `None` where nothing was committed to it.
-    pub(super) async fn new(
+    pub(super) fn new(
         inner: &Arc<StoreInner>,
         feed: &FeedName,
     ) -> Result<Option<Arc<Self>>, StoreError> {
         inner.opened()?;
-        let pin = inner.pin(feed).await?;
+        inner.check_seen()?;
+        inner.shared.health()?;
+        let head = inner.shared.published(feed).map(|published| published.head()).transpose()?;
         let (inner, feed) = (Arc::clone(inner), feed.clone());
-        Ok(pin.map(|pin| Arc::new(Self { inner, feed, pin })))
+        Ok(head.map(|head| Arc::new(Self { inner, feed, head })))
     }
 
     async fn read<T: Send + 'static>(
         self: Arc<Self>,
         read: impl FnOnce(&super::Records, &Self) -> Result<Option<T>, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
-        let (inner, this) = (Arc::clone(&self.inner), Arc::clone(&self));
-        let found = inner
-            .read(move |records, _| {
-                self.pin.check()?;
-                let pin = &self.pin;
-                let found =
-                    verified(records, &self.feed, &pin.head, |records| read(records, &self));
-                if self.pin.is_purged() { Ok(None) } else { found }
-            })
-            .await;
+        let this = Arc::clone(&self);
+        let found = self.inner.read_feed(&self.feed, move |records, now| {
+            let is_same =
+                (now.state.revision, now.write) == (this.head.state.revision, this.head.write);
+            if is_same { read(records, &this) } else { Err(StoreError::Outdated) }
+        });
+        let found = found.await;
         if matches!(found, Err(StoreError::Outdated)) {
             // So that who begins anew finds another state.
-            inner.see_change(&this.feed, this.pin.head.write).await?;
+            self.inner.catch_up().await?;
         }
-        found
+        Ok(found?.flatten())
     }
 }
 
 #[async_trait]
 impl PinnedFeed for EmbeddedReader {
     fn state(&self) -> &FeedState {
-        &self.pin.head.state
+        &self.head.state
     }
 
     async fn begin_view(

@@ -2,12 +2,9 @@
 //! is said with its place.
 
 use super::keys;
-use super::ranges_ahead::RangesAhead;
-use super::undo::{self, Keep, LAST, WriteMark};
 use crate::StoreError;
 use crate::engine::{
-    self, Class, Engine, KeyOrder, KeyRange, MemoryEngine, RecordKey, ValueSize, Writes,
-    beginning_with,
+    self, Class, Engine, KeyOrder, KeyRange, RecordKey, ValueSize, Writes, beginning_with,
 };
 use crate::limits::VALUE_LIMIT;
 use crate::record::{Record, RecordError, decode, delta, encode, encode_plain};
@@ -21,30 +18,30 @@ use tidegate_core::model::Time;
 /// The entries that are read at once at first, and at most.
 const PORTIONS: (usize, usize) = (8, 512);
 
-/// The records of a database. Content of feeds is read as of a write.
+/// The records of a database.
 #[derive(Clone)]
 pub(crate) struct Records {
     engine: Arc<dyn Engine>,
-    until: u64,
     /// Values that were read ahead, as they are stored; `None` where there was none.
     ahead: Option<Arc<ReadAhead>>,
-    /// Whole ranges that were read ahead, as they are stored.
-    ranges: Option<Arc<RangesAhead>>,
 }
 
 /// Values by class and key.
 type ReadAhead = HashMap<Class, HashMap<Vec<u8>, Option<Bytes>>>;
 
 impl Records {
-    /// The records of `engine`, as of the last write.
+    /// The records of `engine`.
     pub(crate) fn of(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, until: LAST, ahead: None, ranges: None }
+        Self { engine, ahead: None }
     }
 
-    /// The same, with the content of feeds as of the write `until`. Whoever reads it holds a pin, or is
-    /// who writes the feed.
-    pub(super) fn at(&self, until: u64) -> Self {
-        Self { engine: Arc::clone(&self.engine), until, ahead: None, ranges: None }
+    /// The same as of one moment, where other processes write to the database; with what it has at `key`.
+    pub(crate) fn snapshot(
+        &self,
+        key: Option<RecordKey>,
+    ) -> Result<Option<(Self, Option<Bytes>)>, StoreError> {
+        let snapshot = self.engine.snapshot(key)?;
+        Ok(snapshot.map(|snapshot| (Self::of(snapshot.engine), snapshot.entry)))
     }
 
     /// The database.
@@ -57,20 +54,13 @@ impl Records {
         Arc::downgrade(&self.engine)
     }
 
-    /// Sets and removes records as one write of this number to a feed's content.
-    pub(super) fn write(&self, writes: Writes, number: u64, keep: Keep) -> Result<(), StoreError> {
-        self.engine.apply(undo::numbered(self, writes, number, keep)?)
-    }
-
     /// Whether the database is so far away that many records are better read at once.
     pub(super) fn is_far(&self) -> bool {
         self.engine.is_far()
     }
 
-    /// The same, with these records read at once. They are as of now; whoever reads them is as of a write that
-    /// is published, or is who writes the feed.
-    pub(super) fn ahead(&self, mut wanted: BTreeSet<RecordKey>) -> Result<Self, StoreError> {
-        wanted.retain(|(class, key)| self.range_with(*class, key).is_none());
+    /// The same, with these records read at once.
+    pub(super) fn ahead(&self, wanted: BTreeSet<RecordKey>) -> Result<Self, StoreError> {
         if wanted.is_empty() {
             return Ok(self.clone());
         }
@@ -81,80 +71,16 @@ impl Records {
         Ok(Self { ahead: Some(Arc::new(ahead)), ..self.clone() })
     }
 
-    /// The same, with these ranges read at once in place of those before, each of the keys of a class that begin with
-    /// a prefix; no prefix of a class begins with another one. They are as of now, like what [`Records::ahead`] reads.
-    pub(super) fn with_ranges(&self, wanted: &[RecordKey]) -> Result<Self, StoreError> {
-        let ranges = RangesAhead::new(self.engine.get_ranges(wanted)?);
-        Ok(Self { ranges: Some(Arc::new(ranges)), ..self.clone() })
-    }
-
-    /// The same, with no range that was read ahead.
-    pub(super) fn without_ranges(self) -> Self {
-        Self { ranges: None, ..self }
-    }
-
-    /// The entries of the range with this key, where it was read ahead.
-    pub(super) fn range_with(&self, class: Class, key: &[u8]) -> Option<&MemoryEngine> {
-        self.ranges.as_ref()?.with_key(class, key)
-    }
-
-    /// Where a range is read: in memory, where it was read ahead.
-    fn source(&self, class: Class, range: &KeyRange) -> &dyn Engine {
-        match self.ranges.as_ref().and_then(|ranges| ranges.with_range(class, range)) {
-            Some(read) => read,
-            None => &*self.engine,
-        }
-    }
-
-    /// A value as it is stored.
-    pub(super) fn stored_at(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        if let Some(read) = self.range_with(class, key) {
-            return read.get(class, key);
-        }
+    /// The bytes of a record.
+    pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         let ahead = self.ahead.as_ref().and_then(|ahead| ahead.get(&class)?.get(key));
         ahead.map_or_else(|| self.engine.get(class, key), |value| Ok(value.clone()))
     }
 
-    /// The bytes of a record.
-    pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        match self.stored_at(class, key)? {
-            Some(stored) if class.is_content() => self.seen(class, key, &stored),
-            found => Ok(found),
-        }
-    }
-
-    /// What a reader sees of the record of a feed's content that is stored so.
-    pub(super) fn seen(
-        &self,
-        class: Class,
-        key: &[u8],
-        stored: &Bytes,
-    ) -> Result<Option<Bytes>, StoreError> {
-        let (origin, value) = self.origin(class, key, stored)?;
-        if origin.write > self.until {
-            return undo::before(self, class, key, self.until);
-        }
-        Ok((!origin.is_removed).then_some(value))
-    }
-
-    /// Which write set the record of a feed's content that is stored so, and its bytes.
-    pub(super) fn origin(
-        &self,
-        class: Class,
-        key: &[u8],
-        stored: &Bytes,
-    ) -> Result<(WriteMark, Bytes), StoreError> {
-        let (origin, taken) = WriteMark::read(stored)
-            .ok_or_else(|| self.damaged(class, key, "it does not say which write it is of"))?;
-        Ok((origin, stored.slice(taken..)))
-    }
-
     /// Whether there is a record.
     pub(super) fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        if class.is_content() {
-            return Ok(self.get(class, key)?.is_some());
-        }
-        self.engine.contains(class, key)
+        let ahead = self.ahead.as_ref().and_then(|ahead| ahead.get(&class)?.get(key));
+        ahead.map_or_else(|| self.engine.contains(class, key), |value| Ok(value.is_some()))
     }
 
     /// A record.
@@ -173,18 +99,9 @@ impl Records {
 
     /// The entries of a range.
     pub(super) fn range(&self, class: Class, range: KeyRange, order: KeyOrder) -> RangeReader<'_> {
-        RangeReader { is_seen: class.is_content(), ..self.stored_in(class, range, order) }
-    }
-
-    /// The entries of a range as they are stored.
-    pub(super) fn stored(&self, class: Class, range: KeyRange) -> RangeReader<'_> {
-        self.stored_in(class, range, KeyOrder::Ascending)
-    }
-
-    fn stored_in(&self, class: Class, range: KeyRange, order: KeyOrder) -> RangeReader<'_> {
         let (limit, is_over) = (PORTIONS.0, engine::is_empty(&range));
         let read = VecDeque::new();
-        RangeReader { records: self, class, range, order, limit, read, is_seen: false, is_over }
+        RangeReader { records: self, class, range, order, limit, read, is_over }
     }
 
     /// The entries whose keys begin with `prefix`, in the order of their keys.
@@ -212,24 +129,13 @@ impl Records {
     ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
         let (mut range, mut found) = (beginning_with(prefix), Vec::new());
         loop {
-            let portion = self.source(class, &range).sizes(class, &range, PORTIONS.1)?;
+            let portion = self.engine.sizes(class, &range, PORTIONS.1)?;
             let is_last = portion.len() < PORTIONS.1;
             if let Some(last) = portion.last() {
                 range.0 = Bound::Excluded(last.key.clone());
             }
-            for ValueSize { key, size, head } in portion {
-                // What was removed while its size was read has no bytes.
-                let seen = match WriteMark::read(&head).filter(|_| class.is_content()) {
-                    Some((origin, _)) if origin.write > self.until => {
-                        undo::before(self, class, &key, self.until)?.map(|value| value.len())
-                    }
-                    Some((origin, taken)) => (!origin.is_removed).then(|| size - taken),
-                    None if class.is_content() => self.get(class, &key)?.map(|value| value.len()),
-                    None => Some(size),
-                };
-                let size = seen.map(|size| u64::try_from(size).unwrap_or(u64::MAX));
-                found.extend(size.map(|size| (key, size)));
-            }
+            let size = |ValueSize { key, size }| (key, u64::try_from(size).unwrap_or(u64::MAX));
+            found.extend(portion.into_iter().map(size));
             if is_last || engine::is_empty(&range) {
                 return Ok(found);
             }
@@ -356,15 +262,13 @@ pub(super) struct RangeReader<'a> {
     /// The entries that are read next at most.
     limit: usize,
     read: VecDeque<(Vec<u8>, Bytes)>,
-    /// The entries are as a reader sees them, not as they are stored.
-    is_seen: bool,
     is_over: bool,
 }
 
 impl RangeReader<'_> {
     fn fill(&mut self) -> Result<(), StoreError> {
-        let source = self.records.source(self.class, &self.range);
-        let portion = source.portion(self.class, &self.range, self.order, self.limit)?;
+        let engine = &self.records.engine;
+        let portion = engine.portion(self.class, &self.range, self.order, self.limit)?;
         self.is_over = !portion.has_more;
         if let Some((last, _)) = portion.entries.last() {
             let beyond = Bound::Excluded(last.clone());
@@ -376,13 +280,6 @@ impl RangeReader<'_> {
         }
         self.limit = self.limit.saturating_mul(4).clamp(PORTIONS.0, PORTIONS.1);
         self.read = portion.entries.into();
-        if self.is_seen {
-            let read = std::mem::take(&mut self.read);
-            for (key, stored) in read {
-                let seen = self.records.seen(self.class, &key, &stored)?;
-                self.read.extend(seen.map(|value| (key, value)));
-            }
-        }
         Ok(())
     }
 }

@@ -6,7 +6,6 @@
 //! acknowledged must be found there. Meanwhile states are answered from memory.
 
 use super::committer::Committer;
-use super::lease_sign::since_boot;
 use super::open::{Found, Opened};
 use super::request::CommitRequest;
 use super::shared::{StoreShared, broken};
@@ -14,10 +13,8 @@ use super::{
     OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer, read,
 };
 use crate::engine::Engine;
-use crate::purge_mark::PurgeMark;
-use crate::record::IdentityRecord;
 use crate::{Epoch, StoreError, as_list};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -72,12 +69,6 @@ pub(crate) trait Reopen: Send {
 
     /// The pauses between tries.
     fn pauses(&self) -> ReopenPauses;
-
-    /// Whether the database has answered something that was asked after a time since the machine was started
-    /// ([`since_boot`]); a database that is no other process does not say it.
-    fn has_answered(&self, _since: Duration) -> bool {
-        false
-    }
 }
 
 /// A store that was opened again.
@@ -107,27 +98,22 @@ pub(crate) struct Acknowledged {
     pub(crate) epoch: Epoch,
     /// Each feed with its revision and the number of its last write.
     feeds: BTreeMap<FeedName, (Revision, u64)>,
-    floors: HashMap<FeedName, PurgeMark>,
     /// How often records outside the content of feeds were written.
     list_writes: u64,
 }
 
 impl Acknowledged {
-    /// What was published, and the marks of purged feeds as the committer had them.
-    pub(super) fn new(
-        shared: &StoreShared,
-        endpoint: EndpointId,
-        floors: HashMap<FeedName, PurgeMark>,
-    ) -> Self {
-        let (fence, epoch) = (shared.claim().fence, *shared.sealed.borrow());
+    /// What was published.
+    pub(super) fn new(shared: &StoreShared, endpoint: EndpointId) -> Self {
+        let (fence, epoch) = (shared.fence(), *shared.sealed.borrow());
         let list_writes = shared.list_writes.load(Ordering::Acquire);
-        Self { endpoint, fence, epoch, feeds: shared.heads(), floors, list_writes }
+        Self { endpoint, fence, epoch, feeds: shared.heads(), list_writes }
     }
 
     /// How what was found is opened again; an error where something is missing from it. `path`: the folder, or
     /// what stands for it.
     pub(crate) fn request(&self, found: &Found, path: &str) -> Result<OpenRequest, ReopenError> {
-        if let Some(missing) = self.missing(found, found.identity.as_ref()) {
+        if let Some(missing) = self.missing(found) {
             let what = format!("acknowledged state is missing since a write failed: {missing}");
             return Err(ReopenError::Missing(StoreError::Damaged { path: path.to_owned(), what }));
         }
@@ -136,18 +122,14 @@ impl Acknowledged {
 
     /// The first thing that is missing from what was found, in words. What was never acknowledged may be
     /// there or not: a change, or a purge.
-    pub(super) fn missing(
-        &self,
-        found: &Found,
-        identity: Option<&IdentityRecord>,
-    ) -> Option<String> {
-        match identity {
+    fn missing(&self, found: &Found) -> Option<String> {
+        match &found.identity {
             None => return Some("whose store it is".to_owned()),
             Some(identity) if identity.endpoint != self.endpoint => {
                 return Some(format!("it is the store of {} now", identity.endpoint));
             }
             Some(identity) if identity.fence < self.fence => {
-                return Some(format!("the claim {} was given out", self.fence));
+                return Some(format!("it was opened {} times", self.fence));
             }
             Some(_) => {}
         }
@@ -175,11 +157,7 @@ impl Acknowledged {
                 ));
             }
         }
-        let lost = self.floors.iter().find(|(feed, floor)| {
-            let kept = found.floors.get(*feed).is_some_and(|kept| kept.revision >= floor.revision);
-            !kept && !found.committed.contains_key(*feed)
-        });
-        lost.map(|(feed, _)| format!("the marks of the purged feed {feed}"))
+        None
     }
 }
 
@@ -195,7 +173,6 @@ pub(super) fn keep_open(
         let shared = Arc::clone(&committer.shared);
         if catch_unwind(AssertUnwindSafe(|| committer.run(&mut requests))).is_err() {
             shared.fail(&broken());
-            shared.let_in();
         }
         if shared.health().is_ok() {
             return;
@@ -203,12 +180,12 @@ pub(super) fn keep_open(
         // Each is answered with the failure.
         requests.close();
         while let Some(request) = requests.blocking_recv() {
-            committer.serve(&mut VecDeque::from([request]));
+            committer.serve(vec![request]);
         }
-        let (floors, clock) = (std::mem::take(&mut committer.floors), Arc::clone(&committer.clock));
+        let clock = Arc::clone(&committer.clock);
         drop(committer);
         let (Some(inner), Some(reopen)) = (inner.upgrade(), reopen) else { return };
-        let known = Acknowledged::new(&shared, endpoint.clone(), floors);
+        let known = Acknowledged::new(&shared, endpoint.clone());
         match try_until_open(&inner, reopen, &known, &clock) {
             Some(next) => (committer, requests) = next,
             None => return,
@@ -224,24 +201,15 @@ pub(super) fn try_until_open(
     known: &Acknowledged,
     clock: &Arc<dyn Clock>,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
-    let (engine, path, is_far) = let_go(inner)?;
+    let (engine, path) = let_go(inner)?;
     let health = &inner.shared.health;
     let pauses = reopen.pauses();
     let (mut pause, mut damaged, mut failed) = (pauses.first, 0, None);
-    let mut awaited = Awaited::Pause;
     loop {
         let is_damaged = damaged >= DAMAGED_TRIES;
         health.plan_try(clock.now().plus(pause), failed.as_ref(), is_damaged);
-        let is_due = || match awaited {
-            Awaited::Pause => false,
-            Awaited::Readers => engine.strong_count() == 0,
-            Awaited::Answer { since } => reopen.has_answered(since),
-        };
-        match rest(inner, pause, is_due) {
-            RestEnd::Closed => return None,
-            // What was waited for has come: how long that took says nothing of the next try.
-            RestEnd::Due => pause = pauses.first,
-            RestEnd::Over => {}
+        if is_closed_within(inner, pause) {
+            return None;
         }
         let tried = catch_unwind(AssertUnwindSafe(|| match engine.upgrade() {
             Some(engine) => {
@@ -261,42 +229,23 @@ pub(super) fn try_until_open(
             }
             Err(ReopenError::Failed(error)) => error,
         };
-        let is_read = matches!(error, StoreError::Io { doing: LET_GO, .. });
-        awaited = match &error {
-            // That of a disk writes as it goes, and may not be gone yet.
-            _ if is_read && is_far => Awaited::Readers,
-            StoreError::Away { .. } | StoreError::Unseen { .. } => {
-                Awaited::Answer { since: since_boot() }
-            }
-            _ => Awaited::Pause,
-        };
         let looks_damaged = matches!(error, StoreError::Damaged { .. });
         damaged = if looks_damaged { DAMAGED_TRIES.min(damaged + 1) } else { 0 };
         pause = match damaged {
             DAMAGED_TRIES => pause.saturating_mul(2).clamp(pauses.damaged.0, pauses.damaged.1),
-            // Readers let go by themselves, and a try that finds them costs nothing.
-            _ if is_read && is_far => pauses.longest,
-            _ if is_read => pause.saturating_mul(2).min(pauses.first.saturating_mul(4)),
+            // Readers let go by themselves.
+            _ if matches!(error, StoreError::Io { doing: LET_GO, .. }) => {
+                pause.saturating_mul(2).min(pauses.first.saturating_mul(4))
+            }
             _ => pauses.after(pause.min(pauses.longest), &error),
         };
         failed = Some(error);
     }
 }
 
-/// What another try may succeed after, sooner than after its pause.
-enum Awaited {
-    Pause,
-    /// That nobody reads from the database any more.
-    Readers,
-    /// That the database answers something that was asked after this time since the machine was started.
-    Answer {
-        since: Duration,
-    },
-}
-
-/// Takes the database out of the store and lets go of it; readers may still have it. With its name, and whether it is
-/// far away. `None` where the store is closed.
-fn let_go(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String, bool)> {
+/// Takes the database out of the store and lets go of it; readers may still have it. With its name. `None` where the
+/// store is closed.
+fn let_go(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String)> {
     let taken = {
         let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);
         match &*open {
@@ -305,37 +254,26 @@ fn let_go(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String, bool)> {
         }
     };
     let OpenState::Open(OpenStore { records, writer, place }) = taken else { return None };
-    let (engine, path, is_far) =
-        (records.watch(), records.engine().path().to_owned(), records.is_far());
+    let (engine, path) = (records.watch(), records.engine().path().to_owned());
     // The engine breaks off where it cannot make its last writes durable, which nobody relies on.
     let _ = catch_unwind(AssertUnwindSafe(|| drop((writer, records))));
     drop(place);
-    Some((engine, path, is_far))
+    Some((engine, path))
 }
 
-/// Why a rest ended.
-enum RestEnd {
-    Over,
-    Due,
-    Closed,
-}
-
-/// Waits until `is_due`, at most for a pause, or until the store is closed.
-fn rest(inner: &StoreInner, pause: Duration, is_due: impl Fn() -> bool) -> RestEnd {
+/// Waits for a pause; whether the store was closed within it.
+fn is_closed_within(inner: &StoreInner, pause: Duration) -> bool {
     let until = Instant::now() + pause;
     loop {
         if matches!(&*inner.open.read().unwrap_or_else(PoisonError::into_inner), OpenState::Closed)
         {
-            return RestEnd::Closed;
+            return true;
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return RestEnd::Over;
+            return false;
         }
         std::thread::sleep(left.min(SLICE));
-        if is_due() {
-            return RestEnd::Due;
-        }
     }
 }
 
@@ -346,7 +284,7 @@ fn install(
     clock: &Arc<dyn Clock>,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
     let Reopened { records, opened, place } = reopened;
-    let Opened { opening, committed, floors, list_writes, sealed, cleaning, .. } = opened;
+    let Opened { opening, committed, list_writes, sealed, .. } = opened;
     // In memory from here on, so that nobody waits for it behind those who read.
     let feeds = read::feeds(&records).ok().map(as_list);
     let (sender, requests) = mpsc::channel(REQUESTS);
@@ -355,12 +293,8 @@ fn install(
         shared: Arc::clone(&inner.shared),
         place: Arc::clone(&place),
         clock: Arc::clone(clock),
-        cleaning,
-        floors,
         list_writes,
         sealed,
-        noted: clock.running(),
-        importing: None,
     };
     let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);
     if matches!(&*open, OpenState::Closed) {

@@ -9,8 +9,10 @@ use tokio::sync::oneshot;
 pub(super) enum Touches {
     /// Nothing.
     Feed,
-    /// Records of feeds, poll states, subscriptions, the log.
+    /// Records of feeds, poll states, subscriptions.
     Lists,
+    /// The same, by way of what is read of the store itself before: one such request at a time.
+    Identity,
 }
 
 /// Whether the store works, as far as is known.

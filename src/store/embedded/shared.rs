@@ -1,16 +1,17 @@
-//! What the committer and the readers share: published states, who reads them, and the locks of feeds.
+//! What the committer and the readers share: published states, and the locks of feeds.
 
 use super::health::StoreHealth;
 use super::open::Opening;
-use super::pins::{Pin, Pins};
-use super::published::Published;
+use super::published::{FeedGate, Published};
+use super::transfer::Importer;
 use crate::feed_locks::{FeedLock, FeedLocks};
 use crate::record::StateRecord;
-use crate::{AnswerQuestions, Claim, CommitError, Epoch, FeedList, StateWatch, StoreError};
+use crate::{Epoch, FeedList, StateWatch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedState, Lineage, Revision, Time};
 use tokio::sync::watch;
@@ -28,7 +29,7 @@ pub(super) struct StoreShared {
     pub(super) lists: Gate,
     pub(super) health: StoreHealth,
     clock: Arc<dyn Clock>,
-    /// The fence of this opening's claim, and what tells it from all others.
+    /// The number of this opening, and what tells it from all others.
     marks: RwLock<(u64, u32)>,
     /// Which opening closed which epochs.
     pub(super) lineage: RwLock<Lineage>,
@@ -37,8 +38,10 @@ pub(super) struct StoreShared {
     listed: Mutex<Option<Arc<FeedList>>>,
     /// How often records outside the content of feeds were written, as far as that was acknowledged.
     pub(super) list_writes: AtomicU64,
-    /// Who answers what other gateways ask of this one.
-    answers: RwLock<Option<Arc<dyn AnswerQuestions>>>,
+    /// What is being taken in from another store.
+    pub(super) importing: Mutex<Option<Importer>>,
+    /// How long the clock had run when the age of the log was noted last.
+    noted: Mutex<Duration>,
     /// The newest epoch that may be seen.
     pub(super) sealed: watch::Sender<Epoch>,
 }
@@ -53,6 +56,7 @@ impl StoreShared {
     ) -> Self {
         let Opening { fence, mark, lineage } = opening;
         let feeds = feeds.into_iter().map(|(feed, published)| (feed, Box::new(published)));
+        let noted = Mutex::new(clock.running());
         Self {
             feeds: RwLock::new(feeds.collect()),
             writers: Arc::default(),
@@ -63,28 +67,19 @@ impl StoreShared {
             lineage: RwLock::new(lineage),
             listed: Mutex::default(),
             list_writes: AtomicU64::new(0),
-            answers: RwLock::default(),
+            importing: Mutex::default(),
+            noted,
             sealed: watch::Sender::new(epoch),
         }
-    }
-
-    /// Who answers what other gateways ask of this one.
-    pub(super) fn answers(&self) -> Option<Arc<dyn AnswerQuestions>> {
-        self.answers.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Has what other gateways ask of this one be answered so.
-    pub(super) fn set_answers(&self, answers: Arc<dyn AnswerQuestions>) {
-        *self.answers.write().unwrap_or_else(PoisonError::into_inner) = Some(answers);
     }
 
     fn marks(&self) -> (u64, u32) {
         *self.marks.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The claim of this opening.
-    pub(super) fn claim(&self) -> Claim {
-        Claim { fence: self.marks().0 }
+    /// The number of this opening.
+    pub(super) fn fence(&self) -> u64 {
+        self.marks().0
     }
 
     /// Tells this opening of the store from all others in what readers are told.
@@ -99,9 +94,8 @@ impl StoreShared {
         heads.map(|(f, of)| (f.clone(), (of.watch.revision(), of.write))).collect()
     }
 
-    /// Shows what was found when the store was opened again; `feeds`: the records of all feeds, where they were
-    /// read. Who has begun to read before does not go on:
-    /// what was kept for it is gone.
+    /// Shows what was found when the store was opened again, or read anew; `feeds`: the records of all feeds, where they
+    /// were read.
     pub(super) fn replace(
         &self,
         heads: HashMap<FeedName, StateRecord>,
@@ -117,7 +111,6 @@ impl StoreShared {
         *self.lock_list() = feeds.map(Arc::new);
         for published in before.into_values() {
             published.watch.outdate();
-            published.pins.outdated();
         }
         self.open_as(opening);
         // The committer may have broken off while it was shut.
@@ -132,9 +125,10 @@ impl StoreShared {
         *self.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
     }
 
-    /// Refuses a claim that was given out by another opening.
-    pub(super) fn claimed(&self, claim: &Claim) -> Result<(), CommitError> {
-        if *claim == self.claim() { Ok(()) } else { Err(CommitError::Fenced) }
+    /// For how long the clock ran since this was last asked.
+    pub(super) fn running_since_noted(&self, now: Duration) -> Duration {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        now.saturating_sub(std::mem::replace(&mut *noted, now))
     }
 
     /// Waits until nobody else changes the feed.
@@ -185,36 +179,15 @@ impl StoreShared {
             (None, _) => {
                 if let Some(purged) = feeds.remove(feed) {
                     purged.watch.outdate();
-                    purged.pins.purged();
                 }
             }
         }
     }
 
-    /// The feed as it is published, to be read so; `None` where nothing was committed to it. Waits for as
-    /// long as it is changed in place.
-    pub(super) async fn pin(&self, feed: &FeedName) -> Result<Option<Pin>, StoreError> {
-        loop {
-            match self.try_pin(feed)? {
-                Ok(pin) => return Ok(pin),
-                Err(pins) => pins.wait().await,
-            }
-        }
-    }
-
-    /// The same, or whom to wait for.
-    fn try_pin(&self, feed: &FeedName) -> Result<Result<Option<Pin>, Arc<Pins>>, StoreError> {
-        self.health()?;
-        // Nothing is published while a pin is set, so that none is set too late.
+    /// The gate of a feed's content, where anything was committed to it.
+    pub(super) fn gate(&self, feed: &FeedName) -> Option<FeedGate> {
         let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(published) = feeds.get(feed) else { return Ok(Ok(None)) };
-        Ok(Pin::try_new(published)?.map(Some).ok_or_else(|| Arc::clone(&published.pins)))
-    }
-
-    /// Lets in whoever waits for a feed that was changed in place: the store has stopped, which they find.
-    pub(super) fn let_in(&self) {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        feeds.values().for_each(|published| published.pins.open());
+        feeds.get(feed).map(|published| Arc::clone(&published.gate))
     }
 
     /// Runs `read` while the gate of what is read over all feeds is held open.

@@ -1,7 +1,6 @@
 //! What is left of items that left the ledger: a record for each, found by its sync id and its names. A snapshot never reads them.
 
 use super::keys;
-use super::plan::Portions;
 use super::records::Records;
 use crate::engine::{Class, Writes};
 use crate::record::HeadRecord;
@@ -55,14 +54,14 @@ fn all_names(stub: &Stub) -> impl Iterator<Item = &str> {
 pub(super) fn plan(
     records: &Records,
     change: &Change,
-    portions: &mut Portions<'_, '_>,
+    planned: &mut Writes,
 ) -> Result<(), CommitError> {
     let feed = &change.feed;
     for stub in &change.evicted {
         let mut writes = Writes::new();
         forget_item(records, feed, &stub.id, &mut writes)?;
         put(records, feed, stub, &mut writes)?;
-        portions.add(writes)?;
+        planned.extend(writes);
     }
     for id in &change.reinstated {
         let mut writes = Writes::new();
@@ -74,7 +73,7 @@ pub(super) fn plan(
             writes.insert((Class::StubNames, key), None);
         }
         writes.insert((Class::Stubs, keys::stub(feed, stub.tick, id)), None);
-        portions.add(writes)?;
+        planned.extend(writes);
     }
     Ok(())
 }

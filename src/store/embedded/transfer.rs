@@ -1,21 +1,15 @@
 //! Everything in the records, handed over and taken in.
 
-mod polls;
-
-use self::polls::PollsAhead;
 use super::chain::{self, ChainHead, ORDERS, SKELETONS};
 use super::records::Records;
-use super::shared::StoreShared;
 use super::{ahead, archives, keys, open, past, read, stubs};
 use crate::engine::{Class, Writes};
 use crate::limits::WHOLE_EVERY;
 use crate::portable::{CarriedItem, ExportRecord, Fit};
-use crate::purge_mark::PurgeMark;
 use crate::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, StateRecord,
 };
-use crate::{AppliedConfig, ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin, as_list};
-use std::sync::Arc;
+use crate::{AppliedConfig, ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin};
 use std::time::Duration;
 use tidegate_core::model::{
     ArchiveNote, FeedName, FeedState, LedgerEntry, Markup, Stub, Tick, Time,
@@ -24,15 +18,13 @@ use tidegate_core::model::{
 /// How many pieces stand behind one barrier while they are taken in, and about how many bytes.
 pub(super) const AT_ONCE: usize = 512;
 pub(super) const BYTES_AT_ONCE: usize = 1 << 20;
-/// The write that an import is to a feed's content.
-pub(super) const IMPORT: u64 = 1;
 /// How many epochs of the log are read at once.
 const EPOCHS: usize = 1000;
 
 /// Nobody takes the pieces any more; not an error of the store.
 pub(super) struct ExportAbandoned;
 
-/// What is handed over first, as of one moment; of a database that is far away, poll states may be older.
+/// What is handed over first, as of one moment.
 pub(super) struct ExportStart {
     /// What is read over all feeds, but the change log.
     pub(super) pieces: Vec<ExportRecord>,
@@ -44,54 +36,32 @@ pub(super) struct ExportStart {
 
 /// Reads what is handed over first. The committer waits meanwhile, where it writes to what is read over all feeds.
 ///
-/// Where the database is far away, reading all poll states takes thousands of round trips, in which no gateway could
-/// write. There they are read before, while others write, and the records of feeds come from memory. An import relies
-/// on this:
-///
-/// - No poll state is newer than the content of its feed. The copy would ask the publisher for what is newer than a
-///   document that it lacks, and be told that nothing is. So poll states are read first, then the names of the feeds
-///   that have content, and content last. An older one costs a poll.
-/// - No poll state is of a feed that was purged meanwhile. Where another feed has the name by now, the copy would lack a
-///   document in the same way. So the poll states of feeds whose records changed meanwhile are read anew together with
-///   the records ([`PollsAhead::renewed`]).
-/// - A purged feed has left its mark, or its absence ends the export ([`purged`]). So marks, records and the names of
-///   feeds with content are as of one moment.
-pub(super) fn start(records: &Records, shared: &StoreShared) -> Result<ExportStart, StoreError> {
-    let ahead = match records.is_far() {
-        true => Some(PollsAhead::read(records, shared)?),
-        false => None,
-    };
-    let (mut start, listed) = shared.listing(|| {
-        let newest = *shared.sealed.borrow();
-        let mut pieces: Vec<ExportRecord> = Vec::new();
-        let origin = open::origin(records, newest)?;
-        pieces.extend(origin.map(|origin| ExportRecord::Origin(Box::new(origin))));
-        // Not which feeds were applied: that is a hash of credentials as well, which no export has.
-        let AppliedConfig { origins, .. } = open::applied(records)?;
-        if !origins.0.is_empty() {
-            pieces.push(ExportRecord::Sites(origins));
-        }
-        let listed = match ahead {
-            Some(ahead) => ahead.renewed(records, shared)?,
-            None => {
-                let feeds = Arc::new(as_list(read::feeds(records)?));
-                PollsAhead { feeds, polls: read::poll_states(records)? }
-            }
-        };
-        let subscriptions = read::subscriptions(records)?.into_iter();
-        pieces.extend(subscriptions.map(|one| ExportRecord::Subscription(Box::new(one))));
-        for entry in records.scan::<FloorRecord>(Class::Floors, &[]) {
-            let (key, record) = entry?;
-            let name = open::name(records, Class::Floors, &key)?;
-            pieces.push(ExportRecord::Floor(name, record.floor));
-        }
-        Ok((ExportStart { pieces, newest, names: shared.names() }, listed))
-    })?;
-    // The committer does not wait while a million records are copied.
-    let feeds = Arc::unwrap_or_clone(listed.feeds).into_values().map(Arc::unwrap_or_clone);
-    start.pieces.extend(feeds.map(|one| ExportRecord::Feed(Box::new(one))));
-    start.pieces.extend(listed.polls.into_iter().map(|one| ExportRecord::Poll(Box::new(one))));
-    Ok(start)
+/// No poll state is newer than the content of its feed, which is read after this: the copy would ask the publisher for
+/// what is newer than a document that it lacks, and be told that nothing is. An older one costs a poll. A feed that is
+/// purged meanwhile ends the export ([`purged`]).
+pub(super) fn start(records: &Records, newest: Epoch) -> Result<ExportStart, StoreError> {
+    let mut pieces: Vec<ExportRecord> = Vec::new();
+    let origin = open::origin(records, newest)?;
+    pieces.extend(origin.map(|origin| ExportRecord::Origin(Box::new(origin))));
+    // Not which feeds were applied: that is a hash of credentials as well, which no export has.
+    let AppliedConfig { origins, .. } = open::applied(records)?;
+    if !origins.0.is_empty() {
+        pieces.push(ExportRecord::Sites(origins));
+    }
+    let subscriptions = read::subscriptions(records)?.into_iter();
+    pieces.extend(subscriptions.map(|one| ExportRecord::Subscription(Box::new(one))));
+    for entry in records.scan::<FloorRecord>(Class::Floors, &[]) {
+        let (key, record) = entry?;
+        let name = open::name(records, Class::Floors, &key)?;
+        pieces.push(ExportRecord::Floor(name, record.floor));
+    }
+    let feeds = read::feeds(records)?.into_iter();
+    pieces.extend(feeds.map(|one| ExportRecord::Feed(Box::new(one))));
+    let polls = read::poll_states(records)?.into_iter();
+    pieces.extend(polls.map(|one| ExportRecord::Poll(Box::new(one))));
+    let names = records.sizes(Class::States, &[])?.into_iter();
+    let names = names.map(|(key, _)| open::name(records, Class::States, &key));
+    Ok(ExportStart { pieces, newest, names: names.collect::<Result<_, _>>()? })
 }
 
 /// Epochs to be handed over, a bounded number.
@@ -128,7 +98,6 @@ pub(super) fn feed(
             }
         };
     }
-    let records = &ahead::of_export(records, name)?;
     let history: HistoryRecord =
         records.record(Class::Histories, &keys::feed(name))?.unwrap_or_default();
     let since = SKELETONS.since(&history, state);
@@ -148,10 +117,13 @@ pub(super) fn feed(
         hand!(ExportRecord::Held(name.clone(), kept));
     }
     let ids = past::ledger(records, name)?;
-    let (mut left, mut of_items) = (ids.as_slice(), records.clone());
-    while let [id, behind @ ..] = left {
-        of_items = ahead::of_exported_items(of_items, name, left)?;
-        left = behind;
+    let mut of_items = records.clone();
+    for (place, id) in ids.iter().enumerate() {
+        if place % ahead::ITEMS == 0 {
+            let some = ids.get(place..).unwrap_or_default();
+            let some = some.get(..ahead::ITEMS).unwrap_or(some);
+            of_items = ahead::of_items(records, name, some)?;
+        }
         let known = past::known(&of_items, name, id)?;
         let newest = read::item(&of_items, name, id)?;
         let (Some(known), Some(newest)) = (known, newest) else { continue };
@@ -209,8 +181,6 @@ pub(super) enum ImportedRecord {
     Origin(Box<StoreOrigin>),
     /// The last of a feed.
     Feed(FeedName, Box<StateRecord>),
-    /// What is left of a purged feed.
-    Floor(FeedName, PurgeMark),
     Epoch(Epoch, Time),
 }
 
@@ -263,16 +233,10 @@ impl Importer {
                     keys::feed(feed),
                     &FloorRecord { floor: *floor, sweeping: false },
                 )?;
-                return Ok(ImportedRecord::Floor(feed.clone(), *floor));
             }
             ExportRecord::Log(sealed) => {
                 for (place, announced) in (0_u32..).zip(&sealed.changes) {
-                    records.put(
-                        writes,
-                        Class::Log,
-                        keys::log(sealed.epoch.0, place),
-                        &(sealed.at, announced.clone()),
-                    )?;
+                    open::log(records, writes, (sealed.epoch, place, sealed.at), announced)?;
                 }
                 return Ok(ImportedRecord::Epoch(sealed.epoch, sealed.at));
             }
@@ -365,7 +329,7 @@ impl Importer {
         }
         records.put(writes, Class::Histories, keys::feed(feed), &history)?;
         let next_event = std::mem::take(&mut self.next_event);
-        let head = StateRecord { state: state.clone(), next_event, write: IMPORT };
+        let head = StateRecord { state: state.clone(), next_event, write: 1, asked_at: None };
         records.put(writes, Class::States, keys::feed(feed), &head)?;
         Ok(head)
     }

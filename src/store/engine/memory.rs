@@ -1,9 +1,6 @@
 //! An ordered map in memory. Nothing outlives the process, so "durable" means "applied".
 
-use super::{
-    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, Portion, RangeEntries, ValueSize, Writes,
-    beginning_with,
-};
+use super::{Class, Engine, KeyOrder, KeyRange, Portion, ValueSize, Writes, beginning_with};
 use crate::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -16,11 +13,6 @@ type Content = BTreeMap<Class, BTreeMap<Vec<u8>, Bytes>>;
 pub(crate) struct MemoryEngine(RwLock<Content>);
 
 impl MemoryEngine {
-    /// Adds entries of a class.
-    pub(crate) fn extend(&self, class: Class, entries: RangeEntries) {
-        self.write().entry(class).or_default().extend(entries);
-    }
-
     fn read(&self) -> RwLockReadGuard<'_, Content> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,11 +66,7 @@ impl Engine for MemoryEngine {
         limit: usize,
     ) -> Result<Vec<ValueSize>, StoreError> {
         let entries = self.portion(class, range, KeyOrder::Ascending, limit)?.entries;
-        let size = |(key, value): (Vec<u8>, Bytes)| ValueSize {
-            key,
-            size: value.len(),
-            head: value.slice(..value.len().min(HEAD_BYTES)),
-        };
+        let size = |(key, value): (Vec<u8>, Bytes)| ValueSize { key, size: value.len() };
         Ok(entries.into_iter().map(size).collect())
     }
 

@@ -1,14 +1,10 @@
 //! An engine of which a test sees the calls, and lets them fail.
 
-use super::{
-    Class, Engine, KeyOrder, KeyRange, Portion, RangeEntries, RecordKey, ValueSize, Writes,
-    beginning_with,
-};
+use super::{Class, Engine, KeyOrder, KeyRange, Portion, RecordKey, ValueSize, Writes};
 use crate::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A call that is seen.
 pub(crate) enum EngineCall {
@@ -18,8 +14,6 @@ pub(crate) enum EngineCall {
     Apply,
     /// The durability barrier.
     Pass,
-    /// An epoch is closed, if there is one.
-    CloseEpochs(bool),
 }
 
 /// Sees calls before they are made; an error is the answer.
@@ -28,8 +22,8 @@ pub(crate) type WatchCalls = dyn Fn(EngineCall) -> Result<(), StoreError> + Send
 pub(crate) struct WatchedEngine {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) watch: Box<WatchCalls>,
-    /// Of one that says that it is reached by the network: the most entries that one answer to a question for ranges has.
-    pub(crate) far: Option<Arc<AtomicUsize>>,
+    /// Whether it says that it is reached by the network.
+    pub(crate) is_far: bool,
 }
 
 impl WatchedEngine {
@@ -48,7 +42,7 @@ impl Engine for WatchedEngine {
     }
 
     fn is_far(&self) -> bool {
-        self.far.is_some()
+        self.is_far
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
@@ -66,26 +60,6 @@ impl Engine for WatchedEngine {
         self.read(wanted.iter().map(|(class, _)| *class).collect())?;
         let found = |key: RecordKey| Ok((key.clone(), self.engine.get(key.0, &key.1)?));
         wanted.into_iter().map(found).collect()
-    }
-
-    fn get_ranges(
-        &self,
-        wanted: &[RecordKey],
-    ) -> Result<Vec<(RecordKey, RangeEntries)>, StoreError> {
-        let Some(most) = &self.far else { return Ok(Vec::new()) };
-        self.read(wanted.iter().map(|(class, _)| *class).collect())?;
-        let (mut left, mut whole) = (most.load(Ordering::Relaxed), Vec::new());
-        for (class, prefix) in wanted {
-            let range = beginning_with(prefix);
-            let found = self.engine.portion(*class, &range, KeyOrder::Ascending, usize::MAX)?;
-            if found.entries.len() <= left {
-                left -= found.entries.len();
-                whole.push(((*class, prefix.clone()), found.entries));
-            } else {
-                left = 0;
-            }
-        }
-        Ok(whole)
     }
 
     fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
@@ -126,11 +100,6 @@ impl Engine for WatchedEngine {
     fn pass(&self) -> Result<(), StoreError> {
         (self.watch)(EngineCall::Pass)?;
         self.engine.pass()
-    }
-
-    fn close_epochs(&self, has_epoch: bool) -> Result<(), StoreError> {
-        (self.watch)(EngineCall::CloseEpochs(has_epoch))?;
-        self.engine.close_epochs(has_epoch)
     }
 
     fn wake(&self) {

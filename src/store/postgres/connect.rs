@@ -1,31 +1,35 @@
 //! Connections to the database: from the address, with TLS where that asks for it, each with the same settings.
 
-use super::hosts::{EachHost, shown_hosts};
 use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK, WAITS_FOR_STANDBY};
 use crate::error::AWAY;
 use crate::{StoreError, in_words};
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
+use scopeguard::{ScopeGuard, guard};
 use std::io;
 use std::str::FromStr;
 use std::time::Duration;
 use tidegate_core::trust::ServerTrust;
-use tokio::time::timeout;
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config};
+use tokio_postgres::types::{FromSql, ToSql};
+use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// The most connections: as many as read at a time, and those that write, ask and start.
+/// The most connections: as many as read and write at a time, and some that are just let go of.
 pub(super) const CONNECTIONS: usize = 20;
-/// Those beside them that keep the lease: for the signs of life, the claims and the looks, each of which does one thing
-/// after the other.
-pub(super) const LEASE_CONNECTIONS: usize = 3;
+/// Those beside them that look, and say that this gateway lives: they do not wait behind what waits for a table.
+pub(super) const LOOK_CONNECTIONS: usize = 2;
 /// How long one is waited for.
-pub(super) const CONNECT_TIME: Duration = Duration::from_secs(5);
+const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// How long anybody waits for one that is free.
 const POOL_TIME: Duration = Duration::from_secs(20);
+/// How long the answer to a statement is waited for: longer than the database takes to give up itself.
+pub(super) const ANSWER_TIME: Duration = Duration::from_secs(40);
+/// The port of PostgreSQL where an address names none.
+const DEFAULT_PORT: u16 = 5432;
 /// How long bytes may stay unacknowledged before a connection counts as dead.
 const UNACKNOWLEDGED_TIME: Duration = Duration::from_secs(8);
 /// How long a connection says nothing before it is tried whether it still goes through.
@@ -53,6 +57,10 @@ impl DatabaseAddress {
         if config.get_target_session_attrs() == TargetSessionAttrs::Any {
             // Of several hosts, the one that takes writes.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        if config.get_hosts().len() > 1 {
+            // One that takes a connection and says nothing, as a machine that hangs, is not asked first each time.
+            config.load_balance_hosts(LoadBalanceHosts::Random);
         }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIME);
@@ -82,18 +90,34 @@ impl DatabaseAddress {
             return Err(unprepared(NO_AUTHORITIES.into()));
         }
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let hosts = EachHost::new(&self.config, MakeRustlsConnect::new(trust.config));
-        let manager = Manager::from_connect(self.config.clone(), hosts, recycling);
+        let tls = MakeRustlsConnect::new(trust.config);
+        let manager = Manager::from_config(self.config.clone(), tls, recycling);
         let settle = Hook::async_fn(|client, _| Box::pin(async move { prepare(client).await }));
         Pool::builder(manager)
             .max_size(most)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(POOL_TIME))
-            .create_timeout(Some(CONNECT_TIME.saturating_mul(4)))
+            .create_timeout(Some(CONNECT_TIME))
             .post_create(settle)
             .build()
             .map_err(|error| unprepared(error.into()))
     }
+}
+
+/// The hosts of an address with their ports, as messages show them.
+fn shown_hosts(address: &Config) -> String {
+    let ports = address.get_ports();
+    let shown = |(place, host): (usize, &Host)| {
+        let port = ports.get(place).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
+        match host {
+            Host::Tcp(name) if name.contains(':') => format!("[{name}]:{port}"),
+            Host::Tcp(name) => format!("{name}:{port}"),
+            #[cfg(unix)]
+            Host::Unix(path) => format!("{}:{port}", path.display()),
+        }
+    };
+    let shown: Vec<String> = address.get_hosts().iter().enumerate().map(shown).collect();
+    shown.join(", ")
 }
 
 /// Why there can be no connections.
@@ -139,6 +163,66 @@ pub(super) async fn connection(pool: &Pool) -> Result<Object, SqlError> {
     })
 }
 
+/// Closes the connections that nobody uses: they may lead to a machine that hangs.
+pub(super) fn close_idle(pool: &Pool) {
+    drop(pool.retain(|_, _| false));
+}
+
+/// Does something once on a connection, both within a time. One on which it fails is closed: what it had begun is rolled
+/// back.
+pub(super) async fn on_connection<T>(
+    pool: &Pool,
+    limit: Duration,
+    work: impl AsyncFnOnce(&Object) -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
+    let until = Instant::now() + limit;
+    let connecting = timeout_at(until, connection(pool)).await;
+    let client = connecting.unwrap_or(Err(SqlError::Late))?;
+    // Unless it is given back it is closed: also where nobody waits any more for what was asked on it.
+    let client = guard(client, |client| drop(Object::take(client)));
+    let done = timeout_at(until, work(&client)).await.unwrap_or(Err(SqlError::Late));
+    match &done {
+        Ok(_) => drop(ScopeGuard::into_inner(client)),
+        // The others may lead to the same machine.
+        Err(SqlError::Late) => close_idle(pool),
+        Err(_) => {}
+    }
+    done
+}
+
+/// What is passed to a statement.
+pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// Asks for rows.
+pub(super) async fn query(
+    client: &Object,
+    text: &str,
+    parameters: Parameters<'_>,
+) -> Result<Vec<Row>, SqlError> {
+    let statement = client.prepare_cached(text).await?;
+    Ok(client.query(&statement, parameters).await?)
+}
+
+/// Executes a statement; how many rows it met.
+pub(super) async fn execute(
+    client: &Object,
+    text: &str,
+    parameters: Parameters<'_>,
+) -> Result<u64, SqlError> {
+    let statement = client.prepare_cached(text).await?;
+    Ok(client.execute(&statement, parameters).await?)
+}
+
+/// A column of a row. One that cannot be read is no connection that was lost.
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, SqlError> {
+    row.try_get(column).map_err(|error| SqlError::Refused(in_words(&error)))
+}
+
+/// The row that there is.
+pub(super) fn only(rows: &[Row]) -> Result<&Row, SqlError> {
+    rows.first().ok_or_else(|| SqlError::Refused("it has no row where there is one".to_owned()))
+}
+
 /// Why a statement was not answered.
 #[derive(Debug)]
 pub(super) enum SqlError {
@@ -146,14 +230,8 @@ pub(super) enum SqlError {
     Database(tokio_postgres::Error),
     /// Nothing was answered in time.
     Late,
-    /// A read is not waited for any more: the database is silent, or another node has it.
-    Vain(StoreError),
     /// The database is not to be used, or an answer is none that there can be.
     Refused(String),
-    /// Another node has the shard, or has had it.
-    Fenced,
-    /// Writes that were not durable yet are gone: the database was started again, or another took its place.
-    Lost,
 }
 
 impl From<tokio_postgres::Error> for SqlError {
@@ -166,8 +244,8 @@ impl SqlError {
     /// Whether it may be over soon: the connection was cut, or the database starts, stops or hands over.
     pub(super) fn is_passing(&self) -> bool {
         match self {
-            Self::Late | Self::Vain(_) => true,
-            Self::Refused(_) | Self::Fenced | Self::Lost => false,
+            Self::Late => true,
+            Self::Refused(_) => false,
             Self::Database(error) => match error.code() {
                 None => true,
                 // Connections, operators that intervene, rollbacks, locks, a server that became a standby, and a
@@ -186,7 +264,6 @@ impl SqlError {
         let is_passing = self.is_passing();
         let mut known = None;
         let said = match self {
-            Self::Vain(why) => return why,
             Self::Database(error) => {
                 let said = in_words(&error);
                 known = known_cause(error.code().map(SqlState::code), &said);
@@ -194,8 +271,6 @@ impl SqlError {
             }
             Self::Late => "it did not answer in time".to_owned(),
             Self::Refused(said) => said,
-            Self::Fenced => "another gateway has taken it over".to_owned(),
-            Self::Lost => "writes that it had taken are gone; it was started anew".to_owned(),
         };
         let source = |said: String| io::Error::other(format!("{shown}: {said}"));
         match (is_passing, known) {
@@ -327,12 +402,8 @@ mod tests {
         let late = of_store(SqlError::Late);
         assert!(matches!(late, StoreError::Away { doing: "read", .. }), "{late}");
         assert!(in_words(&late).contains("the database feeds: it did not answer in time"));
-        let silent = of_store(SqlError::Vain(StoreError::Unseen { seconds: 17 }));
-        assert!(matches!(silent, StoreError::Unseen { seconds: 17 }), "{silent}");
-        for fault in [SqlError::Refused("no row".to_owned()), SqlError::Fenced, SqlError::Lost] {
-            let fault = of_store(fault);
-            assert!(matches!(fault, StoreError::Io { .. }) && !fault.is_passing(), "{fault}");
-        }
+        let fault = of_store(SqlError::Refused("no row".to_owned()));
+        assert!(matches!(fault, StoreError::Io { .. }) && !fault.is_passing(), "{fault}");
     }
 
     #[test]

@@ -35,9 +35,11 @@ round_trips! {
     feeds_round_trip: any_feed();
     orders_round_trip: any_order();
     kept_entries_round_trip: any_kept();
-    log_round_trips: (time(), any_announced());
-    states_round_trip: (any_state(), any::<u64>(), any::<u64>())
-        .prop_map(|(state, next_event, write)| StateRecord { state, next_event, write });
+    log_round_trips: any_announced();
+    states_round_trip: (any_state(), any::<u64>(), any::<u64>(), proptest::option::of(time()))
+        .prop_map(|(state, next_event, write, asked_at)| StateRecord {
+            state, next_event, write, asked_at,
+        });
     floors_round_trip: (any_floor(), any::<bool>())
         .prop_map(|(floor, sweeping)| FloorRecord { floor, sweeping });
 }

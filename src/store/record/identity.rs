@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::{EndpointId, Lineage, SupIdBasis, Time};
 
-/// Whose store it is, the fence of the last claim that was given out, what its SUP ids are made of,
+/// Whose store it is, the number of its last opening, what its SUP ids are made of,
 /// and its life so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IdentityRecord {
     pub(crate) endpoint: EndpointId,
-    /// The fence of the last claim.
+    /// The number of its last opening.
     pub(crate) fence: u64,
     /// What SUP ids are made of.
     pub(crate) sup_ids: SupIdBasis,

@@ -2,7 +2,7 @@
 
 use crate::purge_mark::PurgeMark;
 use serde::{Deserialize, Serialize};
-use tidegate_core::model::FeedState;
+use tidegate_core::model::{FeedState, Time};
 
 /// A [`FeedState`], and which events are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +12,8 @@ pub(crate) struct StateRecord {
     pub(crate) next_event: u64,
     /// The number of the last write to the feed's content.
     pub(crate) write: u64,
+    /// When its last document was asked for.
+    pub(crate) asked_at: Option<Time>,
 }
 
 /// A [`PurgeMark`], and whether the purged feed's data is still being removed.

@@ -1,7 +1,7 @@
 //! What was damaged in sled's files.
 
 use crate::disk::faults::damage::{assert_damaged, laid_out, used};
-use crate::disk::faults::{change, claim, files, news, open, refused};
+use crate::disk::faults::{change, files, news, open, refused};
 use crate::{Select, Store};
 use std::fs;
 
@@ -46,9 +46,8 @@ async fn an_older_database_under_a_newer_mark_is_noticed() {
         fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
     }
     let store = open(folder.path()).unwrap();
-    let claim = claim(&store).await;
     let change = change(&store, "newer").await;
-    store.commit(&claim, change).await.unwrap();
+    store.commit(change).await.unwrap();
     store.close().await.unwrap();
     for (name, _) in files(folder.path()).iter().filter(|(name, _)| name.starts_with("db/snap")) {
         fs::remove_file(folder.path().join(name)).unwrap();

@@ -4,9 +4,7 @@
 use super::barrier::FlushAndSync;
 use super::watchdog::Watchdog;
 use crate::StoreError;
-use crate::engine::{
-    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, PORTION_BYTES, Portion, ValueSize, Writes,
-};
+use crate::engine::{Class, Engine, KeyOrder, KeyRange, PORTION_BYTES, Portion, ValueSize, Writes};
 use ::sled::transaction::{ConflictableTransactionError, TransactionError};
 use ::sled::{Db, IVec, Transactional, Tree};
 use bytes::Bytes;
@@ -372,23 +370,19 @@ impl Engine for SledEngine {
         limit: usize,
     ) -> Result<Vec<ValueSize>, StoreError> {
         let found = self.tree(Place::Of(class))?.range::<Vec<u8>, _>(range.clone());
-        let head = |bytes: &[u8]| Bytes::copy_from_slice(bytes.get(..HEAD_BYTES).unwrap_or(bytes));
         let mut sizes = Vec::new();
         for entry in found.take(limit) {
             let (key, root) = entry.map_err(|error| self.failed("read", error))?;
             let size = self.standing(class, &key, &root, |root| {
                 let last = |pieces: ValuePieces| Some((pieces, pieces.count.checked_sub(1)?));
                 let Some((pieces, last)) = ValuePieces::of(root).and_then(last) else {
-                    let value = root.get(1..).unwrap_or_default();
-                    return Ok(Some((value.len(), head(value))));
+                    return Ok(Some(root.len().saturating_sub(1)));
                 };
-                let Some(first) = self.piece(class, &key, pieces, 0)? else { return Ok(None) };
                 let Some(rest) = self.piece(class, &key, pieces, last)? else { return Ok(None) };
-                Ok(Some((usize::from(last) * PIECE + rest.len(), head(&first))))
+                Ok(Some(usize::from(last) * PIECE + rest.len()))
             })?;
             // What was removed meanwhile has no size any more.
-            let (size, head) = size.unwrap_or_default();
-            sizes.push(ValueSize { key: key.to_vec(), size, head });
+            sizes.push(ValueSize { key: key.to_vec(), size: size.unwrap_or_default() });
         }
         Ok(sizes)
     }

@@ -1,7 +1,7 @@
 //! No piece of a value is left behind that was overwritten or removed.
 
 use super::engine::{PIECE, Place};
-use crate::disk::faults::{change, claim, news, noise, open};
+use crate::disk::faults::{change, news, noise, open};
 use crate::engine::Class;
 use crate::{EmbeddedStore, Retention, Store};
 use std::path::Path;
@@ -46,19 +46,17 @@ async fn bytes_of_dropped_versions_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let store = open(folder).unwrap();
-    let first = claim(&store).await;
     let large = noise(PIECE * 3);
     for round in 0..40 {
         // Some versions have nothing in common, and so no difference that is small.
         let large = if round % 3 == 0 { noise(PIECE * 3 + round) } else { large.clone() };
         let change = change(&store, &format!("{round} {large}")).await;
-        store.commit(&first, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     let (store, bodies) = look(store, folder, |db| tree(db, Class::Bodies).len()).await;
     assert_eq!(bodies, 40);
     let ten = Retention { versions: 10, ..Retention::default() };
-    let held = claim(&store).await;
-    let pruned = store.prune(&held, &news(), &ten, Time::from_unix(1_795_200_000)).await.unwrap();
+    let pruned = store.prune(&news(), &ten, Time::from_unix(1_795_200_000)).await.unwrap();
     assert_eq!(pruned.versions, 30);
     let (store, in_pieces) = look(store, folder, |db| {
         assert_eq!(tree(db, Class::Bodies).len(), 10);
@@ -88,15 +86,14 @@ async fn bytes_of_dropped_versions_are_removed() {
         base: Revision(small.base.0 + more),
         ..small.clone()
     };
-    store.commit(&claim(&store).await, latest(&big, 0)).await.unwrap();
+    store.commit(latest(&big, 0)).await.unwrap();
     let (store, more) = look(store, folder, |db| pieces(db).len()).await;
     assert!(more > in_pieces);
-    let held = claim(&store).await;
-    store.commit(&held, latest(version.markup.as_ref().unwrap(), 1)).await.unwrap();
+    store.commit(latest(version.markup.as_ref().unwrap(), 1)).await.unwrap();
     let (store, now) = look(store, folder, |db| pieces(db).len()).await;
     assert_eq!(now, in_pieces);
     let change = change(&store, "a version").await;
-    store.commit(&claim(&store).await, change).await.unwrap();
+    store.commit(change).await.unwrap();
     let (store, left) = look(store, folder, |db| tree(db, Class::Latest).len()).await;
     assert_eq!(left, 0);
     store.purge_feed(&news()).await.unwrap();

@@ -22,9 +22,9 @@ pub(super) fn before_pass(
         let doing = "make a write durable";
         let watch = Box::new(move |call: EngineCall| match call {
             EngineCall::Pass => before().map_err(|source| StoreError::Io { doing, source }),
-            EngineCall::Read(_) | EngineCall::Apply | EngineCall::CloseEpochs(_) => Ok(()),
+            EngineCall::Read(_) | EngineCall::Apply => Ok(()),
         });
-        Arc::new(WatchedEngine { engine, watch, far: None })
+        Arc::new(WatchedEngine { engine, watch, is_far: false })
     })
 }
 
@@ -79,12 +79,11 @@ async fn nothing_is_seen_before_it_is_durable() {
     let (store, mut waits, let_through) = open_waiting(folder.path()).await;
     // Dropped before the store, so that a test that fails does not wait at the barrier for ever.
     let let_through = let_through;
-    let claim = claim(&store).await;
     for round in 1..=3 {
         let before = store.state(&news()).await.unwrap();
         let change = change(&store, &round.to_string()).await;
-        let (writing, claim) = (Arc::clone(&store), claim.clone());
-        let commit = tokio::spawn(async move { writing.commit(&claim, change).await });
+        let writing = Arc::clone(&store);
+        let commit = tokio::spawn(async move { writing.commit(change).await });
         waits.recv().await.unwrap();
 
         // The change stands in the database, and not yet for certain on the disk.
@@ -138,10 +137,8 @@ async fn dropping_a_store_lets_go_of_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     for round in 1..=3 {
         let store = open(folder.path()).unwrap();
-        let claim = claim(&store).await;
-        assert_eq!(claim.fence, round);
         let change = change(&store, &round.to_string()).await;
-        assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(round));
+        assert_eq!(store.commit(change).await.unwrap().revision, Revision(round));
     }
 }
 
@@ -173,15 +170,14 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
         let left = Arc::clone(&passes);
         let store = open_with(folder.path(), ReopenPauses::default(), passable(left));
         let store = store.unwrap();
-        let claim = claim(&store).await;
         let first = wide(&store, ITEMS, "one").await;
-        store.commit(&claim, first).await.unwrap();
+        store.commit(first).await.unwrap();
         let before = store.view(&news(), Select::All).await.unwrap().unwrap();
         assert_eq!(before.items.len(), ITEMS);
 
         passes.store(failing, Ordering::Release);
         let second = wide(&store, ITEMS, "two").await;
-        let said = store.commit(&claim, second).await;
+        let said = store.commit(second).await;
         let is_whole = said.is_ok();
         if let Err(said) = said {
             assert!(matches!(said, CommitError::Ambiguous(_) | CommitError::Store(_)), "{said:?}");
@@ -202,9 +198,8 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
             let texts = after.items.iter().map(|item| &item.shared.winner.data.xml);
             assert!(texts.into_iter().all(|text| text == "two"));
         }
-        let claim = self::claim(&store).await;
         let third = wide(&store, ITEMS, "three").await;
-        store.commit(&claim, third).await.unwrap();
+        store.commit(third).await.unwrap();
         let after = store.view(&news(), Select::All).await.unwrap().unwrap();
         assert_eq!(after.items.len(), ITEMS);
         if is_whole {

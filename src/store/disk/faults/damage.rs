@@ -10,10 +10,9 @@ use std::fs;
 pub(crate) async fn used() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
-    let claim = claim(&store).await;
     for _ in 0..5 {
         let change = change(&store, &noise(30_000)).await;
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     store.close().await.unwrap();
     folder

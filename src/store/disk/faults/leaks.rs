@@ -7,10 +7,9 @@ use crate::engine::{Class, KeyOrder, beginning_with};
 async fn a_purge_leaves_only_its_marks_and_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let (store, engine) = open_raw(folder.path());
-    let claim = claim(&store).await;
     for _ in 0..3 {
         let change = change(&store, &noise(50_000)).await;
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     store.purge_feed(&news()).await.unwrap();
     for class in Class::ALL {

@@ -46,21 +46,20 @@ fn assert_stopped<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
 async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     let folder = tempfile::tempdir().unwrap();
     let (store, fails) = open_failing(folder.path(), pauses(300));
-    let claim = claim(&store).await;
     let first = change(&store, "one").await;
-    store.commit(&claim, first).await.unwrap();
+    store.commit(first).await.unwrap();
     let before = store.view(&news(), Select::All).await.unwrap().unwrap();
     let sealed = store.watch_epochs();
 
     fails.store(1, Ordering::Release);
     let second = change(&store, "two").await;
-    let said = store.commit(&claim, second.clone()).await.unwrap_err();
+    let said = store.commit(second.clone()).await.unwrap_err();
     assert!(matches!(said, CommitError::Ambiguous(_)), "{said:?}");
     assert_eq!(*sealed.borrow(), Epoch(1));
 
     // What is durable is told from memory; what happened to the last write is unknown.
     assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, Revision(1));
-    let said = store.commit(&claim, second.clone()).await.unwrap_err();
+    let said = store.commit(second.clone()).await.unwrap_err();
     let CommitError::Store(said) = said else { panic!("{said:?}") };
     assert_stopped(Err::<(), _>(said));
     assert_stopped(store.view(&news(), Select::All).await);
@@ -68,8 +67,7 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     assert_stopped(store.poll_states().await);
     assert_stopped(store.epochs_after(Epoch(0), 9).await);
     assert_stopped(store.purge_feed(&news()).await);
-    assert_stopped(store.claim().await);
-    let checkpoint = store.checkpoint(&claim, &[]).await;
+    let checkpoint = store.checkpoint(&[]).await;
     assert!(matches!(checkpoint, Err(CommitError::Store(StoreError::Stopped(_)))));
     // The folder is this process's own all the while.
     assert!(matches!(refused(open_as(folder.path(), None)), StoreError::InUse { .. }));
@@ -87,12 +85,8 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     assert_eq!(tail.len() as u64, view.state.revision.0);
     assert_eq!(*sealed.borrow(), Epoch(view.state.revision.0));
 
-    // Whoever holds the claim from before reads anew first.
-    assert!(matches!(store.commit(&claim, second).await, Err(CommitError::Fenced)));
-    let claim = self::claim(&store).await;
-    assert_eq!(claim.fence, 2);
     let third = change(&store, "three").await;
-    let revision = store.commit(&claim, third).await.unwrap().revision;
+    let revision = store.commit(third).await.unwrap().revision;
     assert_eq!(revision, Revision(view.state.revision.0 + 1));
     store.close().await.unwrap();
     assert!(matches!(store.state(&news()).await, Err(StoreError::Closed)));
@@ -104,12 +98,11 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
 async fn opening_is_tried_until_it_succeeds() {
     let folder = tempfile::tempdir().unwrap();
     let (store, fails) = open_failing(folder.path(), pauses(2));
-    let claim = claim(&store).await;
     let first = change(&store, "one").await;
-    store.commit(&claim, first).await.unwrap();
+    store.commit(first).await.unwrap();
     fails.store(usize::MAX, Ordering::Release);
     let second = change(&store, "two").await;
-    store.commit(&claim, second).await.unwrap_err();
+    store.commit(second).await.unwrap_err();
     let tries = |condition: &StoreCondition| {
         condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 4 && stop.next_try.is_some())
     };
@@ -117,9 +110,8 @@ async fn opening_is_tried_until_it_succeeds() {
     assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, Revision(1));
     fails.store(0, Ordering::Release);
     until_open(&store).await;
-    let claim = self::claim(&store).await;
     let next = change(&store, "three").await;
-    store.commit(&claim, next).await.unwrap();
+    store.commit(next).await.unwrap();
 }
 
 /// A disk that fails for a while makes a store look damaged.
@@ -128,15 +120,14 @@ async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     let (store, fails) = open_failing(&path, pauses(10));
-    let claim = claim(&store).await;
     let first = change(&store, "one").await;
-    store.commit(&claim, first).await.unwrap();
+    store.commit(first).await.unwrap();
     let mark = path.join(MARK);
     let whole = std::fs::read(&mark).unwrap();
     std::fs::write(&mark, "what a failing disk answers").unwrap();
     fails.store(1, Ordering::Release);
     let second = change(&store, "two").await;
-    store.commit(&claim, second).await.unwrap_err();
+    store.commit(second).await.unwrap_err();
     let tried = |condition: &StoreCondition| {
         condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 4 && stop.next_try.is_some())
     };
@@ -145,9 +136,8 @@ async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on() {
     assert!(matches!(store.feeds().await, Err(StoreError::Stopped(_))));
     std::fs::write(&mark, whole).unwrap();
     until_open(&store).await;
-    let claim = self::claim(&store).await;
     let next = change(&store, "three").await;
-    store.commit(&claim, next).await.unwrap();
+    store.commit(next).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -155,9 +145,8 @@ async fn a_store_without_what_it_acknowledged_is_not_opened_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     let (store, fails) = open_failing(&path, pauses(10));
-    let claim = claim(&store).await;
     let first = change(&store, "one").await;
-    store.commit(&claim, first).await.unwrap();
+    store.commit(first).await.unwrap();
     let older = files(&path);
     // It makes no tick, so that no epoch tells of it.
     let mut second = change(&store, "two").await;
@@ -168,11 +157,11 @@ async fn a_store_without_what_it_acknowledged_is_not_opened_again() {
     second.latest = vec![(known.id.clone(), markup)];
     second.known = vec![LedgerEntry { touched: second.state.render_revision, ..known }];
     second.order = None;
-    store.commit(&claim, second).await.unwrap();
+    store.commit(second).await.unwrap();
     bar(&path);
     fails.store(1, Ordering::Release);
     let third = change(&store, "three").await;
-    store.commit(&claim, third).await.unwrap_err();
+    store.commit(third).await.unwrap_err();
     // The database is that of before the second change.
     put_back(&store, &path, &older).await;
     let what = until_given_up(&store).await;
@@ -187,19 +176,18 @@ async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         let (store, fails) = open_failing(&path, pauses(10));
-        let claim = claim(&store).await;
         let first = change(&store, "one").await;
-        store.commit(&claim, first).await.unwrap();
+        store.commit(first).await.unwrap();
         let older = files(&path);
         if lost == "record" {
             store.put_feed(&record("news")).await.unwrap();
         } else {
-            store.checkpoint(&claim, &[poll_state("news")]).await.unwrap();
+            store.checkpoint(&[poll_state("news")]).await.unwrap();
         }
         bar(&path);
         fails.store(1, Ordering::Release);
         let second = change(&store, "two").await;
-        store.commit(&claim, second).await.unwrap_err();
+        store.commit(second).await.unwrap_err();
         put_back(&store, &path, &older).await;
         let what = until_given_up(&store).await;
         assert!(what.contains("1 acknowledged write to records of feeds"), "{what}");
@@ -245,10 +233,9 @@ async fn until_given_up(store: &EmbeddedStore) -> String {
 async fn a_store_that_is_opened_again_can_be_closed() {
     let folder = tempfile::tempdir().unwrap();
     let (store, fails) = open_failing(folder.path(), pauses(60_000));
-    let claim = claim(&store).await;
     fails.store(1, Ordering::Release);
     let first = change(&store, "one").await;
-    store.commit(&claim, first).await.unwrap_err();
+    store.commit(first).await.unwrap_err();
     let begun = tokio::time::Instant::now();
     assert_stopped(store.close().await);
     assert!(begun.elapsed() < Duration::from_secs(20));
@@ -260,13 +247,12 @@ async fn a_store_that_is_opened_again_can_be_closed() {
 async fn who_reads_at_a_revision_does_not_go_on_after_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let (store, fails) = open_failing(folder.path(), pauses(1));
-    let claim = claim(&store).await;
     let first = change(&store, "one").await;
-    store.commit(&claim, first).await.unwrap();
+    store.commit(first).await.unwrap();
     let reader = store.pin(&news()).await.unwrap().unwrap();
     fails.store(1, Ordering::Release);
     let second = change(&store, "two").await;
-    store.commit(&claim, second).await.unwrap_err();
+    store.commit(second).await.unwrap_err();
     until_open(&store).await;
     assert_eq!(reader.state().revision, Revision(1));
     assert!(matches!(reader.view(Select::All).await, Err(StoreError::Outdated)));
@@ -281,14 +267,12 @@ async fn a_large_change_that_breaks_off_leaves_nothing_behind() {
     const ITEMS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
     let (store, fails) = open_failing(folder.path(), pauses(1));
-    let first_claim = claim(&store).await;
     let first = wide(&store, ITEMS, "0").await;
-    store.commit(&first_claim, first).await.unwrap();
+    store.commit(first).await.unwrap();
     for (round, after) in (1..).zip([0, 3, 1, 9, 5, 20]) {
         let before = store.view(&news(), Select::All).await.unwrap().unwrap();
-        let claim = claim(&store).await;
         let change = wide(&store, ITEMS, &round.to_string()).await;
-        let committing = store.commit(&claim, change);
+        let committing = store.commit(change);
         let failing = async {
             tokio::time::sleep(Duration::from_millis(after)).await;
             fails.store(1, Ordering::Release);
@@ -328,14 +312,13 @@ async fn a_reader_that_waits_does_not_keep_a_store_shut_whose_committer_broke_of
     });
     let opened = open_with(folder.path(), pauses(20), breaks_off);
     let store = Arc::new(opened.unwrap());
-    let claim = claim(&store).await;
     let first = change(&store, "one").await;
-    store.commit(&claim, first).await.unwrap();
+    store.commit(first).await.unwrap();
 
     armed.store(true, Ordering::Release);
     let second = change(&store, "two").await;
-    let (writing, held) = (Arc::clone(&store), claim.clone());
-    let commit = tokio::spawn(async move { writing.commit(&held, second).await });
+    let writing = Arc::clone(&store);
+    let commit = tokio::spawn(async move { writing.commit(second).await });
     tokio::task::block_in_place(|| reached.recv().unwrap());
     // The feed is shut: whoever reads now waits.
     let reading = Arc::clone(&store);

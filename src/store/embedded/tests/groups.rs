@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::engine::{EngineCall, WatchedEngine};
-use std::sync::atomic::AtomicUsize;
 
 /// What a slow database did.
 #[derive(Default)]
@@ -17,8 +16,8 @@ struct SlowLog {
 }
 
 impl SlowLog {
-    /// An engine that is noted here, over one in memory; `is_far`: it says that it is reached by the network.
-    fn engine(log: &Arc<Mutex<Self>>, is_far: bool) -> WatchedEngine {
+    /// An engine that is noted here, over one in memory.
+    fn engine(log: &Arc<Mutex<Self>>) -> WatchedEngine {
         let log = Arc::clone(log);
         let watch = Box::new(move |call: EngineCall| match call {
             EngineCall::Apply => {
@@ -28,10 +27,9 @@ impl SlowLog {
                 Ok(())
             }
             EngineCall::Pass => log.lock().unwrap().pass(),
-            EngineCall::Read(_) | EngineCall::CloseEpochs(_) => Ok(()),
+            EngineCall::Read(_) => Ok(()),
         });
-        let far = is_far.then(|| Arc::new(AtomicUsize::new(usize::MAX)));
-        WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, far }
+        WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, is_far: false }
     }
 
     fn pass(&mut self) -> Result<(), StoreError> {
@@ -47,12 +45,9 @@ impl SlowLog {
 
 /// Has twelve requests served that wait together, each of which writes for 40 ms: how many were written before each
 /// barrier, which were begun, in their order, and what each was answered.
-async fn twelve(
-    is_far: bool,
-    fails: bool,
-) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitError>>) {
+async fn twelve(fails: bool) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitError>>) {
     let log = Arc::new(Mutex::new(SlowLog::default()));
-    let engine = SlowLog::engine(&log, is_far);
+    let engine = SlowLog::engine(&log);
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let endpoint = EndpointId::own("gate.example").ok();
     let request = OpenRequest { endpoint, ..OpenRequest::default() };
@@ -89,27 +84,11 @@ async fn twelve(
     (groups, begun, answers)
 }
 
-/// Each write to a database far away takes round trips: the others that follow it wait for the barrier.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_group_far_away_ends_by_time_and_the_next_one_goes_on() {
-    for (is_far, groups) in [(true, vec![4, 4, 4]), (false, vec![12])] {
-        let (written, begun, answers) = twelve(is_far, false).await;
-        assert_eq!(written, groups);
-        assert_eq!(begun, (0..12).collect::<Vec<_>>());
-        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    }
-}
-
-/// What a group had no time for is refused where that group fails: nobody needs to look what became of it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_behind_a_group_that_failed_are_not_begun() {
-    let (written, begun, answers) = twelve(true, true).await;
-    assert_eq!((written, begun), (vec![4], vec![0, 1, 2, 3]));
-    for (number, answer) in answers.into_iter().enumerate() {
-        match answer.unwrap_err() {
-            CommitError::Ambiguous(_) => assert!(number < 4, "{number}"),
-            CommitError::Store(StoreError::Stopped(_)) => assert!(number >= 4, "{number}"),
-            error => panic!("{number}: {error:?}"),
-        }
-    }
+async fn requests_that_wait_together_share_a_barrier() {
+    let (written, begun, answers) = twelve(false).await;
+    assert_eq!((written, begun), (vec![12], (0..12).collect()));
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    let (_, _, answers) = twelve(true).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Err(CommitError::Ambiguous(_)))));
 }

@@ -25,7 +25,7 @@ async fn failing_store() -> (EmbeddedStore, Arc<Mutex<Option<ReadFault>>>) {
         }
         _ => Ok(()),
     });
-    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, far: None };
+    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, is_far: false };
     let endpoint = EndpointId::own("gate.example").ok();
     let store = EmbeddedStore::over_memory(
         Records::of(Arc::new(engine)),
@@ -33,10 +33,9 @@ async fn failing_store() -> (EmbeddedStore, Arc<Mutex<Option<ReadFault>>>) {
         Arc::new(ManualClock::at(Time::from_unix(1_795_191_605))),
     );
     let store = store.unwrap();
-    let claim = store.claim().await.unwrap();
     for (at, text) in [(1, "one"), (2, "two")] {
         let change = Draft::on(&store, "news", at).await.item("a", text).order(&["a"]).done();
-        store.commit(&claim, change).await.unwrap();
+        store.commit(change).await.unwrap();
     }
     (store, fault)
 }

@@ -260,7 +260,7 @@ fn state() -> StateRecord {
             Stretch { mark: u32::MAX, after: 5 },
         ]),
     };
-    StateRecord { state, next_event: 40, write: 300 }
+    StateRecord { state, next_event: 40, write: 300, asked_at: Some(at(29)) }
 }
 
 fn floor() -> FloorRecord {
@@ -314,14 +314,13 @@ fn note() -> VersionNote {
     }
 }
 
-fn log() -> (Time, LoggedChange) {
-    let announced = LoggedChange {
+fn log() -> LoggedChange {
+    LoggedChange {
         feed: FeedName::new("news").unwrap(),
         tick: Tick::at(at(30)),
         revision: Revision(12),
         versions: 2,
-    };
-    (at(31), announced)
+    }
 }
 
 /// The bytes in a file: hexadecimal, white space ignored.
@@ -374,7 +373,7 @@ specimens! {
     "poll.hex", poll(), PollState;
     "feed.hex", feed_record(), FeedRecord;
     "subscription.hex", subscription(), Subscription;
-    "log.hex", log(), (Time, LoggedChange);
+    "log.hex", log(), LoggedChange;
     "order.hex", vec![id("b"), id("a")], Vec<SyncId>;
     "floor.hex", floor(), FloorRecord;
     "head.hex", head(), HeadRecord;

@@ -1,0 +1,212 @@
+//! Changes that are too large for one transaction of an engine on disk.
+//!
+//! Their entries are first written in blobs that nobody reads. A mark then makes the change certain: from there on it is
+//! applied in portions, here or by the next opening of the store, while readers of the feed wait. The commit takes the
+//! mark out.
+
+use super::open::name;
+use super::plan::PlannedCommit;
+use super::records::Records;
+use super::request::Touches;
+use super::{StoreInner, keys, open};
+use crate::engine::{Class, KeyOrder, Writes, beginning_with};
+use crate::record::StateRecord;
+use crate::{CommitError, Committed, Epoch, FreeSpace, LoggedChange, StoreError};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use tidegate_core::model::{FeedName, Time};
+
+/// The entries of the largest change that is written in one transaction, and the bytes of its values.
+const WHOLE: (usize, usize) = (if cfg!(test) { 20 } else { 4096 }, 8 * 1024 * 1024);
+/// The entries that one transaction sets or removes, about. So few in unit tests that they see portions.
+pub(super) const PORTION: usize = if cfg!(test) { 7 } else { 1024 };
+/// The bytes of values in a portion, about.
+const PORTION_BYTES: usize = 2 * 1024 * 1024;
+
+/// Entries of a large change: class, key and value of each.
+type RedoBlob = Vec<(u8, Vec<u8>, Option<Vec<u8>>)>;
+
+/// What makes a large change certain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct RedoMark {
+    /// How many blobs it has.
+    blobs: u32,
+    head: StateRecord,
+    logged: Option<LoggedChange>,
+}
+
+/// Whether a change is too large for one transaction.
+pub(super) fn is_large(writes: &Writes) -> bool {
+    let bytes = writes.values().flatten().map(Vec::len).sum::<usize>();
+    writes.len() >= WHOLE.0 || bytes >= WHOLE.1
+}
+
+/// The same entries in portions.
+fn portions(writes: Writes) -> Vec<Writes> {
+    let (mut portions, mut last, mut bytes) = (Vec::new(), Writes::new(), 0_usize);
+    for (key, value) in writes {
+        bytes = bytes.saturating_add(value.as_ref().map_or(0, Vec::len));
+        last.insert(key, value);
+        if last.len() >= PORTION || bytes >= PORTION_BYTES {
+            portions.push(std::mem::take(&mut last));
+            bytes = 0;
+        }
+    }
+    portions.push(last);
+    portions
+}
+
+fn blob_key(feed: &FeedName, number: u32) -> Vec<u8> {
+    keys::event(feed, number.into())
+}
+
+fn blob(records: &Records, portion: &Writes) -> Result<Vec<u8>, StoreError> {
+    let entry = |((class, key), value): (&(Class, Vec<u8>), &Option<Vec<u8>>)| {
+        (*class as u8, key.clone(), value.clone())
+    };
+    let blob: RedoBlob = portion.iter().map(entry).collect();
+    records.encoded(&blob, || "a portion of a large change".to_owned())
+}
+
+impl StoreInner {
+    /// Commits a large change; it breaks off where too little of `space` is left. Whoever calls is the only one who
+    /// changes the feed, and keeps readers out.
+    pub(super) async fn commit_large(
+        &self,
+        mut planned: PlannedCommit,
+        space: Option<&FreeSpace>,
+    ) -> Result<Committed, CommitError> {
+        let feed = planned.feed.clone();
+        let portions = portions(std::mem::take(&mut planned.writes));
+        let mark = RedoMark {
+            blobs: u32::try_from(portions.len()).unwrap_or(u32::MAX),
+            head: planned.head.clone(),
+            logged: planned.logged(),
+        };
+        let mut marked = Writes::new();
+        self.records()?.put(&mut marked, Class::Unfinished, keys::feed(&feed), &mark)?;
+        let noted = async {
+            for (number, portion) in (0_u32..).zip(&portions) {
+                self.goes_on()?;
+                space.map_or(Ok(()), FreeSpace::check)?;
+                let key = (Class::Redo, blob_key(&feed, number));
+                let value = blob(&self.records()?, portion)?;
+                self.put(Writes::from([(key, Some(value))])).await?;
+            }
+            Ok::<_, StoreError>(())
+        };
+        let noted = noted.await;
+        if noted.is_ok() {
+            self.put(marked).await.map_err(CommitError::Ambiguous)?;
+            for portion in portions {
+                self.put(portion).await.map_err(CommitError::Ambiguous)?;
+            }
+            planned.writes.insert((Class::Unfinished, keys::feed(&feed)), None);
+        }
+        let done = match noted {
+            Ok(()) => {
+                let commit = move |committer: &mut super::Committer, group: &mut _| {
+                    committer.commit(planned, group)
+                };
+                self.ask(Touches::Feed, commit).await
+            }
+            Err(error) => Err(CommitError::Store(error)),
+        };
+        // What fails here is taken out by the next opening.
+        let forget = move |committer: &mut super::Committer, group: &mut super::CommitGroup| {
+            committer.clear(Class::Redo, &keys::feed(&feed), group)
+        };
+        let _ = self.ask(Touches::Feed, forget).await;
+        done
+    }
+
+    /// Writes entries as one transaction.
+    async fn put(&self, writes: Writes) -> Result<(), StoreError> {
+        let put = move |committer: &mut super::Committer, group: &mut super::CommitGroup| {
+            committer.apply(writes, group);
+            Ok(())
+        };
+        self.ask(Touches::Feed, put).await
+    }
+}
+
+/// Applies every large change that is certain, and takes out what is left of those that are not. `committed` and
+/// `sealed` are what the store had before, and has then.
+pub(super) fn finish_all(
+    records: &Records,
+    committed: &mut HashMap<FeedName, StateRecord>,
+    sealed: &mut (Epoch, Time),
+) -> Result<(), StoreError> {
+    let all = || beginning_with(&[]);
+    while let Some((key, value)) = records.first(Class::Unfinished, all(), KeyOrder::Ascending)? {
+        let feed = name(records, Class::Unfinished, &key)?;
+        let RedoMark { blobs, head, logged } = records.decode(Class::Unfinished, &key, &value)?;
+        tracing::info!(%feed, "a large change that was certain is applied");
+        for number in 0..blobs {
+            let key = blob_key(&feed, number);
+            let blob: RedoBlob = records.expected(Class::Redo, &key)?;
+            let mut writes = Writes::new();
+            for (class, key, value) in blob {
+                let class = Class::numbered(class);
+                let unknown = || records.damaged(Class::Redo, &key, "it has an unknown class");
+                writes.insert((class.ok_or_else(unknown)?, key.clone()), value);
+            }
+            records.engine().apply(writes)?;
+        }
+        let mut writes = Writes::from([((Class::Unfinished, key), None)]);
+        records.put(&mut writes, Class::States, keys::feed(&feed), &head)?;
+        if let Some(logged) = logged {
+            sealed.0 = Epoch(sealed.0.0 + 1);
+            open::log(records, &mut writes, (sealed.0, 0, sealed.1), &logged)?;
+            writes.insert((Class::Floors, keys::feed(&feed)), None);
+        }
+        records.engine().apply(writes)?;
+        committed.insert(feed, head);
+    }
+    while records.engine().clear(Class::Redo, &[], PORTION)? {}
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::MemoryEngine;
+    use std::sync::Arc;
+    use tidegate_core::model::{FeedState, Format, Revision, Tick};
+
+    /// What is certain is applied whole, as often as it is tried; of the rest nothing stays.
+    #[test]
+    fn an_opening_applies_what_is_certain_and_forgets_the_rest() {
+        let records = Records::of(Arc::new(MemoryEngine::default()));
+        let names = ["certain", "begun"].map(|name| FeedName::new(name).unwrap());
+        let at = Time::from_unix(7);
+        let (state, asked_at) = (FeedState::untouched(Format::Atom10, at), None);
+        let head = StateRecord { state, next_event: 1, write: 2, asked_at };
+        let mut before = Writes::new();
+        for feed in &names {
+            let entry =
+                |n: u8| ((Class::Latest, [keys::feed(feed), vec![n]].concat()), Some(vec![n]));
+            let entries: Writes = (0..20).map(entry).collect();
+            for (number, portion) in (0..).zip(portions(entries)) {
+                let blob = blob(&records, &portion).unwrap();
+                before.insert((Class::Redo, blob_key(feed, number)), Some(blob));
+            }
+        }
+        let [certain, begun] = &names;
+        let (tick, revision) = (Tick::at(at), Revision(3));
+        let logged = Some(LoggedChange { feed: certain.clone(), tick, revision, versions: 1 });
+        let mark = RedoMark { blobs: 3, head: head.clone(), logged };
+        records.put(&mut before, Class::Unfinished, keys::feed(certain), &mark).unwrap();
+        records.engine().apply(before).unwrap();
+        let (mut committed, mut sealed) = (HashMap::new(), (Epoch(4), at));
+        finish_all(&records, &mut committed, &mut sealed).unwrap();
+        assert_eq!((committed.get(certain), committed.len()), (Some(&head), 1));
+        assert_eq!(sealed.0, Epoch(5));
+        let count = |class, feed: &FeedName| records.entries(class, &keys::feed(feed)).count();
+        assert_eq!((count(Class::Latest, certain), count(Class::Latest, begun)), (20, 0));
+        assert_eq!(records.entries(Class::Log, &[]).count(), 1);
+        for class in [Class::Redo, Class::Unfinished] {
+            assert_eq!(records.entries(class, &[]).count(), 0);
+        }
+    }
+}

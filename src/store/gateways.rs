@@ -1,0 +1,195 @@
+//! The gateways over one database, and which of them owns what there is once.
+//!
+//! Every gateway says again and again in the database that it lives. What has to be done once is done by its owner:
+//! of the gateways that live and poll, the one with the highest hash over its id and the key. The key of a feed is the
+//! registrable domain of its address, so that the feeds of a publisher are polled by one gateway; of what has no domain
+//! it is the name. Two gateways may see different sets for some seconds; a commit is settled by the revision of its feed.
+
+use super::boot_time::since_boot;
+use super::shared_settings::SharedSettings;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The part of a lease within which polls begin after the database has confirmed this gateway's row.
+const BEGIN_PART: f64 = 0.8;
+
+/// What a gateway is named by in the database: a number at random, another one after each start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct GatewayId(pub i64);
+
+/// A gateway over a database that several have, as it was seen last.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KnownGateway {
+    pub id: GatewayId,
+    /// As it calls itself.
+    pub name: String,
+    /// Whether it is the one that looks.
+    pub is_this: bool,
+    /// Whether it takes part in polling.
+    pub polls: bool,
+    /// How long ago it said last that it lives, by the database's clock.
+    pub beat_age: Duration,
+    /// The keys and tables of its configuration that are others than here.
+    pub differing: Vec<String>,
+}
+
+impl KnownGateway {
+    /// What differs from the settings of the one that looks; `None`: nothing.
+    pub fn difference(&self) -> Option<String> {
+        let keys = self.differing.join(", ");
+        (!keys.is_empty()).then(|| format!("the gateway {} has another {keys}", self.name))
+    }
+}
+
+#[derive(Debug, Default)]
+struct GatewayTable {
+    live: Arc<[KnownGateway]>,
+    /// When the database was asked that confirmed this gateway's row, by [`since_boot`].
+    confirmed: Option<Duration>,
+    /// What this gateway lets the others know of it.
+    polls: bool,
+    settings: Option<SharedSettings>,
+}
+
+/// The gateways over one database that live, and which of them is this one.
+#[derive(Debug)]
+pub struct Gateways {
+    id: GatewayId,
+    lease: Duration,
+    table: Mutex<GatewayTable>,
+    changes: watch::Sender<u64>,
+}
+
+impl Gateways {
+    /// None seen yet. `lease`: for how long a gateway counts as living that says nothing more.
+    pub fn new(id: GatewayId, lease: Duration) -> Self {
+        Self { id, lease, table: Mutex::default(), changes: watch::Sender::new(0) }
+    }
+
+    fn table(&self) -> MutexGuard<'_, GatewayTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This gateway.
+    pub const fn id(&self) -> GatewayId {
+        self.id
+    }
+
+    /// Whether this gateway is the owner of a registrable domain, or of the name of what has no domain.
+    pub fn owns(&self, key: &str) -> bool {
+        owner(&self.table().live, key).is_some_and(|owner| owner.id == self.id)
+    }
+
+    /// Who owns it; `None` where no gateway polls.
+    pub fn owner(&self, key: &str) -> Option<KnownGateway> {
+        owner(&self.table().live, key).cloned()
+    }
+
+    /// Whether polls may begin: the database has confirmed this gateway's row lately.
+    pub fn may_poll(&self) -> bool {
+        let confirmed = self.table().confirmed;
+        let limit = self.lease.mul_f64(BEGIN_PART);
+        confirmed.is_some_and(|at| since_boot().saturating_sub(at) <= limit)
+    }
+
+    /// Says when the set of those that live and poll is another one.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The gateways that live, with this one.
+    pub fn live(&self) -> Arc<[KnownGateway]> {
+        Arc::clone(&self.table().live)
+    }
+
+    /// Says whether this gateway takes part in polling; it does not before the first call.
+    pub fn set_polls(&self, polls: bool) {
+        self.table().polls = polls;
+    }
+
+    /// Whether it takes part.
+    pub fn polls(&self) -> bool {
+        self.table().polls
+    }
+
+    /// Lets the other gateways know which settings this one has.
+    pub fn publish_settings(&self, settings: SharedSettings) {
+        self.table().settings = Some(settings);
+    }
+
+    /// What they are let know.
+    pub(crate) fn published_settings(&self) -> String {
+        self.table().settings.as_ref().map(SharedSettings::text).unwrap_or_default()
+    }
+
+    /// Which settings of another gateway differ from this one's, by what that one published.
+    pub(crate) fn differing(&self, published: &str) -> Vec<String> {
+        self.table().settings.as_ref().map(|own| own.differing(published)).unwrap_or_default()
+    }
+
+    /// Notes the gateways that live, as of `asked`, a time by [`since_boot`].
+    pub fn confirm(&self, asked: Duration, live: Arc<[KnownGateway]>) {
+        let mut table = self.table();
+        table.confirmed = table.confirmed.max(Some(asked));
+        let before = std::mem::replace(&mut table.live, live);
+        let polling =
+            |live: &[KnownGateway]| live.iter().filter(|it| it.polls).map(|it| it.id).collect();
+        let (before, now): (Vec<_>, Vec<_>) = (polling(&before), polling(&table.live));
+        drop(table);
+        if before != now {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// The gateway with the highest hash over its id and a key.
+fn owner<'a>(live: &'a [KnownGateway], key: &str) -> Option<&'a KnownGateway> {
+    let weight = |it: &KnownGateway| xxh3_64_with_seed(key.as_bytes(), it.id.0.cast_unsigned());
+    live.iter().filter(|it| it.polls).max_by_key(|it| (weight(it), it.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(10);
+
+    fn gateway(id: i64) -> KnownGateway {
+        KnownGateway { id: GatewayId(id), polls: true, ..KnownGateway::default() }
+    }
+
+    #[test]
+    fn each_key_has_one_owner_and_only_those_of_who_leaves_move() {
+        let of = |id| Gateways::new(GatewayId(id), LEASE);
+        let three = [of(1), of(2), of(3)];
+        let all: Arc<[_]> = [gateway(1), gateway(2), gateway(3)].into();
+        three.iter().for_each(|it| it.confirm(since_boot(), Arc::clone(&all)));
+        let keys: Vec<String> = (0..300).map(|number| format!("site-{number}.example")).collect();
+        let owner = |key: &str| three.iter().position(|it| it.owns(key)).unwrap();
+        let before: Vec<usize> = keys.iter().map(|key| owner(key)).collect();
+        for place in 0..3 {
+            assert!(before.iter().filter(|owner| **owner == place).count() > 50);
+        }
+        let changes = three[0].changes();
+        let two: Arc<[_]> =
+            [gateway(1), gateway(2), KnownGateway { polls: false, ..gateway(3) }].into();
+        three.iter().for_each(|it| it.confirm(since_boot(), Arc::clone(&two)));
+        assert!(changes.has_changed().unwrap());
+        for (key, before) in keys.iter().zip(before) {
+            assert_eq!(three.iter().filter(|it| it.owns(key)).count(), 1);
+            assert!(before == 2 || owner(key) == before);
+        }
+    }
+
+    #[test]
+    fn who_was_not_confirmed_lately_begins_no_poll() {
+        let gateways = Gateways::new(GatewayId(1), LEASE);
+        assert!(!gateways.may_poll() && !gateways.owns("a.example"));
+        gateways.confirm(since_boot().saturating_sub(LEASE), [gateway(1)].into());
+        assert!(!gateways.may_poll() && gateways.owns("a.example"));
+        gateways.confirm(since_boot(), [gateway(1)].into());
+        assert!(gateways.may_poll());
+    }
+}

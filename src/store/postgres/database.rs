@@ -1,0 +1,340 @@
+//! A gateway's connections to its database, and its row among the gateways over it.
+
+use super::connect::{
+    ANSWER_TIME, CONNECTIONS, DatabaseAddress, LOOK_CONNECTIONS, SqlError, close_idle, connection,
+    execute, get, on_connection, only, query,
+};
+use super::engine::PostgresEngine;
+use super::statements::{
+    ANALYZE, BEAT, FORGET_GATEWAYS, FORMAT, GATEWAYS, HAS_VERSIONS, KEPT_POSITIONS, LEAVE, LOOK,
+    NUMBER, POSITION, TABLES, VERSION,
+};
+use super::transaction::{OpenTransaction, PostgresTransaction};
+use crate::embedded::{StorePlace, TransactionLock};
+use crate::engine::RecordKey;
+use crate::gateways::{GatewayId, Gateways, KnownGateway};
+use crate::{Epoch, StoreError, since_boot};
+use bytes::Bytes;
+use deadpool_postgres::{Object, Pool};
+use std::io;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use tidegate_core::clock::unix_nanos;
+use tokio::runtime::{Handle, Runtime};
+use tokio::time::{sleep, timeout};
+use tokio_postgres::Row;
+
+/// How long a gateway counts as living that says nothing.
+const LEASE: Duration = Duration::from_secs(10);
+/// How often it says that it lives.
+const BEAT_EVERY: Duration = Duration::from_secs(2);
+/// How long a look may take: less than readers wait for it.
+const LOOK_TIME: Duration = Duration::from_secs(2);
+/// How often the tables are made anew where others make them as well.
+const TABLE_TRIES: u32 = 3;
+/// How long giving up the row may take at the end.
+const LEAVE_TIME: Duration = Duration::from_secs(3);
+/// The part of a gateway's number that its name shows.
+const ID_SHOWN: i64 = 0xff_ffff;
+/// The threads that talk to the database.
+const THREADS: usize = 2;
+
+/// What a look saw of the notes behind a position.
+pub(crate) struct MemoryLook {
+    /// Up to where notes are numbered, and the last epoch.
+    pub(crate) position: i64,
+    pub(crate) epoch: u64,
+    /// Notes up to there may be forgotten.
+    pub(crate) forgotten: i64,
+    /// Whether there are notes that have no number yet.
+    pub(crate) has_more: bool,
+    pub(crate) entries: Vec<NotedEntry>,
+}
+
+/// What the entries at a key are that was noted.
+pub(crate) struct NotedEntry {
+    pub(crate) key: Vec<u8>,
+    pub(crate) state: Option<Bytes>,
+    pub(crate) record: Option<Bytes>,
+    pub(crate) identity: Option<Bytes>,
+}
+
+/// A gateway's connections to its database.
+pub(crate) struct Database {
+    runtime: Option<Runtime>,
+    pub(super) pool: Pool,
+    look_pool: Pool,
+    shown: String,
+    gateways: Arc<Gateways>,
+    clock_ahead: Arc<AtomicI64>,
+}
+
+impl Database {
+    /// Connects, makes the tables where there are none, and says that this gateway lives.
+    pub(super) fn open(url: &str) -> Result<Arc<Self>, StoreError> {
+        let address = DatabaseAddress::parse(url)?;
+        let (pool, look_pool) = (address.pool(CONNECTIONS)?, address.pool(LOOK_CONNECTIONS)?);
+        let chance = getrandom::u64().map_err(io::Error::other);
+        let chance = chance.map_err(|source| StoreError::Io { doing: "choose a name", source })?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("store-postgres")
+            .enable_all()
+            .build()
+            .map_err(|source| StoreError::Io { doing: "start its threads", source })?;
+        let gateways = Arc::new(Gateways::new(GatewayId((chance >> 1).cast_signed()), LEASE));
+        let (shown, clock_ahead) = (address.shown, Arc::default());
+        let runtime = Some(runtime);
+        let database = Self { runtime, pool, look_pool, shown, gateways, clock_ahead };
+        let pool = database.look_pool.clone();
+        let format = database.run("make its tables", async move {
+            for _ in 1..TABLE_TRIES {
+                match on_connection(&pool, ANSWER_TIME, make_tables).await {
+                    // Another gateway did it at the same time.
+                    Err(SqlError::Database(_)) => sleep(Duration::from_millis(100)).await,
+                    done => return done,
+                }
+            }
+            on_connection(&pool, ANSWER_TIME, make_tables).await
+        })?;
+        if format != FORMAT {
+            let number = |format: i32| u32::try_from(format).unwrap_or_default();
+            let path = database.shown.clone();
+            return Err(StoreError::Format { path, found: number(format), known: number(FORMAT) });
+        }
+        let (pool, gateways) = (database.look_pool.clone(), Arc::clone(&database.gateways));
+        let ahead = Arc::clone(&database.clock_ahead);
+        let (shown, id) = (database.shown.clone(), gateways.id().0 & ID_SHOWN);
+        let name = format!("process {} (gateway {id:06x})", std::process::id());
+        let first = (pool.clone(), Arc::clone(&gateways), Arc::clone(&ahead), name.clone());
+        database.run("join the gateways", async move {
+            let (pool, gateways, ahead, name) = first;
+            beat(&pool, &gateways, &ahead, &name).await
+        })?;
+        database.spawn(async move {
+            loop {
+                sleep(BEAT_EVERY).await;
+                if let Err(error) = beat(&pool, &gateways, &ahead, &name).await {
+                    let error = error.of_store("say that this gateway lives", &shown);
+                    tracing::warn!(error = %crate::in_words(&error), "the database does not know that this gateway lives");
+                    close_idle(&pool);
+                }
+            }
+        });
+        Ok(Arc::new(database))
+    }
+
+    /// The database, as messages show it.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// The gateways over it.
+    pub(crate) const fn gateways(&self) -> &Arc<Gateways> {
+        &self.gateways
+    }
+
+    /// By how many milliseconds this machine's clock is ahead of the database's.
+    pub(crate) fn clock_ahead(&self) -> i64 {
+        self.clock_ahead.load(Ordering::Relaxed)
+    }
+
+    /// Does `work` on threads of its own.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(work);
+        }
+    }
+
+    fn handle(&self) -> Result<Handle, StoreError> {
+        self.runtime.as_ref().map(|runtime| runtime.handle().clone()).ok_or(StoreError::Closed)
+    }
+
+    /// Does `work` on threads of its own, and waits for it. Blocks.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl Future<Output = Result<T, SqlError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (sender, answer) = mpsc::sync_channel(1);
+        self.spawn(async move { drop(sender.send(work.await)) });
+        let ended = || Err(SqlError::Refused("it was let go of".to_owned()));
+        let done = answer.recv().unwrap_or_else(|_| ended());
+        done.map_err(|error| error.of_store(doing, &self.shown))
+    }
+
+    /// The entries, each read for itself.
+    pub(crate) fn engine(self: &Arc<Self>) -> PostgresEngine {
+        PostgresEngine::new(Arc::clone(self), None)
+    }
+
+    /// Begins a transaction that writes, once no other one has the same to itself. Blocks.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        lock: &TransactionLock,
+    ) -> Result<PostgresTransaction, StoreError> {
+        let (pool, handle, lock) = (self.pool.clone(), self.handle()?, lock.clone());
+        let begun = self.run("begin a write", async move {
+            let client = connection(&pool).await?;
+            OpenTransaction::begin(client, handle, &lock).await
+        })?;
+        Ok(PostgresTransaction::new(Arc::clone(self), Arc::new(begun)))
+    }
+
+    /// The entries as of one moment, with what is at `key`. Blocks.
+    pub(super) fn snapshot(
+        self: &Arc<Self>,
+        key: Option<RecordKey>,
+    ) -> Result<(PostgresEngine, Option<Bytes>), StoreError> {
+        let (pool, handle) = (self.pool.clone(), self.handle()?);
+        let begun = self.run("read", async move {
+            let client = connection(&pool).await?;
+            OpenTransaction::read(client, handle, key).await
+        })?;
+        let (open, entry) = begun;
+        Ok((PostgresEngine::new(Arc::clone(self), Some(Arc::new(open))), entry))
+    }
+
+    /// The same, with up to where notes are numbered. Blocks.
+    pub(crate) fn snapshot_with_position(
+        self: &Arc<Self>,
+    ) -> Result<(PostgresEngine, i64), StoreError> {
+        let (engine, _) = self.snapshot(None)?;
+        let position = engine.ask("read", |client| async move {
+            let rows = query(&client, POSITION, &[]).await?;
+            get(only(&rows)?, 0)
+        })?;
+        Ok((engine, position))
+    }
+
+    /// What there is behind a position: all of one moment. `numbers`: notes are numbered first.
+    pub(crate) async fn look(&self, after: i64, numbers: bool) -> Result<MemoryLook, StoreError> {
+        let looking = async |client: &Object| {
+            let looking = client.prepare_cached(LOOK).await?;
+            let numbering = async {
+                match numbers {
+                    true => client.batch_execute(NUMBER).await,
+                    false => Ok(()),
+                }
+            };
+            // In this order, one behind the other on one connection.
+            let (numbered, rows) = tokio::join!(
+                biased;
+                numbering,
+                async { client.query(&looking, &[&after]).await },
+            );
+            numbered?;
+            let rows = rows?;
+            let first = only(&rows)?;
+            let position: i64 = get(first, 0)?;
+            let entries = rows.iter().map(noted).collect::<Result<Vec<_>, _>>()?;
+            Ok(MemoryLook {
+                position,
+                epoch: u64::try_from(get::<i64>(first, 1)?).unwrap_or_default(),
+                forgotten: position.saturating_sub(KEPT_POSITIONS),
+                has_more: get(first, 2)?,
+                entries: entries.into_iter().flatten().collect(),
+            })
+        };
+        let looked = on_connection(&self.look_pool, LOOK_TIME, looking).await;
+        looked.map_err(|error| error.of_store("look at what was written", &self.shown))
+    }
+
+    /// Has statistics gathered, after much was written. Nobody waits for that.
+    pub(crate) fn analyze(&self) {
+        let pool = self.pool.clone();
+        self.spawn(async move {
+            let analyzing = async |client: &Object| Ok(client.batch_execute(ANALYZE).await?);
+            if let Err(error) = on_connection(&pool, ANSWER_TIME, analyzing).await {
+                tracing::warn!(?error, "the database's statistics were not gathered");
+            }
+        });
+    }
+}
+
+/// What a row of a look has of an entry.
+fn noted(row: &Row) -> Result<Option<NotedEntry>, SqlError> {
+    let value =
+        |column| Ok::<_, SqlError>(get::<Option<&[u8]>>(row, column)?.map(Bytes::copy_from_slice));
+    let Some(key) = get::<Option<Vec<u8>>>(row, 3)? else { return Ok(None) };
+    Ok(Some(NotedEntry { key, state: value(4)?, record: value(5)?, identity: value(6)? }))
+}
+
+/// Makes the tables where there are none; their format.
+async fn make_tables(client: &Object) -> Result<i32, SqlError> {
+    if !get::<bool>(only(&query(client, HAS_VERSIONS, &[]).await?)?, 0)? {
+        client.batch_execute(&format!("BEGIN; {TABLES}; COMMIT")).await?;
+        tracing::info!("the tables of the store were made");
+    }
+    get(only(&query(client, VERSION, &[]).await?)?, 0)
+}
+
+fn unix_millis() -> i64 {
+    i64::try_from(unix_nanos() / 1_000_000).unwrap_or(i64::MAX)
+}
+
+/// Says once that this gateway lives, and learns which ones do.
+async fn beat(
+    pool: &Pool,
+    gateways: &Gateways,
+    ahead: &AtomicI64,
+    name: &str,
+) -> Result<(), SqlError> {
+    let (began, asked, id) = (since_boot(), unix_millis(), gateways.id());
+    let (polls, settings) = (gateways.polls(), gateways.published_settings());
+    let beating = async |client: &Object| {
+        execute(client, BEAT, &[&id.0, &name, &polls, &settings]).await?;
+        let rows = query(client, GATEWAYS, &[]).await?;
+        execute(client, FORGET_GATEWAYS, &[]).await?;
+        Ok(rows)
+    };
+    let rows = on_connection(pool, LEASE / 3, beating).await?;
+    let now: i64 = get(only(&rows)?, 5)?;
+    let behind = now.saturating_sub(unix_millis()).max(0);
+    ahead.store(asked.saturating_sub(now).max(0).saturating_sub(behind), Ordering::Relaxed);
+    let mut live = Vec::new();
+    for row in &rows {
+        let beat_age = u64::try_from(get::<i64>(row, 4)?).unwrap_or_default();
+        let (other, beat_age) = (GatewayId(get(row, 0)?), Duration::from_millis(beat_age));
+        if beat_age < LEASE {
+            let differing = gateways.differing(&get::<String>(row, 3)?);
+            let is_this = other == id;
+            let (name, polls) = (get(row, 1)?, get(row, 2)?);
+            live.push(KnownGateway { id: other, name, is_this, polls, beat_age, differing });
+        }
+    }
+    live.sort_by_key(|gateway| gateway.id);
+    gateways.confirm(began, live.into());
+    Ok(())
+}
+
+impl StorePlace for Database {
+    fn blocks(&self) -> bool {
+        true
+    }
+
+    fn note(&self, _epoch: Epoch) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn closed(&self, _epoch: Epoch) {}
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        let (pool, id) = (self.look_pool.clone(), self.gateways.id().0);
+        let (sender, answer) = mpsc::sync_channel(1);
+        runtime.spawn(async move {
+            let leaving = async |client: &Object| execute(client, LEAVE, &[&id]).await;
+            let left = timeout(LEAVE_TIME, on_connection(&pool, LEAVE_TIME, leaving)).await;
+            if !matches!(left, Ok(Ok(_))) {
+                tracing::warn!("the others learn only after {LEASE:?} that this gateway has ended");
+            }
+            let _ = sender.send(());
+        });
+        let _ = answer.recv();
+        runtime.shutdown_background();
+    }
+}

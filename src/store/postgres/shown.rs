@@ -1,0 +1,92 @@
+//! What a person reads of an entry in the database, as JSON: the views of the tables have a column for each part. No
+//! credentials are among it.
+
+use crate::LoggedChange;
+use crate::engine::Class;
+use crate::record::{StateRecord, decode};
+use serde_json::{Value, json};
+use tidegate_core::model::{FeedRecord, PollState};
+use tidegate_core::websub::Subscription;
+
+/// An address without the user and password in it.
+fn address(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (host, path) = rest.split_at_checked(host_end).unwrap_or((rest, ""));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
+}
+
+/// Of an entry of a class; `None` where people ask for nothing of it.
+pub(super) fn of_entry(class: Class, key: &[u8], value: &[u8]) -> Option<String> {
+    let shown = match class {
+        Class::Feeds => {
+            let record: FeedRecord = decode(value).ok()?;
+            let standing = format!("{:?}", record.standing).to_lowercase();
+            json!({ "feed": record.name.as_str(), "url": address(&record.url), "standing": standing })
+        }
+        Class::States => {
+            let StateRecord { state, .. } = decode(value).ok()?;
+            let feed = key.strip_suffix(&[0]).map(String::from_utf8_lossy);
+            json!({
+                "feed": feed,
+                "revision": state.revision.0,
+                "until": state.tick.map(|tick| tick.to_string()),
+                "updated": state.updated_at.to_string(),
+                "items": state.living,
+                "held": state.hold.is_some(),
+            })
+        }
+        Class::Polls => {
+            let state: PollState = decode(value).ok()?;
+            json!({
+                "feed": state.feed.as_str(),
+                "url": address(&state.url),
+                "polled": state.schedule.map(|schedule| schedule.polled.to_string()),
+                "due": state.not_before.map(|at| at.to_string()),
+                "failures": state.failures,
+                "error": state.last_error,
+            })
+        }
+        Class::Subscriptions => {
+            let one: Subscription = decode(value).ok()?;
+            json!({
+                "feed": one.feed.as_str(),
+                // An address may be a secret of the subscriber.
+                "subscriber": one.callback.host_str(),
+                "until": one.active.as_ref().map(|active| active.until.to_string()),
+                "failures": one.active.as_ref().map(|active| active.failures),
+            })
+        }
+        _ => return None,
+    };
+    Some(text(&shown))
+}
+
+/// Of a change in the log.
+pub(super) fn of_change(value: &[u8]) -> Option<String> {
+    let LoggedChange { feed, tick, revision, versions } = decode(value).ok()?;
+    Some(text(&json!({
+        "feed": feed.as_str(),
+        "until": tick.to_string(),
+        "revision": revision.0,
+        "versions": versions,
+    })))
+}
+
+/// The database's JSON has no zero character.
+fn text(shown: &Value) -> String {
+    shown.to_string().replace("\\u0000", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn an_address_is_shown_without_credentials() {
+        assert_eq!(address("https://a:b@c.example/d@e?f"), "https://c.example/d@e?f");
+        assert_eq!(address("https://c.example?x=@"), "https://c.example?x=@");
+        assert_eq!(address(""), "");
+    }
+}

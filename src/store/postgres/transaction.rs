@@ -1,0 +1,257 @@
+//! Transactions: those that read as of one moment, and those that write. What is written is sent together with the
+//! commit.
+
+use super::connect::{ANSWER_TIME, SqlError, get};
+use super::database::Database;
+use super::engine::{PostgresEngine, number};
+use super::shown;
+use super::statements::{BEGIN, BEGIN_READ, COMMIT, GET, LOCK, NOTE, PUT, REACH, REMOVE, ROLLBACK};
+use crate::embedded::TransactionLock;
+use crate::engine::{Class, RecordKey, Writes};
+use crate::{Epoch, StoreError};
+use bytes::Bytes;
+use deadpool_postgres::Object;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tidegate_core::model::{FeedName, Time};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+/// The bytes that one statement sets, about.
+const PUT_BYTES: usize = 16 << 20;
+/// How long giving up a transaction may take before its connection is closed.
+const ROLLBACK_TIME: Duration = Duration::from_secs(5);
+
+/// What a transaction notes of what gateways have in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct MemoryNotes {
+    /// When it was made, by this gateway's clock.
+    pub(crate) at: Time,
+    /// The keys of feeds and of the identity whose entries changed, and what the change log is to say of each; an empty
+    /// one: everything is to be read anew.
+    pub(crate) keys: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// The last epoch that came from another store.
+    pub(crate) reached: Option<(Epoch, Time)>,
+}
+
+impl MemoryNotes {
+    /// Nothing.
+    pub(crate) const fn none(at: Time) -> Self {
+        Self { at, keys: BTreeMap::new(), reached: None }
+    }
+
+    /// That everything is to be read anew.
+    pub(crate) fn anew(at: Time) -> Self {
+        Self { at, keys: BTreeMap::from([(Vec::new(), None)]), reached: None }
+    }
+
+    /// Whether nothing is to be shown.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+}
+
+/// A transaction that is open on a connection.
+pub(super) struct OpenTransaction {
+    pub(super) client: Arc<Object>,
+    handle: Handle,
+    /// What is to be written.
+    writes: Mutex<Writes>,
+    /// An entry that was read when it began.
+    first: Option<(RecordKey, Option<Bytes>)>,
+    is_over: AtomicBool,
+}
+
+impl OpenTransaction {
+    fn new(client: Arc<Object>, handle: Handle) -> Self {
+        let (writes, is_over) = (Mutex::default(), AtomicBool::new(false));
+        Self { client, handle, writes, first: None, is_over }
+    }
+
+    /// Begins one that writes. What it reads later was committed when it had the lock.
+    pub(super) async fn begin(
+        client: Object,
+        handle: Handle,
+        lock: &TransactionLock,
+    ) -> Result<Self, SqlError> {
+        let mut open = Self::new(Arc::new(client), handle);
+        let (name, state) = match lock {
+            TransactionLock::Nothing => {
+                open.client.batch_execute(BEGIN).await?;
+                return Ok(open);
+            }
+            TransactionLock::Feed(feed) => (format!("feed {feed}"), Some(state_key(feed))),
+            TransactionLock::Identity => ("identity".to_owned(), None),
+        };
+        let locking = open.client.prepare_cached(LOCK).await?;
+        let getting = open.client.prepare_cached(GET).await?;
+        let key = state.as_ref().map(|(_, key)| key.clone()).unwrap_or_default();
+        // In this order, each behind the other on one connection.
+        let (begun, locked, found) = tokio::join!(
+            biased;
+            open.client.batch_execute(BEGIN),
+            async { open.client.query(&locking, &[&name]).await },
+            async { open.client.query(&getting, &[&number(Class::States), &key]).await },
+        );
+        begun?;
+        locked?;
+        let found = value(&found?)?;
+        open.first = state.map(|key| (key, found));
+        Ok(open)
+    }
+
+    /// Begins one that reads as of one moment; with what is at `key`.
+    pub(super) async fn read(
+        client: Object,
+        handle: Handle,
+        key: Option<RecordKey>,
+    ) -> Result<(Self, Option<Bytes>), SqlError> {
+        let open = Self::new(Arc::new(client), handle);
+        let (class, key) = key.unwrap_or((Class::States, Vec::new()));
+        let getting = open.client.prepare_cached(GET).await?;
+        let (begun, found) = tokio::join!(
+            biased;
+            open.client.batch_execute(BEGIN_READ),
+            async { open.client.query(&getting, &[&number(class), &key]).await },
+        );
+        begun?;
+        let found = value(&found?)?;
+        Ok((open, found))
+    }
+
+    /// What is known of an entry since it began.
+    pub(super) fn known(&self, class: Class, key: &[u8]) -> Option<Option<Bytes>> {
+        let (of, found) = self.first.as_ref()?;
+        (of.0 == class && of.1 == key).then(|| found.clone())
+    }
+
+    /// Adds to what is to be written.
+    pub(super) fn write(&self, writes: Writes) {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner).extend(writes);
+    }
+}
+
+fn state_key(feed: &FeedName) -> RecordKey {
+    (Class::States, [feed.as_str().as_bytes(), &[0]].concat())
+}
+
+fn value(rows: &[tokio_postgres::Row]) -> Result<Option<Bytes>, SqlError> {
+    rows.first().map(|row| get::<&[u8]>(row, 0).map(Bytes::copy_from_slice)).transpose()
+}
+
+impl Drop for OpenTransaction {
+    fn drop(&mut self) {
+        if self.is_over.load(Ordering::Acquire) {
+            return;
+        }
+        let client = Arc::clone(&self.client);
+        self.handle.spawn(async move {
+            let ended = timeout(ROLLBACK_TIME, client.batch_execute(ROLLBACK)).await;
+            if !matches!(ended, Ok(Ok(()))) {
+                drop(Arc::into_inner(client).map(Object::take));
+            }
+        });
+    }
+}
+
+/// A transaction that writes. It is rolled back unless it is committed.
+pub(crate) struct PostgresTransaction {
+    database: Arc<Database>,
+    open: Arc<OpenTransaction>,
+}
+
+impl PostgresTransaction {
+    pub(super) const fn new(database: Arc<Database>, open: Arc<OpenTransaction>) -> Self {
+        Self { database, open }
+    }
+
+    /// The entries as it sees them, without what it is to write.
+    pub(crate) fn engine(&self) -> PostgresEngine {
+        PostgresEngine::new(Arc::clone(&self.database), Some(Arc::clone(&self.open)))
+    }
+
+    /// Writes and commits. After an error it is unknown whether that was done. Blocks.
+    pub(crate) fn commit(self, notes: MemoryNotes) -> Result<(), StoreError> {
+        let open = Arc::clone(&self.open);
+        self.database.run("write", async move {
+            let writes =
+                std::mem::take(&mut *open.writes.lock().unwrap_or_else(PoisonError::into_inner));
+            let done = timeout(ANSWER_TIME, send(&open.client, writes, notes)).await;
+            done.unwrap_or(Err(SqlError::Late))?;
+            open.is_over.store(true, Ordering::Release);
+            Ok(())
+        })
+    }
+}
+
+/// Entries that one statement sets, and what people read of each.
+#[derive(Default)]
+struct Puts {
+    classes: Vec<i16>,
+    keys: Vec<Vec<u8>>,
+    values: Vec<Vec<u8>>,
+    shown: Vec<Option<String>>,
+}
+
+/// Sends everything, the last of it together with the commit.
+async fn send(client: &Object, writes: Writes, notes: MemoryNotes) -> Result<(), SqlError> {
+    let (mut classes, mut gone, mut puts, mut bytes) = (Vec::new(), Vec::new(), Puts::default(), 0);
+    for ((class, key), value) in writes {
+        let Some(value) = value else {
+            classes.push(number(class));
+            gone.push(key);
+            continue;
+        };
+        bytes += value.len();
+        puts.classes.push(number(class));
+        puts.shown.push(shown::of_entry(class, &key, &value));
+        puts.keys.push(key);
+        puts.values.push(value);
+        if bytes >= PUT_BYTES {
+            let Puts { classes, keys, values, shown } = std::mem::take(&mut puts);
+            super::connect::execute(client, PUT, &[&classes, &keys, &values, &shown]).await?;
+            bytes = 0;
+        }
+    }
+    let statement = async |text: &'static str, is_needed: bool| match is_needed {
+        true => client.prepare_cached(text).await.map(Some),
+        false => Ok(None),
+    };
+    let remove = statement(REMOVE, !gone.is_empty()).await?;
+    let put = statement(PUT, !puts.keys.is_empty()).await?;
+    let note = statement(NOTE, !notes.is_empty()).await?;
+    let reach = statement(REACH, notes.reached.is_some()).await?;
+    let Puts { classes: of, keys, values, shown } = puts;
+    let (noted, logged): (Vec<_>, Vec<_>) = notes.keys.into_iter().unzip();
+    let logged_shown: Vec<Option<String>> =
+        logged.iter().map(|value: &Option<Vec<u8>>| shown::of_change(value.as_ref()?)).collect();
+    let (epoch, closed) = notes.reached.unwrap_or((Epoch(0), notes.at));
+    let (epoch, closed) = (i64::try_from(epoch.0).unwrap_or(i64::MAX), closed.unix());
+    let at = notes.at.unix();
+    macro_rules! sent {
+        ($statement:expr, $parameters:expr) => {
+            async {
+                match &$statement {
+                    Some(statement) => client.execute(statement, $parameters).await,
+                    None => Ok(0),
+                }
+            }
+        };
+    }
+    // In this order, each behind the other on one connection.
+    let (removed, set, noted, reached, committed) = tokio::join!(
+        biased;
+        sent!(remove, &[&classes, &gone]),
+        sent!(put, &[&of, &keys, &values, &shown]),
+        sent!(note, &[&at, &noted, &logged, &logged_shown]),
+        sent!(reach, &[&epoch, &closed]),
+        client.batch_execute(COMMIT),
+    );
+    removed?;
+    set?;
+    noted?;
+    reached?;
+    Ok(committed?)
+}
