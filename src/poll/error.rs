@@ -51,7 +51,6 @@ impl From<CommitError> for RoundError {
             CommitError::Conflict(_) => Self::Contended,
             CommitError::Overtaken => Self::Overtaken,
             CommitError::Ambiguous(error) | CommitError::Store(error) => Self::Store(error),
-            _ => Self::Contended, // SHIM
         }
     }
 }

@@ -173,7 +173,6 @@ impl From<CommitError> for OperatorError {
             )),
             CommitError::Overtaken => Self::Stopped(error.to_string()),
             CommitError::Ambiguous(_) => Self::Internal(error.to_string()),
-            _ => Self::Stopped(error.to_string()), // SHIM
         }
     }
 }
