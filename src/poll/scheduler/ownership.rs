@@ -92,6 +92,10 @@ pub(super) struct OwnedFeeds {
     seen: Instant,
     /// Whether others may have polled the feeds that are here.
     is_outdated: bool,
+    /// When this gateway was last known to live; where it was silent since, until it has read its feeds.
+    alive: Time,
+    /// Since when nobody may have polled the feeds that are gained next, where that is long ago.
+    unpolled_since: Option<Time>,
     /// The feeds that were polled here because of pushes, though others own them, and when.
     pushed: BTreeMap<FeedName, Instant>,
 }
@@ -125,13 +129,17 @@ impl OwnedFeeds {
             comparing: JoinSet::new(),
             seen: now,
             is_outdated: false,
+            alive: Time::MIN,
+            unpolled_since: None,
             pushed: BTreeMap::new(),
         }
     }
 
-    /// The feeds were read as they are in this list.
-    pub(super) fn set_list(&mut self, list: Arc<FeedList>) {
+    /// The feeds were read as they are in this list. `alive`: when a gateway last noted that it polls.
+    pub(super) fn begin(&mut self, list: Arc<FeedList>, alive: Time) {
         self.list = list;
+        // Otherwise others poll.
+        self.unpolled_since = (self.gateways.live().len() <= 1).then_some(alive);
     }
 
     /// Whether this gateway is the owner of a feed.
@@ -222,7 +230,7 @@ impl PollScheduler {
 
     /// Follows which gateways live, and the list of feeds.
     pub(super) fn follow_gateways(&mut self) {
-        let (now, may_begin) = (Instant::now(), self.may_begin());
+        let (now, may_begin, wall) = (Instant::now(), self.may_begin(), self.clock.now());
         let Some(owned) = &mut self.owned else { return };
         let silent_for = now.saturating_duration_since(std::mem::replace(&mut owned.seen, now));
         if (!may_begin || silent_for > SILENT_AFTER) && owned.gateways.live().len() > 1 {
@@ -231,12 +239,14 @@ impl PollScheduler {
         if !may_begin {
             return;
         }
+        let alive = std::mem::replace(&mut owned.alive, wall);
         if std::mem::take(&mut owned.is_outdated) {
             tracing::warn!(
                 "this gateway was silent, and others may have polled its feeds: they are read again"
             );
             owned.compares_all = true;
             owned.compare_at = now;
+            owned.unpolled_since = Some(alive);
             owned.comparing.abort_all();
             self.checkpoints.abort_all();
             for name in self.known_here() {
@@ -306,7 +316,10 @@ impl PollScheduler {
         self.bench.attempts.take_over(marks);
         let reason = "it was due when this gateway took it over";
         let basis = ResumeBasis { now, back: Duration::ZERO, reason };
-        let polled = PolledUntil::Seen(now.minus(POLLED_BEFORE));
+        let unpolled =
+            self.owned.as_mut().filter(|_| is_moved).and_then(|it| it.unpolled_since.take());
+        let polled =
+            unpolled.map_or(PolledUntil::Seen(now.minus(POLLED_BEFORE)), PolledUntil::Noted);
         let mut resumed: Vec<ResumedFeed> = Vec::with_capacity(feeds.len());
         for stored in feeds {
             // What ends here first is taken over with the next comparison; what came by a command is here.

@@ -107,7 +107,7 @@ impl PollScheduler {
             }
         }
         if let Some(owned) = &mut self.owned {
-            owned.set_list(records);
+            owned.begin(records, alive);
         }
         Ok(())
     }
