@@ -101,6 +101,11 @@ impl Memory {
         Self::from_saved(poll, now)
     }
 
+    /// The memory of a feed as it was kept, or of one that is new.
+    pub fn of(feed: &FeedRecord, kept: Option<PollState>, now: Time) -> Self {
+        kept.map_or_else(|| Self::new(feed, now), |kept| Self::from_saved(kept, now))
+    }
+
     /// The memory of a feed after a restart.
     pub fn from_saved(poll: PollState, now: Time) -> Self {
         // The time of the last refresh is not written down by itself. So that not all feeds are

@@ -26,7 +26,7 @@ const HANDOVER_PAUSE: Duration = Duration::from_secs(2);
 /// A scheduler that did nothing for longer than this may have been polled for by others.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
 /// Before this time, what was due of a feed that is gained was polled by the gateway that had it: one that falls silent
-/// loses its feeds after 15 s.
+/// loses its feeds after 10 s.
 pub(super) const POLLED_BEFORE: Duration = Duration::from_secs(60);
 /// How long the first poll of a feed is left to the gateway that added it.
 const FIRST_POLL_ELSEWHERE: Duration = Duration::from_secs(20);
@@ -110,10 +110,8 @@ pub(super) struct ListComparison {
     marks: Vec<Attempt>,
     /// Records of feeds that are here.
     changed: Vec<Arc<FeedRecord>>,
-    /// Feeds that are here, and that another gateway owns.
-    lost: Vec<FeedName>,
-    /// Feeds that are here, and that are not in the list.
-    removed: Vec<FeedName>,
+    /// Feeds that are here, and that another gateway owns, or that are not in the list.
+    departed: Vec<(FeedName, Departure)>,
 }
 
 impl OwnedFeeds {
@@ -140,11 +138,6 @@ impl OwnedFeeds {
         self.list = list;
         // Otherwise others poll.
         self.unpolled_since = (self.gateways.live().len() <= 1).then_some(alive);
-    }
-
-    /// Whether this gateway is the owner of a feed.
-    pub(super) fn owns(&self, record: &FeedRecord) -> bool {
-        self.gateways.owns(&ownership_key(record))
     }
 
     /// Waits for what a comparison has found; for ever, where several gateways poll not.
@@ -182,7 +175,9 @@ async fn compare(
     let list = store.feed_list().await?;
     // There may be a million.
     let compared = spawn_blocking(move || {
-        let (mut gained, mut changed, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut gained, mut changed) = (Vec::new(), Vec::new());
+        let removed = here.iter().filter(|name| !list.contains_key(*name));
+        let mut departed: Vec<_> = removed.map(|name| (name.clone(), Departure::Removed)).collect();
         for (name, record) in list.iter() {
             let is_same = || old.get(name).is_some_and(|known| Arc::ptr_eq(known, record));
             if !is_of_all && is_same() {
@@ -195,14 +190,13 @@ async fn compare(
                 (true, false) if record.has_upstream() && record.standing != FeedStanding::Gone => {
                     gained.push(Arc::clone(record));
                 }
-                (false, true) => lost.push(name.clone()),
+                (false, true) => departed.push((name.clone(), Departure::Moved)),
                 (_, false) => {}
             }
         }
-        let removed = here.into_iter().filter(|name| !list.contains_key(name)).collect();
-        (list, gained, changed, lost, removed)
+        (list, gained, changed, departed)
     });
-    let (list, records, changed, lost, removed) = compared.await.map_err(|_| StoreError::Closed)?;
+    let (list, records, changed, departed) = compared.await.map_err(|_| StoreError::Closed)?;
     let (mut gained, mut marks) = (Vec::with_capacity(records.len()), Vec::new());
     if !records.is_empty() {
         let names: Vec<FeedName> = records.iter().map(|record| record.name.clone()).collect();
@@ -214,7 +208,7 @@ async fn compare(
             gained.push(StoredFeed::read(store.as_ref(), record, state).await?);
         }
     }
-    Ok(ListComparison { list, is_of_all, gained, marks, changed, lost, removed })
+    Ok(ListComparison { list, is_of_all, gained, marks, changed, departed })
 }
 
 impl PollScheduler {
@@ -225,7 +219,7 @@ impl PollScheduler {
 
     /// Whether this gateway is the owner of a feed.
     pub(super) fn owns(&self, record: &FeedRecord) -> bool {
-        self.owned.as_ref().is_none_or(|owned| owned.owns(record))
+        self.owned.as_ref().is_none_or(|owned| owned.gateways.owns(&ownership_key(record)))
     }
 
     /// Follows which gateways live, and the list of feeds.
@@ -289,12 +283,9 @@ impl PollScheduler {
                 return;
             }
         };
-        let ListComparison { list, is_of_all, gained, marks, changed, lost, removed } = compared;
-        for name in removed {
-            self.depart(&name, Departure::Removed, oneshot::channel().0);
-        }
-        for name in lost {
-            self.depart(&name, Departure::Moved, oneshot::channel().0);
+        let ListComparison { list, is_of_all, gained, marks, changed, departed } = compared;
+        for (name, departure) in departed {
+            self.depart(&name, departure, oneshot::channel().0);
         }
         for record in changed {
             let is_alike =
@@ -368,10 +359,7 @@ impl PollScheduler {
             None if has_room => {
                 let now = self.clock.now();
                 let StoredFeed { record, state, .. } = stored;
-                let memory = state.map_or_else(
-                    || Memory::new(&record, now),
-                    |state| Memory::from_saved(state, now),
-                );
+                let memory = Memory::of(&record, state, now);
                 self.insert_guest(record, memory);
                 return self.begin(&name, reply.into_iter().collect());
             }

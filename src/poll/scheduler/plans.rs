@@ -74,9 +74,8 @@ impl PollScheduler {
         self.bench.attempts.take_over(marks);
         self.bench.attempts.flush().await;
         let now = self.clock.now();
-        let noted =
-            states.iter().filter_map(|state| state.schedule.as_ref()).map(|kept| kept.noted);
-        let noted = noted.max();
+        let kept = states.iter().filter_map(|state| state.schedule.as_ref());
+        let noted = kept.map(|kept| kept.noted).max();
         // What was noted in the time that has still to come was noted before the clock was set back.
         let back = noted.map_or(Duration::ZERO, |noted| noted.since(now));
         self.noted = noted.map(|noted| noted.min(now));
@@ -134,8 +133,7 @@ impl PollScheduler {
             subscriber::resume(subscription, back, now);
         }
         let is_known = state.is_some();
-        let memory =
-            state.map_or_else(|| Memory::new(&record, now), |state| Memory::from_saved(state, now));
+        let memory = Memory::of(&record, state, now);
         if let Some(pause) = memory.poll.rare.pause.as_ref().filter(|pause| pause.until > now) {
             let left = pause.until.since(now).min(MAX_HOST_PAUSE);
             let host = self.settings.host(&pause.address);
