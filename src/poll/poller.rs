@@ -153,16 +153,13 @@ impl Poller {
     /// already is waited for and does not answer this call. Where another gateway owns the feed, this one polls it.
     pub async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, PollError> {
         for _ in 0..READS_OF_OTHERS {
-            let (reply, answer) = oneshot::channel();
-            self.send(PollCommand::PollNow(feed.clone(), reply)).await?;
-            match answer.await.map_err(|_| PollError::Stopped)? {
+            match self.ask(|reply| PollCommand::PollNow(feed.clone(), reply)).await? {
                 Err(PollError::Unknown) => {}
                 polled => return polled,
             }
             let Some(stored) = self.read_of_others(feed).await else { break };
-            let (reply, answer) = oneshot::channel();
-            self.send(PollCommand::PollOnce(Box::new(stored), Some(reply))).await?;
-            match answer.await.map_err(|_| PollError::Stopped)? {
+            let stored = Box::new(stored);
+            match self.ask(|reply| PollCommand::PollOnce(stored, Some(reply))).await? {
                 Err(PollError::Unknown) => {}
                 polled => return polled,
             }
@@ -182,9 +179,7 @@ impl Poller {
     /// Begins, goes on with or stops the walk through a publisher's older documents. Answers when
     /// that is noted.
     pub async fn walk(&self, feed: &FeedName, order: WalkOrder) -> Result<(), PollError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(PollCommand::Walk(feed.clone(), order, reply)).await?;
-        let ordered = answer.await.map_err(|_| PollError::Stopped)?;
+        let ordered = self.ask(|reply| PollCommand::Walk(feed.clone(), order, reply)).await?;
         if !matches!(ordered, Err(PollError::Unknown)) {
             return ordered;
         }
@@ -247,9 +242,7 @@ impl Poller {
         if !self.callbacks.is_known(token) {
             return self.called_for_others(token, &said).await;
         }
-        let (reply, answer) = oneshot::channel();
-        self.send(PollCommand::Called(token.to_owned(), said, reply)).await?;
-        answer.await.map_err(|_| PollError::Stopped)
+        self.ask(|reply| PollCommand::Called(token.to_owned(), said, reply)).await
     }
 
     /// Takes in a push. One that is signed with our secret has its feed polled, whatever it says: at
@@ -301,9 +294,7 @@ impl Poller {
     /// Begins to poll a feed, or goes on with a changed record. A record that is not active stops
     /// the feed. Answers when no round of the earlier record is in flight any more.
     pub async fn put(&self, record: FeedRecord) -> Result<(), PollError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(PollCommand::Put(Arc::new(record), reply)).await?;
-        answer.await.map_err(|_| PollError::Stopped)
+        self.ask(|reply| PollCommand::Put(Arc::new(record), reply)).await
     }
 
     /// Begins to poll a new feed right away; what is answered can be waited for.
@@ -322,9 +313,7 @@ impl Poller {
     /// Stops polling a feed. Answers when no round of it is in flight any more, so that its data
     /// can be removed.
     pub async fn remove(&self, feed: &FeedName) -> Result<(), PollError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(PollCommand::Remove(feed.clone(), reply)).await?;
-        answer.await.map_err(|_| PollError::Stopped)
+        self.ask(|reply| PollCommand::Remove(feed.clone(), reply)).await
     }
 
     /// Goes on with other settings and another client.
@@ -370,6 +359,16 @@ impl Poller {
     /// Sums over all polls since the start.
     pub fn totals(&self) -> PollTotals {
         self.board.totals()
+    }
+
+    /// Gives an order, and waits for what is answered.
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> PollCommand,
+    ) -> Result<T, PollError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(command(reply)).await?;
+        answer.await.map_err(|_| PollError::Stopped)
     }
 
     async fn send(&self, command: PollCommand) -> Result<(), PollError> {

@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tidegate_store::{ClosedEpoch, Epoch, Store, StoreCondition, StoreError};
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 /// The most epochs kept in memory; fewer than the store keeps whatever their age.
 const RECENT: usize = 512;
@@ -13,12 +11,6 @@ const RECENT: usize = 512;
 const BATCH: usize = 256;
 /// How far back what is kept in memory begins.
 const BEGIN: u64 = 64;
-
-/// How many epochs another gateway may have told of that this one does not know, and how long that may last.
-const TOLD_AHEAD: u64 = 64;
-const TOLD_WAIT: Duration = Duration::from_secs(5);
-/// How long the store may take to answer after that; with [`TOLD_WAIT`], well within the time of an answer of `/changes`.
-const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// What there is after an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,43 +79,16 @@ impl ChangeLog {
         *self.newest.borrow()
     }
 
-    /// Waits for a moment for an epoch that is to come next. Another gateway over the same store may have told of it before
-    /// this one, which wrote it, learned that it is durable. An error where this one may still have to learn it.
+    /// Has an epoch known that another gateway over the same store may have told of. An error where there may be more than
+    /// is known here, and it cannot be seen.
     pub(super) async fn until_reached(&self, epoch: Epoch) -> Result<(), StoreError> {
-        let ahead = epoch.0.saturating_sub(self.newest().0);
-        if ahead == 0 {
+        if epoch <= self.newest() {
             return Ok(());
         }
-        let condition = self.store.condition();
-        if ahead > TOLD_AHEAD {
-            // Another gateway may write since, for as long as this one has not heard of its database.
-            let is_unsure = condition.stop.is_some() || condition.unanswered.is_some();
-            return if is_unsure { self.check_answers().await } else { Ok(()) };
+        if self.store.condition().stop.is_some() {
+            self.store.epochs_after(self.newest(), 1).await?;
         }
-        // A store that has stopped does not say which other gateways there are.
-        if condition.gateways.is_empty() && condition.stop.is_none() {
-            return Ok(());
-        }
-        let mut newest = self.store.watch_epochs();
-        let reached = newest.wait_for(|newest| *newest >= epoch);
-        if matches!(timeout(TOLD_WAIT, reached).await, Ok(Ok(_))) {
-            return Ok(());
-        }
-        self.check_answers().await
-    }
-
-    /// An error where the store has stopped, or its database is silent: what is durable may be more than it shows.
-    async fn check_answers(&self) -> Result<(), StoreError> {
-        let unseen = |silent: Duration| StoreError::Unseen { seconds: silent.as_secs() };
-        if let Some(silent) = self.store.condition().unanswered {
-            return Err(unseen(silent));
-        }
-        // The newest epoch alone: nothing is read of what comes after it.
-        let before = Epoch(self.newest().0.saturating_sub(1));
-        match timeout(ANSWER_WAIT, self.store.epochs_after(before, 1)).await {
-            Ok(read) => read.map(drop),
-            Err(_) => Err(unseen(ANSWER_WAIT)),
-        }
+        self.store.catch_up().await
     }
 
     /// The epochs after `after`, at most `limit` (and at most what is read at once).

@@ -11,10 +11,8 @@ pub(in crate::app) fn publisher(
     config: &Config,
     public_url: &str,
 ) -> Result<impl FnOnce() + use<>, AppError> {
-    let told = match store.gateways() {
-        Some(gateways) => Some((gateways, shared(config, public_url)?)),
-        None => None,
-    };
+    let told = store.gateways().map(|it| shared(config, public_url).map(|settings| (it, settings)));
+    let told = told.transpose()?;
     Ok(move || {
         if let Some((gateways, settings)) = told {
             gateways.publish_settings(settings);

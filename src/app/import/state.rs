@@ -68,10 +68,12 @@ pub(super) async fn bring_in(
         }
         request @ LastingStore::Postgres(_) => {
             let store = blocking(move || request.open(clock)).await?;
-            if let Some(other) = other_gateway(&store) {
+            let live = store.gateways().map(|it| it.live()).unwrap_or_default();
+            if let Some(other) = live.iter().find(|it| !it.is_this) {
                 let _ = store.close().await;
                 let said = format!(
-                    "the gateway {other} runs with this database, or ended less than a minute ago; stop all gateways first"
+                    "the gateway {} runs with this database, or ended less than a minute ago; stop all gateways first",
+                    other.name
                 );
                 return Err(AppError::Input(said));
             }
@@ -80,12 +82,6 @@ pub(super) async fn bring_in(
     };
     let bytes = std::fs::metadata(file).map(|data| data.len()).unwrap_or_default();
     Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
-}
-
-/// A gateway that lives over the same database, as it calls itself.
-fn other_gateway(store: &EmbeddedStore) -> Option<String> {
-    let live = store.gateways()?.live();
-    live.iter().find(|it| !it.is_this).map(|it| it.name.clone())
 }
 
 /// Does work that waits for the disk.
