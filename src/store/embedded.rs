@@ -264,7 +264,8 @@ impl EmbeddedStore {
         let parts = (records, writer, Arc::clone(&database) as Arc<dyn StorePlace>);
         let inner = StoreInner::new(Arc::new(shared), clock, parts, Some(Arc::clone(&following)));
         let within = Arc::downgrade(&inner);
-        let task = follow::follow(within, Arc::clone(&database), following, requests, position);
+        let followed = Arc::downgrade(&database);
+        let task = follow::follow(within, followed, following, requests, position);
         database.spawn(task);
         Self { endpoint, sup_ids, space: None, inner }
     }

@@ -116,21 +116,21 @@ async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
 
 /// Of two polls of one feed the one that asked later is in force, whoever commits first.
 async fn a_document_that_was_asked_for_earlier_is_refused(bench: impl Bench) {
-    let draft = async |store: &dyn Store, asked: Option<i64>| {
-        let change = Draft::on(store, "news", 9).await.item("a", "A").done();
+    let draft = async |store: &dyn Store, seconds: i64, asked: Option<i64>| {
+        let change = Draft::on(store, "news", seconds).await.item("a", "A").done();
         Change { asked_at: asked.map(time), ..change }
     };
     let store = bench.store();
-    for asked in [Some(5), Some(5), None, Some(6)] {
-        let change = draft(&*store, asked).await;
+    for (seconds, asked) in (1..).zip([Some(5), Some(5), None, Some(6)]) {
+        let change = draft(&*store, seconds, asked).await;
         store.commit(change).await.unwrap();
     }
     drop(store);
     let bench = bench.reopen().await;
     let store = bench.store();
-    let change = draft(&*store, Some(5)).await;
+    let change = draft(&*store, 5, Some(5)).await;
     assert!(matches!(store.commit(change).await, Err(CommitError::Overtaken)));
-    let change = draft(&*store, Some(7)).await;
+    let change = draft(&*store, 5, Some(7)).await;
     store.commit(change).await.unwrap();
 }
 

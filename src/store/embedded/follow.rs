@@ -138,16 +138,14 @@ pub(crate) fn read_image(database: &Arc<Database>) -> Result<MemoryImage, StoreE
     Ok(MemoryImage { found, identity, feeds, position })
 }
 
-/// Follows a database, as long as the store is open.
+/// Follows a database, as long as the store is open, which alone holds it.
 pub(super) async fn follow(
     within: Weak<StoreInner>,
-    database: Arc<Database>,
+    database: Weak<Database>,
     following: Arc<Following>,
     mut requests: mpsc::Receiver<LookRequest>,
     mut position: i64,
 ) {
-    // Held by the store that is open, and by nobody else: the database is let go of with it.
-    let database = Arc::downgrade(&database);
     loop {
         let mut waiting = Vec::new();
         let begun = Instant::now();
