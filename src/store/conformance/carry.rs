@@ -320,7 +320,7 @@ async fn nobody_need_take_it_all(bench: impl Bench) {
 }
 
 pub(super) fn run<B: Bench, C: Bench>(steps: Vec<Step>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let (bench, model): (B, Model) = follow(steps).await;
         there_and_back::<B, C>(&bench).await;

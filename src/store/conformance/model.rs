@@ -472,7 +472,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
 }
 
 pub(super) fn run<B: Bench>(steps: Vec<Step>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     drop(runtime.block_on(follow::<B>(steps)));
 }
 

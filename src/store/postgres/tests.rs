@@ -167,11 +167,11 @@ async fn a_commit_whose_answer_is_lost_is_settled() {
     let cutter = tokio::task::spawn_blocking(move || {
         while !ended.load(Ordering::Acquire) {
             cutting.cut_connections();
-            std::thread::sleep(Duration::from_millis(40));
+            std::thread::sleep(Duration::from_millis(300));
         }
     });
     let (mut stored, mut refused) = (0_u64, 0);
-    for round in 0..60 {
+    for round in 0..30 {
         let Ok(before) = store.state(&feed("news")).await else { continue };
         let revision = before.map_or(0, |state| state.revision.0);
         let seconds = i64::try_from(revision).unwrap() + 1;
