@@ -117,7 +117,6 @@ async fn make_feed(
         Ok(service) => service.make_feed(site, url, traits, document).await.is_ok(),
         Err(_) => false,
     };
-    room.directory.changed();
     // Whoever waits for it finds its place then.
     let _ = room.directory.listing().await;
     if !made {
