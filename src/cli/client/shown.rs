@@ -239,7 +239,8 @@ pub(super) fn page(seen: &Value) -> String {
     let address = printable(text(seen, "/url"));
     if found.is_empty() {
         return format!(
-            "{address} is a page that names no feed, and none is where sites usually have one"
+            "{address} is a page without a feed: its links, its Link headers and the addresses where sites \
+             usually have a feed were looked at"
         );
     }
     let row = |feed: &Value| vec![text(feed, "/title").to_owned(), text(feed, "/url").to_owned()];
