@@ -5,7 +5,7 @@ use super::client::{self, Peer};
 use super::connections::{Busy, ClientTurn, Connection};
 use super::router::own_routes;
 use super::watched_body::{PolledFrame, WatchedBody};
-use super::{Listener, SharedState, origins, probes, ready};
+use super::{Listener, SharedState, freshness, origins, probes, ready};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
