@@ -11,9 +11,7 @@ use tidegate_config::{self as config, Config};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
 use tidegate_status::TicksAhead;
-use tidegate_store::{
-    AppliedConfig, AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words,
-};
+use tidegate_store::{AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words};
 use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 
@@ -47,12 +45,11 @@ pub(super) async fn reconcile(
 ) -> Result<Vec<FeedRecord>, AppError> {
     let applied = store.applied().await.map_err(failed)?;
     let FeedChanges { changed, written, left_out, moved } =
-        compare(store, config, &applied.origins, now).await?;
+        compare(store, config, &applied, now).await?;
     let sites = config.origins.iter().map(|site| (site.name.clone(), site.url.to_string()));
     let origins = AppliedOrigins(sites.collect());
-    let now_applied = AppliedConfig { feeds: None, origins };
-    if !written.is_empty() || applied != now_applied {
-        store.apply_feeds(&written, now_applied).await.map_err(failed)?;
+    if !written.is_empty() || applied != origins {
+        store.apply_feeds(&written, origins).await.map_err(failed)?;
     }
     for sentence in left_out {
         tracing::warn!("{sentence}");

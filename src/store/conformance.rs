@@ -17,7 +17,7 @@ mod model;
 mod on_postgres;
 mod past;
 mod retention;
-mod subscriptions;
+pub(crate) mod subscriptions;
 mod together;
 
 use super::{DiskRequest, EmbeddedStore, Store};

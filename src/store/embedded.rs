@@ -31,6 +31,7 @@ mod purge;
 mod read;
 mod read_turns;
 mod reader;
+mod reading;
 mod records;
 mod redact;
 mod redo;
@@ -58,20 +59,19 @@ use self::committer::{CommitGroup, Committer};
 use self::follow::{Following, MemoryImage};
 use self::place::Nowhere;
 use self::published::Published;
-use self::read_turns::{ReadTurn, ReadTurns};
+use self::read_turns::ReadTurns;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{StoreShared, broken};
 use self::transfer::ExportAbandoned;
-use super::engine::{Class, MemoryEngine};
+use super::engine::MemoryEngine;
 use super::portable::ExportRecord;
 use super::postgres::Database;
 use super::{FreeSpace, StoreError};
-use crate::record::StateRecord;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{EndpointId, FeedName, FeedState, SupIdBasis};
+use tidegate_core::model::{EndpointId, FeedName, SupIdBasis};
 use tokio::sync::{mpsc, oneshot};
 
 /// The most requests that wait for the committer before callers wait to ask.
@@ -326,100 +326,6 @@ impl StoreInner {
     /// Why nobody serves a request.
     fn unserved(&self) -> StoreError {
         self.shared.health().err().unwrap_or_else(broken)
-    }
-
-    /// A turn to read. An error where those that read stand still.
-    async fn read_turn(&self) -> Result<ReadTurn, StoreError> {
-        self.reads.next(self.records()?.is_far()).await
-    }
-
-    /// Runs `read`; on a blocking thread, where one is free for it, if it waits for a disk.
-    async fn read<T: Send + 'static, E: From<StoreError> + Send + 'static>(
-        &self,
-        read: impl FnOnce(&Records, &Arc<StoreShared>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E> {
-        self.check_seen()?;
-        if !self.blocks {
-            return read(&self.records()?, &self.shared);
-        }
-        // Where the store has stopped, that is said before others have read.
-        drop(self.records()?);
-        let turn = self.read_turn().await?;
-        let records = self.records()?;
-        let shared = Arc::clone(&self.shared);
-        let reading = tokio::task::spawn_blocking(move || {
-            let answer = read(&records, &shared);
-            // The records go before the turn does: whoever closes waits for all turns.
-            drop(records);
-            drop(turn);
-            answer
-        });
-        reading.await.unwrap_or_else(|error| {
-            let source = std::io::Error::other(error);
-            Err(StoreError::Io { doing: "read", source }.into())
-        })
-    }
-
-    /// Reads a feed as of one moment; `None` where nothing was committed to it.
-    async fn read_feed<T: Send + 'static>(
-        &self,
-        feed: &FeedName,
-        read: impl FnOnce(&Records, &StateRecord) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<Option<T>, StoreError> {
-        self.opened()?;
-        let gate = match self.shared.gate(feed) {
-            Some(gate) => Some(gate.read_owned().await),
-            None => None,
-        };
-        let feed = feed.clone();
-        self.read(move |records, shared| {
-            let _gate = gate;
-            let key = keys::feed(&feed);
-            let Some((records, stored)) = records.snapshot(Some((Class::States, key.clone())))?
-            else {
-                let head = shared.published(&feed).map(|it| it.head()).transpose()?;
-                return head.map(|head| read(records, &head)).transpose();
-            };
-            let head = stored.map(|value| records.decode(Class::States, &key, &value));
-            head.transpose()?.map(|head| read(&records, &head)).transpose()
-        })
-        .await
-    }
-
-    /// The same; the default where nothing was committed to it.
-    async fn of_feed<T: Default + Send + 'static>(
-        &self,
-        feed: &FeedName,
-        read: impl FnOnce(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let name = feed.clone();
-        let found = self.read_feed(feed, move |records, head| read(records, &name, &head.state));
-        Ok(found.await?.unwrap_or_default())
-    }
-
-    /// Reads over all feeds, as of one moment.
-    async fn of_all<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Records) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.read(move |records, shared| {
-            shared.listing(|| match records.snapshot(None)? {
-                Some((records, _)) => read(&records),
-                None => read(records),
-            })
-        })
-        .await
-    }
-
-    /// The records of all feeds, shared by all who ask while none changes.
-    async fn feed_list(&self) -> Result<Arc<super::FeedList>, StoreError> {
-        self.check_seen()?;
-        drop(self.opened()?);
-        if let Some(listed) = self.shared.listed() {
-            return Ok(listed);
-        }
-        let read = |records: &Records| Ok(super::as_list(read::feeds(records)?));
-        self.read(move |records, shared| shared.list_feeds(|| read(records))).await
     }
 
     /// Asks the committer to do `work`, and waits until that is durable.

@@ -3,7 +3,7 @@
 //! Nothing is published, announced or acknowledged that has not passed [`Store::commit`]'s
 //! durability barrier.
 
-mod accepted_feeds;
+mod applied_origins;
 mod assemble;
 mod boot_time;
 mod check;
@@ -31,6 +31,7 @@ mod seals;
 mod shared_settings;
 mod sled;
 mod state_watch;
+mod subscription_change;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
@@ -38,7 +39,7 @@ use self::assemble::{assemble, note};
 use self::sled::open_database;
 use serde::{Deserialize, Serialize};
 
-pub use self::accepted_feeds::{AcceptedFeeds, AppliedConfig, AppliedOrigins};
+pub use self::applied_origins::AppliedOrigins;
 pub use self::boot_time::since_boot;
 pub use self::condition::{FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes};
 pub use self::disk::{
@@ -58,6 +59,7 @@ pub use self::pinned::{PinnedFeed, RemainingItems};
 pub use self::postgres::PostgresRequest;
 pub use self::shared_settings::SharedSettings;
 pub use self::state_watch::StateWatch;
+pub use self::subscription_change::SubscriptionChange;
 
 use self::portable::{ExportRecord, ImportMessage, StoreOrigin};
 use async_trait::async_trait;
@@ -251,7 +253,7 @@ pub trait Store: Send + Sync + 'static {
     async fn apply_feeds(
         &self,
         records: &[FeedRecord],
-        applied: AppliedConfig,
+        applied: AppliedOrigins,
     ) -> Result<(), StoreError>;
     /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log
     /// keeps what it said. A feed of that name that is added later starts at a revision and tick
@@ -400,8 +402,9 @@ pub trait Store: Send + Sync + 'static {
     /// Every subscription of the hub, in the order of their ids.
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError>;
     /// Writes subscriptions of the hub, and takes out those of which nothing is left
-    /// ([`Subscription::is_over`]). All or nothing, durable on return.
-    async fn put_subscriptions(&self, subscriptions: &[Subscription]) -> Result<(), StoreError>;
+    /// ([`Subscription::is_over`]). What other gateways changed of them meanwhile is kept. All or nothing, durable on
+    /// return.
+    async fn put_subscriptions(&self, changes: &[SubscriptionChange]) -> Result<(), StoreError>;
 
     /// Takes out what `retention` does not keep of the feed's past, given the time, oldest first and
     /// a bounded number at a time. Nothing that is shown changes. Durable on return.
@@ -439,8 +442,8 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
     /// What of a configuration was applied last.
-    async fn applied(&self) -> Result<AppliedConfig, StoreError> {
-        Ok(AppliedConfig::default())
+    async fn applied(&self) -> Result<AppliedOrigins, StoreError> {
+        Ok(AppliedOrigins::default())
     }
     /// Takes in what another store of the same endpoint handed over, to its end: where the channel is
     /// closed before that was said, it is not whole ([`StoreError::PartlyImported`]). Only into a store

@@ -21,7 +21,7 @@ mod statements;
 mod tests;
 mod transaction;
 
-pub(super) use self::database::{Database, MemoryLook};
+pub(super) use self::database::{Database, MemoryLook, let_go};
 pub(super) use self::transaction::MemoryNotes;
 
 use self::connect::{DatabaseAddress, waits_for_standby};

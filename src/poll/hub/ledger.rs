@@ -18,7 +18,7 @@ use tidegate_core::websub::{
     VerificationResult,
 };
 use tidegate_net::fetch::{self, AllowPrivate};
-use tidegate_store::{Store, StoreError};
+use tidegate_store::{Store, StoreError, SubscriptionChange};
 use url::Url;
 
 /// The most subscriptions that are written in one transaction.
@@ -282,14 +282,16 @@ impl Ledger {
         let written = tokio::spawn(async move {
             let _turn = writing.lock().await;
             let lock = || inner.lock().unwrap_or_else(PoisonError::into_inner);
-            let all: Vec<Subscription> = lock().dirty.drain().map(|(_, state)| state).collect();
+            let all: Vec<SubscriptionChange> = lock().dirty.drain().map(|(_, it)| it).collect();
             let mut chunks = all.chunks(BATCH);
             while let Some(chunk) = chunks.next() {
                 if let Err(error) = store.put_subscriptions(chunk).await {
                     let mut inner = lock();
-                    for state in chunk.iter().chain(chunks.flatten()) {
-                        // What has changed since is newer.
-                        inner.dirty.entry(state.id()).or_insert_with(|| state.clone());
+                    for change in chunk.iter().chain(chunks.flatten()) {
+                        // What has changed since is newer, and is as well over what was before this.
+                        let newer = inner.dirty.entry(change.after.id());
+                        let newer = newer.or_insert_with(|| change.clone());
+                        newer.before.clone_from(&change.before);
                     }
                     return Err(error);
                 }

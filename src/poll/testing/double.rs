@@ -46,7 +46,7 @@ pub struct Shelf {
     pub snapshots: HashMap<FeedName, Snapshot>,
     pub feeds: Vec<FeedRecord>,
     /// What of a configuration was applied.
-    pub applied: AppliedConfig,
+    pub applied: AppliedOrigins,
     pub poll_states: HashMap<FeedName, PollState>,
     pub trouble: Vec<Trouble>,
     pub commits: u32,
@@ -168,7 +168,7 @@ impl Store for StoreDouble {
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
         Ok(Vec::new())
     }
-    async fn put_subscriptions(&self, _: &[Subscription]) -> Result<(), StoreError> {
+    async fn put_subscriptions(&self, _: &[SubscriptionChange]) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
     fn condition(&self) -> StoreCondition {
@@ -213,13 +213,13 @@ impl Store for StoreDouble {
     async fn apply_feeds(
         &self,
         records: &[FeedRecord],
-        applied: AppliedConfig,
+        applied: AppliedOrigins,
     ) -> Result<(), StoreError> {
         self.put_feeds(records).await?;
         self.shelf.lock().unwrap().applied = applied;
         Ok(())
     }
-    async fn applied(&self) -> Result<AppliedConfig, StoreError> {
+    async fn applied(&self) -> Result<AppliedOrigins, StoreError> {
         Ok(self.shelf.lock().unwrap().applied.clone())
     }
     async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {

@@ -263,7 +263,10 @@ impl Store for TestStore {
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
         Ok(Vec::new())
     }
-    async fn put_subscriptions(&self, _: &[Subscription]) -> Result<(), StoreError> {
+    async fn put_subscriptions(
+        &self,
+        _: &[tidegate_store::SubscriptionChange],
+    ) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
@@ -290,7 +293,7 @@ impl Store for TestStore {
     async fn apply_feeds(
         &self,
         _: &[FeedRecord],
-        _: tidegate_store::AppliedConfig,
+        _: tidegate_store::AppliedOrigins,
     ) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }

@@ -14,7 +14,7 @@ on_every_store! {
     subscriptions_outlive_their_feed
 }
 
-pub(super) fn subscription(callback: &str) -> Subscription {
+pub(crate) fn subscription(callback: &str) -> Subscription {
     let callback = Url::parse(&format!("https://reader.example/{callback}")).unwrap();
     let mut made = Subscription::new(
         Manner::WebSub,
@@ -37,6 +37,16 @@ pub(super) fn subscription(callback: &str) -> Subscription {
     made
 }
 
+/// Stores them, whatever there was.
+pub(super) async fn put(store: &dyn Store, all: &[Subscription]) -> Result<(), StoreError> {
+    let stored = store.subscriptions().await?;
+    let change = |after: &Subscription| {
+        let before = stored.iter().find(|before| before.id() == after.id()).cloned();
+        SubscriptionChange { before, after: after.clone() }
+    };
+    store.put_subscriptions(&all.iter().map(change).collect::<Vec<_>>()).await
+}
+
 fn sorted(mut subscriptions: Vec<Subscription>) -> Vec<Subscription> {
     subscriptions.sort_by_key(Subscription::id);
     subscriptions
@@ -46,7 +56,7 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
     let store = bench.store();
     assert!(store.subscriptions().await.unwrap().is_empty());
     let all = sorted(["a", "b?c=d&e", "b"].map(subscription).to_vec());
-    store.put_subscriptions(&all).await.unwrap();
+    put(&*store, &all).await.unwrap();
     let mut ended = subscription("a");
     ended.active = None;
     let mut asked = subscription("b");
@@ -57,9 +67,9 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
         not_before: None,
         trouble: None,
     });
-    store.put_subscriptions(&[ended.clone(), asked.clone()]).await.unwrap();
+    put(&*store, &[ended.clone(), asked.clone()]).await.unwrap();
     // What is not there can be taken out as well.
-    store.put_subscriptions(&[ended]).await.unwrap();
+    put(&*store, &[ended]).await.unwrap();
     store.put_subscriptions(&[]).await.unwrap();
     let expected = sorted(vec![asked, subscription("b?c=d&e")]);
     assert_eq!(store.subscriptions().await.unwrap(), expected);
@@ -72,7 +82,7 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
 async fn a_closed_store_takes_none(bench: impl Bench) {
     let store = bench.store();
     store.close().await.unwrap();
-    let put = store.put_subscriptions(&[subscription("a")]).await;
+    let put = store.put_subscriptions(&[subscription("a").into()]).await;
     assert!(matches!(put, Err(StoreError::Closed)), "{put:?}");
     let read = store.subscriptions().await;
     assert!(matches!(read, Err(StoreError::Closed)), "{read:?}");
@@ -83,7 +93,7 @@ async fn subscriptions_outlive_their_feed(bench: impl Bench) {
     let store = bench.store();
     let change = Draft::on(&*store, "news", 50).await.item("a", "A").done();
     store.commit(change).await.unwrap();
-    store.put_subscriptions(&[subscription("a")]).await.unwrap();
+    put(&*store, &[subscription("a")]).await.unwrap();
     store.purge_feed(&feed("news")).await.unwrap();
     drop(store);
     let store = bench.reopen().await.store();

@@ -13,14 +13,15 @@ use crate::engine::{Class, Writes};
 use crate::portable::ExportRecord;
 use crate::purge_mark::PurgeMark;
 use crate::record::{FloorRecord, StateRecord};
-use crate::{AppliedConfig, CommitError, Committed, Epoch, LoggedChange, StoreError};
+use crate::{
+    AppliedOrigins, CommitError, Committed, Epoch, LoggedChange, StoreError, SubscriptionChange,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{Attempt, FeedName, FeedRecord, PollState, Revision, Time};
-use tidegate_core::websub::Subscription;
 
 /// Who writes.
 pub(super) struct Committer {
@@ -216,7 +217,7 @@ impl Committer {
     pub(super) fn put_feeds(
         &mut self,
         records: &[FeedRecord],
-        applied: Option<&AppliedConfig>,
+        applied: Option<&AppliedOrigins>,
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
         let mut writes = Writes::new();
@@ -248,15 +249,27 @@ impl Committer {
         Ok(())
     }
 
-    /// Writes subscriptions of the hub, and takes out those that are over.
+    /// Writes subscriptions of the hub, and takes out those that are over. Whoever calls is the only one who does.
     pub(super) fn put_subscriptions(
         &mut self,
-        subscriptions: &[Subscription],
+        changes: &[SubscriptionChange],
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
+        let key = |change: &SubscriptionChange| keys::subscription(change.after.id());
+        let records = match self.is_alone() {
+            true => self.records.clone(),
+            false => {
+                let keys = changes.iter().map(|it| (Class::Subscriptions, key(it)));
+                self.records.ahead(keys.collect())?
+            }
+        };
         let mut writes = Writes::new();
-        for subscription in subscriptions {
-            let key = keys::subscription(subscription.id());
+        for change in changes {
+            let key = key(change);
+            let subscription = &match self.is_alone() {
+                true => change.after.clone(),
+                false => change.over(records.record(Class::Subscriptions, &key)?),
+            };
             if subscription.is_over() {
                 writes.insert((Class::Subscriptions, key), None);
             } else {

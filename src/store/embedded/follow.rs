@@ -9,7 +9,7 @@ use super::shared::StoreShared;
 use super::{Records, StoreInner, open, read};
 use crate::boot_time::since_boot;
 use crate::engine::Class;
-use crate::postgres::{Database, MemoryLook};
+use crate::postgres::{Database, MemoryLook, let_go};
 use crate::record::{IdentityRecord, StateRecord};
 use crate::{Epoch, StoreError, as_list, in_words};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -158,9 +158,9 @@ pub(super) async fn follow(
         while let Ok(next) = requests.try_recv() {
             waiting.push(next);
         }
-        let (Some(inner), Some(database)) = (within.upgrade(), database.upgrade()) else { return };
-        let shared = Arc::clone(&inner.shared);
-        drop(inner);
+        let Some(database) = database.upgrade() else { return };
+        let shared = within.upgrade().map(|inner| Arc::clone(&inner.shared));
+        let Some(shared) = shared else { return let_go(database) };
         let begun = since_boot();
         let done = match shared.health() {
             Ok(()) => look(&shared, &database, &mut position, !waiting.is_empty()).await,
@@ -173,7 +173,7 @@ pub(super) async fn follow(
         for reply in waiting {
             let _ = reply.send(done.is_ok());
         }
-        drop(database);
+        let_go(database);
     }
 }
 

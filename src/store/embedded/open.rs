@@ -6,7 +6,7 @@ use super::{keys, purge, redo};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::purge_mark::PurgeMark;
 use crate::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
-use crate::{AppliedConfig, Epoch, LoggedChange, StoreError, StoreOrigin, endpoint, lineage};
+use crate::{AppliedOrigins, Epoch, LoggedChange, StoreError, StoreOrigin, endpoint, lineage};
 use std::collections::HashMap;
 use std::time::Duration;
 use tidegate_core::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
@@ -22,8 +22,7 @@ const LIST_WRITES_KEY: &[u8] = b"list_writes";
 
 /// Where it stands how old the change log is.
 const LOG_AGES_KEY: &[u8] = b"log_ages";
-/// Where it stands which feeds of a configuration were applied, and where its sites were.
-const APPLIED_FEEDS_KEY: &[u8] = b"applied_feeds";
+/// Where it stands where the sites of the configuration were that was applied.
 const APPLIED_ORIGINS_KEY: &[u8] = b"applied_origins";
 
 /// What stands there while another store's state is taken in.
@@ -211,21 +210,16 @@ pub(super) fn note_running(
 }
 
 /// What of a configuration was applied.
-pub(super) fn applied(records: &Records) -> Result<AppliedConfig, StoreError> {
-    let feeds = records.record(Class::Gateway, APPLIED_FEEDS_KEY)?;
-    let origins = records.record(Class::Gateway, APPLIED_ORIGINS_KEY)?.unwrap_or_default();
-    Ok(AppliedConfig { feeds, origins })
+pub(super) fn applied(records: &Records) -> Result<AppliedOrigins, StoreError> {
+    Ok(records.record(Class::Gateway, APPLIED_ORIGINS_KEY)?.unwrap_or_default())
 }
 
 /// The entries that note it.
 pub(super) fn note_applied(
     records: &Records,
-    AppliedConfig { feeds, origins }: &AppliedConfig,
+    origins: &AppliedOrigins,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
-    if let Some(feeds) = feeds {
-        records.put(writes, Class::Gateway, APPLIED_FEEDS_KEY.to_vec(), feeds)?;
-    }
     records.put(writes, Class::Gateway, APPLIED_ORIGINS_KEY.to_vec(), origins)
 }
 

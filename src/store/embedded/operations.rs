@@ -3,13 +3,13 @@
 use super::reader::EmbeddedReader;
 use super::request::Touches;
 use super::transfer::ExportStart;
-use super::{CommitGroup, Committer, EmbeddedStore, Writer};
+use super::{CommitGroup, Committer, EmbeddedStore, TransactionLock, Writer};
 use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::{
-    AppliedConfig, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
+    AppliedOrigins, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
     KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store,
-    StoreCondition, StoreError, VersionNote, condition,
+    StoreCondition, StoreError, SubscriptionChange, VersionNote, condition,
 };
 use async_trait::async_trait;
 use std::collections::BTreeSet;
@@ -92,7 +92,7 @@ impl Store for EmbeddedStore {
     async fn apply_feeds(
         &self,
         records: &[FeedRecord],
-        applied: AppliedConfig,
+        applied: AppliedOrigins,
     ) -> Result<(), StoreError> {
         let last = records.chunks(FEEDS_AT_ONCE).last().unwrap_or_default();
         let (before, last) = records.split_at(records.len() - last.len());
@@ -272,13 +272,17 @@ impl Store for EmbeddedStore {
         self.inner.of_all(read::subscriptions).await
     }
 
-    async fn put_subscriptions(&self, subscriptions: &[Subscription]) -> Result<(), StoreError> {
-        let subscriptions = subscriptions.to_vec();
-        self.inner
-            .ask(Touches::Lists, move |committer, group| {
-                committer.put_subscriptions(&subscriptions, group)
-            })
-            .await
+    async fn put_subscriptions(&self, changes: &[SubscriptionChange]) -> Result<(), StoreError> {
+        let changes = changes.to_vec();
+        let put = move |committer: &mut Committer, group: &mut CommitGroup| {
+            committer.put_subscriptions(&changes, group)
+        };
+        match self.inner.opened()?.writer {
+            Writer::Transactions(_) => {
+                self.inner.transact(TransactionLock::Subscriptions, put).await
+            }
+            _ => self.inner.ask(Touches::Lists, put).await,
+        }
     }
 
     async fn prune(
@@ -349,6 +353,8 @@ impl Store for EmbeddedStore {
 
     async fn note_running_time(&self, at: Time) -> Result<(), StoreError> {
         if !self.inner.keeps_log() {
+            // Whoever keeps it has noted the time until now: the log is not to age by that again.
+            let _ = self.inner.shared.running_since_noted(self.inner.clock.running());
             return Ok(());
         }
         let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
@@ -357,7 +363,7 @@ impl Store for EmbeddedStore {
         self.inner.ask(Touches::Identity, noted).await
     }
 
-    async fn applied(&self) -> Result<AppliedConfig, StoreError> {
+    async fn applied(&self) -> Result<AppliedOrigins, StoreError> {
         self.inner.of_all(open::applied).await
     }
 
@@ -431,8 +437,8 @@ impl super::StoreInner {
 
     /// Whether the age of the change log is noted, and its end taken out, by this gateway.
     fn keeps_log(&self) -> bool {
-        let owner = self.database().and_then(|database| database.gateways().owner("change log"));
-        owner.is_none_or(|owner| owner.is_this)
+        let database = self.database();
+        database.is_none_or(|it| it.gateways().live().first().is_none_or(|first| first.is_this))
     }
 }
 
@@ -441,7 +447,7 @@ impl EmbeddedStore {
     async fn put_some_feeds(
         &self,
         records: Vec<FeedRecord>,
-        applied: Option<AppliedConfig>,
+        applied: Option<AppliedOrigins>,
     ) -> Result<(), StoreError> {
         let put = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.put_feeds(&records, applied.as_ref(), group)

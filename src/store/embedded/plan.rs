@@ -7,9 +7,14 @@ use crate::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
 use crate::record::{FloorRecord, HeadRecord, StateRecord};
 use crate::{CommitError, StoreError, VersionNote, check, lineage, note};
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 use tidegate_core::model::{
     Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Tick,
 };
+
+/// By how much a document may have been asked for before another one and be older: no poll takes that long. What is
+/// further ahead was asked for by a clock that was wrong.
+const OVERTAKEN_LIMIT: Duration = Duration::from_secs(3600);
 
 /// A change that is ready to be committed: what is left to write, and what its commit notes.
 pub(super) struct PlannedCommit {
@@ -35,7 +40,10 @@ pub(super) fn plan(
     mut change: Change,
 ) -> Result<PlannedCommit, CommitError> {
     let asked_at = before.and_then(|head| head.asked_at);
-    if change.asked_at.is_some_and(|asked| asked_at > Some(asked)) {
+    if let Some((asked, last)) = change.asked_at.zip(asked_at)
+        && last > asked
+        && last.since(asked) <= OVERTAKEN_LIMIT
+    {
         return Err(CommitError::Overtaken);
     }
     let asked_at = change.asked_at.or(asked_at);

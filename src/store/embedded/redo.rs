@@ -76,7 +76,7 @@ impl StoreInner {
         mut planned: PlannedCommit,
         space: Option<&FreeSpace>,
     ) -> Result<Committed, CommitError> {
-        let feed = planned.feed.clone();
+        let (feed, fence) = (planned.feed.clone(), self.shared.fence());
         let portions = portions(std::mem::take(&mut planned.writes));
         let mark = RedoMark {
             blobs: u32::try_from(portions.len()).unwrap_or(u32::MAX),
@@ -91,21 +91,22 @@ impl StoreInner {
                 space.map_or(Ok(()), FreeSpace::check)?;
                 let key = (Class::Redo, blob_key(&feed, number));
                 let value = blob(&self.records()?, portion)?;
-                self.put(Writes::from([(key, Some(value))])).await?;
+                self.put(fence, Writes::from([(key, Some(value))])).await?;
             }
             Ok::<_, StoreError>(())
         };
         let noted = noted.await;
         if noted.is_ok() {
-            self.put(marked).await.map_err(CommitError::Ambiguous)?;
+            self.put(fence, marked).await.map_err(CommitError::Ambiguous)?;
             for portion in portions {
-                self.put(portion).await.map_err(CommitError::Ambiguous)?;
+                self.put(fence, portion).await.map_err(CommitError::Ambiguous)?;
             }
             planned.writes.insert((Class::Unfinished, keys::feed(&feed)), None);
         }
         let done = match noted {
             Ok(()) => {
                 let commit = move |committer: &mut super::Committer, group: &mut _| {
+                    same_opening(committer, fence).map_err(CommitError::Ambiguous)?;
                     committer.commit(planned, group)
                 };
                 self.ask(Touches::Feed, commit).await
@@ -120,14 +121,20 @@ impl StoreInner {
         done
     }
 
-    /// Writes entries as one transaction.
-    async fn put(&self, writes: Writes) -> Result<(), StoreError> {
+    /// Writes entries as one transaction, as long as the store is open as it was with this number.
+    async fn put(&self, fence: u64, writes: Writes) -> Result<(), StoreError> {
         let put = move |committer: &mut super::Committer, group: &mut super::CommitGroup| {
+            same_opening(committer, fence)?;
             committer.apply(writes, group);
             Ok(())
         };
         self.ask(Touches::Feed, put).await
     }
+}
+
+/// An error where the store was opened again since: what was certain was applied then, and the rest taken out.
+fn same_opening(committer: &super::Committer, fence: u64) -> Result<(), StoreError> {
+    if committer.shared.fence() == fence { Ok(()) } else { Err(super::broken()) }
 }
 
 /// Applies every large change that is certain, and takes out what is left of those that are not. `committed` and
@@ -156,7 +163,7 @@ pub(super) fn finish_all(
         let mut writes = Writes::from([((Class::Unfinished, key), None)]);
         records.put(&mut writes, Class::States, keys::feed(&feed), &head)?;
         if let Some(logged) = logged {
-            sealed.0 = Epoch(sealed.0.0 + 1);
+            *sealed = (Epoch(sealed.0.0 + 1), sealed.1.max(logged.tick.time()));
             open::log(records, &mut writes, (sealed.0, 0, sealed.1), &logged)?;
             writes.insert((Class::Floors, keys::feed(&feed)), None);
         }
@@ -198,15 +205,29 @@ mod tests {
         let mark = RedoMark { blobs: 3, head: head.clone(), logged };
         records.put(&mut before, Class::Unfinished, keys::feed(certain), &mark).unwrap();
         records.engine().apply(before).unwrap();
-        let (mut committed, mut sealed) = (HashMap::new(), (Epoch(4), at));
+        let (mut committed, mut sealed) = (HashMap::new(), (Epoch(4), Time::MIN));
         finish_all(&records, &mut committed, &mut sealed).unwrap();
         assert_eq!((committed.get(certain), committed.len()), (Some(&head), 1));
-        assert_eq!(sealed.0, Epoch(5));
+        assert_eq!(sealed, (Epoch(5), at));
         let count = |class, feed: &FeedName| records.entries(class, &keys::feed(feed)).count();
         assert_eq!((count(Class::Latest, certain), count(Class::Latest, begun)), (20, 0));
         assert_eq!(records.entries(Class::Log, &[]).count(), 1);
         for class in [Class::Redo, Class::Unfinished] {
             assert_eq!(records.entries(class, &[]).count(), 0);
         }
+    }
+
+    /// A large change that was begun before the store was opened again writes nothing any more.
+    #[tokio::test]
+    async fn portions_of_an_earlier_opening_are_refused() {
+        let clock = Arc::new(tidegate_core::clock::ManualClock::at(Time::from_unix(7)));
+        let store = crate::EmbeddedStore::in_memory(None, clock).unwrap();
+        let (inner, key) = (&store.inner, (Class::Latest, vec![1]));
+        let (fence, writes) = (inner.shared.fence(), Writes::from([(key, Some(vec![1]))]));
+        assert!(inner.put(fence + 1, writes.clone()).await.is_err());
+        let is_there = || inner.records().unwrap().contains(Class::Latest, &[1]).unwrap();
+        assert!(!is_there());
+        inner.put(fence, writes).await.unwrap();
+        assert!(is_there());
     }
 }

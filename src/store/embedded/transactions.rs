@@ -25,6 +25,8 @@ pub(crate) enum TransactionLock {
     Feed(FeedName),
     /// What the store says of itself.
     Identity,
+    /// The subscriptions of the hub.
+    Subscriptions,
 }
 
 impl From<Touches> for TransactionLock {
@@ -50,6 +52,10 @@ impl StoreInner {
             let source = io::Error::other("its database has no transactions");
             return Err(StoreError::Io { doing: "write", source }.into());
         };
+        if !self.is_current() {
+            // A gateway that stood still knows first what has happened meanwhile.
+            self.catch_up().await?;
+        }
         let turn = self.read_turn().await?;
         let (shared, clock) = (Arc::clone(&self.shared), Arc::clone(&self.clock));
         let working = tokio::task::spawn_blocking(move || {
@@ -62,11 +68,17 @@ impl StoreInner {
             Err(Unanswered(StoreError::Io { doing: "write", source }).into())
         });
         let (done, is_noted) = done?;
-        // It is durable, whether this gateway sees it or not.
-        if is_noted && let Err(error) = self.catch_up().await {
-            tracing::warn!(%error, "a change is stored, and not shown here yet");
+        if is_noted {
+            self.show_committed().await;
         }
         Ok(done)
+    }
+
+    /// Waits until this gateway shows what it committed. That is durable, whether it is shown or not.
+    pub(super) async fn show_committed(&self) {
+        if let Err(error) = self.catch_up().await {
+            tracing::warn!(%error, "a change is stored, and not shown here yet");
+        }
     }
 
     /// The same of what may be done again, until it is answered.

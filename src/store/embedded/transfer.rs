@@ -9,7 +9,7 @@ use crate::portable::{CarriedItem, ExportRecord, Fit};
 use crate::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, StateRecord,
 };
-use crate::{AppliedConfig, ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin};
+use crate::{ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin};
 use std::time::Duration;
 use tidegate_core::model::{
     ArchiveNote, FeedName, FeedState, LedgerEntry, Markup, Stub, Tick, Time,
@@ -43,8 +43,7 @@ pub(super) fn start(records: &Records, newest: Epoch) -> Result<ExportStart, Sto
     let mut pieces: Vec<ExportRecord> = Vec::new();
     let origin = open::origin(records, newest)?;
     pieces.extend(origin.map(|origin| ExportRecord::Origin(Box::new(origin))));
-    // Not which feeds were applied: that is a hash of credentials as well, which no export has.
-    let AppliedConfig { origins, .. } = open::applied(records)?;
+    let origins = open::applied(records)?;
     if !origins.0.is_empty() {
         pieces.push(ExportRecord::Sites(origins));
     }
@@ -281,8 +280,7 @@ impl Importer {
                 }
             }
             ExportRecord::Sites(origins) => {
-                let applied = AppliedConfig { feeds: None, origins: origins.clone() };
-                open::note_applied(records, &applied, writes)?;
+                open::note_applied(records, origins, writes)?;
             }
             ExportRecord::State(feed, state) => {
                 let held = self.state(records, feed, state, writes)?;

@@ -11,8 +11,13 @@ use crate::record::StateRecord;
 use crate::{CommitError, Committed, FreeSpace, Pruned, Retention, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tidegate_core::model::{Change, FeedName, Revision, Time};
 use tokio::sync::OwnedRwLockWriteGuard;
+use tokio::time::timeout;
+
+/// How long it is asked what became of a commit whose answer was lost.
+const SETTLE_TIME: Duration = Duration::from_secs(30);
 
 impl StoreInner {
     /// Commits a change; a large one breaks off where too little of `space` is left.
@@ -65,15 +70,19 @@ impl StoreInner {
     /// says whether it was made.
     async fn commit_in_transaction(&self, change: Change) -> Result<Committed, CommitError> {
         let feed = change.feed.clone();
-        let (mark, base) = (self.shared.mark(), change.base);
+        let base = change.base;
+        // Two gateways that make the same state of different changes at once number their writes differently.
+        let chance = crate::lineage::mark().map_or(0, u64::from);
         let made = Arc::new(std::sync::OnceLock::new());
         let making = Arc::clone(&made);
         let commit = move |committer: &mut Committer, group: &mut CommitGroup| {
             let before = committer
                 .records
                 .record::<StateRecord>(Class::States, &keys::feed(&change.feed))?;
-            let planned: PlannedCommit =
+            let mark = committer.shared.mark();
+            let mut planned: PlannedCommit =
                 plan::plan(&committer.records, before.as_ref(), Some(mark), change)?;
+            planned.head.write = planned.head.write.saturating_add(chance);
             let _ = making.set(planned.head.clone());
             committer.commit(planned, group)
         };
@@ -99,12 +108,19 @@ impl StoreInner {
         let found = self.retried_transaction(TransactionLock::Feed(feed), move |committer, _| {
             committer.records.record::<StateRecord>(Class::States, &key)
         });
-        let Ok(found) = found.await else { return Err(CommitError::Ambiguous(lost)) };
+        // Whoever changes the feed next waits as long.
+        let Ok(Ok(found)) = timeout(SETTLE_TIME, found).await else {
+            return Err(CommitError::Ambiguous(lost));
+        };
         match found {
-            Some(found) if found == made => Ok(Committed { revision: made.state.revision }),
+            Some(found) if found == made => {
+                self.show_committed().await;
+                Ok(Committed { revision: made.state.revision })
+            }
+            Some(found) if found.state.revision <= base => Err(CommitError::Store(lost)),
+            None if base == Revision(0) => Err(CommitError::Store(lost)),
             // Another change may have followed it, or taken its place.
-            Some(found) if found.state.revision > base => Err(CommitError::Ambiguous(lost)),
-            _ => Err(CommitError::Store(lost)),
+            _ => Err(CommitError::Ambiguous(lost)),
         }
     }
 

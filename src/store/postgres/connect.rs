@@ -129,9 +129,12 @@ fn unprepared(error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
 async fn prepare(client: &Client) -> Result<(), HookError> {
     client.batch_execute(SETTINGS).await.map_err(HookError::Backend)?;
     let row = client.query_one(DURABILITY, &[]).await.map_err(HookError::Backend)?;
-    let (waits, syncs): (String, String) = (row.get(0), row.get(1));
+    let (waits, syncs, encoding): (String, String, String) = (row.get(0), row.get(1), row.get(2));
     if syncs == "off" {
         return Err(HookError::message(NO_FSYNC));
+    }
+    if !matches!(encoding.as_str(), "UTF8" | "SQL_ASCII") {
+        return Err(HookError::message(NOT_UTF8));
     }
     if waits == "off" {
         client.batch_execute(WAIT_FOR_DISK).await.map_err(HookError::Backend)?;
@@ -149,6 +152,10 @@ pub(super) async fn waits_for_standby(pool: &Pool) -> Result<bool, SqlError> {
 /// Why a database is refused that loses what it acknowledged.
 const NO_FSYNC: &str = "the database runs with fsync = off, so a loss of power would take back what was \
     acknowledged; set fsync = on in postgresql.conf";
+
+/// Why a database is refused that cannot have every character that people read.
+const NOT_UTF8: &str = "the database is not encoded as UTF-8, so it cannot have every address and name: create one \
+    with ENCODING 'UTF8' TEMPLATE template0";
 
 /// A connection that is free.
 pub(super) async fn connection(pool: &Pool) -> Result<Object, SqlError> {
@@ -188,6 +195,13 @@ pub(super) async fn on_connection<T>(
         Err(_) => {}
     }
     done
+}
+
+/// Waits as long for what is asked of the database as any answer is waited for.
+pub(super) async fn in_time<T>(
+    asked: impl Future<Output = Result<T, SqlError>>,
+) -> Result<T, SqlError> {
+    timeout(ANSWER_TIME, asked).await.unwrap_or(Err(SqlError::Late))
 }
 
 /// What is passed to a statement.

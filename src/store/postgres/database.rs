@@ -2,7 +2,7 @@
 
 use super::connect::{
     ANSWER_TIME, CONNECTIONS, DatabaseAddress, LOOK_CONNECTIONS, SqlError, close_idle, connection,
-    execute, get, on_connection, only, query,
+    execute, get, in_time, on_connection, only, query,
 };
 use super::engine::PostgresEngine;
 use super::statements::{
@@ -177,7 +177,7 @@ impl Database {
         let (pool, handle, lock) = (self.pool.clone(), self.handle()?, lock.clone());
         let begun = self.run("begin a write", async move {
             let client = connection(&pool).await?;
-            OpenTransaction::begin(client, handle, &lock).await
+            in_time(OpenTransaction::begin(client, handle, &lock)).await
         })?;
         Ok(PostgresTransaction::new(Arc::clone(self), Arc::new(begun)))
     }
@@ -190,7 +190,7 @@ impl Database {
         let (pool, handle) = (self.pool.clone(), self.handle()?);
         let begun = self.run("read", async move {
             let client = connection(&pool).await?;
-            OpenTransaction::read(client, handle, key).await
+            in_time(OpenTransaction::read(client, handle, key)).await
         })?;
         let (open, entry) = begun;
         Ok((PostgresEngine::new(Arc::clone(self), Some(Arc::new(open))), entry))
@@ -250,6 +250,14 @@ impl Database {
                 tracing::warn!(?error, "the database's statistics were not gathered");
             }
         });
+    }
+}
+
+/// Lets go of a database on a thread of its own runtime. The last one to do so waits for that, which none of those
+/// threads can that it has to wait for.
+pub(crate) fn let_go(database: Arc<Database>) {
+    if let Some(last) = Arc::into_inner(database) {
+        drop(tokio::task::spawn_blocking(move || drop(last)));
     }
 }
 

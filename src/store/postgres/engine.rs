@@ -1,7 +1,7 @@
 //! PostgreSQL as the store's database: one table of entries, by class and key; within a transaction, or each statement for
 //! itself.
 
-use super::connect::{ANSWER_TIME, SqlError, connection, execute, get, query};
+use super::connect::{SqlError, connection, execute, get, in_time, query};
 use super::database::Database;
 use super::statements::{
     CLEAR, CONTAINS, FIRST, FIRST_ALL, GET, GET_MANY, LAST, LAST_ALL, SIZES, SIZES_ALL,
@@ -18,7 +18,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
-use tokio::time::timeout;
 
 /// The most bytes of values that one answer to a question for many has, about.
 const MANY_BYTES: usize = 8 << 20;
@@ -79,9 +78,9 @@ impl PostgresEngine {
                 Some(transaction) => Arc::clone(&transaction.client),
                 None => Arc::new(connection(&pool).await?),
             };
-            let done = timeout(ANSWER_TIME, work(client)).await;
+            let done = in_time(work(client)).await;
             drop(transaction);
-            done.unwrap_or(Err(SqlError::Late))
+            done
         })
     }
 }

@@ -60,13 +60,13 @@ pub(super) fn of_entry(class: Class, key: &[u8], value: &[u8]) -> Option<String>
         }
         _ => return None,
     };
-    Some(text(&shown))
+    Some(text(shown))
 }
 
 /// Of a change in the log.
 pub(super) fn of_change(value: &[u8]) -> Option<String> {
     let LoggedChange { feed, tick, revision, versions } = decode(value).ok()?;
-    Some(text(&json!({
+    Some(text(json!({
         "feed": feed.as_str(),
         "until": tick.to_string(),
         "revision": revision.0,
@@ -75,18 +75,31 @@ pub(super) fn of_change(value: &[u8]) -> Option<String> {
 }
 
 /// The database's JSON has no zero character.
-fn text(shown: &Value) -> String {
-    shown.to_string().replace("\\u0000", "")
+fn text(mut shown: Value) -> String {
+    for value in shown.as_object_mut().into_iter().flat_map(|of| of.values_mut()) {
+        if let Value::String(text) = value {
+            text.retain(|character| character != '\0');
+        }
+    }
+    shown.to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::address;
+    use super::{address, text};
+    use serde_json::json;
 
     #[test]
     fn an_address_is_shown_without_credentials() {
         assert_eq!(address("https://a:b@c.example/d@e?f"), "https://c.example/d@e?f");
         assert_eq!(address("https://c.example?x=@"), "https://c.example?x=@");
         assert_eq!(address(""), "");
+    }
+
+    #[test]
+    fn a_zero_character_is_left_out_and_what_looks_like_one_stays() {
+        let shown = text(json!({ "feed": "a\0b", "error": "c\\u0000d", "items": 3 }));
+        let read: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(read, json!({ "feed": "ab", "error": "c\\u0000d", "items": 3 }));
     }
 }

@@ -32,9 +32,8 @@ macro_rules! sizes {
 pub(super) const SETTINGS: &str = "SET default_transaction_isolation TO 'read committed'; \
     SET statement_timeout TO '30s'; SET lock_timeout TO '10s'; \
     SET idle_in_transaction_session_timeout TO '20s'";
-/// Whether commits wait for the disk, and whether the disk is waited for at all.
-pub(super) const DURABILITY: &str =
-    "SELECT current_setting('synchronous_commit'), current_setting('fsync')";
+/// Whether commits wait for the disk, whether the disk is waited for at all, and what characters are stored as.
+pub(super) const DURABILITY: &str = "SELECT current_setting('synchronous_commit'), current_setting('fsync'), current_setting('server_encoding')";
 /// Whether commits wait for a standby of the database, too.
 pub(super) const WAITS_FOR_STANDBY: &str = "SELECT current_setting('synchronous_standby_names') <> '' \
      AND current_setting('synchronous_commit') <> 'local'";
@@ -148,12 +147,12 @@ pub(super) const SIZES: &str = sizes!(" AND key < $4");
 pub(super) const SIZES_ALL: &str = sizes!("");
 
 /// The format of the tables.
-pub(super) const FORMAT: i32 = 1;
+pub(super) const FORMAT: i32 = 2;
 
 /// Makes the tables. Of each class of entries that people ask for, a view has what a person reads.
 pub(super) const TABLES: &str = "\
     CREATE TABLE tidegate_schema (version integer PRIMARY KEY); \
-    INSERT INTO tidegate_schema VALUES (1); \
+    INSERT INTO tidegate_schema VALUES (2); \
     CREATE TABLE tidegate_entry (class smallint NOT NULL, key bytea NOT NULL, value bytea NOT NULL, \
         shown jsonb, PRIMARY KEY (class, key)); \
     ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \

@@ -1,25 +1,33 @@
 //! Several gateways over one database, and what can go wrong with a database that is reached by the network. The tests
 //! need one (`tests/scripts/postgres.sh`); without it they say that they did not run.
 
-use super::PostgresRequest;
+use super::{Database, PostgresRequest, let_go};
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
+use crate::conformance::subscriptions::subscription;
 use crate::testing::{TestSchema, sql};
 use crate::{
     ClosedEpoch, CommitError, EmbeddedStore, Epoch, LoggedChange, Select, Store, StoreError,
+    SubscriptionChange,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Change, EndpointId};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 fn open(schema: &TestSchema) -> Arc<EmbeddedStore> {
+    open_at(&schema.url)
+}
+
+fn open_at(url: &str) -> Arc<EmbeddedStore> {
     let endpoint = EndpointId::own("gate.example").unwrap();
     let clock = Arc::new(ManualClock::at(time(0)));
-    let request = PostgresRequest::new(&schema.url, Some(endpoint));
+    let request = PostgresRequest::new(url, Some(endpoint));
     Arc::new(EmbeddedStore::open_on_postgres(request, clock).unwrap())
 }
 
@@ -156,6 +164,131 @@ async fn epochs_have_every_change_of_all_gateways_once() {
     assert_eq!(different.len(), changes.len());
 }
 
+/// Nothing of the next commit is lost on the way.
+const NOTHING: u8 = 0;
+/// The database is not asked for the next commit, and hears some time later that nobody is there.
+const REQUEST: u8 = 1;
+/// The answer to the next commit is lost.
+const ANSWER: u8 = 2;
+
+/// An address that leads to the same database, and what is lost on the way.
+async fn lossy(url: &str) -> (String, Arc<AtomicU8>) {
+    let place = url.split_once('@').unwrap().1.split_once('/').unwrap().0.to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let through = url.replace(&place, &listener.local_addr().unwrap().to_string());
+    let loses = Arc::new(AtomicU8::new(NOTHING));
+    let told = Arc::clone(&loses);
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (place, told) = (place.clone(), Arc::clone(&told));
+            tokio::spawn(async move {
+                let (mut from, mut back) = client.into_split();
+                let (mut answers, mut to) = TcpStream::connect(&place).await.unwrap().into_split();
+                let answering =
+                    tokio::spawn(async move { tokio::io::copy(&mut answers, &mut back).await });
+                let mut bytes = vec![0; 1 << 20];
+                while let Ok(count @ 1..) = from.read(&mut bytes).await {
+                    let sent = &bytes[..count];
+                    // Not what numbers notes, which ends alike.
+                    let is_commit = sent.ends_with(b"Q\0\0\0\x0bCOMMIT\0");
+                    let lost =
+                        if is_commit { told.swap(NOTHING, Ordering::AcqRel) } else { NOTHING };
+                    if lost != NOTHING {
+                        answering.abort();
+                    }
+                    if lost != REQUEST {
+                        to.write_all(sent).await.unwrap();
+                    }
+                    if lost != NOTHING {
+                        sleep(Duration::from_millis(500)).await;
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (through, loses)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_commit_and_a_lost_answer_are_told_apart() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (through, loses) = lossy(&schema.url).await;
+    let (store, other) = (open_at(&through), open(&schema));
+    store.commit(change(&store, "news", "one").await).await.unwrap();
+    loses.store(ANSWER, Ordering::Release);
+    let committed = store.commit(change(&store, "news", "two").await).await.unwrap();
+    let state = store.state(&feed("news")).await.unwrap().unwrap();
+    assert_eq!((state.revision, state.revision.0), (committed.revision, 2), "it is shown at once");
+    loses.store(REQUEST, Ordering::Release);
+    let lost = store.commit(change(&store, "news", "three").await).await;
+    assert!(matches!(&lost, Err(CommitError::Store(error)) if error.is_passing()), "{lost:?}");
+    assert_eq!(store.state(&feed("news")).await.unwrap().unwrap(), state);
+
+    // Another gateway makes the same state of another change, as soon as this one is gone.
+    loses.store(REQUEST, Ordering::Release);
+    let of_other = change(&other, "news", "theirs").await;
+    let own = change(&store, "news", "own").await;
+    let begun = Arc::clone(&store);
+    let own = tokio::spawn(async move { begun.commit(own).await });
+    while loses.load(Ordering::Acquire) == REQUEST {
+        sleep(Duration::from_millis(5)).await;
+    }
+    other.commit(of_other).await.unwrap();
+    let own = own.await.unwrap();
+    assert!(matches!(own, Err(CommitError::Ambiguous(_))), "{own:?}");
+    store.catch_up().await.unwrap();
+    let view = store.view(&feed("news"), Select::All).await.unwrap().unwrap();
+    assert_eq!(view.items[0].shared.winner.data.xml, "<entry>theirs</entry>");
+    assert_eq!(log(&store).await.len(), 3);
+}
+
+/// What two gateways change of one subscription without knowing of each other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_gateway_takes_back_what_another_stored_of_a_subscription() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (one, two) = (open(&schema), open(&schema));
+    let before = subscription("a");
+    one.put_subscriptions(&[before.clone().into()]).await.unwrap();
+    let mut renewed = before.clone();
+    renewed.active.as_mut().unwrap().until = time(9_000);
+    let over = |after| SubscriptionChange { before: Some(before.clone()), after };
+    // The lease is the owner's to settle, and what was asked for since is kept.
+    two.put_subscriptions(&[over(renewed.clone())]).await.unwrap();
+    let asked = tidegate_core::websub::PendingRequest {
+        wanted: tidegate_core::websub::CallbackPurpose::Unsubscribe,
+        asked: time(5),
+        attempts: 0,
+        not_before: None,
+        trouble: None,
+    };
+    let ending = tidegate_core::websub::Subscription { pending: Some(asked), ..before.clone() };
+    one.put_subscriptions(&[over(ending.clone())]).await.unwrap();
+    let expected = tidegate_core::websub::Subscription { pending: ending.pending, ..renewed };
+    assert_eq!(two.subscriptions().await.unwrap(), [expected]);
+}
+
+/// The last one that lets go of a database may be one of its own threads: it leaves all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_is_let_go_of_on_its_own_threads() {
+    let Some(schema) = TestSchema::new() else { return };
+    let database = Database::open(&schema.url).unwrap();
+    let gateways = "SELECT 1 FROM tidegate_gateway";
+    assert_eq!(sql(&schema.url, gateways), 1);
+    let last = Arc::clone(&database);
+    database.spawn(async move {
+        sleep(Duration::from_millis(100)).await;
+        let_go(last);
+    });
+    drop(database);
+    let left = async {
+        while sql(&schema.url, gateways) > 0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(5), left).await.expect("it stays");
+}
+
 /// Connections are cut again and again: what was acknowledged is there, and what was refused is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_answer_is_lost_is_settled() {
@@ -171,7 +304,11 @@ async fn a_commit_whose_answer_is_lost_is_settled() {
         }
     });
     let (mut stored, mut refused) = (0_u64, 0);
+    let began = Instant::now();
     for round in 0..30 {
+        if began.elapsed() > Duration::from_secs(60) && stored > 0 {
+            break;
+        }
         let Ok(before) = store.state(&feed("news")).await else { continue };
         let revision = before.map_or(0, |state| state.revision.0);
         let seconds = i64::try_from(revision).unwrap() + 1;

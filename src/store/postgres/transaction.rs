@@ -1,7 +1,7 @@
 //! Transactions: those that read as of one moment, and those that write. What is written is sent together with the
 //! commit.
 
-use super::connect::{ANSWER_TIME, SqlError, get};
+use super::connect::{SqlError, get, in_time};
 use super::database::Database;
 use super::engine::{PostgresEngine, number};
 use super::shown;
@@ -84,6 +84,7 @@ impl OpenTransaction {
             }
             TransactionLock::Feed(feed) => (format!("feed {feed}"), Some(state_key(feed))),
             TransactionLock::Identity => ("identity".to_owned(), None),
+            TransactionLock::Subscriptions => ("subscriptions".to_owned(), None),
         };
         let locking = open.client.prepare_cached(LOCK).await?;
         let getting = open.client.prepare_cached(GET).await?;
@@ -178,8 +179,7 @@ impl PostgresTransaction {
         self.database.run("write", async move {
             let writes =
                 std::mem::take(&mut *open.writes.lock().unwrap_or_else(PoisonError::into_inner));
-            let done = timeout(ANSWER_TIME, send(&open.client, writes, notes)).await;
-            done.unwrap_or(Err(SqlError::Late))?;
+            in_time(send(&open.client, writes, notes)).await?;
             open.is_over.store(true, Ordering::Release);
             Ok(())
         })

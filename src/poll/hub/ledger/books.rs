@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::{Duty, Manner, Subscription, SubscriptionId};
+use tidegate_store::SubscriptionChange;
 use url::Url;
 
 /// The most requests of one host that wait for their first verification.
@@ -77,8 +78,8 @@ pub(super) struct Inner {
     /// Of the unverified those whose callback failed once already, by when they were asked for.
     tried: BTreeSet<(Time, SubscriptionId)>,
     pub(super) queue: BTreeSet<(Time, SubscriptionId)>,
-    /// What is to be written, as it stood when it last changed.
-    pub(super) dirty: HashMap<SubscriptionId, Subscription>,
+    /// What is to be written: as it was before the first change, and as it stood after the last.
+    pub(super) dirty: HashMap<SubscriptionId, SubscriptionChange>,
     pub(super) delivered: u64,
     pub(super) failed: u64,
     /// When it was last looked what is due.
@@ -243,7 +244,8 @@ impl Inner {
             if !over {
                 self.weigh(owners, &state, true);
             }
-            self.dirty.insert(id, state);
+            let change = SubscriptionChange { before: Some(before), after: state.clone() };
+            self.dirty.entry(id).or_insert(change).after = state;
             if over {
                 return self.remove(id);
             }

@@ -7,7 +7,7 @@ use super::admin::{history_record, identity, poll, subscription};
 use super::ledger::{conflicts, stub};
 use super::*;
 use crate::purge_mark::PurgeMark;
-use crate::{AcceptedFeeds, AppliedOrigins, Epoch, LoggedChange, VersionNote};
+use crate::{AppliedOrigins, Epoch, LoggedChange, VersionNote};
 use std::path::Path;
 
 pub(super) const URL: &str = "https://example.org/";
@@ -382,7 +382,6 @@ specimens! {
     "log-ages.hex", log_ages(), LogAges;
     "attempt.hex", attempt(), Attempt;
     "stub.hex", stub(), Stub;
-    "accepted-feeds.hex", AcceptedFeeds { digest: u64::MAX, at: at(1) }, AcceptedFeeds;
     "applied-origins.hex",
         AppliedOrigins([(FeedName::new("blog").unwrap(), URL.to_owned())].into()), AppliedOrigins;
 }

@@ -1,0 +1,115 @@
+//! How the store is read: on blocking threads where that waits for a disk, a feed with its gate held.
+
+use super::read_turns::ReadTurn;
+use super::shared::StoreShared;
+use super::{Records, StoreInner, keys, read};
+use crate::StoreError;
+use crate::engine::Class;
+use crate::record::StateRecord;
+use std::sync::Arc;
+use tidegate_core::model::{FeedName, FeedState};
+use tokio::sync::OwnedRwLockReadGuard;
+
+impl StoreInner {
+    /// A turn to read. An error where those that read stand still.
+    pub(super) async fn read_turn(&self) -> Result<ReadTurn, StoreError> {
+        self.reads.next(self.records()?.is_far()).await
+    }
+
+    /// Runs `read`; on a blocking thread, where one is free for it, if it waits for a disk.
+    pub(super) async fn read<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        read: impl FnOnce(&Records, &Arc<StoreShared>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        self.check_seen()?;
+        if !self.blocks {
+            return read(&self.records()?, &self.shared);
+        }
+        // Where the store has stopped, that is said before others have read.
+        drop(self.records()?);
+        let turn = self.read_turn().await?;
+        let records = self.records()?;
+        let shared = Arc::clone(&self.shared);
+        let reading = tokio::task::spawn_blocking(move || {
+            let answer = read(&records, &shared);
+            // The records go before the turn does: whoever closes waits for all turns.
+            drop(records);
+            drop(turn);
+            answer
+        });
+        reading.await.unwrap_or_else(|error| {
+            let source = std::io::Error::other(error);
+            Err(StoreError::Io { doing: "read", source }.into())
+        })
+    }
+
+    /// Reads a feed as of one moment; `None` where nothing was committed to it.
+    pub(super) async fn read_feed<T: Send + 'static>(
+        &self,
+        feed: &FeedName,
+        read: impl FnOnce(&Records, &StateRecord) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<Option<T>, StoreError> {
+        self.opened()?;
+        let gate = match self.shared.gate(feed) {
+            Some(gate) => Some(gate.read_owned().await),
+            None => None,
+        };
+        let feed = feed.clone();
+        self.read(move |records, shared| {
+            let key = keys::feed(&feed);
+            let Some((records, stored)) = records.snapshot(Some((Class::States, key.clone())))?
+            else {
+                return match (shared.published(&feed), &gate) {
+                    // It was committed to for the first time since.
+                    (None, _) | (_, None) => Ok(None),
+                    (Some(shown), Some(gate))
+                        if Arc::ptr_eq(&shown.gate, OwnedRwLockReadGuard::rwlock(gate)) =>
+                    {
+                        read(records, &shown.head()?).map(Some)
+                    }
+                    // It was purged and begun anew since: its readers and this one do not wait for each other.
+                    _ => Err(StoreError::Outdated),
+                };
+            };
+            let head = stored.map(|value| records.decode(Class::States, &key, &value));
+            head.transpose()?.map(|head| read(&records, &head)).transpose()
+        })
+        .await
+    }
+
+    /// The same; the default where nothing was committed to it.
+    pub(super) async fn of_feed<T: Default + Send + 'static>(
+        &self,
+        feed: &FeedName,
+        read: impl FnOnce(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let name = feed.clone();
+        let found = self.read_feed(feed, move |records, head| read(records, &name, &head.state));
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    /// Reads over all feeds, as of one moment.
+    pub(super) async fn of_all<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Records) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.read(move |records, shared| {
+            shared.listing(|| match records.snapshot(None)? {
+                Some((records, _)) => read(&records),
+                None => read(records),
+            })
+        })
+        .await
+    }
+
+    /// The records of all feeds, shared by all who ask while none changes.
+    pub(super) async fn feed_list(&self) -> Result<Arc<crate::FeedList>, StoreError> {
+        self.check_seen()?;
+        drop(self.opened()?);
+        if let Some(listed) = self.shared.listed() {
+            return Ok(listed);
+        }
+        let read = |records: &Records| Ok(crate::as_list(read::feeds(records)?));
+        self.read(move |records, shared| shared.list_feeds(|| read(records))).await
+    }
+}

@@ -1,0 +1,87 @@
+//! What a gateway changes of a subscription of the hub, which another one may have changed meanwhile.
+
+use tidegate_core::websub::{PendingRequest, Subscription};
+
+/// A subscription as it was known where it was changed, and as it is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscriptionChange {
+    /// `None`: there was none.
+    pub before: Option<Subscription>,
+    pub after: Subscription,
+}
+
+impl From<Subscription> for SubscriptionChange {
+    /// A new one.
+    fn from(after: Subscription) -> Self {
+        Self { before: None, after }
+    }
+}
+
+impl SubscriptionChange {
+    /// The change over what is stored: what it does not touch stays as it is there, and a later request than it knew of
+    /// is not lost.
+    pub(super) fn over(&self, stored: Option<Subscription>) -> Subscription {
+        let (mut merged, before) = (self.after.clone(), self.before.as_ref());
+        let active = before.and_then(|before| before.active.as_ref());
+        let pending = before.and_then(|before| before.pending.as_ref());
+        let stored = stored.map_or((None, None), |stored| (stored.active, stored.pending));
+        if merged.active.as_ref() == active {
+            merged.active = stored.0;
+        }
+        let asked = |request: Option<&PendingRequest>| request.map(|request| request.asked);
+        let is_later =
+            asked(stored.1.as_ref()) > asked(pending).max(asked(merged.pending.as_ref()));
+        if merged.pending.as_ref() == pending || is_later {
+            merged.pending = stored.1;
+        }
+        merged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::make::time;
+    use crate::conformance::subscriptions::subscription;
+    use tidegate_core::websub::CallbackPurpose;
+
+    fn asked(seconds: i64) -> PendingRequest {
+        let wanted = CallbackPurpose::Subscribe { lease: 60, secret: None, told: None };
+        let asked = time(seconds);
+        PendingRequest { wanted, asked, attempts: 0, not_before: None, trouble: None }
+    }
+
+    /// What was delivered here and what was asked for elsewhere are both kept, in whichever order they are stored.
+    #[test]
+    fn neither_a_renewal_nor_a_delivery_is_lost() {
+        let before = subscription("a");
+        let (mut told, mut renewed) = (before.clone(), before.clone());
+        told.active.as_mut().unwrap().deliveries += 1;
+        renewed.pending = Some(asked(5));
+        let change = |after: &Subscription| SubscriptionChange {
+            before: Some(before.clone()),
+            after: after.clone(),
+        };
+        let both = Subscription { pending: renewed.pending.clone(), ..told.clone() };
+        assert_eq!(change(&told).over(Some(renewed.clone())), both);
+        assert_eq!(change(&renewed).over(Some(told)), both);
+        // Its end does not take what was asked for since with it.
+        let over = Subscription { active: None, ..before.clone() };
+        let left = change(&over).over(Some(renewed.clone()));
+        assert_eq!((left.active, left.pending), (None, renewed.pending.clone()));
+        // Nothing is brought back that ended meanwhile.
+        let left = change(&renewed).over(None);
+        assert_eq!((left.active, left.pending), (None, renewed.pending));
+    }
+
+    #[test]
+    fn a_request_is_settled_and_a_later_one_is_not() {
+        let before = Subscription { pending: Some(asked(5)), ..subscription("a") };
+        let settled = SubscriptionChange { before: Some(before.clone()), after: subscription("a") };
+        assert_eq!(settled.over(Some(before.clone())), subscription("a"));
+        let later = Subscription { pending: Some(asked(6)), ..before };
+        assert_eq!(settled.over(Some(later.clone())), later);
+        let new = SubscriptionChange::from(later.clone());
+        assert_eq!(new.over(None), later);
+    }
+}
