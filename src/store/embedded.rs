@@ -77,6 +77,9 @@ use tokio::sync::{mpsc, oneshot};
 /// The most requests that wait for the committer before callers wait to ask.
 const REQUESTS: usize = 1024;
 
+/// The bytes of a feed, about, that are kept in memory until it was read, and handed over after that.
+const HANDED_LATER: usize = 16 << 20;
+
 /// A store on disk or in memory.
 pub struct EmbeddedStore {
     endpoint: EndpointId,
@@ -141,14 +144,18 @@ impl EmbeddedStore {
         let (taker, blocks) = (to.clone(), self.inner.blocks);
         let feed = name.clone();
         let handed = self.inner.read_feed(name, move |records, head| {
-            let mut waiting = Vec::new();
+            let (mut waiting, mut bytes) = (Vec::new(), 0_usize);
             let told = transfer::feed(records, &feed, &head.state, &mut |piece| {
-                if blocks {
-                    return taker.blocking_send(piece).map_err(|_| ExportAbandoned);
-                }
-                // Nobody blocks the thread of others.
+                // Changes of the feed wait for whoever takes it only where it is large. Nobody blocks the thread of
+                // others.
+                bytes = bytes.saturating_add(piece.size());
                 waiting.push(piece);
-                Ok(())
+                if !blocks || bytes < HANDED_LATER {
+                    return Ok(());
+                }
+                bytes = 0;
+                let mut pieces = waiting.drain(..);
+                pieces.try_for_each(|piece| taker.blocking_send(piece)).map_err(|_| ExportAbandoned)
             })?;
             Ok((waiting, told.is_err()))
         });

@@ -64,6 +64,25 @@ async fn a_state_that_is_watched_is_outdated_by_whatever_comes_after_it() {
     assert!(of_other.is_current());
 }
 
+/// Whoever takes an export and stands still holds up no change of the feed that it is at.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_taker_of_an_export_that_stands_still_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(open(folder.path()));
+    let draft =
+        async |seconds| Draft::on(&*store, "news", seconds).await.item("a", "A").item("b", "B");
+    store.commit(draft(1).await.order(&["a", "b"]).done()).await.unwrap();
+    let (to, mut taken) = mpsc::channel(1);
+    let exported = Arc::clone(&store);
+    let exporting = tokio::spawn(async move { exported.export(to).await });
+    while taken.recv().await.unwrap().feed().is_none() {}
+    let change = draft(2).await.done();
+    let committed = tokio::time::timeout(Duration::from_secs(5), store.commit(change)).await;
+    committed.expect("it waits for the export").unwrap();
+    while taken.recv().await.is_some() {}
+    exporting.await.unwrap().unwrap();
+}
+
 /// Whoever waits for a feed that is changed in place keeps nobody from reading others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {

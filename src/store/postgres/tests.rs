@@ -193,7 +193,7 @@ async fn lossy(url: &str) -> (String, Arc<AtomicU8>) {
                     let is_commit = sent.ends_with(b"Q\0\0\0\x0bCOMMIT\0");
                     let lost =
                         if is_commit { told.swap(NOTHING, Ordering::AcqRel) } else { NOTHING };
-                    if lost != NOTHING {
+                    if lost == ANSWER {
                         answering.abort();
                     }
                     if lost != REQUEST {
