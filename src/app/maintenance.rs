@@ -17,9 +17,6 @@ const LATE_PART: u32 = 24;
 /// How long that is at least and at most: an hour and a day.
 const LATE: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_secs(86_400));
 
-/// What the gateway that trims the change log owns, where several share the store.
-const LOG: &str = "change log";
-
 /// The maintenance of the feeds that this gateway owns, with what is known from the last time.
 pub(super) struct FeedMaintenance {
     store: Arc<dyn Store>,
@@ -59,10 +56,7 @@ impl FeedMaintenance {
             async move { Ok(maintain_feed(store.as_ref(), &desk, &record, (retention, now)).await) }
         };
         self.visits.visit_due(store.as_ref(), &records, (now, pause), visit).await?;
-        match store.gateways().is_none_or(|gateways| gateways.owns(LOG)) {
-            true => retention::trim_log(store.as_ref()).await,
-            false => Ok(()),
-        }
+        retention::trim_log(store.as_ref()).await
     }
 }
 
