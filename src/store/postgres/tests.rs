@@ -200,7 +200,7 @@ async fn lossy(url: &str) -> (String, Arc<AtomicU8>) {
                         to.write_all(sent).await.unwrap();
                     }
                     if lost != NOTHING {
-                        sleep(Duration::from_millis(500)).await;
+                        sleep(Duration::from_millis(1500)).await;
                         return;
                     }
                 }
