@@ -173,7 +173,11 @@ pub(crate) struct Draft {
 impl Draft {
     /// A change to `name` at the given second.
     pub(crate) async fn on(store: &dyn Store, name: &str, seconds: i64) -> Self {
-        let snapshot = store.snapshot(&feed(name)).await.unwrap();
+        Self::of(name, store.snapshot(&feed(name)).await.unwrap(), seconds)
+    }
+
+    /// A change over what was read of a feed.
+    pub(crate) fn of(name: &str, snapshot: Option<Snapshot>, seconds: i64) -> Self {
         let known = snapshot.iter().flat_map(|snapshot| snapshot.known.clone());
         let before = known.map(|known| (known.id.clone(), known)).collect();
         let state = snapshot.map(|snapshot| snapshot.state);
