@@ -1,10 +1,12 @@
 //! What polling remembers of one feed, and which of it must outlive a restart. Pure.
 
 mod kept;
+mod unchanged;
 mod written;
 
 use self::kept::AnsweredBy;
 pub use self::kept::KeptState;
+pub use self::unchanged::UnchangedCount;
 use self::written::Written;
 use super::overlap::{Turnover, turned_over};
 use super::reason::PlannedPoll;
@@ -36,20 +38,6 @@ struct Last {
     /// The feed's revision after it was judged. At any other one, the state's own fingerprints
     /// count: somebody else has decided something.
     revision: Revision,
-}
-
-/// How often a document was seen unchanged since the commit that led to a revision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct UnchangedCount {
-    since: Revision,
-    same: u32,
-}
-
-impl UnchangedCount {
-    /// How often since this revision.
-    pub fn at_revision(self, revision: Option<Revision>) -> u32 {
-        if revision == Some(self.since) { self.same } else { 0 }
-    }
 }
 
 /// What polling remembers of one feed.
