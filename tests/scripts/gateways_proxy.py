@@ -29,7 +29,7 @@ class Proxy:
     def __init__(self, number, delay):
         self.number, self.delay, self.tasks = number, delay, set()
         self.is_through, self.one_in, self.cut_until, self.at_commit = asyncio.Event(), 0, 0, None
-        self.counts, self.next_way = {"commits": 0, BEHIND: 0, AHEAD: 0}, AHEAD
+        self.counts, self.next_way = {"commits": 0, BEHIND: 0, AHEAD: 0, "round trips": 0}, AHEAD
         self.is_through.set()
 
     async def listen(self, server):
@@ -44,8 +44,20 @@ class Proxy:
         try:
             await self.is_through.wait()
             sides.append(await asyncio.open_connection(*server))
-            ways = [asyncio.ensure_future(self.carry(gateway[0], sides[1][1], self.look_at)),
-                    asyncio.ensure_future(self.carry(sides[1][0], gateway[1], lambda data: (data, None)))]
+            # Whether the gateway asks more before it is answered.
+            asks = [False]
+
+            def answered(data):
+                asks[0] = False
+                return data, None
+
+            def asked(data):
+                self.counts["round trips"] += not asks[0]
+                asks[0] = True
+                return self.look_at(data)
+
+            ways = [asyncio.ensure_future(self.carry(gateway[0], sides[1][1], asked)),
+                    asyncio.ensure_future(self.carry(sides[1][0], gateway[1], answered))]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             if any(way.done() and not way.exception() and way.result() == "cut" for way in ways):
                 # The gateway learns at once; the server reads everything before it notes the end.
@@ -186,7 +198,7 @@ class Proxies:
         self.tell(which, "heal")
 
     def count(self, which):
-        """How many commits of a gateway there were, and how many were cut behind and ahead of them."""
+        """How many commits and round trips of a gateway there were, and how many were cut behind and ahead of commits."""
         self.tell(which, "count")
         return self.said["count"].get(timeout=ANSWER_TIME)
 
