@@ -149,6 +149,8 @@ class Run:
         record, clients, fleet = self.record, self.clients, self.fleet
         record.calm = max([record.began, *(fault.ended for fault in record.faults)])
         clients.rests.set()
+        # The last posts are published by then.
+        time.sleep(1)
         record.newest = dict(self.publisher.newest)
         # Those that were polled last before the last posts are polled once more, and all of it is gathered.
         self.settle("the last polls")

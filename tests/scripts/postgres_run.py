@@ -34,7 +34,24 @@ def begin(program, folder, file):
     return watched
 
 
-def killed(program, work, file, database):
+def answer_queries(watched, psql, url):
+    """The queries that operators find in the documents say which feeds fail, what changed today, and who lives."""
+    page = pathlib.Path("docs/operators/postgres.md").read_text().partition("## Look into it")[2]
+    failing, changed, living = re.findall("^SELECT.*", page.split("```")[1], re.M)
+
+    def ask(query):
+        said = subprocess.run([psql, "-qAtX", url, "-c", query], check=True, capture_output=True, text=True).stdout
+        return [line.split("|") for line in said.splitlines()]
+
+    check(not ask(failing), f"feeds fail: {ask(failing)}")
+    del watched.site.documents["/news.xml"]
+    watched.gateway.feed("news", "/poll", "POST")
+    watched.until("the database says which feed fails", 30, lambda: [row[:2] for row in ask(failing)] == [["news", "1"]])
+    check({row[0] for row in ask(changed)} == {"news", "own"}, f"changed today: {ask(changed)}")
+    check(sum(row[1] == "t" and row[2] < "00:00:05" for row in ask(living)) == 1, f"these live: {ask(living)}")
+
+
+def killed(program, work, file, database, psql):
     """A gateway is killed, then its database, while somebody makes items and somebody reads."""
     watched = begin(program, work / "first", file)
     watched.start()
@@ -66,6 +83,7 @@ def killed(program, work, file, database):
         made(len(watched.acknowledged) + 10)
     watched.stop_work()
     watched.check_kept("after the database was killed")
+    answer_queries(watched, psql, file.read_text().strip())
     watched.gateway.end()
     check(watched.process.returncode == 0, f"it ended with status {watched.process.returncode}")
     print(f"killed, started again after {took:.1f} s, the database killed three times: "
@@ -135,7 +153,7 @@ def main():
     steps = [STEPS[name] for name in given.steps or (STEPS if given.minutes else FEW_STEPS)]
     database = Database(given.restart, work / "database/data")
     parts = {
-        "killed": lambda file: killed(program, work, file, database),
+        "killed": lambda file: killed(program, work, file, database, given.psql),
         "several": lambda file: gateways(program, work / "several", file.read_text().strip(), database, given.feeds,
                                          given.every, steps, given.minutes),
         "secured": lambda _: secured(program, work, given.url, database, given.psql),
