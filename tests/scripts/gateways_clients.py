@@ -61,7 +61,7 @@ class Clients:
 
     def read(self, which):
         """Reads any feed at one gateway, whatever is done to that; more often one that changed lately."""
-        while not self.ends.wait(0.02):
+        while not self.ends.wait(0.05):
             feed = random.choice(random.choice((self.changed, self.record.feeds)) or self.record.feeds)
             asked = time.monotonic()
             status, text, _ = self.fleet.get(which, f"/feeds/{feed}")
