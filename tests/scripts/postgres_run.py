@@ -149,6 +149,8 @@ def main():
     arguments.add_argument("--steps", nargs="+", choices=STEPS, help="all where --minutes are given, else a few")
     arguments.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
     given = arguments.parse_args()
+    if unknown := set(given.parts) - set(PARTS):
+        arguments.error(f"no such part: {', '.join(unknown)}")
     work, program = pathlib.Path(given.work), os.path.abspath(given.bin)
     steps = [STEPS[name] for name in given.steps or (STEPS if given.minutes else FEW_STEPS)]
     database = Database(given.restart, work / "database/data")
