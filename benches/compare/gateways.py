@@ -413,7 +413,7 @@ COMMIT;
     script.chmod(0o644)
     for trip in ROUND_TRIPS:
         proxies = Proxies(url, 1, trip / 1000)
-        how = ["-n", "-M", "prepared", "-c", LOAD_CONNECTIONS, "-j", 2, "-T", options.seconds, "-f", script]
+        how = ["-n", "-M", "extended", "-c", LOAD_CONNECTIONS, "-j", 2, "-T", options.seconds, "-f", script]
         said = base.run("pgbench", *map(str, how), proxies.url(0))
         proxies.end()
         found = {what: float(number) for what, number in re.findall(r"^(latency average|tps) = ([0-9.]+)", said, re.M)}
