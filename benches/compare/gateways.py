@@ -4,19 +4,20 @@
 Gateways, database, publisher and clients share the processors of the machine: what counts are ratios within the run
 and figures for each change, not throughput. It starts a database of its own and stops it.
 
-    benches/compare/gateways.py                   all parts, about forty minutes
+    benches/compare/gateways.py                   all parts, about an hour
     benches/compare/gateways.py changes serving   some of them
 
-    tables    rows and bytes of feeds with 10 and with 50 items, and what a changed poll of them takes
-    idle      statements, WAL and traffic of gateways that have nothing to do
-    changes   polls that all find a change, as fast as they come
-    serving   a cached document, as fast as it is answered, and the statements meanwhile; fails where the gateway that
-              writes reads what feeds have
-    memory    memory and what a start takes, by the growth from N to 2N feeds
-    upkeep    what is done for each feed after a start and then every hour
+    tables        rows and bytes of feeds with 10 and with 50 items, and what a changed poll of them takes
+    idle          statements, WAL and traffic of gateways that have nothing to do
+    changes       polls that all find a change, as fast as they come, also where the database is some round trips away
+    transactions  what 16 connections write so without gateways: the most that there is
+    serving       a cached document, as fast as it is answered, and the statements meanwhile; fails where a gateway reads
+                  what feeds have
+    memory        memory and what a start takes, by the growth from N to 2N feeds
+    upkeep        what is done for each feed after a start and then every hour
 
-Needs PostgreSQL's server with pg_stat_statements (Debian: postgresql, postgresql-contrib), and ss (iproute2). wrk is
-installed from Debian's packages where it is missing and that is allowed.
+Needs PostgreSQL's server with pg_stat_statements and pgbench (Debian: postgresql, postgresql-contrib), and ss (iproute2). wrk
+is installed from Debian's packages where it is missing and that is allowed.
 """
 
 import argparse
@@ -33,23 +34,27 @@ import statistics
 import sys
 import tempfile
 import time
-import urllib.error
 
 import measure
 import publisher
 import serving_stage
+from gateways_proxy import Proxies
 from postgres import BY_CLOCK, READS, Database, moved
 
 stage = serving_stage.stage
-SHARDS = 1024
 # Words of an entry's text, and how many different ones there are: 1.4 KB that pack to half of it.
 WORDS, VOCABULARY = 225, 40
+GATEWAYS = 3
 # How long gateways may take to share the polls, and what is left to come to rest, in seconds.
 SHARED, SETTLING = 60, 6
-# How long after its start the gateway that writes looks at each feed first, and how long that takes at most for one.
+# How long after its start a gateway looks at each feed that it owns first, and how long that takes at most for one.
 UPKEEP, UPKEEP_OF_FEED = 62, 0.02
 # How often feeds are polled whose memory is counted, in seconds.
 MEMORY_INTERVAL = 60
+# The times of a round trip to the database in milliseconds, and the connections of a load without gateways.
+ROUND_TRIPS, LOAD_CONNECTIONS = (0, 1, 2), 16
+# Entries that such a change sets, of how many bytes, of how many feeds.
+LOAD_ENTRIES, LOAD_BYTES, LOAD_FEEDS = 11, 400, 1000
 # The connections of readers to all gateways together, and to one of three.
 CONNECTIONS, TO_ONE = 48, (1, 16, 64, 256)
 # The classes of src/store/engine.rs that every gateway has in memory.
@@ -122,30 +127,36 @@ class Figures:
         return sum(self.statements[name] for name in names)
 
     def not_by_clock(self):
-        return sum(self.statements.values()) - self.counted(*BY_CLOCK)
+        # Each numbering begins and commits, too.
+        return sum(self.statements.values()) - self.counted(*BY_CLOCK) - 2 * self.statements["COUNTER"]
 
 
 class Fleet:
     """A publisher, and gateways on one store that poll it."""
 
-    def __init__(self, options, base, feeds, interval, entries, kind="postgres", share=0.0):
+    def __init__(self, options, base, feeds, interval, entries, kind="postgres", share=0.0, round_trip=None):
+        """`round_trip`: what proxies add to that of the database, in milliseconds; without it there are none."""
         self.options, self.base, self.feeds = options, base if kind == "postgres" else None, feeds
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gateways-", dir=options.folder))
         self.publisher = publisher.Publisher(documents(entries), share)
         self.gateways, self.started, self.schema = [], 0, f"space_{secrets.token_hex(4)}"
-        lines = [f'[store]\nkind = "{kind}"']
+        url, self.proxies = base.space(self.schema) if self.base else None, None
+        if round_trip is not None and url:
+            self.proxies = Proxies(url, GATEWAYS, round_trip / 1000)
+        self.urls = [self.proxies.url(which) if self.proxies else url for which in range(GATEWAYS)]
+        lines = [f'kind = "{kind}"']
         if kind == "postgres":
             lines.append("require_standby = false")
-        if self.base:
-            lines.append(f'url = "{base.space(self.schema)}"')
         lines.append(f'[polling]\nallow_private = true\nmin_interval = "{interval}s"\nmax_interval = "{interval}s"')
         lines += [f'[[feed]]\nname = "f{n}"\nurl = "{self.publisher.url(n)}"' for n in range(feeds)]
         self.configuration = "\n".join(lines) + "\n"
 
     def add(self):
         """Starts one more gateway."""
+        url = self.urls[self.started % GATEWAYS]
         self.started += 1
-        self.gateways.append(Gateway(self.options, self.folder / f"gateway-{self.started}", self.configuration))
+        configuration = "[store]\n" + (f'url = "{url}"\n' if url else "") + self.configuration
+        self.gateways.append(Gateway(self.options, self.folder / f"gateway-{self.started}", configuration))
         return self.gateways[-1]
 
     def settle(self, limit=1800):
@@ -153,21 +164,16 @@ class Fleet:
         if not self.publisher.wait(self.feeds, limit):
             raise RuntimeError(f"the first polls took longer than {limit} s: {self.publisher.counted()}")
         end, parts = time.monotonic() + SHARED, []
-        while self.base and (sum(parts) != SHARDS or max(parts) - min(parts) > len(parts)):
+        while self.base and (sum(parts) != self.feeds or not all(parts)):
             if time.monotonic() > end:
-                raise RuntimeError(f"gateways have {parts} shards")
+                raise RuntimeError(f"gateways poll {parts} feeds")
             time.sleep(0.5)
-            try:
-                parts = [gateway.figures()["tidegate_poll_shards"] for gateway in self.gateways]
-            except urllib.error.HTTPError as error:
-                # While another gateway becomes the one that writes.
-                print(f"a gateway answers {error.code}: {error.read().decode()[:200]}", file=sys.stderr)
-                parts = []
+            parts = [gateway.figures()["tidegate_feeds_polled"] for gateway in self.gateways]
         time.sleep(SETTLING)
 
     def keep_up(self):
-        """Waits until the gateway that writes has looked at every feed for what ages: a minute after its start."""
-        end = self.gateways[0].began + UPKEEP + self.feeds * UPKEEP_OF_FEED
+        """Waits until every gateway has looked at its feeds for what ages: a minute after its start."""
+        end = self.gateways[-1].began + UPKEEP + self.feeds * UPKEEP_OF_FEED
         time.sleep(max(0, end - time.monotonic()))
 
     def change(self, interval):
@@ -189,12 +195,14 @@ class Fleet:
         if base:
             base.reset()
             begin, traffic, database = base.position(), base.traffic(), base.cpu()
+        trips = self.round_trips()
         cpu = [measure.cpu(gateway.pid) for gateway in gateways]
         handed, begun = measure.handed(gateways[0].pid), time.monotonic()
         work() if callable(work) else time.sleep(work)
         figures.seconds = time.monotonic() - begun
         figures.handed = measure.handed(gateways[0].pid) - handed
         figures.cpu = [measure.cpu(gateway.pid) - taken for gateway, taken in zip(gateways, cpu, strict=True)]
+        figures.trips = self.round_trips() - trips
         if base:
             figures.database, figures.statements = base.cpu() - database, base.statements()
             later, end = base.traffic(), base.position()
@@ -208,9 +216,15 @@ class Fleet:
             figures.wal, figures.rows = base.logged(begin, end), base.rows(self.schema)
         return figures
 
+    def round_trips(self):
+        """How many round trips gateways made, where proxies count them."""
+        return sum(self.proxies.count(which)["round trips"] for which in range(GATEWAYS)) if self.proxies else 0
+
     def end(self):
         for gateway in reversed(self.gateways):
             gateway.end()
+        if self.proxies:
+            self.proxies.end()
         self.publisher.stop()
         shutil.rmtree(self.folder)
         if self.base:
@@ -295,7 +309,7 @@ def cost(figures):
     """What a changed poll takes."""
     each = figures.of_change
     return {
-        "polls": figures.all_changes, "of followers": f"{sum(figures.changes[1:]) / figures.all_changes * 100:.0f} %",
+        "polls": figures.all_changes,
         "WAL KB": each(figures.wal[0]) / 1e3, "page images KB": each(figures.wal[1]) / 1e3,
         "reads": each(figures.counted(*READS)), "all statements": each(figures.not_by_clock()),
         "gateways ms": each(sum(figures.cpu)) * 1e3, "database ms": each(figures.database) * 1e3,
@@ -326,16 +340,19 @@ def idle(options, base):
 
 def changes(options, base):
     found = collections.defaultdict(list)
+    # Without proxies, and with them: they take of the processors, too.
+    cases = [("sled", None, (1,)), *(("postgres", trip, range(1, GATEWAYS + 1)) for trip in (None, *ROUND_TRIPS))]
     for number in range(options.rounds):
-        for kind, counts in (("sled", (1,)), ("postgres", (1, 2, 3))):
-            with fleet(options, base, options.feeds, 1, 10, kind, share=1.0) as made:
+        for kind, trip, counts in cases:
+            with fleet(options, base, options.feeds, 1, 10, kind, share=1.0, round_trip=trip) as made:
                 for count in counts:
                     made.add()
                     made.settle()
                     made.keep_up()
                     # So that page images count the same everywhere: none before, all after.
                     base.sql("CHECKPOINT")
-                    found[f"{kind}, {count}"].append(made.measure(options.seconds))
+                    case = f"{kind}, {count}" + (f", {trip} ms" if trip is not None else "")
+                    found[case].append(made.measure(options.seconds))
                     if made.base:
                         base.sql(f"VACUUM {made.schema}.tidegate_entry")
         rates = ", ".join(f"{case}: {runs[-1].rate:.0f}/s" for case, runs in found.items())
@@ -354,17 +371,56 @@ def changes(options, base):
         else:
             row |= {
                 "database ms": middle(lambda run: run.of_change(run.database) * 1e3),
-                "of followers": f"{middle(lambda run: sum(run.changes[1:]) / run.all_changes) * 100:.0f} %",
-                "barriers": middle(lambda run: run.of_change(run.counted("PASS"))),
-                "statements": middle(lambda run: run.of_change(sum(run.statements.values()))),
+                "statements": middle(lambda run: run.of_change(run.not_by_clock())),
+                "by the clock": middle(lambda run: run.of_change(sum(run.statements.values()) - run.not_by_clock())),
                 "WAL KB": middle(lambda run: run.of_change(run.wal[0]) / 1e3),
                 "page images KB": middle(lambda run: run.of_change(run.wal[1]) / 1e3),
             }
+            if runs[0].trips:
+                row["round trips"] = middle(lambda run: run.of_change(run.trips))
         rows.append((case, row))
     show(f"{options.feeds} feeds of 10 items, each due every second and changed whenever it is asked for; a change, medians"
          f" of {options.rounds} rounds of {options.seconds} s:", rows)
     for case, runs in found.items():
         show_statements(options, runs[-1], runs[-1].all_changes, f"a change, {case}")
+
+
+def transactions(options, base):
+    schema, rows = f"space_{secrets.token_hex(4)}", []
+    url = base.space(schema)
+    table = "(class smallint, key bytea, value bytea, shown jsonb, PRIMARY KEY (class, key))"
+    base.sql(f"CREATE TABLE {schema}.tidegate_entry {table}; CREATE TABLE {schema}.tidegate_change"
+             " (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, position bigint, at bigint, key bytea, logged bytea);"
+             f" GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO gateway")
+    script = base.folder / "change.sql"
+    # As src/store/postgres/transaction.rs sends a change.
+    script.write_text(f"""\\set feed random(1, {LOAD_FEEDS})
+\\startpipeline
+BEGIN;
+SELECT pg_advisory_xact_lock(:feed);
+SELECT value FROM tidegate_entry WHERE class = 2 AND key = int4send(:feed);
+\\endpipeline
+SELECT class, key, value FROM tidegate_entry WHERE class = 3 AND key = ANY (SELECT int4send(:feed * 100 + n)
+    FROM generate_series(1, {LOAD_ENTRIES}) n);
+\\startpipeline
+DELETE FROM tidegate_entry WHERE class = 4 AND key = int4send(:feed);
+INSERT INTO tidegate_entry SELECT 3, int4send(:feed * 100 + n), decode(repeat(md5(random()::text), {LOAD_BYTES // 16}), 'hex')
+    FROM generate_series(1, {LOAD_ENTRIES}) n ON CONFLICT (class, key) DO UPDATE SET value = EXCLUDED.value;
+INSERT INTO tidegate_change (at, key, logged) VALUES (0, int4send(:feed), '');
+COMMIT;
+\\endpipeline
+""")
+    script.chmod(0o644)
+    for trip in ROUND_TRIPS:
+        proxies = Proxies(url, 1, trip / 1000)
+        how = ["-n", "-M", "extended", "-c", LOAD_CONNECTIONS, "-j", 2, "-T", options.seconds, "-f", script]
+        said = base.run("pgbench", *map(str, how), proxies.url(0))
+        proxies.end()
+        found = {what: float(number) for what, number in re.findall(r"^(latency average|tps) = ([0-9.]+)", said, re.M)}
+        rows.append((f"{trip} ms", {"changes/s": found["tps"], "ms each": found["latency average"]}))
+    base.sql(f"DROP SCHEMA {schema} CASCADE")
+    show(f"Transactions as changes make them, on {LOAD_CONNECTIONS} connections without gateways; through a proxy, by its round"
+         " trip:", rows)
 
 
 def serving(options, base):
@@ -386,9 +442,8 @@ def serving(options, base):
             gateway.ask("/feeds/f0")
         runs = []
         figures = made.measure(work)
-        # The first one writes, and answers from memory.
-        if gateways == made.gateways[:1] and (reads := figures.counted(*READS)):
-            raise RuntimeError(f"the gateway that writes read {reads:.0f} times to answer from its cache")
+        if reads := figures.counted(*READS):
+            raise RuntimeError(f"gateways read {reads:.0f} times to answer from their caches")
         figures.runs, figures.requests = runs, sum(run.requests for run in runs)
         figures.answers = sum(run.rate for run in runs)
         return figures
@@ -402,9 +457,7 @@ def serving(options, base):
                     made.keep_up()
                     found[f"{kind}, {count}"].append(load(made, CONNECTIONS // count, made.gateways))
                 for connections in TO_ONE if made.base else ():
-                    for gateway, what in zip(made.gateways, ("writes", "follows"), strict=False):
-                        case = f"one of three, that {what}, {connections}"
-                        found[case].append(load(made, connections, [gateway]))
+                    found[f"one of three, {connections}"].append(load(made, connections, made.gateways[:1]))
         print(f"serving, round {number + 1} of {options.rounds}", file=sys.stderr)
     rows = []
     for case, runs in found.items():
@@ -439,21 +492,21 @@ def memory(options, base):
         # First polls are spread over the interval.
         with fleet(options, base, feeds, MEMORY_INTERVAL, 10) as made:
             begin, database, begun = base.position(), base.cpu(), time.monotonic()
-            writer = made.add()
+            first = made.add()
             made.settle()
             took = time.monotonic() - begun - SETTLING
-            row = {"feeds": feeds, "taken in a second": feeds / took, "a feed, ms": measure.cpu(writer.pid) / feeds * 1e3,
+            row = {"feeds": feeds, "taken in a second": feeds / took, "a feed, ms": measure.cpu(first.pid) / feeds * 1e3,
                    "of the database": (base.cpu() - database) / feeds * 1e3,
                    "WAL KB": sum(base.logged(begin, base.position())) / feeds / 1e3}
             base.sql(f"VACUUM (ANALYZE) {made.schema}.tidegate_entry")
             before = base.cpu()
-            follower = made.add()
-            row |= {"start s": follower.start, "start, processor s": measure.cpu(follower.pid),
+            second = made.add()
+            row |= {"start s": second.start, "start, processor s": measure.cpu(second.pid),
                     "start, database s": base.cpu() - before,
-                    "start KB": sum(moved({}, base.traffic(), follower.pid)) / 1e3}
+                    "start KB": sum(moved({}, base.traffic(), second.pid)) / 1e3}
             made.settle()
             time.sleep(options.memory_wait)
-            for name, gateway in (("writer", writer), ("follower", follower)):
+            for name, gateway in (("first", first), ("second", second)):
                 row[f"{name} MB"] = measure.memory(gateway.pid) / 1e6
                 times = []
                 for _ in range(3):
@@ -464,8 +517,8 @@ def memory(options, base):
             rows.append((f"{feeds} feeds", row))
     show(f"Feeds of 10 items that one gateway takes in; then a second one starts; {options.memory_wait} s later:", rows)
     (_, less), (_, more) = rows
-    columns = ("start s", "start, processor s", "start, database s", "start KB", "writer MB", "follower MB",
-               "writer's metrics ms", "follower's metrics ms")
+    columns = ("start s", "start, processor s", "start, database s", "start KB", "first MB", "second MB",
+               "first's metrics ms", "second's metrics ms")
     scale = {"s": (1e6, "µs"), "KB": (1e3, "bytes"), "MB": (1e6, "bytes"), "ms": (1e3, "µs")}
     growth = {}
     for column in columns:
@@ -504,10 +557,11 @@ def upkeep(options, base):
                     "to it KB": sent / made.feeds / 1e3, "from it KB": received / made.feeds / 1e3,
                 }))
                 before, spent, connections = last, taken, later
-    show(f"What the gateway that writes does for each of {options.table_feeds} feeds, one after the other; statements:", rows)
+    show(f"What a gateway does for each of {options.table_feeds} feeds, one after the other; statements:", rows)
 
 
-PARTS = {"tables": tables, "idle": idle, "changes": changes, "serving": serving, "memory": memory, "upkeep": upkeep}
+PARTS = {"tables": tables, "idle": idle, "changes": changes, "transactions": transactions, "serving": serving,
+         "memory": memory, "upkeep": upkeep}
 
 
 def main():

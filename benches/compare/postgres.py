@@ -16,40 +16,35 @@ import serving_stage
 
 # Statements of src/store/postgres/statements.rs, by a part that none before them here has.
 STATEMENTS = {
-    "ADVANCE": "SET log_seq = log_seq",
-    "PASS": "SET passed = log_seq, closed",
-    "CLOSE": "SET closed = log_seq",
-    "PASS_FOR_WRITER": "SET passed = log_seq WHERE",
+    "LOG": "int8send",
     "PUT": "INSERT INTO tidegate_entry",
     "REMOVE": "DELETE FROM tidegate_entry e USING",
     "CLEAR": "DELETE FROM tidegate_entry WHERE",
-    "NOTE_RECENT": "INSERT INTO tidegate_recent",
-    "FORGET_RECENT": "DELETE FROM tidegate_recent",
-    "LOOK": "LEFT JOIN tidegate_recent",
+    "NOTE": "INSERT INTO tidegate_change",
+    "NUMBER": "UPDATE tidegate_change SET position",
+    "FORGET_NOTES": "DELETE FROM tidegate_change",
+    "COUNTER": "FROM tidegate_counter FOR UPDATE",
+    "ADVANCE": "UPDATE tidegate_counter c SET position",
+    "LOOK": "LEFT JOIN tidegate_entry s",
+    "POSITION": "SELECT position FROM tidegate_counter",
+    "LOCK": "pg_advisory_xact_lock",
     "GET_MANY": "AS wanted (class, key)",
-    "RANGES": "AS wanted (class, first",
     "GET": "SELECT value FROM tidegate_entry",
     "CONTAINS": "SELECT EXISTS (SELECT",
     "PORTION": "AS summed WHERE before",
-    "SIZES": "substring(value from",
-    "ASK": "INSERT INTO tidegate_request",
-    "TAKE_REQUESTS": "SET taken =",
-    "ANSWER": "SET answer =",
-    "ANSWERS": "SELECT number, answer",
-    "ASKED": "SELECT number FROM tidegate_request",
-    "END_REQUESTS": "DELETE FROM tidegate_request",
-    "BEAT": "SET beat_at =",
-    "OWNER": "SELECT s.owner, s.fence, n.name",
-    "NODES": "n.polls",
-    "POLL_SHARDS": "SELECT shard, owner, fence, wanted",
-    "NOW": "inet_client_addr",
-    "SET LOCAL": "SET LOCAL",
+    "SIZES": "SELECT key, octet_length(value)",
+    "BEAT": "INSERT INTO tidegate_gateway",
+    "FORGET_GATEWAYS": "DELETE FROM tidegate_gateway",
+    "GATEWAYS": "FROM tidegate_gateway",
+    "BEGIN_READ": "BEGIN ISOLATION LEVEL",
     "BEGIN": "BEGIN",
     "COMMIT": "COMMIT",
+    "ROLLBACK": "ROLLBACK",
+    "SET": "SET ",
 }
-# Those that read what feeds have, those that ask the gateway that writes, and those that gateways make by the clock.
-READS = ("GET", "GET_MANY", "RANGES", "PORTION", "CONTAINS", "SIZES")
-BY_CLOCK = ("BEAT", "OWNER", "NODES", "POLL_SHARDS", "NOW", "LOOK", "TAKE_REQUESTS")
+# Those that read what feeds have, and those that gateways make by the clock; each numbering begins and commits.
+READS = ("GET", "GET_MANY", "PORTION", "CONTAINS", "SIZES")
+BY_CLOCK = ("LOG", "NUMBER", "FORGET_NOTES", "COUNTER", "ADVANCE", "LOOK", "BEAT", "FORGET_GATEWAYS", "GATEWAYS")
 # Checkpoints and vacuums come when a script asks for them.
 SETTINGS = """
 listen_addresses = '127.0.0.1'
@@ -96,7 +91,7 @@ class Database:
 
     def run(self, program, *arguments):
         """What a program of PostgreSQL prints; a server that it starts would keep a pipe open."""
-        out = subprocess.PIPE if program in ("psql", "pg_waldump") else subprocess.DEVNULL
+        out = subprocess.PIPE if program in ("psql", "pg_waldump", "pgbench") else subprocess.DEVNULL
         environment = {**os.environ, "HOME": str(self.folder), "PGPASSWORD": self.password}
         command = [*self.user, self.tools / program, *arguments]
         return subprocess.run(command, cwd="/", env=environment, stdout=out, text=True, check=True).stdout
@@ -156,7 +151,7 @@ class Database:
         # A connection reports what it has counted at most once a second, when it rests.
         time.sleep(1.2)
         row, = self.sql("SELECT sum(n_tup_ins), sum(n_tup_upd), sum(n_tup_hot_upd), sum(n_tup_del) FROM pg_stat_user_tables"
-                        f" WHERE schemaname = '{schema}' AND relname IN ('tidegate_entry', 'tidegate_recent')")
+                        f" WHERE schemaname = '{schema}' AND relname IN ('tidegate_entry', 'tidegate_change')")
         return dict(zip(("inserted", "updated", "of them hot", "deleted"), map(int, row), strict=True))
 
     def traffic(self):

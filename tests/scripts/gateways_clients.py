@@ -1,8 +1,8 @@
-"""Who asks the gateways of gateways_run.py: readers and consumers that go from one to the other, an operator, and who
-makes items."""
+"""Who asks the gateways of gateways_run.py, each a thread that goes from one to the other and writes down what it saw:
+readers, who makes and redacts items, consumers of changes, and subscribers of the hub."""
 
-import collections
 import hashlib
+import hmac
 import http.client
 import json
 import random
@@ -11,294 +11,209 @@ import stage
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
-from failing_disk_run import check
-from gateways_stage import LEASE
+from gateways_record import Delivery, Item, Listing, Told, View, is_done
+from gateways_stage import GATHERED, MADE, PUBLIC, Handler, Server, until
 
-# How long a stream of events is read from one gateway, in seconds.
-STREAMED = 1
-# How long the operator waits for a feed to be made, in seconds.
-MADE_WITHIN = 40
-# Who reads from a gateway that is cut off, and how long each waits for an answer, in seconds.
-CUT_OFF_READERS, CUT_OFF_PATIENCE = 8, 6
-# For how long a writer that lost the answer to a commit may serve what was before, in seconds: nine tenths of its lease,
-# and what an answer takes. Others may write a little later.
-MAY_LAG = 0.9 * LEASE + 0.3
-# How long the gateway that writes may serve what was before a commit whose answer was lost, in seconds.
-SETTLED_WITHIN = 10
+# How many read from each gateway, so that some wait at one that stands still.
+READERS = 2
+# The pauses of who reads all items and of who makes them, and how often one of these is redacted, in seconds and items.
+LISTING, MAKING, REDACTED_ONE_IN = 0.5, 0.3, 8
 # How far back SUP documents are asked for, in seconds: usually, and by who has had no answer for so long.
-UPDATES_OF, UNANSWERED, UPDATES_OF_MOST = 60, 30, 86_400
-# The pause after an item that was made, how long its answer is waited for, in seconds, and the feed that has them.
-MAKING, MAKING_PATIENCE, MADE = 0.3, 10, "kept"
-
-
-def digest(changes):
-    """A few bytes for the changes of an epoch."""
-    return hashlib.sha256(json.dumps(changes, sort_keys=True).encode()).digest()[:12]
-
-
-def shows(text, change):
-    """Whether a sync view has a change; so has what is none, since the feed was removed."""
-    until = re.search(r'until="([^"]+)"', text)
-    return not until or until.group(1) >= change["tick"]
+UPDATES_OF, UNANSWERED, UPDATES_OF_MOST = 60, 40, 86_400
+# How long a stream of events is read from one gateway, in seconds, and how many changes are remembered as late ones.
+STREAMED, LATE_ONES = 1, 20
+# How many feeds are subscribed to, for how long, and within what time the hub asks, in seconds.
+SUBSCRIBED, HUB_LEASE, VERIFIED_WITHIN = 12, 86_400, 30
+SECRET = "a-secret-of-the-subscribers"
 
 
 class Clients:
-    """Each is a thread. What a client saw is compared with what gateways say in the end."""
-
-    def __init__(self, fleet, publisher):
-        self.fleet, self.publisher = fleet, publisher
-        self.ends, self.threads = threading.Event(), []
-        # Set where nothing is published and nothing is made any more.
-        self.rests = threading.Event()
-        # Epochs of the change log by number, as digests, and the last tick of each feed.
-        self.told, self.ticks = {}, {}
-        # The last epoch of a stream of events, and the epoch, feed and tick of each event.
-        self.streamed, self.events = 0, []
-        self.updates, self.seen, self.lags = {}, collections.Counter(), []
-        # The newest post of each feed that some gateway has shown, and the feeds that changed last.
-        self.shown, self.changed = {}, collections.deque(maxlen=50)
+    def __init__(self, fleet, publisher, record):
+        self.fleet, self.publisher, self.record = fleet, publisher, record
+        # Set where nothing is published and made any more, and where nobody asks any more.
+        self.rests, self.ends, self.threads = threading.Event(), threading.Event(), []
+        # The feeds that changed last.
+        self.changed, self.streamed = [], 0
+        self.subscribers = Subscribers(fleet, publisher, record)
 
     def begin(self):
         """Lets them ask until the end, while the publisher publishes."""
-        jobs = [self.read, self.read, self.consume, self.listen, self.stream, self.operate]
-        for job in [lambda: self.publisher.publish(self.rests), *jobs]:
-            self.threads.append(self.start(job))
-
-    def start(self, job):
-        thread = threading.Thread(target=self.guarded, args=(job,), daemon=True)
-        thread.start()
-        return thread
+        self.subscribers.subscribe()
+        readers = [lambda which=which: self.read(which) for which in self.fleet.all for _ in range(READERS)]
+        for job in (lambda: self.publisher.publish(self.rests), self.make, self.list, self.consume, self.stream,
+                    self.listen, *readers):
+            self.threads.append(threading.Thread(target=self.guarded, args=(job,), daemon=True))
+            self.threads[-1].start()
 
     def guarded(self, job):
         try:
             job()
         except Exception as error:
-            self.fleet.fault(f"a client failed: {error!r}")
+            self.record.wrong.append(f"a client failed: {error!r}")
 
     def end(self):
         self.ends.set()
         for thread in self.threads:
             thread.join(stage.WAIT)
 
-    def read(self):
-        """A reader of any feed at any gateway: each document is one of the publisher's, and none is older."""
-        fleet, newest = self.fleet, {}
-        while not self.ends.is_set():
-            feed = f"feed-{random.randrange(len(self.publisher.newest))}"
-            may_lag = fleet.may_lag()
-            answered = fleet.ask(f"/feeds/{feed}")
-            if not answered:
-                continue
-            which, text = answered
-            last, is_one = self.publisher.check_posts(feed, text)
-            if not is_one:
-                fleet.fault(f"{which}/feeds/{feed} is none of the publisher's: {text[:300]}")
-            before, by = newest.get(feed, (0, ""))
-            if last < before and which not in fleet.away:
-                is_there = lambda text: self.publisher.check_posts(feed, text)[0] >= before
-                if not (may_lag and self.catches_up(which, f"/feeds/{feed}", is_there)):
-                    fleet.fault(f"{which}/feeds/{feed} shows post {last} after post {before}, which {by} showed")
-            newest[feed] = max((last, f"{which} at {time.strftime('%H:%M:%S')}"), (before, by))
-            self.shown[feed] = max(last, self.shown.get(feed, 0))
+    def read(self, which):
+        """Reads any feed at one gateway, whatever is done to that; more often one that changed lately."""
+        while not self.ends.wait(0.05):
+            feed = random.choice(random.choice((self.changed, self.record.feeds)) or self.record.feeds)
+            asked = time.monotonic()
+            status, text, _ = self.fleet.get(which, f"/feeds/{feed}")
+            post = self.publisher.newest_in(feed, text) if status == 200 else 0
+            self.record.views.append(View(which, asked, time.monotonic(), status, feed, post))
+
+    def items(self, which, feed, view=""):
+        """Notes the numbers of the items that a gateway lists."""
+        asked = time.monotonic()
+        status, text, _ = self.fleet.get(which, f"/feeds/{feed}/complete")
+        if status == 200:
+            numbers = tuple(map(int, re.findall(r">made-(\d+)</title>", text)))
+            self.record.listings.append(Listing(which, asked, view, numbers))
+
+    def list(self):
+        while not self.ends.wait(LISTING):
+            self.items(random.choice(self.fleet.all), MADE)
+
+    def make(self):
+        """Makes items at any gateway, each once, and redacts some."""
+        number, path, ids = 0, f"/api/v1/feeds/{MADE}/items", []
+        while not self.rests.wait(MAKING):
+            number += 1
+            _, text = self.change(self.record.posts, number, path, {"title": f"made-{number}"})
+            ids += [(number, json.loads(text)["sync_id"])] if text else []
+            if ids and number % REDACTED_ONE_IN == 0:
+                of, name = ids.pop(random.randrange(len(ids)))
+                self.change(self.record.redactions, of, f"{path}/{name}/redact")
+
+    def change(self, items, number, path, body=None):
+        which, asked = self.fleet.near(), time.monotonic()
+        status, text, _ = self.fleet.get(which, path, "POST", body)
+        items.append(item := Item(which, asked, time.monotonic(), status, number))
+        return item, text if is_done(item) else ""
 
     def consume(self):
-        """A consumer of the change log that goes from gateway to gateway, and asks another for what it is told of."""
-        fleet, place = self.fleet, "0"
+        """A consumer of the change log, who asks some gateway for what it is told of."""
+        place, log = "0", self.record.log
         while not self.ends.is_set():
-            answered = fleet.ask(f"/changes?after={place}&wait=1")
-            if not answered:
-                continue
-            for line in map(json.loads, answered[1].splitlines()):
-                if line["epoch"] != len(self.told) + 1:
-                    fleet.fault(f"epoch {line['epoch']} was told after {len(self.told)}")
-                place, self.told[line["epoch"]] = line["id"], digest(line["changes"])
-                for change in line["changes"]:
-                    feed = change["feed"]
-                    if change["tick"] <= self.ticks.get(feed, ""):
-                        fleet.fault(f"{feed} has the tick {change['tick']} after {self.ticks[feed]}")
-                    self.ticks[feed] = change["tick"]
-                    if feed in self.publisher.newest:
-                        self.changed.append(feed)
-                # Of feeds that are not removed again.
-                if changes := [change for change in line["changes"] if change["feed"] in self.publisher.newest]:
-                    self.look_for(random.choice(changes))
+            status, text, _ = self.fleet.get(self.fleet.near(), f"/changes?after={place}&wait=1")
+            for line in map(json.loads, text.splitlines() if status == 200 else ()):
+                place = line["id"]
+                log.append(line["changes"])
+                if line["epoch"] != len(log):
+                    self.record.wrong.append(f"epoch {line['epoch']} was told as the {len(log)}th")
+                feeds = [change["feed"] for change in line["changes"] if change["feed"] in self.publisher.newest]
+                self.changed = [*self.changed, *feeds][-LATE_ONES:]
+                self.look_for(random.choice(line["changes"]))
+            if status != 200:
+                time.sleep(0.05)
 
     def look_for(self, change):
-        """Who was told of a change finds it at any gateway."""
-        fleet, may_lag = self.fleet, self.fleet.may_lag()
-        shown = fleet.ask(path := f"/feeds/{change['feed']}/sync")
-        if shown and not shows(shown[1], change):
-            is_there = lambda text: shows(text, change)
-            if not (may_lag and self.catches_up(shown[0], path, is_there)):
-                fleet.fault(f"{shown[0]} shows {change['feed']} as before {change['tick']}, which was told")
-
-    def catches_up(self, which, path, is_there):
-        """Whether a gateway that shows what is older may do so while answers of the database are lost: it writes, and
-        soon after the database answers it shows what others show."""
-        fleet, begun = self.fleet, time.monotonic()
-        if fleet.get(which, "/readyz")[1].startswith("standby"):
-            return False
-        until = begun + SETTLED_WITHIN
-        while time.monotonic() < until:
-            until = time.monotonic() + SETTLED_WITHIN if fleet.is_shaken else until
-            status, text, _ = fleet.get(which, path)
-            if status == 200 and is_there(text):
-                self.lags.append(time.monotonic() - begun)
-                return True
-            time.sleep(0.01)
-        return False
-
-    def listen(self):
-        """A consumer of SUP documents."""
-        until = 0
-        while not self.ends.is_set():
-            asked = time.monotonic()
-            answered = self.fleet.ask(f"/sup.json?seconds={UPDATES_OF if asked < until else UPDATES_OF_MOST}")
-            for name, update in json.loads(answered[1])["updates"] if answered else []:
-                self.updates[name] = max(update, self.updates.get(name, ""))
-            until = asked + UNANSWERED if answered else until
-            time.sleep(0.3)
+        which, asked = self.fleet.near(), time.monotonic()
+        status, text, _ = self.fleet.get(which, f"/feeds/{change['feed']}/sync")
+        if status == 200:
+            shown = re.search(r'until="([^"]+)"', text)
+            self.record.told.append(Told(which, asked, change["feed"], change["tick"], shown.group(1) if shown else ""))
 
     def stream(self):
         """A consumer of events, which goes on at another gateway where it was at the last one."""
-        fleet, place = self.fleet, "0"
+        place = "0"
         while not self.ends.is_set():
-            which = fleet.near()
-            address = f"http://127.0.0.1:{fleet.ports[which]}/events"
+            which = self.fleet.near()
+            address = f"http://127.0.0.1:{self.fleet.ports[which]}/events"
             request = urllib.request.Request(address, headers={"last-event-id": place})
-            is_shaken = fleet.is_shaken
             try:
                 with urllib.request.urlopen(request, timeout=3) as answer:
-                    until, at = time.monotonic() + STREAMED, place
-                    while time.monotonic() < until and (line := answer.readline().decode()):
+                    end, at = time.monotonic() + STREAMED, place
+                    while time.monotonic() < end and (line := answer.readline().decode()):
                         kind, _, said = line.rstrip("\n").partition(": ")
                         if (kind, said) == ("event", "reset"):
-                            fleet.fault(f"{which}/events does not know {place}")
+                            self.record.wrong.append(f"{which}/events does not know {place}")
                         at = said if kind == "id" else at
                         if kind == "data":
                             event, place = json.loads(said), at
-                            epoch = event["epoch"]
-                            if epoch not in (self.streamed, self.streamed + 1):
-                                fleet.fault(f"{which}/events told epoch {epoch} after {self.streamed}")
-                            self.streamed = epoch
-                            self.events.append((epoch, event["feed"], event["tick"]))
-            except (OSError, http.client.HTTPException) as error:
-                is_refused = isinstance(error, urllib.error.HTTPError)
-                if is_refused and not (is_shaken or fleet.is_shaken or which in fleet.away):
-                    fleet.fault(f"{which}/events answered {error.code}: {error.read()[:200]}")
+                            self.streamed = event["epoch"]
+                            self.record.events.append((event["epoch"], event["feed"], event["tick"]))
+            except (OSError, http.client.HTTPException):
                 time.sleep(0.05)
 
-    def operate(self):
-        """An operator who asks any gateway about a feed, to make one, and to remove it again."""
-        fleet, number = self.fleet, 0
-        while not self.rests.is_set():
-            number += 1
-            name = f"own-{number}"
-            if fleet.ask(f"/api/v1/feeds/feed-{number % len(self.publisher.newest)}", True):
-                self.seen["shown"] += 1
-            if not fleet.is_shaken and not fleet.away & {0, 1, 2}:
-                made = fleet.get(fleet.near(), f"/api/v1/feeds/{name}", MADE_WITHIN, "PUT", {"local": True})
-                self.seen[f"made {made[0]}"] += 1
-                if made[0] == 201:
-                    removed = fleet.get(fleet.near(), f"/api/v1/feeds/{name}", MADE_WITHIN, "DELETE")
-                    self.seen[f"removed {removed[0]}"] += 1
-            time.sleep(1)
+    def listen(self):
+        """A consumer of SUP documents."""
+        updates, answered = self.record.updates, 0
+        while not self.ends.wait(0.3):
+            asked = time.monotonic()
+            seconds = UPDATES_OF if asked - answered < UNANSWERED else UPDATES_OF_MOST
+            status, text, _ = self.fleet.get(self.fleet.near(), f"/sup.json?seconds={seconds}")
+            for name, update in json.loads(text)["updates"] if status == 200 else ():
+                updates[name] = max(update, updates.get(name, ""))
+            answered = asked if status == 200 else answered
 
-    def goes_on(self, seconds, within):
-        """What is published is told, at once or soon."""
-        before = len(self.told)
-        time.sleep(seconds)
-        self.fleet.until("something was told", within, lambda: len(self.told) > before)
+    def log(self, which):
+        """The change log as a gateway tells it: the changes of each epoch."""
+        log, place = [], "0"
+        while lines := self.fleet.get(which, f"/changes?after={place}&wait=0")[1].splitlines():
+            place = json.loads(lines[-1])["id"]
+            log += [json.loads(line)["changes"] for line in lines]
+        return log
 
-
-class Maker:
-    """Makes items at any gateway, each once, and notes which were acknowledged. All of them must be there in the end, and
-    at once at any gateway."""
-
-    def __init__(self, clients):
-        self.clients, self.fleet = clients, clients.fleet
-        self.acknowledged, self.answers, self.ends = [], collections.Counter(), threading.Event()
-
-    def begin(self):
-        status, text, _ = self.fleet.get(self.fleet.near(), f"/api/v1/feeds/{MADE}", MADE_WITHIN, "PUT", {"local": True})
-        check(status in (200, 201), f"the feed for items: {status} {text}")
-        self.thread = self.clients.start(self.make)
-
-    def end(self):
-        self.ends.set()
-        self.thread.join(stage.WAIT)
-
-    def make(self):
-        number = 0
-        while not self.ends.wait(MAKING):
-            number += 1
-            path, body = f"/api/v1/feeds/{MADE}/items", {"title": f"made-{number}"}
-            status, _, _ = self.fleet.get(self.fleet.near(), path, MAKING_PATIENCE, "POST", body)
-            self.answers[status] += 1
-            if status == 201:
-                self.acknowledged.append(f"made-{number}")
-                self.look_for(f"made-{number}")
-
-    def look_for(self, title):
-        """Who has it acknowledged may read his own write at any gateway."""
-        fleet, may_lag = self.fleet, self.fleet.may_lag()
-        which = fleet.near()
-        status, text, _ = fleet.get(which, f"/feeds/{MADE}")
-        if status == 200 and f">{title}<" not in text and not (may_lag or fleet.may_lag() or which in fleet.away):
-            fleet.fault(f"{which}/feeds/{MADE} lacks {title}, which was acknowledged")
-
-    def titles(self, which):
-        """The items that a gateway shows."""
-        status, text, _ = self.fleet.get(which, f"/feeds/{MADE}/complete")
-        check(status == 200, f"gateway {which} answers {status} {text[:200]}")
-        return re.findall(r">(made-\d+)</title>", text)
-
-    def check_kept(self, when):
-        acknowledged = list(self.acknowledged)
-        check(acknowledged, f"{when}: no item was acknowledged: {dict(self.answers)}")
-        for which in self.fleet.there():
-            titles = self.titles(which)
-            lost = sorted(set(acknowledged) - set(titles))
-            check(not lost, f"{when}: gateway {which} lost {len(lost)} of {len(acknowledged)} items: {lost[:5]}")
-            check(len(titles) == len(set(titles)), f"{when}: gateway {which} has items twice")
+    def look(self, which):
+        """Notes what a gateway has in the end."""
+        fleet, record = self.fleet, self.record
+        record.logs[which] = self.log(which)
+        record.listed[which] = dict(json.loads(fleet.get(which, f"/sup.json?seconds={UPDATES_OF_MOST}")[1])["updates"])
+        record.pages[which] = {}
+        for feed in record.feeds:
+            _, text, headers = fleet.get(which, f"/feeds/{feed}")
+            record.pages[which][feed] = (headers.get("etag"), self.publisher.newest_in(feed, text))
+        self.items(which, GATHERED, " gathered")
+        self.items(which, MADE)
 
 
-class CutOffReader:
-    """Reads from a gateway that is cut off or stopped, which must not answer what others have left behind. Where it wrote
-    and lost the answer to a commit, it may do so while its lease lasts, but must show what was shown before the cut.
-    `before`: the newest posts by then, or nothing where there is no such commit."""
+class Subscribers:
+    """A callback for each of some feeds, each at an address of its own."""
 
-    def __init__(self, clients, which, before=None):
-        self.clients, self.which, self.before = clients, which, before
-        self.answers, self.stale, self.lagged = collections.Counter(), [], 0
-        self.ends, self.begun, self.last = threading.Event(), time.monotonic(), 0
-        for _ in range(CUT_OFF_READERS):
-            clients.start(self.read)
+    def __init__(self, fleet, publisher, record):
+        self.fleet, self.publisher, self.record, self.verified = fleet, publisher, record, set()
+        self.feeds = record.feeds[::max(1, len(record.feeds) // SUBSCRIBED)][:SUBSCRIBED]
+        subscribers = self
 
-    def read(self):
-        while not self.ends.is_set():
-            # What it has in memory, and what it would have to read.
-            feeds = random.choice((list(self.clients.changed), list(self.clients.shown))) or ["feed-0"]
-            feed = random.choice(feeds)
-            others = self.clients.shown.get(feed, 0)
-            status, text, _ = self.clients.fleet.get(self.which, f"/feeds/{feed}", CUT_OFF_PATIENCE)
-            if self.ends.is_set():
-                return
-            seconds = time.monotonic() - self.begun
-            self.answers[status or "none"] += 1
-            if status == 200:
-                self.last = max(self.last, seconds)
-                post = self.clients.publisher.check_posts(feed, text)[0]
-                if post < others and self.before is not None and seconds < MAY_LAG and post >= self.before.get(feed, 0):
-                    self.lagged += 1
-                elif post < others:
-                    self.stale.append(f"after {seconds:.1f} s {feed} with post {post} after post {others}")
-            time.sleep(0.05)
+        class Callback(Handler):
+            def do_GET(self):
+                feed, _, query = self.path.strip("/").partition("?")
+                asked = dict(urllib.parse.parse_qsl(query))
+                is_right = asked.get("hub.topic") == subscribers.topic(feed)
+                subscribers.verified.add(feed)
+                self.answer(200 if is_right else 404, asked["hub.challenge"].encode())
 
-    def end(self):
-        """The answers by status, when the last document came, how many documents lagged by a commit, and which were
-        stale."""
-        self.ends.set()
-        return dict(self.answers), self.last, self.lagged, self.stale
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                subscribers.take(self.path.strip("/"), body, self.headers)
+                self.answer(204)
+
+        self.server = Server(Callback)
+
+    def topic(self, feed):
+        return f"{PUBLIC}/feeds/{feed}"
+
+    def subscribe(self):
+        """Subscribes through any gateway, and waits until the hub has asked."""
+        for number, feed in enumerate(self.feeds):
+            form = {"hub.mode": "subscribe", "hub.topic": self.topic(feed), "hub.secret": SECRET,
+                    "hub.callback": f"http://127.2.0.{number + 1}:{self.server.port}/{feed}", "hub.lease_seconds": HUB_LEASE}
+            self.fleet.get(self.fleet.near(), "/websub", "POST", urllib.parse.urlencode(form).encode(),
+                           {"content-type": "application/x-www-form-urlencoded"})
+        until("subscribed to the hub", VERIFIED_WITHIN, lambda: self.verified == set(self.feeds))
+        self.record.subscribed = {feed: self.publisher.newest[feed] for feed in self.feeds}
+
+    def take(self, feed, body, headers):
+        signature = "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+        links = ", ".join(headers.get_all("link", []))
+        if headers["x-hub-signature"] != signature or f'<{self.topic(feed)}>; rel="self"' not in links:
+            self.record.wrong.append(f"a delivery of {feed} has {headers['x-hub-signature']} and {links}")
+        post = self.publisher.newest_in(feed, body.decode())
+        self.record.deliveries.append(Delivery(feed, time.monotonic(), post))
