@@ -100,6 +100,8 @@ pub struct Outline {
     pub sync: Option<Item091<(), OutlineSync>>,
     /// Whether it has one that is not.
     pub has_invalid_sync: bool,
+    /// Whether it, or one around it, says that it is commented out (`isComment`, OPML 2.0).
+    pub is_comment: bool,
     /// Markup inside it that is neither an outline nor `sx:sync`: places in the text.
     pub other: Vec<Range<usize>>,
     /// The line where it begins, counted from 1.
