@@ -207,6 +207,29 @@ impl<E> TextSink<E> for String {
 }
 
 impl<'a> Page<'a> {
+    /// A page of these items that says nothing of its own: it is for readers here.
+    fn bare(
+        (container, dialect): (Container, Dialect),
+        (addresses, history): (&'a Addresses, &'a HistoryPlace),
+        (state, skeleton, items): (&'a FeedState, &'a Skeleton, &'a [Item]),
+    ) -> Self {
+        Self {
+            kind: ViewKind::Complete,
+            container,
+            dialect,
+            addresses,
+            state,
+            skeleton,
+            items,
+            deleted: &[],
+            history,
+            since: None,
+            until: None,
+            expires: None,
+            window: None,
+        }
+    }
+
     /// What the bases of its entries can be made of.
     fn bases(&self) -> Bases<'a> {
         Bases { document: &self.addresses.upstream, channel: self.skeleton.link.as_deref() }
