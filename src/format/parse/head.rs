@@ -78,6 +78,12 @@ impl HeadBuilder {
             own.filter(move |inner| inner.local() == name).map(text_of)
         };
         let head = &mut self.head;
+        // The elements around them are spelled in more ways than one.
+        let hours = within("hour").filter_map(|hour| hour.parse::<u8>().ok());
+        let hours = hours.filter(|hour| *hour <= 24);
+        hours.for_each(|hour| insert(&mut head.hints.skip_hours, hour % 24));
+        let days = within("day").filter_map(|name| day(&name));
+        days.for_each(|day| insert(&mut head.hints.skip_days, day));
         match (own, child.ns(), child.local()) {
             (true, _, "image") => {
                 if dialect.is_rdf() {
@@ -86,15 +92,6 @@ impl HeadBuilder {
                 within("url").for_each(|url| note(&mut head.image, &url));
             }
             (true, _, "author") => within("name").for_each(|name| note(&mut head.author, &name)),
-            (true, _, "skipHours") => {
-                let hours = within("hour").filter_map(|hour| hour.parse::<u8>().ok());
-                let hours = hours.filter(|hour| *hour <= 24);
-                hours.for_each(|hour| insert(&mut head.hints.skip_hours, hour % 24));
-            }
-            (true, _, "skipDays") => {
-                let days = within("day").filter_map(|name| day(&name));
-                days.for_each(|day| insert(&mut head.hints.skip_days, day));
-            }
             (true, _, "description") if !is_atom => note(&mut head.subtitle, &text()),
             (true, _, "subtitle" | "tagline") if is_atom => note(&mut head.subtitle, &text()),
             (true, _, "language") | (_, Ns::Named("dc"), "language") => {
