@@ -10,6 +10,9 @@ use tidegate_core::xml::tree::{self, Element, Node};
 pub fn feed(skeleton: &Skeleton) -> Element {
     let mut feed = Element::new(ATOM, "feed");
     convert_children(&read_skeleton(skeleton), &mut feed);
+    if feed.children.is_empty() {
+        feed.push(Element::new(ATOM, "title").text(&skeleton.title));
+    }
     feed
 }
 
