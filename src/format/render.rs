@@ -39,7 +39,7 @@ pub use tidegate_core::sync_markup::Dialect;
 
 use entry::Entries;
 use head::Surroundings;
-use scope::{Extension, Prefixes};
+use scope::{Extensions, Prefixes};
 use std::convert::Infallible;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -312,14 +312,11 @@ fn feed<E>(
     let absolute = page.addresses.absolute && page.kind == ViewKind::Reader;
     let skeleton = convert::skeleton(page.skeleton, page.addresses, family, absolute);
     let deleted = if family == Family::Atom { page.deleted } else { &[] };
-    let mut extensions = vec![];
-    if !deleted.is_empty() {
-        extensions.push(Extension::Tombstones);
-    }
-    if page.history.mark().is_some() {
-        extensions.push(Extension::History);
-    }
-    let prefixes = Prefixes::choose(&skeleton.context, family, page.dialect, &extensions);
+    let extensions = Extensions {
+        has_tombstones: !deleted.is_empty(),
+        has_history: page.history.mark().is_some(),
+    };
+    let prefixes = Prefixes::choose(&skeleton.context, family, page.dialect, extensions);
     let surroundings = Surroundings::new(page, &skeleton, &prefixes);
     let scope = prefixes.scope(&skeleton.context);
     let namespace = match family {

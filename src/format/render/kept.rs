@@ -6,7 +6,7 @@ use super::collection::{CollectionItems, ShownVersion};
 use super::convert::{Target, write_entry};
 use super::entry::Entries;
 use super::head::Surroundings;
-use super::scope::{Prefixes, Scope, borrow};
+use super::scope::{Extensions, Prefixes, Scope, borrow};
 use super::{Addresses, Container, Dialect, HistoryPlace, Page, json};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -52,7 +52,7 @@ impl<'a> KeptItems<'a> {
         context: &'a Context,
         dialect: Dialect,
     ) -> Self {
-        let prefixes = Prefixes::choose(context, family, dialect, &[]);
+        let prefixes = Prefixes::choose(context, family, dialect, Extensions::default());
         Self { target: Target { family, namespace }, context, prefixes }
     }
 
