@@ -17,13 +17,9 @@ pub(super) fn value<'a>(element: DocElement<'_, 'a>, name: &str) -> Option<Cow<'
     Some(trimmed(value)).filter(|value| !value.is_empty())
 }
 
-/// What is wrong with an element, in words.
-fn described(error: SyncMarkupError) -> String {
-    error.fault.to_string()
-}
-
 /// Reads an `sx:sync`: what it says, or the first thing that is wrong.
 pub(super) fn read_sync(sync: DocElement<'_, '_>) -> Result<Item091<(), OutlineSync>, String> {
+    let described = |error: SyncMarkupError| error.fault.to_string();
     let id = value(sync, "id").ok_or("it has no id")?;
     let id = SyncId::new(&id).map_err(|error| error.to_string())?;
     let version = number(sync, "sx:sync", "version").map_err(described)?;
@@ -62,7 +58,7 @@ fn read_all<T>(
         if before >= limit {
             return Err(format!("it has more than {limit} {name}s"));
         }
-        read(element).map_err(described)
+        read(element).map_err(|error| error.fault.to_string())
     });
     all.collect()
 }
