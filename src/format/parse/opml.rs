@@ -18,7 +18,6 @@ pub(super) use entries::{MARK, within};
 use std::ops::Range;
 use tidegate_core::model::OUTLINE_DEPTH;
 use tidegate_core::sync::Item091;
-use tidegate_core::xml::shortened;
 
 /// How much of a list is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -229,9 +228,6 @@ pub struct OutlineList {
     pub body: Range<usize>,
 }
 
-/// The longest piece of a text that a problem quotes, in bytes.
-const QUOTE: usize = 60;
-
 impl OutlineList {
     /// The texts of the outlines around one, outermost first.
     pub fn folder(&self, outline: &Outline) -> Vec<&str> {
@@ -263,9 +259,4 @@ pub fn read(text: &str, limits: &OpmlLimits) -> Result<OutlineList, OpmlError> {
         return Err(OpmlError::TooLarge { found: text.len(), limit: limits.bytes });
     }
     build::read_list(text, limits)
-}
-
-/// A piece of a text as a problem quotes it.
-fn quoted(text: &str) -> &str {
-    shortened(text.trim(), QUOTE)
 }
