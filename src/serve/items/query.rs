@@ -1,12 +1,13 @@
 //! The parameters of an item's address: `version`, `diff`. Other keys are ignored.
 
+use crate::extract::ReadQuery;
 use crate::problem::Problem;
 use crate::query::Query;
 use tidegate_core::model::Count;
 
 /// A version of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum VersionChoice {
+pub(crate) enum VersionChoice {
     /// The newest bytes, whether they made a version or not.
     Newest,
     /// The version of this number.
@@ -15,7 +16,7 @@ pub(super) enum VersionChoice {
 
 /// What is asked of an item's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum ItemQuery {
+pub(crate) enum ItemQuery {
     /// The item with its versions.
     Page,
     /// `?version=N` or `?version=newest`: the bytes of one.
@@ -24,9 +25,8 @@ pub(super) enum ItemQuery {
     Difference(VersionChoice, VersionChoice),
 }
 
-impl ItemQuery {
-    /// Reads the query.
-    pub(super) fn read(query: &str) -> Result<Self, Problem> {
+impl ReadQuery for ItemQuery {
+    fn read(query: &str) -> Result<Self, Problem> {
         let query = Query::read(query)?;
         let version =
             query.parse("version", "version is the number of a version, or newest", which)?;

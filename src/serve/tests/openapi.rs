@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 const LEFT_OUT: [&str; 17] = [
     "/",
     "/recent",
+    "/robots.txt",
     "/subscribe",
     "/add",
     "/add/list",
