@@ -22,6 +22,7 @@ use std::time::Duration;
 use tidegate_core::model::{Backfill, FeedName, FeedRecord, FeedState, Revision, Time, counted};
 use tidegate_format::render::Container;
 use tidegate_status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollGaps};
+use tidegate_store::StoreError;
 
 /// How long a page is shown again, unless the feed changes: its ledger is looked at as a whole, and
 /// anybody may ask.
@@ -107,7 +108,9 @@ async fn made(
             html! { p.quiet { "For feed readers: " code { (address) } } }
         }
     };
-    Ok(content(&detail, &address, room.clock.now()).into_string())
+    let now = room.clock.now();
+    let made = tokio::task::spawn_blocking(move || content(&detail, &address, now).into_string());
+    Ok(made.await.map_err(|_| StoreError::Closed)?)
 }
 
 fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {

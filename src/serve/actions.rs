@@ -4,7 +4,7 @@ use super::audience::ServedFeed;
 use super::extract::Viewer;
 use super::forms::{self, SentForm};
 use super::operator::OperatorError;
-use super::paging::{Choice as _, choices};
+use super::paging::{NamedChoice as _, choices};
 use super::problem::Problem;
 use super::{AppState, admin, html};
 use axum::response::Response;

@@ -10,7 +10,7 @@ use super::answers::{
 use super::client::Client;
 use super::conditional::add;
 use super::discarded::Discarded;
-use super::extract::{Asked, JsonObject, NamedFeed, NewFeedName};
+use super::extract::{FeedInPath, JsonObject, NewFeedInPath, TypedQuery};
 use super::keeping::KeptAnswer;
 use super::life::FeedLife;
 use super::openapi::{ActedOn, BadRequest, Conflict, NotFound};
@@ -39,7 +39,7 @@ pub(super) const EVENTS_SHOWN: usize = 100;
 pub(super) async fn show(
     State(room): State<SharedState>,
     client: Client,
-    NamedFeed(name): NamedFeed,
+    FeedInPath(name): FeedInPath,
 ) -> Result<Response, Problem> {
     Ok(answer(StatusCode::OK, &detail(&room, client, &name).await?))
 }
@@ -144,7 +144,7 @@ fn interruptions(status: &FeedStatus, state: Option<&FeedState>, now: Time) -> I
 ))]
 pub(super) async fn put(
     State(room): State<SharedState>,
-    NewFeedName(name): NewFeedName,
+    NewFeedInPath(name): NewFeedInPath,
     JsonObject(body): JsonObject,
 ) -> Result<Response, Problem> {
     match put_feed(&room, &name, put::settings(&body.0)?).await? {
@@ -211,8 +211,8 @@ pub(super) async fn set_paused(
     responses((status = 204, description = "Done."), NotFound, Conflict))]
 pub(super) async fn delete(
     State(room): State<SharedState>,
-    NamedFeed(name): NamedFeed,
-    Asked(query): Asked<Query>,
+    FeedInPath(name): FeedInPath,
+    TypedQuery(query): TypedQuery<Query>,
 ) -> Result<Response, Problem> {
     let purge = query.flag("purge")?.unwrap_or(false);
     to_the_end(async move { remove(&room, &name, purge).await }).await?;
@@ -227,7 +227,7 @@ pub(super) async fn delete(
 ))]
 pub(super) async fn poll(
     State(room): State<SharedState>,
-    NamedFeed(name): NamedFeed,
+    FeedInPath(name): FeedInPath,
 ) -> Result<Response, Problem> {
     let report = to_the_end(async move { room.operator.poll_now(&name).await }).await?;
     Ok(answer(StatusCode::OK, &report))
@@ -238,7 +238,7 @@ pub(super) async fn poll(
     responses(ActedOn, BadRequest, NotFound, Conflict))]
 pub(super) async fn hold(
     State(room): State<SharedState>,
-    NamedFeed(name): NamedFeed,
+    FeedInPath(name): FeedInPath,
     JsonObject(body): JsonObject,
 ) -> Result<Response, Problem> {
     let words = [("release", Decision::Release), ("drop", Decision::Drop)];
@@ -253,7 +253,7 @@ pub(super) async fn hold(
     request_body = Option<PauseAction>, responses(ActedOn, BadRequest, NotFound, Conflict))]
 pub(super) async fn pause(
     State(room): State<SharedState>,
-    NamedFeed(name): NamedFeed,
+    FeedInPath(name): FeedInPath,
     JsonObject(body): JsonObject<true>,
 ) -> Result<Response, Problem> {
     let words = [("pause", true), ("resume", false)];
@@ -273,7 +273,7 @@ pub(super) async fn pause(
     ))]
 pub(super) async fn backfill(
     State(room): State<SharedState>,
-    NamedFeed(name): NamedFeed,
+    FeedInPath(name): FeedInPath,
     JsonObject(body): JsonObject<true>,
 ) -> Result<Response, Problem> {
     let words = [("start", WalkOrder::Start), ("stop", WalkOrder::Stop)];

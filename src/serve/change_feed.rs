@@ -7,7 +7,7 @@ use super::audience::{AudienceKey, ServedFeed};
 use super::client::Client;
 use super::conditional::Representation;
 use super::dashboard::pill;
-use super::extract::Asked;
+use super::extract::TypedQuery;
 use super::items::{self, CompareBudget, Differences};
 use super::metrics::Metrics;
 use super::negotiate::container;
@@ -95,7 +95,7 @@ pub(super) async fn show(
     State(room): State<SharedState>,
     client: Client,
     record: ServedFeed,
-    Asked(query): Asked<Query>,
+    TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let form = form(&query, &headers)?;

@@ -14,7 +14,7 @@ use super::admission::{Admission, Work, WorkKind};
 use super::audience::{AudienceKey, ServedFeed};
 use super::cache::Cache;
 use super::client::Client;
-use super::extract::{Asked, ReadQuery, Viewer};
+use super::extract::{ReadQuery, TypedQuery, Viewer};
 use super::metrics::Metrics;
 use super::openapi::{Gone, NotFound};
 use super::problem::Problem;
@@ -155,7 +155,7 @@ impl Contested {
 pub(super) async fn show(
     viewer: Viewer,
     record: ServedFeed,
-    Asked(query): Asked<ConflictsQuery>,
+    TypedQuery(query): TypedQuery<ConflictsQuery>,
 ) -> Result<Response, Problem> {
     let Viewer { is_signed_in, wants_json, .. } = viewer;
     let form = match wants_json {

@@ -16,7 +16,7 @@ use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
 use super::cache::Cache;
 use super::conflicts::{CONTESTED_WITHIN, ContestedFeeds};
-use super::extract::{Asked, Viewer};
+use super::extract::{TypedQuery, Viewer};
 use super::problem::{Problem, RETRY_SOON};
 use super::shared_work::{LastMade, SingleFlight, WorkRequest};
 use super::{AppState, subscribe};
@@ -129,7 +129,7 @@ async fn show<T: Send + 'static>(
 /// `GET /`.
 pub(super) async fn page(
     viewer: Viewer,
-    Asked(query): Asked<DashboardQuery>,
+    TypedQuery(query): TypedQuery<DashboardQuery>,
 ) -> Result<Response, Problem> {
     if let Some(reader) = viewer.audience.reader() {
         return own::page(&viewer, reader).await;

@@ -9,7 +9,7 @@ use super::answers::{object, optional};
 use super::client::Client;
 use super::conditional::{add, unkept};
 use super::conflicts::{ConflictList, ConflictsQuery};
-use super::extract::{Asked, JsonObject, NamedFeed, NamedItem, WholeBody};
+use super::extract::{FeedInPath, ItemInPath, JsonObject, TypedQuery, WholeBody};
 use super::openapi::{BadRequest, Conflict, NotFound, Stale, Unprocessable};
 use super::problem::Problem;
 use super::query::Query;
@@ -44,8 +44,8 @@ pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
     ))]
 pub(super) async fn create(
     State(room): State<SharedState>,
-    NamedFeed(feed): NamedFeed,
-    Asked(query): Asked<Query>,
+    FeedInPath(feed): FeedInPath,
+    TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
@@ -72,7 +72,7 @@ pub(super) async fn create(
     ))]
 pub(super) async fn update(
     State(room): State<SharedState>,
-    NamedItem(feed, id): NamedItem,
+    ItemInPath(feed, id): ItemInPath,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
@@ -88,7 +88,7 @@ pub(super) async fn update(
     responses((status = 200, description = "It was deleted.", body = ItemChanged, headers(("ETag"))), NotFound, Conflict, Stale))]
 pub(super) async fn delete(
     State(room): State<SharedState>,
-    NamedItem(feed, id): NamedItem,
+    ItemInPath(feed, id): ItemInPath,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let expected = expected(&headers)?;
@@ -108,7 +108,7 @@ pub(super) async fn delete(
     ))]
 pub(super) async fn restore(
     State(room): State<SharedState>,
-    NamedItem(feed, id): NamedItem,
+    ItemInPath(feed, id): ItemInPath,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
@@ -137,7 +137,7 @@ pub(super) async fn restore(
     ))]
 pub(super) async fn resolve(
     State(room): State<SharedState>,
-    NamedItem(feed, id): NamedItem,
+    ItemInPath(feed, id): ItemInPath,
     headers: HeaderMap,
     JsonObject(mut body): JsonObject,
 ) -> Result<Response, Problem> {
@@ -169,8 +169,8 @@ pub(super) async fn resolve(
 pub(super) async fn conflicts(
     State(room): State<SharedState>,
     client: Client,
-    NamedFeed(feed): NamedFeed,
-    Asked(query): Asked<ConflictsQuery>,
+    FeedInPath(feed): FeedInPath,
+    TypedQuery(query): TypedQuery<ConflictsQuery>,
 ) -> Result<Response, Problem> {
     room.operator.status(&feed).await?;
     let listed = conflicts::listed(&room, client, &feed, query).await?;

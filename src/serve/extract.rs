@@ -74,9 +74,9 @@ pub(super) fn unknown_item(feed: &FeedName) -> Problem {
 }
 
 /// The feed that an address of administration names.
-pub(super) struct NamedFeed(pub(super) FeedName);
+pub(super) struct FeedInPath(pub(super) FeedName);
 
-impl FromRequestParts<SharedState> for NamedFeed {
+impl FromRequestParts<SharedState> for FeedInPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, Problem> {
@@ -85,9 +85,9 @@ impl FromRequestParts<SharedState> for NamedFeed {
 }
 
 /// The name of a feed that may be new: one that no feed can have is the caller's mistake.
-pub(super) struct NewFeedName(pub(super) FeedName);
+pub(super) struct NewFeedInPath(pub(super) FeedName);
 
-impl FromRequestParts<SharedState> for NewFeedName {
+impl FromRequestParts<SharedState> for NewFeedInPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, Problem> {
@@ -98,9 +98,9 @@ impl FromRequestParts<SharedState> for NewFeedName {
 }
 
 /// The item that an address of administration names, and its feed.
-pub(super) struct NamedItem(pub(super) FeedName, pub(super) SyncId);
+pub(super) struct ItemInPath(pub(super) FeedName, pub(super) SyncId);
 
-impl FromRequestParts<SharedState> for NamedItem {
+impl FromRequestParts<SharedState> for ItemInPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, Problem> {
@@ -124,9 +124,9 @@ impl ReadQuery for Query {
 }
 
 /// The query of a request.
-pub(super) struct Asked<Q>(pub(super) Q);
+pub(super) struct TypedQuery<Q>(pub(super) Q);
 
-impl<Q: ReadQuery> FromRequestParts<SharedState> for Asked<Q> {
+impl<Q: ReadQuery> FromRequestParts<SharedState> for TypedQuery<Q> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, Problem> {

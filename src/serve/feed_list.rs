@@ -6,9 +6,9 @@ use super::answers::{FeedAnswer, answer};
 use super::client::Client;
 use super::conflicts::CONTESTED_WITHIN;
 use super::dashboard::{self, FeedFilter};
-use super::extract::{Asked, ReadQuery};
+use super::extract::{ReadQuery, TypedQuery};
 use super::openapi::BadRequest;
-use super::paging::{self, Choice as _};
+use super::paging::{self, NamedChoice as _};
 use super::problem::Problem;
 use super::query::Query;
 use super::{API, SharedState};
@@ -134,7 +134,7 @@ struct FeedListAnswer {
 pub(super) async fn list(
     State(room): State<SharedState>,
     client: Client,
-    Asked(query): Asked<FeedListQuery>,
+    TypedQuery(query): TypedQuery<FeedListQuery>,
 ) -> Result<Response, Problem> {
     let cost = cost(&room, &query).await?;
     let telling = Arc::clone(&room);

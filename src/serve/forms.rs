@@ -8,7 +8,7 @@ use super::client::Client;
 use super::extract::WholeBody;
 use super::guesses::demand;
 use super::hub::is_form;
-use super::paging::Choice;
+use super::paging::NamedChoice;
 use super::problem::Problem;
 use super::{SharedState, html};
 use axum::extract::{FromRequest, FromRequestParts as _, Request};
@@ -60,7 +60,7 @@ impl SentForm {
     }
 
     /// Which of the buttons was pressed (`do`).
-    pub(super) fn action<T: Choice>(&self) -> Result<T, Problem> {
+    pub(super) fn action<T: NamedChoice>(&self) -> Result<T, Problem> {
         T::find(self.get("do")).ok_or_else(|| Problem::parameter("do", "nothing was chosen"))
     }
 }

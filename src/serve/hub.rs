@@ -6,7 +6,7 @@
 use super::SharedState;
 use super::answers::answer;
 use super::client::Client;
-use super::extract::Asked;
+use super::extract::TypedQuery;
 use super::openapi::NotFound;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
@@ -158,7 +158,7 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
     responses((status = 200, description = "At most 1000.", body = SubscriptionList), NotFound))]
 pub(super) async fn list(
     State(room): State<SharedState>,
-    Asked(query): Asked<Query>,
+    TypedQuery(query): TypedQuery<Query>,
 ) -> Result<Response, Problem> {
     let feed = query.get("feed")?.map(FeedName::new).transpose();
     let feed = feed.map_err(|error| Problem::parameter("feed", error.to_string()))?;

@@ -2,7 +2,7 @@
 
 use super::admin::to_the_end;
 use super::answers::answer;
-use super::extract::{Asked, Viewer, WholeBody};
+use super::extract::{TypedQuery, Viewer, WholeBody};
 use super::forms;
 use super::openapi::BadRequest;
 use super::operator::{ImportedList, LIST_LIMIT, ListLine};
@@ -35,7 +35,7 @@ const TITLE: &str = "Import a list";
     responses((status = 200, description = "What became of the list.", body = ImportedList), BadRequest))]
 pub(super) async fn post(
     State(room): State<SharedState>,
-    Asked(query): Asked<Query>,
+    TypedQuery(query): TypedQuery<Query>,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
     let rearrange = query.flag("rearrange")?.unwrap_or(false);

@@ -5,10 +5,10 @@ mod page;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::ServedFeed;
 use super::client::Client;
-use super::extract::{Asked, ReadQuery, Viewer};
+use super::extract::{ReadQuery, TypedQuery, Viewer};
 use super::metrics::Metrics;
 use super::openapi::{Gone, NotFound};
-use super::paging::{self, Choice as _, PagePlace, choices};
+use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::problem::Problem;
 use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
@@ -153,7 +153,7 @@ pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ItemLists {
 pub(super) async fn show(
     viewer: Viewer,
     record: ServedFeed,
-    Asked(query): Asked<ItemListQuery>,
+    TypedQuery(query): TypedQuery<ItemListQuery>,
 ) -> Result<Response, Problem> {
     let is_json = viewer.wants_json;
     let answer = answered(&viewer.room, viewer.client, &record.name, (query, is_json)).await?;

@@ -25,7 +25,7 @@ use self::described::{ItemDifference, ItemFacts};
 use self::query::{ItemQuery, VersionChoice};
 use super::address::{Site, item_page};
 use super::admission::{Work, WorkKind};
-use super::extract::{Asked, ServedItem, Viewer, unknown_item};
+use super::extract::{ServedItem, TypedQuery, Viewer, unknown_item};
 use super::openapi::{Gone, NotFound, Unchanged};
 use super::problem::Problem;
 use super::single_flight::WorkRequest;
@@ -121,7 +121,7 @@ impl Subject {
 pub(super) async fn item(
     viewer: Viewer,
     ServedItem { feed: record, id }: ServedItem,
-    Asked(asked): Asked<ItemQuery>,
+    TypedQuery(asked): TypedQuery<ItemQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Viewer { room, client, .. } = &viewer;

@@ -1,7 +1,7 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
 use super::SharedState;
-use super::answers::{FeedAnswer, FeedDetail, Interval, duration, retired};
+use super::answers::{FeedDetail, Interval, duration, retired};
 use super::cache::Cache;
 use super::html::moment;
 use maud::{Markup, html};
@@ -67,8 +67,17 @@ fn left(state: &FeedState) -> Option<(u64, Time)> {
 
 /// The part of the page about a feed.
 pub(super) fn part(detail: &FeedDetail, state: &FeedState) -> Markup {
-    let FeedDetail { kept, oldest, feed: FeedAnswer { status, .. }, .. } = detail;
-    let (feed, missing, oldest) = (&status.name, status.pending_absences, oldest.as_ref());
+    let status = &detail.feed.status;
+    let feed = (&status.name, status.pending_absences);
+    shown(feed, state, &detail.kept, detail.oldest.as_ref())
+}
+
+fn shown(
+    (feed, missing): (&FeedName, u32),
+    state: &FeedState,
+    kept: &KeptAnswer,
+    oldest: Option<&ArchiveNote>,
+) -> Markup {
     let (chain, limits) = (&state.archives, &kept.limits);
     let limits_yield = chain.kept() > limits.archives
         || limits.archive_bytes.is_some_and(|most| chain.bytes > most && chain.kept() > 1);

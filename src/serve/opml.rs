@@ -19,7 +19,7 @@ use super::audience::{Audience, AudienceKey};
 use super::client::Client;
 use super::conditional::{Representation, http_date};
 use super::directory::Listing;
-use super::extract::{Asked, ReadQuery};
+use super::extract::{ReadQuery, TypedQuery};
 use super::openapi::Unchanged;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
@@ -140,7 +140,7 @@ impl EverybodysList {
 pub(super) async fn document(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
-    Asked(asked): Asked<OpmlQuery>,
+    TypedQuery(asked): TypedQuery<OpmlQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let generation = room.directory.generation();

@@ -20,7 +20,7 @@ pub(super) fn page(query: &Query) -> Result<usize, Problem> {
 }
 
 /// A word of a list, for a query or a form, and what people call it.
-pub(super) trait Choice: Copy + PartialEq + 'static {
+pub(super) trait NamedChoice: Copy + PartialEq + 'static {
     /// All that there are, in the order to show them.
     const ALL: &'static [Self];
 
@@ -50,7 +50,7 @@ macro_rules! choices {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         $seen enum $type { $($(#[$of_one])* $choice,)+ }
 
-        impl $crate::paging::Choice for $type {
+        impl $crate::paging::NamedChoice for $type {
             const ALL: &'static [Self] = &[$(Self::$choice,)+];
 
             fn name(self) -> &'static str {
@@ -66,19 +66,19 @@ macro_rules! choices {
 pub(super) use choices;
 
 /// The choice that a key names.
-pub(super) fn choice<T: Choice + Default>(query: &Query, key: &str) -> Result<T, Problem> {
+pub(super) fn choice<T: NamedChoice + Default>(query: &Query, key: &str) -> Result<T, Problem> {
     let names: Vec<&str> = T::ALL.iter().map(|choice| choice.name()).collect();
     let wanted = format!("{key} is one of {}", names.join(", "));
     Ok(query.parse(key, &wanted, T::find)?.unwrap_or_default())
 }
 
 /// The name of a choice in an address, where it is not the usual one.
-pub(super) fn unusual<T: Choice + Default>(choice: T) -> &'static str {
+pub(super) fn unusual<T: NamedChoice + Default>(choice: T) -> &'static str {
     if choice == T::default() { "" } else { choice.name() }
 }
 
 /// The choices of a form's field, one of them chosen; `more`: what stands behind the label of each.
-pub(super) fn select<T: Choice>(
+pub(super) fn select<T: NamedChoice>(
     field: &str,
     label: &str,
     chosen: T,

@@ -2,7 +2,7 @@
 //! and a pause among it (RFC 7396).
 
 use super::answers::{self, ActedFeed, FeedPatch, ShownOptions};
-use super::extract::{JsonObject, NamedFeed};
+use super::extract::{FeedInPath, JsonObject};
 use super::openapi::{BadRequest, Conflict, NotFound};
 use super::operator::PutFeed;
 use super::problem::Problem;
@@ -52,7 +52,7 @@ fn merge(settings: &mut Map<String, Value>, patch: Map<String, Value>) {
 ))]
 pub(super) async fn change(
     State(room): State<SharedState>,
-    NamedFeed(name): NamedFeed,
+    FeedInPath(name): FeedInPath,
     JsonObject(wanted): JsonObject,
 ) -> Result<Response, Problem> {
     let mut settings = written(&room.operator.status(&name).await?);

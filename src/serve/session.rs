@@ -6,7 +6,7 @@
 
 use super::auth::AdminToken;
 use super::client::Client;
-use super::extract::{Asked, Viewer};
+use super::extract::{TypedQuery, Viewer};
 use super::forms::{self, OwnForm, wrong_token};
 use super::guesses::demand;
 use super::problem::Problem;
@@ -170,7 +170,10 @@ pub(super) fn sign_in_address(to: &str) -> String {
 }
 
 /// `GET /session`.
-pub(super) async fn show(viewer: Viewer, Asked(query): Asked<Query>) -> Result<Response, Problem> {
+pub(super) async fn show(
+    viewer: Viewer,
+    TypedQuery(query): TypedQuery<Query>,
+) -> Result<Response, Problem> {
     if viewer.is_signed_in {
         return Ok(viewer.form_page("Signed in", &signed_in()));
     }

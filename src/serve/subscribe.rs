@@ -8,7 +8,7 @@
 use super::address::{DocumentForm, Site, shown};
 use super::audience::{Audience, challenged};
 use super::client::Client;
-use super::extract::Asked;
+use super::extract::TypedQuery;
 use super::forms::{self, ProgramForm};
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
@@ -49,7 +49,7 @@ struct OfferedFeed {
 pub(super) async fn show(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
-    Asked(query): Asked<Query>,
+    TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if !room.origins.admits_any() {

@@ -3,7 +3,7 @@
 
 use super::answers::{self, EventAnswer, answer, object};
 use super::change_feed::compared_versions;
-use super::extract::{JsonFields, JsonObject, NamedFeed};
+use super::extract::{FeedInPath, JsonFields, JsonObject};
 use super::hub::SubscriptionAnswer;
 use super::openapi::{BadRequest, Conflict, NotFound};
 use super::operator::OperatorError;
@@ -192,7 +192,7 @@ impl WebhookAnswer {
 ))]
 pub(super) async fn show(
     State(room): State<SharedState>,
-    NamedFeed(name): NamedFeed,
+    FeedInPath(name): FeedInPath,
 ) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
     Ok(answer(StatusCode::OK, &WebhookAnswer::new(hub.as_ref(), &record.name)))
@@ -207,7 +207,7 @@ pub(super) async fn show(
 ))]
 pub(super) async fn put(
     State(room): State<SharedState>,
-    NamedFeed(name): NamedFeed,
+    FeedInPath(name): FeedInPath,
     JsonObject(body): JsonObject,
 ) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
@@ -234,7 +234,7 @@ pub(super) async fn put(
 ))]
 pub(super) async fn delete(
     State(room): State<SharedState>,
-    NamedFeed(name): NamedFeed,
+    FeedInPath(name): FeedInPath,
 ) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;

@@ -4,7 +4,7 @@ use super::{EVENTS_SHOWN, to_the_end};
 use crate::answers::{EventAnswer, True, answer, optional};
 use crate::client::Client;
 use crate::conditional::{add, unkept};
-use crate::extract::{Asked, JsonObject, NamedFeed, NamedItem};
+use crate::extract::{FeedInPath, ItemInPath, JsonObject, TypedQuery};
 use crate::item_list::{ItemList, ItemListQuery};
 use crate::items::ItemDetail;
 use crate::openapi::{BadRequest, Conflict, NotFound};
@@ -41,8 +41,8 @@ pub(crate) const REDACTION_LEAVES: &str = "what is served and kept has the text 
 pub(crate) async fn list(
     State(room): State<SharedState>,
     client: Client,
-    NamedFeed(name): NamedFeed,
-    Asked(query): Asked<ItemListQuery>,
+    FeedInPath(name): FeedInPath,
+    TypedQuery(query): TypedQuery<ItemListQuery>,
 ) -> Result<Response, Problem> {
     if !room.directory.listing().await?.contains_key(&name) {
         return Err(OperatorError::UnknownFeed(name).into());
@@ -58,7 +58,7 @@ pub(crate) async fn list(
 ))]
 pub(crate) async fn show(
     State(room): State<SharedState>,
-    NamedItem(name, id): NamedItem,
+    ItemInPath(name, id): ItemInPath,
 ) -> Result<Response, Problem> {
     let status = room.operator.status(&name).await?;
     let (item, known) = items::detail(&room, &name, &id).await?;
@@ -118,7 +118,7 @@ pub(crate) async fn delete_missing_item(
     ))]
 pub(crate) async fn redact(
     State(room): State<SharedState>,
-    NamedItem(name, id): NamedItem,
+    ItemInPath(name, id): ItemInPath,
     JsonObject(mut body): JsonObject<true>,
 ) -> Result<Response, Problem> {
     let reason = body.text("reason")?.map(|reason| redaction_reason(&reason)).transpose()?;
@@ -145,7 +145,7 @@ pub(crate) async fn redact(
 ))]
 pub(crate) async fn delete_missing(
     State(room): State<SharedState>,
-    NamedItem(name, id): NamedItem,
+    ItemInPath(name, id): ItemInPath,
 ) -> Result<Response, Problem> {
     let tick = delete_missing_item(&room, &name, &id).await?;
     let (feed, sync_id, was_deleted) = (name, id, tick.is_none());

@@ -3,7 +3,7 @@
 use crate::address::shown;
 use crate::explain;
 use crate::extract::ReadQuery;
-use crate::paging::{self, Choice as _, PagePlace, choices};
+use crate::paging::{self, NamedChoice as _, PagePlace, choices};
 use crate::problem::Problem;
 use crate::query::Query;
 use std::cmp::Reverse;

@@ -4,7 +4,7 @@ use crate::address::item_page;
 use crate::audience::ServedFeed;
 use crate::extract::{ServedItem, Viewer, unknown_item};
 use crate::forms::{self, SentForm};
-use crate::paging::{Choice as _, choices};
+use crate::paging::{NamedChoice as _, choices};
 use crate::problem::Problem;
 use crate::session::sign_in_address;
 use crate::{SharedState, admin, edit, html};

@@ -123,9 +123,7 @@ mod tests {
     #[test]
     fn a_private_feed_says_for_whom_it_is() {
         let feed = FeedName::new("diary").unwrap();
-        let said = |readers: Vec<ReaderAccess>| {
-            KnownReaders::new(readers).of_private(&feed).describe(&feed)
-        };
+        let said = |readers: Vec<ReaderAccess>| KnownReaders::new(readers).of_private(&feed).about;
         assert_eq!(said(Vec::new()), "no reader may see it yet");
         let all = ReaderAccess { all_private: true, ..access("all", "x", &[]) };
         let some = vec![access("ann", TOKEN, &["diary"]), access("bob", "y", &["b"]), all];
