@@ -2,6 +2,7 @@
 
 use super::visible::{LINK, PICTURE, visible};
 use tidegate_core::model::{Field, Markup};
+use tidegate_core::xml::shortened;
 
 /// The fields that are the text of an entry, the fullest first.
 const TEXTS: [&str; 6] =
@@ -39,7 +40,7 @@ pub fn text_field<'f, 'a>(fields: &'f [Field<'a>]) -> Option<(&'f Field<'a>, boo
 pub fn beginning(markup: &Markup, most: usize) -> String {
     let fields = tidegate_format::parse::again(markup).unwrap_or_default();
     let Some((field, is_html)) = text_field(&fields) else { return String::new() };
-    let start = field.value.get(..field.value.floor_char_boundary(READ)).unwrap_or_default();
+    let start = shortened(&field.value, READ);
     let whole = if is_html { visible(start) } else { start.trim().to_owned() };
     let mut shown: String = whole.chars().take(most).collect();
     if shown.len() < whole.len() {
