@@ -1,44 +1,26 @@
 //! `/feeds/NAME/about`: a feed's state and the reasons for it, for people.
 
 use super::address::shown;
-use super::admission::{Admission, Work, WorkKind};
+use super::admission::{Work, WorkKind};
 use super::answers::{EventAnswer, FeedAnswer, FeedDetail, PendingItem, UnseenChange};
-use super::audience::{AudienceKey, ServedFeed};
+use super::audience::ServedFeed;
+use super::documents::{DocumentKey, DocumentKind};
 use super::explain::evidence;
 use super::extract::Viewer;
 use super::html::{self, moment, text};
-use super::metrics::Metrics;
-use super::problem::Problem;
+use super::problem::{Problem, RETRY_SOON};
 use super::readers::report::{self, PrivateReaders};
 use super::session::sign_in_address;
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::standing::{last, origin, standing};
 use super::{SharedState, actions, admin, keeping, life, list_members};
 use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
-use tidegate_core::model::{Backfill, FeedName, FeedRecord, FeedState, Revision, Time, counted};
+use tidegate_core::model::{Backfill, FeedName, FeedRecord, FeedState, Time, counted};
 use tidegate_format::render::Container;
 use tidegate_status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollGaps};
 use tidegate_store::StoreError;
-
-/// How long a page is shown again, unless the feed changes: its ledger is looked at as a whole, and
-/// anybody may ask.
-const FRESH: Duration = Duration::from_secs(5);
-/// Bytes of pages kept, all feeds together.
-const BYTES: u64 = 4 * 1024 * 1024;
-
-/// The pages of feeds, as of a revision.
-pub(super) type FeedPages =
-    SingleFlightCache<(AudienceKey, FeedName, Option<Revision>), String, Problem>;
-
-/// No page yet.
-pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> FeedPages {
-    let weigh = |page: &String| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    SingleFlightCache::lasting(("feed pages", BYTES), FRESH, weigh, admission, metrics)
-}
 
 /// `GET /feeds/NAME/about`.
 pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Result<Response, Problem> {
@@ -49,20 +31,20 @@ pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Result<Response,
     let counts = state.as_ref().map(|state| (state.living, state.tombstones));
     let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
     let work = Work::new(&record.name, WorkKind::Ledger);
-    let cost = room.admission.cost_of(&work, items);
-    let ask = WorkRequest { client: *client, cost, work, tells: false };
+    let ask = room.admission.request(*client, work, items);
     let revision = state.as_ref().map(|state| state.revision);
-    let (readers, who) = report::told_to(room, audience, &record).await?;
-    let key = (who, record.name.clone(), revision);
+    let (readers, audience) = report::told_to(room, audience, &record).await?;
+    let (feed, kind) = (record.name.clone(), DocumentKind::About);
+    let key = DocumentKey { audience, feed, revision, kind };
     let make = || {
         let (room, record) = (Arc::clone(room), record.clone());
         async move { made(&room, &record, readers).await }
     };
-    let content = room.about.get(key, ask, make).await?;
+    let content = room.documents.get(key, ask, make).await?.text();
     let content = html! {
         (html::trail(&record.name, None, "About"))
         (acting)
-        (PreEscaped(content.as_str()))
+        (PreEscaped(String::from_utf8_lossy(&content)))
     };
     Ok(viewer.page_about((&record.name, container), &text(&record.shown_title()), &content))
 }

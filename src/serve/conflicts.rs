@@ -10,16 +10,16 @@ pub(super) use list::ConflictList;
 pub(super) use page::excerpt;
 
 use super::address::Site;
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::{AudienceKey, ServedFeed};
+use super::admission::{Work, WorkKind};
+use super::audience::ServedFeed;
 use super::cache::Cache;
 use super::client::Client;
+use super::documents::{DocumentKey, DocumentKind};
 use super::extract::{ReadQuery, TypedQuery, Viewer};
-use super::metrics::Metrics;
 use super::openapi::{Gone, NotFound};
 use super::problem::Problem;
 use super::query::Query;
-use super::single_flight::{SingleFlightCache, WorkRequest};
+use super::shared_work::WorkRequest;
 use super::{AppState, SharedState, answers, html};
 use axum::body::Bytes;
 use axum::response::Response;
@@ -42,24 +42,9 @@ const COUNTED_FEEDS: u64 = 100_000;
 /// How long somebody who looks at all feeds waits at most to hear which of them have items in conflict.
 pub(super) const CONTESTED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Bytes of pages kept, all feeds together.
-const BYTES: u64 = 4 * 1024 * 1024;
-/// How long a page is shown again, unless the feed changes.
-const FRESH: Duration = Duration::from_secs(60);
-
-/// What an answer is a function of.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct ConflictsKey {
-    audience: AudienceKey,
-    feed: FeedName,
-    revision: Option<Revision>,
-    after: Option<SyncId>,
-    form: ConflictsForm,
-}
-
 /// In which form conflicts are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct ConflictsForm {
+pub(super) struct ConflictsForm {
     is_json: bool,
     /// Whether who looks need not send the token.
     is_signed_in: bool,
@@ -69,15 +54,6 @@ struct ConflictsForm {
 
 impl ConflictsForm {
     const JSON: Self = Self { is_json: true, is_signed_in: false, may_decide: false };
-}
-
-/// Pages of conflicts, and the same as data.
-pub(super) type ConflictPages = SingleFlightCache<ConflictsKey, Bytes, Problem>;
-
-/// No page yet.
-pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ConflictPages {
-    let weigh = |page: &Bytes| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    SingleFlightCache::lasting(("conflict pages", BYTES), FRESH, weigh, admission, metrics)
 }
 
 /// How many items are in conflict of the feeds that have such.
@@ -168,7 +144,7 @@ pub(super) async fn show(
     let of = (&record.name, &record.site);
     let answer = answered(&viewer.room, viewer.client, of, (query.after, form)).await?;
     if wants_json {
-        return Ok(html::data(Bytes::clone(&answer)));
+        return Ok(html::data(answer));
     }
     let content = page::around(&record.name, query.resolved.as_ref(), &answer);
     Ok(viewer.form_page(&format!("Conflicts in {}", record.name), &content))
@@ -198,8 +174,7 @@ pub(super) async fn listed(
     feed: &FeedName,
     query: ConflictsQuery,
 ) -> Result<Bytes, Problem> {
-    let asked = (query.after, ConflictsForm::JSON);
-    Ok(Bytes::clone(&*answered(room, client, (feed, &room.site), asked).await?))
+    answered(room, client, (feed, &room.site), (query.after, ConflictsForm::JSON)).await
 }
 
 /// What is told of a feed's conflicts, made once for each revision and all who ask.
@@ -208,24 +183,30 @@ async fn answered(
     client: Client,
     (feed, site): (&FeedName, &Arc<Site>),
     (after, form): (Option<SyncId>, ConflictsForm),
-) -> Result<Arc<Bytes>, Problem> {
+) -> Result<Bytes, Problem> {
     let revision = room.store.state(feed).await?.map(|state| state.revision);
     let shown = usize::try_from(room.contested.count(feed).await?).unwrap_or(usize::MAX);
     let shown = u64::try_from(shown.min(ITEMS_SHOWN)).unwrap_or(u64::MAX);
     let work = Work::new(feed, WorkKind::Conflicts);
-    let ask = WorkRequest { client, cost: room.admission.cost_of(&work, shown), work, tells: true };
-    let key = ConflictsKey { audience: site.key(), feed: feed.clone(), revision, after, form };
+    let ask = WorkRequest { tells: true, ..room.admission.request(client, work, shown) };
+    let kind = DocumentKind::Conflicts { after: after.clone(), form };
+    let key = DocumentKey { audience: site.key(), feed: feed.clone(), revision, kind };
     let make = || {
-        let (room, key, site) = (Arc::clone(room), key.clone(), Arc::clone(site));
-        async move { made(&room, &site, &key).await }
+        let (room, feed, site) = (Arc::clone(room), feed.clone(), Arc::clone(site));
+        async move { made(&room, &site, &feed, (after, form)).await }
     };
-    Ok(room.conflicts.get(key.clone(), ask, make).await?)
+    Ok(room.documents.get(key, ask, make).await?.text())
 }
 
-async fn made(room: &AppState, site: &Site, key: &ConflictsKey) -> Result<Bytes, Problem> {
-    let list = ConflictList::gather(room, site, &key.feed, key.after.as_ref()).await?;
-    Ok(match key.form.is_json {
+async fn made(
+    room: &AppState,
+    site: &Site,
+    feed: &FeedName,
+    (after, form): (Option<SyncId>, ConflictsForm),
+) -> Result<Bytes, Problem> {
+    let list = ConflictList::gather(room, site, feed, after.as_ref()).await?;
+    Ok(match form.is_json {
         true => answers::text(&list),
-        false => page::conflicts(&list, key.form).into_string().into(),
+        false => page::conflicts(&list, form).into_string().into(),
     })
 }

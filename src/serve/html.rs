@@ -3,9 +3,8 @@
 use super::SharedState;
 use super::address::{followable, item_page};
 use super::audience::Audience;
-use super::conditional::{Representation, unkept};
-use super::negotiate::Encoding;
-use super::rendition::EncodedBody;
+use super::conditional::unkept;
+use super::rendition::{About, Rendition};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -13,7 +12,7 @@ use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
 use std::sync::LazyLock;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, SyncId, Time};
+use tidegate_core::model::{FeedName, Revision, SyncId, Time};
 use tidegate_format::render::Container;
 use url::Url;
 
@@ -201,12 +200,10 @@ pub(super) fn whole(
     cache_control: &'static str,
     document: impl Into<Bytes>,
 ) -> Response {
-    let body = &EncodedBody::new(document, None);
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
-    let encoding = Encoding::Identity;
-    Representation { headers, body, media_type, encoding, modified: None, is_dated: false }
-        .answer(asked)
+    let (shown, revision) = (Time::MIN, Revision(0));
+    let about = About { media_type, shown, revision, token: None };
+    let fresh = (header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
+    Rendition::unpacked(document, about).with([fresh]).represented(asked).answer(asked)
 }
 
 /// A moment as people read it; its exact form is in the markup.

@@ -2,24 +2,22 @@
 
 mod page;
 
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::ServedFeed;
+use super::admission::{Work, WorkKind};
+use super::audience::{AudienceKey, ServedFeed};
 use super::client::Client;
+use super::documents::{DocumentKey, DocumentKind};
 use super::extract::{ReadQuery, TypedQuery, Viewer};
-use super::metrics::Metrics;
 use super::openapi::{Gone, NotFound};
 use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::problem::Problem;
 use super::query::Query;
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{SharedState, answers, html, items};
 use axum::body::Bytes;
 use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::model::{
-    Count, FeedName, ItemStatus, LedgerEntry, Revision, Snapshot, SyncId, Tick, Time,
+    Count, FeedName, ItemStatus, LedgerEntry, Snapshot, SyncId, Tick, Time,
 };
 use tidegate_status::describe;
 use tidegate_status::schema::{self, words};
@@ -28,12 +26,6 @@ use utoipa::{IntoParams, ToSchema};
 
 /// How many items a page shows.
 const PAGE: usize = 50;
-/// How long a page is shown again, unless the feed changes: its ledger is looked at as a whole, and anybody
-/// may ask.
-const FRESH: Duration = Duration::from_secs(60);
-/// Bytes of pages kept, all feeds together.
-const BYTES: u64 = 4 * 1024 * 1024;
-
 choices! {
     /// Which items are shown.
     #[derive(Default)]
@@ -123,24 +115,6 @@ impl ItemListQuery {
     }
 }
 
-/// What an answer is a function of.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct ItemListKey {
-    feed: FeedName,
-    revision: Option<Revision>,
-    query: ItemListQuery,
-    is_json: bool,
-}
-
-/// Pages of items, and the same as data.
-pub(super) type ItemLists = SingleFlightCache<ItemListKey, Bytes, Problem>;
-
-/// No page yet.
-pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ItemLists {
-    let weigh = |page: &Bytes| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    SingleFlightCache::lasting(("item lists", BYTES), FRESH, weigh, admission, metrics)
-}
-
 /// The items of a feed: a page, or data with `Accept: application/json`.
 #[utoipa::path(get, path = "/feeds/{name}/items", operation_id = "readItems", params(ItemListQuery), responses(
     (status = 200, description = "A page of items.", content(
@@ -158,7 +132,7 @@ pub(super) async fn show(
     let is_json = viewer.wants_json;
     let answer = answered(&viewer.room, viewer.client, &record.name, (query, is_json)).await?;
     if is_json {
-        return Ok(html::data(Bytes::clone(&answer)));
+        return Ok(html::data(answer));
     }
     let content = String::from_utf8_lossy(&answer);
     let title = format!("Items of {}", html::text(&record.shown_title()));
@@ -171,35 +145,40 @@ pub(super) async fn answered(
     client: Client,
     feed: &FeedName,
     (query, is_json): (ItemListQuery, bool),
-) -> Result<Arc<Bytes>, Problem> {
+) -> Result<Bytes, Problem> {
     let state = room.store.state(feed).await?;
     let items =
         state.as_ref().map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
     let work = Work::new(feed, WorkKind::Ledger);
-    let ask =
-        WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
-    let revision = state.map(|state| state.revision);
-    let key = ItemListKey { feed: feed.clone(), revision, query, is_json };
+    let ask = room.admission.request(client, work, items);
+    let (audience, revision) = (AudienceKey::Public, state.map(|state| state.revision));
+    let kind = DocumentKind::Items { query: query.clone(), is_json };
+    let key = DocumentKey { audience, feed: feed.clone(), revision, kind };
     let make = || {
-        let (room, key) = (Arc::clone(room), key.clone());
-        async move { made(&room, &key).await }
+        let (room, feed) = (Arc::clone(room), feed.clone());
+        async move { made(&room, feed, query, is_json).await }
     };
-    Ok(room.item_lists.get(key.clone(), ask, make).await?)
+    Ok(room.documents.get(key, ask, make).await?.text())
 }
 
-async fn made(room: &SharedState, key: &ItemListKey) -> Result<Bytes, Problem> {
-    let snapshot = room.store.snapshot(&key.feed).await?;
-    let query = key.query.clone();
+async fn made(
+    room: &SharedState,
+    feed: FeedName,
+    query: ItemListQuery,
+    is_json: bool,
+) -> Result<Bytes, Problem> {
+    let snapshot = room.store.snapshot(&feed).await?;
+    let asked = query.clone();
     // All of a ledger is looked at, where that keeps nobody waiting.
-    let found = tokio::task::spawn_blocking(move || ItemList::new(snapshot.as_ref(), &query)).await;
+    let found = tokio::task::spawn_blocking(move || ItemList::new(snapshot.as_ref(), &asked)).await;
     let (mut list, place) = found.map_err(|_| StoreError::Closed)?;
-    if key.is_json {
+    if is_json {
         return Ok(answers::text(&list));
     }
     for item in list.items.iter_mut().filter(|item| item.title.as_deref() == Some("")) {
-        item.title = Some(items::stand_in_title(room, &key.feed, &item.sync_id).await?);
+        item.title = Some(items::stand_in_title(room, &feed, &item.sync_id).await?);
     }
-    Ok(page::content(key, &list, place, room.clock.now()).into_string().into())
+    Ok(page::content((&feed, &query), &list, place, room.clock.now()).into_string().into())
 }
 
 /// A page of items.

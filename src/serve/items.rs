@@ -1,7 +1,6 @@
 //! The page of an item: its versions, each with its reason, its bytes, and what differs between two
 //! of them. HTML for people, JSON when asked for.
 
-mod answer_cache;
 mod bytes;
 mod compare;
 mod decide;
@@ -12,38 +11,40 @@ mod page;
 mod query;
 mod text_diff;
 
-pub(super) use self::answer_cache::{Answers, answers};
 pub(super) use self::compare::{Differences, FieldDifference};
 pub(super) use self::decide::act;
 pub(super) use self::described::ItemDetail;
-pub(super) use self::page::fields as differing;
+pub(super) use self::page::{ItemContent, fields as differing};
+pub(super) use self::query::ItemQuery;
 pub(super) use self::text_diff::CompareBudget;
 
-use self::answer_cache::{CachedAnswer, ItemAnswerKey};
-use self::bytes::Whole;
 use self::described::{ItemDifference, ItemFacts};
-use self::query::{ItemQuery, VersionChoice};
+use self::query::VersionChoice;
 use super::address::{Site, item_page};
 use super::admission::{Work, WorkKind};
+use super::documents::{Document, DocumentKey, DocumentKind};
 use super::extract::{ServedItem, TypedQuery, Viewer, unknown_item};
 use super::openapi::{Gone, NotFound, Unchanged};
-use super::problem::Problem;
-use super::single_flight::WorkRequest;
+use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, answers, html};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::{
     Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
 };
 use tidegate_judge::{PendingAbsence, diff};
 use tidegate_store::{StoreError, VersionNote};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 /// How many versions are shown, newest first.
 const VERSIONS_SHOWN: usize = 200;
 /// How much memory all comparisons of versions may take at once, in KiB.
 pub(super) const COMPARISONS_KIB: usize = 192 * 1024;
+/// How long a comparison waits for it.
+const TURN_WAIT: Duration = Duration::from_secs(15);
 
 /// How many times an item is in memory while two of its versions are compared.
 const TIMES: u64 = 8;
@@ -128,24 +129,28 @@ pub(super) async fn item(
     let revision = revision(room, &record.name).await?;
     // What an item takes is known once it was read.
     let work = Work::new(&record.name, WorkKind::Item(id.clone()));
-    let cost = room.admission.cost_of(&work, 1);
-    let ask = WorkRequest { client: *client, cost, work, tells: false };
-    let (audience, feed, is_json) = (record.site.key(), record.name.clone(), viewer.wants_json);
-    let key = ItemAnswerKey { audience, feed, id, revision, asked, is_json };
+    let ask = room.admission.request(*client, work, 1);
+    let is_json = viewer.wants_json;
+    let kind = DocumentKind::Item { id: id.clone(), query: asked, is_json };
+    let key = DocumentKey {
+        audience: record.site.key(),
+        feed: record.name.clone(),
+        revision: Some(revision),
+        kind,
+    };
     let make = || {
-        let (room, key, site) = (Arc::clone(room), key.clone(), Arc::clone(&record.site));
-        async move { made(&room, &site, &key).await }
+        let (room, site) = (Arc::clone(&room), Arc::clone(&record.site));
+        let (feed, id) = (record.name.clone(), id.clone());
+        async move { made(&room, &site, (&feed, &id), (asked, is_json)).await }
     };
-    let is_page = key.asked == ItemQuery::Page;
-    let answers = if is_page { &room.item_pages } else { &room.item_versions };
-    let answer = answers.get(key.clone(), ask, make).await?;
-    let content = match &*answer {
-        CachedAnswer::Item(content) => content,
-        CachedAnswer::Page(body) => return Ok(html::whole_page(body.clone())),
-        CachedAnswer::Json(body) => return Ok(html::data(body.clone())),
-        CachedAnswer::Whole(whole) => return Ok(whole.answer(&headers)),
+    let document = room.documents.get(key, ask, make).await?;
+    let content = match &*document {
+        Document::Item(content) => content,
+        Document::Encoded(rendition) => return Ok(bytes::answer(rendition, &headers)),
+        page if !is_json => return Ok(html::whole_page(page.text())),
+        data => return Ok(html::data(data.text())),
     };
-    let acting = decide::part(&viewer, &record, &key.id).await?;
+    let acting = decide::part(&viewer, &record, &id).await?;
     Ok(viewer.page(&content.title, &content.with(&acting)))
 }
 
@@ -156,30 +161,33 @@ async fn revision(room: &AppState, feed: &FeedName) -> Result<Revision, Problem>
 }
 
 /// Makes what an address answers.
-async fn made(room: &AppState, site: &Site, key: &ItemAnswerKey) -> Result<CachedAnswer, Problem> {
-    let subject = subject(room, site, (&key.feed, &key.id)).await?;
-    let page = |content: &maud::Markup| {
-        CachedAnswer::Page(html::document(&html::text(subject.title()), content).into())
-    };
-    Ok(match key.asked {
-        ItemQuery::Page if key.is_json => {
+async fn made(
+    room: &AppState,
+    site: &Site,
+    item: (&FeedName, &SyncId),
+    (asked, is_json): (ItemQuery, bool),
+) -> Result<Document, Problem> {
+    let subject = subject(room, site, item).await?;
+    Ok(match asked {
+        ItemQuery::Page if is_json => {
             let facts = ItemFacts::new(&site.at(""), &subject);
-            CachedAnswer::Json(answers::text(&facts.into_answer(&subject.known)))
+            answers::text(&facts.into_answer(&subject.known)).into()
         }
         ItemQuery::Page => {
             let pending = pending(room, &subject).await;
-            CachedAnswer::Item(page::item(&subject, pending.as_ref()))
+            Document::Item(page::item(&subject, pending.as_ref()))
         }
         ItemQuery::Version(which) => {
             let (note, markup) = bytes_of(room, &subject, which).await?;
-            CachedAnswer::Whole(Whole::new(&subject, note.as_ref(), markup))
+            bytes::document(&subject, note.as_ref(), markup).into()
         }
         ItemQuery::Difference(old, new) => {
             let difference = difference::compare_versions(room, &subject, old, new).await?;
-            if key.is_json {
-                CachedAnswer::Json(answers::text(&ItemDifference::new(&subject, &difference)))
+            if is_json {
+                answers::text(&ItemDifference::new(&subject, &difference)).into()
             } else {
-                page(&page::difference(&subject, &difference))
+                let content = page::difference(&subject, &difference);
+                html::document(&html::text(subject.title()), &content).into()
             }
         }
     })
@@ -311,12 +319,14 @@ pub(super) fn standing(standing: &ItemStatus) -> (&'static str, Option<Time>) {
     }
 }
 
-/// Waits until so many bytes of memory may be taken; the whole budget is enough for anything.
+/// Waits until so many bytes of memory may be taken, at most [`TURN_WAIT`]; the whole budget is enough for anything.
 async fn turn(room: &AppState, cost: u64) -> Result<OwnedSemaphorePermit, Problem> {
     let kib = usize::try_from(cost / 1024).unwrap_or(usize::MAX).clamp(1, COMPARISONS_KIB);
     let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-    let turn = Arc::clone(&room.comparisons).acquire_many_owned(kib).await;
-    turn.map_err(|_| broken_off())
+    let turn = Arc::clone(&room.comparisons).acquire_many_owned(kib);
+    let busy =
+        |_| Problem::later("too many versions are compared just now; ask again soon", RETRY_SOON);
+    timeout(TURN_WAIT, turn).await.map_err(busy)?.map_err(|_| broken_off())
 }
 
 fn broken_off() -> Problem {

@@ -45,6 +45,9 @@ pub struct RareState {
     pub retry: Option<(Time, String)>,
     /// When a refresh was begun that has not succeeded yet.
     pub refreshing: Option<Time>,
+    /// A `Last-Modified` that is older than the document it came with, or stood still while that changed: its server
+    /// would answer 304 to it for ever.
+    pub disproved: Option<String>,
     /// Whom the validators were given to; 0: who has no credentials.
     pub given_to: u64,
     /// The walk and the subscription, until polling takes them over.
@@ -91,6 +94,7 @@ impl Nothing for RareState {
         pause: None,
         retry: None,
         refreshing: None,
+        disproved: None,
         given_to: 0,
         backfill: None,
         subscription: None,
@@ -123,6 +127,7 @@ impl KeptState {
                 pause: poll.pause,
                 retry: None,
                 refreshing: None,
+                disproved: None,
                 given_to: 0,
                 backfill: poll.backfill,
                 subscription: poll.subscription,

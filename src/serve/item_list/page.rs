@@ -1,14 +1,18 @@
 //! The HTML of a list of items.
 
-use super::{ItemList, ItemListKey, ListedItem};
+use super::{ItemList, ItemListQuery, ListedItem};
 use crate::html::{self, ago, text};
 use crate::paging::{self, PagePlace};
 use maud::{Markup, html};
 use tidegate_core::model::{FeedName, Time};
 
 /// The page without its frame.
-pub(super) fn content(key: &ItemListKey, list: &ItemList, place: PagePlace, now: Time) -> Markup {
-    let ItemListKey { feed, query, .. } = key;
+pub(super) fn content(
+    (feed, query): (&FeedName, &ItemListQuery),
+    list: &ItemList,
+    place: PagePlace,
+    now: Time,
+) -> Markup {
     html! {
         (html::trail(feed, None, "Items"))
         form.search role="search" action={ "/feeds/" (feed) "/items" } method="get" {

@@ -115,7 +115,6 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
     assert!(page.contains("when its publisher lists it again"), "{page}");
     assert!(!page.contains("value=\"delete\"") && !page.contains("value=\"restore\""), "{page}");
     site.store.edit_record("news", |record| record.options.sharing.local = true);
-    site.room.directory.changed();
     assert!(look(&site, gone, &mut cookie).await.contains("value=\"restore\">Restore"));
     for (path, body, asked, said) in [
         (gone, "do=restore", "item news Restore", "Restored: it is in the feed again."),
@@ -136,7 +135,6 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
         assert!(!look(&site, path, &mut cookie).await.contains(said), "{body}: said once");
     }
     site.store.edit_record("news", |record| record.options.sharing.local = false);
-    site.room.directory.changed();
     for (path, said) in [(item, "Deleted: subscribers"), (gone, "It was deleted before.")] {
         let answer = send(&site, path, &cookie, "do=delete").await;
         assert_eq!(answer.status(), 303);
