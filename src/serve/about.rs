@@ -8,7 +8,7 @@ use super::documents::{DocumentKey, DocumentKind};
 use super::explain::evidence;
 use super::extract::Viewer;
 use super::html::{self, moment, text};
-use super::problem::{Problem, RETRY_SOON};
+use super::problem::Problem;
 use super::readers::report::{self, PrivateReaders};
 use super::session::sign_in_address;
 use super::standing::{last, origin, standing};

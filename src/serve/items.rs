@@ -151,7 +151,7 @@ pub(super) async fn item(
         data => return Ok(html::data(data.text())),
     };
     let acting = decide::part(&viewer, &record, &id).await?;
-    Ok(viewer.page(&content.title, &content.with(&acting)))
+    Ok(viewer.page(&content.title, &content.with(&record.name, &acting)))
 }
 
 /// The revision of a feed that has items.
