@@ -72,7 +72,10 @@ pub async fn import_to(
     }
     match import(options.clone()).await {
         Err(error) if is_in_use(&error) && !is_state(&options.file)? => {
-            import_running(&options, gateway).await
+            let asked = import_running(&options, gateway).await;
+            asked.map_err(|error| {
+                AppError::run("the gateway that runs with this store was to take it", error)
+            })
         }
         done => done,
     }
@@ -181,6 +184,8 @@ async fn list(
 ) -> Result<Imported, AppError> {
     let limits = OpmlLimits::default();
     let bytes = read_bounded(file, limits.bytes).map_err(|error| unreadable(file, &error))?;
+    let list = read_list(&bytes, &limits)
+        .map_err(|why| AppError::Input(format!("{}: {why}", file.display())))?;
     let store = open(config).await?;
     let has_space = store.condition().check_intake();
     has_space.map_err(|error| AppError::run("the list was not imported", error))?;
@@ -189,24 +194,20 @@ async fn list(
     let stored: Vec<Arc<FeedRecord>> = stored.values().cloned().collect();
     let endpoint = store.endpoint();
     let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange, rules: None };
-    let written = match decide(&bytes, &limits, &before) {
-        Ok((plan, done)) => write(&store, &plan).await.map(|()| done),
-        Err(why) => Err(AppError::Input(format!("{}: {why}", file.display()))),
-    };
+    let (plan, done) = decide(&list, &before);
+    let written = write(&store, &plan).await;
     let closed = store.close().await;
-    let done = written?;
+    written?;
     closed.map_err(|error| AppError::run("the store could not be closed", error))?;
     Ok(Imported::List(done))
 }
 
-/// Reads a list, and decides what becomes of its outlines; what is wrong with it where it cannot be read.
+/// Decides what becomes of the outlines of a list.
 pub(super) fn decide(
-    list: &[u8],
-    limits: &OpmlLimits,
+    (list, problems): &(OutlineList, Vec<OpmlProblem>),
     before: &ExistingFeeds<'_>,
-) -> Result<(ImportPlan, ImportedList), String> {
-    let (list, problems) = read_list(list, limits)?;
-    let plan = plan(&list, before);
+) -> (ImportPlan, ImportedList) {
+    let plan = plan(list, before);
     let refused = plan.refused.iter().take(ImportedList::NAMED).map(|refused| {
         let address = refused.address.as_deref();
         let address = address.map(|it| format!("{it}: ")).unwrap_or_default();
@@ -226,7 +227,7 @@ pub(super) fn decide(
         repaired: problems.len().saturating_add(list.unnamed),
         problems: named.collect(),
     };
-    Ok((plan, done))
+    (plan, done)
 }
 
 /// What a file has, and of one that is longer than `limit` one byte more, so that it is seen to be.

@@ -23,27 +23,27 @@ type Pairs<'a> = [(&'a str, &'a str)];
 /// Does what was typed.
 pub(super) async fn run(command: ClientCommand) -> Result<(), AppError> {
     match command {
-        ClientCommand::Feed(args) => feeds::run(&Asked::new(&args)?, args.command).await,
-        ClientCommand::Item(args) => items::run(&Asked::new(&args)?, args.command).await,
+        ClientCommand::Feed(args) => feeds::run(&AskedGateway::new(&args)?, args.command).await,
+        ClientCommand::Item(args) => items::run(&AskedGateway::new(&args)?, args.command).await,
         ClientCommand::List(args) => {
             let ListCommand::Subscriptions { feed } = &args.command;
             let pairs: Vec<_> = feed.iter().map(|feed| ("feed", feed.as_str())).collect();
-            Asked::new(&args)?.read(("/subscriptions", &pairs), shown::subscriptions).await
+            AskedGateway::new(&args)?.read(("/subscriptions", &pairs), shown::subscriptions).await
         }
         ClientCommand::Reader(args) => {
             let ReaderCommand::List = &args.command;
-            Asked::new(&args)?.read(("/readers", &[]), shown::readers).await
+            AskedGateway::new(&args)?.read(("/readers", &[]), shown::readers).await
         }
     }
 }
 
 /// The gateway that is asked, and how its answers are printed.
-struct Asked {
+struct AskedGateway {
     gateway: RunningGateway,
     is_json: bool,
 }
 
-impl Asked {
+impl AskedGateway {
     fn new<C: Subcommand>(args: &AskArgs<C>) -> Result<Self, AppError> {
         Ok(Self { gateway: RunningGateway::find(&args.gateway.options())?, is_json: args.json })
     }

@@ -306,16 +306,6 @@ impl Memory {
         }
     }
 
-    /// Takes in the latest date in a document that was judged: a `Last-Modified` before it, or one that did not move
-    /// when the document changed, is no validator.
-    pub fn compare_dates(&mut self, fetched: &Fetched, newest: Option<Time>) {
-        let Some(text) = fetched.validators.last_modified.as_deref() else { return };
-        let is_older = fetched.validators.modified_at().is_some_and(|at| newest > Some(at));
-        if is_older || self.poll.last_modified.as_deref() == Some(text) {
-            self.poll.rare.change(|rare| rare.disproved = Some(text.to_owned()));
-        }
-    }
-
     /// Takes in what stood around an answer. Validators of a document that did not show the whole
     /// feed are not kept: a 304 to them would count as having seen it.
     pub fn answered(&mut self, url: &str, fetched: &Fetched, keep_validators: bool) {

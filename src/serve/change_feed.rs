@@ -7,7 +7,7 @@ use super::audience::ServedFeed;
 use super::client::Client;
 use super::conditional::Representation;
 use super::dashboard::pill;
-use super::documents::{Document, DocumentKey, DocumentKind};
+use super::documents::{DocumentKey, DocumentKind, ServedDocument};
 use super::extract::TypedQuery;
 use super::items::{self, CompareBudget, Differences};
 use super::negotiate::container;
@@ -116,7 +116,7 @@ async fn made(
     record: &ServedFeed,
     state: &FeedState,
     form: ChangeFeedForm,
-) -> Result<Document, Problem> {
+) -> Result<ServedDocument, Problem> {
     let feed = gather(room, record).await?;
     // Text that is removed, and versions that are not kept any more, leave the document without a change.
     let (name, shown, revision) = (record.name.clone(), state.updated_at, state.revision);

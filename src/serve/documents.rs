@@ -102,7 +102,7 @@ impl DocumentKind {
 
 /// A document that was made.
 #[derive(Debug)]
-pub(super) enum Document {
+pub(super) enum ServedDocument {
     /// In its encodings.
     Encoded(Arc<Rendition>),
     /// A page, with or without its frame, or data.
@@ -113,25 +113,25 @@ pub(super) enum Document {
     WholeView,
 }
 
-impl From<Rendition> for Document {
+impl From<Rendition> for ServedDocument {
     fn from(rendition: Rendition) -> Self {
         Self::Encoded(Arc::new(rendition))
     }
 }
 
-impl From<String> for Document {
+impl From<String> for ServedDocument {
     fn from(text: String) -> Self {
         Self::Text(text.into())
     }
 }
 
-impl From<Bytes> for Document {
+impl From<Bytes> for ServedDocument {
     fn from(text: Bytes) -> Self {
         Self::Text(text)
     }
 }
 
-impl Document {
+impl ServedDocument {
     /// The document in its encodings; `None` of pages, and of a delta that is none.
     pub(super) const fn encoded(&self) -> Option<&Arc<Rendition>> {
         match self {
@@ -227,14 +227,14 @@ impl From<Arc<NoDocument>> for Problem {
 
 /// A document, and until when it is shown again.
 struct KeptDocument {
-    document: Arc<Document>,
+    document: Arc<ServedDocument>,
     until: Option<Instant>,
 }
 
 /// The documents of all feeds, and what it takes to make more.
 pub(super) struct Documents {
     kept: Cache<DocumentKey, KeptDocument>,
-    flights: SingleFlight<DocumentKey, Document, NoDocument>,
+    flights: SingleFlight<DocumentKey, ServedDocument, NoDocument>,
     metrics: Metrics,
 }
 
@@ -261,7 +261,7 @@ impl Documents {
     }
 
     /// What is kept under a key; nothing is made.
-    pub(super) fn kept(&self, key: &DocumentKey) -> Option<Arc<Document>> {
+    pub(super) fn kept(&self, key: &DocumentKey) -> Option<Arc<ServedDocument>> {
         let kept = self.kept.get(key)?;
         let is_fresh = kept.until.is_none_or(|until| Instant::now() < until);
         is_fresh.then(|| Arc::clone(&kept.document))
@@ -274,10 +274,10 @@ impl Documents {
         key: DocumentKey,
         request: WorkRequest,
         make: impl FnOnce() -> F,
-    ) -> Result<Arc<Document>, Arc<NoDocument>>
+    ) -> Result<Arc<ServedDocument>, Arc<NoDocument>>
     where
         F: Future<Output = Result<D, E>> + Send + 'static,
-        D: Into<Document>,
+        D: Into<ServedDocument>,
         NoDocument: From<E>,
     {
         if let Some(hit) = self.kept(&key) {

@@ -16,7 +16,7 @@ use super::client::Client;
 use super::directory::Listing;
 use super::problem::Problem;
 use super::query::Query;
-use super::shares::{SharedLimit, SharedPermit, UsedUp};
+use super::shares::{SharePermit, SharedLimit, UsedUp};
 use position::Position;
 use std::collections::BTreeSet;
 use tidegate_core::model::FeedName;
@@ -60,7 +60,7 @@ fn enter(
     limit: &SharedLimit<Client>,
     client: Client,
     what: &str,
-) -> Result<SharedPermit<Client>, String> {
+) -> Result<SharePermit<Client>, String> {
     limit.try_take(&client).map_err(|used_up| match used_up {
         UsedUp::Share(each) => {
             format!("{each} {what} of your address are open, which is the limit")

@@ -22,7 +22,7 @@ use self::described::{ItemDifference, ItemFacts};
 use self::query::VersionChoice;
 use super::address::{Site, item_page};
 use super::admission::{Work, WorkKind};
-use super::documents::{Document, DocumentKey, DocumentKind};
+use super::documents::{DocumentKey, DocumentKind, ServedDocument};
 use super::extract::{ServedItem, TypedQuery, Viewer, unknown_item};
 use super::openapi::{Gone, NotFound, Unchanged};
 use super::problem::{Problem, RETRY_SOON};
@@ -145,8 +145,8 @@ pub(super) async fn item(
     };
     let document = room.documents.get(key, ask, make).await?;
     let content = match &*document {
-        Document::Item(content) => content,
-        Document::Encoded(rendition) => return Ok(bytes::answer(rendition, &headers)),
+        ServedDocument::Item(content) => content,
+        ServedDocument::Encoded(rendition) => return Ok(bytes::answer(rendition, &headers)),
         page if !is_json => return Ok(html::whole_page(page.text())),
         data => return Ok(html::data(data.text())),
     };
@@ -166,7 +166,7 @@ async fn made(
     site: &Site,
     item: (&FeedName, &SyncId),
     (asked, is_json): (ItemQuery, bool),
-) -> Result<Document, Problem> {
+) -> Result<ServedDocument, Problem> {
     let subject = subject(room, site, item).await?;
     Ok(match asked {
         ItemQuery::Page if is_json => {
@@ -175,7 +175,7 @@ async fn made(
         }
         ItemQuery::Page => {
             let pending = pending(room, &subject).await;
-            Document::Item(page::item(&subject, pending.as_ref()))
+            ServedDocument::Item(page::item(&subject, pending.as_ref()))
         }
         ItemQuery::Version(which) => {
             let (note, markup) = bytes_of(room, &subject, which).await?;

@@ -91,7 +91,7 @@ pub(super) struct SharedLimit<K> {
 }
 
 /// A part of a limit, until it is dropped.
-pub(super) struct SharedPermit<K: Eq + Hash> {
+pub(super) struct SharePermit<K: Eq + Hash> {
     _all: OwnedSemaphorePermit,
     _share: Share<K>,
 }
@@ -110,10 +110,10 @@ impl<K: Clone + Eq + Hash> SharedLimit<K> {
     }
 
     /// One of it for a key, now.
-    pub(super) fn try_take(&self, key: &K) -> Result<SharedPermit<K>, UsedUp> {
+    pub(super) fn try_take(&self, key: &K) -> Result<SharePermit<K>, UsedUp> {
         let share = self.shares.try_take(key, 1).ok_or(UsedUp::Share(self.shares.each))?;
         let all = Arc::clone(&self.all).try_acquire_owned();
-        Ok(SharedPermit { _all: all.map_err(|_| UsedUp::All(self.limit))?, _share: share })
+        Ok(SharePermit { _all: all.map_err(|_| UsedUp::All(self.limit))?, _share: share })
     }
 
     /// How much is taken.

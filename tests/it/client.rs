@@ -194,13 +194,16 @@ async fn settings_are_changed_from_a_terminal() {
         paper.url
     );
     std::fs::write(folder.path().join("list.opml"), list).unwrap();
-    let said = terminal.run(&["import", "list.opml"]).await;
+    let said = terminal.run(&["import", "list.opml", "--gateway", &terminal.gateway]).await;
     assert!(said.out.ends_with("1 feed added, 0 known already, 1 not taken\n"));
     assert!(said.status == 0 && said.err.starts_with("list.opml:2: not taken: "), "{}", said.err);
     let name = said.out.split_whitespace().nth(1).unwrap().to_owned();
-    let again = terminal.done(&["import", "list.opml", "--rearrange", "--json"]).await;
+    let again = terminal
+        .done(&["import", "list.opml", "--gateway", &terminal.gateway, "--rearrange", "--json"])
+        .await;
     assert_eq!((key(&again, "/known"), key(&again, "/not_taken")), (1.into(), 1.into()));
-    let missing = terminal.refused(&["import", "other.opml"], 2).await;
+    let missing =
+        terminal.refused(&["import", "other.opml", "--gateway", &terminal.gateway], 2).await;
     assert!(missing.contains("other.opml cannot be read"), "{missing}");
 
     // A pause stays, and so does what is not named.
@@ -277,11 +280,11 @@ async fn items_are_decided_about_from_a_terminal() {
     // No address can name these: it would lead elsewhere.
     for id in [".", ".."] {
         for words in [
-            &["item", "news", id][..],
-            &["resolve", "news", id],
-            &["delete", "news", id],
-            &["restore", "diary", id],
-            &["redact", "news", id, "--yes"],
+            &["item", "show", "news", id][..],
+            &["item", "resolve", "news", id],
+            &["item", "delete", "news", id],
+            &["item", "restore", "diary", id],
+            &["item", "redact", "news", id, "--yes"],
         ] {
             let said = terminal.refused(words, 2).await;
             assert!(said.contains("is a step of a path in every address"), "{words:?}: {said}");
@@ -381,7 +384,7 @@ async fn a_gateway_is_found_by_its_configuration() {
         let text = text.replace("127.0.0.1:0", &address);
         std::fs::write(folder.path().join("client.toml"), text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        command.current_dir(folder.path()).args(["feeds", "-c", "client.toml"]);
+        command.current_dir(folder.path()).args(["feed", "list", "-c", "client.toml"]);
         command.args(token_file.map(|file| ["--token-file", file]).into_iter().flatten());
         command.env_remove("TIDEGATE_URL").env_remove("TIDEGATE_ADMIN_TOKEN");
         async move { command.output().await.unwrap() }

@@ -1,7 +1,7 @@
 //! The feeds of a subscription list are added to a running gateway.
 
 use super::AdminService;
-use crate::app::import::{ExistingFeeds, decide};
+use crate::app::import::{ExistingFeeds, decide, read_list};
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_core::model::FeedRecord;
@@ -24,7 +24,8 @@ impl AdminService {
             let stored: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
             let (stored, config, endpoint) = (&*stored, &config, &endpoint);
             let before = ExistingFeeds { stored, config, endpoint, now, rearrange, rules: None };
-            decide(&list, &OpmlLimits { bytes: LIST_LIMIT, ..OpmlLimits::default() }, &before)
+            let limits = OpmlLimits { bytes: LIST_LIMIT, ..OpmlLimits::default() };
+            read_list(&list, &limits).map(|list| decide(&list, &before))
         });
         let planned = planning.await.map_err(|error| OperatorError::Internal(error.to_string()))?;
         let wrong = |why| OperatorError::BadRequest(format!("the list: {why}"));

@@ -1,6 +1,6 @@
 //! What is asked about feeds and changed of them: `tidegate feed`.
 
-use super::{Asked, PAGES, Pairs, confirm, path, print, print_json, shown};
+use super::{AskedGateway, PAGES, Pairs, confirm, path, print, print_json, shown};
 use crate::app::AppError;
 use crate::cli::args::client::{
     AddArgs, FeedArg, FeedCommand, FeedListArgs, FeedsArg, HoldAction, RemoveArgs, WebhookArgs,
@@ -16,7 +16,7 @@ use tidegate_net::fetch;
 const PAGE: &str = "500";
 
 /// Does what was typed.
-pub(super) async fn run(to: &Asked, command: FeedCommand) -> Result<(), AppError> {
+pub(super) async fn run(to: &AskedGateway, command: FeedCommand) -> Result<(), AppError> {
     match command {
         FeedCommand::List(args) => list(to, args).await,
         FeedCommand::Show(feed) => to.read((&path(&feed, ""), &[]), shown::feed).await,
@@ -47,7 +47,7 @@ pub(super) async fn run(to: &Asked, command: FeedCommand) -> Result<(), AppError
 
 /// Has something be done about a feed.
 async fn act(
-    to: &Asked,
+    to: &AskedGateway,
     feed: &FeedArg,
     (below, action): (&str, &str),
     said: &str,
@@ -58,14 +58,19 @@ async fn act(
 }
 
 /// Pauses or resumes feeds, in their order.
-async fn act_on_all(to: &Asked, feeds: FeedsArg, action: &str, said: &str) -> Result<(), AppError> {
+async fn act_on_all(
+    to: &AskedGateway,
+    feeds: FeedsArg,
+    action: &str,
+    said: &str,
+) -> Result<(), AppError> {
     for name in feeds.names {
         act(to, &FeedArg { name }, ("/pause", action), said).await?;
     }
     Ok(())
 }
 
-async fn list(to: &Asked, args: FeedListArgs) -> Result<(), AppError> {
+async fn list(to: &AskedGateway, args: FeedListArgs) -> Result<(), AppError> {
     let show = args.show.as_ref().map(word);
     let limit = args.limit.map(|limit| limit.to_string());
     let mut pairs: Vec<(&str, &str)> = Vec::new();
@@ -93,7 +98,7 @@ async fn list(to: &Asked, args: FeedListArgs) -> Result<(), AppError> {
 }
 
 /// Of a page with one feed that feed is added; where it has more, they are named and none is added.
-async fn add(to: &Asked, args: AddArgs) -> Result<(), AppError> {
+async fn add(to: &AskedGateway, args: AddArgs) -> Result<(), AppError> {
     let look = async |url: &str| {
         let wanted = json!({ "url": url });
         to.gateway.call(Method::POST, ("/preview", &[]), Some(&wanted)).await
@@ -116,7 +121,7 @@ async fn add(to: &Asked, args: AddArgs) -> Result<(), AppError> {
     to.tell(Method::POST, "/feeds", Some(wanted), shown::added).await
 }
 
-async fn remove(to: &Asked, args: RemoveArgs) -> Result<(), AppError> {
+async fn remove(to: &AskedGateway, args: RemoveArgs) -> Result<(), AppError> {
     let RemoveArgs { feed, purge, yes } = args;
     let name = feed.name.as_str();
     if !yes {
@@ -133,7 +138,7 @@ async fn remove(to: &Asked, args: RemoveArgs) -> Result<(), AppError> {
 }
 
 /// A poll that failed is a failure, once all were made.
-async fn poll(to: &Asked, feeds: FeedsArg) -> Result<(), AppError> {
+async fn poll(to: &AskedGateway, feeds: FeedsArg) -> Result<(), AppError> {
     let mut failed = Vec::new();
     for name in feeds.names {
         let feed = FeedArg { name };
@@ -152,7 +157,11 @@ async fn poll(to: &Asked, feeds: FeedsArg) -> Result<(), AppError> {
     }
 }
 
-async fn edit(to: &Asked, feed: &FeedArg, settings: Vec<(String, Value)>) -> Result<(), AppError> {
+async fn edit(
+    to: &AskedGateway,
+    feed: &FeedArg,
+    settings: Vec<(String, Value)>,
+) -> Result<(), AppError> {
     let keys: Vec<&str> = settings.iter().map(|(key, _)| key.as_str()).collect();
     let keys = keys.join(", ");
     let mut wanted: Map<String, Value> = Map::new();
@@ -166,7 +175,7 @@ async fn edit(to: &Asked, feed: &FeedArg, settings: Vec<(String, Value)>) -> Res
     to.tell(Method::PATCH, &path(feed, ""), Some(wanted.into()), said).await
 }
 
-async fn webhook(to: &Asked, args: WebhookArgs) -> Result<(), AppError> {
+async fn webhook(to: &AskedGateway, args: WebhookArgs) -> Result<(), AppError> {
     let at = path(&args.feed, "/webhook");
     match (args.url, args.remove) {
         (Some(url), _) => {

@@ -1,6 +1,6 @@
 //! What is asked and decided about items: `tidegate item show`.
 
-use super::{Asked, PAGES, confirm, path, print, print_json, shown};
+use super::{AskedGateway, PAGES, confirm, path, print, print_json, shown};
 use crate::app::AppError;
 use crate::cli::args::client::{
     FeedArg, ItemArg, ItemCommand, ItemListArgs, KeptVersionArg, ResolveArgs, word,
@@ -11,7 +11,7 @@ use tidegate_core::model::{SyncId, counted};
 use tidegate_core::xml::address::percent_encoded;
 
 /// Does what was typed.
-pub(super) async fn run(to: &Asked, command: ItemCommand) -> Result<(), AppError> {
+pub(super) async fn run(to: &AskedGateway, command: ItemCommand) -> Result<(), AppError> {
     match command {
         ItemCommand::List(args) => list(to, args).await,
         ItemCommand::Show(item) => {
@@ -53,7 +53,7 @@ fn item_path(feed: &FeedArg, id: &SyncId, below: &str) -> Result<String, AppErro
     Ok(path(feed, &format!("/items/{}{below}", percent_encoded(id.as_str()))))
 }
 
-async fn list(to: &Asked, args: ItemListArgs) -> Result<(), AppError> {
+async fn list(to: &AskedGateway, args: ItemListArgs) -> Result<(), AppError> {
     let (show, page) = (args.show.as_ref().map(word), args.page.to_string());
     let mut pairs: Vec<(&str, &str)> = vec![("page", &page)];
     pairs.extend(show.as_deref().map(|show| ("show", show)));
@@ -61,7 +61,7 @@ async fn list(to: &Asked, args: ItemListArgs) -> Result<(), AppError> {
     to.read((&path(&args.feed, "/items"), &pairs), shown::items).await
 }
 
-async fn resolve(to: &Asked, args: ResolveArgs) -> Result<(), AppError> {
+async fn resolve(to: &AskedGateway, args: ResolveArgs) -> Result<(), AppError> {
     let ResolveArgs { feed, id, keep, .. } = args;
     let Some(id) = id else { return keep_winners(to, &feed).await };
     let keep = match keep {
@@ -73,7 +73,7 @@ async fn resolve(to: &Asked, args: ResolveArgs) -> Result<(), AppError> {
 }
 
 /// Keeps the winner of each item that is listed, as it was listed. One that changed since is left as it is.
-async fn keep_winners(to: &Asked, feed: &FeedArg) -> Result<(), AppError> {
+async fn keep_winners(to: &AskedGateway, feed: &FeedArg) -> Result<(), AppError> {
     let (mut kept, mut left) = (0_usize, 0_usize);
     let (list, mut after) = (path(feed, "/conflicts"), None::<String>);
     for _ in 0..PAGES {
@@ -114,7 +114,7 @@ async fn keep_winners(to: &Asked, feed: &FeedArg) -> Result<(), AppError> {
 }
 
 /// Of a local feed an item that is there is deleted, of others one that is missing.
-async fn delete(to: &Asked, item: ItemArg) -> Result<(), AppError> {
+async fn delete(to: &AskedGateway, item: ItemArg) -> Result<(), AppError> {
     let feed = to.gateway.call(Method::GET, (&path(&item.feed, ""), &[]), None).await?;
     let is_local = feed.pointer("/options/local") == Some(&Value::Bool(true));
     let (method, below) = match is_local {

@@ -6,6 +6,7 @@ use tidegate_core::model::{
     Backfill, FeedRecord, HostPause, HubSubscription, Interruptions, Overlap, PollSchedule,
     PollState, Time,
 };
+use tidegate_net::fetch::Validators;
 
 /// What may be written down of a feed, but for the schedule.
 #[derive(Debug, Clone)]
@@ -134,6 +135,16 @@ impl KeptState {
             };
         });
         (kept, poll.schedule)
+    }
+
+    /// Takes in the latest date in a document that was judged: a `Last-Modified` before it, or one that did not move
+    /// when the document changed, is no validator.
+    pub fn compare_dates(&mut self, validators: &Validators, newest: Option<Time>) {
+        let Some(text) = validators.last_modified.as_deref() else { return };
+        let is_older = validators.modified_at().is_some_and(|at| newest > Some(at));
+        if is_older || self.last_modified.as_deref() == Some(text) {
+            self.rare.change(|rare| rare.disproved = Some(text.to_owned()));
+        }
     }
 
     /// What is written down of the feed with this record.

@@ -109,7 +109,7 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     };
     let take_in = |memory: &mut Memory, fetched: &Fetched, newest: Option<Time>| {
         memory.judged(PRINTS, true, false, state.revision);
-        memory.compare_dates(fetched, newest);
+        memory.poll.compare_dates(&fetched.validators, newest);
         memory.answered(URL, fetched, true);
         memory.request(&feed, Some(&state), false, NOW).validators.last_modified
     };

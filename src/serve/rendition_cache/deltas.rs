@@ -4,7 +4,7 @@ use super::{ReadView, RenditionCache, ViewRequest, plan, view_key};
 use crate::audience::ServedFeed;
 use crate::client::Client;
 use crate::delta::{self, Point, TagScope};
-use crate::documents::{Document, NoDocument};
+use crate::documents::{NoDocument, ServedDocument};
 use crate::plan::ReadPlan;
 use crate::rendition::{Rendition, UnwrittenDocument};
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl RenditionCache {
         wish: ViewRequest,
         base: Point,
         revision: Revision,
-    ) -> Result<Document, NoDocument> {
+    ) -> Result<ServedDocument, NoDocument> {
         let ReadView { plan: whole, mut view, mut rest, mut deleted } =
             self.read(record, wish).await?;
         if view.state.revision != revision {
@@ -102,7 +102,7 @@ impl RenditionCache {
             view.items.extend(items.into_iter().filter(is_new));
         }
         if view.items.len() + deleted.len() == all && all > 0 {
-            return Ok(Document::WholeView);
+            return Ok(ServedDocument::WholeView);
         }
         let document = UnwrittenDocument {
             bounds: plan.bounds(&view.state),
