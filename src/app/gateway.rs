@@ -174,6 +174,7 @@ impl Gateway {
             challenge: config.server.challenge,
             pages_are_closed: config.server.pages == PageAudience::Operators,
             operators_apart: admin_address.is_some(),
+            is_indexed: config.server.indexed,
         };
         let parts = serve::ServerConfig {
             store: Arc::clone(&store),

@@ -33,6 +33,7 @@ pub const OWN_STEPS: &[&str] = &[
     "openapi.json",
     "readyz",
     "recent",
+    "robots.txt",
     "rsscloud",
     "session",
     "subscribe",

@@ -57,6 +57,11 @@ section! {
             ("public", PageAudience::Public),
             ("operators", PageAudience::Operators),
         ]), Preset("\"public\""), at restart;
+        /// Search engines may list the gateway's own pages, which copy publishers' texts with all their versions.
+        ///
+        /// Where they may not, pages say so in X-Robots-Tag, and /robots.txt keeps them out. Feeds can be read either way,
+        /// and what is below an origin keeps the rules of its site.
+        indexed: bool = flag(), Preset("false"), at restart;
         /// A feed that is not there is answered with 401 and asks for a password.
         ///
         /// This is for readers that send the token of a private feed as a password only when they are

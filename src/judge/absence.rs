@@ -189,7 +189,7 @@ impl Judge<'_> {
         if before.doubts.is_empty() {
             return None;
         }
-        match objections::reconsider(self, before.doubts) {
+        match objections::reconsider(self, known, before.doubts) {
             ResolvedDoubts::Deleted(why) => Some(AbsenceEvidence::plain(Evidence::Hole, &why)),
             ResolvedDoubts::Explained(why) => {
                 let words = format!("gone from the middle, but {why}");

@@ -9,6 +9,7 @@ mod fingerprint;
 mod mask;
 mod noise;
 mod spans;
+mod text;
 mod visible;
 
 pub use field_hashes::{
@@ -20,4 +21,5 @@ pub use mask::{
 };
 pub use noise::{FieldWeight, address, is_a_text, is_image};
 pub use spans::text_shape;
+pub use text::{beginning, is_html, stand_in_title, text_field};
 pub use visible::visible;

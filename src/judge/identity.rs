@@ -1,18 +1,17 @@
 //! Which entry of a document is which known item: the ledger of identities.
 //!
 //! Matching goes in two rounds. The first pairs what bears the same native id. The second looks at
-//! what stayed unmatched on both sides and pairs what has two independent kinds of sign in common;
+//! what stayed unmatched on both sides and pairs what has the most in common, if that is enough;
 //! such a pair keeps its sync id and goes by the new native id from then on (`rekeyed`). Pure: no
 //! clock, no I/O.
 
-mod dates;
 mod evidence;
 mod features;
 mod group;
 mod index;
 mod native;
-mod rules;
-mod sequence;
+mod pairs;
+mod run;
 mod signs;
 mod unlike;
 mod wording;
@@ -20,11 +19,11 @@ mod wording;
 pub use features::telling_texts;
 pub use index::{entry_keys, have_same_keys, item_keys, name_key};
 pub use native::{Keys, Native, is_made_up, native, natives};
-pub use rules::rule_names;
-pub(crate) use sequence::longest_run;
+pub use pairs::rule_names;
+pub(crate) use run::longest_run;
 pub use signs::{AddressSign, Basis, Signs};
 pub use unlike::unlike;
-pub use wording::wording;
+pub use wording::{continues, is_reworded, wording};
 
 use tidegate_core::model::{FeedDocument, Snapshot, Without};
 
@@ -68,6 +67,6 @@ pub fn matching(
 ) -> Matching {
     let mut sides = evidence::Sides::new(snapshot, document, names);
     group::same_id(&mut sides);
-    rules::second_round(&mut sides, without);
+    pairs::second_round(&mut sides, without);
     sides.into_matching()
 }

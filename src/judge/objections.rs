@@ -80,7 +80,7 @@ pub(super) fn all(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Objec
 }
 
 /// Looks at doubts again, now that more is known.
-pub(super) fn reconsider(judge: &Judge<'_>, doubts: Doubts) -> ResolvedDoubts {
+pub(super) fn reconsider(judge: &Judge<'_>, known: &LedgerEntry, doubts: Doubts) -> ResolvedDoubts {
     let character = &judge.scene.snapshot.state.character;
     if is_habit(judge) {
         return ResolvedDoubts::Explained("items of this feed often go from there".to_owned());
@@ -92,7 +92,7 @@ pub(super) fn reconsider(judge: &Judge<'_>, doubts: Doubts) -> ResolvedDoubts {
                 let why = "what comes to this feed pushes out from its middle";
                 return ResolvedDoubts::Explained(why.to_owned());
             }
-            Doubt::PushedOut if loses_at_its_end(judge) => {}
+            Doubt::PushedOut if loses_at_its_end(judge, known) => {}
             Doubt::Top if judge.window.direction == Direction::Up => {
                 let why = "it stood at the old end of the document";
                 return ResolvedDoubts::Aged(why.to_owned());
@@ -195,8 +195,11 @@ fn is_orderly(judge: &Judge<'_>) -> bool {
 
 /// Where half of a window goes at once and others come, some that stay prove nothing.
 fn turned_over(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
-    let (gone, all) = (judge.window.outgoing, judge.window.old.len());
-    let half = gone * 2 > all || (gone * 2 == all && !judge.window.incoming.is_empty());
+    let window = judge.window;
+    // What slid off with nothing left below it says nothing of what went from the middle.
+    let gone = if window.slid_cleanly() > 0 { judge.holes } else { window.outgoing };
+    let all = window.old.len();
+    let half = gone * 2 > all || (gone * 2 == all && !window.incoming.is_empty());
     let keeps = keeps_everything(&judge.scene.snapshot.state.character);
     (half && !keeps).then(|| Objection::Settled(format!("{gone} of {all} items went at once")))
 }
@@ -289,6 +292,8 @@ fn clean_arrivals(character: &Character) -> u32 {
     character.came_alone.saturating_add(character.came_sliding)
 }
 
+/// Swaps are rare where so many times as many came without one.
+const RARE: u32 = 4;
 /// So many swaps show that a feed pushes items out of its middle.
 const SWAPS_LEAST: u32 = 4;
 
@@ -300,13 +305,21 @@ fn pushes_out_of_its_middle(character: &Character) -> bool {
 }
 
 /// Whether new items come in this document for which others left at the end, if any did, and that is
-/// what the feed does as often as not.
-fn loses_at_its_end(judge: &Judge<'_>) -> bool {
+/// what the feed does. A window that is full may have pushed the item out, where the feed swaps now and
+/// then: but never the newest that it had.
+fn loses_at_its_end(judge: &Judge<'_>, known: &LedgerEntry) -> bool {
     let window = judge.window;
     let character = &judge.scene.snapshot.state.character;
     let came = !judge.scene.matching.fresh.is_empty() && window.came_at_head(judge.scene);
-    came && window.only_slid()
-        && clean_arrivals(character).saturating_add(1) > character.came_swapping
+    let clean = clean_arrivals(character).saturating_add(1);
+    let swaps = character.came_swapping;
+    let found = u32::try_from(judge.scene.document.entries.len()).unwrap_or(u32::MAX);
+    let is_full = found >= character.largest && window.backfill == 0;
+    let since = known.absence.as_ref().map(|absence| absence.since);
+    let mut others = judge.scene.snapshot.known.iter();
+    let was_newest = !others.any(|k| k.came > known.came && Some(k.came) < since);
+    let is_clear = !is_full || was_newest || clean >= swaps.saturating_mul(RARE);
+    came && window.only_slid() && clean > swaps && is_clear
 }
 
 /// So many transitions with a loss from the middle may be deletions, in any feed.

@@ -4,10 +4,10 @@
 use super::absence::Judge;
 use super::objections::Objection;
 use super::window::{date_of, dated};
-use crate::identity::{telling_texts, wording};
+use crate::identity::{continues, is_reworded, telling_texts, wording};
 use std::collections::HashSet;
 use tidegate_core::model::{Entry, LedgerEntry};
-use tidegate_core::xml::{plain_address::day, units};
+use tidegate_core::xml::plain_address::day;
 
 /// Among so many entries one is looked for that took an item's place.
 const COMPARED: usize = 100;
@@ -41,8 +41,26 @@ pub(super) fn replaced(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> 
     if is_replaced {
         return Some(Objection::Settled("a newer one of it took its place".to_owned()));
     }
+    if stands_in_its_place(judge, place) {
+        return Some(Objection::Settled("another entry stands in its place".to_owned()));
+    }
     has_its_text(judge, known)
         .then(|| Objection::Settled("an entry with the same text took its place".to_owned()))
+}
+
+/// Whether an entry came between the two items that stood around it and stay.
+fn stands_in_its_place(judge: &Judge<'_>, place: usize) -> bool {
+    let window = judge.window;
+    let stays = |at: &usize| window.kept.get(*at) == Some(&true);
+    let entry = |at: usize| {
+        let known = window.old.get(at)?;
+        let pair = judge.scene.matching.pairs.iter().find(|pair| pair.known == *known)?;
+        Some(pair.entry)
+    };
+    let above = (0..place).rev().find(stays).and_then(entry);
+    let below = (place + 1..window.old.len()).find(stays).and_then(entry);
+    let (Some(above), Some(below)) = (above, below) else { return false };
+    window.incoming.iter().any(|at| above < *at && *at < below)
 }
 
 /// Whether an entry came that says the same, which no other item of the last document did.
@@ -59,16 +77,6 @@ fn has_its_text(judge: &Judge<'_>, known: &LedgerEntry) -> bool {
     texts.any(|print| is_its_own(&print))
 }
 
-/// A title that says less, in [`units`], is too easily a part of another one.
-const TELLING_TITLE: usize = 12;
-
-/// Whether one of two titles is the other with something added.
-fn continues(a: &str, b: &str) -> bool {
-    let (a, b) = (a.trim().to_lowercase(), b.trim().to_lowercase());
-    let (short, long) = if a.len() <= b.len() { (&a, &b) } else { (&b, &a) };
-    units(short) >= TELLING_TITLE && (long.starts_with(short) || long.ends_with(short))
-}
-
 /// Whether the ids of both are made of the same day, or both have one date that nothing else has.
 fn is_of_the_same_day(
     judge: &Judge<'_>,
@@ -76,9 +84,14 @@ fn is_of_the_same_day(
     entry: &Entry<'_>,
     known: &LedgerEntry,
 ) -> bool {
+    // Where others of that day stay, it is no one's own.
+    let of = day(&known.native_shown);
     let id = judge.scene.names.get(at).map(|name| name.shown.as_str());
-    if id.and_then(day).is_some_and(|of| day(&known.native_shown) == Some(of)) {
-        return true;
+    if of.is_some() && id.and_then(day) == of {
+        let ids = judge.scene.names.iter().enumerate().filter(|(other, _)| *other != at);
+        let mut stay = ids.filter(|(other, _)| judge.window.incoming.binary_search(other).is_err());
+        let title = entry.title.as_deref().unwrap_or_default();
+        return !stay.any(|(_, name)| day(&name.shown) == of) || is_reworded(title, &known.title);
     }
     let date = known.published;
     let others = judge.scene.document.entries.iter().enumerate();

@@ -307,7 +307,7 @@ impl WindowShift {
 
     /// How many stood at the old end and are gone, with nothing kept below them; none where it is
     /// unknown which end is the old one.
-    fn slid_cleanly(&self) -> usize {
+    pub fn slid_cleanly(&self) -> usize {
         match self.direction {
             Direction::Up => self.kept.iter().take_while(|kept| !**kept).count(),
             Direction::Down => self.kept.iter().rev().take_while(|kept| !**kept).count(),

@@ -1,59 +1,44 @@
 //! `/feeds/NAME/about`: a feed's state and the reasons for it, for people.
 
 use super::address::shown;
-use super::admin::EVENTS_SHOWN;
 use super::admission::{Work, WorkKind};
-use super::audience::{Audience, ServedFeed};
-use super::client::Client;
-use super::discarded::Discarded;
+use super::answers::{EventAnswer, FeedAnswer, FeedDetail, PendingItem, UnseenChange};
+use super::audience::ServedFeed;
 use super::documents::{DocumentKey, DocumentKind};
-use super::explain::{evidence, why_beside_hold};
-use super::feeds::{NameInPath, unreadable};
+use super::explain::evidence;
+use super::extract::Viewer;
 use super::html::{self, moment, text};
-use super::life::{self, FeedLife};
-use super::problem::{Problem, RETRY_SOON};
+use super::problem::Problem;
 use super::readers::report::{self, PrivateReaders};
-use super::session::{self, sign_in_address};
+use super::session::sign_in_address;
 use super::standing::{last, origin, standing};
-use super::{SharedState, actions, forms, keeping, list_members};
-use axum::extract::State;
+use super::{SharedState, actions, admin, keeping, life, list_members};
 use axum::response::Response;
-use http::{HeaderMap, Method};
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tidegate_core::model::counted;
-use tidegate_core::model::{Backfill, Event, FeedName, FeedRecord, FeedState, InterruptionKind};
-use tidegate_core::model::{Interruptions, Time};
+use tidegate_core::model::{Backfill, FeedName, FeedRecord, FeedState, Time, counted};
 use tidegate_format::render::Container;
-use tidegate_judge::{self as judge, PendingAbsence, Quiet};
 use tidegate_status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollGaps};
 use tidegate_store::StoreError;
 
 /// `GET /feeds/NAME/about`.
-pub(super) async fn page(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-    name: NameInPath,
-    method: Method,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name, &audience).await?;
+pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Result<Response, Problem> {
+    let Viewer { room, audience, client, .. } = &viewer;
     let state = room.store.state(&record.name).await?;
-    let acting = acting(&room, (&record, &audience), state.as_ref(), (&method, &headers));
+    let acting = acting(&viewer, &record, state.as_ref());
     let container = state.as_ref().map_or(Container::Atom, |state| Container::of(state.format));
     let counts = state.as_ref().map(|state| (state.living, state.tombstones));
     let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
     let work = Work::new(&record.name, WorkKind::Ledger);
-    let ask = room.admission.request(client, work, items);
+    let ask = room.admission.request(*client, work, items);
     let revision = state.as_ref().map(|state| state.revision);
-    let (readers, audience) = report::told_to(&room, &audience, &record).await?;
+    let (readers, audience) = report::told_to(room, audience, &record).await?;
     let (feed, kind) = (record.name.clone(), DocumentKind::About);
     let key = DocumentKey { audience, feed, revision, kind };
     let make = || {
-        let (room, record) = (Arc::clone(&room), record.clone());
-        async move { made(&room, &record, state, readers).await }
+        let (room, record) = (Arc::clone(room), record.clone());
+        async move { made(&room, &record, readers).await }
     };
     let content = room.documents.get(key, ask, make).await?.text();
     let content = html! {
@@ -61,22 +46,16 @@ pub(super) async fn page(
         (acting)
         (PreEscaped(String::from_utf8_lossy(&content)))
     };
-    Ok(forms::page_about((&record.name, container), &text(&record.shown_title()), &content))
+    Ok(viewer.page_about((&record.name, container), &text(&record.shown_title()), &content))
 }
 
-/// What came of the last thing that was done, and what can be done now.
-fn acting(
-    room: &SharedState,
-    (record, audience): (&FeedRecord, &Audience),
-    state: Option<&FeedState>,
-    (method, headers): (&Method, &HeaderMap),
-) -> Markup {
-    if !audience.may_sign_in() {
+/// What can be done now.
+fn acting(viewer: &Viewer, record: &FeedRecord, state: Option<&FeedState>) -> Markup {
+    if !viewer.audience.may_sign_in() {
         return html! {};
     }
     html! {
-        (session::notice(room, method, headers))
-        @if room.sessions.is_open(headers) {
+        @if viewer.is_signed_in {
             @if let Some(member) = &record.list {
                 p.quiet { "Added by the list "
                     a href={ "/feeds/" (member.list) "/about" } { (member.list) } "." }
@@ -101,71 +80,31 @@ fn acting(
 async fn made(
     room: &SharedState,
     record: &ServedFeed,
-    state: Option<FeedState>,
     readers: Option<PrivateReaders>,
 ) -> Result<String, Problem> {
-    let status = room.operator.status(&record.name).await?;
-    let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
-    let snapshot = room.store.snapshot(&record.name).await?;
-    let (is_there, name) = (snapshot.is_some(), record.name.clone());
-    let now = room.clock.now();
-    let interruptions = interruptions(&status, state.as_ref(), now);
-    // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
-    let looking = tokio::task::spawn_blocking(move || {
-        let snapshot = snapshot.as_ref();
-        let quiet = snapshot.map(judge::quiet).unwrap_or_default();
-        let oldest = snapshot.and_then(|snapshot| snapshot.archives.first()).cloned();
-        let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &events, interruptions));
-        let life = life.map(|life| life::figure(&name, &life, now)).unwrap_or_default();
-        (quiet, oldest, Discarded::new(snapshot).part(&name), life, events)
-    });
-    let (quiet, oldest, discarded, life, events) = looking.await.map_err(|_| StoreError::Closed)?;
-    let kept = match &state {
-        Some(state) if is_there => {
-            let kept = keeping::part(room, &status, state, oldest.as_ref()).await;
-            kept.map_err(|error| {
-                tracing::error!(feed = %record.name, %error, "what is kept could not be counted");
-                Problem::later("the gateway could not count what it keeps just now", RETRY_SOON)
-            })?
+    let detail = admin::read_detail(room, &record.name).await?;
+    let address = match readers {
+        Some(readers) => html! { p { span.pill { "private" } " " (text(&readers.about)) "." } },
+        None => {
+            let address = record.site.at(&format!("/feeds/{}", record.name));
+            html! { p.quiet { "For feed readers: " code { (address) } } }
         }
-        _ => html! {},
     };
-    let kept = html! { (discarded) (kept) };
-    let contested = room.contested.count(&record.name).await?;
-    let address = readers.is_none().then(|| record.site.at(&format!("/feeds/{}", record.name)));
-    let address = html! {
-        @if let Some(readers) = readers { p { span.pill { "private" } " " (text(&readers.describe(&record.name))) "." } }
-        @if let Some(address) = address { p.quiet { "For feed readers: " code { (address) } } }
-    };
-    let of = (&status, state.as_ref(), &address);
-    Ok(content(of, contested, (&life, &kept), &quiet, &events).into_string())
+    let now = room.clock.now();
+    let made = tokio::task::spawn_blocking(move || content(&detail, &address, now).into_string());
+    Ok(made.await.map_err(|_| StoreError::Closed)?)
 }
 
-/// When the feed did not go on as usual, up to now: a poll may have still to see that a hold began or
-/// was decided.
-fn interruptions(status: &FeedStatus, state: Option<&FeedState>, now: Time) -> Interruptions {
-    let mut all = status.polling.interruptions.clone();
-    let hold = state.and_then(|state| state.hold.as_ref());
-    let since = hold.map_or(now, |hold| hold.since.min(now));
-    all.note(InterruptionKind::Held, status.held.as_deref().filter(|_| hold.is_some()), since);
-    all
-}
-
-fn content(
-    (status, state, address): (&FeedStatus, Option<&FeedState>, &Markup),
-    contested: u32,
-    (life, kept): (&Markup, &Markup),
-    quiet: &[Quiet],
-    events: &[Event],
-) -> Markup {
-    let hold = state.and_then(|state| state.hold.as_ref());
+fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {
+    let FeedDetail { feed: FeedAnswer { status, conflicts, .. }, events, state, .. } = detail;
+    let contested = conflicts.unwrap_or_default();
     html! {
-        p { (standing(status, state)) }
-        p { (text(&why_beside_hold(status, state))) "." }
-        @if let Some(hold) = hold {
+        p { (standing(status, state.as_ref())) }
+        p { (text(&detail.why_beside_hold)) "." }
+        @if let Some(hold) = &detail.hold {
             div.note #held {
                 p { strong { "A document is held: " } (text(&hold.reason)) "." }
-                p.quiet { (judge::hold_words(hold)) "." }
+                p.quiet { (hold.words) "." }
             }
         }
         p.links {
@@ -184,7 +123,7 @@ fn content(
             }
             @if let Some(name) = &status.polled_by { "; polled by the gateway " (text(name)) }
         }
-        (life)
+        @if let Some(life) = &detail.life { (life::figure(&status.name, life, now)) }
         @if let PollGaps { count, last: Some(last) } = status.polling.gaps {
             p.bad {
                 "Items may have been missed: two documents in a row had nothing in common "
@@ -200,20 +139,21 @@ fn content(
         @if let Some(access) = &status.access {
             p.quiet { "Its publisher is asked with " (access.describe()) "." }
         }
-        @if !status.pending.is_empty() { (missing(&status.name, status)) }
+        @if !detail.pending.is_empty() { (missing(status, &detail.pending)) }
         @if !events.is_empty() { (happened(&status.name, events)) }
         (list_members::part(status))
         @if let Some(note) = &status.gathered { (gathered(note)) }
         @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if status.polling.probing || !status.polling.probes.is_empty() { (probes(status)) }
         @if let Some(walk) = &status.polling.backfill { (older(walk, status.options.secret)) }
-        (kept)
-        @if let Some(state) = state {
+        (detail.discarded.part(&status.name))
+        @if let Some(state) = state { (keeping::part(detail, state)) }
+        @if let Some(character) = &detail.character {
             h2 { "What was learned of it" }
-            p { (judge::character_words(&state.character)) "." }
-            @for words in state.noise.describe() { p { (text(&words)) "." } }
+            p { (character.words) "." }
+            @for words in detail.noise.iter().flatten() { p { (text(words)) "." } }
         }
-        @if !quiet.is_empty() { (unchanged(&status.name, quiet)) }
+        @if !detail.no_news.is_empty() { (unchanged(&status.name, &detail.no_news)) }
         @if let Some(document) = &status.polling.document { (last_document(document)) }
         @if !status.polling.polls.is_empty() { (polls(&status.polling.polls)) }
     }
@@ -270,36 +210,36 @@ fn told_by(hub: &HubNote) -> Markup {
     }
 }
 
-fn missing(name: &FeedName, status: &FeedStatus) -> Markup {
+fn missing(status: &FeedStatus, pending: &[PendingItem]) -> Markup {
     let all = usize::try_from(status.pending_absences).unwrap_or(usize::MAX);
     html! {
         h2 #missing { "Missing, to be confirmed" }
         div.wide { table {
             thead { tr { th { "Item" } th { "Evidence" } th { "Why nothing is concluded yet" } } }
-            tbody { @for pending in &status.pending { (waiting(name, pending)) } }
+            tbody { @for pending in pending { (waiting(&status.name, pending)) } }
         } }
-        @if all > status.pending.len() {
-            p.quiet { (status.pending.len()) " of " (all) " are shown." }
+        @if all > pending.len() {
+            p.quiet { (pending.len()) " of " (all) " are shown." }
         }
     }
 }
 
-fn waiting(name: &FeedName, pending: &PendingAbsence) -> Markup {
+fn waiting(name: &FeedName, pending: &PendingItem) -> Markup {
     html! { tr {
-        td { (html::item(name, &pending.id, &pending.title)) br;
+        td { (html::item(name, &pending.sync_id, &pending.title)) br;
             span.quiet { (text(&pending.native_id)) } }
         td { (evidence(pending.evidence)) }
-        td { (text(&pending.describe())) }
+        td { (text(&pending.words)) }
     } }
 }
 
-fn unchanged(name: &FeedName, quiet: &[Quiet]) -> Markup {
+fn unchanged(name: &FeedName, quiet: &[UnseenChange]) -> Markup {
     html! {
         h2 { "Changed, and no news" }
         div.wide { table {
             thead { tr { th { "Item" } th { "Why there is no version" } } }
             tbody { @for quiet in quiet { tr {
-                td { (html::item(name, &quiet.id, &quiet.title)) }
+                td { (html::item(name, &quiet.sync_id, &quiet.title)) }
                 td { @for words in &quiet.words { (text(words)) "." br; } }
             } } }
         } }
@@ -360,7 +300,7 @@ fn polls(polls: &VecDeque<FinishedPoll>) -> Markup {
     }
 }
 
-fn happened(name: &FeedName, events: &[Event]) -> Markup {
+fn happened(name: &FeedName, events: &[EventAnswer]) -> Markup {
     html! {
         h2 #happened { "What happened" }
         div.wide { table {
@@ -368,7 +308,7 @@ fn happened(name: &FeedName, events: &[Event]) -> Markup {
             tbody { @for event in events { tr {
                 td { (moment(event.at)) }
                 td { (event.kind.name()) }
-                td { (html::item(name, &event.id, &event.title)) }
+                td { (html::item(name, &event.sync_id, &event.title)) }
                 td { (text(&event.reason)) }
             } } }
         } }

@@ -1,17 +1,13 @@
 //! `POST /feeds/NAME/about`: what a person does with a feed on its page.
 
-use super::audience::Audience;
-use super::client::Client;
-use super::feeds::{NameInPath, unreadable};
+use super::audience::ServedFeed;
+use super::extract::Viewer;
 use super::forms::{self, SentForm};
 use super::operator::OperatorError;
+use super::paging::{NamedChoice as _, choices};
 use super::problem::Problem;
-use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin};
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
+use super::{AppState, admin, html};
 use axum::response::Response;
-use http::HeaderMap;
 use maud::{Markup, html};
 use std::sync::Arc;
 use tidegate_core::model::{
@@ -20,71 +16,47 @@ use tidegate_core::model::{
 use tidegate_judge as judge;
 use tidegate_status::{PollResponse, WalkOrder};
 
-/// What can be done with a feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FeedAction {
-    Poll,
-    Release,
-    Drop,
-    Pause,
-    Resume,
-    Backfill,
-    /// Delete it, when the name of the feed was typed.
-    Remove,
-}
-
-impl FeedAction {
-    const ALL: [Self; 7] = [
-        Self::Poll,
-        Self::Release,
-        Self::Drop,
-        Self::Pause,
-        Self::Resume,
-        Self::Backfill,
-        Self::Remove,
-    ];
-
-    /// Its value in the form.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Poll => "poll",
-            Self::Release => "release",
-            Self::Drop => "drop",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Backfill => "backfill",
-            Self::Remove => "remove",
-        }
+choices! {
+    /// What can be done with a feed.
+    enum FeedAction {
+        Poll = "poll", "Poll now";
+        Release = "release", "Release the held document";
+        Drop = "drop", "Drop the held document";
+        Pause = "pause", "Pause";
+        Resume = "resume", "Resume";
+        Backfill = "backfill", "Read older documents";
+        /// Delete it, when the name of the feed was typed.
+        Remove = "remove", "Delete";
     }
 }
 
 /// `POST /feeds/NAME/about`.
 pub(super) async fn act(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-    name: NameInPath,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    viewer: Viewer,
+    record: ServedFeed,
+    form: SentForm,
 ) -> Result<Response, Problem> {
-    let name = name.map_err(unreadable)?.0;
-    let name = room.directory.served(&name, &audience).await?.name.clone();
-    let form = SentForm::authorized(&room, (client, &headers), body, REQUEST_BODY_LIMIT).await?;
-    let action = FeedAction::ALL.into_iter().find(|action| action.name() == form.get("do"));
-    let action = action.ok_or_else(|| Problem::parameter("do", "nothing was chosen"))?;
-    if action == FeedAction::Remove && form.get("name").trim() != name.as_str() {
-        let said = "type the name of the feed to delete it; nothing was changed";
-        return Ok(refused(&name, &Problem::parameter("name", said)));
-    }
-    let (acting, feed) = (Arc::clone(&room), name.clone());
-    let done = admin::to_the_end(async move { carry_out(&acting, &feed, action).await });
-    match done.await {
-        Ok(said) => {
-            room.sessions.leave_notice(&headers, said);
-            let to =
-                if action == FeedAction::Remove { "/" } else { &format!("/feeds/{name}/about") };
-            forms::see(to)
+    let (name, action) = (record.name.clone(), form.action()?);
+    let back = format!("/feeds/{name}/about");
+    let done = match action {
+        FeedAction::Remove if form.get("name").trim() != name.as_str() => {
+            Err(Problem::parameter("name", "type the name of the feed to delete it"))
         }
-        Err(problem) => Ok(refused(&name, &problem)),
+        _ => {
+            let (room, feed) = (Arc::clone(&viewer.room), name.clone());
+            admin::to_the_end(async move { carry_out(&room, &feed, action).await }).await
+        }
+    };
+    match done {
+        Ok(said) if action == FeedAction::Remove => viewer.see("/", &said),
+        Ok(said) => viewer.see(&back, &said),
+        Err(problem) => {
+            let rest = html! {
+                (html::trail(&name, Some((&back, "About")), "Not done"))
+                p.links { a href=(back) { "Back to the feed" } }
+            };
+            Ok(forms::not_done("Not done", &problem, &rest))
+        }
     }
 }
 
@@ -143,11 +115,6 @@ fn polled(response: &PollResponse) -> String {
     }
 }
 
-fn refused(feed: &FeedName, problem: &Problem) -> Response {
-    let back = format!("/feeds/{feed}/about");
-    forms::not_done(feed, (&back, "About", "Back to the feed"), problem)
-}
-
 /// What a person who is signed in can do with a feed now.
 pub(super) fn buttons(record: &FeedRecord, state: Option<&FeedState>) -> Markup {
     let is_held = state.is_some_and(|state| state.hold.is_some());
@@ -155,20 +122,17 @@ pub(super) fn buttons(record: &FeedRecord, state: Option<&FeedState>) -> Markup 
     let is_filed = is_active && record.source != FeedSource::Api;
     let is_polled = is_active && record.has_upstream();
     let address = format!("/feeds/{}/about", record.name);
-    let button = |action: FeedAction, label: &str| {
-        html! { button name="do" value=(action.name()) { (label) } }
-    };
     html! {
         form.actions method="post" action=(address) {
             div.buttons {
-                @if is_polled { (button(FeedAction::Poll, "Poll now")) }
+                @if is_polled { (FeedAction::Poll.button()) }
                 @if is_held {
-                    (button(FeedAction::Release, "Release the held document"))
-                    (button(FeedAction::Drop, "Drop the held document"))
+                    (FeedAction::Release.button())
+                    (FeedAction::Drop.button())
                 }
-                @if is_active && !is_filed { (button(FeedAction::Pause, "Pause")) }
-                @if record.standing == FeedStanding::Paused { (button(FeedAction::Resume, "Resume")) }
-                @if is_polled { (button(FeedAction::Backfill, "Read older documents")) }
+                @if is_active && !is_filed { (FeedAction::Pause.button()) }
+                @if record.standing == FeedStanding::Paused { (FeedAction::Resume.button()) }
+                @if is_polled { (FeedAction::Backfill.button()) }
             }
         }
         @if !is_filed && record.options.sharing.sources.is_empty() {
@@ -182,7 +146,7 @@ pub(super) fn buttons(record: &FeedRecord, state: Option<&FeedState>) -> Markup 
                 form.choices method="post" action=(address) {
                     label { span { "Its address answers 410 from then on. Type " (record.name) " to delete it." }
                         input name="name" autocomplete="off" spellcheck="false"; }
-                    (button(FeedAction::Remove, "Delete"))
+                    (FeedAction::Remove.button())
                 }
             }
         }

@@ -3,19 +3,15 @@
 
 use super::address::shown;
 use super::answers::{ActedFeed, NewFeed, answer, object};
-use super::client::Client;
-use super::edit::whole;
+use super::extract::{JsonObject, Viewer};
 use super::forms::{self, SentForm};
 use super::openapi::{BadRequest, Conflict};
 use super::operator::{AddressPreview, FeedPreview, FoundFeed, PutFeed};
 use super::problem::Problem;
-use super::session::sign_in_address;
-use super::{REQUEST_BODY_LIMIT, SharedState, admin, html, put};
-use axum::body::Bytes;
+use super::{SharedState, admin, html, put};
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
@@ -27,46 +23,30 @@ use utoipa::ToSchema;
 
 /// The longest address, in bytes.
 const ADDRESS_LIMIT: usize = 2_000;
+const TITLE: &str = "Add a feed";
 
 /// `GET /add`.
-pub(super) async fn show(State(room): State<SharedState>, headers: HeaderMap) -> Response {
-    if !room.sessions.is_open(&headers) {
-        let content = html! {
-            p { "Adding a feed is for who runs this gateway." }
-            p.links { a href=(sign_in_address("/add")) { "Sign in" } }
-        };
-        return forms::page("Add a feed", &content);
+pub(super) async fn show(viewer: Viewer) -> Response {
+    match viewer.is_signed_in {
+        true => viewer.form_page(TITLE, &address_form("", true)),
+        false => viewer.sign_in_page(TITLE, "Adding a feed is for who runs this gateway.", "/add"),
     }
-    forms::page("Add a feed", &html! { (address_form("", true)) })
 }
 
 /// `POST /add`: looks at an address, or adds the feed at one.
-pub(super) async fn send(
-    State(room): State<SharedState>,
-    client: Client,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Problem> {
-    let form = SentForm::authorized(&room, (client, &headers), body, REQUEST_BODY_LIMIT).await?;
-    let address = completed(form.get("url"));
+pub(super) async fn send(viewer: Viewer, form: SentForm) -> Result<Response, Problem> {
+    let (room, address) = (&viewer.room, completed(form.get("url")));
     let done = match form.get("do") {
-        "add" => add(&room, &address, &form).await.map(AddResult::Added),
-        _ => look(&room, &address).await.map(AddResult::Seen),
+        "add" => add(room, &address, &form).await.map(AddResult::Added),
+        _ => look(room, &address).await.map(AddResult::Seen),
     };
     match done {
         Ok(AddResult::Added(name)) => {
             let said = format!("The feed {name} was added, and its first poll is on its way.");
-            room.sessions.leave_notice(&headers, said);
-            forms::see(&format!("/feeds/{name}/about"))
+            viewer.see(&format!("/feeds/{name}/about"), &said)
         }
-        Ok(AddResult::Seen(content)) => Ok(forms::page("Add a feed", &content)),
-        Err(problem) => {
-            let content = html! {
-                p.note role="alert" { (html::text(problem.detail())) "." }
-                (address_form(form.get("url"), true))
-            };
-            Ok(forms::refusal("Add a feed", &content, problem.status()))
-        }
+        Ok(AddResult::Seen(content)) => Ok(viewer.form_page(TITLE, &content)),
+        Err(problem) => Ok(forms::not_done(TITLE, &problem, &address_form(form.get("url"), true))),
     }
 }
 
@@ -155,11 +135,10 @@ async fn add_new(room: &SharedState, put: PutFeed, name: &str) -> Result<FeedNam
 ))]
 pub(super) async fn create(
     State(room): State<SharedState>,
-    body: Result<Bytes, BytesRejection>,
+    JsonObject(mut object): JsonObject,
 ) -> Result<Response, Problem> {
-    let mut object = put::object(&whole(body, REQUEST_BODY_LIMIT)?)?;
-    let name = text(object.remove("name"), "name")?;
-    let name = add_new(&room, put::settings(&object)?, &name).await?;
+    let name = object.text("name")?.unwrap_or_default();
+    let name = add_new(&room, put::settings(&object.0)?, &name).await?;
     admin::created(&room, &name).await
 }
 
@@ -218,31 +197,17 @@ impl PreviewedFeed {
 ))]
 pub(super) async fn preview_address(
     State(room): State<SharedState>,
-    body: Result<Bytes, BytesRejection>,
+    JsonObject(mut object): JsonObject,
 ) -> Result<Response, Problem> {
-    let mut object = put::object(&whole(body, REQUEST_BODY_LIMIT)?)?;
-    let typed = text(object.remove("url"), "url")?;
-    if let Some(key) = object.keys().next() {
-        return Err(put::unknown_key(key));
-    }
-    if typed.is_empty() {
-        return Err(Problem::parameter("url", "url, the address to look at, is missing"));
-    }
+    let missing = || Problem::parameter("url", "url, the address to look at, is missing");
+    let typed = object.text("url")?.filter(|url| !url.is_empty()).ok_or_else(missing)?;
+    object.finish()?;
     let address = completed(&typed);
     let preview = match look_at(&room, &address).await? {
         SeenAddress::Page(feeds) => Preview::Page { url: address, feeds },
         SeenAddress::Feed(feed, name) => Preview::Feed(PreviewedFeed::new(*feed, name)),
     };
     Ok(answer(StatusCode::OK, &preview))
-}
-
-/// The text of a key; empty where it is absent.
-fn text(value: Option<Value>, key: &str) -> Result<String, Problem> {
-    match value {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text),
-        Some(_) => Err(Problem::parameter(key, format!("{key} is a text"))),
-    }
 }
 
 fn address_form(typed: &str, is_first: bool) -> Markup {

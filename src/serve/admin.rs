@@ -10,29 +10,26 @@ use super::answers::{
 use super::client::Client;
 use super::conditional::add;
 use super::discarded::Discarded;
-use super::edit::whole;
-use super::feeds::{NameInPath, unreadable};
+use super::extract::{FeedInPath, JsonObject, NewFeedInPath, TypedQuery};
 use super::keeping::KeptAnswer;
+use super::life::FeedLife;
 use super::openapi::{ActedOn, BadRequest, Conflict, NotFound};
 use super::operator::{OperatorError, Put, PutFeed};
 use super::problem::Problem;
 use super::query::Query;
-use super::{API, AppState, REQUEST_BODY_LIMIT, SharedState, explain, put};
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{RawQuery, State};
+use super::{API, AppState, SharedState, explain, put};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use std::sync::Arc;
-use tidegate_core::model::{Decision, FeedName};
+use tidegate_core::model::{Decision, FeedName, FeedState, InterruptionKind, Interruptions, Time};
 use tidegate_judge as judge;
 use tidegate_status::schema::words;
-use tidegate_status::{PollResponse, WalkOrder, describe};
+use tidegate_status::{FeedStatus, PollResponse, WalkOrder, describe};
+use tidegate_store::StoreError;
 
 /// How many events of a feed or an item are shown.
 pub(super) const EVENTS_SHOWN: usize = 100;
-
-pub(super) type RequestJson = Result<Bytes, BytesRejection>;
 
 /// All that is known of a feed.
 #[utoipa::path(get, path = "/api/v1/feeds/{name}", operation_id = "showFeed", responses(
@@ -42,9 +39,8 @@ pub(super) type RequestJson = Result<Bytes, BytesRejection>;
 pub(super) async fn show(
     State(room): State<SharedState>,
     client: Client,
-    name: NameInPath,
+    FeedInPath(name): FeedInPath,
 ) -> Result<Response, Problem> {
-    let name = feed(name)?;
     Ok(answer(StatusCode::OK, &detail(&room, client, &name).await?))
 }
 
@@ -74,32 +70,43 @@ pub(super) async fn acted_feed(room: &SharedState, name: &FeedName) -> Result<Ac
     }
 }
 
-async fn read_detail(room: &SharedState, name: &FeedName) -> Result<FeedDetail, Problem> {
+pub(super) async fn read_detail(
+    room: &SharedState,
+    name: &FeedName,
+) -> Result<FeedDetail, Problem> {
     let status = room.operator.status(name).await?;
     let state = room.store.state(name).await?;
-    let state = state.as_ref();
     let events = room.store.events(name, EVENTS_SHOWN).await?;
-    let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
-    let newest = state.and_then(|state| state.archives.newest.as_ref());
     let snapshot = room.store.snapshot(name).await?;
-    let snapshot = snapshot.as_ref();
-    let oldest = snapshot.and_then(|snapshot| snapshot.archives.first());
+    let now = room.clock.now();
+    let interruptions = interruptions(&status, state.as_ref(), now);
+    // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
+    let looking = tokio::task::spawn_blocking(move || {
+        let snapshot = snapshot.as_ref();
+        let quiet = snapshot.map(judge::quiet).unwrap_or_default();
+        let oldest = snapshot.and_then(|snapshot| snapshot.archives.first()).cloned();
+        let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &events, interruptions));
+        (quiet, oldest, life, Discarded::new(snapshot), events)
+    });
+    let (quiet, oldest, life, discarded, events) = looking.await.map_err(|_| StoreError::Closed)?;
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
     let contested = room.contested.count(name).await?;
     let is_private = listing.private().contains(name);
-    let readers = is_private.then(|| room.readers.of_private(name));
-    let quiet = snapshot.map(judge::quiet).unwrap_or_default();
+    let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
+    let known = state.as_ref();
+    let newest = known.and_then(|state| state.archives.newest.as_ref());
     Ok(FeedDetail {
-        readers: readers.map(|readers| readers.answer(name)),
+        readers: is_private.then(|| room.readers.of_private(name)),
         events: events.iter().map(EventAnswer::from).collect(),
-        why: explain::why(&status, state),
+        why: explain::why(&status, known),
+        why_beside_hold: explain::why_beside_hold(&status, known),
         pending: status.pending.iter().map(PendingItem::from).collect(),
-        hold: state.and_then(|state| state.hold.as_ref()).map(HoldAnswer::from),
-        character: state.map(|state| (&state.character).into()),
-        noise: state.map(|state| state.noise.describe()),
+        hold: known.and_then(|state| state.hold.as_ref()).map(HoldAnswer::from),
+        character: known.map(|state| (&state.character).into()),
+        noise: known.map(|state| state.noise.describe()),
         no_news: quiet.into_iter().map(UnseenChange::from).collect(),
-        discarded: Discarded::new(snapshot),
+        discarded,
         document: status.polling.document.clone(),
         views: FeedViews {
             reader: at(""),
@@ -108,9 +115,22 @@ async fn read_detail(room: &SharedState, name: &FeedName) -> Result<FeedDetail, 
             conflicts: at("/conflicts"),
             archive: newest.map(|id| at(&format!("/archive/{id}"))),
         },
-        kept: KeptAnswer::count(room, name, state, oldest).await?,
-        feed: FeedAnswer::new(status, record, state, Some(contested), is_private, room.clock.now()),
+        kept: KeptAnswer::count(room, name, known, oldest.as_ref()).await?,
+        feed: FeedAnswer::new(status, record, known, Some(contested), is_private, now),
+        state,
+        oldest,
+        life,
     })
+}
+
+/// When the feed did not go on as usual, up to now: a poll may have still to see that a hold began or
+/// was decided.
+fn interruptions(status: &FeedStatus, state: Option<&FeedState>, now: Time) -> Interruptions {
+    let mut all = status.polling.interruptions.clone();
+    let hold = state.and_then(|state| state.hold.as_ref());
+    let since = hold.map_or(now, |hold| hold.since.min(now));
+    all.note(InterruptionKind::Held, status.held.as_deref().filter(|_| hold.is_some()), since);
+    all
 }
 
 /// Adds a feed or changes it.
@@ -124,14 +144,10 @@ async fn read_detail(room: &SharedState, name: &FeedName) -> Result<FeedDetail, 
 ))]
 pub(super) async fn put(
     State(room): State<SharedState>,
-    name: NameInPath,
-    body: RequestJson,
+    NewFeedInPath(name): NewFeedInPath,
+    JsonObject(body): JsonObject,
 ) -> Result<Response, Problem> {
-    // Here a name that no feed can have is the caller's mistake, not an unknown feed.
-    let name = name.map_err(unreadable)?.0;
-    let name = FeedName::new(&name).map_err(|e| Problem::parameter("name", e.to_string()))?;
-    let wanted = put::read(&whole(body, REQUEST_BODY_LIMIT)?)?;
-    match put_feed(&room, &name, wanted).await? {
+    match put_feed(&room, &name, put::settings(&body.0)?).await? {
         Put::Created => created(&room, &name).await,
         Put::Changed => Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?)),
     }
@@ -193,11 +209,10 @@ pub(super) async fn set_paused(
     responses((status = 204, description = "Done."), NotFound, Conflict))]
 pub(super) async fn delete(
     State(room): State<SharedState>,
-    name: NameInPath,
-    RawQuery(query): RawQuery,
+    FeedInPath(name): FeedInPath,
+    TypedQuery(query): TypedQuery<Query>,
 ) -> Result<Response, Problem> {
-    let name = feed(name)?;
-    let purge = Query::read(query.as_deref().unwrap_or_default())?.flag("purge")?.unwrap_or(false);
+    let purge = query.flag("purge")?.unwrap_or(false);
     to_the_end(async move { remove(&room, &name, purge).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -210,9 +225,8 @@ pub(super) async fn delete(
 ))]
 pub(super) async fn poll(
     State(room): State<SharedState>,
-    name: NameInPath,
+    FeedInPath(name): FeedInPath,
 ) -> Result<Response, Problem> {
-    let name = feed(name)?;
     let report = to_the_end(async move { room.operator.poll_now(&name).await }).await?;
     Ok(answer(StatusCode::OK, &report))
 }
@@ -222,12 +236,11 @@ pub(super) async fn poll(
     responses(ActedOn, BadRequest, NotFound, Conflict))]
 pub(super) async fn hold(
     State(room): State<SharedState>,
-    name: NameInPath,
-    body: RequestJson,
+    FeedInPath(name): FeedInPath,
+    JsonObject(body): JsonObject,
 ) -> Result<Response, Problem> {
-    let name = feed(name)?;
     let words = [("release", Decision::Release), ("drop", Decision::Drop)];
-    let action = put::action(&whole(body, REQUEST_BODY_LIMIT)?, None, words)?;
+    let action = put::action(body, None, words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
     Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?))
@@ -238,12 +251,11 @@ pub(super) async fn hold(
     request_body = Option<PauseAction>, responses(ActedOn, BadRequest, NotFound, Conflict))]
 pub(super) async fn pause(
     State(room): State<SharedState>,
-    name: NameInPath,
-    body: RequestJson,
+    FeedInPath(name): FeedInPath,
+    JsonObject(body): JsonObject<true>,
 ) -> Result<Response, Problem> {
-    let name = feed(name)?;
     let words = [("pause", true), ("resume", false)];
-    let paused = put::action(&whole(body, REQUEST_BODY_LIMIT)?, Some(true), words)?;
+    let paused = put::action(body, Some(true), words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { set_paused(&acting, &feed, paused).await }).await?;
     Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?))
@@ -259,13 +271,11 @@ pub(super) async fn pause(
     ))]
 pub(super) async fn backfill(
     State(room): State<SharedState>,
-    name: NameInPath,
-    body: RequestJson,
+    FeedInPath(name): FeedInPath,
+    JsonObject(body): JsonObject<true>,
 ) -> Result<Response, Problem> {
-    let name = feed(name)?;
     let words = [("start", WalkOrder::Start), ("stop", WalkOrder::Stop)];
-    let body = whole(body, REQUEST_BODY_LIMIT)?;
-    let action = put::action(&body, Some(WalkOrder::Start), words)?;
+    let action = put::action(body, Some(WalkOrder::Start), words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.backfill(&feed, action).await }).await?;
     Ok(answer(StatusCode::ACCEPTED, &acted_feed(&room, &name).await?))
@@ -282,12 +292,6 @@ pub(super) async fn to_the_end<T: Send + 'static>(
             Err(OperatorError::Internal(format!("the action did not end: {error}")).into())
         }
     }
-}
-
-/// The name of a feed in an address.
-pub(super) fn feed(name: NameInPath) -> Result<FeedName, Problem> {
-    let name = name.map_err(unreadable)?.0;
-    FeedName::new(&name).map_err(|_| Problem::not_found("there is no feed of that name"))
 }
 
 describe! {

@@ -35,7 +35,8 @@ pub(super) const MASKED_PATH: &str = "/t/***";
 const TOKEN_PARAMETER: &str = "token";
 /// What is said of answers that are for one reader alone.
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
-const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+/// What search engines may do with an answer.
+pub(super) const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 /// The challenge where readers are told that they may send a password (RFC 7617).
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"feeds\", charset=\"UTF-8\"");
 

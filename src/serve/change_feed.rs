@@ -3,12 +3,12 @@
 
 use super::address::{ChangeFeedForm, followable, item_page};
 use super::admission::{Work, WorkKind};
-use super::audience::{Audience, ServedFeed};
+use super::audience::ServedFeed;
 use super::client::Client;
 use super::conditional::Representation;
 use super::dashboard::pill;
 use super::documents::{DocumentKey, DocumentKind, ServedDocument};
-use super::feeds::{NameInPath, unreadable};
+use super::extract::TypedQuery;
 use super::items::{self, CompareBudget, Differences};
 use super::negotiate::container;
 use super::openapi::{BadRequest, Gone, Later, NotFound, Unchanged};
@@ -16,7 +16,7 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
 use super::{AppState, SharedState, html, reading};
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use maud::{Markup, PreEscaped, html};
@@ -62,14 +62,12 @@ describe! {
     ))]
 pub(super) async fn show(
     State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-    name: NameInPath,
-    RawQuery(query): RawQuery,
+    client: Client,
+    record: ServedFeed,
+    TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name, &audience).await?;
-    let form = form(query.as_deref().unwrap_or_default(), &headers)?;
+    let form = form(&query, &headers)?;
     let unread = || Problem::later("the feed has not been read yet", RETRY_SOON);
     let state = room.store.state(&record.name).await?.ok_or_else(unread)?;
     let work = Work::new(&record.name, WorkKind::Changes);
@@ -96,9 +94,8 @@ pub(super) async fn show(
     .answer(&headers))
 }
 
-fn form(query: &str, headers: &HeaderMap) -> Result<ChangeFeedForm, Problem> {
-    let named = Query::read(query)?;
-    let named = named.parse("as", "as is atom, jsonfeed or html", |value| match value {
+fn form(query: &Query, headers: &HeaderMap) -> Result<ChangeFeedForm, Problem> {
+    let named = query.parse("as", "as is atom, jsonfeed or html", |value| match value {
         "atom" => Some(ChangeFeedForm::Atom),
         "jsonfeed" => Some(ChangeFeedForm::JsonFeed),
         "html" => Some(ChangeFeedForm::Page),
@@ -208,7 +205,11 @@ async fn entry(
     };
     let page = record.site.at(&item_page(feed, &event.id));
     let link = known.link.as_deref().and_then(followable).map(str::to_owned);
-    let title = if event.title.is_empty() { event.id.as_str() } else { &event.title };
+    let mut title = event.title.clone();
+    if title.is_empty() {
+        title = items::stand_in_title(room, feed, &event.id).await?;
+    }
+    let title = if title.is_empty() { event.id.as_str() } else { &title };
     let mut word = event.kind.word().to_owned();
     word.get_mut(..1).map(str::make_ascii_uppercase);
     Ok(ChangeEntry {

@@ -1,37 +1,32 @@
 //! `/feeds/NAME/conflicts`: versions that are in conflict, side by side with their winners, and
 //! what can be done about them (SSE 1.0 section 3.4). HTML for people, JSON when asked for.
 
-mod described;
 mod form;
+mod list;
 mod page;
 
-pub(super) use described::ConflictList;
 pub(super) use form::resolve;
+pub(super) use list::ConflictList;
 pub(super) use page::excerpt;
 
 use super::address::Site;
 use super::admission::{Work, WorkKind};
-use super::audience::Audience;
+use super::audience::ServedFeed;
 use super::cache::Cache;
 use super::client::Client;
 use super::documents::{DocumentKey, DocumentKind};
-use super::feeds::{NameInPath, unreadable};
-use super::items::{self, CompareBudget, Differences};
-use super::negotiate::wants_json;
+use super::extract::{ReadQuery, TypedQuery, Viewer};
 use super::openapi::{Gone, NotFound};
 use super::problem::Problem;
 use super::query::Query;
 use super::shared_work::WorkRequest;
-use super::{AppState, SharedState, answers, forms, html, session};
+use super::{AppState, SharedState, answers, html};
 use axum::body::Bytes;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::{HeaderMap, Method};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tidegate_core::model::{FeedName, Item, Revision, SyncId};
-use tidegate_judge::record::local;
+use tidegate_core::model::{FeedName, Revision, SyncId};
 use tidegate_status::schema;
 use tidegate_store::{Store, StoreError};
 use tokio::time::timeout;
@@ -47,35 +42,18 @@ const COUNTED_FEEDS: u64 = 100_000;
 /// How long somebody who looks at all feeds waits at most to hear which of them have items in conflict.
 pub(super) const CONTESTED_WITHIN: Duration = Duration::from_secs(2);
 
-/// An item in conflict.
-struct Contest {
-    /// With its conflicts.
-    item: Item,
-    /// What it is known by at this moment.
-    tag: String,
-    /// What differs between the winner and each loser, as far as it is shown and can be told.
-    differences: Vec<Option<Differences>>,
-}
-
-/// A page of items in conflict.
-struct Contests {
-    feed: FeedName,
-    /// How many items are in conflict in all.
-    all: usize,
-    shown: Vec<Contest>,
-    /// The last item shown, where there are more behind it.
-    more: Option<SyncId>,
+/// In which form conflicts are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ConflictsForm {
+    is_json: bool,
     /// Whether who looks need not send the token.
     is_signed_in: bool,
     /// Whether it can be decided from here.
     may_decide: bool,
 }
 
-/// In which form conflicts are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum ConflictsForm {
-    Json,
-    Page { is_signed_in: bool, may_decide: bool },
+impl ConflictsForm {
+    const JSON: Self = Self { is_json: true, is_signed_in: false, may_decide: false };
 }
 
 /// How many items are in conflict of the feeds that have such.
@@ -151,32 +129,42 @@ impl Contested {
         Gone,
     ))]
 pub(super) async fn show(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-    name: NameInPath,
-    RawQuery(query): RawQuery,
-    method: Method,
-    headers: HeaderMap,
+    viewer: Viewer,
+    record: ServedFeed,
+    TypedQuery(query): TypedQuery<ConflictsQuery>,
 ) -> Result<Response, Problem> {
-    let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name, &audience).await?;
-    // Only the items behind this one, in the order of sync ids; and what was resolved a moment ago.
-    let after = item_in(query.as_deref(), "after")?;
-    let resolved = item_in(query.as_deref(), "resolved")?;
-    let form = match wants_json(&headers) {
-        true => ConflictsForm::Json,
-        false => ConflictsForm::Page {
-            is_signed_in: room.sessions.is_open(&headers),
-            may_decide: audience.may_sign_in(),
-        },
+    let Viewer { is_signed_in, wants_json, .. } = viewer;
+    let form = match wants_json {
+        true => ConflictsForm::JSON,
+        false => {
+            let may_decide = viewer.audience.may_sign_in();
+            ConflictsForm { is_json: false, is_signed_in, may_decide }
+        }
     };
-    let answer = answered(&room, client, (&record.name, &record.site), (after, form)).await?;
-    if form == ConflictsForm::Json {
+    let of = (&record.name, &record.site);
+    let answer = answered(&viewer.room, viewer.client, of, (query.after, form)).await?;
+    if wants_json {
         return Ok(html::data(answer));
     }
-    let notice = session::notice(&room, &method, &headers);
-    let content = page::around(&record.name, (resolved.as_ref(), &notice), &answer);
-    Ok(forms::page(&format!("Conflicts in {}", record.name), &content))
+    let content = page::around(&record.name, query.resolved.as_ref(), &answer);
+    Ok(viewer.form_page(&format!("Conflicts in {}", record.name), &content))
+}
+
+/// Which items in conflict are asked for.
+pub(super) struct ConflictsQuery {
+    /// Only those behind this one, in the order of sync ids.
+    after: Option<SyncId>,
+    /// What was resolved a moment ago.
+    resolved: Option<SyncId>,
+}
+
+impl ReadQuery for ConflictsQuery {
+    fn read(query: &str) -> Result<Self, Problem> {
+        let query = Query::read(query)?;
+        let item =
+            |key| query.parse(key, &format!("{key} is a sync id"), |id| SyncId::new(id).ok());
+        Ok(Self { after: item("after")?, resolved: item("resolved")? })
+    }
 }
 
 /// The same for the administration.
@@ -184,10 +172,9 @@ pub(super) async fn listed(
     room: &SharedState,
     client: Client,
     feed: &FeedName,
-    query: Option<&str>,
+    query: ConflictsQuery,
 ) -> Result<Bytes, Problem> {
-    let after = item_in(query, "after")?;
-    answered(room, client, (feed, &room.site), (after, ConflictsForm::Json)).await
+    answered(room, client, (feed, &room.site), (query.after, ConflictsForm::JSON)).await
 }
 
 /// What is told of a feed's conflicts, made once for each revision and all who ask.
@@ -217,64 +204,9 @@ async fn made(
     feed: &FeedName,
     (after, form): (Option<SyncId>, ConflictsForm),
 ) -> Result<Bytes, Problem> {
-    let mut contests = gather(room, feed, after.as_ref()).await?;
-    Ok(match form {
-        ConflictsForm::Json => answers::text(&ConflictList::new(&site.at(""), &contests)),
-        ConflictsForm::Page { is_signed_in, may_decide } => {
-            (contests.is_signed_in, contests.may_decide) = (is_signed_in, may_decide);
-            page::contests(&contests).into_string().into()
-        }
+    let list = ConflictList::gather(room, site, feed, after.as_ref()).await?;
+    Ok(match form.is_json {
+        true => answers::text(&list),
+        false => page::conflicts(&list, form).into_string().into(),
     })
-}
-
-/// The item that a key of a query names.
-fn item_in(query: Option<&str>, key: &str) -> Result<Option<SyncId>, Problem> {
-    let query = Query::read(query.unwrap_or_default())?;
-    query.parse(key, &format!("{key} is a sync id"), |id| SyncId::new(id).ok())
-}
-
-async fn gather(
-    room: &AppState,
-    feed: &FeedName,
-    after: Option<&SyncId>,
-) -> Result<Contests, Problem> {
-    let (is_signed_in, may_decide) = (false, false);
-    let (feed_name, shown) = (feed.clone(), Vec::new());
-    let mut contests =
-        Contests { feed: feed_name, all: 0, shown, more: None, is_signed_in, may_decide };
-    let all = room.store.contested(feed).await?;
-    contests.all = all.len();
-    let behind = all.iter().filter(|id| after.is_none_or(|after| *id > after));
-    let ids: Vec<&SyncId> = behind.take(ITEMS_SHOWN + 1).collect();
-    let (mut compared, mut budget) = (0, CompareBudget::whole());
-    for id in ids.iter().take(ITEMS_SHOWN) {
-        let Some(item) = room.store.item(feed, id).await? else { continue };
-        if item.shared.conflicts.is_empty() {
-            continue;
-        }
-        let mut differences = Vec::new();
-        for loser in item.shared.conflicts.iter().take(LOSERS_SHOWN) {
-            if compared >= COMPARED {
-                break;
-            }
-            compared += 1;
-            // What a deletion says is not its bytes, which only stand in for the item.
-            if loser.deleted != item.shared.winner.deleted {
-                differences.push(None);
-                continue;
-            }
-            let pair = (item.shared.winner.data.clone(), loser.data.clone());
-            let mut told = items::compared(room, pair, &mut budget).await?;
-            if let Some(told) = &mut told {
-                // An item keeps its own id whatever is decided.
-                told.fields.retain(|field| field.name != "Id");
-            }
-            differences.push(told);
-        }
-        let tag = local::tag(&item.shared);
-        contests.shown.push(Contest { item, tag, differences });
-    }
-    let last = ids.get(ITEMS_SHOWN.saturating_sub(1)).filter(|_| ids.len() > ITEMS_SHOWN);
-    contests.more = last.map(|id| (*id).clone());
-    Ok(contests)
 }

@@ -15,15 +15,12 @@ use self::table::DashboardPage;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
 use super::cache::Cache;
-use super::client::Client;
 use super::conflicts::{CONTESTED_WITHIN, ContestedFeeds};
-use super::html;
+use super::extract::{TypedQuery, Viewer};
 use super::problem::{Problem, RETRY_SOON};
 use super::shared_work::{LastMade, SingleFlight, WorkRequest};
-use super::{AppState, SharedState, session, subscribe};
-use axum::extract::{RawQuery, State};
+use super::{AppState, subscribe};
 use axum::response::Response;
-use http::{HeaderMap, Method};
 use maud::{Markup, html};
 use std::sync::Arc;
 use tidegate_core::model::{Event, FeedName, FeedStanding, Time, counted};
@@ -91,11 +88,8 @@ struct FeedRow<'a> {
 }
 
 /// Looks at all feeds.
-async fn look(
-    room: &SharedState,
-    audience: &Audience,
-    client: Client,
-) -> Result<Arc<OverviewFeeds>, Problem> {
+async fn look(viewer: &Viewer) -> Result<Arc<OverviewFeeds>, Problem> {
+    let Viewer { room, audience, client, .. } = viewer;
     let listing = room.directory.listing().await?;
     let kept = audience.is_public().then(|| room.overview.everybodys.get(listing.list()));
     if let Some(kept) = kept.flatten() {
@@ -103,7 +97,7 @@ async fn look(
     }
     let cost = u64::try_from(listing.len()).unwrap_or(u64::MAX).saturating_mul(LOOK);
     let work = Work::of_all(WorkKind::Standing);
-    let ask = WorkRequest { client, work, cost, tells: false };
+    let ask = WorkRequest { client: *client, work, cost, tells: false };
     let list = listing.id();
     let make = || {
         let (room, audience) = (Arc::clone(room), audience.clone());
@@ -125,37 +119,33 @@ async fn look(
 
 /// Makes a page of what is known of all feeds.
 async fn show<T: Send + 'static>(
-    room: &SharedState,
-    client: Client,
+    viewer: &Viewer,
     making: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
     let cost = u64::try_from(PAGE).unwrap_or(u64::MAX).saturating_mul(ROW);
-    room.admission.run(client, &Work::of_all(WorkKind::Standing), cost, making).await
+    let admission = &viewer.room.admission;
+    admission.run(viewer.client, &Work::of_all(WorkKind::Standing), cost, making).await
 }
 
 /// `GET /`.
 pub(super) async fn page(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-    RawQuery(query): RawQuery,
-    method: Method,
-    headers: HeaderMap,
+    viewer: Viewer,
+    TypedQuery(query): TypedQuery<DashboardQuery>,
 ) -> Result<Response, Problem> {
-    if let Some(reader) = audience.reader() {
-        return own::page(&room, &audience, reader).await;
+    if let Some(reader) = viewer.audience.reader() {
+        return own::page(&viewer, reader).await;
     }
-    let query = DashboardQuery::read(query.as_deref().unwrap_or_default())?;
+    let Viewer { room, audience, .. } = &viewer;
     let condition = room.store.condition();
     if let Some(stop) = &condition.stop {
-        return Ok(html::page("Feeds", &while_stopped(&room, &audience, stop).await));
+        return Ok(viewer.page("Feeds", &while_stopped(room, audience, stop).await));
     }
-    let (known, making) = (look(&room, &audience, client).await?, Arc::clone(&room));
+    let (known, making) = (look(&viewer).await?, Arc::clone(room));
     let page = match known.pages.get(&query) {
         Some(page) => page,
-        None => show(&room, client, async move { made(&making, &known, query).await }).await?,
+        None => show(&viewer, async move { made(&making, &known, query).await }).await?,
     };
     let content = html! {
-        (session::notice(&room, &method, &headers))
         @if let Err(why) = condition.check_intake() { p.bad { (why) "." } }
         @if audience.is_operator() {
             @for difference in condition.differences() {
@@ -166,7 +156,7 @@ pub(super) async fn page(
         }
         (page)
     };
-    Ok(html::page("Overview", &content))
+    Ok(viewer.page("Overview", &content))
 }
 
 /// The gateways over the same store, where there are several: what each does, when it was last heard of, and of this
@@ -288,7 +278,7 @@ async fn made(
     }
     let page = DashboardPage {
         query: &query,
-        totals: known.totals,
+        totals: &known.totals,
         polls: room.operator.totals(),
         problems: table::worst(feeds),
         list: &list,

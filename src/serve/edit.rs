@@ -8,15 +8,13 @@ use super::address::item_page;
 use super::answers::{object, optional};
 use super::client::Client;
 use super::conditional::{add, unkept};
-use super::conflicts::ConflictList;
-use super::feeds::{NameInPath, unreadable};
+use super::conflicts::{ConflictList, ConflictsQuery};
+use super::extract::{FeedInPath, ItemInPath, JsonObject, TypedQuery, WholeBody};
 use super::openapi::{BadRequest, Conflict, NotFound, Stale, Unprocessable};
 use super::problem::Problem;
 use super::query::Query;
-use super::{API, SharedState, admin, answers, conflicts, plain, put};
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{Path, RawQuery, State};
+use super::{API, SharedState, admin, answers, conflicts, plain};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
@@ -33,9 +31,6 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 /// The longest entry that is taken, in bytes, as it is sent.
 pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
 
-type ItemInPath = Result<Path<(String, String)>, PathRejection>;
-type EditResult = Result<Bytes, BytesRejection>;
-
 /// Makes an item of a local feed.
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/items", operation_id = "createItem",
     params(("noconflicts" = Option<bool>, Query, description = "Whether the item never has conflicts.")),
@@ -49,14 +44,13 @@ type EditResult = Result<Bytes, BytesRejection>;
     ))]
 pub(super) async fn create(
     State(room): State<SharedState>,
-    name: NameInPath,
-    RawQuery(query): RawQuery,
+    FeedInPath(feed): FeedInPath,
+    TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
-    body: EditResult,
+    WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
-    let feed = admin::feed(name)?;
-    let asked = Query::read(query.as_deref().unwrap_or_default())?.flag("noconflicts")?;
-    let posted = Posted::read(&headers, &whole(body, ENTRY_LIMIT)?, None)?;
+    let asked = query.flag("noconflicts")?;
+    let posted = Posted::read(&headers, &body, None)?;
     let noconflicts = posted.noconflicts.or(asked);
     let acted = done(&room, &feed, Act::Create { entry: posted.entry, noconflicts }).await?;
     let at = room.site.at(&format!("{API}{}", item_page(&feed, &acted.id)));
@@ -78,14 +72,13 @@ pub(super) async fn create(
     ))]
 pub(super) async fn update(
     State(room): State<SharedState>,
-    path: ItemInPath,
+    ItemInPath(feed, id): ItemInPath,
     headers: HeaderMap,
-    body: EditResult,
+    WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
-    let (feed, id) = item(path)?;
     let expected = expected(&headers)?;
     let outline = outline(&room, &feed, &id).await?;
-    let entry = rewritten(&headers, &whole(body, ENTRY_LIMIT)?, outline.as_ref())?;
+    let entry = rewritten(&headers, &body, outline.as_ref())?;
     let acted = done(&room, &feed, Act::Update { id, entry, expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
 }
@@ -95,10 +88,9 @@ pub(super) async fn update(
     responses((status = 200, description = "It was deleted.", body = ItemChanged, headers(("ETag"))), NotFound, Conflict, Stale))]
 pub(super) async fn delete(
     State(room): State<SharedState>,
-    path: ItemInPath,
+    ItemInPath(feed, id): ItemInPath,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (feed, id) = item(path)?;
     let expected = expected(&headers)?;
     let acted = done(&room, &feed, Act::Delete { id, expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
@@ -116,13 +108,11 @@ pub(super) async fn delete(
     ))]
 pub(super) async fn restore(
     State(room): State<SharedState>,
-    path: ItemInPath,
+    ItemInPath(feed, id): ItemInPath,
     headers: HeaderMap,
-    body: EditResult,
+    WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
-    let (feed, id) = item(path)?;
     let expected = expected(&headers)?;
-    let body = whole(body, ENTRY_LIMIT)?;
     let outline = outline(&room, &feed, &id).await?;
     let entry = match body.is_empty() {
         true => None,
@@ -147,34 +137,21 @@ pub(super) async fn restore(
     ))]
 pub(super) async fn resolve(
     State(room): State<SharedState>,
-    path: ItemInPath,
+    ItemInPath(feed, id): ItemInPath,
     headers: HeaderMap,
-    body: EditResult,
+    JsonObject(mut body): JsonObject,
 ) -> Result<Response, Problem> {
-    let (feed, id) = item(path)?;
-    let (mut keep, mut conflicts) = (None, None);
-    let mut expected = match_tag(&headers)?;
+    let conflicts = body.0.remove("conflicts").map(|value| numbers(&value)).transpose()?;
+    let expected = body.text("etag")?.map_or_else(|| match_tag(&headers), |tag| Ok(Some(tag)))?;
+    let wanted = "\"winner\" or the number of a conflict, counted from 0";
+    let keep = body.take("keep", wanted, kept)?;
     let outline = outline(&room, &feed, &id).await?;
-    for (key, value) in put::object(&whole(body, ENTRY_LIMIT)?)? {
-        let choice = match key.as_str() {
-            "keep" => kept(&value)?,
-            "item" => Resolution::New(entry::in_json(&value, outline.as_ref())?),
-            "conflicts" => {
-                conflicts = Some(numbers(&value)?);
-                continue;
-            }
-            "etag" => {
-                let said = || Problem::parameter("etag", "etag is a text");
-                expected = Some(value.as_str().ok_or_else(said)?.to_owned());
-                continue;
-            }
-            _ => return Err(put::unknown_key(&key)),
-        };
-        if keep.replace(choice).is_some() {
-            let said = "say keep or item, and not both";
-            return Err(Problem::parameter(&key, said));
-        }
+    let item = body.0.remove("item").map(|value| entry::in_json(&value, outline.as_ref()));
+    body.finish()?;
+    if keep.is_some() && item.is_some() {
+        return Err(Problem::parameter("keep", "say keep or item, and not both"));
     }
+    let keep = keep.or(item.transpose()?.map(Resolution::New));
     let missing = || {
         let said = "say what to keep: \"winner\", the number of a conflict (counted from 0), or a new \
                     item";
@@ -192,12 +169,11 @@ pub(super) async fn resolve(
 pub(super) async fn conflicts(
     State(room): State<SharedState>,
     client: Client,
-    name: NameInPath,
-    RawQuery(query): RawQuery,
+    FeedInPath(feed): FeedInPath,
+    TypedQuery(query): TypedQuery<ConflictsQuery>,
 ) -> Result<Response, Problem> {
-    let feed = admin::feed(name)?;
     room.operator.status(&feed).await?;
-    let listed = conflicts::listed(&room, client, &feed, query.as_deref()).await?;
+    let listed = conflicts::listed(&room, client, &feed, query).await?;
     Ok(unkept("application/json", listed))
 }
 
@@ -214,26 +190,6 @@ pub(super) fn unwritten(error: &EntryError) -> Problem {
         Some(line) => problem.with("line", line),
         None => problem,
     }
-}
-
-/// A body as a whole.
-pub(super) fn whole(body: EditResult, limit: usize) -> Result<Bytes, Problem> {
-    body.map_err(|rejection| {
-        let status = rejection.status();
-        let said = match status {
-            StatusCode::PAYLOAD_TOO_LARGE => format!("the body is larger than {limit} bytes"),
-            _ => "the body did not come whole".to_owned(),
-        };
-        Problem::new(status, said)
-    })
-}
-
-/// The item of a feed that an address names.
-pub(super) fn item(path: ItemInPath) -> Result<(FeedName, SyncId), Problem> {
-    let (name, id) = path.map_err(unreadable)?.0;
-    let feed = admin::feed(Ok(Path(name)))?;
-    let unknown = |_| Problem::not_found("there is no item of that sync id");
-    Ok((feed, SyncId::new(&id).map_err(unknown)?))
 }
 
 /// What an item says that is an outline of a list: fields are laid over it, for Atom has no words for
@@ -289,14 +245,10 @@ fn expected(headers: &HeaderMap) -> Result<Option<Count>, Problem> {
     count.map(Some).ok_or_else(problem)
 }
 
-fn kept(value: &Value) -> Result<Resolution, Problem> {
-    match (value.as_str(), value.as_u64().and_then(|number| usize::try_from(number).ok())) {
-        (Some("winner"), _) => Ok(Resolution::Winner),
-        (None, Some(number)) => Ok(Resolution::Conflict(number)),
-        _ => {
-            let said = "keep is \"winner\" or the number of a conflict, counted from 0";
-            Err(Problem::parameter("keep", said))
-        }
+fn kept(value: Value) -> Option<Resolution> {
+    match value.as_str() {
+        Some(word) => (word == "winner").then_some(Resolution::Winner),
+        None => usize::try_from(value.as_u64()?).ok().map(Resolution::Conflict),
     }
 }
 

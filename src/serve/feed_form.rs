@@ -1,19 +1,13 @@
 //! `/feeds/NAME/edit`: what the operator says of a feed, as a form. What the form does not have stays as it is,
 //! credentials among it.
 
-use super::audience::Audience;
-use super::client::Client;
-use super::feeds::{NameInPath, unreadable};
+use super::audience::ServedFeed;
+use super::extract::Viewer;
 use super::forms::{self, SentForm};
 use super::operator::{OperatorError, PutFeed};
 use super::problem::Problem;
-use super::session::sign_in_address;
-use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin, html, patch, put};
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
+use super::{SharedState, admin, html, patch, put};
 use axum::response::Response;
-use http::HeaderMap;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
@@ -82,53 +76,40 @@ const TEXTS: [(&str, &str, &str); 3] = [
 ];
 
 /// `GET /feeds/NAME/edit`.
-pub(super) async fn show(
-    State(room): State<SharedState>,
-    audience: Audience,
-    name: NameInPath,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name, &audience).await?;
-    let status = room.operator.status(&record.name).await?;
-    let (title, at) = (title(&record.name), format!("/feeds/{}/edit", record.name));
-    let content = match (room.sessions.is_open(&headers), is_filed(&record)) {
-        (false, _) => html! {
-            p { "What a feed is polled for is changed by who runs this gateway." }
-            p.links { a href=(sign_in_address(&at)) { "Sign in" } }
-        },
-        (true, true) => html! {
-            p.note { "The configuration names this feed: it is changed there." }
-        },
-        (true, false) => form(&record, &patch::written(&status), None),
+pub(super) async fn show(viewer: Viewer, record: ServedFeed) -> Result<Response, Problem> {
+    let title = title(&record.name);
+    if !viewer.is_signed_in {
+        let whose = "What a feed is polled for is changed by who runs this gateway.";
+        let at = format!("/feeds/{}/edit", record.name);
+        return Ok(viewer.sign_in_page(&title, whose, &at));
+    }
+    let content = match is_filed(&record) {
+        true => html! { p.note { "The configuration names this feed: it is changed there." } },
+        false => {
+            let status = viewer.room.operator.status(&record.name).await?;
+            form(&record, &patch::written(&status))
+        }
     };
-    Ok(forms::page(&title, &html! { (html::trail(&record.name, None, "Edit")) (content) }))
+    let trail = html::trail(&record.name, None, "Edit");
+    Ok(viewer.form_page(&title, &html! { (trail) (content) }))
 }
 
 /// `POST /feeds/NAME/edit`.
 pub(super) async fn send(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-    name: NameInPath,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    viewer: Viewer,
+    record: ServedFeed,
+    sent: SentForm,
 ) -> Result<Response, Problem> {
-    let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name, &audience).await?;
-    let sent = SentForm::authorized(&room, (client, &headers), body, REQUEST_BODY_LIMIT).await?;
-    let status = room.operator.status(&record.name).await?;
+    let status = viewer.room.operator.status(&record.name).await?;
     let mut settings = patch::written(&status);
-    match change(&room, &record, &mut settings, &sent).await {
-        Ok(()) => {
-            room.sessions.leave_notice(&headers, "The feed was changed.".to_owned());
-            forms::see(&format!("/feeds/{}/about", record.name))
-        }
+    match change(&viewer.room, &record, &mut settings, &sent).await {
+        Ok(()) => viewer.see(&format!("/feeds/{}/about", record.name), "The feed was changed."),
         Err(problem) => {
-            let content = html! {
+            let again = html! {
                 (html::trail(&record.name, None, "Edit"))
-                (form(&record, &settings, Some(&problem)))
+                (form(&record, &settings))
             };
-            Ok(forms::refusal(&title(&record.name), &content, problem.status()))
+            Ok(forms::not_done(&title(&record.name), &problem, &again))
         }
     }
 }
@@ -143,7 +124,7 @@ fn is_filed(record: &FeedRecord) -> bool {
 
 /// Changes the feed as the form says; what it says stands in `settings` then, also where it is refused.
 async fn change(
-    room: &std::sync::Arc<AppState>,
+    room: &SharedState,
     record: &FeedRecord,
     settings: &mut Map<String, Value>,
     sent: &SentForm,
@@ -169,12 +150,9 @@ async fn change(
     Ok(())
 }
 
-fn form(record: &FeedRecord, settings: &Map<String, Value>, problem: Option<&Problem>) -> Markup {
+fn form(record: &FeedRecord, settings: &Map<String, Value>) -> Markup {
     let text = |key: &str| settings.get(key).and_then(Value::as_str).unwrap_or_default();
     html! {
-        @if let Some(problem) = problem {
-            p.note role="alert" { (html::text(problem.detail())) ". Nothing was changed." }
-        }
         form.choices method="post" action={ "/feeds/" (record.name) "/edit" } {
             @if record.has_upstream() {
                 label { span { "The publisher's address" }

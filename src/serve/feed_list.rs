@@ -6,12 +6,13 @@ use super::answers::{FeedAnswer, answer};
 use super::client::Client;
 use super::conflicts::CONTESTED_WITHIN;
 use super::dashboard::{self, FeedFilter};
+use super::extract::{ReadQuery, TypedQuery};
 use super::openapi::BadRequest;
-use super::paging;
+use super::paging::{self, NamedChoice as _};
 use super::problem::Problem;
 use super::query::Query;
 use super::{API, SharedState};
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
@@ -30,13 +31,13 @@ const LOOK: u64 = 1024;
 
 describe! {
     /// The words of the overview.
-    FeedFilterWord: words(FeedFilter::ALL.map(FeedFilter::name));
+    FeedFilterWord: words(FeedFilter::ALL.iter().map(|filter| filter.name()));
 }
 
 /// Which feeds are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct FeedListQuery {
+pub(super) struct FeedListQuery {
     /// Only feeds with this text in title, name, address or folder.
     #[param(rename = "q", required = false)]
     search: String,
@@ -51,11 +52,11 @@ struct FeedListQuery {
     limit: usize,
 }
 
-impl FeedListQuery {
+impl ReadQuery for FeedListQuery {
     /// Reads `?q=`, `?show=`, `?after=` and `?limit=`.
     fn read(query: &str) -> Result<Self, Problem> {
         let query = Query::read(query)?;
-        let filter = paging::choice(&query, "show", (FeedFilter::ALL, FeedFilter::name))?;
+        let filter = paging::choice(&query, "show")?;
         let within = |value: &str| value.parse().ok().filter(|limit| (1..=LIMIT).contains(limit));
         Ok(Self {
             search: paging::search(&query)?,
@@ -67,7 +68,9 @@ impl FeedListQuery {
                 .unwrap_or(PAGE),
         })
     }
+}
 
+impl FeedListQuery {
     /// Whether feeds have to be looked at to know which are asked for.
     const fn is_selective(&self) -> bool {
         self.filter.is_some() || !self.search.is_empty()
@@ -83,7 +86,7 @@ impl FeedListQuery {
         let limit = if self.limit == PAGE { String::new() } else { self.limit.to_string() };
         let pairs = [
             ("q", self.search.as_str()),
-            ("show", self.filter.map(FeedFilter::name).unwrap_or_default()),
+            ("show", self.filter.map(|filter| filter.name()).unwrap_or_default()),
             ("limit", &limit),
             ("after", last.as_str()),
         ];
@@ -131,9 +134,8 @@ struct FeedListAnswer {
 pub(super) async fn list(
     State(room): State<SharedState>,
     client: Client,
-    RawQuery(query): RawQuery,
+    TypedQuery(query): TypedQuery<FeedListQuery>,
 ) -> Result<Response, Problem> {
-    let query = FeedListQuery::read(query.as_deref().unwrap_or_default())?;
     let cost = cost(&room, &query).await?;
     let telling = Arc::clone(&room);
     let work = Work::of_all(WorkKind::Standing);

@@ -5,13 +5,13 @@
 
 use super::audience::Audience;
 use super::client::Client;
-use super::edit::whole;
+use super::extract::WholeBody;
 use super::guesses::demand;
 use super::hub::is_form;
+use super::paging::NamedChoice;
 use super::problem::Problem;
 use super::{SharedState, html};
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts as _, Request};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use maud::Markup;
@@ -26,69 +26,27 @@ const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
 /// The most fields that are read.
 const FIELDS: usize = 64;
 
-/// What a form that was sent from a page of this gateway says.
+/// What a form that is obeyed says: it was sent from a page of this gateway, by somebody who is signed in or sends the
+/// admin token.
 #[derive(Debug)]
 pub(super) struct SentForm(Vec<(String, String)>);
 
-impl SentForm {
-    /// Reads a form of at most `limit` bytes. One that another site sends is refused before anything of it
-    /// is read.
-    pub(super) fn read(
-        room: &SharedState,
-        headers: &HeaderMap,
-        body: Result<Bytes, BytesRejection>,
-        limit: usize,
-    ) -> Result<Self, Problem> {
-        refuse_foreign(room, headers)?;
-        Self::fields(headers, body, limit)
-    }
+/// A form that was sent from a page of this gateway, by anybody.
+pub(super) struct OwnForm(pub(super) SentForm);
 
-    fn fields(
-        headers: &HeaderMap,
-        body: Result<Bytes, BytesRejection>,
-        limit: usize,
-    ) -> Result<Self, Problem> {
-        if !is_form(headers) {
+/// A form that a program may send too: what comes from a browser says from which site. Below a reader's token, which no
+/// other site knows, browsers do not say it, since nothing there has a referrer.
+pub(super) struct ProgramForm(pub(super) SentForm);
+
+impl SentForm {
+    async fn read(request: Request, room: &SharedState) -> Result<Self, Problem> {
+        if !is_form(request.headers()) {
             let said = "the body is no form";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
         }
-        let body = whole(body, limit)?;
+        let WholeBody(body) = WholeBody::from_request(request, room).await?;
         let fields = url::form_urlencoded::parse(&body).take(FIELDS);
         Ok(Self(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
-    }
-
-    /// The same of a form that a program may send too: what comes from a browser says from which site. Below a
-    /// reader's token, which no other site knows, browsers do not say it, since nothing there has a referrer.
-    pub(super) fn of_program(
-        room: &SharedState,
-        (audience, headers): (&Audience, &HeaderMap),
-        body: Result<Bytes, BytesRejection>,
-        limit: usize,
-    ) -> Result<Self, Problem> {
-        let is_of_browser =
-            headers.contains_key(FETCH_SITE) || headers.contains_key(header::ORIGIN);
-        if is_of_browser && audience.reader().is_none() {
-            refuse_other(headers, !room.operators_apart || !audience.may_sign_in(), room)?;
-        }
-        Self::fields(headers, body, limit)
-    }
-
-    /// The same of a form that is obeyed: of somebody who is signed in, or sends the admin token.
-    pub(super) async fn authorized(
-        room: &SharedState,
-        (client, headers): (Client, &HeaderMap),
-        body: Result<Bytes, BytesRejection>,
-        limit: usize,
-    ) -> Result<Self, Problem> {
-        let form = Self::read(room, headers, body, limit)?;
-        let token = form.get("token").trim();
-        if !token.is_empty() {
-            demand(room, client, token, wrong_token).await?;
-        } else if !room.sessions.is_open(headers) {
-            let said = "sign in first, then send it again";
-            return Err(Problem::new(StatusCode::FORBIDDEN, said));
-        }
-        Ok(form)
     }
 
     /// The last value of a field; empty where it was not sent.
@@ -100,6 +58,59 @@ impl SentForm {
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
+
+    /// Which of the buttons was pressed (`do`).
+    pub(super) fn action<T: NamedChoice>(&self) -> Result<T, Problem> {
+        T::find(self.get("do")).ok_or_else(|| Problem::parameter("do", "nothing was chosen"))
+    }
+}
+
+impl FromRequest<SharedState> for OwnForm {
+    type Rejection = Problem;
+
+    /// One that another site sends is refused before anything of it is read.
+    async fn from_request(request: Request, room: &SharedState) -> Result<Self, Problem> {
+        refuse_foreign(room, request.headers())?;
+        SentForm::read(request, room).await.map(Self)
+    }
+}
+
+impl FromRequest<SharedState> for ProgramForm {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, room: &SharedState) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Ok(audience) = Audience::from_request_parts(&mut parts, room).await;
+        let headers = &parts.headers;
+        let is_of_browser =
+            headers.contains_key(FETCH_SITE) || headers.contains_key(header::ORIGIN);
+        if is_of_browser && audience.reader().is_none() {
+            refuse_other(headers, !room.operators_apart || !audience.may_sign_in(), room)?;
+        }
+        SentForm::read(Request::from_parts(parts, body), room).await.map(Self)
+    }
+}
+
+impl FromRequest<SharedState> for SentForm {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, room: &SharedState) -> Result<Self, Problem> {
+        let client = request.extensions().get().copied().unwrap_or(Client::Own);
+        let is_signed_in = room.sessions.is_open(request.headers());
+        let OwnForm(form) = OwnForm::from_request(request, room).await?;
+        let token = form.get("token").trim();
+        if !token.is_empty() {
+            demand(room, client, token, wrong_token).await?;
+        } else if !is_signed_in {
+            return Err(not_signed_in());
+        }
+        Ok(form)
+    }
+}
+
+/// What is said of a form of one who is not signed in.
+pub(super) fn not_signed_in() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "sign in first, then send it again")
 }
 
 /// Refuses a form of administration that another site sends. Where administration has a listener of its own, a page at
@@ -126,25 +137,18 @@ pub(super) fn page(title: &str, content: &Markup) -> Response {
     with_forms(html::page(title, content))
 }
 
-/// The same for who is told that something was not done.
-pub(super) fn refusal(title: &str, content: &Markup, status: StatusCode) -> Response {
-    let mut response = page(title, content);
-    *response.status_mut() = status;
-    response
-}
-
-/// The page for who is told why something was not done to a feed or an item of it, whose page is `back`.
-pub(super) fn not_done(
-    feed: &FeedName,
-    (back, called, words): (&str, &str, &str),
-    problem: &Problem,
-) -> Response {
+/// The page for who is told why something was not done: `rest` is a form to try again, or a way back.
+pub(super) fn not_done(title: &str, problem: &Problem, rest: &Markup) -> Response {
     let content = maud::html! {
-        (html::trail(feed, Some((back, called)), "Not done"))
-        p.note role="alert" { (html::text(problem.detail())) "." }
-        p.links { a href=(back) { (words) } }
+        p.note role="alert" {
+            (html::text(problem.detail())) "."
+            @if problem.status().is_client_error() { " Nothing was changed." }
+        }
+        (rest)
     };
-    refusal("Not done", &content, problem.status())
+    let mut response = page(title, &content);
+    *response.status_mut() = problem.status();
+    response
 }
 
 /// The same of a feed, which programs that read feeds find by it.

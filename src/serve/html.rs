@@ -1,9 +1,12 @@
 //! The frame around pages for people. No scripts; everything from outside is escaped by maud.
 
+use super::SharedState;
 use super::address::{followable, item_page};
 use super::audience::Audience;
+use super::conditional::unkept;
 use super::rendition::{About, Rendition};
 use axum::body::{Body, Bytes};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
@@ -11,6 +14,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Revision, SyncId, Time};
 use tidegate_format::render::Container;
+use url::Url;
 
 /// How many characters of a text from outside a page shows.
 const TEXT_SHOWN: usize = 300;
@@ -38,6 +42,33 @@ pub(super) const ICON: &str = "/assets/icon.svg";
 /// `GET /assets/icon.svg`, and `/favicon.ico` for those that ask without reading a page.
 pub(super) async fn icon(asked: HeaderMap) -> Response {
     whole(&asked, "image/svg+xml", "public, max-age=86400", include_str!("icon.svg"))
+}
+
+/// Whether an answer is a page.
+pub(super) fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+}
+
+/// `GET /robots.txt` (RFC 9309): keeps search engines out of the pages, where they may not list them. Feeds are for everybody.
+pub(super) async fn robots(State(room): State<SharedState>) -> Response {
+    let base = room.site.at("");
+    let path = Url::parse(&base).map(|url| url.path().trim_end_matches('/').to_owned());
+    let path = path.unwrap_or_default();
+    let pages = [
+        "/$",
+        "/?",
+        "/recent",
+        "/feeds/*/about",
+        "/feeds/*/items",
+        "/feeds/*/changes",
+        "/feeds/*/conflicts",
+    ];
+    let pages: &[&str] = if room.is_indexed { &[] } else { &pages };
+    let rules = pages.iter().map(|page| format!("Disallow: {path}{page}\n"));
+    let rules: String =
+        std::iter::once("User-agent: *\nDisallow: /api/\n".to_owned()).chain(rules).collect();
+    unkept("text/plain; charset=utf-8", rules)
 }
 
 /// What a page of ours may do: send forms to this gateway, and load its style sheet and icon. What a publisher wrote
@@ -214,8 +245,13 @@ pub(super) fn monogram(title: &str) -> Markup {
 
 /// A text from outside, cut to what a page has room for.
 pub(super) fn text(from_outside: &str) -> String {
-    let mut shown: String = from_outside.chars().take(TEXT_SHOWN).collect();
-    if shown.len() < from_outside.len() {
+    cut(from_outside, TEXT_SHOWN)
+}
+
+/// A text of at most so many characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    let mut shown: String = text.chars().take(most).collect();
+    if shown.len() < text.len() {
         shown.push('…');
     }
     shown

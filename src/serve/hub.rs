@@ -6,13 +6,14 @@
 use super::SharedState;
 use super::answers::answer;
 use super::client::Client;
+use super::extract::TypedQuery;
 use super::openapi::NotFound;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use async_trait::async_trait;
 use axum::body::Bytes;
+use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
@@ -157,10 +158,9 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
     responses((status = 200, description = "At most 1000.", body = SubscriptionList), NotFound))]
 pub(super) async fn list(
     State(room): State<SharedState>,
-    RawQuery(query): RawQuery,
+    TypedQuery(query): TypedQuery<Query>,
 ) -> Result<Response, Problem> {
-    let query = query.unwrap_or_default();
-    let feed = Query::read(&query)?.get("feed")?.map(FeedName::new).transpose();
+    let feed = query.get("feed")?.map(FeedName::new).transpose();
     let feed = feed.map_err(|error| Problem::parameter("feed", error.to_string()))?;
     let Some(hub) = &room.hub else {
         return Err(Problem::not_found("there is no hub here"));

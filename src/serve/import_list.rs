@@ -1,18 +1,17 @@
 //! `/add/list`: the feeds of a subscription list (OPML) are added by an upload, with their folders and names.
 
-use super::admin::{RequestJson, to_the_end};
+use super::admin::to_the_end;
 use super::answers::answer;
-use super::edit::whole;
+use super::extract::{TypedQuery, Viewer, WholeBody};
 use super::forms;
 use super::openapi::BadRequest;
 use super::operator::{ImportedList, LIST_LIMIT, ListLine};
 use super::problem::Problem;
 use super::query::Query;
-use super::session::sign_in_address;
 use super::{SharedState, html};
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartRejection;
-use axum::extract::{Multipart, RawQuery, State};
+use axum::extract::{Multipart, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
@@ -36,50 +35,41 @@ const TITLE: &str = "Import a list";
     responses((status = 200, description = "What became of the list.", body = ImportedList), BadRequest))]
 pub(super) async fn post(
     State(room): State<SharedState>,
-    RawQuery(query): RawQuery,
-    body: RequestJson,
+    TypedQuery(query): TypedQuery<Query>,
+    WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
-    let query = query.unwrap_or_default();
-    let rearrange = Query::read(&query)?.flag("rearrange")?.unwrap_or(false);
-    let done = import(&room, whole(body, LIST_LIMIT)?, rearrange).await?;
+    let rearrange = query.flag("rearrange")?.unwrap_or(false);
+    let done = import(&room, body, rearrange).await?;
     Ok(answer(StatusCode::OK, &done))
 }
 
 /// `GET /add/list`.
-pub(super) async fn show(State(room): State<SharedState>, headers: HeaderMap) -> Response {
-    if !room.sessions.is_open(&headers) {
-        let content = html! {
-            p { "Feeds are added by who runs this gateway." }
-            p.links { a href=(sign_in_address("/add/list")) { "Sign in" } }
-        };
-        return forms::page(TITLE, &content);
+pub(super) async fn show(viewer: Viewer) -> Response {
+    match viewer.is_signed_in {
+        true => viewer.form_page(TITLE, &form()),
+        false => {
+            viewer.sign_in_page(TITLE, "Feeds are added by who runs this gateway.", "/add/list")
+        }
     }
-    forms::page(TITLE, &form())
 }
 
 /// `POST /add/list`, with a file. Who may send it is known before anything of it is read.
 pub(super) async fn upload(
-    State(room): State<SharedState>,
+    viewer: Viewer,
     headers: HeaderMap,
     body: Result<Multipart, MultipartRejection>,
 ) -> Result<Response, Problem> {
-    forms::refuse_foreign(&room, &headers)?;
-    if !room.sessions.is_open(&headers) {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "sign in first, then send it again"));
+    forms::refuse_foreign(&viewer.room, &headers)?;
+    if !viewer.is_signed_in {
+        return Err(forms::not_signed_in());
     }
     let imported = match read(body).await {
-        Ok((list, rearrange)) => import(&room, list, rearrange).await,
+        Ok((list, rearrange)) => import(&viewer.room, list, rearrange).await,
         Err(problem) => Err(problem),
     };
     Ok(match imported {
-        Ok(done) => forms::page(TITLE, &told(&done)),
-        Err(problem) => {
-            let content = html! {
-                p.note role="alert" { (html::text(problem.detail())) ". Nothing was added." }
-                (form())
-            };
-            forms::refusal(TITLE, &content, problem.status())
-        }
+        Ok(done) => viewer.form_page(TITLE, &told(&done)),
+        Err(problem) => forms::not_done(TITLE, &problem, &form()),
     })
 }
 

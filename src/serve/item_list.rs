@@ -3,20 +3,17 @@
 mod page;
 
 use super::admission::{Work, WorkKind};
-use super::audience::{Audience, AudienceKey};
+use super::audience::{AudienceKey, ServedFeed};
 use super::client::Client;
 use super::documents::{DocumentKey, DocumentKind};
-use super::feeds::{NameInPath, unreadable};
-use super::negotiate::wants_json;
+use super::extract::{ReadQuery, TypedQuery, Viewer};
 use super::openapi::{Gone, NotFound};
-use super::paging::{self, PagePlace};
+use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::problem::Problem;
 use super::query::Query;
 use super::{SharedState, answers, html, items};
 use axum::body::Bytes;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::HeaderMap;
 use serde::Serialize;
 use std::sync::Arc;
 use tidegate_core::model::{
@@ -29,50 +26,26 @@ use utoipa::{IntoParams, ToSchema};
 
 /// How many items a page shows.
 const PAGE: usize = 50;
-/// Which items are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-enum ItemFilter {
-    #[default]
-    All,
-    /// Those in the publisher's document.
-    Current,
-    /// Missing from it, with nothing concluded yet.
-    Missing,
-    Retired,
-    Deleted,
-    /// With more than one version.
-    Edited,
-    /// With a former id.
-    Renamed,
-    Conflicts,
+choices! {
+    /// Which items are shown.
+    #[derive(Default)]
+    enum ItemFilter {
+        #[default]
+        All = "all", "All items";
+        /// Those in the publisher's document.
+        Current = "current", "Current";
+        /// Missing from it, with nothing concluded yet.
+        Missing = "missing", "Missing, to be confirmed";
+        Retired = "retired", "Scrolled off";
+        Deleted = "deleted", "Deleted";
+        /// With more than one version.
+        Edited = "edited", "Edited";
+        Renamed = "renamed", "With a former id";
+        Conflicts = "conflicts", "In conflict";
+    }
 }
 
 impl ItemFilter {
-    const ALL: [Self; 8] = [
-        Self::All,
-        Self::Current,
-        Self::Missing,
-        Self::Retired,
-        Self::Deleted,
-        Self::Edited,
-        Self::Renamed,
-        Self::Conflicts,
-    ];
-
-    /// Its value in an address.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Current => "current",
-            Self::Missing => "missing",
-            Self::Retired => "retired",
-            Self::Deleted => "deleted",
-            Self::Edited => "edited",
-            Self::Renamed => "renamed",
-            Self::Conflicts => "conflicts",
-        }
-    }
-
     fn admits(self, known: &LedgerEntry) -> bool {
         match self {
             Self::All => true,
@@ -89,7 +62,7 @@ impl ItemFilter {
 
 describe! {
     /// Which items.
-    ItemFilterWord: words(ItemFilter::ALL.map(ItemFilter::name));
+    ItemFilterWord: words(ItemFilter::ALL.iter().map(|filter| filter.name()));
 }
 
 /// What somebody looks for.
@@ -107,24 +80,22 @@ pub(super) struct ItemListQuery {
     page: usize,
 }
 
-impl ItemListQuery {
+impl ReadQuery for ItemListQuery {
     fn read(query: &str) -> Result<Self, Problem> {
         let query = Query::read(query)?;
         Ok(Self {
             search: paging::search(&query)?,
-            filter: paging::choice(&query, "show", (ItemFilter::ALL, ItemFilter::name))?,
+            filter: paging::choice(&query, "show")?,
             page: paging::page(&query)?,
         })
     }
+}
 
+impl ItemListQuery {
     /// The address of another page of the same.
     fn address(&self, feed: &FeedName, page: usize) -> String {
-        let show = if self.filter == ItemFilter::default() { "" } else { self.filter.name() };
-        paging::address(
-            &format!("/feeds/{feed}/items"),
-            &[("q", &self.search), ("show", show)],
-            page,
-        )
+        let pairs = [("q", &*self.search), ("show", paging::unusual(self.filter))];
+        paging::address(&format!("/feeds/{feed}/items"), &pairs, page)
     }
 
     fn admits(&self, known: &LedgerEntry) -> bool {
@@ -147,30 +118,25 @@ impl ItemListQuery {
 /// The items of a feed: a page, or data with `Accept: application/json`.
 #[utoipa::path(get, path = "/feeds/{name}/items", operation_id = "readItems", params(ItemListQuery), responses(
     (status = 200, description = "A page of items.", content(
-        (ItemListAnswer = "application/json"),
+        (ItemList = "application/json"),
         (String = "text/html"),
     )),
     NotFound,
     Gone,
 ))]
 pub(super) async fn show(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-    name: NameInPath,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
+    viewer: Viewer,
+    record: ServedFeed,
+    TypedQuery(query): TypedQuery<ItemListQuery>,
 ) -> Result<Response, Problem> {
-    let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name, &audience).await?;
-    let is_json = wants_json(&headers);
-    let answer = answered(&room, client, &record.name, (query.as_deref(), is_json)).await?;
+    let is_json = viewer.wants_json;
+    let answer = answered(&viewer.room, viewer.client, &record.name, (query, is_json)).await?;
     if is_json {
         return Ok(html::data(answer));
     }
     let content = String::from_utf8_lossy(&answer);
-    let content = maud::html! { (maud::PreEscaped(content)) };
-    let title = record.shown_title();
-    Ok(html::page(&format!("Items of {}", html::text(&title)), &content))
+    let title = format!("Items of {}", html::text(&record.shown_title()));
+    Ok(viewer.page(&title, &maud::PreEscaped(content.into_owned())))
 }
 
 /// The items of a feed as data, or as a page without its frame.
@@ -178,9 +144,8 @@ pub(super) async fn answered(
     room: &SharedState,
     client: Client,
     feed: &FeedName,
-    (query, is_json): (Option<&str>, bool),
+    (query, is_json): (ItemListQuery, bool),
 ) -> Result<Bytes, Problem> {
-    let query = ItemListQuery::read(query.unwrap_or_default())?;
     let state = room.store.state(feed).await?;
     let items =
         state.as_ref().map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
@@ -201,52 +166,24 @@ async fn made(
     feed: FeedName,
     query: ItemListQuery,
     is_json: bool,
-) -> Result<Bytes, StoreError> {
+) -> Result<Bytes, Problem> {
     let snapshot = room.store.snapshot(&feed).await?;
-    let now = room.clock.now();
+    let asked = query.clone();
     // All of a ledger is looked at, where that keeps nobody waiting.
-    let made = tokio::task::spawn_blocking(move || {
-        let list = ItemList::new(snapshot.as_ref(), (&feed, &query));
-        match is_json {
-            true => answers::text(&list.answer()),
-            false => page::content(&list, now).into_string().into(),
-        }
-    });
-    made.await.map_err(|_| StoreError::Closed)
-}
-
-/// A page of items.
-struct ItemList<'a> {
-    feed: &'a FeedName,
-    query: &'a ItemListQuery,
-    items: Vec<&'a LedgerEntry>,
-    place: PagePlace,
-}
-
-impl<'a> ItemList<'a> {
-    /// What a query finds, the newest first.
-    fn new(
-        snapshot: Option<&'a Snapshot>,
-        (feed, query): (&'a FeedName, &'a ItemListQuery),
-    ) -> Self {
-        let known = snapshot.map(Snapshot::newest_first).unwrap_or_default();
-        let found: Vec<_> = known.into_iter().filter(|known| query.admits(known)).collect();
-        let place = PagePlace::new(found.len(), query.page, PAGE);
-        let items = found.into_iter().skip(place.skipped()).take(PAGE).collect();
-        Self { feed, query, items, place }
+    let found = tokio::task::spawn_blocking(move || ItemList::new(snapshot.as_ref(), &asked)).await;
+    let (mut list, place) = found.map_err(|_| StoreError::Closed)?;
+    if is_json {
+        return Ok(answers::text(&list));
     }
-
-    fn answer(&self) -> ItemListAnswer {
-        let PagePlace { matches, page, pages, .. } = self.place;
-        let items = self.items.iter().map(|known| ListedItem::from(*known)).collect();
-        ItemListAnswer { items, matches, page, pages }
+    for item in list.items.iter_mut().filter(|item| item.title.as_deref() == Some("")) {
+        item.title = Some(items::stand_in_title(room, &feed, &item.sync_id).await?);
     }
+    Ok(page::content((&feed, &query), &list, place, room.clock.now()).into_string().into())
 }
 
 /// A page of items.
 #[derive(Serialize, ToSchema)]
-#[schema(as = ItemList)]
-pub(super) struct ItemListAnswer {
+pub(super) struct ItemList {
     items: Vec<ListedItem>,
     matches: usize,
     #[schema(minimum = 1)]
@@ -275,6 +212,24 @@ struct ListedItem {
     #[schema(value_type = Option<schema::Time>)]
     tick: Tick,
     conflicts: u32,
+    /// How it stands for people, and since when.
+    #[serde(skip)]
+    shown_standing: (&'static str, Option<Time>),
+    /// An id that it had.
+    #[serde(skip)]
+    former_id: Option<String>,
+}
+
+impl ItemList {
+    /// What a query finds, the newest first, and where that is among all.
+    fn new(snapshot: Option<&Snapshot>, query: &ItemListQuery) -> (Self, PagePlace) {
+        let known = snapshot.map(Snapshot::newest_first).unwrap_or_default();
+        let found: Vec<_> = known.into_iter().filter(|known| query.admits(known)).collect();
+        let place = PagePlace::new(found.len(), query.page, PAGE);
+        let items = found.into_iter().skip(place.skipped()).take(PAGE).map(ListedItem::from);
+        let PagePlace { matches, page, pages, .. } = place;
+        (Self { items: items.collect(), matches, page, pages }, place)
+    }
 }
 
 impl From<&LedgerEntry> for ListedItem {
@@ -294,6 +249,8 @@ impl From<&LedgerEntry> for ListedItem {
             updates: known.updates,
             tick: known.tick,
             conflicts: known.conflicts,
+            shown_standing: items::shown_standing(known),
+            former_id: shown.and_then(|known| known.aliases.first().cloned()),
         }
     }
 }

@@ -11,9 +11,9 @@ mod page;
 mod query;
 mod text_diff;
 
-pub(super) use self::compare::Differences;
+pub(super) use self::compare::{Differences, FieldDifference};
 pub(super) use self::decide::act;
-pub(super) use self::described::{DifferentField, ItemDetail, fields as told};
+pub(super) use self::described::ItemDetail;
 pub(super) use self::page::{ItemContent, fields as differing};
 pub(super) use self::query::ItemQuery;
 pub(super) use self::text_diff::CompareBudget;
@@ -22,25 +22,20 @@ use self::described::{ItemDifference, ItemFacts};
 use self::query::VersionChoice;
 use super::address::{Site, item_page};
 use super::admission::{Work, WorkKind};
-use super::audience::Audience;
-use super::client::Client;
 use super::documents::{DocumentKey, DocumentKind, ServedDocument};
-use super::feeds::unreadable;
-use super::negotiate::wants_json;
+use super::extract::{ServedItem, TypedQuery, Viewer, unknown_item};
 use super::openapi::{Gone, NotFound, Unchanged};
 use super::problem::{Problem, RETRY_SOON};
-use super::{AppState, SharedState, answers, forms, html};
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery, State};
+use super::{AppState, answers, html};
 use axum::response::Response;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
     Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
 };
-use tidegate_judge::PendingAbsence;
-use tidegate_store::VersionNote;
+use tidegate_judge::{PendingAbsence, diff};
+use tidegate_store::{StoreError, VersionNote};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
@@ -125,21 +120,17 @@ impl Subject {
         Gone,
     ))]
 pub(super) async fn item(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-    path: Result<Path<(String, String)>, PathRejection>,
-    RawQuery(query): RawQuery,
-    method: Method,
+    viewer: Viewer,
+    ServedItem { feed: record, id }: ServedItem,
+    TypedQuery(asked): TypedQuery<ItemQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (name, id) = path.map_err(unreadable)?.0;
-    let record = room.directory.served(&name, &audience).await?;
-    let asked = ItemQuery::read(query.as_deref().unwrap_or_default())?;
-    let (id, revision) = addressed(&room, &record.name, &id).await?;
-    let is_json = wants_json(&headers);
+    let Viewer { room, client, .. } = &viewer;
+    let revision = revision(room, &record.name).await?;
     // What an item takes is known once it was read.
     let work = Work::new(&record.name, WorkKind::Item(id.clone()));
-    let ask = room.admission.request(client, work, 1);
+    let ask = room.admission.request(*client, work, 1);
+    let is_json = viewer.wants_json;
     let kind = DocumentKind::Item { id: id.clone(), query: asked, is_json };
     let key = DocumentKey {
         audience: record.site.key(),
@@ -159,26 +150,14 @@ pub(super) async fn item(
         page if !is_json => return Ok(html::whole_page(page.text())),
         data => return Ok(html::data(data.text())),
     };
-    let of = (&*record, &audience);
-    let (acting, has_forms) = decide::part(&room, of, &id, (&method, &headers)).await?;
-    let (title, content) = (content.title.as_str(), content.with(&record.name, &acting));
-    Ok(if has_forms { forms::page(title, &content) } else { html::page(title, &content) })
+    let acting = decide::part(&viewer, &record, &id).await?;
+    Ok(viewer.page(&content.title, &content.with(&record.name, &acting)))
 }
 
-/// The item of an address, and the revision of its feed.
-async fn addressed(
-    room: &AppState,
-    feed: &FeedName,
-    id: &str,
-) -> Result<(SyncId, Revision), Problem> {
-    let unknown = || unknown(feed);
-    let id = SyncId::new(id).map_err(|_| unknown())?;
-    let state = room.store.state(feed).await?.ok_or_else(unknown)?;
-    Ok((id, state.revision))
-}
-
-fn unknown(feed: &FeedName) -> Problem {
-    Problem::not_found(format!("the feed {feed} has no item of that sync id"))
+/// The revision of a feed that has items.
+async fn revision(room: &AppState, feed: &FeedName) -> Result<Revision, Problem> {
+    let state = room.store.state(feed).await?;
+    state.map(|state| state.revision).ok_or_else(|| unknown_item(feed))
 }
 
 /// Makes what an address answers.
@@ -229,7 +208,7 @@ async fn subject(
     let Some(mut item) = room.store.item(feed, id).await? else {
         return Err(evicted::missing(room, site, (feed, id)).await);
     };
-    let known = room.store.known(feed, id).await?.ok_or_else(|| unknown(feed))?;
+    let known = room.store.known(feed, id).await?.ok_or_else(|| unknown_item(feed))?;
     let versions = room.store.versions(feed, id, VERSIONS_SHOWN).await?;
     // What is said of an item needs none of its bytes, which may be many.
     let shared = &mut item.shared;
@@ -247,10 +226,9 @@ async fn subject(
 pub(super) async fn detail(
     room: &AppState,
     feed: &FeedName,
-    id: &str,
+    id: &SyncId,
 ) -> Result<(ItemFacts, LedgerEntry), Problem> {
-    let (id, _) = addressed(room, feed, id).await?;
-    let subject = subject(room, &room.site, (feed, &id)).await?;
+    let subject = subject(room, &room.site, (feed, id)).await?;
     Ok((ItemFacts::new(&room.site.at(""), &subject), subject.known))
 }
 
@@ -267,7 +245,7 @@ async fn bytes_of(
     let updates = match which {
         VersionChoice::Newest => {
             let item = room.store.item(&subject.feed, &subject.known.id).await?;
-            let item = item.ok_or_else(|| unknown(&subject.feed))?;
+            let item = item.ok_or_else(|| unknown_item(&subject.feed))?;
             return Ok((None, item.shared.winner.data));
         }
         VersionChoice::Number(updates) => updates,
@@ -308,6 +286,17 @@ pub(super) async fn compared(
     let (differences, left) = aside(turn, compare).await?;
     *budget = left;
     Ok(differences)
+}
+
+/// What an item without a title is called: by the beginning of its text, where it has any.
+pub(super) async fn stand_in_title(
+    room: &AppState,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<String, StoreError> {
+    let item = room.store.item(feed, id).await?;
+    let title = item.map(|item| diff::stand_in_title(&item.shared.winner.data));
+    Ok(title.unwrap_or_default())
 }
 
 /// The same for people: an item that left the publisher's document is missing until that is decided about.

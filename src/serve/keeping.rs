@@ -1,7 +1,7 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
 use super::SharedState;
-use super::answers::{Interval, duration, retired};
+use super::answers::{FeedDetail, Interval, duration, retired};
 use super::cache::Cache;
 use super::html::moment;
 use maud::{Markup, html};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{ArchiveNote, FeedName, FeedState, Revision, Time, counted, shown_size};
 use tidegate_judge::archive;
-use tidegate_status::{FeedStatus, schema};
+use tidegate_status::schema;
 use tidegate_store::{Holdings, Retention, Store, StoreError};
 use utoipa::ToSchema;
 
@@ -59,22 +59,17 @@ impl Counted {
     }
 }
 
-/// The part of the page about a feed. `oldest`: its oldest archive.
-pub(super) async fn part(
-    room: &SharedState,
-    status: &FeedStatus,
-    state: &FeedState,
-    oldest: Option<&ArchiveNote>,
-) -> Result<Markup, StoreError> {
-    let counted = room.counted.holdings(&status.name, state).await?;
-    let kept = KeptAnswer::new(&counted, Some(state), oldest, &room.settings.load().keeping);
-    Ok(shown((&status.name, status.pending_absences), state, &kept, oldest))
-}
-
 /// How many items left the complete view, and since when.
 fn left(state: &FeedState) -> Option<(u64, Time)> {
     let evictions = state.evictions;
     evictions.since.filter(|_| evictions.count > 0).map(|since| (evictions.count, since))
+}
+
+/// The part of the page about a feed.
+pub(super) fn part(detail: &FeedDetail, state: &FeedState) -> Markup {
+    let status = &detail.feed.status;
+    let feed = (&status.name, status.pending_absences);
+    shown(feed, state, &detail.kept, detail.oldest.as_ref())
 }
 
 fn shown(
@@ -166,14 +161,17 @@ struct KeptLimits {
 }
 
 impl KeptAnswer {
-    /// What is kept of a feed just now. `oldest`: its oldest archive.
+    /// What is kept of a feed. `oldest`: its oldest archive.
     pub(super) async fn count(
         room: &SharedState,
         feed: &FeedName,
         state: Option<&FeedState>,
         oldest: Option<&ArchiveNote>,
     ) -> Result<Self, StoreError> {
-        let counted = room.store.holdings(feed).await?;
+        let counted = match state {
+            Some(state) => room.counted.holdings(feed, state).await?,
+            None => Arc::new(room.store.holdings(feed).await?),
+        };
         Ok(Self::new(&counted, state, oldest, &room.settings.load().keeping))
     }
 

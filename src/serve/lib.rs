@@ -32,6 +32,7 @@ mod error_page;
 mod event_streams;
 mod explain;
 mod export;
+mod extract;
 mod feed_form;
 mod feed_list;
 mod feeds;
@@ -191,6 +192,7 @@ struct AppState {
     readers: KnownReaders,
     challenge: bool,
     pages_are_closed: bool,
+    is_indexed: bool,
     operators_apart: bool,
     /// What changes when the configuration is read again.
     settings: ArcSwap<SiteSettings>,
@@ -277,6 +279,7 @@ impl AppState {
             readers: KnownReaders::new(settings.readers),
             challenge: settings.challenge,
             pages_are_closed: settings.pages_are_closed,
+            is_indexed: settings.is_indexed,
             operators_apart: settings.operators_apart,
             sessions: Sessions::new(Arc::clone(&clock), &reloadable.admin_token),
             store,

@@ -1,8 +1,9 @@
 //! Around every answer, also those of the entrance: its line in the log, its count, and the headers that keep a browser
 //! from running what publishers wrote; and inside the routing, its time limit.
 
+use super::audience::X_ROBOTS_TAG;
 use super::problem::{Problem, RETRY_SOON};
-use super::{SharedState, callback, routes};
+use super::{SharedState, callback, html, routes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -42,6 +43,9 @@ pub(super) async fn answer(
     let mut response = next.run(request).await;
     guard(response.headers_mut());
     let route = response.extensions().get::<MatchedPath>().cloned();
+    if !room.is_indexed && html::is_page(response.headers()) {
+        response.headers_mut().insert(X_ROBOTS_TAG, HeaderValue::from_static("noindex"));
+    }
     let status = response.status().as_u16();
     // The body of an answer to HEAD is cut off inside; what is counted is what goes out.
     let bytes = response.body().size_hint().exact().unwrap_or(0);

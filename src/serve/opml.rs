@@ -19,13 +19,14 @@ use super::audience::{Audience, AudienceKey};
 use super::client::Client;
 use super::conditional::{Representation, http_date};
 use super::directory::Listing;
+use super::extract::{ReadQuery, TypedQuery};
 use super::openapi::Unchanged;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
 use super::shared_work::{LastMade, SingleFlight};
 use super::{AppState, SharedState};
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
@@ -53,7 +54,7 @@ enum ListKind {
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct OpmlQuery {
+pub(super) struct OpmlQuery {
     kind: ListKind,
     /// Only what changed at this time or later (section 2.1: `since` is inclusive).
     since: Option<Time>,
@@ -62,7 +63,9 @@ struct OpmlQuery {
 impl OpmlQuery {
     /// The list that has every feed, which no other is longer than.
     const ALL: Self = Self { kind: ListKind::Here, since: None };
+}
 
+impl ReadQuery for OpmlQuery {
     fn read(query: &str) -> Result<Self, Problem> {
         let query = Query::read(query)?;
         let kind = query.parse("upstream", "upstream is 1 or 0", |value| match value {
@@ -121,10 +124,9 @@ impl Lists {
 pub(super) async fn document(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
-    RawQuery(query): RawQuery,
+    TypedQuery(asked): TypedQuery<OpmlQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asked = OpmlQuery::read(query.as_deref().unwrap_or_default())?;
     let listing = room.directory.listing().await?;
     if asked.since.is_none()
         && audience.is_public()

@@ -8,26 +8,90 @@ use maud::{Markup, html};
 const SEARCH_LIMIT: usize = 100;
 
 /// What is searched for (`?q=`), in lower case; empty for nothing.
-pub(super) fn search(query: &Query<'_>) -> Result<String, Problem> {
+pub(super) fn search(query: &Query) -> Result<String, Problem> {
     let text = query.get("q")?.unwrap_or_default().trim();
     Ok(text.chars().take(SEARCH_LIMIT).collect::<String>().to_lowercase())
 }
 
 /// Which page is asked for (`?page=`), from 1.
-pub(super) fn page(query: &Query<'_>) -> Result<usize, Problem> {
+pub(super) fn page(query: &Query) -> Result<usize, Problem> {
     let page = |value: &str| value.parse().ok().filter(|page| *page > 0);
     Ok(query.parse("page", "page is a number from 1", page)?.unwrap_or(1))
 }
 
-/// The choice that a key names, of all that there are.
-pub(super) fn choice<T: Copy + Default, const N: usize>(
-    query: &Query<'_>,
-    key: &str,
-    (all, name): ([T; N], fn(T) -> &'static str),
-) -> Result<T, Problem> {
-    let wanted = format!("{key} is one of {}", all.map(name).join(", "));
-    let read = |value: &str| all.into_iter().find(|choice| name(*choice) == value);
-    Ok(query.parse(key, &wanted, read)?.unwrap_or_default())
+/// A word of a list, for a query or a form, and what people call it.
+pub(super) trait NamedChoice: Copy + PartialEq + 'static {
+    /// All that there are, in the order to show them.
+    const ALL: &'static [Self];
+
+    /// Its value in an address or a form.
+    fn name(self) -> &'static str;
+
+    /// What people read.
+    fn label(self) -> &'static str;
+
+    /// The choice of a name.
+    fn find(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|choice| choice.name() == name)
+    }
+
+    /// The button of a form that chooses it (`do`).
+    fn button(self) -> Markup {
+        html! { button name="do" value=(self.name()) { (self.label()) } }
+    }
+}
+
+/// Defines choices: each with its name and its label.
+macro_rules! choices {
+    ($(#[$about:meta])* $seen:vis enum $type:ident {
+        $($(#[$of_one:meta])* $choice:ident = $name:literal, $label:literal;)+
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        $seen enum $type { $($(#[$of_one])* $choice,)+ }
+
+        impl $crate::paging::NamedChoice for $type {
+            const ALL: &'static [Self] = &[$(Self::$choice,)+];
+
+            fn name(self) -> &'static str {
+                match self { $(Self::$choice => $name,)+ }
+            }
+
+            fn label(self) -> &'static str {
+                match self { $(Self::$choice => $label,)+ }
+            }
+        }
+    };
+}
+pub(super) use choices;
+
+/// The choice that a key names.
+pub(super) fn choice<T: NamedChoice + Default>(query: &Query, key: &str) -> Result<T, Problem> {
+    let names: Vec<&str> = T::ALL.iter().map(|choice| choice.name()).collect();
+    let wanted = format!("{key} is one of {}", names.join(", "));
+    Ok(query.parse(key, &wanted, T::find)?.unwrap_or_default())
+}
+
+/// The name of a choice in an address, where it is not the usual one.
+pub(super) fn unusual<T: NamedChoice + Default>(choice: T) -> &'static str {
+    if choice == T::default() { "" } else { choice.name() }
+}
+
+/// The choices of a form's field, one of them chosen; `more`: what stands behind the label of each.
+pub(super) fn select<T: NamedChoice>(
+    field: &str,
+    label: &str,
+    chosen: T,
+    more: impl Fn(T) -> String,
+) -> Markup {
+    html! {
+        label { span { (label) }
+            select name=(field) { @for choice in T::ALL {
+                option value=(choice.name()) selected[*choice == chosen] {
+                    (choice.label()) (more(*choice))
+                }
+            } } }
+    }
 }
 
 /// The address of a page of a list; values that are empty are left out.

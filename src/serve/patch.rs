@@ -1,14 +1,12 @@
 //! `PATCH /api/v1/feeds/NAME`: changes some of what the operator says of a feed, and leaves the rest, credentials
 //! and a pause among it (RFC 7396).
 
-use super::admin::{self, RequestJson};
 use super::answers::{self, ActedFeed, FeedPatch, ShownOptions};
-use super::edit::whole;
-use super::feeds::NameInPath;
+use super::extract::{FeedInPath, JsonObject};
 use super::openapi::{BadRequest, Conflict, NotFound};
 use super::operator::PutFeed;
 use super::problem::Problem;
-use super::{REQUEST_BODY_LIMIT, SharedState, put};
+use super::{SharedState, admin, put};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -54,13 +52,11 @@ fn merge(settings: &mut Map<String, Value>, patch: Map<String, Value>) {
 ))]
 pub(super) async fn change(
     State(room): State<SharedState>,
-    name: NameInPath,
-    body: RequestJson,
+    FeedInPath(name): FeedInPath,
+    JsonObject(wanted): JsonObject,
 ) -> Result<Response, Problem> {
-    let name = admin::feed(name)?;
-    let wanted = put::object(&whole(body, REQUEST_BODY_LIMIT)?)?;
     let mut settings = written(&room.operator.status(&name).await?);
-    merge(&mut settings, wanted);
+    merge(&mut settings, wanted.0);
     let wanted = PutFeed { keeps_paused: true, ..put::settings(&settings)? };
     admin::put_feed(&room, &name, wanted).await?;
     Ok(answers::answer(StatusCode::OK, &admin::acted_feed(&room, &name).await?))

@@ -18,23 +18,6 @@ pub(super) fn is_outline(item: &Item) -> bool {
     begins(item).is_some_and(|version| version.data.format == Format::Opml)
 }
 
-/// Whether the text at a path is HTML, as its format or its `type` says.
-pub(super) fn is_html(path: &str, fields: &[Field<'_>]) -> bool {
-    match path {
-        "content_text" => false,
-        "content" | "summary" => {
-            let named = |field: &&Field<'_>| field.path.strip_suffix("@type") == Some(path);
-            fields.iter().find(named).is_some_and(|field| is_html_type(&field.value))
-        }
-        _ => true,
-    }
-}
-
-fn is_html_type(said: &str) -> bool {
-    let essence = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    matches!(essence.as_str(), "html" | "xhtml" | "text/html" | "application/xhtml+xml")
-}
-
 /// The text at a path as its author wrote it, with its lines: a field has the white space of its value
 /// collapsed. `None` where that cannot be told.
 pub(super) fn written(markup: &Markup, field: &Field<'_>) -> Option<String> {

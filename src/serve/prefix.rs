@@ -85,8 +85,7 @@ pub(super) async fn put_before(
             prefix.header(values, before);
         }
     }
-    let kind = parts.headers.get(header::CONTENT_TYPE);
-    if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
+    if !html::is_page(&parts.headers) {
         return Response::from_parts(parts, body);
     }
     if parts.headers.contains_key(header::CONTENT_ENCODING) {

@@ -193,10 +193,9 @@ async fn count_stored(
         let contested = in_conflict.get(name).copied().unwrap_or_default();
         counts.add_stored(record, state.is_some_and(|state| state.hold.is_some()), contested);
     }
-    room.metrics.stored(&counts);
+    room.metrics.stored(&counts, &ahead);
     if knows_conflicts {
         room.metrics.in_conflict(&counts);
     }
-    room.metrics.ticks_ahead(&ahead);
     Ok(())
 }

@@ -1,16 +1,12 @@
 //! The body of `PUT /api/v1/feeds/NAME`, read and checked.
 
+use super::extract::JsonFields;
 use super::operator::PutFeed;
 use super::problem::Problem;
 use serde_json::{Map, Value};
 use tidegate_config::{self as config, FeedSettings};
 
-/// Reads a body; a mistake names its key.
-pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
-    settings(&object(body)?)
-}
-
-/// Reads the settings of a feed, likewise.
+/// Reads the settings of a feed; a mistake names its key.
 pub(super) fn settings(settings: &Map<String, Value>) -> Result<PutFeed, Problem> {
     let table = config::feed_settings(settings);
     let FeedSettings { url, options, access, private, adds_feeds, .. } =
@@ -40,23 +36,19 @@ pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Problem> {
     }
 }
 
-/// The word that `action` says in a body, of two; `usual` where the body is empty or says none.
+/// The word that `action` says, of two; `usual` where it is absent.
 pub(super) fn action<T: Copy>(
-    body: &[u8],
+    mut fields: JsonFields,
     usual: Option<T>,
     words: [(&str, T); 2],
 ) -> Result<T, Problem> {
-    let [(one, _), (other, _)] = words;
-    let wanted = || Problem::parameter("action", format!("action is {one} or {other}"));
-    let mut action = usual;
-    for (key, value) in if body.is_empty() { Map::new() } else { object(body)? } {
-        if key != "action" {
-            return Err(unknown_key(&key));
-        }
-        let said = words.iter().find(|(word, _)| value == *word).ok_or_else(wanted)?;
-        action = Some(said.1);
-    }
-    action.ok_or_else(wanted)
+    let wanted = words.map(|(word, _)| word).join(" or ");
+    let read =
+        |value: Value| words.iter().find(|(word, _)| value == *word).map(|(_, action)| *action);
+    let action = fields.take("action", &wanted, read)?;
+    fields.finish()?;
+    let missing = || Problem::parameter("action", format!("action is {wanted}"));
+    action.or(usual).ok_or_else(missing)
 }
 
 /// A key that means nothing here is a mistake that must not pass in silence.
@@ -68,6 +60,10 @@ pub(super) fn unknown_key(key: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(body: &[u8]) -> Result<PutFeed, Problem> {
+        settings(&object(body)?)
+    }
     use std::time::Duration;
     use tidegate_core::model::{Deletions, Order, Probing};
 

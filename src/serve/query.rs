@@ -9,7 +9,6 @@ use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{Method, StatusCode};
-use std::borrow::Cow;
 use tidegate_core::model::{Tick, Time};
 use tidegate_format::render::{Container, Dialect, ViewKind};
 
@@ -17,26 +16,27 @@ use tidegate_format::render::{Container, Dialect, ViewKind};
 const QUERY_LIMIT: usize = 4 * 1024;
 
 /// The keys of a query and their values.
-pub(super) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
+pub(super) struct Query(Vec<(String, String)>);
 
-impl<'q> Query<'q> {
+impl Query {
     /// Reads a query of the usual length.
-    pub(super) fn read(query: &'q str) -> Result<Self, Problem> {
+    pub(super) fn read(query: &str) -> Result<Self, Problem> {
         Self::within(QUERY_LIMIT, query)
     }
 
     /// Reads a query of at most `limit` bytes.
-    pub(super) fn within(limit: usize, query: &'q str) -> Result<Self, Problem> {
+    pub(super) fn within(limit: usize, query: &str) -> Result<Self, Problem> {
         if query.len() > limit {
             let said = format!("the query is {} bytes long, the limit is {limit}", query.len());
             return Err(Problem::new(StatusCode::BAD_REQUEST, said));
         }
-        Ok(Self(url::form_urlencoded::parse(query.as_bytes()).collect()))
+        let pairs = url::form_urlencoded::parse(query.as_bytes());
+        Ok(Self(pairs.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
     }
 
     /// The values of a key that may stand more than once.
     pub(super) fn all(&self, key: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| &**value)
+        self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// The value of a key.
@@ -83,7 +83,7 @@ pub(super) async fn known_only(request: Request, next: Next) -> Response {
     };
     match Query::read(request.uri().query().unwrap_or_default()) {
         Err(problem) => problem.into_response(),
-        Ok(query) => match query.0.iter().find(|(key, _)| !known.contains(&&**key)) {
+        Ok(query) => match query.0.iter().find(|(key, _)| !known.contains(&key.as_str())) {
             Some((key, _)) => unknown_key(key).into_response(),
             None => next.run(request).await,
         },

@@ -68,7 +68,7 @@ pub(super) async fn page(
     let make = || {
         let (room, record) = (Arc::clone(room), record.clone());
         async move {
-            let words = readers.map(|readers| readers.describe(&record.name));
+            let words = readers.map(|readers| readers.about);
             let view = room.store.view(&record.name, Select::Current).await?.ok_or_else(unread)?;
             let events = room.store.events(&record.name, EVENTS_READ).await?;
             let now = room.clock.now();

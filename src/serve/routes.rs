@@ -100,6 +100,7 @@ fn pages() -> Vec<Route> {
         Route::new(Operator, "/session", get(session::show).post(session::begin)),
         Route::new(Operator, "/session/end", post(session::end)),
         Route::new(Everybody, "/assets/style.css", get(html::style)),
+        Route::new(Everybody, "/robots.txt", get(html::robots)),
         Route::new(Everybody, html::ICON, get(html::icon)),
         Route::new(Everybody, "/favicon.ico", get(html::icon)),
     ]

@@ -47,6 +47,8 @@ pub struct ServeSettings {
     pub challenge: bool,
     /// Whether pages are for operators alone (`server.pages`).
     pub pages_are_closed: bool,
+    /// Whether search engines may list pages (`server.indexed`).
+    pub is_indexed: bool,
     /// Whether administration has a listener of its own (`server.admin_listen`).
     pub operators_apart: bool,
 }

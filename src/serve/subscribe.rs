@@ -8,16 +8,15 @@
 use super::address::{DocumentForm, Site, shown};
 use super::audience::{Audience, challenged};
 use super::client::Client;
-use super::forms::{self, SentForm};
+use super::extract::TypedQuery;
+use super::forms::{self, ProgramForm};
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use super::{REQUEST_BODY_LIMIT, SharedState, html};
+use super::{SharedState, html};
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{Markup, html};
@@ -50,13 +49,12 @@ struct OfferedFeed {
 pub(super) async fn show(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
-    RawQuery(query): RawQuery,
+    TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if !room.origins.admits_any() {
         return Err(Problem::not_found("this gateway has no sites to subscribe to by address"));
     }
-    let query = Query::read(query.as_deref().unwrap_or_default())?;
     let typed = query.get(PARAMETER)?.unwrap_or_default().trim().to_owned();
     let is_page = prefers_html(&headers);
     if typed.is_empty() {
@@ -78,7 +76,7 @@ pub(super) async fn send(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    ProgramForm(form): ProgramForm,
 ) -> Result<Response, Problem> {
     if audience.is_guess {
         let said = "the password opens nothing; send a reader's token, or none";
@@ -89,7 +87,6 @@ pub(super) async fn send(
         };
     }
     let is_page = prefers_html(&headers);
-    let form = SentForm::of_program(&room, (&audience, &headers), body, REQUEST_BODY_LIMIT)?;
     let typed = form.get(PARAMETER).trim();
     match (made(&room, (&audience, client), typed).await, is_page) {
         (Ok(feed), true) => Ok(forms::page("Subscribe", &offers(typed, &[feed]))),
@@ -325,11 +322,7 @@ fn closed(why: NotForEverybody) -> Problem {
 }
 
 fn refusal(typed: &str, problem: &Problem) -> Response {
-    let content = html! {
-        p.note role="alert" { (html::text(problem.detail())) "." }
-        (form(typed))
-    };
-    forms::refusal("Subscribe", &content, problem.status())
+    forms::not_done("Subscribe", problem, &form(typed))
 }
 
 fn form(typed: &str) -> Markup {

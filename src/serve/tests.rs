@@ -214,6 +214,7 @@ fn settings() -> ServeSettings {
         readers: Vec::new(),
         challenge: false,
         pages_are_closed: false,
+        is_indexed: false,
         operators_apart: false,
     }
 }

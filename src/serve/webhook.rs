@@ -1,16 +1,14 @@
 //! A feed's webhook: what is delivered to it, and how administration sets it. Who delivers stands behind
 //! [`super::HubService`].
 
-use super::admin::{RequestJson, feed};
 use super::answers::{self, EventAnswer, answer, object};
 use super::change_feed::compared_versions;
-use super::edit::whole;
-use super::feeds::NameInPath;
+use super::extract::{FeedInPath, JsonFields, JsonObject};
 use super::hub::SubscriptionAnswer;
 use super::openapi::{BadRequest, Conflict, NotFound};
 use super::operator::OperatorError;
 use super::problem::Problem;
-use super::{AppState, HubService, REQUEST_BODY_LIMIT, SharedState, put};
+use super::{AppState, HubService, SharedState};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
@@ -133,9 +131,8 @@ async fn change(
 /// The hub, and the feed that a request is about, where its webhook can be changed.
 async fn found(
     room: &SharedState,
-    name: NameInPath,
+    name: FeedName,
 ) -> Result<(Arc<dyn HubService>, Arc<FeedRecord>), Problem> {
-    let name = feed(name)?;
     let Some(hub) = &room.hub else {
         let said = "webhooks are delivered by the hub, and there is none here: websub.hub is false";
         return Err(Problem::not_found(said));
@@ -195,7 +192,7 @@ impl WebhookAnswer {
 ))]
 pub(super) async fn show(
     State(room): State<SharedState>,
-    name: NameInPath,
+    FeedInPath(name): FeedInPath,
 ) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
     Ok(answer(StatusCode::OK, &WebhookAnswer::new(hub.as_ref(), &record.name)))
@@ -210,12 +207,12 @@ pub(super) async fn show(
 ))]
 pub(super) async fn put(
     State(room): State<SharedState>,
-    name: NameInPath,
-    body: RequestJson,
+    FeedInPath(name): FeedInPath,
+    JsonObject(body): JsonObject,
 ) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
-    let (url, secret) = read(&whole(body, REQUEST_BODY_LIMIT)?)?;
+    let (url, secret) = read(body)?;
     let made = match &secret {
         Some(_) => None,
         None => Some(random_secret()?),
@@ -237,7 +234,7 @@ pub(super) async fn put(
 ))]
 pub(super) async fn delete(
     State(room): State<SharedState>,
-    name: NameInPath,
+    FeedInPath(name): FeedInPath,
 ) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
@@ -245,25 +242,13 @@ pub(super) async fn delete(
     Ok(answer(StatusCode::OK, &WebhookAnswer::new(hub.as_ref(), &record.name)))
 }
 
-fn read(body: &[u8]) -> Result<(Url, Option<Secret>), Problem> {
-    let (mut url, mut secret) = (None, None);
-    for (key, value) in put::object(body)? {
-        let text =
-            value.as_str().ok_or_else(|| Problem::parameter(&key, format!("{key} is no text")));
-        match key.as_str() {
-            "url" => {
-                let read = tidegate_config::feed_address(text?);
-                url = Some(read.map_err(|error| Problem::parameter("url", error.to_string()))?);
-            }
-            "secret" => {
-                let read = Secret::new(text?);
-                secret =
-                    Some(read.map_err(|error| Problem::parameter("secret", error.to_string()))?);
-            }
-            _ => return Err(put::unknown_key(&key)),
-        }
-    }
-    let url = url.ok_or_else(|| Problem::parameter("url", "url, where changes go, is missing"))?;
+fn read(mut body: JsonFields) -> Result<(Url, Option<Secret>), Problem> {
+    let missing = || Problem::parameter("url", "url, where changes go, is missing");
+    let url = tidegate_config::feed_address(&body.text("url")?.ok_or_else(missing)?);
+    let url = url.map_err(|error| Problem::parameter("url", error.to_string()))?;
+    let secret = body.text("secret")?.map(|secret| Secret::new(&secret)).transpose();
+    let secret = secret.map_err(|error| Problem::parameter("secret", error.to_string()))?;
+    body.finish()?;
     Ok((url, secret))
 }
 

@@ -12,6 +12,7 @@ mod let_in;
 mod moved;
 mod order;
 mod probe;
+mod rivals;
 mod series;
 mod signs;
 mod steps;

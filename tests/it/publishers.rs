@@ -2,7 +2,7 @@
 //! must be so.
 //!
 //! Each case is a publisher (window, order, ids, dates, habits) and a history of what it does. The
-//! cases are the same in every run. `TIDEGATE_PUBLISHERS_WITHOUT=habit` switches a rule off (those of
+//! cases are the same in every run. `TIDEGATE_PUBLISHERS_WITHOUT=many` switches a rule off (those of
 //! `replay --without`). `TIDEGATE_PUBLISHERS=10000` tells more of them,
 //! `TIDEGATE_PUBLISHERS_SEED=7` others, `TIDEGATE_PUBLISHERS_CASE=74` that one alone. A failure is
 //! shrunk, and told from the first document on.

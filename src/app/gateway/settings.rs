@@ -41,7 +41,7 @@ fn shared(config: &Config, public_url: &str) -> Result<SharedSettings, AppError>
     let mut settings = SharedSettings::new(env!("CARGO_PKG_VERSION"));
     settings.add("server.public_url", public_url);
     settings.add("server.admin_token", admin_token);
-    settings.add("server.pages", (server.pages, server.challenge));
+    settings.add("server.pages", (server.pages, server.challenge, server.indexed));
     settings.add("polling", polling);
     settings.add("publish", publish);
     settings.add("sup", sup);

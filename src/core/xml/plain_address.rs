@@ -113,6 +113,23 @@ pub fn slug(address: &str) -> Option<String> {
     (stem.chars().count() >= 8 && letters >= 4 && stem != "index").then(|| stem.to_lowercase())
 }
 
+/// So many digits in one part of an address are the number of one page.
+const LONG_NUMBER: usize = 5;
+/// The most of them that are looked at.
+const NUMBERS_LIMIT: usize = 4;
+
+/// The parts of an address behind its host with a long number in them, which a page keeps when the words
+/// of its address change. A day is none.
+pub fn numbers(address: &str) -> Vec<String> {
+    let rest = behind_scheme(address.trim()).and_then(|rest| rest.split_once('/'));
+    let Some((_, path)) = rest else { return Vec::new() };
+    let parts = path.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_long = |part: &&str| {
+        part.bytes().filter(u8::is_ascii_digit).count() >= LONG_NUMBER && day(part).is_none()
+    };
+    parts.filter(is_long).take(NUMBERS_LIMIT).map(str::to_ascii_lowercase).collect()
+}
+
 /// The day that an id or address is made of, as `20260303`: of `2026-03-03`, `2026/03/03` and
 /// `20260303`. Nothing where no such day stands in it.
 pub fn day(address: &str) -> Option<String> {
@@ -204,6 +221,15 @@ mod tests {
         ] {
             assert_eq!(of(nameless), None, "{nameless}");
         }
+    }
+
+    #[test]
+    fn a_long_number_in_an_address_is_that_of_a_page() {
+        let of = |address: &str| numbers(address).join(" ");
+        assert_eq!(of("https://e.org/questions/68763717/how-to-2024"), "68763717");
+        assert_eq!(of("https://e.org/@a/some-name-72326D4baeb4?source=rss"), "72326d4baeb4");
+        assert_eq!(of("https://12345678.example/2024/05/06/20240506/1234"), "");
+        assert_eq!(of("urn:uuid:123456789"), "");
     }
 
     #[test]

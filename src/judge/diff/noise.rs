@@ -238,12 +238,42 @@ fn reads_as_date(value: &str) -> bool {
     iso || (clock && month.iter().any(|m| lower.contains(m)))
 }
 
-/// An address with only what says where it leads: no scheme, host or tracking parameters.
+/// An address with only what says where it leads: no scheme, host, tracking parameters or signature.
 pub fn address(value: &str) -> Cow<'_, str> {
-    match hostless(value) {
-        Some(path) => Cow::Owned(path),
-        None => Cow::Owned(plain_link(value)),
-    }
+    Cow::Owned(unsigned(hostless(value).unwrap_or_else(|| plain_link(value))))
+}
+
+/// Query parameters that sign an address, or say until when it holds.
+const SIGNATURES: [&str; 11] = [
+    "signature",
+    "sig",
+    "expires",
+    "expiry",
+    "exp",
+    "policy",
+    "key-pair-id",
+    "awsaccesskeyid",
+    "googleaccessid",
+    "hdnts",
+    "hdnea",
+];
+/// Parameters that say until when and for what an address holds that is signed by a `sig`.
+const SIGNED_WITH_SIG: [&str; 7] = ["se", "st", "sp", "sr", "sv", "ske", "skt"];
+
+/// An address without the parameters of a signature or an expiry, which a publisher makes anew for each reader.
+fn unsigned(plain: String) -> String {
+    let Some((path, rest)) = plain.split_once('?') else { return plain };
+    let (query, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    let name = |pair: &str| pair.split('=').next().unwrap_or_default().to_ascii_lowercase();
+    let has_sig = query.split(['&', '?']).any(|pair| name(pair) == "sig");
+    let is_signature = |pair: &&str| {
+        let name = name(pair);
+        ["x-amz-", "x-goog-"].iter().any(|start| name.starts_with(start))
+            || SIGNATURES.contains(&name.as_str())
+            || has_sig && SIGNED_WITH_SIG.contains(&name.as_str())
+    };
+    let kept: Vec<&str> = query.split(['&', '?']).filter(|pair| !is_signature(pair)).collect();
+    format!("{path}?{}#{fragment}", kept.join("&"))
 }
 
 /// Whether the address that is one of an entry's `fields` is that of a picture, by the element that
@@ -334,6 +364,20 @@ mod tests {
             ("{urn:tidegate:collection}json", "{}", FieldWeight::Text),
         ] {
             assert_eq!(weight(path, value), expected, "{path} = {value}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_the_same_whoever_signed_it_until_when() {
+        let of = |query: &str| address(&format!("https://e.org/a.mp3?{query}")).into_owned();
+        for (one, other, same) in [
+            ("id=1&X-Amz-Date=1&X-Amz-Signature=a", "id=1&X-Amz-Date=2&X-Amz-Signature=b", true),
+            ("Expires=1&Signature=a&Key-Pair-Id=K", "Expires=2&Signature=b&Key-Pair-Id=K", true),
+            ("sv=1&se=2&sig=a", "sv=1&se=3&sig=b", true),
+            ("se=2", "se=3", false),
+            ("id=1&Expires=1", "id=2&Expires=1", false),
+        ] {
+            assert_eq!(of(one) == of(other), same, "{one}");
         }
     }
 

@@ -5,9 +5,9 @@ use tidegate_core::xml::html::{Piece, Pieces, TagRule, attribute};
 use tidegate_core::xml::reference::html;
 
 /// What stands before the address that a link leads to.
-const LINK: char = '→';
+pub(super) const LINK: char = '→';
 /// What stands for a picture, or for something else that is embedded.
-const PICTURE: char = '▣';
+pub(super) const PICTURE: char = '▣';
 
 /// Elements whose content nobody sees.
 const UNSEEN: [&str; 3] = ["script", "style", "template"];

@@ -165,11 +165,17 @@ impl<'a> Sides<'a> {
         (new, old)
     }
 
-    /// Whether they bear different ids: what bears the same and was told apart in the first round
-    /// stays apart.
-    pub(super) fn differ_in_id(&self, entry: usize, known: usize) -> bool {
+    /// Whether an entry that bears the id of an item may be another: what was told apart by its id stays
+    /// apart; a link or a title that stands for an id tells nobody apart.
+    pub(super) fn may_differ(&self, entry: usize, known: usize) -> bool {
         let new = self.names.get(entry).map(|native| &native.shown);
         new != self.snapshot.known.get(known).map(|known| &known.native_shown)
+            || self.is_nameless(entry)
+    }
+
+    /// Whether an entry has no id, so that its link or its title stands for it.
+    pub(super) fn is_nameless(&self, entry: usize) -> bool {
+        self.document.entries.get(entry).is_some_and(|entry| entry.native_id.is_none())
     }
 
     pub(super) fn into_matching(self) -> Matching {

@@ -1,14 +1,16 @@
 //! What entries and items are looked up by, and who bears it.
 
 use super::Native;
-use crate::diff::{is_a_text, is_image, text_prints};
+use crate::diff::{is_a_text, text_prints};
 use std::collections::HashMap;
 use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Time};
-use tidegate_core::xml::plain_address::{day, hostless, path_without_query, plain_link, slug};
+use tidegate_core::xml::plain_address::{
+    day, hostless, numbers, path_without_query, plain_link, slug,
+};
 use tidegate_core::xml::units;
 
 /// Titles that say less tell nothing, in [`units`].
-pub(super) const TELLING_TITLE: usize = 2;
+const TELLING_TITLE: usize = 2;
 /// Notes without a title that say less are not told from each other, in [`units`].
 const TELLING_NOTE: usize = 10;
 /// Texts that say less tell nothing, in [`units`].
@@ -33,19 +35,17 @@ pub(super) enum Feature {
     Hostless(String),
     /// The last part of the address.
     Name(String),
-    /// The first enclosure, which is no picture.
-    Sound(String),
+    /// A long number in the address.
+    Number(String),
 }
 
 /// The features of an entry; its texts only where they are wanted, since they cost the most.
 pub(super) fn of_entry(entry: &Entry<'_>, native: &Native, has_texts: bool) -> Vec<Feature> {
     let title = entry.title.as_deref().unwrap_or_default();
     let dates = (entry.published, entry.updated);
-    let enclosure = entry.enclosures.first().map(|address| &**address);
-    let mut features = Vec::new();
-    of_card((title, &native.shown), dates, (entry.link.as_deref(), enclosure), &mut features);
+    let mut features = of_card(title, &native.shown, dates, entry.link.as_deref());
     if has_texts {
-        features.extend(telling_texts(entry).into_iter().map(Feature::Text));
+        features.extend(entry_texts(entry).into_iter().map(Feature::Text));
     }
     features
 }
@@ -53,16 +53,52 @@ pub(super) fn of_entry(entry: &Entry<'_>, native: &Native, has_texts: bool) -> V
 /// The features of an item; of its texts all, however short.
 pub(super) fn of_item(known: &LedgerEntry) -> Vec<Feature> {
     let dates = (known.published, known.updated);
-    let addresses = (known.link.as_deref(), known.enclosure.as_deref());
-    let mut features = Vec::new();
-    of_card((&known.title, &known.native_shown), dates, addresses, &mut features);
+    let mut features = of_card(&known.title, &known.native_shown, dates, known.link.as_deref());
     features.extend(known.prints.iter().copied().map(Feature::Text));
+    features
+}
+
+fn of_card(
+    title: &str,
+    shown: &str,
+    (published, updated): (Option<Time>, Option<Time>),
+    link: Option<&str>,
+) -> Vec<Feature> {
+    let mut features = Vec::new();
+    features.extend(plain_title(title).map(Feature::Title));
+    match published {
+        Some(published) => features.push(Feature::Published(published)),
+        None => {
+            features.extend(updated.map(Feature::Updated));
+            features.extend(day(shown).map(Feature::Day));
+        }
+    }
+    features.extend(link.map(|link| Feature::Link(plain_link(link))));
+    features.extend(path_without_query(shown, link).map(Feature::Path));
+    features.extend(hostless(shown).map(Feature::Hostless));
+    features.extend(slug(shown).or_else(|| slug(link?)).map(Feature::Name));
+    let mut digits = numbers(shown);
+    digits.extend(link.map(numbers).unwrap_or_default());
+    digits.sort_unstable();
+    digits.dedup();
+    features.extend(digits.into_iter().map(Feature::Number));
     features
 }
 
 /// The texts of an entry that say enough to tell it from others.
 pub fn telling_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
     text_prints(entry, TELLING_TEXT, |_| true)
+}
+
+/// The same, of an entry without a title all that it says itself: shorter notes have no other name.
+pub(super) fn entry_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
+    let mut texts = telling_texts(entry);
+    if entry.title.as_deref().unwrap_or_default().trim().is_empty() {
+        texts.extend(note_texts(entry));
+        texts.sort_unstable();
+        texts.dedup();
+    }
+    texts
 }
 
 /// The long texts of an entry.
@@ -80,41 +116,8 @@ pub(super) fn plain_title(title: &str) -> Option<String> {
     (units(title) >= TELLING_TITLE).then(|| title.trim().to_lowercase())
 }
 
-/// The last part of the address, where it is a name.
-pub(super) fn name(shown: &str, link: Option<&str>) -> Option<String> {
-    slug(shown).or_else(|| slug(link?))
-}
-
-fn of_card(
-    (title, shown): (&str, &str),
-    (published, updated): (Option<Time>, Option<Time>),
-    (link, enclosure): (Option<&str>, Option<&str>),
-    features: &mut Vec<Feature>,
-) {
-    features.extend(plain_title(title).map(Feature::Title));
-    match published {
-        Some(published) => features.push(Feature::Published(published)),
-        None => {
-            features.extend(updated.map(Feature::Updated));
-            features.extend(day(shown).map(Feature::Day));
-        }
-    }
-    features.extend(link.map(|link| Feature::Link(plain_link(link))));
-    features.extend(path_without_query(shown, link).map(Feature::Path));
-    features.extend(hostless(shown).map(Feature::Hostless));
-    features.extend(name(shown, link).map(Feature::Name));
-    let sound = enclosure.filter(|address| is_file(address));
-    features.extend(sound.map(|address| Feature::Sound(plain_link(address))));
-}
-
-/// Whether an address is that of a file other than a picture, by its ending.
-fn is_file(address: &str) -> bool {
-    let path = address.split(['?', '#']).next().unwrap_or(address);
-    let last = path.rsplit('/').next().unwrap_or(path);
-    last.contains('.') && !is_image(address)
-}
-
-/// Who bears a feature: groups of entries and of items that share a native id.
+/// Who bears a feature: groups of entries and of items that share a native id, each at most one more than
+/// [`BEARERS_LIMIT`].
 #[derive(Debug, Default)]
 pub(super) struct Bearers {
     pub(super) entries: Vec<usize>,
@@ -124,24 +127,19 @@ pub(super) struct Bearers {
 }
 
 impl Bearers {
-    /// The only entry and the only item, where there are no others; of the deleted ones where no other
-    /// item bears it.
-    pub(super) fn only(&self) -> Option<(usize, usize)> {
-        let [entry] = self.entries.as_slice() else { return None };
-        match (self.items.as_slice(), self.deleted.as_slice()) {
-            ([item], _) | ([], [item]) => Some((*entry, *item)),
-            _ => None,
-        }
+    /// The items that may be an entry that bears it: deleted ones where no other bears it.
+    pub(super) fn candidates(&self) -> &[usize] {
+        if self.items.is_empty() { &self.deleted } else { &self.items }
     }
 
-    /// All items that bear it.
-    pub(super) fn all_items(&self) -> impl Iterator<Item = usize> {
-        self.items.iter().chain(&self.deleted).copied()
+    /// Whether so many bear it that it tells none of them from the others.
+    pub(super) fn are_many(&self) -> bool {
+        self.entries.len() > BEARERS_LIMIT || self.candidates().len() > BEARERS_LIMIT
     }
 }
 
 /// What more share, on either side, tells none of them from the others.
-pub(super) const BEARERS_LIMIT: usize = 32;
+const BEARERS_LIMIT: usize = 8;
 
 /// Adds a group once; of those over the limit, one.
 fn push_new(groups: &mut Vec<usize>, group: usize) {
@@ -172,18 +170,22 @@ impl FeatureIndex {
 
     /// Whether an item bears any of them.
     pub(super) fn have_items(&self) -> bool {
-        self.bearers.values().any(|bearers| bearers.all_items().next().is_some())
+        self.bearers.values().any(|bearers| !bearers.candidates().is_empty())
     }
 
-    /// Adds an item of the group where it counts as a bearer.
-    pub(super) fn add_item(
-        &mut self,
-        group: usize,
-        known: &LedgerEntry,
-        counts: impl Fn(&Feature) -> bool,
-    ) {
+    /// Adds an item of the group. Dates and texts of what is listed no more are no one's own.
+    pub(super) fn add_item(&mut self, group: usize, known: &LedgerEntry, is_free: bool) {
+        let is_current = known.standing == ItemStatus::Current;
         for feature in of_item(known) {
-            if let Some(bearers) = self.bearers.get_mut(&feature).filter(|_| counts(&feature)) {
+            let counts = match feature {
+                Feature::Text(_) => is_current,
+                Feature::Published(_) | Feature::Updated(_) | Feature::Day(_) => {
+                    is_free && is_current
+                }
+                Feature::Hostless(_) => is_free,
+                _ => true,
+            };
+            if let Some(bearers) = self.bearers.get_mut(&feature).filter(|_| counts) {
                 let is_deleted = matches!(known.standing, ItemStatus::Deleted { .. });
                 push_new(if is_deleted { &mut bearers.deleted } else { &mut bearers.items }, group);
             }

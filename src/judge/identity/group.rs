@@ -4,6 +4,7 @@
 //! that bore it, they are told apart by what else they say.
 
 use super::evidence::Sides;
+use super::is_made_up;
 use super::signs::Basis;
 use std::collections::{HashMap, VecDeque};
 use tidegate_core::model::{ItemStatus, Time};
@@ -71,6 +72,21 @@ pub(super) fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usiz
         return;
     }
     pair_equal(sides, entries, &items, basis);
+    // A link that several share, or a title, does not agree with itself where it stands for the id.
+    let is_current = |at: &&usize| {
+        sides.snapshot.known.get(**at).is_some_and(|k| k.standing == ItemStatus::Current)
+    };
+    let are_several = entries.len() > 1 || items.iter().filter(is_current).count() > 1;
+    let are_nameless =
+        basis == Basis::SameId && are_several && entries.iter().all(|at| sides.is_nameless(*at));
+    if are_nameless {
+        let is_titled = |at: &usize| sides.names.get(*at).is_some_and(|n| is_made_up(&n.shown));
+        let by_title = !entries.iter().all(is_titled);
+        for agreement in [[false, by_title, true], [false, by_title, !by_title]] {
+            pair_by(sides, entries, &items, agreement, basis);
+        }
+        return;
+    }
     for agreement in AGREEMENTS {
         pair_by(sides, entries, &items, agreement, basis);
     }

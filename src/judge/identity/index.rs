@@ -18,14 +18,15 @@ enum KeyKind {
     Slug,
     Title,
     Text,
+    Number,
 }
 
 fn key(kind: KeyKind, text: &[u8]) -> IndexKey {
     IndexKey(xxh3_64_with_seed(text, kind as u64))
 }
 
-/// The keys of an item, each once: of its names, its title, its addresses and its sound, and of the texts of
-/// an item without a title.
+/// The keys of an item, each once: of its names, its title and its addresses, and of the texts of an
+/// item without a title.
 pub fn item_keys(known: &LedgerEntry) -> Vec<IndexKey> {
     let names = known.aliases.iter().chain([&known.native_shown, &known.published_id]);
     let mut keys: BTreeSet<IndexKey> = names.map(|name| name_key(name)).collect();
@@ -43,7 +44,6 @@ pub fn have_same_keys(old: &LedgerEntry, new: &LedgerEntry) -> bool {
         && old.aliases == new.aliases
         && old.title == new.title
         && old.link == new.link
-        && old.enclosure == new.enclosure
         && (old.prints == new.prints || !old.title.trim().is_empty())
 }
 
@@ -75,8 +75,9 @@ fn feature_key(feature: &Feature, has_texts: bool) -> Option<IndexKey> {
     match feature {
         Feature::Title(title) => Some(key(KeyKind::Title, title.as_bytes())),
         Feature::Name(name) => Some(key(KeyKind::Slug, name.as_bytes())),
+        Feature::Number(number) => Some(key(KeyKind::Number, number.as_bytes())),
         Feature::Hostless(path) => Some(key(KeyKind::Address, path.as_bytes())),
-        Feature::Link(address) | Feature::Sound(address) => Some(address_key(address)),
+        Feature::Link(address) => Some(address_key(address)),
         // The part of an address that is empty is written there.
         Feature::Path(address) => Some(address_key(address.strip_suffix('#').unwrap_or(address))),
         Feature::Text((path, value)) => has_texts
@@ -109,7 +110,6 @@ mod tests {
             published_id: published_id.to_owned(),
             title: entry.title.as_deref().unwrap_or_default().to_owned(),
             link: entry.link.as_deref().map(str::to_owned),
-            enclosure: entry.enclosures.first().map(|address| address.clone().into_owned()),
             published: entry.published,
             updated: entry.updated,
             prints: crate::diff::fingerprint(entry, &[]).prints,
@@ -139,7 +139,7 @@ mod tests {
                 if text.is_empty() { String::new() } else { format!("{text} and more words") };
             format!(
                 "<item><guid isPermaLink='false'>{id}</guid><link>{link}</link><title>{title}</title>\
-                 <description>{text}</description><enclosure url='{link}.mp3' type='audio/mpeg'/></item>"
+                 <description>{text}</description></item>"
             )
         };
         let entries: String = parts.iter().map(entry).collect();
@@ -191,7 +191,7 @@ mod tests {
             parts in (part(), part(), part(), part()),
             more in (part(), part(), part(), part()),
             aliases in (part(), part()),
-            which in 0_usize..6,
+            which in 0_usize..5,
         ) {
             let text = document(&[parts, more]);
             let document = parse::document(&text, None, &Limits::default()).unwrap();
@@ -204,7 +204,6 @@ mod tests {
                 1 => new.link = other.link,
                 2 => new.prints = other.prints,
                 3 => new.aliases = other.aliases,
-                4 => new.enclosure = other.enclosure,
                 _ => (new.native_shown, new.published_id) = (other.native_shown, other.published_id),
             }
             prop_assert!(!have_same_keys(&old, &new) || item_keys(&old) == item_keys(&new));
@@ -224,8 +223,8 @@ mod tests {
         let document = parse::document(&text, None, &Limits::default()).unwrap();
         let entry = &document.entries[0];
         let keys = item_keys(&item(entry, &[], "https://a.example/2026/some-long-name"));
-        // Of the address, of its last part, of the title and of the sound.
-        assert_eq!(keys.len(), 4, "{keys:?}");
+        // Of the address, of its last part and of the title.
+        assert_eq!(keys.len(), 3, "{keys:?}");
         assert_eq!(
             name_key("http://b.example/2026/some-long-name"),
             name_key("https://a.example/2026/some-long-name")

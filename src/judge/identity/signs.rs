@@ -1,4 +1,4 @@
-//! Why an entry is a known item: the signs that the two have in common.
+//! Why an entry is a known item: what the two have in common, and how much that says.
 
 /// Why an entry is a known item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -7,12 +7,8 @@ pub enum Basis {
     SameId,
     /// A native id that the item had before.
     FormerId,
-    /// Two kinds of sign or more.
+    /// Signs that weigh enough, and more than those of any other pair.
     Signs(Signs),
-    /// The same title in a row of others that kept their order.
-    Sequence,
-    /// The same dates of many, in the same places.
-    Dates,
 }
 
 impl Basis {
@@ -33,7 +29,7 @@ impl Basis {
 
     /// Whether the titles are the same.
     pub const fn has_title(self) -> bool {
-        matches!(self, Self::Signs(Signs { title: true, .. }))
+        matches!(self, Self::Signs(Signs { title, .. }) if title > 0)
     }
 
     /// The evidence in words.
@@ -42,8 +38,6 @@ impl Basis {
             Self::SameId => "the same id".to_owned(),
             Self::FormerId => "an id that it had before".to_owned(),
             Self::Signs(signs) => signs.describe(),
-            Self::Sequence => "the same title in the same order as others".to_owned(),
-            Self::Dates => "the same date in the same place, as many others".to_owned(),
         }
     }
 }
@@ -53,6 +47,8 @@ impl Basis {
 pub enum AddressSign {
     /// The last part of the path, which is a name.
     Name,
+    /// A long number in it.
+    Number,
     /// The whole link.
     Link,
     /// The id or link but for its query.
@@ -61,54 +57,61 @@ pub enum AddressSign {
     Hostless,
 }
 
-/// What an entry and an item have in common besides the id, by kind. Each kind is independent of the
-/// others: a title and the part of an address that was made of it are one sign.
+/// What an entry and an item have in common besides the id, by kind, each with its weight; 0 where they
+/// have not. A title and the part of an address that was made of it are one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Signs {
-    /// The title, which no other post bears.
-    pub title: bool,
+    /// The title.
+    pub title: u8,
     /// Much of the title, no number of which is another one.
-    pub wording: bool,
-    /// The date to the second; or the day, which no other bears.
-    pub date: bool,
-    /// A text that no other bears.
-    pub text: bool,
-    /// An address that no other bears.
+    pub wording: u8,
+    pub date: u8,
+    pub text: u8,
     pub address: Option<AddressSign>,
-    /// The sound, film or file that belongs to it.
-    pub sound: bool,
+    pub address_weight: u8,
+    /// The same title, text or date in a row of others that kept their order.
+    pub row: u8,
+    /// The place between the same neighbours.
+    pub place: u8,
+    /// What contradicts.
+    pub against: u8,
 }
 
 impl Signs {
-    /// How many kinds of sign there are.
-    pub fn kinds(&self) -> usize {
-        let Self { title, wording, date, text, address, sound } = *self;
-        let kinds = [title, wording, date, text, address.is_some(), sound];
-        kinds.into_iter().filter(|kind| *kind).count()
+    /// How much all of it says.
+    pub fn weight(&self) -> i32 {
+        let Self { title, wording, date, text, address_weight, row, place, against, .. } = *self;
+        let all = [title, wording, date, text, address_weight, row, place];
+        all.into_iter().map(i32::from).sum::<i32>() - i32::from(against)
     }
 
     /// The signs in words.
     fn describe(&self) -> String {
         let address = self.address.map(|address| match address {
             AddressSign::Name => "address name",
+            AddressSign::Number => "number in the address",
             AddressSign::Link => "link",
             AddressSign::Path => "address but for its query",
             AddressSign::Hostless => "id but for scheme and host",
         });
         let words = [
-            self.title.then_some("title"),
-            self.wording.then_some("wording"),
-            self.date.then_some("date"),
-            self.text.then_some("text"),
-            self.sound.then_some("enclosure"),
+            (self.title > 0).then_some("title"),
+            (self.wording > 0).then_some("wording"),
+            (self.date > 0).then_some("date"),
+            (self.text > 0).then_some("text"),
             // Last, since it has a condition.
-            address,
+            address.filter(|_| self.address_weight > 0),
         ];
         let words: Vec<&str> = words.into_iter().flatten().collect();
-        match words.split_last() {
+        let same = match words.split_last() {
             Some((last, [])) => format!("the same {last}"),
             Some((last, rest)) => format!("the same {} and {last}", rest.join(", ")),
             None => "nothing".to_owned(),
+        };
+        match (self.row > 0, self.place > 0) {
+            (true, _) => format!("{same} in the same order as others"),
+            (_, true) => format!("{same} between the same neighbours"),
+            _ => same,
         }
     }
 }
@@ -119,13 +122,16 @@ mod tests {
 
     #[test]
     fn a_basis_names_its_signs() {
-        let signs = Signs { title: true, date: true, ..Signs::default() };
+        let signs = Signs { title: 2, date: 2, ..Signs::default() };
         assert_eq!(Basis::Signs(signs).describe(), "the same title and date");
-        let signs = Signs { text: true, address: Some(AddressSign::Hostless), ..signs };
+        let address = Some(AddressSign::Hostless);
+        let signs = Signs { text: 2, address, address_weight: 3, against: 1, ..signs };
         assert_eq!(
             Basis::Signs(signs).describe(),
             "the same title, date, text and id but for scheme and host"
         );
-        assert_eq!(signs.kinds(), 4);
+        assert_eq!(signs.weight(), 8);
+        let signs = Signs { title: 2, row: 2, ..Signs::default() };
+        assert_eq!(Basis::Signs(signs).describe(), "the same title in the same order as others");
     }
 }

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use tidegate_core::model::{FeedDocument, ItemStatus, Snapshot};
 
 /// The new entries of a matching that have an id of their own, which no item ever bore, a title that
-/// none bears, and nothing in common with an item that the document does not have. An address, text
-/// or sound that an item of the document bears as well tells of none.
+/// none bears, and nothing in common with an item that the document does not have. An address or text
+/// that an item of the document bears as well tells of none.
 pub fn unlike(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
@@ -66,6 +66,6 @@ const fn is_shareable(feature: &Feature) -> bool {
             | Feature::Link(_)
             | Feature::Path(_)
             | Feature::Name(_)
-            | Feature::Sound(_)
+            | Feature::Number(_)
     )
 }

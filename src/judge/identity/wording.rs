@@ -1,6 +1,7 @@
 //! Titles that were made of each other.
 
 use std::collections::HashSet;
+use tidegate_core::xml::units;
 
 /// Words that two titles must share, numbers aside, to tell that one was made of the other.
 const SHARED_WORDS: usize = 3;
@@ -14,12 +15,31 @@ pub fn wording(title: &str) -> HashSet<String> {
 
 /// Whether two titles share half of their words and enough of them, and no number of one stands for
 /// a number of the other.
-pub(super) fn is_reworded(new: &str, old: &str) -> bool {
+pub fn is_reworded(new: &str, old: &str) -> bool {
+    shares_words(new, old, (1, 2))
+}
+
+/// The same of three in four of their words.
+pub(super) fn is_hardly_reworded(new: &str, old: &str) -> bool {
+    shares_words(new, old, (3, 4))
+}
+
+fn shares_words(new: &str, old: &str, (part, of): (usize, usize)) -> bool {
     let (new_words, old_words) = (wording(new), wording(old));
     let shared = new_words.intersection(&old_words).count();
     shared >= SHARED_WORDS
-        && shared * 2 >= new_words.len() + old_words.len() - shared
+        && shared * of >= (new_words.len() + old_words.len() - shared) * part
         && !is_another_number(new, old)
+}
+
+/// A title that says less, in [`units`], is too easily a part of another one.
+const TELLING_PART: usize = 12;
+
+/// Whether one of two titles is the other with something added.
+pub fn continues(a: &str, b: &str) -> bool {
+    let (a, b) = (a.trim().to_lowercase(), b.trim().to_lowercase());
+    let (short, long) = if a.len() <= b.len() { (&a, &b) } else { (&b, &a) };
+    units(short) >= TELLING_PART && (long.starts_with(short) || long.ends_with(short))
 }
 
 /// Whether each title has a number that the other lacks.

@@ -2,6 +2,7 @@
 
 use super::updates::{count_on, updated};
 use super::{Observation, Verdict, head, last_changed, rate_limited, settled, window};
+use crate::diff;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 use tidegate_core::model::{
@@ -299,6 +300,15 @@ impl<'a> ChangeDraft<'a> {
         self.events.push(event);
     }
 
+    /// The events; what tells of an item without a title has the beginning of its text there, where this draft brings one.
+    fn titled_events(&mut self) -> Vec<Event> {
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.iter_mut().filter(|event| event.title.is_empty()) {
+            event.title = self.pending(&event.id).map(diff::stand_in_title).unwrap_or_default();
+        }
+        events
+    }
+
     /// How often the item of an entry that is new here may have been updated already: before a purge,
     /// or after the copy was made that the store was brought back from.
     pub(super) fn before(&self, entry: &Entry<'_>) -> u32 {
@@ -434,6 +444,7 @@ impl<'a> ChangeDraft<'a> {
         self.state.evictions.note(evicted.len(), reinstated.len(), shown);
         self.count(&evicted);
         let index = settled::index(&self, &evicted);
+        let events = self.titled_events();
         let change = Change {
             feed: self.round.feed.clone(),
             base: self.snapshot.state.revision,
@@ -456,7 +467,7 @@ impl<'a> ChangeDraft<'a> {
             redacted: self.redacted,
             evicted,
             reinstated,
-            events: self.events,
+            events,
             seals,
         };
         Verdict { change: Some(change), held, look_again, ..Verdict::default() }

@@ -14,6 +14,8 @@ use tidegate_core::model::{
 pub(super) enum HoldDecision {
     /// It goes through, and nothing was held.
     Free,
+    /// It goes through, and shows that what was held was none of the feed's.
+    Healed,
     /// It goes through and ends a hold. `theirs`: the feed is another one from now on, so that what
     /// was held as another feed's is its own.
     Ends { theirs: bool },
@@ -58,7 +60,7 @@ pub(super) fn hold(
         }
         draft.state.hold = None;
         draft.state_changed = true;
-        return HoldDecision::Ends { theirs: false };
+        return HoldDecision::Healed;
     };
     // What another address sent, and what was decided about it, says nothing of this document.
     let before = before.filter(|_| !moved);
@@ -139,7 +141,7 @@ pub(super) fn hold_whole(
     let mut draft = ChangeDraft::new(round, snapshot);
     match hold(&scene, &window, prints, &mut draft, None) {
         HoldDecision::Held { reason, .. } => Some(draft.into_verdict(Some(reason))),
-        HoldDecision::Free | HoldDecision::Ends { .. } => None,
+        _ => None,
     }
 }
 

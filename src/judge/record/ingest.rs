@@ -154,7 +154,7 @@ fn judge_plain<'a>(
             return Ok(taken.draft.into_verdict(Some(reason)));
         }
         HoldDecision::Ends { theirs } => released(snapshot, document, &names, &draft, theirs),
-        HoldDecision::Free => Vec::new(),
+        HoldDecision::Free | HoldDecision::Healed => Vec::new(),
     };
     discard.apply(&mut draft);
     let (rest, compared) = match &doubt {

@@ -1,24 +1,21 @@
 //! Administration of items: what is known of them, and what an operator decides about those of a publisher.
 
-use super::{EVENTS_SHOWN, RequestJson, feed, to_the_end};
+use super::{EVENTS_SHOWN, to_the_end};
 use crate::answers::{EventAnswer, True, answer, optional};
 use crate::client::Client;
 use crate::conditional::{add, unkept};
-use crate::edit::{item as item_in, whole};
-use crate::feeds::{NameInPath, unreadable};
-use crate::item_list::{ItemListAnswer, ItemListQuery};
+use crate::extract::{FeedInPath, ItemInPath, JsonObject, TypedQuery};
+use crate::item_list::{ItemList, ItemListQuery};
 use crate::items::ItemDetail;
 use crate::openapi::{BadRequest, Conflict, NotFound};
 use crate::operator::{OperatorError, Redacted};
 use crate::problem::Problem;
-use crate::{REQUEST_BODY_LIMIT, SharedState, item_list, items, put};
+use crate::{SharedState, item_list, items};
 use axum::body::Bytes;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, header};
 use serde::Serialize;
-use serde_json::Map;
 use std::sync::Arc;
 use tidegate_core::model::{FeedName, SyncId, Tick};
 use tidegate_judge::PendingAbsence;
@@ -37,21 +34,20 @@ pub(crate) const REDACTION_LEAVES: &str = "what is served and kept has the text 
 
 /// Lists items, the newest first, 50 a page.
 #[utoipa::path(get, path = "/api/v1/feeds/{name}/items", operation_id = "listItems", params(ItemListQuery), responses(
-    (status = 200, description = "A page of items; the last where the page is behind it.", body = ItemListAnswer),
+    (status = 200, description = "A page of items; the last where the page is behind it.", body = ItemList),
     BadRequest,
     NotFound,
 ))]
 pub(crate) async fn list(
     State(room): State<SharedState>,
     client: Client,
-    name: NameInPath,
-    RawQuery(query): RawQuery,
+    FeedInPath(name): FeedInPath,
+    TypedQuery(query): TypedQuery<ItemListQuery>,
 ) -> Result<Response, Problem> {
-    let name = feed(name)?;
     if !room.directory.listing().await?.contains_key(&name) {
         return Err(OperatorError::UnknownFeed(name).into());
     }
-    let listed = item_list::answered(&room, client, &name, (query.as_deref(), true)).await?;
+    let listed = item_list::answered(&room, client, &name, (query, true)).await?;
     Ok(unkept("application/json", Bytes::clone(&listed)))
 }
 
@@ -62,10 +58,8 @@ pub(crate) async fn list(
 ))]
 pub(crate) async fn show(
     State(room): State<SharedState>,
-    path: Result<Path<(String, String)>, PathRejection>,
+    ItemInPath(name, id): ItemInPath,
 ) -> Result<Response, Problem> {
-    let (name, id) = path.map_err(unreadable)?.0;
-    let name = feed(Ok(Path(name)))?;
     let status = room.operator.status(&name).await?;
     let (item, known) = items::detail(&room, &name, &id).await?;
     let events = room.store.events(&name, EVENTS_KEPT).await?;
@@ -79,15 +73,14 @@ pub(crate) async fn show(
     Ok(response)
 }
 
-fn unfit_reason() -> Problem {
-    Problem::parameter("reason", format!("reason is a text of at most {REASON_LIMIT} bytes"))
-}
-
 /// The reason for a redaction; `None` where none was given.
 pub(crate) fn redaction_reason(text: &str) -> Result<Option<String>, Problem> {
     let text = text.trim();
     match text.len() > REASON_LIMIT {
-        true => Err(unfit_reason()),
+        true => Err(Problem::parameter(
+            "reason",
+            format!("reason is a text of at most {REASON_LIMIT} bytes"),
+        )),
         false => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
     }
 }
@@ -125,19 +118,12 @@ pub(crate) async fn delete_missing_item(
     ))]
 pub(crate) async fn redact(
     State(room): State<SharedState>,
-    path: Result<Path<(String, String)>, PathRejection>,
-    body: RequestJson,
+    ItemInPath(name, id): ItemInPath,
+    JsonObject(mut body): JsonObject<true>,
 ) -> Result<Response, Problem> {
-    let (name, id) = item_in(path)?;
-    let body = whole(body, REQUEST_BODY_LIMIT)?;
-    let mut reason = None;
-    for (key, value) in if body.is_empty() { Map::new() } else { put::object(&body)? } {
-        match key.as_str() {
-            "reason" => reason = redaction_reason(value.as_str().ok_or_else(unfit_reason)?)?,
-            _ => return Err(put::unknown_key(&key)),
-        }
-    }
-    let done = redact_item(&room, &name, &id, reason).await?;
+    let reason = body.text("reason")?.map(|reason| redaction_reason(&reason)).transpose()?;
+    body.finish()?;
+    let done = redact_item(&room, &name, &id, reason.flatten()).await?;
     let (feed, sync_id) = (name, id);
     let item = RedactedItem {
         feed,
@@ -159,9 +145,8 @@ pub(crate) async fn redact(
 ))]
 pub(crate) async fn delete_missing(
     State(room): State<SharedState>,
-    path: Result<Path<(String, String)>, PathRejection>,
+    ItemInPath(name, id): ItemInPath,
 ) -> Result<Response, Problem> {
-    let (name, id) = item_in(path)?;
     let tick = delete_missing_item(&room, &name, &id).await?;
     let (feed, sync_id, was_deleted) = (name, id, tick.is_none());
     Ok(answer(StatusCode::OK, &DeletedItem { feed, sync_id, deleted: true, was_deleted, tick }))

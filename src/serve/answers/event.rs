@@ -19,21 +19,21 @@ describe! {
 #[schema(as = Event)]
 pub(crate) struct EventAnswer {
     #[schema(value_type = EventWord)]
-    kind: EventKind,
+    pub(crate) kind: EventKind,
     #[schema(value_type = schema::SyncId)]
-    sync_id: SyncId,
-    native_id: String,
+    pub(crate) sync_id: SyncId,
+    pub(crate) native_id: String,
     /// Of an item that was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     old_native_id: Option<String>,
-    title: String,
+    pub(crate) title: String,
     /// The tick of the version that it made, where it made one.
     #[schema(value_type = Option<schema::Time>)]
     tick: Option<Tick>,
-    reason: String,
+    pub(crate) reason: String,
     #[schema(value_type = schema::Time)]
-    at: Time,
+    pub(crate) at: Time,
     /// When the item was first seen missing, where its deletion was confirmed later.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = schema::Time, required = false)]
@@ -52,12 +52,12 @@ impl From<&Event> for EventAnswer {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PendingItem {
     #[schema(value_type = schema::SyncId)]
-    sync_id: SyncId,
-    native_id: String,
-    title: String,
+    pub(crate) sync_id: SyncId,
+    pub(crate) native_id: String,
+    pub(crate) title: String,
     #[schema(value_type = String)]
-    evidence: Evidence,
-    reason: String,
+    pub(crate) evidence: Evidence,
+    pub(crate) reason: String,
     #[schema(value_type = schema::Time)]
     since: Time,
     observations: u32,
@@ -66,7 +66,7 @@ pub(crate) struct PendingItem {
     decides_at: Time,
     would: &'static str,
     probe: Option<ProbeReport>,
-    words: String,
+    pub(crate) words: String,
 }
 
 impl From<&PendingAbsence> for PendingItem {

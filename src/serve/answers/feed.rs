@@ -4,11 +4,12 @@ use super::{EventAnswer, PendingItem, ShownOptions};
 use crate::address::shown;
 use crate::discarded::Discarded;
 use crate::keeping::KeptAnswer;
-use crate::readers::report::PrivateReadersAnswer;
+use crate::life::FeedLife;
+use crate::readers::report::PrivateReaders;
 use serde::Serialize;
 use tidegate_core::model::{
-    ArchiveLayout, Backfill, Character, Decision, FeedName, FeedRecord, FeedState, Hold,
-    ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding, shown_text,
+    ArchiveLayout, ArchiveNote, Backfill, Character, Decision, FeedName, FeedRecord, FeedState,
+    Hold, ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding, shown_text,
 };
 use tidegate_judge::{self as judge, Quiet};
 use tidegate_status::schema::{self, numbers, words};
@@ -27,7 +28,7 @@ describe! {
 #[schema(as = Feed)]
 pub(crate) struct FeedAnswer {
     #[serde(flatten)]
-    status: FeedStatus,
+    pub(crate) status: FeedStatus,
     /// Whether only readers with a token may read it.
     private: bool,
     options: ShownOptions,
@@ -36,7 +37,7 @@ pub(crate) struct FeedAnswer {
     on_demand: Option<MadeFeed>,
     state: Option<StateAnswer>,
     /// Items with unresolved conflicts; null where the database does not tell.
-    conflicts: Option<u32>,
+    pub(crate) conflicts: Option<u32>,
     /// Since when its polls fail; null where the last one did not.
     #[schema(value_type = Option<schema::Time>)]
     failing_since: Option<Time>,
@@ -177,7 +178,7 @@ pub(crate) struct CharacterAnswer {
     #[serde(flatten)]
     #[schema(value_type = CharacterNumbers)]
     numbers: Character,
-    words: String,
+    pub(crate) words: String,
 }
 
 impl From<&Character> for CharacterAnswer {
@@ -190,7 +191,7 @@ impl From<&Character> for CharacterAnswer {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Hold)]
 pub(crate) struct HoldAnswer {
-    reason: String,
+    pub(crate) reason: String,
     kind: String,
     #[schema(value_type = schema::Time)]
     since: Time,
@@ -202,7 +203,7 @@ pub(crate) struct HoldAnswer {
     kept: u32,
     #[schema(value_type = Option<HoldDecision>)]
     decision: Option<Decision>,
-    words: String,
+    pub(crate) words: String,
 }
 
 impl From<&Hold> for HoldAnswer {
@@ -334,7 +335,7 @@ pub(crate) struct FeedDetail {
     #[serde(flatten)]
     pub(crate) feed: FeedAnswer,
     /// Who may read it, where it is private.
-    pub(crate) readers: Option<PrivateReadersAnswer>,
+    pub(crate) readers: Option<PrivateReaders>,
     pub(crate) events: Vec<EventAnswer>,
     /// Why the feed is as it is, in a sentence.
     pub(crate) why: String,
@@ -348,16 +349,26 @@ pub(crate) struct FeedDetail {
     pub(crate) document: Option<ParsedNote>,
     pub(crate) views: FeedViews,
     pub(crate) kept: KeptAnswer,
+    /// What the page is made of besides: the state, the oldest archive, the life as a picture shows it, and `why` without
+    /// what is said of a held document.
+    #[serde(skip)]
+    pub(crate) state: Option<FeedState>,
+    #[serde(skip)]
+    pub(crate) oldest: Option<ArchiveNote>,
+    #[serde(skip)]
+    pub(crate) life: Option<FeedLife>,
+    #[serde(skip)]
+    pub(crate) why_beside_hold: String,
 }
 
 /// An item that changed without making a version, and why.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UnseenChange {
     #[schema(value_type = schema::SyncId)]
-    sync_id: SyncId,
+    pub(crate) sync_id: SyncId,
     native_id: String,
-    title: String,
-    words: Vec<String>,
+    pub(crate) title: String,
+    pub(crate) words: Vec<String>,
 }
 
 impl From<Quiet> for UnseenChange {

@@ -4,18 +4,14 @@
 
 use super::{ITEMS_SHOWN, page};
 use crate::SharedState;
-use crate::audience::Audience;
-use crate::client::Client;
-use crate::edit::{self, ENTRY_LIMIT};
-use crate::feeds::{NameInPath, unreadable};
+use crate::audience::ServedFeed;
+use crate::edit;
+use crate::extract::Viewer;
 use crate::forms::{self, SentForm};
 use crate::plain;
 use crate::problem::Problem;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::response::Response;
-use http::HeaderMap;
+use maud::html;
 use tidegate_core::model::{FeedName, Item, SyncId, counted};
 use tidegate_core::xml::address::percent_encoded;
 use tidegate_format::parse::Amendment;
@@ -23,39 +19,35 @@ use tidegate_judge::record::local::{Act, CheckedEntry, EntryError, Resolution};
 
 /// `POST /feeds/NAME/conflicts`.
 pub(crate) async fn resolve(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-    name: NameInPath,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    viewer: Viewer,
+    record: ServedFeed,
+    form: Result<SentForm, Problem>,
 ) -> Result<Response, Problem> {
-    let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name, &audience).await?;
-    match chosen(&room, &record.name, (client, &headers), body).await {
-        Ok(Some(id)) => {
-            let id = percent_encoded(id.as_str());
-            forms::see(&format!("/feeds/{}/conflicts?resolved={id}", record.name))
+    let (feed, address) = (&record.name, format!("/feeds/{}/conflicts", record.name));
+    let done = match form {
+        Ok(form) if form.get("keep") == "winners" => {
+            keep_winners(&viewer.room, feed, &form).await.map(|said| (address.clone(), said))
         }
-        Ok(None) => forms::see(&format!("/feeds/{}/conflicts", record.name)),
+        Ok(form) => resolve_one(&viewer.room, feed, &form).await.map(|id| {
+            (format!("{address}?resolved={}", percent_encoded(id.as_str())), String::new())
+        }),
+        Err(problem) => Err(problem),
+    };
+    match done {
+        Ok((address, said)) => viewer.see(&address, &said),
         Err(problem) => {
-            let content = page::refused(record.name.as_str(), problem.detail());
-            Ok(forms::refusal("Not resolved", &content, problem.status()))
+            let back = html! { p.links { a href=(address) { "Back to the conflicts" } } };
+            Ok(forms::not_done("Not resolved", &problem, &back))
         }
     }
 }
 
-/// Does what a form says; answers the item that it was about, unless it was about all.
-async fn chosen(
+/// Does what a form says of one item.
+async fn resolve_one(
     room: &SharedState,
     feed: &FeedName,
-    (client, headers): (Client, &HeaderMap),
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Option<SyncId>, Problem> {
-    let form = SentForm::authorized(room, (client, headers), body, ENTRY_LIMIT).await?;
-    if form.get("keep") == "winners" {
-        keep_winners(room, feed, (&form, headers)).await?;
-        return Ok(None);
-    }
+    form: &SentForm,
+) -> Result<SyncId, Problem> {
     let unknown = || Problem::not_found("there is no item of that sync id");
     let id = SyncId::new(form.get("item")).map_err(|_| unknown())?;
     let keep = match form.get("keep") {
@@ -66,7 +58,7 @@ async fn chosen(
                 let said = "an outline says more than a title and a text, which would be lost";
                 return Err(Problem::parameter("keep", said));
             }
-            let written = written(&form, &item);
+            let written = written(form, &item);
             Resolution::New(written.map_err(|error| edit::unwritten(&error))?)
         }
         number => match number.parse() {
@@ -77,7 +69,7 @@ async fn chosen(
     let expected = Some(form.get("etag").to_owned());
     let act = Act::Resolve { id: id.clone(), keep, conflicts: None, expected };
     edit::done(room, feed, act).await?;
-    Ok(Some(id))
+    Ok(id)
 }
 
 /// Keeps the winner of each item that the page showed, as it showed it, and says what came of it. An item that
@@ -85,8 +77,8 @@ async fn chosen(
 async fn keep_winners(
     room: &SharedState,
     feed: &FeedName,
-    (form, headers): (&SentForm, &HeaderMap),
-) -> Result<(), Problem> {
+    form: &SentForm,
+) -> Result<String, Problem> {
     let (mut kept, mut left) = (0_usize, 0_usize);
     for (id, etag) in form.all("item").zip(form.all("etag")).take(ITEMS_SHOWN) {
         let Ok(id) = SyncId::new(id) else { continue };
@@ -102,9 +94,7 @@ async fn keep_winners(
         0 => String::new(),
         left => format!(" {} changed meanwhile, or need nothing any more.", counted(left, "item")),
     };
-    let said = format!("The winners of {} were kept.{left}", counted(kept, "item"));
-    room.sessions.leave_notice(headers, said);
-    Ok(())
+    Ok(format!("The winners of {} were kept.{left}", counted(kept, "item")))
 }
 
 /// What a person wrote over the version that the form began with: what was not edited stays as it is.

@@ -1,14 +1,15 @@
 //! The HTML of conflicts. No scripts: what is chosen is sent as a form.
 
-use super::{Contest, Contests, LOSERS_SHOWN};
+use super::list::{ConflictList, ConflictVersion, ItemInConflict, LosingVersion};
+use super::{ConflictsForm, LOSERS_SHOWN};
 use crate::address::item_page;
-use crate::html::{moment, outward, text, trail};
+use crate::html::{cut, moment, outward, text, trail};
 use crate::session::sign_in_address;
 use crate::{items, plain};
 use maud::{Markup, PreEscaped, html};
-use tidegate_core::model::{FeedName, Field, Markup as Bytes, SyncId, Version, counted};
+use tidegate_core::model::{FeedName, Format, Markup as Bytes, SyncId, counted};
 use tidegate_core::xml::address::percent_encoded;
-use tidegate_judge::diff::visible;
+use tidegate_judge::diff::{beginning, text_field};
 
 /// How much of a version's text is shown, in characters.
 const EXCERPT: usize = 600;
@@ -16,14 +17,9 @@ const EXCERPT: usize = 600;
 const PREFILLED: usize = 64 * 1024;
 
 /// All of the page but its title: `contests` as they were made, and what was resolved a moment ago.
-pub(super) fn around(
-    feed: &FeedName,
-    (resolved, notice): (Option<&SyncId>, &Markup),
-    contests: &[u8],
-) -> Markup {
+pub(super) fn around(feed: &FeedName, resolved: Option<&SyncId>, contests: &[u8]) -> Markup {
     html! {
         (trail(feed, None, "Conflicts"))
-        (notice)
         @if let Some(id) = resolved {
             p.note.done role="status" {
                 "Resolved. " a href=(item_page(feed, id)) { "What the item is now" } "."
@@ -35,22 +31,22 @@ pub(super) fn around(
 }
 
 /// The conflicts of the page.
-pub(super) fn contests(contests: &Contests) -> Markup {
-    let feed = &contests.feed;
+pub(super) fn conflicts(list: &ConflictList, form: ConflictsForm) -> Markup {
+    let (feed, shown) = (&list.feed, &list.conflicts);
     html! {
-        @if contests.all == 0 {
+        @if list.count == 0 {
             p { "No item of this feed is in conflict." }
         } @else {
             p.lead {
-                (counted(contests.all, "item"))
-                @if contests.all == 1 { " is" } @else { " are" } " in conflict. Somebody changed each of \
+                (counted(list.count, "item"))
+                @if list.count == 1 { " is" } @else { " are" } " in conflict. Somebody changed each of \
                  them elsewhere without knowing of the other change. Readers are shown the winner until \
                  it is decided; what you decide is a new version, so that nobody is asked again."
             }
-            @if !contests.may_decide {
+            @if !form.may_decide {
                 p.quiet { "Whoever runs this gateway decides." }
-            } @else if contests.is_signed_in {
-                @if contests.shown.len() > 1 { (all_winners(contests)) }
+            } @else if form.is_signed_in {
+                @if shown.len() > 1 { (all_winners(list)) }
             } @else {
                 p.quiet {
                     a href=(sign_in_address(&format!("/feeds/{feed}/conflicts"))) { "Sign in once" }
@@ -58,8 +54,8 @@ pub(super) fn contests(contests: &Contests) -> Markup {
                 }
             }
         }
-        @for contest in &contests.shown { (one(contests, contest)) }
-        @if let Some(last) = &contests.more {
+        @for item in shown { (one(feed, item, form)) }
+        @if let Some(last) = &list.last {
             p.links { a href={ "/feeds/" (feed) "/conflicts?after=" (percent_encoded(last.as_str())) } { "More" } }
         }
         p.quiet {
@@ -68,103 +64,91 @@ pub(super) fn contests(contests: &Contests) -> Markup {
     }
 }
 
-/// What keeps the winner of every item that is shown.
-fn all_winners(contests: &Contests) -> Markup {
+/// What names an item in a form, as it was when it was shown.
+fn named(item: &ItemInConflict) -> Markup {
     html! {
-        form.choices method="post" action={ "/feeds/" (contests.feed) "/conflicts" } {
-            @for contest in &contests.shown {
-                input type="hidden" name="item" value=(contest.item.shared.winner.id);
-                input type="hidden" name="etag" value=(contest.tag);
-            }
+        input type="hidden" name="item" value=(item.sync_id);
+        input type="hidden" name="etag" value=(item.etag);
+    }
+}
+
+/// What keeps the winner of every item that is shown.
+fn all_winners(list: &ConflictList) -> Markup {
+    html! {
+        form.choices method="post" action={ "/feeds/" (list.feed) "/conflicts" } {
+            @for item in &list.conflicts { (named(item)) }
             div.buttons {
-                button name="keep" value="winners" { "Keep the winners of the " (contests.shown.len()) " shown here" }
+                button name="keep" value="winners" { "Keep the winners of the " (list.conflicts.len()) " shown here" }
             }
             p.quiet { "Every item stays as readers see it now; what the others said is not kept here." }
         }
     }
 }
 
-fn one(contests: &Contests, contest: &Contest) -> Markup {
-    let shared = &contest.item.shared;
-    let id = &shared.winner.id;
-    let losers = || shared.conflicts.iter().enumerate().take(LOSERS_SHOWN);
+fn one(feed: &FeedName, item: &ItemInConflict, form: ConflictsForm) -> Markup {
     html! {
-        section.contest id={ "item-" (contest.tag) } {
+        section.contest id={ "item-" (item.etag) } {
             h2 {
-                a href=(item_page(&contests.feed, id)) { (title(&shared.winner)) } " "
-                span.badge.deleted { (counted(shared.conflicts.len(), "conflict")) }
+                a href=(item_page(feed, &item.sync_id)) { (title(&item.winner)) } " "
+                span.badge.deleted { (counted(item.count, "conflict")) }
             }
             div.sides {
                 div.side.winner {
                     p.quiet { "The winner, which readers are shown" }
-                    (version(&shared.winner))
+                    (version(&item.winner))
                 }
-                @for (number, loser) in losers() {
+                @for loser in &item.conflicts {
                     div.side {
-                        p.quiet { "In conflict, number " (number + 1) }
-                        (version(loser))
+                        p.quiet { "In conflict, number " (loser.n + 1) }
+                        (version(&loser.version))
                     }
                 }
             }
-            @if shared.conflicts.len() > LOSERS_SHOWN {
+            @if item.count > LOSERS_SHOWN {
                 p.quiet {
                     "The first " (LOSERS_SHOWN) " are shown; what you decide is about all of them."
                 }
             }
-            @for (number, loser) in losers() {
-                @match contest.differences.get(number) {
-                    Some(differences) => {
-                        details open[number == 0] {
-                            summary { "From the winner to number " (number + 1) }
-                            @match differences {
-                                _ if loser.deleted != shared.winner.deleted => { (deletion(loser)) },
-                                Some(differences) => { (differing(differences)) },
-                                None => p.note { "One of the two cannot be read, so only their texts can be looked at." },
-                            }
-                        }
-                    },
-                    None => {},
+            @for loser in item.conflicts.iter().filter(|loser| loser.is_compared) {
+                details open[loser.n == 0] {
+                    summary { "From the winner to number " (loser.n + 1) }
+                    (differing(&item.winner, loser))
                 }
             }
-            @if contests.may_decide { (choices(contests, contest)) }
+            @if form.may_decide { (choices(feed, item, form)) }
         }
     }
 }
 
-/// What a deletion is beside a version that lives.
-fn deletion(loser: &Version<Bytes>) -> Markup {
-    html! {
-        p.note {
-            @if loser.deleted { "It is a deletion: taken, the item goes." }
-            @else { "The winner is a deletion: taken, the item lives again." }
+fn differing(winner: &ConflictVersion, loser: &LosingVersion) -> Markup {
+    let note = match &loser.differences {
+        _ if loser.version.deleted && !winner.deleted => "It is a deletion: taken, the item goes.",
+        _ if loser.version.deleted != winner.deleted => {
+            "The winner is a deletion: taken, the item lives again."
         }
-    }
-}
-
-fn differing(differences: &items::Differences) -> Markup {
-    html! {
-        @if differences.fields.is_empty() {
-            p.note { "The two say the same: at most how it is written differs." }
-        } @else { (items::differing(differences)) }
-    }
+        None => "One of the two cannot be read, so only their texts can be looked at.",
+        Some(told) if told.fields.is_empty() => {
+            "The two say the same: at most how it is written differs."
+        }
+        Some(told) => return items::differing(told),
+    };
+    html! { p.note { (note) } }
 }
 
 /// A version: who made it and when, and what it says.
-fn version(version: &Version<Bytes>) -> Markup {
-    let topmost = version.history.topmost();
-    let card = &version.data.card;
-    let text = excerpt(&version.data);
+fn version(version: &ConflictVersion) -> Markup {
+    let text = excerpt(&version.markup);
     html! {
         p.title { strong { (title(version)) } @if version.deleted { " " span.badge.deleted { "deleted" } } }
         p.when.quiet {
-            "Update " (version.updates.value())
-            @if let Some(by) = topmost.stamp.by() { " by " strong { (by) } }
-            @if let Some(when) = topmost.stamp.when() { " at " (moment(when)) }
+            "Update " (version.updates)
+            @if let Some(by) = &version.by { " by " strong { (by) } }
+            @if let Some(when) = version.when { " at " (moment(when)) }
         }
-        @if card.link.is_some() || card.author.is_some() {
+        @if version.link.is_some() || version.author.is_some() {
             p.quiet {
-                @if let Some(author) = &card.author { (crate::html::text(author)) " " }
-                @if let Some(link) = &card.link { (outward(Some(link), link)) }
+                @if let Some(author) = &version.author { (crate::html::text(author)) " " }
+                @if let Some(link) = &version.link { (outward(Some(link), link)) }
             }
         }
         @if !text.is_empty() && !version.deleted { p.excerpt { (text) } }
@@ -172,17 +156,13 @@ fn version(version: &Version<Bytes>) -> Markup {
 }
 
 /// What can be done, each with what comes of it.
-fn choices(contests: &Contests, contest: &Contest) -> Markup {
-    let shared = &contest.item.shared;
-    let many = shared.conflicts.len() > 1;
-    let begins = plain::begins(&contest.item);
-    let written = begins.map(|version| source(&version.data)).unwrap_or_default();
-    let called = begins.map(|version| version.data.card.title.as_str()).unwrap_or_default();
+fn choices(feed: &FeedName, item: &ItemInConflict, form: ConflictsForm) -> Markup {
+    // An outline's address and place are none of what a form asks for.
+    let begins = item.begins.as_ref().filter(|begins| begins.format != Format::Opml);
     html! {
-        form.choices method="post" action={ "/feeds/" (contests.feed) "/conflicts" } {
-            input type="hidden" name="item" value=(shared.winner.id);
-            input type="hidden" name="etag" value=(contest.tag);
-            @if !contests.is_signed_in {
+        form.choices method="post" action={ "/feeds/" (feed) "/conflicts" } {
+            (named(item))
+            @if !form.is_signed_in {
                 label.token {
                     span { "Admin token" }
                     input type="password" name="token" required autocomplete="off" spellcheck="false";
@@ -190,23 +170,26 @@ fn choices(contests: &Contests, contest: &Contest) -> Markup {
             }
             div.buttons {
                 button name="keep" value="winner" { "Keep the winner" }
-                @for (number, loser) in shared.conflicts.iter().enumerate().take(LOSERS_SHOWN) {
-                    button name="keep" value=(number) {
-                        @if loser.deleted { "Take the deletion, number " (number + 1) }
-                        @else { "Take number " (number + 1) }
+                @for loser in &item.conflicts {
+                    button name="keep" value=(loser.n) {
+                        @if loser.version.deleted { "Take the deletion, number " (loser.n + 1) }
+                        @else { "Take number " (loser.n + 1) }
                     }
                 }
             }
             p.quiet {
-                "Keep the winner: it stays as it is, and the " @if many { "others go" } @else { "other goes" } ". "
+                "Keep the winner: it stays as it is, and the "
+                @if item.count > 1 { "others go" } @else { "other goes" } ". "
                 "Take a number: the item says what that version says. "
                 "Either way a new version is made that knows of all of them, so that no endpoint sees a \
                  conflict in them any more. What the others said is not kept here."
             }
-            @if !plain::is_outline(&contest.item) {
+            @if item.begins.is_none() || begins.is_some() {
+                @let written = begins.map(source).unwrap_or_default();
                 details {
                     summary { "Write a new one" }
-                    label { span { "Title" } input type="text" name="title" value=(called); }
+                    label { span { "Title" }
+                        input type="text" name="title" value=(begins.map(|it| it.card.title.as_str()).unwrap_or_default()); }
                     label { span { "Text" } textarea name="content" rows="8" { (written.text) } }
                     label.inline {
                         input type="checkbox" name="html" value="yes" checked[written.is_html];
@@ -220,15 +203,6 @@ fn choices(contests: &Contests, contest: &Contest) -> Markup {
     }
 }
 
-/// What came of a choice that could not be done.
-pub(super) fn refused(feed: &str, said: &str) -> Markup {
-    html! {
-        p.note role="alert" { (text(said)) "." }
-        p { "Nothing was changed." }
-        p.links { a href={ "/feeds/" (feed) "/conflicts" } { "Back to the conflicts" } }
-    }
-}
-
 /// The text of a version as it can be written anew.
 #[derive(Default)]
 pub(super) struct EditableText {
@@ -237,13 +211,8 @@ pub(super) struct EditableText {
 }
 
 pub(super) fn source(markup: &Bytes) -> EditableText {
-    const TEXTS: [&str; 6] =
-        ["content", "content:encoded", "content_html", "description", "summary", "content_text"];
     let fields = tidegate_format::parse::again(markup).unwrap_or_default();
-    let is_said = |field: &&Field<'_>| !field.value.trim().is_empty();
-    let find = |path: &&str| fields.iter().filter(is_said).find(|field| field.path == **path);
-    let Some(field) = TEXTS.iter().find_map(find) else { return EditableText::default() };
-    let is_html = plain::is_html(&field.path, &fields);
+    let Some((field, is_html)) = text_field(&fields) else { return EditableText::default() };
     if field.value.len() > PREFILLED {
         return EditableText { text: String::new(), is_html };
     }
@@ -251,19 +220,17 @@ pub(super) fn source(markup: &Bytes) -> EditableText {
     EditableText { text, is_html }
 }
 
-/// The beginning of the text that a reader sees of a version.
+/// The beginning of the text that a reader sees of a version, of plain text with its lines.
 pub(crate) fn excerpt(markup: &Bytes) -> String {
     let source = source(markup);
-    let whole = if source.is_html { visible(&source.text) } else { source.text };
-    let mut shown: String = whole.chars().take(EXCERPT).collect();
-    if shown.len() < whole.len() {
-        shown.push('…');
+    match source.is_html {
+        true => beginning(markup, EXCERPT),
+        false => cut(&source.text, EXCERPT),
     }
-    shown
 }
 
-fn title(version: &Version<Bytes>) -> String {
-    match version.data.card.title.as_str() {
+fn title(version: &ConflictVersion) -> String {
+    match version.title.as_str() {
         "" => "without a title".to_owned(),
         title => text(title),
     }

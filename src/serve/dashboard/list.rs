@@ -2,7 +2,8 @@
 
 use crate::address::shown;
 use crate::explain;
-use crate::paging::{self, PagePlace};
+use crate::extract::ReadQuery;
+use crate::paging::{self, NamedChoice as _, PagePlace, choices};
 use crate::problem::Problem;
 use crate::query::Query;
 use std::cmp::Reverse;
@@ -15,7 +16,7 @@ pub(super) const PAGE: usize = 50;
 
 /// What somebody looks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(super) struct DashboardQuery {
+pub(crate) struct DashboardQuery {
     /// What a title, a name, an address or a folder contains, in lower case.
     pub(super) search: String,
     pub(super) filter: FeedFilter,
@@ -24,70 +25,48 @@ pub(super) struct DashboardQuery {
     pub(super) page: usize,
 }
 
-impl DashboardQuery {
+impl ReadQuery for DashboardQuery {
     /// Reads `?q=`, `?show=`, `?sort=` and `?page=`.
-    pub(super) fn read(query: &str) -> Result<Self, Problem> {
+    fn read(query: &str) -> Result<Self, Problem> {
         let query = Query::read(query)?;
         Ok(Self {
             search: paging::search(&query)?,
-            filter: paging::choice(&query, "show", (FeedFilter::ALL, FeedFilter::name))?,
-            order: paging::choice(&query, "sort", (FeedOrder::ALL, FeedOrder::name))?,
+            filter: paging::choice(&query, "show")?,
+            order: paging::choice(&query, "sort")?,
             page: paging::page(&query)?,
         })
     }
+}
 
+impl DashboardQuery {
     /// The address of the dashboard that shows this.
     pub(super) fn address(&self) -> String {
-        let show = if self.filter == FeedFilter::default() { "" } else { self.filter.name() };
-        let sort = if self.order == FeedOrder::default() { "" } else { self.order.name() };
+        let (show, sort) = (paging::unusual(self.filter), paging::unusual(self.order));
         paging::address("/", &[("q", &self.search), ("show", show), ("sort", sort)], self.page)
     }
 }
 
-/// Which feeds are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) enum FeedFilter {
-    /// All that are served.
-    #[default]
-    All,
-    /// Those with any of the problems below.
-    Problems,
-    Failing,
-    Held,
-    Conflicts,
-    /// Items may have been missed lately.
-    Gaps,
-    Paused,
-    /// Deleted: their addresses answer 410.
-    Gone,
+choices! {
+    /// Which feeds are shown.
+    #[derive(Default)]
+    pub(crate) enum FeedFilter {
+        /// All that are served.
+        #[default]
+        All = "all", "All feeds";
+        /// Those with any of the problems below.
+        Problems = "problems", "With problems";
+        Failing = "failing", "Failing";
+        Held = "held", "Held";
+        Conflicts = "conflicts", "In conflict";
+        /// Items may have been missed lately.
+        Gaps = "gaps", "With gaps";
+        Paused = "paused", "Paused";
+        /// Their addresses answer 410.
+        Gone = "gone", "Deleted";
+    }
 }
 
 impl FeedFilter {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::All,
-        Self::Problems,
-        Self::Failing,
-        Self::Held,
-        Self::Conflicts,
-        Self::Gaps,
-        Self::Paused,
-        Self::Gone,
-    ];
-
-    /// Its value in an address.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Problems => "problems",
-            Self::Failing => "failing",
-            Self::Held => "held",
-            Self::Conflicts => "conflicts",
-            Self::Gaps => "gaps",
-            Self::Paused => "paused",
-            Self::Gone => "gone",
-        }
-    }
-
     /// Whether it goes by the items in conflict.
     pub(super) const fn needs_conflicts(self) -> bool {
         matches!(self, Self::Problems | Self::Conflicts)
@@ -110,34 +89,17 @@ impl FeedFilter {
     }
 }
 
-/// The order in which feeds are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(super) enum FeedOrder {
-    /// That of the reader's own list, by folder; feeds in none behind them, by name.
-    #[default]
-    List,
-    Title,
-    /// What changed last comes first.
-    Changed,
-    /// What is polled next comes first.
-    Next,
-    /// The feed with the most items comes first.
-    Items,
-}
-
-impl FeedOrder {
-    pub(super) const ALL: [Self; 5] =
-        [Self::List, Self::Title, Self::Changed, Self::Next, Self::Items];
-
-    /// Its value in an address.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::List => "list",
-            Self::Title => "title",
-            Self::Changed => "changed",
-            Self::Next => "next",
-            Self::Items => "items",
-        }
+choices! {
+    /// The order in which feeds are shown.
+    #[derive(Default)]
+    pub(super) enum FeedOrder {
+        /// That of the reader's own list; feeds in no folder of it behind the others, by name.
+        #[default]
+        List = "list", "By folder";
+        Title = "title", "By title";
+        Changed = "changed", "Last changed first";
+        Next = "next", "Polled next first";
+        Items = "items", "Most items first";
     }
 }
 
@@ -285,18 +247,10 @@ pub(super) fn select<'a>(feeds: &'a [OverviewFeed], query: &DashboardQuery) -> L
 }
 
 /// Sums over all feeds that are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListTotals {
-    pub(super) feeds: usize,
-    pub(super) failing: usize,
-    pub(super) held: usize,
-    /// Feeds with items in conflict.
-    pub(super) contested: usize,
-    pub(super) gaps: usize,
-    pub(super) problems: usize,
-    pub(super) paused: usize,
-    /// Not among the feeds that are served.
-    pub(super) gone: usize,
+    /// How many feeds each filter shows.
+    shown: Vec<(FeedFilter, usize)>,
     pub(super) current: u64,
     pub(super) living: u64,
     pub(super) tombstones: u64,
@@ -307,40 +261,26 @@ pub(super) struct ListTotals {
 impl ListTotals {
     /// Adds up what all feeds have.
     pub(super) fn new(feeds: &[OverviewFeed], now: Time) -> Self {
-        let mut totals = Self::default();
-        let is_today = |changed: Time| now.since(changed) < Duration::from_secs(86_400);
-        for feed in feeds {
-            if feed.standing == FeedStanding::Gone {
-                totals.gone += 1;
-                continue;
-            }
-            totals.feeds += 1;
-            totals.failing += usize::from(feed.is_failing);
-            totals.held += usize::from(feed.held.is_some());
-            totals.contested += usize::from(feed.contested > 0);
-            totals.gaps += usize::from(feed.gap.is_some());
-            totals.problems += usize::from(feed.has_problem());
-            totals.paused += usize::from(feed.standing == FeedStanding::Paused);
-            totals.changed_today += usize::from(feed.changed.map(Tick::time).is_some_and(is_today));
-            totals.current += u64::from(feed.current);
-            totals.living += u64::from(feed.living);
-            totals.tombstones += u64::from(feed.tombstones);
+        let served = || feeds.iter().filter(|feed| FeedFilter::All.admits(feed));
+        let sum =
+            |number: fn(&OverviewFeed) -> u32| served().map(|feed| u64::from(number(feed))).sum();
+        let shown = |filter: FeedFilter| feeds.iter().filter(|feed| filter.admits(feed)).count();
+        let is_today = |feed: &&OverviewFeed| {
+            feed.changed.is_some_and(|tick| now.since(tick.time()) < Duration::from_secs(86_400))
+        };
+        Self {
+            shown: FeedFilter::ALL.iter().map(|filter| (*filter, shown(*filter))).collect(),
+            current: sum(|feed| feed.current),
+            living: sum(|feed| feed.living),
+            tombstones: sum(|feed| feed.tombstones),
+            changed_today: served().filter(is_today).count(),
         }
-        totals
     }
 
     /// How many feeds a filter shows.
-    pub(super) const fn shown_by(&self, filter: FeedFilter) -> usize {
-        match filter {
-            FeedFilter::All => self.feeds,
-            FeedFilter::Problems => self.problems,
-            FeedFilter::Failing => self.failing,
-            FeedFilter::Held => self.held,
-            FeedFilter::Conflicts => self.contested,
-            FeedFilter::Gaps => self.gaps,
-            FeedFilter::Paused => self.paused,
-            FeedFilter::Gone => self.gone,
-        }
+    pub(super) fn shown_by(&self, filter: FeedFilter) -> usize {
+        let found = self.shown.iter().find(|(of, _)| *of == filter);
+        found.map_or(0, |(_, feeds)| *feeds)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::AppState;
 use crate::audience::Audience;
-use crate::html::{self, ago, text};
+use crate::extract::Viewer;
+use crate::html::{ago, text};
 use crate::problem::Problem;
 use crate::readers::KnownReader;
 use crate::subscribe;
@@ -15,11 +16,8 @@ use tidegate_core::model::{FeedRecord, FeedStanding, FeedState};
 const SHOWN: usize = 1_000;
 
 /// The page of a reader.
-pub(super) async fn page(
-    room: &AppState,
-    audience: &Audience,
-    reader: &KnownReader,
-) -> Result<Response, Problem> {
+pub(super) async fn page(viewer: &Viewer, reader: &KnownReader) -> Result<Response, Problem> {
+    let (room, audience) = (&*viewer.room, &viewer.audience);
     let listing = room.directory.listing().await?;
     let served = |record: &&Arc<FeedRecord>| record.standing != FeedStanding::Gone;
     let (mut rows, mut more) = (Vec::new(), 0_usize);
@@ -42,7 +40,7 @@ pub(super) async fn page(
         @if more > 0 { p.quiet { (more) " more are in the list of subscriptions." } }
         @if room.origins.admits_any() { (super::bookmarklet(&audience.site().at(subscribe::PATH))) }
     };
-    Ok(html::page("Your feeds", &content))
+    Ok(viewer.page("Your feeds", &content))
 }
 
 fn row(

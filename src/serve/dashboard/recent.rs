@@ -2,13 +2,11 @@
 
 use super::list::{DashboardQuery, FeedFilter, FeedOrder, OverviewFeed};
 use super::{list, look, show};
+use crate::AppState;
 use crate::address::item_page;
-use crate::audience::Audience;
-use crate::client::Client;
-use crate::html::{self, ago, text};
+use crate::extract::Viewer;
+use crate::html::{ago, text};
 use crate::problem::Problem;
-use crate::{AppState, SharedState};
-use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use std::cmp::Reverse;
@@ -28,13 +26,10 @@ struct RecentChange<'a> {
 }
 
 /// `GET /recent`.
-pub(crate) async fn recent(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-) -> Result<Response, Problem> {
-    let (known, making) = (look(&room, &audience, client).await?, Arc::clone(&room));
-    let content = show(&room, client, async move { made(&making, &known.feeds).await }).await?;
-    Ok(html::page("Recent changes", &content))
+pub(crate) async fn recent(viewer: Viewer) -> Result<Response, Problem> {
+    let (known, making) = (look(&viewer).await?, Arc::clone(&viewer.room));
+    let content = show(&viewer, async move { made(&making, &known.feeds).await }).await?;
+    Ok(viewer.page("Recent changes", &content))
 }
 
 async fn made(room: &AppState, feeds: &[OverviewFeed]) -> Result<Markup, Problem> {

@@ -4,6 +4,7 @@ use super::list::{DashboardQuery, FeedFilter, FeedOrder, ListPage, ListTotals, O
 use super::spark::sparkline;
 use super::{EVENTS_READ, FeedRow};
 use crate::html::{self, ago, text};
+use crate::paging;
 use maud::{Markup, html};
 use tidegate_core::model::{FeedStanding, Time, counted};
 use tidegate_status::PollTotals;
@@ -16,7 +17,7 @@ const PROBLEMS_SHOWN: usize = 8;
 /// What the page is made of.
 pub(super) struct DashboardPage<'a> {
     pub(super) query: &'a DashboardQuery,
-    pub(super) totals: ListTotals,
+    pub(super) totals: &'a ListTotals,
     pub(super) polls: PollTotals,
     pub(super) problems: Vec<&'a OverviewFeed>,
     pub(super) list: &'a ListPage<'a>,
@@ -26,10 +27,10 @@ pub(super) struct DashboardPage<'a> {
 
 /// The page within its frame. `ready`: why nothing is polled, where that is so.
 pub(super) fn content(page: &DashboardPage<'_>, ready: Result<(), String>) -> Markup {
-    let totals = &page.totals;
+    let totals = page.totals;
     html! {
         @if let Err(why) = ready { p.bad { "Not polling: " (why) } }
-        @if totals.feeds == 0 && totals.gone == 0 { (none_yet()) } @else {
+        @if totals.shown_by(FeedFilter::All) == 0 && totals.shown_by(FeedFilter::Gone) == 0 { (none_yet()) } @else {
             (numbers(page))
             (problems(page))
             section aria-labelledby="feeds" {
@@ -58,7 +59,7 @@ fn none_yet() -> Markup {
 }
 
 fn numbers(page: &DashboardPage<'_>) -> Markup {
-    let (totals, polls) = (&page.totals, &page.polls);
+    let (totals, polls) = (page.totals, &page.polls);
     let card = |filter: FeedFilter, label: &str| {
         let query = DashboardQuery { filter, ..DashboardQuery::default() };
         let count = totals.shown_by(filter);
@@ -70,7 +71,7 @@ fn numbers(page: &DashboardPage<'_>) -> Markup {
     };
     html! {
         div.figures {
-            (card(FeedFilter::All, if totals.feeds == 1 { "feed" } else { "feeds" }))
+            (card(FeedFilter::All, if totals.shown_by(FeedFilter::All) == 1 { "feed" } else { "feeds" }))
             (card(FeedFilter::Failing, "failing"))
             (card(FeedFilter::Held, "held"))
             (card(FeedFilter::Conflicts, "in conflict"))
@@ -88,7 +89,7 @@ fn numbers(page: &DashboardPage<'_>) -> Markup {
 
 /// Feeds that somebody should look at, each with what is wrong.
 fn problems(page: &DashboardPage<'_>) -> Markup {
-    let more = page.totals.problems.saturating_sub(page.problems.len());
+    let more = page.totals.shown_by(FeedFilter::Problems).saturating_sub(page.problems.len());
     let query = DashboardQuery { filter: FeedFilter::Problems, ..DashboardQuery::default() };
     // Who filters has them in the table.
     let is_shown = page.query.filter == FeedFilter::All && page.query.page == 1;
@@ -146,37 +147,14 @@ fn trouble(feed: &OverviewFeed, now: Time) -> Markup {
 
 fn search(page: &DashboardPage<'_>) -> Markup {
     let query = page.query;
-    let label = |filter: FeedFilter| match filter {
-        FeedFilter::All => "All feeds",
-        FeedFilter::Problems => "With problems",
-        FeedFilter::Failing => "Failing",
-        FeedFilter::Held => "Held",
-        FeedFilter::Conflicts => "In conflict",
-        FeedFilter::Gaps => "With gaps",
-        FeedFilter::Paused => "Paused",
-        FeedFilter::Gone => "Deleted",
-    };
-    let named = |order: FeedOrder| match order {
-        FeedOrder::List => "By folder",
-        FeedOrder::Title => "By title",
-        FeedOrder::Changed => "Last changed first",
-        FeedOrder::Next => "Polled next first",
-        FeedOrder::Items => "Most items first",
-    };
     html! {
         form.search role="search" action="/" method="get" {
             label { span { "Search" }
                 input type="search" name="q" value=(query.search) placeholder="Title, name, address, folder"; }
-            label { span { "Show" }
-                select name="show" { @for filter in FeedFilter::ALL {
-                    option value=(filter.name()) selected[filter == query.filter] {
-                        (label(filter)) " (" (page.totals.shown_by(filter)) ")"
-                    }
-                } } }
-            label { span { "Order" }
-                select name="sort" { @for order in FeedOrder::ALL {
-                    option value=(order.name()) selected[order == query.order] { (named(order)) }
-                } } }
+            (paging::select("show", "Show", query.filter, |filter| {
+                format!(" ({})", page.totals.shown_by(filter))
+            }))
+            (paging::select("sort", "Order", query.order, |_| String::new()))
             button type="submit" { "Show" }
         }
     }

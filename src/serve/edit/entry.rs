@@ -1,11 +1,12 @@
 //! The entry in a body: Atom, or a few fields as JSON.
 
 use super::{kinds, unwritten};
+use crate::extract::JsonFields;
 use crate::problem::Problem;
 use crate::put;
 use http::{HeaderMap, StatusCode, header};
-use serde_json::{Map, Value};
-use tidegate_core::model::{Markup, Time};
+use serde_json::Value;
+use tidegate_core::model::Markup;
 use tidegate_format::parse::{self, Amendment, Limits};
 use tidegate_judge::record::local::{CheckedEntry, EntryFields};
 
@@ -48,7 +49,7 @@ impl Posted {
                 Ok(Self { entry, noconflicts: None })
             }
             Some(EntryFormat::Json) => {
-                let (fields, noconflicts) = fields(put::object(body)?)?;
+                let (fields, noconflicts) = fields(JsonFields(put::object(body)?))?;
                 Ok(Self { entry: written(&fields, outline)?, noconflicts })
             }
             None => {
@@ -65,7 +66,7 @@ pub(super) fn in_json(value: &Value, outline: Option<&Markup>) -> Result<Checked
     match value {
         Value::String(text) => CheckedEntry::atom(text).map_err(|error| unwritten(&error)),
         Value::Object(object) => {
-            let (fields, noconflicts) = fields(object.clone())?;
+            let (fields, noconflicts) = fields(JsonFields(object.clone()))?;
             if noconflicts.is_some() {
                 let said = "noconflicts is said when an item is made, and never again";
                 return Err(Problem::parameter("noconflicts", said));
@@ -96,69 +97,28 @@ fn written(fields: &EntryFields, outline: Option<&Markup>) -> Result<CheckedEntr
     CheckedEntry::amended(before, amendment).map_err(|error| unwritten(&error))
 }
 
-fn fields(object: Map<String, Value>) -> Result<(EntryFields, Option<bool>), Problem> {
-    let mut fields = EntryFields::default();
-    let mut noconflicts = None;
-    let mut has_title = false;
-    for (key, value) in object {
-        if value.is_null() {
-            continue;
-        }
-        match key.as_str() {
-            "title" => {
-                has_title = true;
-                fields.title = text("title", value)?;
-            }
-            "content" => fields.content = Some(text("content", value)?),
-            "content_html" => fields.content_html = Some(text("content_html", value)?),
-            "summary" => fields.summary = Some(text("summary", value)?),
-            "link" => fields.link = Some(text("link", value)?),
-            "author" => fields.author = Some(text("author", value)?),
-            "id" => fields.id = Some(text("id", value)?),
-            "published" => fields.published = Some(time("published", &value)?),
-            "updated" => fields.updated = Some(time("updated", &value)?),
-            "categories" => fields.categories = categories(value)?,
-            "noconflicts" => {
-                let said = || Problem::parameter("noconflicts", "noconflicts is true or false");
-                noconflicts = Some(value.as_bool().ok_or_else(said)?);
-            }
-            _ => return Err(put::unknown_key(&key)),
-        }
-    }
-    if !has_title {
-        return Err(Problem::parameter("title", "title, what the item is called, is missing"));
-    }
-    Ok((fields, noconflicts))
-}
-
-fn text(key: &str, value: Value) -> Result<String, Problem> {
-    match value {
-        Value::String(text) => Ok(text),
-        _ => Err(Problem::parameter(key, format!("{key} is a text"))),
-    }
-}
-
-fn time(key: &str, value: &Value) -> Result<Time, Problem> {
-    let read = value.as_str().and_then(|text| Time::parse_rfc3339(text).ok());
-    let said = || Problem::parameter(key, format!("{key} is a time such as 2026-11-20T16:20:05Z"));
-    read.ok_or_else(said)
-}
-
-fn categories(value: Value) -> Result<Vec<String>, Problem> {
-    let said = || {
-        let said = format!("categories is a list of at most {CATEGORIES_LIMIT} texts");
-        Problem::parameter("categories", said)
+fn fields(mut object: JsonFields) -> Result<(EntryFields, Option<bool>), Problem> {
+    let missing = || Problem::parameter("title", "title, what the item is called, is missing");
+    let wanted = format!("a list of at most {CATEGORIES_LIMIT} texts");
+    let categories = object.take("categories", &wanted, |value| {
+        let list: Vec<String> = serde_json::from_value(value).ok()?;
+        Some(list).filter(|list| list.len() <= CATEGORIES_LIMIT)
+    })?;
+    let noconflicts = object.flag("noconflicts")?;
+    let fields = EntryFields {
+        title: object.text("title")?.ok_or_else(missing)?,
+        content: object.text("content")?,
+        content_html: object.text("content_html")?,
+        summary: object.text("summary")?,
+        link: object.text("link")?,
+        author: object.text("author")?,
+        id: object.text("id")?,
+        published: object.time("published")?,
+        updated: object.time("updated")?,
+        categories: categories.unwrap_or_default(),
     };
-    match value {
-        Value::Array(list) if list.len() <= CATEGORIES_LIMIT => {
-            let text = |value| match value {
-                Value::String(text) => Ok(text),
-                _ => Err(said()),
-            };
-            list.into_iter().map(text).collect()
-        }
-        _ => Err(said()),
-    }
+    object.finish()?;
+    Ok((fields, noconflicts))
 }
 
 fn bad(said: &str) -> Problem {

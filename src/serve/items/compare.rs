@@ -1,25 +1,28 @@
 //! Two versions of an item field by field. Pure.
 
-use super::text_diff::{CompareBudget, TextComparison, compare};
-use crate::plain::is_html;
+use super::text_diff::{CompareBudget, TextComparison, TextPiece, compare};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use tidegate_core::model::{Field, Markup};
-use tidegate_judge::diff::visible;
+use tidegate_judge::diff::{is_html, visible};
+use utoipa::ToSchema;
 
 /// The most fields that a comparison shows.
 const FIELDS_LIMIT: usize = 60;
 
 /// A field that differs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = DifferentField)]
 pub(crate) struct FieldDifference {
     /// What it is, for people.
     pub(crate) name: &'static str,
     /// Its path in the entry; the name where several are one.
-    pub(crate) path: String,
-    /// What differs.
-    pub(super) compared: TextComparison,
+    pub(super) path: String,
     /// Whether only markup differs that a reader does not see; the pieces are then markup.
-    pub(crate) is_markup: bool,
+    pub(super) is_markup: bool,
+    /// Which limit of comparing was met, as a sentence.
+    pub(super) limit: Option<String>,
+    pub(super) pieces: Vec<TextPiece>,
 }
 
 /// What differs between two versions.
@@ -143,8 +146,12 @@ fn field(
     budget: &mut CompareBudget,
 ) -> FieldDifference {
     let (_, name, is_text) = kind(path);
-    if let Err(compared) = budget.read(old, new) {
-        return FieldDifference { name, path: path.to_owned(), compared, is_markup: false };
+    let told = |compared: TextComparison, is_markup| {
+        let TextComparison { pieces, limit } = compared;
+        FieldDifference { name, path: path.to_owned(), is_markup, limit, pieces }
+    };
+    if let Err(compared) = budget.allows(old, new) {
+        return told(compared, false);
     }
     let read = |value: &str, is_html: bool| {
         if is_text && is_html { visible(value) } else { value.to_owned() }
@@ -153,13 +160,11 @@ fn field(
     let is_markup = is_text && seen_before == seen;
     let (before, after) =
         if is_markup { (old, new) } else { (seen_before.as_str(), seen.as_str()) };
-    let compared = compare(before, after, budget);
-    FieldDifference { name, path: path.to_owned(), compared, is_markup }
+    told(compare(before, after, budget), is_markup)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::text_diff::Fate;
     use super::*;
     use tidegate_format::parse::{self, Limits};
 
@@ -176,11 +181,11 @@ mod tests {
         let mut budget = CompareBudget::whole();
         let differences = versions(&entry(old), &entry(new), &mut budget).unwrap();
         let told = differences.fields.iter().map(|field| {
-            let pieces = field.compared.pieces.iter().map(|piece| match piece.fate {
-                Fate::Same => piece.text.clone(),
-                Fate::Gone => format!("[-{}-]", piece.text),
-                Fate::New => format!("[+{}+]", piece.text),
-                Fate::Skipped(words) => format!("[{words}]"),
+            let pieces = field.pieces.iter().map(|piece| match piece {
+                TextPiece::Same(text) => text.clone(),
+                TextPiece::Deleted(text) => format!("[-{text}-]"),
+                TextPiece::Inserted(text) => format!("[+{text}+]"),
+                TextPiece::SkippedWords(words) => format!("[{words}]"),
             });
             let markup = if field.is_markup { " (markup)" } else { "" };
             format!("{}{markup}: {}", field.name, pieces.collect::<String>())

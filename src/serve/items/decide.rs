@@ -1,44 +1,29 @@
 //! `POST /feeds/NAME/items/SYNC_ID`: what an operator decides about an item on its page.
 
-use super::unknown;
 use crate::address::item_page;
-use crate::audience::Audience;
-use crate::client::Client;
-use crate::feeds::unreadable;
+use crate::audience::ServedFeed;
+use crate::extract::{ServedItem, Viewer, unknown_item};
 use crate::forms::{self, SentForm};
+use crate::paging::{NamedChoice as _, choices};
 use crate::problem::Problem;
-use crate::session::{self, sign_in_address};
-use crate::{REQUEST_BODY_LIMIT, SharedState, admin, edit};
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{Path, State};
+use crate::session::sign_in_address;
+use crate::{SharedState, admin, edit, html};
 use axum::response::Response;
-use http::{HeaderMap, Method};
 use maud::{Markup, html};
-use tidegate_core::model::{FeedName, FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId};
+use tidegate_core::model::{FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId};
 use tidegate_judge::record::local::Act;
 
-/// What can be done with an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ItemAction {
-    Delete,
-    Restore,
-    /// Take its text out of everything, when its sync id was typed.
-    Redact,
+choices! {
+    /// What can be done with an item.
+    enum ItemAction {
+        Delete = "delete", "Delete it now";
+        Restore = "restore", "Restore";
+        /// Take its text out of everything, when its sync id was typed.
+        Redact = "redact", "Redact";
+    }
 }
 
 impl ItemAction {
-    const ALL: [Self; 3] = [Self::Delete, Self::Restore, Self::Redact];
-
-    /// Its value in the form.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Delete => "delete",
-            Self::Restore => "restore",
-            Self::Redact => "redact",
-        }
-    }
-
     /// Whether it can be done with an item as it is.
     fn is_offered(self, record: &FeedRecord, known: &LedgerEntry) -> bool {
         let is_own = is_own(record, known);
@@ -59,24 +44,20 @@ fn is_own(record: &FeedRecord, known: &LedgerEntry) -> bool {
 
 /// `POST /feeds/NAME/items/SYNC_ID`.
 pub(crate) async fn act(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
-    path: Result<Path<(String, String)>, PathRejection>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    viewer: Viewer,
+    ServedItem { feed: record, id }: ServedItem,
+    form: SentForm,
 ) -> Result<Response, Problem> {
-    let (name, id) = path.map_err(unreadable)?.0;
-    let record = room.directory.served(&name, &audience).await?;
-    let id = SyncId::new(&id).map_err(|_| unknown(&record.name))?;
-    let form = SentForm::authorized(&room, (client, &headers), body, REQUEST_BODY_LIMIT).await?;
-    let action = ItemAction::ALL.into_iter().find(|action| action.name() == form.get("do"));
-    let action = action.ok_or_else(|| Problem::parameter("do", "nothing was chosen"))?;
-    match carry_out(&room, &record, &id, (action, &form)).await {
-        Ok(said) => {
-            room.sessions.leave_notice(&headers, said);
-            forms::see(&item_page(&record.name, &id))
+    let address = item_page(&record.name, &id);
+    match carry_out(&viewer.room, &record, &id, (form.action()?, &form)).await {
+        Ok(said) => viewer.see(&address, &said),
+        Err(problem) => {
+            let rest = html! {
+                (html::trail(&record.name, Some((&address, "Item")), "Not done"))
+                p.links { a href=(address) { "Back to the item" } }
+            };
+            Ok(forms::not_done("Not done", &problem, &rest))
         }
-        Err(problem) => Ok(refused(&record.name, &id, &problem)),
     }
 }
 
@@ -90,7 +71,7 @@ async fn carry_out(
     let feed = &record.name;
     Ok(match action {
         ItemAction::Delete => {
-            let known = room.store.known(feed, id).await?.ok_or_else(|| unknown(feed))?;
+            let known = room.store.known(feed, id).await?.ok_or_else(|| unknown_item(feed))?;
             if is_own(record, &known) {
                 let act = Act::Delete { id: id.clone(), expected: None };
                 edit::done(room, feed, act).await?;
@@ -106,7 +87,7 @@ async fn carry_out(
         }
         ItemAction::Redact => {
             if form.get("id").trim() != id.as_str() {
-                let said = "type the sync id of the item to redact it; nothing was changed";
+                let said = "type the sync id of the item to redact it";
                 return Err(Problem::parameter("id", said));
             }
             let reason = admin::items::redaction_reason(form.get("reason"))?;
@@ -116,51 +97,37 @@ async fn carry_out(
     })
 }
 
-fn refused(feed: &FeedName, id: &SyncId, problem: &Problem) -> Response {
-    forms::not_done(feed, (&item_page(feed, id), "Item", "Back to the item"), problem)
-}
-
-/// What came of the last thing that was done, and what can be done now; and whether there are forms.
+/// What can be done with an item now.
 pub(super) async fn part(
-    room: &SharedState,
-    (record, audience): (&FeedRecord, &Audience),
+    viewer: &Viewer,
+    record: &ServedFeed,
     id: &SyncId,
-    (method, headers): (&Method, &HeaderMap),
-) -> Result<(Markup, bool), Problem> {
-    if !audience.may_sign_in() {
-        return Ok((html! {}, false));
-    }
+) -> Result<Markup, Problem> {
     let address = item_page(&record.name, id);
-    if !room.sessions.is_open(headers) {
-        let sign_in = html! {
+    if viewer.is_signed_in {
+        let known = viewer.room.store.known(&record.name, id).await?;
+        return Ok(known.map(|known| buttons(record, &known, &address)).unwrap_or_default());
+    }
+    Ok(html! {
+        @if viewer.audience.may_sign_in() {
             p.quiet {
                 a href=(sign_in_address(&address)) { "Sign in" } " to delete, restore or redact it."
             }
-        };
-        return Ok((sign_in, false));
-    }
-    let known = room.store.known(&record.name, id).await?;
-    let content = html! {
-        (session::notice(room, method, headers))
-        @if let Some(known) = &known { (buttons(record, known, &address)) }
-    };
-    Ok((content, true))
+        }
+    })
 }
 
 /// What a person who is signed in can do with an item now.
 fn buttons(record: &FeedRecord, known: &LedgerEntry, address: &str) -> Markup {
     let offered = |action: ItemAction| action.is_offered(record, known);
-    let button = |action: ItemAction, label: &str| {
-        html! { button name="do" value=(action.name()) { (label) } }
-    };
     let (delete, restore) = (offered(ItemAction::Delete), offered(ItemAction::Restore));
     let is_deleted = matches!(known.standing, ItemStatus::Deleted { .. });
     html! {
         @if delete || restore {
             form.actions method="post" action=(address) {
                 div.buttons {
-                    @if delete { (button(ItemAction::Delete, "Delete it now")) }
-                    @if restore { (button(ItemAction::Restore, "Restore")) }
+                    @if delete { (ItemAction::Delete.button()) }
+                    @if restore { (ItemAction::Restore.button()) }
                 }
             }
         }
@@ -177,7 +144,7 @@ fn buttons(record: &FeedRecord, known: &LedgerEntry, address: &str) -> Markup {
                     } input name="id" autocomplete="off" spellcheck="false"; }
                     label { span { "Reason, if there is one to tell" }
                         input name="reason" maxlength=(admin::items::REASON_LIMIT); }
-                    (button(ItemAction::Redact, "Redact"))
+                    (ItemAction::Redact.button())
                 }
             }
         }

@@ -1,8 +1,7 @@
 //! Items and what differs between their versions, as data.
 
-use super::compare::Differences;
+use super::compare::FieldDifference;
 use super::difference::{VersionDifference, name};
-use super::text_diff::{Fate, TextPiece};
 use super::{Subject, standing};
 use crate::answers::{EventAnswer, PendingItem};
 use serde::Serialize;
@@ -204,70 +203,28 @@ impl ItemVersion {
 
 /// What differs between two versions.
 #[derive(Serialize)]
-pub(super) struct ItemDifference {
-    feed: FeedName,
-    sync_id: SyncId,
+pub(super) struct ItemDifference<'a> {
+    feed: &'a FeedName,
+    sync_id: &'a SyncId,
     old: String,
     new: String,
     /// What differs, field by field; null where one of the two cannot be read.
-    fields: Option<Vec<DifferentField>>,
+    fields: Option<&'a [FieldDifference]>,
     same_fields: Option<usize>,
     more_fields: Option<usize>,
 }
 
-impl ItemDifference {
-    pub(super) fn new(subject: &Subject, difference: &VersionDifference) -> Self {
+impl<'a> ItemDifference<'a> {
+    pub(super) fn new(subject: &'a Subject, difference: &'a VersionDifference) -> Self {
         let differences = difference.differences.as_ref();
         Self {
-            feed: subject.feed.clone(),
-            sync_id: subject.known.id.clone(),
+            feed: &subject.feed,
+            sync_id: &subject.known.id,
             old: name(difference.old.as_ref()),
             new: name(difference.new.as_ref()),
-            fields: differences.map(fields),
+            fields: differences.map(|differences| &*differences.fields),
             same_fields: differences.map(|differences| differences.same),
             more_fields: differences.map(|differences| differences.more),
         }
     }
-}
-
-/// A field that differs.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct DifferentField {
-    name: &'static str,
-    path: String,
-    is_markup: bool,
-    limit: Option<String>,
-    pieces: Vec<DifferentPiece>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum DifferentPiece {
-    Same(String),
-    Deleted(String),
-    Inserted(String),
-    SkippedWords(usize),
-}
-
-impl From<&TextPiece> for DifferentPiece {
-    fn from(piece: &TextPiece) -> Self {
-        match piece.fate {
-            Fate::Same => Self::Same(piece.text.clone()),
-            Fate::Gone => Self::Deleted(piece.text.clone()),
-            Fate::New => Self::Inserted(piece.text.clone()),
-            Fate::Skipped(words) => Self::SkippedWords(words),
-        }
-    }
-}
-
-/// What differs, field by field.
-pub(crate) fn fields(differences: &Differences) -> Vec<DifferentField> {
-    let fields = differences.fields.iter().map(|field| DifferentField {
-        name: field.name,
-        path: field.path.clone(),
-        is_markup: field.is_markup,
-        limit: field.compared.limit.clone(),
-        pieces: field.compared.pieces.iter().map(DifferentPiece::from).collect(),
-    });
-    fields.collect()
 }

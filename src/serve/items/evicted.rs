@@ -1,8 +1,8 @@
 //! An item that left its feed's ledger: it has no page any more, and is in archives alone.
 
-use super::unknown;
 use crate::AppState;
 use crate::address::Site;
+use crate::extract::unknown_item;
 use crate::problem::Problem;
 use http::StatusCode;
 use tidegate_core::model::{FeedName, SyncId};
@@ -15,14 +15,14 @@ pub(super) async fn missing(
 ) -> Problem {
     let state = match room.store.state(feed).await {
         Ok(Some(state)) if state.evictions.count > 0 => state,
-        Ok(_) => return unknown(feed),
+        Ok(_) => return unknown_item(feed),
         Err(error) => return error.into(),
     };
     let stub = match room.store.stubs(feed, &[id.to_string()]).await {
         Ok(stubs) => stubs.into_iter().find(|stub| stub.id == *id),
         Err(error) => return error.into(),
     };
-    let Some(stub) = stub else { return unknown(feed) };
+    let Some(stub) = stub else { return unknown_item(feed) };
     let was = if stub.deleted { "which was deleted," } else { "one of its oldest," };
     let mut said = format!(
         "the item, {was} left the complete view of the feed {feed} at {}; it comes back as itself where \

@@ -3,7 +3,7 @@
 
 use super::compare::{Differences, FieldDifference};
 use super::difference::{VersionDifference, name};
-use super::text_diff::{Fate, TextPiece};
+use super::text_diff::TextPiece;
 use super::{Subject, VERSIONS_SHOWN, shown_standing};
 use crate::html::{self, moment, text, trail};
 use maud::{Markup, PreEscaped, html};
@@ -216,20 +216,20 @@ fn field_difference(field: &FieldDifference) -> Markup {
             (field.name) " " code.quiet { (text(&field.path)) }
             @if field.is_markup { " " span.badge { "markup only" } }
         }
-        @if let Some(limit) = &field.compared.limit { p.note { (limit) } }
-        @if !field.compared.pieces.is_empty() {
-            div.diff { @for piece in &field.compared.pieces { (a_piece(piece)) } }
+        @if let Some(limit) = &field.limit { p.note { (limit) } }
+        @if !field.pieces.is_empty() {
+            div.diff { @for piece in &field.pieces { (a_piece(piece)) } }
         }
     } }
 }
 
 fn a_piece(piece: &TextPiece) -> Markup {
     html! {
-        @match piece.fate {
-            Fate::Same => (piece.text),
-            Fate::Gone => del { (piece.text) },
-            Fate::New => ins { (piece.text) },
-            Fate::Skipped(words) => span.skipped { " … " (words) " words the same … " },
+        @match piece {
+            TextPiece::Same(text) => (text),
+            TextPiece::Deleted(text) => del { (text) },
+            TextPiece::Inserted(text) => ins { (text) },
+            TextPiece::SkippedWords(words) => span.skipped { " … " (words) " words the same … " },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The parameters of an item's address: `version`, `diff`. Other keys are ignored.
 
+use crate::extract::ReadQuery;
 use crate::problem::Problem;
 use crate::query::Query;
 use tidegate_core::model::Count;
@@ -24,9 +25,8 @@ pub(crate) enum ItemQuery {
     Difference(VersionChoice, VersionChoice),
 }
 
-impl ItemQuery {
-    /// Reads the query.
-    pub(super) fn read(query: &str) -> Result<Self, Problem> {
+impl ReadQuery for ItemQuery {
+    fn read(query: &str) -> Result<Self, Problem> {
         let query = Query::read(query)?;
         let version =
             query.parse("version", "version is the number of a version, or newest", which)?;

@@ -1,8 +1,11 @@
 //! Two texts word by word: what stayed, what went, what came. Pure but for the time it may take.
 
+use serde::Serialize;
 use similar::{Algorithm, ChangeTag, TextDiff};
+use std::mem::take;
 use std::time::Duration;
 use tokio::time::Instant;
+use utoipa::ToSchema;
 
 /// The longest text that is compared word by word, in bytes.
 pub(super) const TEXT_LIMIT: usize = 256 * 1024;
@@ -11,40 +14,40 @@ pub(super) const TEXT_LIMIT: usize = 256 * 1024;
 pub(super) const TIME_LIMIT: Duration = Duration::from_millis(500);
 /// The most text that a comparison shows, in bytes, likewise.
 pub(super) const SHOWN_LIMIT: usize = 1024 * 1024;
-/// The most pieces that a comparison shows, likewise: each is an element of the page.
-pub(super) const PIECES_LIMIT: usize = 20_000;
+/// What each piece that is shown counts for more: it is an element of the page.
+const PIECE: usize = 50;
 /// The longest value that is read for what a reader sees of it, in bytes; text with its markup.
 pub(super) const VALUE_LIMIT: usize = 4 * TEXT_LIMIT;
-/// The most bytes of values that a comparison reads, all fields of both sides together.
-pub(super) const READ_LIMIT: usize = 8 * 1024 * 1024;
 /// How long the comparisons of a document of many may take.
 const ENTRIES_TIME_LIMIT: Duration = Duration::from_secs(3);
-/// The most text and pieces that one of them shows.
+/// The most text that one of them shows.
 const ENTRY_SHOWN_LIMIT: usize = 64 * 1024;
-const ENTRY_PIECES_LIMIT: usize = 2_000;
 /// How many words that stayed are shown before and after a change.
 const AROUND: usize = 16;
 
-/// What became of a piece of text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+/// A piece of text, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = DifferentPiece)]
+pub(crate) enum TextPiece {
     /// It is in both.
-    Same,
+    Same(String),
     /// It is in the older only.
-    Gone,
+    Deleted(String),
     /// It is in the newer only.
-    New,
+    Inserted(String),
     /// So many words are in both and not shown.
-    Skipped(usize),
+    SkippedWords(usize),
 }
 
-/// A piece of text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TextPiece {
-    /// What became of it.
-    pub(super) fate: Fate,
+impl TextPiece {
     /// The words; empty where they are skipped.
-    pub(super) text: String,
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Same(text) | Self::Deleted(text) | Self::Inserted(text) => text,
+            Self::SkippedWords(_) => "",
+        }
+    }
 }
 
 /// What came of comparing two texts.
@@ -63,20 +66,12 @@ pub(crate) struct CompareBudget {
     /// How much time was left when the comparison before was over.
     left: Duration,
     bytes: usize,
-    pieces: usize,
-    read: usize,
 }
 
 impl CompareBudget {
     /// All of it, from now on.
     pub(crate) fn whole() -> Self {
-        Self {
-            until: Instant::now() + TIME_LIMIT,
-            left: TIME_LIMIT,
-            bytes: SHOWN_LIMIT,
-            pieces: PIECES_LIMIT,
-            read: READ_LIMIT,
-        }
+        Self { until: Instant::now() + TIME_LIMIT, left: TIME_LIMIT, bytes: SHOWN_LIMIT }
     }
 
     /// All that the comparisons of a document of many may take.
@@ -87,27 +82,15 @@ impl CompareBudget {
     /// What the next of them may take: how much is shown of one does not depend on those before it.
     pub(crate) const fn next_entry(&mut self) {
         self.bytes = ENTRY_SHOWN_LIMIT;
-        self.pieces = ENTRY_PIECES_LIMIT;
-        self.read = READ_LIMIT;
     }
 
     /// Whether two values may be read; else what is said of them.
-    pub(super) fn read(&mut self, old: &str, new: &str) -> Result<(), TextComparison> {
+    pub(super) fn allows(&self, old: &str, new: &str) -> Result<(), TextComparison> {
         let longest = old.len().max(new.len());
         if longest > VALUE_LIMIT {
             return Err(TextComparison::too_long(longest, VALUE_LIMIT));
         }
-        if self.time().is_none() {
-            return Err(TextComparison::out_of_time());
-        }
-        let Some(rest) = self.read.checked_sub(old.len() + new.len()) else {
-            return Err(TextComparison::only(format!(
-                "It differs; what in it is not told, for a comparison reads {READ_LIMIT} bytes at \
-                 most, which the fields before it took."
-            )));
-        };
-        self.read = rest;
-        Ok(())
+        self.time().map(drop).ok_or_else(TextComparison::out_of_time)
     }
 
     /// Goes on with the next comparison: what was waited for does not count.
@@ -155,16 +138,11 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut CompareBudget) -> TextC
     }
     let Some(left) = budget.time() else { return TextComparison::out_of_time() };
     let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(left).diff_words(old, new);
-    let mut pieces: Vec<TextPiece> = Vec::new();
+    let mut runs: Vec<(ChangeTag, String)> = Vec::new();
     for change in diff.iter_all_changes() {
-        let fate = match change.tag() {
-            ChangeTag::Equal => Fate::Same,
-            ChangeTag::Delete => Fate::Gone,
-            ChangeTag::Insert => Fate::New,
-        };
-        match pieces.last_mut() {
-            Some(last) if last.fate == fate => last.text.push_str(change.value()),
-            _ => pieces.push(TextPiece { fate, text: change.value().to_owned() }),
+        match runs.last_mut() {
+            Some((tag, text)) if *tag == change.tag() => text.push_str(change.value()),
+            _ => runs.push((change.tag(), change.value().to_owned())),
         }
     }
     let limit = budget.time().is_none().then(|| {
@@ -173,8 +151,8 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut CompareBudget) -> TextC
             TIME_LIMIT.as_millis()
         )
     });
-    let pieces = shortened(gathered(pieces));
-    let shown = pieces.iter().map(|piece| piece.text.len()).sum();
+    let pieces = shortened(gathered(runs));
+    let shown = pieces.iter().map(|piece| piece.text().len() + PIECE).sum();
     let Some(rest) = budget.bytes.checked_sub(shown) else {
         return TextComparison::only(format!(
             "It differs; what in it is not told, for that is {shown} bytes and {} are left of the \
@@ -182,36 +160,28 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut CompareBudget) -> TextC
             budget.bytes
         ));
     };
-    let Some(more) = budget.pieces.checked_sub(pieces.len()) else {
-        return TextComparison::only(format!(
-            "It differs; what in it is not told, for that is in {} pieces and {} are left of the \
-             {PIECES_LIMIT} that a comparison may show.",
-            pieces.len(),
-            budget.pieces
-        ));
-    };
-    (budget.bytes, budget.pieces) = (rest, more);
+    budget.bytes = rest;
     TextComparison { pieces, limit }
 }
 
 /// Changes that only white space parts are one change: what went, then what came.
-fn gathered(pieces: Vec<TextPiece>) -> Vec<TextPiece> {
-    let mut out: Vec<TextPiece> = Vec::with_capacity(pieces.len());
+fn gathered(runs: Vec<(ChangeTag, String)>) -> Vec<TextPiece> {
+    let mut out: Vec<TextPiece> = Vec::with_capacity(runs.len());
     let (mut gone, mut new) = (String::new(), String::new());
-    let mut pieces = pieces.into_iter().peekable();
-    while let Some(piece) = pieces.next() {
-        match piece.fate {
-            Fate::Gone => gone.push_str(&piece.text),
-            Fate::New => new.push_str(&piece.text),
-            _ => {
-                let between = !(gone.is_empty() && new.is_empty()) && pieces.peek().is_some();
-                if between && piece.text.trim().is_empty() {
-                    gone.push_str(&piece.text);
-                    new.push_str(&piece.text);
+    let mut runs = runs.into_iter().peekable();
+    while let Some((tag, text)) = runs.next() {
+        match tag {
+            ChangeTag::Delete => gone.push_str(&text),
+            ChangeTag::Insert => new.push_str(&text),
+            ChangeTag::Equal => {
+                let between = !(gone.is_empty() && new.is_empty()) && runs.peek().is_some();
+                if between && text.trim().is_empty() {
+                    gone.push_str(&text);
+                    new.push_str(&text);
                     continue;
                 }
                 flush(&mut out, &mut gone, &mut new);
-                out.push(piece);
+                out.push(TextPiece::Same(text));
             }
         }
     }
@@ -220,11 +190,8 @@ fn gathered(pieces: Vec<TextPiece>) -> Vec<TextPiece> {
 }
 
 fn flush(out: &mut Vec<TextPiece>, gone: &mut String, new: &mut String) {
-    for (fate, text) in [(Fate::Gone, gone), (Fate::New, new)] {
-        if !text.is_empty() {
-            out.push(TextPiece { fate, text: std::mem::take(text) });
-        }
-    }
+    out.extend(Some(take(gone)).filter(|text| !text.is_empty()).map(TextPiece::Deleted));
+    out.extend(Some(take(new)).filter(|text| !text.is_empty()).map(TextPiece::Inserted));
 }
 
 /// The pieces without the words that stayed and stand far from any change.
@@ -232,16 +199,16 @@ fn shortened(pieces: Vec<TextPiece>) -> Vec<TextPiece> {
     let last = pieces.len().saturating_sub(1);
     let mut short = Vec::with_capacity(pieces.len());
     for (at, piece) in pieces.into_iter().enumerate() {
-        let words: Vec<&str> = piece.text.split_inclusive(char::is_whitespace).collect();
+        let words: Vec<&str> = piece.text().split_inclusive(char::is_whitespace).collect();
         let (head, tail) = (if at == 0 { 0 } else { AROUND }, if at == last { 0 } else { AROUND });
-        if piece.fate != Fate::Same || words.len() <= head + tail + AROUND {
+        if !matches!(piece, TextPiece::Same(_)) || words.len() <= head + tail + AROUND {
             short.push(piece);
             continue;
         }
         let end = words.len() - tail;
-        let same = |words: &[&str]| TextPiece { fate: Fate::Same, text: words.concat() };
+        let same = |words: &[&str]| TextPiece::Same(words.concat());
         short.extend(words.get(..head).filter(|words| !words.is_empty()).map(same));
-        short.push(TextPiece { fate: Fate::Skipped(end - head), text: String::new() });
+        short.push(TextPiece::SkippedWords(end - head));
         short.extend(words.get(end..).filter(|words| !words.is_empty()).map(same));
     }
     short
@@ -256,9 +223,9 @@ mod tests {
         super::compare(old, new, &mut CompareBudget::whole())
     }
 
-    fn side(compared: &TextComparison, other: Fate) -> String {
-        let pieces = compared.pieces.iter().filter(|piece| piece.fate != other);
-        pieces.map(|piece| piece.text.as_str()).collect()
+    /// The text of one side: all but what is in the other only.
+    fn side(compared: &TextComparison, is_other: fn(&TextPiece) -> bool) -> String {
+        compared.pieces.iter().filter(|piece| !is_other(piece)).map(TextPiece::text).collect()
     }
 
     #[test]
@@ -266,13 +233,10 @@ mod tests {
         let old = (0..200).map(|n| format!("word{n} ")).collect::<String>();
         let new = old.replace("word100 ", "changed ");
         let compared = compare(&old, &new);
-        let fates: Vec<Fate> = compared.pieces.iter().map(|piece| piece.fate).collect();
-        assert_eq!(
-            fates,
-            [Fate::Skipped(84), Fate::Same, Fate::Gone, Fate::New, Fate::Same, Fate::Skipped(84)]
-        );
-        assert_eq!(compared.pieces[2].text, "word100");
-        assert_eq!(compared.pieces[3].text, "changed");
+        let [before, _, gone, new, _, after] = compared.pieces.as_slice() else { panic!() };
+        assert_eq!([before, after], [&TextPiece::SkippedWords(84); 2]);
+        assert_eq!(*gone, TextPiece::Deleted("word100".to_owned()));
+        assert_eq!(*new, TextPiece::Inserted("changed".to_owned()));
         assert_eq!(compared.limit, None);
     }
 
@@ -288,33 +252,24 @@ mod tests {
         let mut spent = CompareBudget { until: Instant::now(), ..CompareBudget::whole() };
         let compared = super::compare("a", "b", &mut spent);
         assert!(compared.pieces.is_empty() && compared.limit.unwrap().starts_with("It differs"));
-        let mut narrow = CompareBudget { bytes: 10, ..CompareBudget::whole() };
+        let mut narrow = CompareBudget { bytes: 6 + 2 * PIECE, ..CompareBudget::whole() };
         let mut shown = |old: &str, new: &str| super::compare(old, new, &mut narrow).pieces.len();
-        assert_eq!((shown("one", "two"), shown("three", "four"), shown("12", "34")), (2, 0, 2));
-        let mut few = CompareBudget { pieces: 5, ..CompareBudget::whole() };
-        let mut shown = |old: &str, new: &str| super::compare(old, new, &mut few).pieces.len();
-        assert_eq!((shown("a b c", "a x c"), shown("a b", "x b"), shown("a", "a")), (4, 0, 1));
+        assert_eq!((shown("three", "four"), shown("one", "two"), shown("1", "2")), (0, 2, 0));
     }
 
     #[test]
-    fn what_is_read_has_a_bound_over_all_fields() {
-        let mut budget = CompareBudget::whole();
-        let long = "x".repeat(VALUE_LIMIT);
+    fn a_value_is_read_where_it_is_short_enough_and_time_is_left() {
         let refused = |said: Result<(), TextComparison>| said.unwrap_err().limit.unwrap();
-        assert!(refused(budget.read(&format!("{long}x"), "")).contains("too long"));
-        let both = 2 * VALUE_LIMIT;
-        for _ in 0..READ_LIMIT / both {
-            assert_eq!(budget.read(&long, &long), Ok(()));
-        }
-        assert!(refused(budget.read("x", "")).contains("reads 8388608 bytes at most"));
+        let long = "x".repeat(VALUE_LIMIT + 1);
+        assert!(refused(CompareBudget::whole().allows(&long, "")).contains("too long"));
         let mut spent = CompareBudget { until: Instant::now(), ..CompareBudget::whole() };
-        assert!(refused(spent.read("x", "")).contains("took as long as it may"));
+        assert!(refused(spent.allows("x", "")).contains("took as long as it may"));
         spent.pause();
         spent.resume();
-        assert!(refused(spent.read("x", "")).contains("took as long as it may"));
+        assert!(refused(spent.allows("x", "")).contains("took as long as it may"));
         let mut later = CompareBudget { until: Instant::now(), ..CompareBudget::whole() };
         later.resume();
-        assert_eq!(later.read("x", ""), Ok(()));
+        assert_eq!(later.allows("x", ""), Ok(()));
     }
 
     /// Texts that have nothing in common are the worst case; they end in time all the same.
@@ -336,8 +291,8 @@ mod tests {
         ) {
             // So few words that none is skipped.
             let compared = compare(&old, &new);
-            prop_assert_eq!(side(&compared, Fate::New), old);
-            prop_assert_eq!(side(&compared, Fate::Gone), new);
+            prop_assert_eq!(side(&compared, |it| matches!(it, TextPiece::Inserted(_))), old);
+            prop_assert_eq!(side(&compared, |it| matches!(it, TextPiece::Deleted(_))), new);
         }
     }
 }

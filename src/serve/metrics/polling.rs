@@ -1,13 +1,16 @@
 //! How feeds and their polling stand, in a few numbers. Where several gateways poll, each counts the polling of the
 //! feeds that it polls, and the one that writes what is stored of all feeds: so that the sum over them is right.
 
-use super::{Label, Metrics, signed};
-use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-use std::sync::{Arc, Mutex, PoisonError};
+use super::Metrics;
+use super::figures::{ByLabel, ConstHistogram, Figure, counter, gauge, whole};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::registry::Unit;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, FeedStanding, Time};
-use tidegate_status::{FeedSummary, PollTotals};
+use tidegate_status::{FeedSummary, PollTotals, TicksAhead};
+
+/// Where the figures of stored feeds come from.
+const STORED: &str = "stored";
 
 /// Sums over feeds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -72,78 +75,118 @@ impl FeedCounts {
     }
 }
 
-/// The label of the feeds that stand so.
-fn labelled(standing: FeedStanding) -> Label {
-    [("standing", standing.name())]
-}
-
 impl Metrics {
     /// Says how the polling of the feeds that this gateway polls stands.
     pub(crate) fn polling(&self, counts: &FeedCounts) {
-        let meters = &self.meters;
-        for (gauge, feeds) in [
-            (&meters.polled, counts.polled),
-            (&meters.failing, counts.failing),
-            (&meters.stale, counts.stale),
-            (&meters.with_gaps, counts.with_gaps),
-            (&meters.in_flight, counts.in_flight),
-            (&meters.waiting, counts.waiting),
-        ] {
-            gauge.set(signed(feeds));
-        }
-        meters.lag.set(signed(counts.lag.as_secs()));
-        meters.oldest_read.set(signed(counts.oldest_read.as_secs()));
+        let figures = vec![
+            gauge("feeds_polled", "Feeds that this gateway polls", counts.polled),
+            gauge("feeds_failing", "Polled feeds whose last poll failed", counts.failing),
+            gauge(
+                "feeds_stale",
+                "Polled feeds that were not read for three of their intervals and at least a day",
+                counts.stale,
+            ),
+            gauge(
+                "feeds_with_gaps",
+                "Feeds of which items may have been missed within seven days",
+                counts.with_gaps,
+            ),
+            gauge("polls_in_flight", "Feeds that are being polled", counts.in_flight),
+            gauge("polls_waiting", "Feeds whose poll is due and has not begun", counts.waiting),
+            gauge(
+                "poll_lag",
+                "How late the poll is that is late most; 0 where none is",
+                counts.lag.as_secs(),
+            )
+            .of(Unit::Seconds),
+            gauge(
+                "oldest_read_age",
+                "How long ago the polled feed was last read that was read longest ago; since the start \
+                 where it was not",
+                counts.oldest_read.as_secs(),
+            )
+            .of(Unit::Seconds),
+        ];
+        self.figures.set("polling", figures);
     }
 
-    /// Says how feeds stand in the store.
-    pub(crate) fn stored(&self, counts: &FeedCounts) {
-        let meters = &self.meters;
-        for (standing, feeds) in [
+    /// Says how feeds stand in the store, and how far ticks are ahead of the clock.
+    pub(crate) fn stored(&self, counts: &FeedCounts, ahead: &TicksAhead) {
+        let standings = [
             (FeedStanding::Active, counts.active),
             (FeedStanding::Paused, counts.paused),
             (FeedStanding::Gone, counts.gone),
-        ] {
-            meters.feeds.get_or_create(&labelled(standing)).set(signed(feeds));
-        }
-        meters.held.set(signed(counts.held));
+        ];
+        let standings = standings.map(|(standing, feeds)| (standing.name(), whole(feeds)));
+        let figures = vec![
+            Figure::new("feeds", "Feeds by standing", ByLabel("standing", Vec::from(standings))),
+            gauge(
+                "feeds_held",
+                "Feeds of which a document is held back until it is confirmed",
+                counts.held,
+            ),
+            gauge(
+                "tick_lead",
+                "How far the time of a feed's last change is ahead of the clock, at most; 0 below an hour",
+                ahead.lead().as_secs(),
+            )
+            .of(Unit::Seconds),
+        ];
+        self.figures.set(STORED, figures);
     }
 
     /// Says which feeds have items in conflict.
     pub(crate) fn in_conflict(&self, counts: &FeedCounts) {
-        let meters = &self.meters;
-        meters.in_conflict.set(signed(counts.in_conflict));
-        meters.contested.set(i64::from(counts.items_in_conflict));
+        let figures = vec![
+            gauge(
+                "feeds_in_conflict",
+                "Feeds with items that have unresolved conflicts",
+                counts.in_conflict,
+            ),
+            gauge("items_in_conflict", "Items with unresolved conflicts", counts.items_in_conflict),
+        ];
+        self.figures.set("conflicts", figures);
     }
 
     /// Whether it was ever said how feeds stand in the store.
     pub(crate) fn has_stored(&self) -> bool {
-        self.meters.feeds.get(&labelled(FeedStanding::Active)).is_some()
+        self.figures.has(STORED)
     }
-}
 
-/// How long polls took, as a histogram over what was counted last.
-#[derive(Debug, Clone, Default)]
-pub(super) struct PollDurations(Arc<Mutex<PollTotals>>);
-
-impl PollDurations {
-    /// Takes over what was counted.
-    pub(super) fn set(&self, totals: PollTotals) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = totals;
-    }
-}
-
-impl EncodeMetric for PollDurations {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let totals = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Takes over what the operator's side counted since the start.
+    pub(crate) fn totals(&self, totals: PollTotals) {
         let bounds = PollTotals::DURATIONS.iter().map(Duration::as_secs_f64);
-        let counts = bounds.chain([f64::INFINITY]).zip(totals.durations);
+        let durations = bounds.chain([f64::INFINITY]).zip(totals.durations).collect();
         let sum = Duration::from_millis(totals.millis).as_secs_f64();
-        let counts: Vec<(f64, u64)> = counts.collect();
-        encoder.encode_histogram::<NoLabelSet>(sum, totals.durations.iter().sum(), &counts, None)
-    }
-
-    fn metric_type(&self) -> MetricType {
-        MetricType::Histogram
+        let outcomes = [
+            ("changed", totals.changed),
+            ("unchanged", totals.unchanged),
+            ("not_modified", totals.not_modified),
+            ("failed", totals.failed),
+        ];
+        let outcomes = outcomes.map(|(outcome, polls)| (outcome, ConstCounter::new(polls)));
+        let figures = vec![
+            Figure::new("polls", "Polls by outcome", ByLabel("outcome", Vec::from(outcomes))),
+            counter("commits", "Commits to the store", totals.commits),
+            counter(
+                "fetched",
+                "Bytes read from upstreams, as they came over the wire",
+                totals.bytes,
+            )
+            .of(Unit::Bytes),
+            counter(
+                "feed_gaps",
+                "Documents that had no item in common with the one before: items may have been missed",
+                totals.apart,
+            ),
+            Figure::new(
+                "poll_duration",
+                "How long polls took, from the request until what came of it was durable",
+                ConstHistogram(sum, durations),
+            )
+            .of(Unit::Seconds),
+        ];
+        self.figures.set("polls", figures);
     }
 }
 

@@ -1,14 +1,12 @@
 //! What the process takes, by the names that Prometheus' own clients give it. Linux says so in `/proc`;
 //! elsewhere nothing is told.
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use super::figures::{Figure, gauge};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use std::fs;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The most open files that are counted.
@@ -77,45 +75,33 @@ impl ProcessFigures {
     }
 }
 
-/// Tells what the process took when that was last looked at.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ProcessMeter(Arc<Mutex<Option<ProcessFigures>>>);
-
-impl ProcessMeter {
-    /// Looks what the process takes. Blocks.
-    pub(super) fn measure(&self) {
-        let figures = ProcessFigures::read().ok().flatten();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = figures;
-    }
-}
-
-impl Collector for ProcessMeter {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let figures = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(figures) = figures else { return Ok(()) };
-        let mut add = |name: &str, help: &str, unit: Option<Unit>, metric: &dyn EncodeMetric| {
-            let kind = metric.metric_type();
-            metric.encode(encoder.encode_descriptor(name, help, unit.as_ref(), kind)?)
-        };
-        let gauge = |number: u64| ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX));
-        let cpu = ConstCounter::new(figures.cpu.as_secs_f64());
-        let start = ConstGauge::new(figures.start.as_secs_f64());
-        let open_files = u64::try_from(figures.open_files).unwrap_or(u64::MAX);
-        let (seconds, bytes) = (|| Some(Unit::Seconds), || Some(Unit::Bytes));
-        add("process_cpu", "Time on a processor, in user and in system mode", seconds(), &cpu)?;
-        add("process_start_time", "When the process started, since 1970", seconds(), &start)?;
-        let resident = gauge(figures.resident_bytes);
-        add("process_resident_memory", "Memory that the system gave it", bytes(), &resident)?;
-        let reserved = gauge(figures.virtual_bytes);
-        add("process_virtual_memory", "Addresses that it has reserved", bytes(), &reserved)?;
-        add("process_open_fds", "Open files and connections", None, &gauge(open_files))?;
-        match figures.max_files {
-            Some(most) => {
-                add("process_max_fds", "Files and connections it may open", None, &gauge(most))
-            }
-            None => Ok(()),
-        }
-    }
+/// What the process takes; nothing where the system does not say. Blocks.
+pub(super) fn figures() -> Vec<Figure> {
+    let Ok(Some(process)) = ProcessFigures::read() else { return Vec::new() };
+    let mut figures = vec![
+        Figure::new(
+            "process_cpu",
+            "Time on a processor, in user and in system mode",
+            ConstCounter::new(process.cpu.as_secs_f64()),
+        )
+        .of(Unit::Seconds),
+        Figure::new(
+            "process_start_time",
+            "When the process started, since 1970",
+            ConstGauge::new(process.start.as_secs_f64()),
+        )
+        .of(Unit::Seconds),
+        gauge("process_resident_memory", "Memory that the system gave it", process.resident_bytes)
+            .of(Unit::Bytes),
+        gauge("process_virtual_memory", "Addresses that it has reserved", process.virtual_bytes)
+            .of(Unit::Bytes),
+        gauge("process_open_fds", "Open files and connections", process.open_files),
+    ];
+    let most = process.max_files;
+    figures.extend(
+        most.map(|most| gauge("process_max_fds", "Files and connections it may open", most)),
+    );
+    figures
 }
 
 #[cfg(test)]

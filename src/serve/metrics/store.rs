@@ -1,29 +1,64 @@
 //! Whether the store works, and what other gateways over it there are.
 
-use super::{Metrics, signed};
+use super::Metrics;
+use super::figures::{Figure, gauge};
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
 use std::time::Duration;
 use tidegate_store::StoreCondition;
 
 impl Metrics {
     /// Says whether the store works and how much space it has.
     pub(crate) fn store(&self, condition: &StoreCondition) {
-        let meters = &self.meters;
-        meters.store_up.set(i64::from(condition.stop.is_none()));
+        // That another gateway takes documents in is no shortage.
         let takes_in = condition.check_intake().is_ok() && condition.unanswered.is_none();
-        meters.store_intake.set(i64::from(takes_in));
-        let differences = condition.differences().count();
-        meters.differences.set(signed(differences));
         let difference = Duration::from_millis(condition.clock_ahead.unsigned_abs()).as_secs_f64();
-        let is_behind = condition.clock_ahead < 0;
-        meters.clock_difference.set(if is_behind { -difference } else { difference });
-        if let Some(space) = condition.space {
-            meters.store_free.set(signed(space.free));
-            meters.store_min_free.set(signed(space.limit));
-        }
-        let limit = condition.taken.map_or(0, |taken| taken.limit);
-        meters.store_max_size.set(signed(limit));
-        if let Some(used) = condition.used {
-            meters.store_size.set(signed(used));
-        }
+        let difference = if condition.clock_ahead < 0 { -difference } else { difference };
+        let (free, min_free) = condition.space.map_or((0, 0), |space| (space.free, space.limit));
+        let max_size = condition.taken.map_or(0, |taken| taken.limit);
+        let figures = vec![
+            gauge(
+                "store_up",
+                "1 while the store is open, 0 while it is opened again after a failure",
+                condition.stop.is_none(),
+            ),
+            gauge(
+                "store_takes_in",
+                "1 while new documents are taken in, 0 while the store is closed, space is low or the database silent",
+                takes_in,
+            ),
+            gauge(
+                "settings_differ",
+                "Other gateways over the same store whose settings are others than this one's",
+                condition.differences().count(),
+            ),
+            Figure::new(
+                "clock_difference",
+                "How far this machine's clock is ahead of the database's, at least; below 0: behind it",
+                ConstGauge::new(difference),
+            )
+            .of(Unit::Seconds),
+            gauge("store_free", "Bytes that are free on the file system of the data folder", free)
+                .of(Unit::Bytes),
+            gauge(
+                "store_min_free",
+                "Bytes of it that must stay free for anything new to be taken in",
+                min_free,
+            )
+            .of(Unit::Bytes),
+            gauge(
+                "store_size",
+                "Bytes that the files of the data folder take on disk; counted once a minute",
+                condition.used.unwrap_or_default(),
+            )
+            .of(Unit::Bytes),
+            gauge(
+                "store_max_size",
+                "Bytes that they may take for anything new to be taken in; 0 where there is no limit",
+                max_size,
+            )
+            .of(Unit::Bytes),
+        ];
+        self.figures.set("store", figures);
     }
 }

@@ -27,47 +27,31 @@ impl KnownReaders {
         let names =
             all.all.iter().filter(|reader| reader.opens(feed, true)).map(|reader| reader.name());
         let count = names.clone().count();
-        PrivateReaders { names: names.take(NAMES_SHOWN).map(str::to_owned).collect(), count }
-    }
-}
-
-/// The readers of a private feed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PrivateReaders {
-    /// What the operator calls them, at most [`NAMES_SHOWN`].
-    names: Vec<String>,
-    /// How many there are.
-    count: usize,
-}
-
-impl PrivateReaders {
-    /// For whom a feed is, and where they find it, in words that follow "private".
-    pub(crate) fn describe(&self, feed: &FeedName) -> String {
-        if self.names.is_empty() {
-            return "no reader may see it yet".to_owned();
-        }
-        let names = self.names.join(", ");
-        let more = match self.count.saturating_sub(self.names.len()) {
+        let names: Vec<String> = names.take(NAMES_SHOWN).map(str::to_owned).collect();
+        let more = match count.saturating_sub(names.len()) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        format!("for {names}{more}, below {TOKEN_PATH}TOKEN/feeds/{feed}")
-    }
-
-    /// The same for programs.
-    pub(crate) fn answer(self, feed: &FeedName) -> PrivateReadersAnswer {
-        let words = format!("private: {}", self.describe(feed));
-        PrivateReadersAnswer { count: self.count, names: self.names, words }
+        let about = match names.is_empty() {
+            true => "no reader may see it yet".to_owned(),
+            false => {
+                format!("for {}{more}, below {TOKEN_PATH}TOKEN/feeds/{feed}", names.join(", "))
+            }
+        };
+        PrivateReaders { count, names, words: format!("private: {about}"), about }
     }
 }
 
 /// Who may read a private feed.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct PrivateReadersAnswer {
+pub(crate) struct PrivateReaders {
     count: usize,
     /// At most 20.
     names: Vec<String>,
     words: String,
+    /// For whom it is, and where they find it, in words that follow "private".
+    #[serde(skip)]
+    pub(crate) about: String,
 }
 
 /// The readers of a feed, where it is private and the operator asks; and whose page of it that is.
@@ -139,9 +123,7 @@ mod tests {
     #[test]
     fn a_private_feed_says_for_whom_it_is() {
         let feed = FeedName::new("diary").unwrap();
-        let said = |readers: Vec<ReaderAccess>| {
-            KnownReaders::new(readers).of_private(&feed).describe(&feed)
-        };
+        let said = |readers: Vec<ReaderAccess>| KnownReaders::new(readers).of_private(&feed).about;
         assert_eq!(said(Vec::new()), "no reader may see it yet");
         let all = ReaderAccess { all_private: true, ..access("all", "x", &[]) };
         let some = vec![access("ann", TOKEN, &["diary"]), access("bob", "y", &["b"]), all];

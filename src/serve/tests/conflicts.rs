@@ -295,6 +295,21 @@ fn content(id: &str, content: &str) -> Markup {
 }
 
 #[tokio::test]
+async fn an_item_without_a_title_is_listed_by_the_beginning_of_its_text() {
+    let site = Site::new();
+    let text_of = |path: &'static str| async { text(site.get(path).await).await };
+    site.store.edit("news", |feed| {
+        let item = feed.items.iter_mut().find(|item| item.shared.winner.id.as_str() == "a");
+        let note = content("urn:1", "<content>Good morning, all &amp;lt;b&amp;gt;!</content>");
+        let item = item.unwrap();
+        item.shared.winner.data = note;
+        item.shared.winner.data.card.title = String::new();
+    });
+    let list = text_of("/feeds/news/items").await;
+    assert!(list.contains("items/a\">Good morning, all &amp;lt;b&amp;gt;!</a>"), "{list}");
+}
+
+#[tokio::test]
 async fn plain_text_is_compared_and_shown_as_it_is() {
     let site = site(&["a"]);
     let winner = content("urn:1", "<content>if a&lt;b then &amp;amp; stop\n\nelse go</content>");

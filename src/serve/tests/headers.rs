@@ -1,6 +1,7 @@
 //! The headers of feed answers: validators, encodings, links, methods.
 
 use super::doubles::tick;
+use super::private::announcing;
 use super::*;
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -261,6 +262,25 @@ async fn forms_are_sent_from_pages_of_ours_and_not_from_what_publishers_wrote() 
         let sends_none = policy.contains("; form-action 'none';") || policy.starts_with("sandbox;");
         assert!(sends_none, "{path}: {policy}");
     }
+}
+
+/// Pages copy publishers' texts with all their versions.
+#[tokio::test]
+async fn search_engines_list_pages_where_the_operator_wants_it_alone() {
+    let indexed = ServeSettings { is_indexed: true, ..announcing() };
+    let (site, open) = (Site::new(), Site::with(TestStore::with_news(), indexed));
+    for path in ["/", "/recent", "/feeds/news/about", "/feeds/news/items/a", "/feeds/news?as=html"]
+    {
+        assert_eq!(header(&site.get(path).await, "x-robots-tag"), "noindex", "{path}");
+        assert_eq!(header(&open.get(path).await, "x-robots-tag"), "", "{path}");
+    }
+    assert_eq!(header(&site.get("/feeds/news").await, "x-robots-tag"), "");
+    let robots = async |site: &Site| bytes(site.get("/robots.txt").await).await;
+    let rules = String::from_utf8(robots(&site).await.to_vec()).unwrap();
+    for rule in ["User-agent: *\n", "Disallow: /recent\n", "Disallow: /feeds/*/items\n"] {
+        assert!(rules.contains(rule), "{rules}");
+    }
+    assert_eq!(robots(&open).await, b"User-agent: *\nDisallow: /api/\n"[..]);
 }
 
 #[tokio::test]

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 /// What the description leaves to others: pages for people and their forms, what pages are made of, and what
 /// specifications of their own say.
-const LEFT_OUT: [&str; 17] = [
+const LEFT_OUT: [&str; 18] = [
     "/",
     "/recent",
+    "/robots.txt",
     "/subscribe",
     "/add",
     "/add/list",

@@ -12,6 +12,23 @@ async fn send(site: &Site, path: &str, cookie: &str, body: &str) -> Response<Bod
     site.ask(request("POST", path, &[FORM, OURS, BROWSER, ("cookie", cookie)], body)).await
 }
 
+/// Keeps the cookie that an answer sets, as a browser does.
+fn keep_cookie(cookie: &mut String, answer: &Response<Body>) {
+    if let Some(set) = header(answer, "set-cookie").split(';').next().filter(|set| !set.is_empty())
+    {
+        set.clone_into(cookie);
+    }
+}
+
+/// Looks at a page with forms, as who is signed in.
+async fn look(site: &Site, path: &str, cookie: &mut String) -> String {
+    let answer = site.get_with(path, &[("cookie", cookie)]).await;
+    assert!(header(&answer, "content-security-policy").contains("form-action 'self'"));
+    assert_eq!(header(&answer, "cache-control"), "no-store");
+    keep_cookie(cookie, &answer);
+    text(answer).await
+}
+
 /// Signs in; answers the cookie.
 async fn sign_in(site: &Site) -> String {
     let answer = send(site, "/session", "", &format!("token={TOKEN}&to=/feeds/news/about")).await;
@@ -31,18 +48,13 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
         page.contains("href=\"/session?to=%2Ffeeds%2Fnews%2Fabout\"") && !page.contains("<form")
     );
     assert!(!page.contains("href=\"/session\""), "{page}");
-    let cookie = sign_in(&site).await;
-    let look = || async {
-        let answer = site.get_with("/feeds/news/about", &[("cookie", &cookie)]).await;
-        assert!(header(&answer, "content-security-policy").contains("form-action 'self'"));
-        assert_eq!(header(&answer, "cache-control"), "no-store");
-        text(answer).await
-    };
+    let mut cookie = sign_in(&site).await;
+    let about = "/feeds/news/about";
     for path in ["/", "/recent", "/add", "/feeds/news/items", "/feeds/nobody"] {
         let page = text(site.get_with(path, &[BROWSER, ("cookie", &cookie)]).await).await;
         assert!(page.contains("<a href=\"/session\">Signed in: sign out</a>"), "{path}: {page}");
     }
-    let page = look().await;
+    let page = look(&site, about, &mut cookie).await;
     for shown in ["value=\"poll\">Poll now", "value=\"pause\">Pause", "Type news to delete it"] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
     }
@@ -53,13 +65,16 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
         ("backfill", "backfill news Start", "older documents"),
     ] {
         let answer = send(&site, "/feeds/news/about", &cookie, &format!("do={action}")).await;
+        keep_cookie(&mut cookie, &answer);
         let to = (answer.status().as_u16(), header(&answer, "location"));
         assert_eq!(to, (303, "/feeds/news/about"), "{action}");
         let noted = site.operator.asked.lock().unwrap().clone();
         let last = noted.last().map_or("", String::as_str);
         assert!(last.ends_with(asked), "{asked:?} in {noted:?}");
-        assert!(look().await.contains(said), "{action}");
-        assert!(!look().await.contains(&format!("<p class=\"note done\" role=\"status\">{said}")));
+        let note = "<p class=\"note done\" role=\"status\">";
+        let page = look(&site, about, &mut cookie).await;
+        assert!(page.contains(note) && page.contains(said), "{action}: {page}");
+        assert!(!look(&site, about, &mut cookie).await.contains(note), "{action}: said once");
     }
     // A feed goes only when its name was typed.
     let answer = send(&site, "/feeds/news/about", &cookie, "do=remove&name=new").await;
@@ -71,8 +86,12 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
         site.operator.asked.lock().unwrap().iter().any(|noted| noted.starts_with("delete news"))
     );
     // Nobody is signed in after that.
-    assert_eq!(send(&site, "/session/end", &cookie, "").await.status(), 303);
-    assert!(!look().await.contains("Poll now"));
+    let answer = send(&site, "/session/end", &cookie, "").await;
+    assert!(header(&answer, "set-cookie").contains("Max-Age=0;"), "{answer:?}");
+    assert_eq!(answer.status(), 303);
+    keep_cookie(&mut cookie, &answer);
+    let page = text(site.get_with(about, &[("cookie", &cookie)]).await).await;
+    assert!(!page.contains("Poll now"), "{page}");
     assert_eq!(send(&site, "/feeds/news/about", &cookie, "do=poll").await.status(), 403);
 }
 
@@ -84,29 +103,19 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
     assert!(page.contains("href=\"/session?to=%2Ffeeds%2Fnews%2Fitems%2Fa\""), "{page}");
     assert!(!page.contains("<form") && page.contains("class=\"badge missing\""), "{page}");
     assert!(page.contains("It is deleted if it is so at <time"), "{page}");
-    let cookie = sign_in(&site).await;
-    let look = |path: &'static str| {
-        let (site, cookie) = (&site, cookie.as_str());
-        async move {
-            let answer = site.get_with(path, &[("cookie", cookie)]).await;
-            assert!(header(&answer, "content-security-policy").contains("form-action 'self'"));
-            assert_eq!(header(&answer, "cache-control"), "no-store");
-            let page = text(answer).await;
-            assert!(!page.contains("<b>a</b>") && !page.contains("<script>"), "{page}");
-            page
-        }
-    };
-    let page = look(item).await;
+    let mut cookie = sign_in(&site).await;
+    let page = look(&site, item, &mut cookie).await;
+    assert!(!page.contains("<b>a</b>") && !page.contains("<script>"), "{page}");
     for shown in ["value=\"delete\">Delete it now", "Type a to redact it"] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
     }
     assert!(!page.contains("value=\"restore\""), "{page}");
     // What its publisher deleted comes back with its publisher; what was made here is restored here.
-    let page = look(gone).await;
+    let page = look(&site, gone, &mut cookie).await;
     assert!(page.contains("when its publisher lists it again"), "{page}");
     assert!(!page.contains("value=\"delete\"") && !page.contains("value=\"restore\""), "{page}");
     site.store.edit_record("news", |record| record.options.sharing.local = true);
-    assert!(look(gone).await.contains("value=\"restore\">Restore"));
+    assert!(look(&site, gone, &mut cookie).await.contains("value=\"restore\">Restore"));
     for (path, body, asked, said) in [
         (gone, "do=restore", "item news Restore", "Restored: it is in the feed again."),
         (item, "do=delete", "item news Delete", "Deleted: subscribers get its tombstone."),
@@ -121,13 +130,16 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
         assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, path), "{body}");
         let noted = site.operator.asked.lock().unwrap().clone();
         assert!(noted.last().unwrap().starts_with(asked), "{asked:?} in {noted:?}");
-        assert!(look(path).await.contains(said), "{body}");
-        assert!(!look(path).await.contains(said), "{body}: said once");
+        keep_cookie(&mut cookie, &answer);
+        assert!(look(&site, path, &mut cookie).await.contains(said), "{body}");
+        assert!(!look(&site, path, &mut cookie).await.contains(said), "{body}: said once");
     }
     site.store.edit_record("news", |record| record.options.sharing.local = false);
     for (path, said) in [(item, "Deleted: subscribers"), (gone, "It was deleted before.")] {
-        assert_eq!(send(&site, path, &cookie, "do=delete").await.status(), 303);
-        assert!(look(path).await.contains(said), "{path}");
+        let answer = send(&site, path, &cookie, "do=delete").await;
+        assert_eq!(answer.status(), 303);
+        keep_cookie(&mut cookie, &answer);
+        assert!(look(&site, path, &mut cookie).await.contains(said), "{path}");
     }
     let before = site.operator.asked.lock().unwrap().len();
     let long = format!("do=redact&id=a&reason={}", "x".repeat(501));
@@ -432,7 +444,7 @@ async fn a_list_is_uploaded_by_who_is_signed_in() {
         let refused = uploads(&cookie, OURS, list).await;
         assert_eq!(refused.status(), 400, "{list}");
         let page = text(refused).await;
-        assert!(page.contains(said) && page.contains("Nothing was added"), "{page}");
+        assert!(page.contains(said) && page.contains("Nothing was changed"), "{page}");
     }
     let answer = json(site.call("POST", "/import?rearrange=false", "<opml/>").await).await;
     assert_eq!((&answer["added"][0], &answer["refused"][0]["line"]), (&"fresh".into(), &7.into()));

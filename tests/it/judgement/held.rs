@@ -66,7 +66,7 @@ async fn posts_seen_only_while_held_come_out_with_the_release() {
 }
 
 #[tokio::test]
-async fn posts_seen_while_held_come_out_where_the_document_heals() {
+async fn what_only_a_disproved_document_showed_is_never_published() {
     let mut gate = Gate::new().await;
     gate.posts(&days(1..=8)).await;
     gate.later(1);
@@ -78,8 +78,9 @@ async fn posts_seen_while_held_come_out_where_the_document_heals() {
     healed.retain(|p| p.day != 9);
     let verdict = gate.posts(&healed).await;
     assert_eq!(verdict.held, None);
-    assert_eq!(kinds(&verdict), [Created, Created, Retired, Retired]);
-    assert_eq!(gate.items(Select::All).await.len(), 10);
+    assert_eq!(kinds(&verdict), [Created, Retired]);
+    assert_eq!(gate.items(Select::All).await.len(), 9);
+    assert!(gate.kept().await.is_empty());
 }
 
 #[tokio::test]
@@ -197,23 +198,6 @@ async fn what_is_kept_is_bounded() {
         assert!(kept.iter().map(HeldEntry::size).sum::<usize>() <= HeldEntry::BYTES_LIMIT);
         assert!(kept.len() > 1, "{}", kept.len());
     }
-}
-
-#[tokio::test]
-async fn a_complete_feed_confirms_that_what_was_seen_while_held_is_gone() {
-    let mut gate = Gate::new().await;
-    gate.options.complete = true;
-    gate.posts(&days(1..=8)).await;
-    gate.later(1);
-    gate.posts(&[doubtful(10), doubtful(9), post(8)]).await;
-    gate.later(1);
-    let mut healed = days(1..=10);
-    healed.retain(|p| p.day != 9);
-    assert_eq!(kinds(&gate.posts(&healed).await), [Created, Created]);
-    gate.later(7);
-    assert_eq!(kinds(&gate.same().await), []);
-    gate.later(7);
-    assert_eq!(kinds(&gate.same().await), [Deleted]);
 }
 
 #[tokio::test]

@@ -221,3 +221,27 @@ async fn what_the_document_says_of_a_retired_item_counts() {
     gate.later(1);
     assert_eq!(kinds(&gate.take(&document.replace("News", "The news")).await), [], "once");
 }
+
+#[tokio::test]
+async fn one_that_goes_while_as_many_slide_off_as_come_is_deleted() {
+    let documents = [days(&[6, 5, 4, 3, 2, 1]), days(&[7, 6, 5, 4, 3, 2]), days(&[9, 8, 7, 6, 4])];
+    assert_eq!(told(&documents).await, [Retired, Retired, Retired, Deleted]);
+    // Where they push out what goes, and the oldest stays, nothing says which went by itself.
+    let documents = [days(&[6, 5, 4, 3, 2, 1]), days(&[7, 6, 5, 4, 3, 2]), days(&[9, 8, 7, 6, 2])];
+    assert!(!told(&documents).await.contains(&Deleted));
+}
+
+#[tokio::test]
+async fn what_another_entry_stands_in_the_place_of_is_not_deleted() {
+    let other = Post {
+        id: "urn:other".to_owned(),
+        title: "Quite other words".to_owned(),
+        link: "http://publisher.example/other".to_owned(),
+        text: "Nobody said this before.".to_owned(),
+        ..post(4)
+    };
+    let mut after = days(&[8, 7, 6, 5, 4, 3, 2, 1]);
+    after[4] = Post { day: 5, ..other };
+    let documents = [days(&[7, 6, 5, 4, 3, 2, 1]), days(&[8, 7, 6, 5, 4, 3, 2, 1]), after];
+    assert_eq!(told(&documents).await, [Retired]);
+}

@@ -1,0 +1,93 @@
+//! What many pairs say together: the same words or dates in the same order.
+
+use super::weigh::OWN;
+use super::{Groups, Pair};
+use crate::identity::evidence::Sides;
+use crate::identity::features::Feature;
+use crate::identity::run::longest_run;
+use crate::identity::signs::Signs;
+use crate::identity::wording::wording;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// So many in the same order as before are the same …
+const LEAST_ROW: usize = 3;
+/// … where they are one in so many, or more, of what is unmatched on the side that has less of it.
+const ROW_PART: usize = 2;
+/// Among so many others one is looked for whose words agree better.
+const COMPARED: usize = 100;
+/// Pairs by date alone are compared with others where they are no more.
+const DATED_LIMIT: usize = 500;
+
+impl Groups {
+    /// Adds what many pairs say together: the same titles, texts or dates in the same order.
+    pub(super) fn add_rows(&self, sides: &Sides<'_>, pairs: &mut BTreeMap<Pair, Signs>) {
+        let listed = sides.listed().iter().filter(|at| sides.is_known_free(**at));
+        let name = |at: &usize| sides.snapshot.known.get(*at).map(|known| &known.native_shown);
+        let items: HashSet<&String> = listed.filter_map(name).collect();
+        let least = self.entries.len().min(items.len());
+        let has_words = |signs: &Signs| signs.title >= OWN || signs.title == 0 && signs.text >= OWN;
+        let by_words = pairs.iter().filter(|(_, signs)| has_words(signs)).map(|(pair, _)| *pair);
+        let by_words: Vec<Pair> = by_words.collect();
+        let mut by_date = self.same_dates(sides);
+        by_date.retain(|pair| pairs.get(pair).is_some_and(|signs| signs.title == 0));
+        self.drop_better_worded(sides, &mut by_date);
+        for (is_by_date, row) in [(false, by_words), (true, by_date)] {
+            let place = |pair: Pair| sides.place(self.members(sides, pair)?.known);
+            let row: Vec<(Pair, usize)> =
+                row.into_iter().filter_map(|pair| Some((pair, place(pair)?))).collect();
+            let places: Vec<usize> = row.iter().map(|(_, place)| *place).collect();
+            let run = longest_run(&places);
+            if run.len() < LEAST_ROW || run.len() * ROW_PART < least {
+                continue;
+            }
+            for (pair, _) in run.into_iter().filter_map(|at| row.get(at)) {
+                if let Some(signs) = pairs.get_mut(pair) {
+                    // Whatever links and dates say of each.
+                    (signs.row, signs.against) = (OWN, 0);
+                    signs.date = signs.date.max(if is_by_date { OWN } else { 0 });
+                }
+            }
+        }
+    }
+
+    /// The pairs with the same date, where equally many bear it on both sides, in their order.
+    fn same_dates(&self, sides: &Sides<'_>) -> Vec<Pair> {
+        let mut found: Vec<Pair> = Vec::new();
+        for (feature, bearers) in &self.features.bearers {
+            let is_date =
+                matches!(feature, Feature::Published(_) | Feature::Updated(_) | Feature::Day(_));
+            let are_free = bearers.entries.iter().all(|entry| self.entries.contains_key(entry));
+            if is_date && are_free && bearers.entries.len() == bearers.items.len() {
+                let mut items = bearers.items.clone();
+                items.sort_by_key(|item| sides.place(*item));
+                found.extend(bearers.entries.iter().copied().zip(items));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// Of pairs by date, leaves those of which no other unmatched one has more of the words.
+    fn drop_better_worded(&self, sides: &Sides<'_>, row: &mut Vec<Pair>) {
+        if row.len() > DATED_LIMIT {
+            row.clear();
+            return;
+        }
+        let mut new: HashMap<usize, HashSet<String>> = HashMap::new();
+        let mut old: HashMap<usize, HashSet<String>> = HashMap::new();
+        for pair in row.iter() {
+            let Some(candidate) = self.members(sides, *pair) else { continue };
+            new.insert(pair.0, wording(candidate.new.title.as_deref().unwrap_or_default()));
+            old.insert(pair.1, wording(&candidate.old.title));
+        }
+        let common = |entry: &usize, item: &usize| {
+            new.get(entry).zip(old.get(item)).map_or(0, |(new, old)| new.intersection(old).count())
+        };
+        row.retain(|(entry, item)| {
+            let own = common(entry, item);
+            let mut items = old.keys().take(COMPARED).map(|other| common(entry, other));
+            let mut entries = new.keys().take(COMPARED).map(|other| common(other, item));
+            !items.any(|other| other > own) && !entries.any(|other| other > own)
+        });
+    }
+}
