@@ -137,6 +137,7 @@ fn services() -> Services {
                 announced: None,
                 links: tidegate_core::websub::HubLinks::default(),
                 is_handed: false,
+                page_links: Vec::new(),
             })
         }
     });

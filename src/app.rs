@@ -43,8 +43,8 @@ pub use export::{ExportOptions, export, export_of};
 pub use gateway::{Gateway, Outside};
 pub use health::{HealthOptions, health};
 pub use import::{
-    ImportOptions, ImportPlan, Imported, ImportedState, LeftOutCredentials, RefusedOutline, import,
-    import_at, read_bounded,
+    ImportOptions, Imported, ImportedState, LeftOutCredentials, import, import_at, import_to,
+    read_bounded,
 };
 pub use options::{
     ConfigSource, DemoOptions, PullOptions, ReplayOptions, ServeOptions, SupOptions,

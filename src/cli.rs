@@ -63,8 +63,9 @@ fn run(command: Command) -> Result<(), AppError> {
         Command::Import(args) => {
             let options = args.import();
             let file = options.file.clone();
-            let imported = blocking(app::import(options))??;
-            import::print(&imported, &file, &mut std::io::stdout().lock(), &mut std::io::stderr())
+            let imported = blocking(app::import_to(options, &args.gateway.options()))??;
+            let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
+            import::print(&imported, (&file, args.json), &mut out, &mut err)
         }
         Command::Export(args) => {
             let options = args.export();

@@ -190,7 +190,7 @@ pub async fn export_of(
 }
 
 /// Whether the store is another process's.
-fn is_in_use(error: &AppError) -> bool {
+pub(super) fn is_in_use(error: &AppError) -> bool {
     let AppError::Run { source, .. } = error else { return false };
     matches!(source.downcast_ref(), Some(StoreError::InUse { .. } | StoreError::Leased { .. }))
 }

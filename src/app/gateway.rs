@@ -183,6 +183,7 @@ impl Gateway {
         let settings = serve::ServeSettings {
             public_url,
             connections: serve::connections_within_files(config.server.connections),
+            memory: config.server.memory,
             trusted_proxies: config.server.trusted_proxies.clone(),
             admin_token,
             dialect: config.publish.dialect,

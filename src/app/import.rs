@@ -6,10 +6,11 @@ mod plan;
 mod state;
 
 pub use left_out::LeftOutCredentials;
-pub use plan::{ImportPlan, RefusedOutline};
+pub(super) use plan::ImportPlan;
 
 use super::disk::{self, LastingStore};
-use super::{AppError, ConfigSource, space};
+use super::export::is_in_use;
+use super::{AppError, ConfigSource, GatewayOptions, RunningGateway, space};
 use indicatif::{ProgressBar, ProgressStyle};
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, IsTerminal, Read};
@@ -20,6 +21,7 @@ use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::{FeedRecord, Time};
 use tidegate_format::parse::opml::{self, OpmlLimits, OpmlProblem, OutlineList};
 use tidegate_format::parse::{self, Limits};
+use tidegate_serve::{ImportedList, LIST_LIMIT, ListLine};
 use tidegate_store::portable::MAGIC;
 use tidegate_store::{EmbeddedStore, Store, StoreError};
 use tokio::task::JoinSet;
@@ -42,14 +44,7 @@ pub struct ImportOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Imported {
     /// The feeds of a list were added.
-    List {
-        /// What became of its outlines.
-        plan: ImportPlan,
-        /// What was wrong with the list.
-        problems: Vec<OpmlProblem>,
-        /// Problems that are not named.
-        unnamed: usize,
-    },
+    List(ImportedList),
     /// The state of a gateway was brought in.
     State(ImportedState),
 }
@@ -67,7 +62,59 @@ pub struct ImportedState {
     pub left_out: LeftOutCredentials,
 }
 
-/// Brings a file in.
+/// Brings a file in. A list goes to the gateway that is named, or that runs with the store.
+pub async fn import_to(
+    options: ImportOptions,
+    gateway: &GatewayOptions,
+) -> Result<Imported, AppError> {
+    if gateway.gateway.is_some() {
+        return import_running(&options, gateway).await;
+    }
+    match import(options.clone()).await {
+        Err(error) if is_in_use(&error) && !is_state(&options.file)? => {
+            let asked = import_running(&options, gateway).await;
+            asked.map_err(|error| {
+                AppError::run("the gateway that runs with this store was to take it", error)
+            })
+        }
+        done => done,
+    }
+}
+
+/// Has a gateway that runs take the feeds of a list.
+async fn import_running(
+    options: &ImportOptions,
+    gateway: &GatewayOptions,
+) -> Result<Imported, AppError> {
+    let file = &options.file;
+    if is_state(file)? {
+        let said =
+            "a state is brought into the store of a gateway that is stopped: leave out --gateway";
+        return Err(AppError::Input(said.to_owned()));
+    }
+    let list = read_bounded(file, LIST_LIMIT).map_err(|error| unreadable(file, &error))?;
+    if list.len() > LIST_LIMIT {
+        let said = "bytes, which is the most that a gateway takes that runs; stop it first";
+        return Err(AppError::Input(format!(
+            "{} has more than {LIST_LIMIT} {said}",
+            file.display()
+        )));
+    }
+    let pairs: &[(&str, &str)] = if options.rearrange { &[("rearrange", "true")] } else { &[] };
+    let gateway = RunningGateway::find(gateway)?;
+    gateway.upload(("/import", pairs), ("text/x-opml", list)).await.map(Imported::List)
+}
+
+/// Whether a file has the state of a gateway.
+fn is_state(file: &Path) -> Result<bool, AppError> {
+    let mut head = Vec::new();
+    let limit = u64::try_from(MAGIC.len()).unwrap_or(u64::MAX);
+    let opened = std::fs::File::open(file).and_then(|file| file.take(limit).read_to_end(&mut head));
+    opened.map_err(|error| unreadable(file, &error))?;
+    Ok(head == MAGIC)
+}
+
+/// Brings a file in that no gateway has open.
 pub async fn import(options: ImportOptions) -> Result<Imported, AppError> {
     import_at(options, Arc::new(SystemClock)).await
 }
@@ -80,11 +127,7 @@ pub async fn import_at(
     let checked = options.settings.load()?;
     let config = checked.config;
     let file = &options.file;
-    let mut head = Vec::new();
-    let limit = u64::try_from(MAGIC.len()).unwrap_or(u64::MAX);
-    let opened = std::fs::File::open(file).and_then(|file| file.take(limit).read_to_end(&mut head));
-    opened.map_err(|error| unreadable(file, &error))?;
-    if head == MAGIC {
+    if is_state(file)? {
         if options.rearrange {
             let said =
                 "{} holds a state, which has folders and order of its own; leave out --rearrange";
@@ -112,7 +155,7 @@ pub(super) fn lasting(config: &Config) -> Result<LastingStore, AppError> {
 pub(super) fn unopened(error: StoreError) -> AppError {
     let doing = match &error {
         StoreError::InUse { .. } | StoreError::Leased { .. } => {
-            "a gateway is running with this store; stop it first (feeds can be added to a running one with PUT /api/v1/feeds/NAME)"
+            "a gateway is running with this store; stop it first"
         }
         _ => "the store could not be opened",
     };
@@ -141,8 +184,8 @@ async fn list(
 ) -> Result<Imported, AppError> {
     let limits = OpmlLimits::default();
     let bytes = read_bounded(file, limits.bytes).map_err(|error| unreadable(file, &error))?;
-    let (list, problems) = read_list(&bytes, &limits)
-        .map_err(|error| AppError::Input(format!("{}: {error}", file.display())))?;
+    let list = read_list(&bytes, &limits)
+        .map_err(|why| AppError::Input(format!("{}: {why}", file.display())))?;
     let store = open(config).await?;
     let has_space = store.condition().check_intake();
     has_space.map_err(|error| AppError::run("the list was not imported", error))?;
@@ -151,12 +194,40 @@ async fn list(
     let stored: Vec<Arc<FeedRecord>> = stored.values().cloned().collect();
     let endpoint = store.endpoint();
     let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange, rules: None };
-    let plan = plan(&list, &before);
+    let (plan, done) = decide(&list, &before);
     let written = write(&store, &plan).await;
     let closed = store.close().await;
     written?;
     closed.map_err(|error| AppError::run("the store could not be closed", error))?;
-    Ok(Imported::List { plan, problems, unnamed: list.unnamed })
+    Ok(Imported::List(done))
+}
+
+/// Decides what becomes of the outlines of a list.
+pub(super) fn decide(
+    (list, problems): &(OutlineList, Vec<OpmlProblem>),
+    before: &ExistingFeeds<'_>,
+) -> (ImportPlan, ImportedList) {
+    let plan = plan(list, before);
+    let refused = plan.refused.iter().take(ImportedList::NAMED).map(|refused| {
+        let address = refused.address.as_deref();
+        let address = address.map(|it| format!("{it}: ")).unwrap_or_default();
+        ListLine { line: refused.line, said: format!("{address}{}", refused.why) }
+    });
+    let named = problems.iter().take(ImportedList::NAMED);
+    let named = named.map(|problem| ListLine { line: problem.line, said: problem.message.clone() });
+    let done = ImportedList {
+        added: plan.new.iter().map(|record| record.name.clone()).collect(),
+        known: plan.known,
+        placed: plan.placed.len(),
+        again: plan.again,
+        deeper: plan.deeper,
+        deleted: plan.deleted,
+        not_taken: plan.refused.len(),
+        refused: refused.collect(),
+        repaired: problems.len().saturating_add(list.unnamed),
+        problems: named.collect(),
+    };
+    (plan, done)
 }
 
 /// What a file has, and of one that is longer than `limit` one byte more, so that it is seen to be.

@@ -121,16 +121,13 @@ impl PublisherLink {
             _ => (Validators::default(), false),
         };
         let request = FetchRequest {
-            url: fetch::with_credentials(&ask.url, &self.given).into(),
-            start: None,
             validators,
             deltas,
-            known_wire: None,
             soon: true,
-            access: None,
-            for_everybody: false,
-            leads: fetch::LeadScope::default(),
-            now: self.clock.now(),
+            ..FetchRequest::whole(
+                fetch::with_credentials(&ask.url, &self.given).into(),
+                self.clock.now(),
+            )
         };
         let fetched = match self.fetch.clone().oneshot(request).await {
             Ok(fetched) => fetched,

@@ -121,11 +121,11 @@ impl RunningGateway {
     }
 
     /// Sends a document of a media type; the answer as a value.
-    pub async fn upload(
+    pub async fn upload<T: DeserializeOwned>(
         &self,
         (path, query): (&str, &[(&str, &str)]),
         (media_type, document): (&'static str, Vec<u8>),
-    ) -> Result<Value, AppError> {
+    ) -> Result<T, AppError> {
         let (url, body) = (self.url(path, query), Some((media_type, document.into())));
         let answer = self.send(ApiRequest { method: Method::POST, url, body }).await?;
         self.value(answer).await

@@ -1,7 +1,6 @@
 //! What can be typed.
 
 pub mod client;
-pub mod items;
 
 use crate::app::{
     CompactOptions, ConfigSource, DemoOptions, ExportOptions, HealthOptions, ImportOptions,
@@ -51,7 +50,7 @@ pub enum Command {
     Pull(PullArgs),
     /// Watch a SUP document and print which feeds change
     Sup(SupArgs),
-    /// Add the feeds of a subscription list, or bring in the state of a gateway; none may be running
+    /// Add the feeds of a subscription list to a gateway, or bring in the state of one that was exported
     Import(ImportArgs),
     /// Write the whole state of a gateway to one file, whether it runs or not
     Export(ExportArgs),
@@ -290,19 +289,22 @@ pub struct ImportArgs {
     /// The file with the state, or a subscription list (OPML)
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    #[command(flatten)]
-    folder: FolderArgs,
     /// Of a subscription list: let it say the folder, name and order of its feeds, also of those that
     /// have a place already
     #[arg(long)]
     pub rearrange: bool,
+    /// Of a subscription list: print what became of it as the API says it
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
 }
 
 impl ImportArgs {
     /// What an import is asked to do.
-    pub fn import(self) -> ImportOptions {
-        let settings = self.folder.settings();
-        ImportOptions { file: self.file, settings, rearrange: self.rearrange }
+    pub fn import(&self) -> ImportOptions {
+        let settings = self.gateway.options().settings;
+        ImportOptions { file: self.file.clone(), settings, rearrange: self.rearrange }
     }
 }
 

@@ -6,7 +6,8 @@ use crate::app::{AppError, Imported, ImportedState, LeftOutCredentials};
 use std::io::Write;
 use std::path::Path;
 use tidegate_core::model::{ListPlace, counted};
-use tidegate_core::terminal::printable;
+use tidegate_core::terminal::{printable, printable_json};
+use tidegate_serve::{ImportedList, ListLine};
 
 /// How many feeds that were added are shown one by one.
 const SHOWN: usize = 50;
@@ -14,66 +15,64 @@ const SHOWN: usize = 50;
 /// Prints what an import did: problems to `err`, the rest to `out`.
 pub(super) fn print(
     imported: &Imported,
-    file: &Path,
+    (file, is_json): (&Path, bool),
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<(), AppError> {
-    let file = file.display();
-    let mut words = String::new();
     match imported {
-        Imported::List { plan, problems, unnamed } => {
-            let repaired =
-                problems.iter().map(|p| (p.line, format!("{file}:{}: {}", p.line, p.message)));
-            let refused = plan.refused.iter().map(|refused| {
-                let address =
-                    refused.address.as_ref().map(|a| format!("{a}: ")).unwrap_or_default();
-                (
-                    refused.line,
-                    format!("{file}:{}: not taken: {address}{}", refused.line, refused.why),
-                )
-            });
-            let mut lines: Vec<(usize, String)> = repaired.chain(refused).collect();
-            lines.sort_by_key(|(line, _)| *line);
-            for (_, line) in lines {
-                // Nobody is left to be told when standard error itself is gone.
-                let _ = writeln!(err, "{}", printable(&line));
-            }
-            for record in plan.new.iter().take(SHOWN) {
-                words.push_str(&format!("added     {}\n", record.name));
-            }
-            if plan.new.len() > SHOWN {
-                words.push_str(&format!("added     … and {} more\n", plan.new.len() - SHOWN));
-            }
-            let mut said = vec![
-                format!("{} added", counted(plan.new.len(), "feed")),
-                format!("{} known already", plan.known),
-                format!("{} not taken", plan.refused.len()),
-            ];
-            if plan.again > 0 {
-                said.push(format!("{} in a further folder", plan.again));
-            }
-            if !plan.placed.is_empty() {
-                said.push(format!("{} given another place", plan.placed.len()));
-            }
-            if plan.deeper > 0 {
-                let most = ListPlace::DEPTH;
-                said.push(format!("{} deeper than {most} folders are kept", plan.deeper));
-            }
-            if plan.deleted > 0 {
-                said.push(format!("{} deleted in the list", plan.deleted));
-            }
-            let repaired = problems.len().saturating_add(*unnamed);
-            if repaired > 0 {
-                said.push(format!("{repaired} problems in the list"));
-            }
-            words.push_str(&format!("{}\n", said.join(", ")));
+        Imported::List(done) if is_json => {
+            let answer = serde_json::to_string(done);
+            let answer =
+                answer.map_err(|error| AppError::run("the answer cannot be told", error))?;
+            print_lines(&format!("{}\n", printable_json(&answer)), out)
+        }
+        Imported::List(done) => {
+            // Nobody is left to be told when standard error itself is gone.
+            let _ = print_lines(&list_mistakes(done, file), err);
+            print_lines(&list_words(done), out)
         }
         Imported::State(carried) => {
-            words = carried_words("brought in", carried);
+            let mut words = carried_words("brought in", carried);
             words.push_str(&left_out_words(&carried.left_out, "give them again to"));
+            print_lines(&words, out)
         }
     }
-    print_lines(&words, out)
+}
+
+/// What could not be taken of a list, and what was wrong with it, by line.
+fn list_mistakes(done: &ImportedList, file: &Path) -> String {
+    let refused = done.refused.iter().map(|line| (line, "not taken: "));
+    let mut lines: Vec<_> = done.problems.iter().map(|line| (line, "")).chain(refused).collect();
+    lines.sort_by_key(|(line, _)| line.line);
+    let file = file.display();
+    let said = |(line, what): (&ListLine, &str)| {
+        format!("{}\n", printable(&format!("{file}:{}: {what}{}", line.line, line.said)))
+    };
+    lines.into_iter().map(said).collect()
+}
+
+fn list_words(done: &ImportedList) -> String {
+    let named = done.added.iter().take(SHOWN);
+    let mut words: String = named.map(|name| format!("added     {name}\n")).collect();
+    if done.added.len() > SHOWN {
+        words.push_str(&format!("added     … and {} more\n", done.added.len() - SHOWN));
+    }
+    let mut said = vec![
+        format!("{} added", counted(done.added.len(), "feed")),
+        format!("{} known already", done.known),
+        format!("{} not taken", done.not_taken),
+    ];
+    let seldom = [
+        (done.again, "in a further folder".to_owned()),
+        (done.placed, "given another place".to_owned()),
+        (done.deeper, format!("deeper than {} folders are kept", ListPlace::DEPTH)),
+        (done.deleted, "deleted in the list".to_owned()),
+        (done.repaired, "problems in the list".to_owned()),
+    ];
+    let seldom = seldom.into_iter().filter(|(count, _)| *count > 0);
+    said.extend(seldom.map(|(count, what)| format!("{count} {what}")));
+    words.push_str(&format!("{}\n", said.join(", ")));
+    words
 }
 
 /// Prints what an export wrote.
@@ -119,25 +118,21 @@ fn left_out_words(left_out: &LeftOutCredentials, todo: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{ImportPlan, RefusedOutline};
-    use tidegate_format::parse::opml::OpmlProblem;
 
     #[test]
     fn every_line_has_its_place() {
-        let refused = |line, address: Option<&str>, why: &str| RefusedOutline {
-            line,
-            address: address.map(str::to_owned),
-            why: why.to_owned(),
-        };
-        let plan = ImportPlan {
+        let line = |line, said: &str| ListLine { line, said: said.to_owned() };
+        let done = ImportedList {
             known: 2,
-            refused: vec![refused(9, Some("ftp://a\u{1b}[2J/"), "no"), refused(3, None, "empty")],
-            ..ImportPlan::default()
+            not_taken: 2,
+            refused: vec![line(9, "ftp://a\u{1b}[2J/: no"), line(3, "empty")],
+            repaired: 2,
+            problems: vec![line(5, "a '&' is not escaped")],
+            ..ImportedList::default()
         };
-        let problems = vec![OpmlProblem { line: 5, message: "a '&' is not escaped".to_owned() }];
-        let imported = Imported::List { plan, problems, unnamed: 1 };
+        let imported = Imported::List(done);
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        print(&imported, Path::new("l.opml"), &mut out, &mut err).unwrap();
+        print(&imported, (Path::new("l.opml"), false), &mut out, &mut err).unwrap();
         assert_eq!(
             String::from_utf8(err).unwrap(),
             "l.opml:3: not taken: empty\nl.opml:5: a '&' is not escaped\n\

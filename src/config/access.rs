@@ -16,9 +16,8 @@ const SECRET: &str = "a text, { file = \"…\" } or { env = \"…\" }";
 const NAME_LIMIT: usize = 128;
 const PATH_LIMIT: usize = 4096;
 /// Headers that are the client's own affair.
-const CLIENTS_OWN: [&str; 23] = [
+const CLIENTS_OWN: [&str; 22] = [
     "a-im",
-    "accept",
     "accept-encoding",
     "connection",
     "content-encoding",

@@ -7,6 +7,7 @@ use super::keys::{
 };
 use super::kinds::{flag, list, number, one_of, parsed, path};
 use super::section::Section;
+use super::size::size;
 use super::web::public_address;
 use ipnet::IpNet;
 use std::fmt;
@@ -26,6 +27,9 @@ const TOKEN_LIMIT: usize = 512;
 const TOKEN_LEAST: usize = 16;
 /// How many connections there may be.
 const CONNECTIONS: RangeInclusive<u32> = 16..=1_000_000;
+
+/// The least memory for answers.
+const MEMORY: u64 = 32 << 20;
 
 section! {
     /// Where the gateway listens and who administers it.
@@ -64,6 +68,11 @@ section! {
         /// One client has an eighth of them, a /48 of IPv6 a quarter. They are half of the files that the process may
         /// have open at most.
         connections: u32 = number(CONNECTIONS), Preset("1024"), at restart;
+        /// How much memory answers take: those that are kept, are made, and are on their way, each so much.
+        ///
+        /// One client, and one feed, has half of what large answers are made with, and one client a quarter of
+        /// what is on its way. What is small is made with half as much beside what is large.
+        memory: u64 = parsed("a size of 32MiB or more", memory), Preset("\"128MiB\""), at restart;
         /// Addresses and networks of the proxies in front.
         ///
         /// Each client has a share of connections and of work. From a trusted proxy the client is the
@@ -147,6 +156,13 @@ impl fmt::Debug for SecretToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
+}
+
+/// How much memory answers take.
+fn memory(text: &str) -> Result<u64, String> {
+    let memory = size(text).map_err(|error| error.to_string())?;
+    let least = || format!("{text:?} is too little; write \"32MiB\" or more");
+    Some(memory).filter(|memory| *memory >= MEMORY).ok_or_else(least)
 }
 
 fn listen(text: &str) -> Result<SocketAddr, String> {

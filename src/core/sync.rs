@@ -30,7 +30,7 @@ mod samples;
 pub use as091::{By091, merge_as_091};
 pub use convert::{from_091, to_091};
 pub use local::{create, delete, next_update, restore, update};
-pub use merge::{merge, merge_sets, same_item};
+pub use merge::{merge, same_item};
 pub use order::{is_subsumed, precedence, update_is_subsumed};
 pub use outline::{
     OutlineItem091, Outlines, PlacedOutline, break_cycles, in_order, merge_outlines,

@@ -29,10 +29,8 @@ pub use error::ParseError;
 pub use feed::frame::FeedFrame;
 pub use limits::Limits;
 
-use std::sync::Arc;
-use tidegate_core::model::{Card, Entry, FeedDocument, Field, Format, Markup, Shared};
+use tidegate_core::model::{Card, Entry, FeedDocument, Field, Format, Markup};
 use tidegate_core::xml;
-use tidegate_core::xml::doc::Doc;
 use url::Url;
 
 /// How far into a text an XML declaration is looked for behind something else, in bytes.
@@ -45,18 +43,6 @@ pub fn document<'a>(
     url: Option<&Url>,
     limits: &Limits,
 ) -> Result<FeedDocument<'a>, ParseError> {
-    document_and_tree(text, url, limits).map(|(document, _)| document)
-}
-
-/// A document, and the tree that it was read from, which JSON has none of.
-pub type DocumentAndTree<'a> = (FeedDocument<'a>, Option<Arc<Doc<'a>>>);
-
-/// Parses a decoded document and gives the tree that it was read from.
-pub fn document_and_tree<'a>(
-    text: &'a str,
-    url: Option<&Url>,
-    limits: &Limits,
-) -> Result<DocumentAndTree<'a>, ParseError> {
     if text.len() > limits.decoded {
         return Err(ParseError::TooLarge { found: text.len(), limit: limits.decoded });
     }
@@ -67,7 +53,7 @@ pub fn document_and_tree<'a>(
     }
     let at = text.len() - trimmed.len();
     if trimmed.starts_with('{') {
-        return json::read(text, at, url, limits).map(|document| (document, None));
+        return json::read(text, at, url, limits);
     }
     let Some(start) = memchr::memchr(b'<', text.as_bytes()) else {
         let what = if trimmed.starts_with('[') { "a JSON list" } else { "plain text" };
@@ -99,13 +85,6 @@ pub fn entry_again(markup: &Markup) -> Option<Entry<'static>> {
     let url = markup.context.base.as_deref().and_then(|base| Url::parse(base).ok());
     let document = document(&text, url.as_ref(), &Limits::default()).ok()?;
     Some(document.entries.into_iter().next()?.detached())
-}
-
-/// The shared item that an entry is a version of; `None` where it says nothing of sharing, or nothing valid.
-pub fn shared(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Option<Shared<Markup>> {
-    let said = entry.shared()?;
-    let winner = said.version.with(own(document, entry));
-    Some(Shared { winner, conflicts: said.conflicts.clone() })
 }
 
 /// An entry on its own, with what it inherits and what there is to say of it.

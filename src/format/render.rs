@@ -39,7 +39,7 @@ pub use tidegate_core::sync_markup::Dialect;
 
 use entry::Entries;
 use head::Surroundings;
-use scope::{Extension, Prefixes};
+use scope::{Extensions, Prefixes};
 use std::convert::Infallible;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -207,6 +207,29 @@ impl<E> TextSink<E> for String {
 }
 
 impl<'a> Page<'a> {
+    /// A page of these items that says nothing of its own: it is for readers here.
+    fn bare(
+        (container, dialect): (Container, Dialect),
+        (addresses, history): (&'a Addresses, &'a HistoryPlace),
+        (state, skeleton, items): (&'a FeedState, &'a Skeleton, &'a [Item]),
+    ) -> Self {
+        Self {
+            kind: ViewKind::Complete,
+            container,
+            dialect,
+            addresses,
+            state,
+            skeleton,
+            items,
+            deleted: &[],
+            history,
+            since: None,
+            until: None,
+            expires: None,
+            window: None,
+        }
+    }
+
     /// What the bases of its entries can be made of.
     fn bases(&self) -> Bases<'a> {
         Bases { document: &self.addresses.upstream, channel: self.skeleton.link.as_deref() }
@@ -289,14 +312,11 @@ fn feed<E>(
     let absolute = page.addresses.absolute && page.kind == ViewKind::Reader;
     let skeleton = convert::skeleton(page.skeleton, page.addresses, family, absolute);
     let deleted = if family == Family::Atom { page.deleted } else { &[] };
-    let mut extensions = vec![];
-    if !deleted.is_empty() {
-        extensions.push(Extension::Tombstones);
-    }
-    if page.history.mark().is_some() {
-        extensions.push(Extension::History);
-    }
-    let prefixes = Prefixes::choose(&skeleton.context, family, page.dialect, &extensions);
+    let extensions = Extensions {
+        has_tombstones: !deleted.is_empty(),
+        has_history: page.history.mark().is_some(),
+    };
+    let prefixes = Prefixes::choose(&skeleton.context, family, page.dialect, extensions);
     let surroundings = Surroundings::new(page, &skeleton, &prefixes);
     let scope = prefixes.scope(&skeleton.context);
     let namespace = match family {

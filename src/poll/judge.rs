@@ -5,7 +5,9 @@ use super::ledger::{self, LedgerReader};
 use super::walk::{self, ArchiveLinks};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{Backfill, BodyPrints, Completeness, Markup, SyncId, UpdateHints};
+use tidegate_core::model::{
+    Backfill, BodyPrints, Completeness, FeedDocument, Markup, SyncId, Time, UpdateHints,
+};
 use tidegate_core::websub::HubLinks;
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::probe::{self, Replies};
@@ -83,6 +85,8 @@ pub struct Judged {
     pub full: bool,
     /// How many entries it has.
     pub entries: usize,
+    /// The latest date of its entries that is not ahead of the clock.
+    pub newest: Option<Time>,
     /// Why only a part of it counts, where that is so.
     pub partial: Option<String>,
     /// What was wrong with it, at most [`MAX_WARNINGS`].
@@ -269,6 +273,7 @@ impl DocumentJudge for ParseAndRecord {
             full: document.completeness == Completeness::Full && !lacking,
             lacking,
             entries: document.entries.len(),
+            newest: newest(&document, round.now),
             partial: partial(&document.completeness),
             warnings: notes.into_iter().chain(warnings).take(MAX_WARNINGS).collect(),
             wants: None,
@@ -360,6 +365,12 @@ fn weight(verdict: &Verdict) -> u64 {
     let texts = versions.filter_map(|version| version.markup.as_ref());
     let bytes: usize = texts.map(|markup| markup.xml.len()).sum();
     u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// The latest date of a document's entries that is not ahead of the clock.
+fn newest(document: &FeedDocument<'_>, now: Time) -> Option<Time> {
+    let dates = document.entries.iter().flat_map(|entry| [entry.published, entry.updated]);
+    dates.flatten().filter(|date| *date <= now).max()
 }
 
 fn partial(completeness: &Completeness) -> Option<String> {

@@ -16,7 +16,7 @@ use tidegate_core::model::{
     Revision, Time, UpdateHints,
 };
 use tidegate_judge::record::has_moved;
-use tidegate_net::fetch::{FetchRequest, Fetched, KEPT_IDLE, LeadScope, Validators};
+use tidegate_net::fetch::{FetchAnswer, FetchRequest, Fetched, KEPT_IDLE, Validators};
 
 /// How often validators are dropped to read the whole document again: there are servers that
 /// answer 304 for ever.
@@ -210,16 +210,11 @@ impl Memory {
         // A 304 means nothing where it is not about what is known.
         let they_hold = known.is_some_and(|known| self.poll.body == Some(known.body));
         FetchRequest {
-            url: feed.url.clone(),
             start: self.poll.rare.moved_to.clone().filter(|_| begin_there),
             validators: if they_hold && !due { validators } else { Validators::default() },
-            deltas: false,
             known_wire: known.map(|prints| prints.wire),
             soon: self.is_polled_often(now),
-            access: None,
-            for_everybody: false,
-            leads: LeadScope::default(),
-            now,
+            ..FetchRequest::whole(feed.url.clone(), now)
         }
         .for_feed(feed)
     }
@@ -318,7 +313,13 @@ impl Memory {
         kept.body = self.last.filter(|_| keep_validators).map(|last| last.prints.body);
         let Validators { etag, last_modified, given_to, .. } = &fetched.validators;
         replace(&mut kept.etag, etag.as_deref().filter(|_| keep_validators));
-        replace(&mut kept.last_modified, last_modified.as_deref().filter(|_| keep_validators));
+        // Where none was kept of this document, there was a reason for it.
+        let is_new = matches!(fetched.answer, FetchAnswer::Document(_));
+        let may_be_kept = keep_validators && (is_new || kept.last_modified.is_some());
+        let last_modified = last_modified
+            .as_deref()
+            .filter(|text| may_be_kept && kept.rare.disproved.as_deref() != Some(*text));
+        replace(&mut kept.last_modified, last_modified);
         if kept.answered_by.address(url) != Some(fetched.final_url.as_str()) {
             kept.answered_by = AnsweredBy::new(Some(&fetched.final_url), url);
         }

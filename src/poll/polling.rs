@@ -255,6 +255,7 @@ async fn judged(
     let full = settled.judged.full && !delta;
     memory.asked_by_document(std::mem::take(&mut settled.judged.hints));
     memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
+    memory.poll.compare_dates(&fetched.validators, settled.judged.newest);
     memory.answered(&feed.url, fetched, full);
     // The header goes before the element (SUP section 6).
     let element = settled.judged.sup.take();

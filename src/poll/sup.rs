@@ -70,16 +70,11 @@ impl Question {
     /// Asks; `None` where nothing has changed since the last answer.
     pub async fn ask(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupDocument>, SupError> {
         let request = FetchRequest {
-            url: self.address.clone(),
-            start: None,
             validators: self.validators.clone(),
             known_wire: self.wire,
-            deltas: false,
             soon: true,
-            access: None,
-            for_everybody: false,
             leads: self.leads.clone(),
-            now,
+            ..FetchRequest::whole(self.address.clone(), now)
         };
         let fetched = fetch.clone().oneshot(request).await?;
         let document = match fetched.answer {

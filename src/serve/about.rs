@@ -2,19 +2,18 @@
 
 use super::address::shown;
 use super::admin::EVENTS_SHOWN;
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::{Audience, AudienceKey, ServedFeed};
+use super::admission::{Work, WorkKind};
+use super::audience::{Audience, ServedFeed};
 use super::client::Client;
 use super::discarded::Discarded;
+use super::documents::{DocumentKey, DocumentKind};
 use super::explain::{evidence, why_beside_hold};
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, moment, text};
 use super::life::{self, FeedLife};
-use super::metrics::Metrics;
 use super::problem::{Problem, RETRY_SOON};
 use super::readers::report::{self, PrivateReaders};
 use super::session::{self, sign_in_address};
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::standing::{last, origin, standing};
 use super::{SharedState, actions, forms, keeping, list_members};
 use axum::extract::State;
@@ -23,30 +22,13 @@ use http::{HeaderMap, Method};
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::model::counted;
 use tidegate_core::model::{Backfill, Event, FeedName, FeedRecord, FeedState, InterruptionKind};
-use tidegate_core::model::{Interruptions, Revision, Time};
+use tidegate_core::model::{Interruptions, Time};
 use tidegate_format::render::Container;
 use tidegate_judge::{self as judge, PendingAbsence, Quiet};
 use tidegate_status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollGaps};
 use tidegate_store::StoreError;
-
-/// How long a page is shown again, unless the feed changes: its ledger is looked at as a whole, and
-/// anybody may ask.
-const FRESH: Duration = Duration::from_secs(5);
-/// Bytes of pages kept, all feeds together.
-const BYTES: u64 = 4 * 1024 * 1024;
-
-/// The pages of feeds, as of a revision.
-pub(super) type FeedPages =
-    SingleFlightCache<(AudienceKey, FeedName, Option<Revision>), String, Problem>;
-
-/// No page yet.
-pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> FeedPages {
-    let weigh = |page: &String| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    SingleFlightCache::lasting(("feed pages", BYTES), FRESH, weigh, admission, metrics)
-}
 
 /// `GET /feeds/NAME/about`.
 pub(super) async fn page(
@@ -64,20 +46,20 @@ pub(super) async fn page(
     let counts = state.as_ref().map(|state| (state.living, state.tombstones));
     let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
     let work = Work::new(&record.name, WorkKind::Ledger);
-    let ask =
-        WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
+    let ask = room.admission.request(client, work, items);
     let revision = state.as_ref().map(|state| state.revision);
-    let (readers, who) = report::told_to(&room, &audience, &record).await?;
-    let key = (who, record.name.clone(), revision);
+    let (readers, audience) = report::told_to(&room, &audience, &record).await?;
+    let (feed, kind) = (record.name.clone(), DocumentKind::About);
+    let key = DocumentKey { audience, feed, revision, kind };
     let make = || {
         let (room, record) = (Arc::clone(&room), record.clone());
         async move { made(&room, &record, state, readers).await }
     };
-    let content = room.about.get(key, ask, make).await?;
+    let content = room.documents.get(key, ask, make).await?.text();
     let content = html! {
         (html::trail(&record.name, None, "About"))
         (acting)
-        (PreEscaped(content.as_str()))
+        (PreEscaped(String::from_utf8_lossy(&content)))
     };
     Ok(forms::page_about((&record.name, container), &text(&record.shown_title()), &content))
 }

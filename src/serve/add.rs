@@ -263,8 +263,8 @@ fn choose(address: &str, found: &[FoundFeed]) -> Markup {
     html! {
         @if found.is_empty() {
             p.note role="alert" {
-                (html::text(&shown(address, None))) " is a page that names no feed, and none is where sites usually have \
-                 one. Look for a link to a feed on the page, and give its address."
+                (html::text(&shown(address, None))) " is a page without a feed: its links, its Link headers and the addresses where \
+                 sites usually have a feed were looked at. Give the address of a feed itself."
             }
         } @else {
             p { (html::text(&shown(address, None))) " is a page. It has these feeds:" }

@@ -184,9 +184,7 @@ pub(super) async fn set_paused(
     feed: &FeedName,
     paused: bool,
 ) -> Result<(), OperatorError> {
-    let done = room.operator.pause(feed, paused).await;
-    room.directory.changed();
-    done
+    room.operator.pause(feed, paused).await
 }
 
 /// Stops a feed, which answers 410 from then on.

@@ -10,22 +10,23 @@
 use super::cache::Cache;
 use super::client::Client;
 use super::problem::{Problem, RETRY_SOON};
-use super::shares::{FairShares, Share};
+use super::shared_work::WorkRequest;
+use super::shares::{FairShares, Share, SharedLimit};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, SyncId};
 use tidegate_store::StoreError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Bytes in memory of what is large and made at a time, and of these those of one client or one feed;
-/// what costs more is made when it has nothing else.
-const LARGE: (u64, u64) = (128 * MIB, 64 * MIB);
-/// The same of what is small, which never waits for what is large.
-const SMALL: (u64, u64) = (64 * MIB, 16 * MIB);
+/// The part of the memory for what is large that one client or one feed has; what costs more is made when it has nothing
+/// else. What is small, which never waits for what is large, has a part of as much, of which one has a part.
+const LARGE_SHARE: u64 = 2;
+const SMALL_PART: u64 = 2;
+const SMALL_SHARE: u64 = 4;
 /// What costs more is large.
 const SMALL_MOST: u64 = 4 * MIB;
 /// Turns for what is small, for each processor: it waits for the disk as often as it computes.
@@ -73,8 +74,7 @@ impl Work {
         Self { feed: None, what }
     }
 
-    /// Whose share of what is kept it takes.
-    pub(super) const fn feed(&self) -> Option<&FeedName> {
+    const fn feed(&self) -> Option<&FeedName> {
         self.feed.as_ref()
     }
 }
@@ -112,31 +112,18 @@ pub(super) struct Admission {
     costs: Cache<Work, u64>,
 }
 
+/// Who has a share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum ShareHolder {
+    Client(Client),
+    Feed(FeedName),
+}
+
 /// Bytes and turns that are shared out.
 #[derive(Debug)]
 struct AdmissionBudget {
-    bytes: SharedLimit,
-    turns: SharedLimit,
-}
-
-/// Something of which all have so much together, and each client and each feed a share of it.
-#[derive(Debug)]
-struct SharedLimit {
-    all: Arc<Semaphore>,
-    clients: FairShares<Client>,
-    feeds: FairShares<FeedName>,
-    each: u32,
-}
-
-impl SharedLimit {
-    fn new(all: u32, each: u32) -> Self {
-        Self {
-            all: Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(1))),
-            clients: FairShares::new(each),
-            feeds: FairShares::new(each),
-            each,
-        }
-    }
+    bytes: SharedLimit<ShareHolder>,
+    turns: SharedLimit<ShareHolder>,
 }
 
 impl AdmissionBudget {
@@ -148,34 +135,28 @@ impl AdmissionBudget {
         }
     }
 
-    /// First the client's own share, so that what it asks for too much stands in nobody's way; then that
-    /// of the feed. Everybody takes them in this order, so that nobody waits for who waits for them.
+    /// First the client's own share, so that what it asks for too much stands in nobody's way; then that of the feed.
+    /// A fixed order, so no deadlock.
     async fn enter(&self, client: Client, feed: Option<&FeedName>, bytes: u64) -> Admitted {
-        let much = units(bytes).min(self.bytes.each);
-        let its = (
-            self.bytes.clients.acquire(&client, much).await,
-            self.turns.clients.acquire(&client, 1).await,
-        );
-        let of_feed = match feed {
-            Some(feed) => Some((
-                self.bytes.feeds.acquire(feed, much).await,
-                self.turns.feeds.acquire(feed, 1).await,
-            )),
-            None => None,
-        };
+        let much = units(bytes).min(self.bytes.shares.each);
+        let feed = feed.cloned().map(ShareHolder::Feed);
+        let mut shares = Vec::new();
+        for holder in [Some(ShareHolder::Client(client)), feed].iter().flatten() {
+            shares.push(self.bytes.shares.acquire(holder, much).await);
+            shares.push(self.turns.shares.acquire(holder, 1).await);
+        }
         // Never closed.
         let turn = Arc::clone(&self.turns.all).acquire_owned().await.ok();
         let permit = Arc::clone(&self.bytes.all).acquire_many_owned(much).await.ok();
-        Admitted { _permits: (turn, permit), _client: its, _feed: of_feed }
+        Admitted { _permits: [turn, permit], _shares: shares }
     }
 }
 
 /// Leave to make something, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Admitted {
-    _permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
-    _client: (Share<Client>, Share<Client>),
-    _feed: Option<(Share<FeedName>, Share<FeedName>)>,
+    _permits: [Option<OwnedSemaphorePermit>; 2],
+    _shares: Vec<Share<ShareHolder>>,
 }
 
 impl Admitted {
@@ -194,20 +175,33 @@ impl Admitted {
 }
 
 impl Admission {
-    /// Nobody makes anything.
-    pub(super) fn new() -> Self {
-        Self::on(available_parallelism().map_or(1, NonZero::get))
+    /// Nobody makes anything; what is large takes so many bytes at a time.
+    pub(super) fn new(memory: u64) -> Self {
+        Self::on(available_parallelism().map_or(1, NonZero::get), memory)
     }
 
     /// The same on a machine with so many processors.
-    pub(super) fn on(processors: usize) -> Self {
+    fn on(processors: usize, memory: u64) -> Self {
+        let small = memory / SMALL_PART;
         let processors = u32::try_from(processors).unwrap_or(u32::MAX).max(1);
         Self {
-            large: AdmissionBudget::new(LARGE, processors.saturating_sub(SPARED)),
-            small: AdmissionBudget::new(SMALL, processors.saturating_mul(SMALL_TURNS)),
+            large: AdmissionBudget::new(
+                (memory, memory / LARGE_SHARE),
+                processors.saturating_sub(SPARED),
+            ),
+            small: AdmissionBudget::new(
+                (small, small / SMALL_SHARE),
+                processors.saturating_mul(SMALL_TURNS),
+            ),
             waiting: FairShares::new(WAITING_EACH),
             costs: Cache::of(REMEMBERED),
         }
+    }
+
+    /// One of a test, on so many processors.
+    #[cfg(test)]
+    pub(super) fn of(processors: usize) -> Self {
+        Self::on(processors, 128 * MIB)
     }
 
     /// What something took when it was last made, or else what so many items, or one of any size, may
@@ -220,6 +214,11 @@ impl Admission {
             _ => items.saturating_mul(UNKNOWN_EACH),
         };
         self.costs.get(work).map_or_else(unknown, |cost| *cost)
+    }
+
+    /// A request for work on so many items.
+    pub(super) fn request(&self, client: Client, work: Work, items: u64) -> WorkRequest {
+        WorkRequest { client, cost: self.cost_of(&work, items), work, tells: false }
     }
 
     /// Remembers what something took, in bytes.
@@ -284,6 +283,7 @@ impl From<Overloaded> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::sync::Semaphore;
 
     fn work(feed: &str) -> Work {
         Work::new(&FeedName::new(feed).unwrap(), WorkKind::Ledger)
@@ -295,7 +295,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_client_and_one_feed_hold_up_no_other() {
-        let admission = Admission::on(3);
+        let admission = Admission::of(3);
         let (huge, large) = (10_000 * MIB, SMALL_MOST + 1);
         let first = admission.admit(client(1), &work("large"), huge).await.unwrap();
         // The same client of another feed, and another client of the same feed.
@@ -311,14 +311,14 @@ mod tests {
         assert!(admission.admit(client(3), &work("third"), huge).await.is_ok());
         for budget in [&admission.large, &admission.small] {
             for part in [&budget.bytes, &budget.turns] {
-                assert_eq!((part.clients.keys(), part.feeds.keys()), (0, 0));
+                assert_eq!(part.shares.keys(), 0);
             }
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_waits_a_bounded_number_of_times() {
-        let admission = Arc::new(Admission::new());
+        let admission = Arc::new(Admission::of(4));
         let held = admission.admit(client(1), &work("a"), u64::MAX).await.unwrap();
         let mut waiting = Vec::new();
         for _ in 0..WAITING_EACH {
@@ -342,7 +342,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_small_has_turns_and_what_is_large_leaves_a_processor() {
         for processors in [1, 2, 3, 8] {
-            let admission = Admission::on(processors);
+            let admission = Admission::of(processors);
             let mut turns = [0, 0];
             for (turns, cost) in turns.iter_mut().zip([1, SMALL_MOST + 1]) {
                 let mut held = Vec::new();
@@ -357,7 +357,7 @@ mod tests {
             }
             assert_eq!(turns, [2 * processors, (processors - 1).max(1)], "{processors}");
         }
-        let admission = Admission::on(2);
+        let admission = Admission::of(2);
         let mut held = Vec::new();
         for feed in ["a", "b"] {
             held.push(admission.admit(client(1), &work(feed), 1).await.unwrap());
@@ -369,7 +369,7 @@ mod tests {
     /// Work that was begun is not stopped by who leaves, and counts until it is over.
     #[tokio::test(start_paused = true)]
     async fn what_was_admitted_is_given_back_by_the_work_alone() {
-        let admission = Arc::new(Admission::on(2));
+        let admission = Arc::new(Admission::of(2));
         let gate = Arc::new(Semaphore::new(0));
         let run = |number| {
             let (admission, gate) = (Arc::clone(&admission), Arc::clone(&gate));
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn what_was_made_once_is_known() {
-        let admission = Admission::new();
+        let admission = Admission::of(4);
         assert_eq!(admission.cost_of(&work("a"), 10), 10 * UNKNOWN_EACH);
         admission.took(work("a"), 5);
         assert_eq!(admission.cost_of(&work("a"), 10), 5);

@@ -6,15 +6,16 @@
 use super::SharedState;
 use super::address::{DocumentForm, Site};
 use super::admission::{Work, WorkKind};
-use super::audience::{Audience, AudienceKey, ServedFeed};
+use super::audience::{Audience, ServedFeed};
 use super::client::Client;
-use super::feeds::{ContainerParams, Resource, answer, unreadable};
+use super::documents::{DocumentKey, DocumentKind, NoDocument};
+use super::feeds::{ContainerParams, Resource, answer, head, unreadable};
 use super::openapi::{ArchivedDocument, Gone, NotFound, Unchanged};
 use super::problem::Problem;
 use super::query::ViewQuery;
-use super::rendition::{NoDocument, Rendition, UnwrittenDocument};
+use super::rendition::{Rendition, UnwrittenDocument};
 use super::rendition_cache::RenditionCache;
-use super::single_flight::WorkRequest;
+use super::shared_work::WorkRequest;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
@@ -27,16 +28,6 @@ use tidegate_store::View;
 /// How many times the size that it has on disk an archive takes in memory while it is rendered.
 const TIMES_ON_DISK: u64 = 8;
 
-/// What a rendition of an archive is a function of.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct ArchiveKey {
-    audience: AudienceKey,
-    place: ArchivePlace,
-    form: DocumentForm,
-    /// What the operator says of the upstream's address.
-    secret: Option<bool>,
-}
-
 impl RenditionCache {
     async fn archive(
         self: &Arc<Self>,
@@ -45,8 +36,11 @@ impl RenditionCache {
         form: DocumentForm,
         client: Client,
     ) -> Result<Arc<Rendition>, Problem> {
-        let (audience, secret) = (record.site.key(), record.options.secret);
-        let key = ArchiveKey { audience, place: place.clone(), form, secret };
+        let secret = record.options.secret;
+        let kind = DocumentKind::Archive { place: Box::new(place.clone()), form, secret };
+        let (audience, feed) = (record.site.key(), record.name.clone());
+        // What was sealed stays as it is whatever comes to the feed.
+        let key = DocumentKey { audience, feed, revision: None, kind };
         let make = || {
             let (cache, record, place) = (Arc::clone(self), record.clone(), place.clone());
             async move {
@@ -59,8 +53,9 @@ impl RenditionCache {
         // Its size on disk, with what is read and what is written of it.
         let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
         let work = Work::new(&record.name, WorkKind::Archive);
-        let made = self.archives.get(key, WorkRequest { client, work, cost, tells: false }, make);
-        made.await.map_err(|missing| missing.problem(&record.name, "read this archive"))
+        let made = self.encoded(key, WorkRequest { client, work, cost, tells: false }, make);
+        made.await
+            .map_err(|missing| missing.problem(Some(&record.name), "read this archive just now"))
     }
 }
 
@@ -100,7 +95,10 @@ fn document(
         }),
     };
     let state = FeedState::untouched(skeleton.format, place.note.sealed);
+    let container = form.container(skeleton.format);
+    let head = head(None, container, (&addresses, &history), site.sup(&record.name).as_deref());
     UnwrittenDocument {
+        head,
         kind: ViewKind::Reader,
         form,
         view: View { state, skeleton, items },
@@ -145,14 +143,15 @@ pub(super) async fn archive(
     let dialect = room.site.dialect(asked.dialect, asked.container);
     let form = DocumentForm { dialect, container: asked.container };
     let place = room.store.archive_place(&record.name, &id).await;
-    let place =
-        place.map_err(|error| NoDocument::from(error).problem(&record.name, "read this archive"));
+    let place = place.map_err(|error| {
+        NoDocument::from(error).problem(Some(&record.name), "read this archive just now")
+    });
     let place = place?.ok_or_else(unknown)?;
     if place.note.dropped {
         return Err(dropped());
     }
     let rendition = room.shelf.archive(&record, &place, form, client).await?;
-    Ok(answer(&room, &record, Resource::Archive(&place), &rendition, &headers))
+    Ok(answer(&room, Resource::Archive(&place), &rendition, &headers))
 }
 
 fn dropped() -> Problem {

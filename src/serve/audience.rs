@@ -9,14 +9,12 @@ use super::address::Site;
 use super::auth;
 use super::client::Client;
 use super::guesses::too_many_tokens;
-use super::observe::guard;
+use super::observe;
 use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader};
 use super::session::sign_in_address;
-use super::{
-    API, AppState, Listener, SharedState, address, error_page, negotiate, standby, subscribe,
-};
-use axum::extract::{FromRequestParts, Request, State};
+use super::{API, AppState, Listener, SharedState, address, negotiate, standby, subscribe};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
@@ -41,7 +39,7 @@ const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 /// The challenge where readers are told that they may send a password (RFC 7617).
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"feeds\", charset=\"UTF-8\"");
 
-/// A audience.
+/// Who asks, and which feeds and addresses that opens.
 #[derive(Debug, Clone)]
 pub(super) struct Audience {
     site: Arc<Site>,
@@ -228,47 +226,47 @@ fn is_for_readers(method: &Method, path: &str) -> bool {
     }
 }
 
-/// Finds the audience of a request, and takes the token off its path; what follows sees no token.
+/// The path that a request of another place was for, which now is one for a feed; an extension of the request.
+#[derive(Clone)]
+pub(super) struct AskedPath(pub(super) String);
+
+/// Finds the audience of a request, and takes the token off its path; what follows sees no token. The audience is an
+/// extension of the request and of its answer.
 pub(super) async fn enter(
     State((room, listener)): State<(SharedState, Listener)>,
     mut request: Request,
     next: Next,
 ) -> Response {
+    let asked = request.extensions().get::<AskedPath>().map(|AskedPath(path)| &**path);
     // What is refused may be a site's, whose tokens are its own.
     if !standby::is_refused(&request)
-        && let Some(leads) = with_token_parameter(request.uri())
+        && let Some(leads) = with_token_parameter(request.uri(), asked)
     {
-        return guarded(leads);
+        return leads;
     }
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
     let audience = find(&room, listener, client, &mut request);
     let path = request.uri().path();
     let (is_feed, is_subscribing) = (path.starts_with("/feeds/"), path == subscribe::PATH);
     request.extensions_mut().insert(audience.clone());
-    let is_page = room.challenge && is_feed && error_page::is_wanted(&request);
     let mut response = next.run(request).await;
+    let route = response.extensions().get::<MatchedPath>().cloned();
     // Who subscribes with a token that opens nothing is answered as slowly as anywhere.
     let tells_guess = is_subscribing || response.status() == StatusCode::NOT_FOUND;
-    if audience.is_guess && tells_guess && !room.readers.hold_back(client).await {
-        return guarded(too_many_tokens().into_response());
-    }
     // Of every feed that is not there, so that nobody learns which of them are private.
     let problem = response.extensions().get::<Problem>();
     let is_no_feed = is_feed && problem.is_some_and(Problem::is_unknown_feed);
-    if room.challenge && is_no_feed && audience.is_public() && !room.readers.is_empty() {
+    if audience.is_guess && tells_guess && !room.readers.hold_back(client).await {
+        response = too_many_tokens().into_response();
+    } else if room.challenge && is_no_feed && audience.is_public() && !room.readers.is_empty() {
         let said =
             "there is no such feed for everybody; a reader's token is asked for as the password";
-        let response = challenged(said);
-        return guarded(if is_page { error_page::page(response, "/") } else { response });
+        response = challenged(said);
+    } else {
+        close(response.headers_mut(), &audience);
     }
-    close(response.headers_mut(), &audience);
-    response
-}
-
-/// An answer that the layers inside have not seen, with the headers that they give to every other.
-fn guarded(mut response: Response) -> Response {
-    guard(response.headers_mut());
-    response
+    response.extensions_mut().insert(audience);
+    observe::note(response, route)
 }
 
 /// The audience of a request, whose path has no token any more.
@@ -346,7 +344,8 @@ fn put_path(uri: &mut Uri, path: &str) {
 }
 
 /// Where an address leads whose query names a token: to the same below that token.
-fn with_token_parameter(uri: &Uri) -> Option<Response> {
+/// `asked`: the path that was asked for, where it is another.
+fn with_token_parameter(uri: &Uri, asked: Option<&str>) -> Option<Response> {
     let query = uri.query().filter(|query| query.contains(TOKEN_PARAMETER))?;
     let path = uri.path();
     if !takes_token(path) {
@@ -364,7 +363,8 @@ fn with_token_parameter(uri: &Uri) -> Option<Response> {
     let others = Some(others.finish()).filter(|others| !others.is_empty());
     let others = others.map(|others| format!("?{others}")).unwrap_or_default();
     // Relative, so that it is right behind a proxy that cuts off a prefix too.
-    let up = "../".repeat(path.matches('/').count().saturating_sub(1));
+    let depth = asked.unwrap_or(path).matches('/').count();
+    let up = "../".repeat(depth.saturating_sub(1));
     let to = format!("{up}t/{}{path}{others}", token.reveal());
     let mut to = HeaderValue::from_str(&to).ok()?;
     to.set_sensitive(true);
@@ -477,7 +477,7 @@ mod tests {
     fn a_token_in_the_query_leads_to_the_path() {
         const TOKEN: &str = "0123456789abcdef0123456789abcdef";
         let to = |address: &str| {
-            let leads = with_token_parameter(&address.parse().unwrap())?;
+            let leads = with_token_parameter(&address.parse().unwrap(), None)?;
             assert_eq!(leads.headers()[header::CACHE_CONTROL], "private, no-cache");
             Some(leads.headers()[header::LOCATION].to_str().unwrap().to_owned())
         };
@@ -485,6 +485,10 @@ mod tests {
         assert_eq!(to(&format!("/feeds/x?as=rss&token={TOKEN}&sx=sse")), Some(expected));
         let expected = format!("../../../t/{TOKEN}/feeds/x/archive/1");
         assert_eq!(to(&format!("/feeds/x/archive/1?token={TOKEN}")), Some(expected));
+        let asked = format!("/feeds/x?token={TOKEN}").parse().unwrap();
+        let leads = with_token_parameter(&asked, Some("/a/b/news.xml")).unwrap();
+        let expected = format!("../../t/{TOKEN}/feeds/x");
+        assert_eq!(leads.headers()[header::LOCATION], expected, "a feed at a path of its own");
         let expected = format!("t/{TOKEN}/subscribe?url=https%3A%2F%2Fa.example%2F");
         let asked = format!("/subscribe?url=https://a.example/&token={TOKEN}");
         assert_eq!(to(&asked), Some(expected));

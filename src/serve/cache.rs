@@ -1,7 +1,6 @@
 //! A cache for keys and values of any type. The library's machinery is compiled once, for keys and values whose
 //! type is forgotten: compiled for each type, it was half of this crate.
 
-use moka::notification::RemovalCause;
 use moka::sync::{self, CacheBuilder};
 use std::any::Any;
 use std::borrow::Borrow;
@@ -109,35 +108,19 @@ where
     /// The same, none for longer than `age`.
     #[must_use]
     pub fn lasting(entries: u64, age: Duration) -> Self {
-        Self::built(sync::Cache::builder().max_capacity(entries), age)
+        let kept = sync::Cache::builder().max_capacity(entries);
+        Self::built(if age == Duration::MAX { kept } else { kept.time_to_live(age) })
     }
 
-    /// At most so much, as `weigh` has it, none for longer than `age`. `left` is told of what leaves, but not of what
-    /// another takes the place of.
+    /// At most so much, as `weigh` has it.
     #[must_use]
-    pub fn new(
-        capacity: u64,
-        age: Duration,
-        weigh: fn(&V) -> u32,
-        left: impl Fn(&K) + Send + Sync + 'static,
-    ) -> Self {
-        let kept = sync::Cache::builder()
-            .max_capacity(capacity)
-            .weigher(move |_: &Key, value: &AnyValue| value.downcast_ref().map_or(u32::MAX, weigh))
-            .eviction_listener(move |key: Arc<Key>, _, cause| {
-                if let Some(key) = key.to().filter(|_| cause != RemovalCause::Replaced) {
-                    left(key);
-                }
-            });
-        Self::built(kept, age)
+    pub fn weighing(capacity: u64, weigh: fn(&V) -> u32) -> Self {
+        let weigh = move |_: &Key, value: &AnyValue| value.downcast_ref().map_or(u32::MAX, weigh);
+        Self::built(sync::Cache::builder().max_capacity(capacity).weigher(weigh))
     }
 
-    /// The library takes a lock for each key that is written where somebody is told of what leaves: not every cache
-    /// pays for that.
-    fn built(kept: CacheBuilder<Key, AnyValue, Kept>, age: Duration) -> Self {
-        let kept = kept.support_invalidation_closures();
-        let kept = if age == Duration::MAX { kept } else { kept.time_to_live(age) };
-        Self { kept: kept.build(), of: PhantomData }
+    fn built(kept: CacheBuilder<Key, AnyValue, Kept>) -> Self {
+        Self { kept: kept.support_invalidation_closures().build(), of: PhantomData }
     }
 
     /// What is kept under a key.
@@ -178,7 +161,7 @@ where
         self.kept.weighted_size()
     }
 
-    /// Does now what is done at times: who left is told of, and what is too much goes.
+    /// Does now what is done at times: what is too much goes.
     pub fn settle(&self) {
         self.kept.run_pending_tasks();
     }

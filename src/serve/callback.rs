@@ -14,8 +14,6 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt as _;
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tidegate_core::websub::{SIGNATURE_HEADER, Verification};
 use tidegate_status::PushResult;
@@ -67,8 +65,9 @@ pub(super) async fn push(
 ) -> Result<Response, Problem> {
     let token = known(&room, token).ok_or_else(|| elsewhere(&room).unwrap_or_else(over))?;
     // The other push may prove false, so that this one cannot be answered as taken because of it.
-    let _alone = PushPermit::with(&room.pushing, &token)
-        .ok_or_else(|| Problem::later("another push is being read here", RETRY_SOON))?;
+    let alone = room.pushing.try_take(&token, 1);
+    let _alone =
+        alone.ok_or_else(|| Problem::later("another push is being read here", RETRY_SOON))?;
     let (body, _place) = read(&room.pushes, body).await?;
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
     match room.operator.pushed(&token, signature.map(str::to_owned), body).await {
@@ -82,30 +81,6 @@ pub(super) async fn push(
 fn known(room: &SharedState, token: CallbackToken) -> Option<String> {
     let token = token.map_err(unreadable).ok()?.0;
     (token.len() <= TOKEN_LIMIT && room.operator.is_callback(&token)).then_some(token)
-}
-
-/// The callbacks at which a push is being read, by token.
-pub(super) type Pushing = Mutex<HashSet<String>>;
-
-/// The only push that is being read at a callback: the hub of one feed cannot fill the gateway.
-struct PushPermit<'a> {
-    pushing: &'a Pushing,
-    token: &'a str,
-}
-
-impl<'a> PushPermit<'a> {
-    /// `None` where another one is.
-    fn with(pushing: &'a Pushing, token: &'a str) -> Option<Self> {
-        let mut tokens = pushing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Made only then: what is dropped frees the token.
-        tokens.insert(token.to_owned()).then(|| Self { pushing, token })
-    }
-}
-
-impl Drop for PushPermit<'_> {
-    fn drop(&mut self) {
-        self.pushing.lock().unwrap_or_else(PoisonError::into_inner).remove(self.token);
-    }
 }
 
 /// Reads a push within [`PUSH_TIME`], with its place among the long ones where it is one. Only what

@@ -2,29 +2,26 @@
 //! with what differs from the one before. Atom or JSON Feed for readers, a page for people.
 
 use super::address::{ChangeFeedForm, followable, item_page};
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::{Audience, AudienceKey, ServedFeed};
+use super::admission::{Work, WorkKind};
+use super::audience::{Audience, ServedFeed};
 use super::client::Client;
 use super::conditional::Representation;
 use super::dashboard::pill;
+use super::documents::{DocumentKey, DocumentKind, ServedDocument};
 use super::feeds::{NameInPath, unreadable};
 use super::items::{self, CompareBudget, Differences};
-use super::metrics::Metrics;
 use super::negotiate::container;
 use super::openapi::{BadRequest, Gone, Later, NotFound, Unchanged};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{AppState, SharedState, html, reading};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
-use tidegate_core::model::{
-    Event, EventKind, FeedName, FeedState, LedgerEntry, Revision, Stamp, Tick, Time,
-};
+use tidegate_core::model::{Event, EventKind, FeedName, FeedState, LedgerEntry, Stamp, Tick, Time};
 use tidegate_format::render::{ChangeEntry, ChangeFeed, Container};
 use tidegate_status::describe;
 use tidegate_status::schema::words;
@@ -36,40 +33,12 @@ const ENTRIES: usize = 50;
 const EVENTS_READ: usize = tidegate_store::EVENTS_KEPT;
 /// How many versions of an item are looked at for the two that are compared.
 const VERSIONS_READ: usize = 200;
-/// Bytes of documents kept, all feeds together.
-const BYTES: u64 = 16 * 1024 * 1024;
 /// How many times the text of a document is in memory while it is made, and what it takes at least.
 const TIMES: u64 = 8;
 const LEAST: u64 = 256 * 1024;
 
 /// Who was told of a change must not get what an intermediary kept from before.
 const FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
-
-/// A feed of changes as a document.
-pub(super) enum ChangeDocument {
-    /// For programs, packed.
-    Feed(Box<Rendition>),
-    /// For people. What it leads to depends on who looks, so that it is packed when that was put in.
-    Page(String),
-}
-
-impl ChangeDocument {
-    fn weight(&self) -> u32 {
-        match self {
-            Self::Feed(rendition) => rendition.weight(),
-            Self::Page(page) => u32::try_from(page.len()).unwrap_or(u32::MAX),
-        }
-    }
-}
-
-/// Feeds of changes as documents, as of a revision.
-pub(super) type ChangeFeeds =
-    SingleFlightCache<(AudienceKey, FeedName, Revision, ChangeFeedForm), ChangeDocument, Problem>;
-
-/// No document yet.
-pub(super) fn documents(admission: Arc<Admission>, metrics: Metrics) -> ChangeFeeds {
-    SingleFlightCache::new(("feeds of changes", BYTES), ChangeDocument::weight, admission, metrics)
-}
 
 describe! {
     /// A form of the changes.
@@ -105,26 +74,24 @@ pub(super) async fn show(
     let state = room.store.state(&record.name).await?.ok_or_else(unread)?;
     let work = Work::new(&record.name, WorkKind::Changes);
     let entries = u64::try_from(ENTRIES).unwrap_or(u64::MAX);
-    let ask =
-        WorkRequest { client, cost: room.admission.cost_of(&work, entries), work, tells: false };
-    let key = (record.site.key(), record.name.clone(), state.revision, form);
+    let ask = room.admission.request(client, work, entries);
+    let (audience, feed) = (record.site.key(), record.name.clone());
+    let (revision, kind) = (Some(state.revision), DocumentKind::Changes(form));
+    let key = DocumentKey { audience, feed, revision, kind };
     let make = || {
         let (room, record) = (Arc::clone(&room), record.clone());
         async move { made(&room, &record, &state, form).await }
     };
-    let document = room.change_feeds.get(key, ask, make).await?;
-    let rendition = match &*document {
-        ChangeDocument::Feed(rendition) => rendition,
-        ChangeDocument::Page(page) => return Ok(reading::whole_page(page.clone())),
+    let document = room.documents.get(key, ask, make).await?;
+    // What a page leads to depends on who looks, so that it is packed when that was put in.
+    let Some(rendition) = document.encoded() else {
+        return Ok(reading::whole_page(String::from_utf8_lossy(&document.text()).into_owned()));
     };
-    let mut answered = HeaderMap::new();
-    answered.insert(header::CACHE_CONTROL, FRESH);
-    answered.insert(header::VARY, reading::VARY);
     let now = room.clock.now();
     Ok(Representation {
         modified: Some(rendition.shown.min(now)),
         is_dated: rendition.shown <= now,
-        ..rendition.represented(&headers, answered)
+        ..rendition.represented(&headers)
     }
     .answer(&headers))
 }
@@ -152,7 +119,7 @@ async fn made(
     record: &ServedFeed,
     state: &FeedState,
     form: ChangeFeedForm,
-) -> Result<ChangeDocument, Problem> {
+) -> Result<ServedDocument, Problem> {
     let feed = gather(room, record).await?;
     // Text that is removed, and versions that are not kept any more, leave the document without a change.
     let (name, shown, revision) = (record.name.clone(), state.updated_at, state.revision);
@@ -160,10 +127,11 @@ async fn made(
         let (text, media_type) = match form {
             ChangeFeedForm::Atom => (feed.to_atom(), Container::Atom.media_type()),
             ChangeFeedForm::JsonFeed => (feed.to_json(), Container::JsonFeed.media_type()),
-            ChangeFeedForm::Page => return Ok(ChangeDocument::Page(page(&name, &feed))),
+            ChangeFeedForm::Page => return Ok(page(&name, &feed).into()),
         };
         let about = About { media_type, shown, revision, token: None };
-        Rendition::build_quickly(text, about).map(Box::new).map(ChangeDocument::Feed)
+        let head = [(header::CACHE_CONTROL, FRESH), (header::VARY, reading::VARY)];
+        Rendition::build_quickly(text, about).map(|made| made.with(head).into())
     });
     let packed = packing.await.map_err(|error| error.to_string());
     packed.and_then(|packed| packed.map_err(|error| error.to_string())).map_err(|error| {

@@ -6,6 +6,7 @@ use super::SharedState;
 use super::admission::{Work, WorkKind};
 use super::client::Client;
 use super::negotiate::encoding;
+use super::prefix::{AboutLength, content_length};
 use super::problem::Problem;
 use super::rendition;
 use axum::body::{Body, to_bytes};
@@ -36,14 +37,24 @@ pub(super) async fn answer(
     let is_head = request.method() == Method::HEAD;
     let wanted = encoding(request.headers(), true);
     let response = next.run(request).await;
-    let size = response.body().size_hint().exact().unwrap_or(0);
-    if is_head || !is_text(&response) || !(LEAST..=MOST).contains(&size) {
+    let size = match is_head {
+        true => length_without_body(&response),
+        false => response.body().size_hint().exact(),
+    };
+    let size = size.unwrap_or(0);
+    if !is_text(&response) || !(LEAST..=MOST).contains(&size) {
         return response;
     }
     let (mut parts, body) = response.into_parts();
     // Whatever comes out: a cache must not give it to who asked otherwise.
     vary(&mut parts.headers);
     let Some(token) = wanted.token() else { return Response::from_parts(parts, body) };
+    if is_head {
+        // As of GET, whose body shows how long it is when it is packed.
+        parts.headers.remove(header::CONTENT_LENGTH);
+        parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
+        return Response::from_parts(parts, body);
+    }
     let limit = usize::try_from(MOST).unwrap_or(usize::MAX);
     // The body is whole and of a known size already.
     let Ok(plain) = to_bytes(body, limit).await else {
@@ -64,6 +75,12 @@ pub(super) async fn answer(
     parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
     parts.headers.remove(header::CONTENT_LENGTH);
     Response::from_parts(parts, Body::from(packed))
+}
+
+/// About how long the body is that an answer to HEAD does not have.
+fn length_without_body(response: &Response) -> Option<u64> {
+    let about = response.extensions().get().map(|AboutLength(length)| *length);
+    about.or_else(|| response.headers().get(header::CONTENT_LENGTH).and_then(content_length))
 }
 
 /// Whether an answer is a text without a tag that nobody packed yet.

@@ -2,7 +2,7 @@
 
 use super::delta::DeltaToken;
 use super::negotiate::Encoding;
-use super::rendition::EncodedBody;
+use super::rendition::{EncodedBody, Rendition};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -31,9 +31,12 @@ impl ETag {
         }
     }
 
-    /// Whether it is this one, as it is written.
-    pub(super) fn is(&self, tag: &str) -> bool {
-        self.0 == tag
+    /// Whether a tag is this one, also as intermediaries change it that pack answers: with a name behind it (`-gzip`,
+    /// `;gzip`), or without quotes. In ours, nothing but a point follows what another one may begin with.
+    fn is_named(&self, tag: &str) -> bool {
+        let bare = |tag: &str| tag.trim_matches('"').to_owned();
+        let (own, tag) = (bare(&self.0), bare(tag));
+        tag.strip_prefix(&own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ';']))
     }
 
     /// As a header's value.
@@ -47,8 +50,7 @@ impl ETag {
 pub(super) struct Representation<'a> {
     /// The headers that a 200 and a 304 have in common, but for the validators.
     pub(super) headers: HeaderMap,
-    pub(super) body: &'a EncodedBody,
-    pub(super) media_type: &'static str,
+    pub(super) rendition: &'a Rendition,
     pub(super) encoding: Encoding,
     /// `Last-Modified`.
     pub(super) modified: Option<Time>,
@@ -57,17 +59,19 @@ pub(super) struct Representation<'a> {
 }
 
 impl Representation<'_> {
-    /// The answer that carries it, or the 304 that says that the client has it.
+    /// The answer that carries it, or the 304 that says which representation of it the client has.
     pub(super) fn answer(self, asked: &HeaderMap) -> Response {
-        let Self { mut headers, body, modified, .. } = self;
+        let Self { mut headers, rendition, encoding, modified, is_dated } = self;
+        let known = known(asked, rendition, encoding, modified.filter(|_| is_dated));
+        let body = rendition.body(known.unwrap_or(encoding));
         headers.insert(header::ETAG, body.etag.value());
         if let Some(modified) = modified {
             add(&mut headers, header::LAST_MODIFIED, &modified.rfc822());
         }
-        if is_not_modified(asked, &body.etag, modified.filter(|_| self.is_dated)) {
+        if known.is_some() {
             return (StatusCode::NOT_MODIFIED, headers).into_response();
         }
-        describe(&mut headers, body, self.media_type, self.encoding);
+        describe(&mut headers, body, rendition.media_type, encoding);
         body.answer(StatusCode::OK, headers)
     }
 }
@@ -103,22 +107,23 @@ pub(super) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// Whether the client has this representation already, so that 304 is the answer to its GET or
-/// HEAD. `If-None-Match` goes before `If-Modified-Since` (section 13.2.2).
-pub(super) fn is_not_modified(headers: &HeaderMap, etag: &ETag, modified: Option<Time>) -> bool {
+/// The encoding in which the client has this document already, so that 304 is the answer to its GET or HEAD; `encoding`
+/// is that of the answer otherwise. `If-None-Match` goes before `If-Modified-Since` (section 13.2.2), and compares
+/// weakly (sections 8.8.3.2 and 13.1.2): `W/` makes no difference.
+pub(super) fn known(
+    headers: &HeaderMap,
+    rendition: &Rendition,
+    encoding: Encoding,
+    modified: Option<Time>,
+) -> Option<Encoding> {
     if headers.contains_key(header::IF_NONE_MATCH) {
-        return none_match(headers, etag);
+        let all = [encoding, Encoding::Identity, Encoding::Gzip, Encoding::Zstd];
+        let of = |tag: &str| all.into_iter().find(|it| rendition.body(*it).etag.is_named(tag));
+        return tags(headers).find_map(|tag| if tag == "*" { Some(encoding) } else { of(tag) });
     }
     let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|value| value.to_str().ok());
-    match (since.and_then(http_date), modified) {
-        (Some(since), Some(modified)) => modified <= since,
-        _ => false,
-    }
-}
-
-/// Weak comparison against a list (sections 8.8.3.2 and 13.1.2): `W/` makes no difference.
-fn none_match(headers: &HeaderMap, etag: &ETag) -> bool {
-    tags(headers).any(|tag| tag == "*" || etag.is(tag))
+    let (since, modified) = (since.and_then(http_date)?, modified?);
+    (modified <= since).then_some(encoding)
 }
 
 /// The tags that a client has, as `If-None-Match` names them, without `W/`.
@@ -146,6 +151,7 @@ pub(super) fn http_date(text: &str) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rendition::About;
     use http::HeaderName;
 
     fn with(pairs: &[(HeaderName, &str)]) -> HeaderMap {
@@ -158,8 +164,9 @@ mod tests {
 
     #[test]
     fn the_table_of_conditional_requests() {
-        let etag = ETag::from_bytes(b"body", None);
-        let tag = etag.0.clone();
+        let document = rendition();
+        let tag = |encoding| document.body(encoding).etag.0.clone();
+        let (tag, gzip) = (tag(Encoding::Identity), tag(Encoding::Gzip));
         let other = ETag::from_bytes(b"other", None).0;
         let shown = Time::parse_rfc3339("2026-11-20T16:20:05Z").unwrap();
         let match_ = header::IF_NONE_MATCH;
@@ -175,7 +182,6 @@ mod tests {
             (vec![(match_.clone(), list.as_str())], true),
             (vec![(match_.clone(), "*")], true),
             (vec![(match_.clone(), other.as_str())], false),
-            (vec![(match_.clone(), tag.trim_matches('"'))], false),
             (vec![(match_.clone(), "")], false),
             (vec![(match_.clone(), other.as_str()), (match_.clone(), tag.as_str())], true),
             (vec![(since.clone(), same)], true),
@@ -189,10 +195,48 @@ mod tests {
             (vec![(match_.clone(), tag.as_str()), (since.clone(), before)], true),
         ] {
             let headers = with(&request);
-            assert_eq!(is_not_modified(&headers, &etag, Some(shown)), expected, "{request:?}");
+            let expected = expected.then_some(Encoding::Identity);
+            let known = |modified| known(&headers, &document, Encoding::Identity, modified);
+            assert_eq!(known(Some(shown)), expected, "{request:?}");
         }
         let dated = with(&[(since, same)]);
-        assert!(!is_not_modified(&dated, &etag, None), "a date needs a date to compare with");
+        assert_eq!(known(&dated, &document, Encoding::Identity, None), None, "no date of its own");
+        // Of a tag that names another representation, that one is what the client has.
+        let named = with(&[(match_, &gzip)]);
+        assert_eq!(known(&named, &document, Encoding::Identity, None), Some(Encoding::Gzip));
+    }
+
+    fn rendition() -> Rendition {
+        let (shown, revision) = (Time::from_unix(0), tidegate_core::model::Revision(0));
+        let about = About { media_type: "text/plain", shown, revision, token: None };
+        Rendition::build("body".to_owned(), about).unwrap()
+    }
+
+    #[test]
+    fn a_tag_that_an_intermediary_has_changed_names_the_same_document() {
+        let document = rendition();
+        for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Zstd] {
+            let tag = document.body(encoding).etag.0.clone();
+            let bare = tag.trim_matches('"');
+            for (changed, expected) in [
+                (bare.to_owned(), Some(encoding)),
+                (format!("\"{bare}-gzip\""), Some(encoding)),
+                (format!("W/\"{bare};gzip\""), Some(encoding)),
+                (format!("\"{bare}--gzip\""), Some(encoding)),
+                (format!("\"{bare}.1f\""), None),
+                (format!("\"x{bare}\""), None),
+                (format!("\"{}\"", bare.split_at(1).1), None),
+            ] {
+                let headers = with(&[(header::IF_NONE_MATCH, changed.as_str())]);
+                assert_eq!(known(&headers, &document, Encoding::Gzip, None), expected, "{changed}");
+                let answer = document.represented(&headers).answer(&headers);
+                let status = expected.map_or(StatusCode::OK, |_| StatusCode::NOT_MODIFIED);
+                assert_eq!(answer.status(), status, "{changed}");
+                if expected.is_some() {
+                    assert_eq!(answer.headers()[header::ETAG], tag.as_str(), "{changed}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -10,18 +10,18 @@ pub(super) use form::resolve;
 pub(super) use page::excerpt;
 
 use super::address::Site;
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::{Audience, AudienceKey};
+use super::admission::{Work, WorkKind};
+use super::audience::Audience;
 use super::cache::Cache;
 use super::client::Client;
+use super::documents::{DocumentKey, DocumentKind};
 use super::feeds::{NameInPath, unreadable};
 use super::items::{self, CompareBudget, Differences};
-use super::metrics::Metrics;
 use super::negotiate::wants_json;
 use super::openapi::{Gone, NotFound};
 use super::problem::Problem;
 use super::query::Query;
-use super::single_flight::{SingleFlightCache, WorkRequest};
+use super::shared_work::WorkRequest;
 use super::{AppState, SharedState, answers, forms, html, session};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
@@ -47,11 +47,6 @@ const COUNTED_FEEDS: u64 = 100_000;
 /// How long somebody who looks at all feeds waits at most to hear which of them have items in conflict.
 pub(super) const CONTESTED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Bytes of pages kept, all feeds together.
-const BYTES: u64 = 4 * 1024 * 1024;
-/// How long a page is shown again, unless the feed changes.
-const FRESH: Duration = Duration::from_secs(60);
-
 /// An item in conflict.
 struct Contest {
     /// With its conflicts.
@@ -76,30 +71,11 @@ struct Contests {
     may_decide: bool,
 }
 
-/// What an answer is a function of.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct ConflictsKey {
-    audience: AudienceKey,
-    feed: FeedName,
-    revision: Option<Revision>,
-    after: Option<SyncId>,
-    form: ConflictsForm,
-}
-
 /// In which form conflicts are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum ConflictsForm {
+pub(super) enum ConflictsForm {
     Json,
     Page { is_signed_in: bool, may_decide: bool },
-}
-
-/// Pages of conflicts, and the same as data.
-pub(super) type ConflictPages = SingleFlightCache<ConflictsKey, Bytes, Problem>;
-
-/// No page yet.
-pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ConflictPages {
-    let weigh = |page: &Bytes| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    SingleFlightCache::lasting(("conflict pages", BYTES), FRESH, weigh, admission, metrics)
 }
 
 /// How many items are in conflict of the feeds that have such.
@@ -196,7 +172,7 @@ pub(super) async fn show(
     };
     let answer = answered(&room, client, (&record.name, &record.site), (after, form)).await?;
     if form == ConflictsForm::Json {
-        return Ok(html::data(Bytes::clone(&answer)));
+        return Ok(html::data(answer));
     }
     let notice = session::notice(&room, &method, &headers);
     let content = page::around(&record.name, (resolved.as_ref(), &notice), &answer);
@@ -211,9 +187,7 @@ pub(super) async fn listed(
     query: Option<&str>,
 ) -> Result<Bytes, Problem> {
     let after = item_in(query, "after")?;
-    Ok(Bytes::clone(
-        &*answered(room, client, (feed, &room.site), (after, ConflictsForm::Json)).await?,
-    ))
+    answered(room, client, (feed, &room.site), (after, ConflictsForm::Json)).await
 }
 
 /// What is told of a feed's conflicts, made once for each revision and all who ask.
@@ -222,23 +196,29 @@ async fn answered(
     client: Client,
     (feed, site): (&FeedName, &Arc<Site>),
     (after, form): (Option<SyncId>, ConflictsForm),
-) -> Result<Arc<Bytes>, Problem> {
+) -> Result<Bytes, Problem> {
     let revision = room.store.state(feed).await?.map(|state| state.revision);
     let shown = usize::try_from(room.contested.count(feed).await?).unwrap_or(usize::MAX);
     let shown = u64::try_from(shown.min(ITEMS_SHOWN)).unwrap_or(u64::MAX);
     let work = Work::new(feed, WorkKind::Conflicts);
-    let ask = WorkRequest { client, cost: room.admission.cost_of(&work, shown), work, tells: true };
-    let key = ConflictsKey { audience: site.key(), feed: feed.clone(), revision, after, form };
+    let ask = WorkRequest { tells: true, ..room.admission.request(client, work, shown) };
+    let kind = DocumentKind::Conflicts { after: after.clone(), form };
+    let key = DocumentKey { audience: site.key(), feed: feed.clone(), revision, kind };
     let make = || {
-        let (room, key, site) = (Arc::clone(room), key.clone(), Arc::clone(site));
-        async move { made(&room, &site, &key).await }
+        let (room, feed, site) = (Arc::clone(room), feed.clone(), Arc::clone(site));
+        async move { made(&room, &site, &feed, (after, form)).await }
     };
-    Ok(room.conflicts.get(key.clone(), ask, make).await?)
+    Ok(room.documents.get(key, ask, make).await?.text())
 }
 
-async fn made(room: &AppState, site: &Site, key: &ConflictsKey) -> Result<Bytes, Problem> {
-    let mut contests = gather(room, &key.feed, key.after.as_ref()).await?;
-    Ok(match key.form {
+async fn made(
+    room: &AppState,
+    site: &Site,
+    feed: &FeedName,
+    (after, form): (Option<SyncId>, ConflictsForm),
+) -> Result<Bytes, Problem> {
+    let mut contests = gather(room, feed, after.as_ref()).await?;
+    Ok(match form {
         ConflictsForm::Json => answers::text(&ConflictList::new(&site.at(""), &contests)),
         ConflictsForm::Page { is_signed_in, may_decide } => {
             (contests.is_signed_in, contests.may_decide) = (is_signed_in, may_decide);

@@ -15,6 +15,7 @@ pub(super) use limits::ConnectionLimits;
 use super::client::Client;
 use activity::SweepClock;
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
@@ -184,7 +185,8 @@ impl Connections {
         let activity = Arc::new(Activity::new(Arc::clone(&self.clock)));
         let open = OpenConnection { peer, is_proxy, is_reserved, activity: Arc::clone(&activity) };
         let id = table.insert(open);
-        Some(ConnectionSlot { id, activity, is_reserved, all: Arc::clone(self) })
+        let connection = Connection { activity, is_reserved };
+        Some(ConnectionSlot { id, connection, all: Arc::clone(self) })
     }
 
     /// Ends the connections that have come to a limit, and where the server `is_closing` all others when
@@ -202,8 +204,8 @@ impl Connections {
 /// A connection, as its requests know it.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
-    id: u64,
-    activity: Arc<Activity>,
+    /// What it is doing.
+    pub(super) activity: Arc<Activity>,
     /// Whether it is only for who asks whether the gateway is alive.
     pub(super) is_reserved: bool,
 }
@@ -219,11 +221,16 @@ impl Connection {
         self.activity.end(Ending::Now);
     }
 
+    /// What tells connections apart for as long as they are held.
+    pub(super) fn key(&self) -> usize {
+        Arc::as_ptr(&self.activity).addr()
+    }
+
     /// One of a test.
     #[cfg(test)]
-    pub(super) fn new(id: u64) -> Self {
+    pub(super) fn new() -> Self {
         let activity = Arc::new(Activity::new(SweepClock::default()));
-        Self { id, activity, is_reserved: false }
+        Self { activity, is_reserved: false }
     }
 
     /// Whether it was ended.
@@ -233,41 +240,20 @@ impl Connection {
     }
 }
 
-impl PartialEq for Connection {
-    fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
-    }
-}
-
-impl Eq for Connection {}
-
-impl std::hash::Hash for Connection {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.id.hash(state);
-    }
-}
-
-impl ConnectionSlot {
-    /// The connection that has this place.
-    pub(super) fn connection(&self) -> Connection {
-        let (id, activity) = (self.id, Arc::clone(&self.activity));
-        Connection { id, activity, is_reserved: self.is_reserved }
-    }
-
-    #[cfg(test)]
-    fn is_cut(&self) -> bool {
-        self.activity.ending() == Ending::Now
-    }
-}
-
 /// A connection's place.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     id: u64,
-    /// What the connection is doing.
-    pub(super) activity: Arc<Activity>,
-    is_reserved: bool,
+    pub(super) connection: Connection,
     all: Arc<Connections>,
+}
+
+impl Deref for ConnectionSlot {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
 }
 
 impl Drop for ConnectionSlot {
@@ -374,7 +360,7 @@ mod tests {
         }
         let cut = reserved.iter().filter(|place| place.is_cut()).count();
         assert_eq!(reserved.len() - cut, RESERVE);
-        assert!(reserved[..cut].iter().all(ConnectionSlot::is_cut), "who has waited longest goes");
+        assert!(reserved[..cut].iter().all(|place| place.is_cut()), "who has waited longest goes");
         let _busy: Vec<_> = reserved.iter().map(|place| place.activity.begin(true)).collect();
         assert!(connections.place(peer(1), false).is_none(), "these are busy as well");
         held.pop();

@@ -40,7 +40,6 @@ impl SiteSettings {
 impl AppState {
     /// Says that feeds were changed; one that became private is no topic for everybody any more.
     pub(super) fn feeds_changed(&self) {
-        self.directory.changed();
         if let Some(hub) = &self.hub {
             hub.check_topics();
         }

@@ -50,7 +50,7 @@ const CONFLICTS_UNKNOWN: &str = "conflicts are not known just now";
 /// What pages about all feeds are made of. All feeds are looked at once for all who ask at the same time, and what
 /// everybody sees is shown again for a while.
 pub(super) struct Overview {
-    flights: SingleFlight<(AudienceKey, u64), OverviewFeeds, Problem>,
+    flights: SingleFlight<(AudienceKey, usize), OverviewFeeds, Problem>,
     everybodys: LastMade<OverviewFeeds>,
 }
 
@@ -104,6 +104,7 @@ async fn look(
     let cost = u64::try_from(listing.len()).unwrap_or(u64::MAX).saturating_mul(LOOK);
     let work = Work::of_all(WorkKind::Standing);
     let ask = WorkRequest { client, work, cost, tells: false };
+    let list = listing.id();
     let make = || {
         let (room, audience) = (Arc::clone(room), audience.clone());
         async move {
@@ -118,7 +119,7 @@ async fn look(
             Ok(made)
         }
     };
-    let key = (audience.key(), room.directory.generation());
+    let key = (audience.key(), list);
     Ok(room.overview.flights.get(&key, ask, make).await?)
 }
 

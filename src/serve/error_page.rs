@@ -1,5 +1,6 @@
 //! Error answers as pages, for who looks at them in a browser; programs get the problem document.
 
+use super::audience::TOKEN_PATH;
 use super::html;
 use super::negotiate::prefers_html;
 use super::problem::Problem;
@@ -7,6 +8,7 @@ use super::session::sign_in_address;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode, header};
 use maud::{Markup, html};
 
@@ -14,10 +16,12 @@ use maud::{Markup, html};
 /// Administration answers programs alone.
 pub(super) async fn show(request: Request, next: Next) -> Response {
     let is_page = is_wanted(&request);
-    let to = request.uri().path_and_query().filter(|_| request.method() == Method::GET);
-    let to = to.map_or("/", |path| path.as_str()).to_owned();
+    let to = request.uri().path_and_query().map(PathAndQuery::as_str);
+    // Signing in leads back to what was asked for; nobody signs in below a token.
+    let to = to.filter(|to| request.method() == Method::GET && !to.starts_with(TOKEN_PATH));
+    let to = to.unwrap_or("/").to_owned();
     let response = next.run(request).await;
-    if is_page { page(response, &to) } else { response }
+    if is_page { as_page(response, Some(&to)) } else { response }
 }
 
 /// Whether who asks would rather have a page than a problem document.
@@ -25,12 +29,7 @@ pub(super) fn is_wanted<B>(request: &http::Request<B>) -> bool {
     prefers_html(request.headers()) && !request.uri().path().starts_with(super::API)
 }
 
-/// The answer, as a page where it is a problem. `to`: where signing in leads back to.
-pub(super) fn page(response: Response, to: &str) -> Response {
-    as_page(response, Some(to))
-}
-
-/// The same where none of our other pages is: it leads nowhere.
+/// The answer, as a page where it is a problem; where none of our other pages is, it leads nowhere.
 pub(super) fn lone_page(response: Response) -> Response {
     as_page(response, None)
 }

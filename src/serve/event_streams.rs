@@ -16,12 +16,10 @@ use super::client::Client;
 use super::directory::Listing;
 use super::problem::Problem;
 use super::query::Query;
-use super::shares::{FairShares, Share};
+use super::shares::{SharePermit, SharedLimit, UsedUp};
 use position::Position;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use tidegate_core::model::FeedName;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Event streams at once, and long polls that wait: each a quarter of the connections that are served, and not more
 /// than these.
@@ -36,57 +34,42 @@ const QUERY_LIMIT: usize = 8 * 1024;
 /// How many epochs are read at once.
 const EPOCHS: usize = 64;
 
-/// How many may stand in the doors.
+/// How many event streams there may be, and how many requests that wait.
 pub(super) struct EventStreams {
-    streams: StreamDoor,
-    waiting: StreamDoor,
-}
-
-/// A door in which so many may stand, and of one client a few.
-struct StreamDoor {
-    limit: usize,
-    all: Arc<Semaphore>,
-    clients: FairShares<Client>,
-}
-
-/// A place in a door, until it is dropped.
-struct StreamPlace {
-    _permit: OwnedSemaphorePermit,
-    _share: Share<Client>,
-}
-
-impl StreamDoor {
-    fn new(limit: usize) -> Self {
-        Self { limit, all: Arc::new(Semaphore::new(limit)), clients: FairShares::new(EACH) }
-    }
-
-    /// A place in it; where there is none, why.
-    fn enter(&self, client: Client, what: &str) -> Result<StreamPlace, String> {
-        let share = self.clients.try_take(&client, 1);
-        let share = share
-            .ok_or_else(|| format!("{EACH} {what} of your address are open, which is the limit"))?;
-        let permit = Arc::clone(&self.all).try_acquire_owned();
-        let permit =
-            permit.map_err(|_| format!("{} {what} are open, which is the limit", self.limit))?;
-        Ok(StreamPlace { _permit: permit, _share: share })
-    }
+    streams: SharedLimit<Client>,
+    waiting: SharedLimit<Client>,
 }
 
 impl EventStreams {
-    /// Doors in which nobody stands, of a gateway with so many connections.
+    /// None yet, of a gateway with so many connections.
     pub(super) fn new(connections: usize) -> Self {
         let limit = connections.div_ceil(PART).min(STREAMS_AT_ONCE);
-        Self { streams: StreamDoor::new(limit), waiting: StreamDoor::new(limit) }
+        let limit = || SharedLimit::new(u32::try_from(limit).unwrap_or(u32::MAX), EACH);
+        Self { streams: limit(), waiting: limit() }
     }
 
     /// How many streams are open.
     #[cfg(test)]
     pub(super) fn open_streams(&self) -> usize {
-        self.streams.limit - self.streams.all.available_permits()
+        self.streams.taken()
     }
 }
 
-/// What a client asks of a door.
+/// A permit for one more; where there is none, why.
+fn enter(
+    limit: &SharedLimit<Client>,
+    client: Client,
+    what: &str,
+) -> Result<SharePermit<Client>, String> {
+    limit.try_take(&client).map_err(|used_up| match used_up {
+        UsedUp::Share(each) => {
+            format!("{each} {what} of your address are open, which is the limit")
+        }
+        UsedUp::All(all) => format!("{all} {what} are open, which is the limit"),
+    })
+}
+
+/// What a client asks for.
 #[derive(Debug, Clone)]
 struct StreamQuery {
     /// Who asks; only feeds that it sees are told of.

@@ -23,7 +23,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
 use tidegate_core::model::ArchivePlace;
 use tidegate_core::sup::RELATION;
-use tidegate_format::render::{Container, ViewKind};
+use tidegate_format::render::{Addresses, Container, HistoryPlace, ViewKind};
 use tidegate_status::describe;
 use tidegate_status::schema::{text, words};
 use utoipa::IntoParams;
@@ -40,17 +40,9 @@ const ARCHIVE_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=864
 /// A delta is no answer for anybody else: only caches that know what `IM` means may keep it, which
 /// `im` tells them in spite of `no-store` (RFC 3229 section 10.8.2).
 const DELTA_FRESH: HeaderValue = HeaderValue::from_static("no-store, im, no-cache");
-/// What an answer depends on beside its address.
-const VARY: HeaderValue = HeaderValue::from_static("A-IM, Accept-Encoding");
+/// What an answer of the past or of an archive depends on beside its address, and where that does not name the container.
 const VARY_PLAIN: HeaderValue = HeaderValue::from_static("Accept-Encoding");
-/// The same where the address does not name the container.
-const VARY_CHOSEN: HeaderValue = HeaderValue::from_static("A-IM, Accept, Accept-Encoding");
 const VARY_CHOSEN_PLAIN: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding");
-/// The same of the reader view, which a browser gets as a page.
-const VARY_READER: HeaderValue =
-    HeaderValue::from_static("A-IM, Accept, Accept-Encoding, Sec-Fetch-Dest");
-const VARY_READER_PLAIN: HeaderValue =
-    HeaderValue::from_static("Accept, Accept-Encoding, Sec-Fetch-Dest");
 const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
 /// What scripts of other sites may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Delta-Base, ETag, IM, Link, X-SUP-ID");
@@ -136,8 +128,8 @@ async fn view(
         let record = room.directory.served(&name, &audience).await?;
         return reading::page(&state, (&audience, client), &record).await;
     }
-    // As they were before anything was read: what changes meanwhile is seen by them.
-    let directory = room.directory.mark();
+    // As it was before anything was read: what changes meanwhile is seen by it.
+    let listing = room.directory.listing().await?;
     let forgotten = room.shelf.forgotten();
     let record = room.directory.served(&name, &audience).await?;
     if record.on_demand.is_some() {
@@ -162,7 +154,7 @@ async fn view(
     }
     let (rendition, is_current) = room.shelf.rendition(&record, wish, client).await?;
     let which = Resource::View { kind, is_named };
-    let mut response = answer(room, &record, which, &rendition, headers);
+    let mut response = answer(room, which, &rendition, headers);
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if response.status() == StatusCode::OK && method == Method::GET && delta::is_wanted(headers) {
         let delta = room.shelf.delta(&record, wish, &rendition, tags(headers), client).await;
@@ -172,7 +164,7 @@ async fn view(
     }
     let shown = rendition.shown;
     let own = if is_named { Some(None) } else { own_container(&rendition).map(Some) };
-    if let (Some(directory), Some(state), Some(own)) = (directory, state, own)
+    if let (Some(state), Some(own)) = (state, own)
         && let Some(encoding) = rendition.encoding_answered(response.headers())
         && is_plain(&uri, &name)
         // Not one that stands in for it, nor one whose date is not its own.
@@ -187,7 +179,13 @@ async fn view(
             route,
             rendition: Arc::downgrade(&rendition),
             encoding,
-            basis: AnswerBasis::View { state, directory, forgotten, own, shown },
+            basis: AnswerBasis::View {
+                state,
+                listing: Arc::downgrade(&listing),
+                forgotten,
+                own,
+                shown,
+            },
         });
     }
     Ok(response)
@@ -227,20 +225,21 @@ async fn chosen(
 /// The answer that carries a rendition, or the 304 that says that the client has it.
 pub(super) fn answer(
     room: &AppState,
-    record: &ServedFeed,
     which: Resource<'_>,
     rendition: &Rendition,
     asked: &HeaderMap,
 ) -> Response {
     let now = room.clock.now();
-    let headers = lasting(room, record, which, rendition);
+    let mut represented = rendition.represented(asked);
+    represented.headers.insert(header::CACHE_CONTROL, which.fresh());
+    represented.headers.insert(header::VARY, which.vary(&room.shelf));
     Representation {
         // What a tick in the future changed was changed by now, as far as HTTP is concerned.
         modified: Some(rendition.shown.min(now)),
         // While the state is ahead of the clock, several documents have this same date, so that it says
         // nothing of which one the client has.
         is_dated: rendition.shown <= now,
-        ..rendition.represented(asked, headers)
+        ..represented
     }
     .answer(asked)
 }
@@ -268,20 +267,17 @@ impl Resource<'_> {
         }
     }
 
-    /// What the answer depends on beside the address.
-    const fn vary(self, shelf: &RenditionCache) -> HeaderValue {
-        match self {
-            Self::View { kind: ViewKind::Reader, is_named: false } => {
-                if shelf.has_deltas(ViewKind::Reader) { VARY_READER } else { VARY_READER_PLAIN }
-            }
-            Self::View { kind, is_named } => match (shelf.has_deltas(kind), is_named) {
-                (true, false) => VARY_CHOSEN,
-                (true, true) => VARY,
-                (false, false) => VARY_CHOSEN_PLAIN,
-                (false, true) => VARY_PLAIN,
-            },
-            Self::Archive(_) => VARY_PLAIN,
-        }
+    /// What the answer depends on beside the address. A browser gets the reader view as a page.
+    fn vary(self, shelf: &RenditionCache) -> HeaderValue {
+        let Self::View { kind, is_named } = self else { return VARY_PLAIN };
+        let names = [
+            ("A-IM, ", shelf.has_deltas(kind)),
+            ("Accept, ", !is_named),
+            ("Accept-Encoding", true),
+            (", Sec-Fetch-Dest", kind == ViewKind::Reader && !is_named),
+        ];
+        let names: String = names.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
+        HeaderValue::try_from(names).unwrap_or(VARY_PLAIN)
     }
 }
 
@@ -300,56 +296,49 @@ fn changes(whole: Response, delta: &Delta, asked: &HeaderMap) -> Response {
     body.answer(StatusCode::IM_USED, headers)
 }
 
-/// The headers that a 200 and a 304 have in common.
-pub(super) fn lasting(
-    room: &AppState,
-    seen: &ServedFeed,
-    which: Resource<'_>,
-    rendition: &Rendition,
+/// The headers of every answer with a document: a view of this kind, or an archive. `sup`: the feed's address in SUP.
+pub(super) fn head(
+    kind: Option<ViewKind>,
+    container: Container,
+    (addresses, history): (&Addresses, &HistoryPlace),
+    sup: Option<&str>,
 ) -> HeaderMap {
-    let (site, feed) = (&seen.site, &seen.name);
     let mut headers = HeaderMap::new();
-    headers.insert(header::CACHE_CONTROL, which.fresh());
-    headers.insert(header::VARY, which.vary(&room.shelf));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    let sup = site.sup(feed);
-    let media_type = rendition.media_type;
-    let media_type = media_type.split(';').next().unwrap_or(media_type);
+    let media_type = container.media_range();
     let mut links = Vec::new();
     let mut link = |address: &str, rel: &str| {
         links.push(format!("<{address}>; rel=\"{rel}\"; type=\"{media_type}\""));
     };
-    let form = rendition.form;
-    let at = |kind| site.view(feed, kind, form);
-    let (own, kind) = match which {
-        Resource::View { kind, .. } => (at(kind), Some(kind)),
-        Resource::Archive(place) => (site.archive(feed, &place.note.id, form), None),
+    let own = match kind {
+        Some(ViewKind::Reader) => Some(&addresses.reader),
+        Some(ViewKind::Sync) => Some(&addresses.sync),
+        Some(ViewKind::Complete) => Some(&addresses.complete),
+        None => history.archive.as_ref().map(|archive| &archive.own),
     };
-    link(&own, "self");
+    own.into_iter().for_each(|own| link(own, "self"));
     if matches!(kind, Some(ViewKind::Reader | ViewKind::Complete)) {
-        link(&at(ViewKind::Sync), "related");
+        link(&addresses.sync, "related");
     }
     if kind != Some(ViewKind::Complete) {
-        link(&at(ViewKind::Complete), "complete");
+        link(&addresses.complete, "complete");
     }
-    for (relation, address) in &rendition.links {
+    for (relation, address) in history.links(&addresses.reader) {
         link(address, relation);
     }
-    if site.sup
-        && let Some(sup) = &sup
-    {
+    if let Some(sup) = &addresses.sup {
         let parameters = "type=\"application/json\"; title=\"Updates Feed\"";
         links.push(format!("<{sup}>; rel=\"{RELATION}\"; {parameters}"));
     }
     // An archive is nothing to subscribe to.
-    if site.hub && kind.is_some() {
-        links.push(format!("<{}>; rel=\"hub\"", site.at("/websub")));
+    if let (Some(hub), Some(_)) = (&addresses.hub, kind) {
+        links.push(format!("<{hub}>; rel=\"hub\""));
     }
     // One field for all (RFC 8288 section 3): each field more costs every answer.
     add(&mut headers, header::LINK, &links.join(", "));
     if let Some(sup) = sup {
-        add(&mut headers, X_SUP_ID, &sup);
+        add(&mut headers, X_SUP_ID, sup);
     }
     headers
 }

@@ -2,16 +2,14 @@
 
 use super::address::{followable, item_page};
 use super::audience::Audience;
-use super::conditional::Representation;
-use super::negotiate::Encoding;
-use super::rendition::EncodedBody;
+use super::rendition::{About, Rendition};
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
 use std::sync::LazyLock;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, SyncId, Time};
+use tidegate_core::model::{FeedName, Revision, SyncId, Time};
 use tidegate_format::render::Container;
 
 /// How many characters of a text from outside a page shows.
@@ -171,12 +169,10 @@ pub(super) fn whole(
     cache_control: &'static str,
     document: impl Into<Bytes>,
 ) -> Response {
-    let body = &EncodedBody::new(document, None);
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
-    let encoding = Encoding::Identity;
-    Representation { headers, body, media_type, encoding, modified: None, is_dated: false }
-        .answer(asked)
+    let (shown, revision) = (Time::MIN, Revision(0));
+    let about = About { media_type, shown, revision, token: None };
+    let fresh = (header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
+    Rendition::unpacked(document, about).with([fresh]).represented(asked).answer(asked)
 }
 
 /// A moment as people read it; its exact form is in the markup.

@@ -85,13 +85,7 @@ pub(super) async fn upload(
 
 async fn import(room: &SharedState, list: Bytes, rearrange: bool) -> Result<ImportedList, Problem> {
     let acting = Arc::clone(room);
-    to_the_end(async move {
-        let done = acting.operator.import_list(list, rearrange).await;
-        // Even what failed may have been stored.
-        acting.directory.changed();
-        done
-    })
-    .await
+    to_the_end(async move { acting.operator.import_list(list, rearrange).await }).await
 }
 
 /// The file of the form, and whether it says where its feeds stand.

@@ -2,17 +2,16 @@
 
 mod page;
 
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::Audience;
+use super::admission::{Work, WorkKind};
+use super::audience::{Audience, AudienceKey};
 use super::client::Client;
+use super::documents::{DocumentKey, DocumentKind};
 use super::feeds::{NameInPath, unreadable};
-use super::metrics::Metrics;
 use super::negotiate::wants_json;
 use super::openapi::{Gone, NotFound};
 use super::paging::{self, PagePlace};
 use super::problem::Problem;
 use super::query::Query;
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{SharedState, answers, html, items};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
@@ -20,9 +19,8 @@ use axum::response::Response;
 use http::HeaderMap;
 use serde::Serialize;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::model::{
-    Count, FeedName, ItemStatus, LedgerEntry, Revision, Snapshot, SyncId, Tick, Time,
+    Count, FeedName, ItemStatus, LedgerEntry, Snapshot, SyncId, Tick, Time,
 };
 use tidegate_status::describe;
 use tidegate_status::schema::{self, words};
@@ -31,12 +29,6 @@ use utoipa::{IntoParams, ToSchema};
 
 /// How many items a page shows.
 const PAGE: usize = 50;
-/// How long a page is shown again, unless the feed changes: its ledger is looked at as a whole, and anybody
-/// may ask.
-const FRESH: Duration = Duration::from_secs(60);
-/// Bytes of pages kept, all feeds together.
-const BYTES: u64 = 4 * 1024 * 1024;
-
 /// Which items are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 enum ItemFilter {
@@ -152,24 +144,6 @@ impl ItemListQuery {
     }
 }
 
-/// What an answer is a function of.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct ItemListKey {
-    feed: FeedName,
-    revision: Option<Revision>,
-    query: ItemListQuery,
-    is_json: bool,
-}
-
-/// Pages of items, and the same as data.
-pub(super) type ItemLists = SingleFlightCache<ItemListKey, Bytes, Problem>;
-
-/// No page yet.
-pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ItemLists {
-    let weigh = |page: &Bytes| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    SingleFlightCache::lasting(("item lists", BYTES), FRESH, weigh, admission, metrics)
-}
-
 /// The items of a feed: a page, or data with `Accept: application/json`.
 #[utoipa::path(get, path = "/feeds/{name}/items", operation_id = "readItems", params(ItemListQuery), responses(
     (status = 200, description = "A page of items.", content(
@@ -191,7 +165,7 @@ pub(super) async fn show(
     let is_json = wants_json(&headers);
     let answer = answered(&room, client, &record.name, (query.as_deref(), is_json)).await?;
     if is_json {
-        return Ok(html::data(Bytes::clone(&answer)));
+        return Ok(html::data(answer));
     }
     let content = String::from_utf8_lossy(&answer);
     let content = maud::html! { (maud::PreEscaped(content)) };
@@ -205,52 +179,61 @@ pub(super) async fn answered(
     client: Client,
     feed: &FeedName,
     (query, is_json): (Option<&str>, bool),
-) -> Result<Arc<Bytes>, Problem> {
+) -> Result<Bytes, Problem> {
     let query = ItemListQuery::read(query.unwrap_or_default())?;
     let state = room.store.state(feed).await?;
     let items =
         state.as_ref().map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
     let work = Work::new(feed, WorkKind::Ledger);
-    let ask =
-        WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
-    let revision = state.map(|state| state.revision);
-    let key = ItemListKey { feed: feed.clone(), revision, query, is_json };
+    let ask = room.admission.request(client, work, items);
+    let (audience, revision) = (AudienceKey::Public, state.map(|state| state.revision));
+    let kind = DocumentKind::Items { query: query.clone(), is_json };
+    let key = DocumentKey { audience, feed: feed.clone(), revision, kind };
     let make = || {
-        let (room, key) = (Arc::clone(room), key.clone());
-        async move { made(&room, &key).await }
+        let (room, feed) = (Arc::clone(room), feed.clone());
+        async move { made(&room, feed, query, is_json).await }
     };
-    Ok(room.item_lists.get(key.clone(), ask, make).await?)
+    Ok(room.documents.get(key, ask, make).await?.text())
 }
 
-async fn made(room: &SharedState, key: &ItemListKey) -> Result<Bytes, Problem> {
-    let snapshot = room.store.snapshot(&key.feed).await?;
-    let (key, now) = (key.clone(), room.clock.now());
+async fn made(
+    room: &SharedState,
+    feed: FeedName,
+    query: ItemListQuery,
+    is_json: bool,
+) -> Result<Bytes, StoreError> {
+    let snapshot = room.store.snapshot(&feed).await?;
+    let now = room.clock.now();
     // All of a ledger is looked at, where that keeps nobody waiting.
     let made = tokio::task::spawn_blocking(move || {
-        let list = ItemList::new(snapshot.as_ref(), &key);
-        match key.is_json {
+        let list = ItemList::new(snapshot.as_ref(), (&feed, &query));
+        match is_json {
             true => answers::text(&list.answer()),
             false => page::content(&list, now).into_string().into(),
         }
     });
-    Ok(made.await.map_err(|_| StoreError::Closed)?)
+    made.await.map_err(|_| StoreError::Closed)
 }
 
 /// A page of items.
 struct ItemList<'a> {
-    key: &'a ItemListKey,
+    feed: &'a FeedName,
+    query: &'a ItemListQuery,
     items: Vec<&'a LedgerEntry>,
     place: PagePlace,
 }
 
 impl<'a> ItemList<'a> {
     /// What a query finds, the newest first.
-    fn new(snapshot: Option<&'a Snapshot>, key: &'a ItemListKey) -> Self {
+    fn new(
+        snapshot: Option<&'a Snapshot>,
+        (feed, query): (&'a FeedName, &'a ItemListQuery),
+    ) -> Self {
         let known = snapshot.map(Snapshot::newest_first).unwrap_or_default();
-        let found: Vec<_> = known.into_iter().filter(|known| key.query.admits(known)).collect();
-        let place = PagePlace::new(found.len(), key.query.page, PAGE);
+        let found: Vec<_> = known.into_iter().filter(|known| query.admits(known)).collect();
+        let place = PagePlace::new(found.len(), query.page, PAGE);
         let items = found.into_iter().skip(place.skipped()).take(PAGE).collect();
-        Self { key, items, place }
+        Self { feed, query, items, place }
     }
 
     fn answer(&self) -> ItemListAnswer {

@@ -1,7 +1,6 @@
 //! The page of an item: its versions, each with its reason, its bytes, and what differs between two
 //! of them. HTML for people, JSON when asked for.
 
-mod answer_cache;
 mod bytes;
 mod compare;
 mod decide;
@@ -12,43 +11,45 @@ mod page;
 mod query;
 mod text_diff;
 
-pub(super) use self::answer_cache::{Answers, answers};
 pub(super) use self::compare::Differences;
 pub(super) use self::decide::act;
 pub(super) use self::described::{DifferentField, ItemDetail, fields as told};
-pub(super) use self::page::fields as differing;
+pub(super) use self::page::{ItemContent, fields as differing};
+pub(super) use self::query::ItemQuery;
 pub(super) use self::text_diff::CompareBudget;
 
-use self::answer_cache::{CachedAnswer, ItemAnswerKey};
-use self::bytes::Whole;
 use self::described::{ItemDifference, ItemFacts};
-use self::query::{ItemQuery, VersionChoice};
+use self::query::VersionChoice;
 use super::address::{Site, item_page};
 use super::admission::{Work, WorkKind};
 use super::audience::Audience;
 use super::client::Client;
+use super::documents::{DocumentKey, DocumentKind, ServedDocument};
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
 use super::openapi::{Gone, NotFound, Unchanged};
-use super::problem::Problem;
-use super::single_flight::WorkRequest;
+use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, SharedState, answers, forms, html};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, Method, StatusCode};
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::{
     Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
 };
 use tidegate_judge::PendingAbsence;
 use tidegate_store::VersionNote;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 /// How many versions are shown, newest first.
 const VERSIONS_SHOWN: usize = 200;
 /// How much memory all comparisons of versions may take at once, in KiB.
 pub(super) const COMPARISONS_KIB: usize = 192 * 1024;
+/// How long a comparison waits for it.
+const TURN_WAIT: Duration = Duration::from_secs(15);
 
 /// How many times an item is in memory while two of its versions are compared.
 const TIMES: u64 = 8;
@@ -138,25 +139,29 @@ pub(super) async fn item(
     let is_json = wants_json(&headers);
     // What an item takes is known once it was read.
     let work = Work::new(&record.name, WorkKind::Item(id.clone()));
-    let ask = WorkRequest { client, cost: room.admission.cost_of(&work, 1), work, tells: false };
-    let feed = record.name.clone();
-    let key = ItemAnswerKey { audience: record.site.key(), feed, id, revision, asked, is_json };
-    let make = || {
-        let (room, key, site) = (Arc::clone(&room), key.clone(), Arc::clone(&record.site));
-        async move { made(&room, &site, &key).await }
+    let ask = room.admission.request(client, work, 1);
+    let kind = DocumentKind::Item { id: id.clone(), query: asked, is_json };
+    let key = DocumentKey {
+        audience: record.site.key(),
+        feed: record.name.clone(),
+        revision: Some(revision),
+        kind,
     };
-    let is_page = key.asked == ItemQuery::Page;
-    let answers = if is_page { &room.item_pages } else { &room.item_versions };
-    let answer = answers.get(key.clone(), ask, make).await?;
-    let content = match &*answer {
-        CachedAnswer::Item(content) => content,
-        CachedAnswer::Page(body) => return Ok(html::whole_page(body.clone())),
-        CachedAnswer::Json(body) => return Ok(html::data(body.clone())),
-        CachedAnswer::Whole(whole) => return Ok(whole.answer(&headers)),
+    let make = || {
+        let (room, site) = (Arc::clone(&room), Arc::clone(&record.site));
+        let (feed, id) = (record.name.clone(), id.clone());
+        async move { made(&room, &site, (&feed, &id), (asked, is_json)).await }
+    };
+    let document = room.documents.get(key, ask, make).await?;
+    let content = match &*document {
+        ServedDocument::Item(content) => content,
+        ServedDocument::Encoded(rendition) => return Ok(bytes::answer(rendition, &headers)),
+        page if !is_json => return Ok(html::whole_page(page.text())),
+        data => return Ok(html::data(data.text())),
     };
     let of = (&*record, &audience);
-    let (acting, has_forms) = decide::part(&room, of, &key.id, (&method, &headers)).await?;
-    let (title, content) = (content.title.as_str(), content.with(&acting));
+    let (acting, has_forms) = decide::part(&room, of, &id, (&method, &headers)).await?;
+    let (title, content) = (content.title.as_str(), content.with(&record.name, &acting));
     Ok(if has_forms { forms::page(title, &content) } else { html::page(title, &content) })
 }
 
@@ -177,30 +182,33 @@ fn unknown(feed: &FeedName) -> Problem {
 }
 
 /// Makes what an address answers.
-async fn made(room: &AppState, site: &Site, key: &ItemAnswerKey) -> Result<CachedAnswer, Problem> {
-    let subject = subject(room, site, (&key.feed, &key.id)).await?;
-    let page = |content: &maud::Markup| {
-        CachedAnswer::Page(html::document(&html::text(subject.title()), content).into())
-    };
-    Ok(match key.asked {
-        ItemQuery::Page if key.is_json => {
+async fn made(
+    room: &AppState,
+    site: &Site,
+    item: (&FeedName, &SyncId),
+    (asked, is_json): (ItemQuery, bool),
+) -> Result<ServedDocument, Problem> {
+    let subject = subject(room, site, item).await?;
+    Ok(match asked {
+        ItemQuery::Page if is_json => {
             let facts = ItemFacts::new(&site.at(""), &subject);
-            CachedAnswer::Json(answers::text(&facts.into_answer(&subject.known)))
+            answers::text(&facts.into_answer(&subject.known)).into()
         }
         ItemQuery::Page => {
             let pending = pending(room, &subject).await;
-            CachedAnswer::Item(page::item(&subject, pending.as_ref()))
+            ServedDocument::Item(page::item(&subject, pending.as_ref()))
         }
         ItemQuery::Version(which) => {
             let (note, markup) = bytes_of(room, &subject, which).await?;
-            CachedAnswer::Whole(Whole::new(&subject, note.as_ref(), markup))
+            bytes::document(&subject, note.as_ref(), markup).into()
         }
         ItemQuery::Difference(old, new) => {
             let difference = difference::compare_versions(room, &subject, old, new).await?;
-            if key.is_json {
-                CachedAnswer::Json(answers::text(&ItemDifference::new(&subject, &difference)))
+            if is_json {
+                answers::text(&ItemDifference::new(&subject, &difference)).into()
             } else {
-                page(&page::difference(&subject, &difference))
+                let content = page::difference(&subject, &difference);
+                html::document(&html::text(subject.title()), &content).into()
             }
         }
     })
@@ -322,12 +330,14 @@ pub(super) fn standing(standing: &ItemStatus) -> (&'static str, Option<Time>) {
     }
 }
 
-/// Waits until so many bytes of memory may be taken; the whole budget is enough for anything.
+/// Waits until so many bytes of memory may be taken, at most [`TURN_WAIT`]; the whole budget is enough for anything.
 async fn turn(room: &AppState, cost: u64) -> Result<OwnedSemaphorePermit, Problem> {
     let kib = usize::try_from(cost / 1024).unwrap_or(usize::MAX).clamp(1, COMPARISONS_KIB);
     let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-    let turn = Arc::clone(&room.comparisons).acquire_many_owned(kib).await;
-    turn.map_err(|_| broken_off())
+    let turn = Arc::clone(&room.comparisons).acquire_many_owned(kib);
+    let busy =
+        |_| Problem::later("too many versions are compared just now; ask again soon", RETRY_SOON);
+    timeout(TURN_WAIT, turn).await.map_err(busy)?.map_err(|_| broken_off())
 }
 
 fn broken_off() -> Problem {

@@ -26,6 +26,7 @@ mod dashboard;
 mod delta;
 mod directory;
 mod discarded;
+mod documents;
 mod edit;
 mod error_page;
 mod event_streams;
@@ -78,7 +79,6 @@ mod session;
 mod settings;
 mod shared_work;
 mod shares;
-mod single_flight;
 mod site_service;
 mod spool;
 mod stall;
@@ -92,6 +92,7 @@ mod tls;
 mod topics;
 mod unnamed_proxies;
 mod unsent_bodies;
+mod watched_body;
 mod webhook;
 
 pub use address::item_page;
@@ -123,7 +124,8 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use conflicts::Contested;
 use control::SiteSettings;
-use directory::{DIRECTORY_AGE, Directory};
+use directory::Directory;
+use documents::Documents;
 use event_streams::EventStreams;
 use guesses::Guesses;
 use keeping::Counted;
@@ -135,6 +137,7 @@ use ready::ReadyAnswers;
 use rendition::Renderer;
 use rendition_cache::RenditionCache;
 use session::Sessions;
+use shares::FairShares;
 use site_service::ListenerSite;
 use spool::Spool;
 use std::path::PathBuf;
@@ -199,21 +202,16 @@ struct AppState {
     origins: Origins,
     asked: Arc<AskedFeeds>,
     admission: Arc<Admission>,
-    about: about::FeedPages,
     description: openapi::ApiDescription,
+    documents: Arc<Documents>,
     shelf: Arc<RenditionCache>,
     counted: Counted,
     contested: Contested,
-    conflicts: conflicts::ConflictPages,
-    change_feeds: change_feed::ChangeFeeds,
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
-    item_lists: item_list::ItemLists,
-    reading: reading::ReadingPages,
-    item_pages: items::Answers,
-    item_versions: items::Answers,
     pushes: Semaphore,
-    pushing: callback::Pushing,
+    /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
+    pushing: FairShares<String>,
     relays: relay::RelayPlaces,
     log: Arc<ChangeLog>,
     sup: SupDocuments,
@@ -250,16 +248,19 @@ impl AppState {
             base: site.at(""),
         };
         let asked = Arc::clone(&origins.asked);
-        let directory = Directory::new(Arc::clone(&store), DIRECTORY_AGE, Arc::clone(&clock));
-        let directory =
-            Arc::new(directory.with_places(rules, Arc::clone(&site.places), Arc::clone(&asked)));
-        let admission = Arc::new(Admission::new());
+        let directory = Arc::new(Directory::new(
+            Arc::clone(&store),
+            (rules, Arc::clone(&site.places)),
+            (Arc::clone(&asked), Arc::clone(&clock)),
+        ));
+        let admission = Arc::new(Admission::new(settings.memory));
+        let documents = Documents::new(settings.memory, Arc::clone(&admission), metrics.clone());
         let shelf = RenditionCache::new(
             Arc::clone(&store),
             settings.window,
             settings.deltas,
             (renderer, spool),
-            (&admission, &metrics),
+            (&admission, &documents),
         );
         let lists = opml::Lists::new(Arc::clone(&admission));
         let counted = Counted::new(Arc::clone(&store));
@@ -289,27 +290,21 @@ impl AppState {
             settings: ArcSwap::from_pointee(reloadable),
             unnamed_proxies: UnnamedProxies::default(),
             guesses: Guesses::new(),
-            about: about::pages(Arc::clone(&admission), metrics.clone()),
-            item_lists: item_list::pages(Arc::clone(&admission), metrics.clone()),
-            reading: reading::pages(Arc::clone(&admission), metrics.clone()),
-            item_pages: items::answers("item pages", &admission, &metrics),
-            item_versions: items::answers("item versions", &admission, &metrics),
-            change_feeds: change_feed::documents(Arc::clone(&admission), metrics.clone()),
-            conflicts: conflicts::pages(Arc::clone(&admission), metrics.clone()),
             overview: dashboard::Overview::new(Arc::clone(&admission)),
             admission,
+            documents,
             shelf,
             counted,
             contested,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
             pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
-            pushing: callback::Pushing::default(),
+            pushing: FairShares::new(1),
             relays: relay::RelayPlaces::new(),
             log,
             sup,
             lists,
             doors: EventStreams::new(settings.connections),
-            bodies: Bodies::new(),
+            bodies: Bodies::new(settings.memory),
             file_bodies: Bodies::of_files(),
             metrics,
             ready: ReadyAnswers::new(),

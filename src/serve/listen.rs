@@ -166,7 +166,7 @@ pub(super) async fn serve(
             Ok(Some((stream, peer, place))) => {
                 let (builder, counted) = (Arc::clone(&builder), room.metrics.connection());
                 let handshakes = handshakes.clone();
-                let (site, connection) = (site.clone(), place.connection());
+                let (site, connection) = (site.clone(), place.connection.clone());
                 let service = SiteService { site, peer, connection };
                 connections.spawn(async move {
                     let tls = handshakes.as_deref();

@@ -19,7 +19,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tidegate_core::model::FeedName;
@@ -32,72 +32,102 @@ struct AnswerLabels {
     status: u16,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabel {
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FeedGauges {
-    standing: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CacheLabel {
-    cache: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OriginLabels {
-    origin: String,
-    outcome: &'static str,
-}
-
+/// One label.
+type Label = [(&'static str, &'static str); 1];
 /// Of a metric that is absent where it says nothing.
 type NoLabels = [(&'static str, &'static str); 0];
 
-#[derive(Debug, Clone, Default)]
-struct Meters {
-    requests: Family<AnswerLabels, Counter>,
-    sent: Counter,
-    hits: Counter,
-    misses: Counter,
-    connections: Gauge,
-    feeds: Family<FeedGauges, Gauge>,
-    polls: Family<OutcomeLabel, Counter>,
-    commits: Counter,
-    fetched: Counter,
-    gaps: Counter,
-    subscriptions: Family<FeedGauges, Gauge>,
-    deliveries: Family<OutcomeLabel, Counter>,
-    contested: Gauge,
-    polled: Gauge,
-    failing: Gauge,
-    stale: Gauge,
-    held: Gauge,
-    in_conflict: Gauge,
-    with_gaps: Gauge,
-    in_flight: Gauge,
-    waiting: Gauge,
-    lag: Gauge,
-    oldest_read: Gauge,
-    durations: PollDurations,
-    tick_lead: Gauge,
-    certificate: Family<NoLabels, Gauge>,
-    store_up: Gauge,
-    store_intake: Gauge,
-    standby: Gauge,
-    poll_shards: Gauge,
-    differences: Gauge,
-    clock_difference: Gauge<f64, AtomicU64>,
-    store_free: Gauge,
-    store_min_free: Gauge,
-    store_size: Gauge,
-    store_max_size: Gauge,
-    caches: Family<CacheLabel, Gauge>,
-    cache_limits: Family<CacheLabel, Gauge>,
-    passed: Family<OriginLabels, Counter>,
-    process: ProcessMeter,
+/// Metrics with their names, units and descriptions.
+macro_rules! meters {
+    (@unit) => { None };
+    (@unit $unit:ident) => { Some(Unit::$unit) };
+    ($($field:ident: $kind:ty = $name:literal $(in $unit:ident)?, $help:literal;)*) => {
+        #[derive(Debug, Clone, Default)]
+        struct Meters { $($field: $kind,)* }
+
+        impl Meters {
+            fn register(&self, registry: &mut Registry) {
+                $(register(registry, ($name, $help), meters!(@unit $($unit)?), self.$field.clone());)*
+            }
+        }
+    };
+}
+
+meters! {
+    requests: Family<AnswerLabels, Counter> = "http_requests", "Answers by route and status";
+    sent: Counter = "http_sent" in Bytes, "Bytes of bodies in answers, as encoded";
+    hits: Counter = "cache_hits", "Views that were answered from the cache";
+    misses: Counter = "cache_misses", "Views that had to be rendered";
+    connections: Gauge = "connections", "Open connections";
+    feeds: Family<Label, Gauge> = "feeds", "Feeds by standing";
+    polled: Gauge = "feeds_polled", "Feeds that this gateway polls";
+    failing: Gauge = "feeds_failing", "Polled feeds whose last poll failed";
+    stale: Gauge = "feeds_stale",
+        "Polled feeds that were not read for three of their intervals and at least a day";
+    held: Gauge = "feeds_held", "Feeds of which a document is held back until it is confirmed";
+    in_conflict: Gauge = "feeds_in_conflict", "Feeds with items that have unresolved conflicts";
+    with_gaps: Gauge = "feeds_with_gaps",
+        "Feeds of which items may have been missed within seven days";
+    in_flight: Gauge = "polls_in_flight", "Feeds that are being polled";
+    waiting: Gauge = "polls_waiting", "Feeds whose poll is due and has not begun";
+    lag: Gauge = "poll_lag" in Seconds, "How late the poll is that is late most; 0 where none is";
+    oldest_read: Gauge = "oldest_read_age" in Seconds,
+        "How long ago the polled feed was last read that was read longest ago; since the start where it was not";
+    durations: PollDurations = "poll_duration" in Seconds,
+        "How long polls took, from the request until what came of it was durable";
+    polls: Family<Label, Counter> = "polls", "Polls by outcome";
+    commits: Counter = "commits", "Commits to the store";
+    gaps: Counter = "feed_gaps",
+        "Documents that had no item in common with the one before: items may have been missed";
+    fetched: Counter = "fetched" in Bytes, "Bytes read from upstreams, as they came over the wire";
+    subscriptions: Family<Label, Gauge> = "websub_subscriptions",
+        "Subscriptions of the hub by standing";
+    contested: Gauge = "items_in_conflict", "Items with unresolved conflicts";
+    tick_lead: Gauge = "tick_lead" in Seconds,
+        "How far the time of a feed's last change is ahead of the clock, at most; 0 below an hour";
+    certificate: Family<NoLabels, Gauge> = "certificate_expiry" in Seconds,
+        "When the certificate for TLS expires, since 1970. Absent without TLS";
+    store_up: Gauge = "store_up",
+        "1 while the store is open, 0 while it is opened again after a failure";
+    store_intake: Gauge = "store_takes_in",
+        "1 while new documents are taken in, 0 while the store is closed, space is low or the database silent";
+    standby: Gauge = "standby",
+        "1 while another gateway writes the database, and this one polls its part of the feeds";
+    differences: Gauge = "settings_differ",
+        "Other gateways over the same store whose settings are others than this one's";
+    clock_difference: Gauge<f64, AtomicU64> = "clock_difference" in Seconds,
+        "How far this machine's clock is ahead of the database's, at least; below 0: behind it";
+    poll_shards: Gauge = "poll_shards", "Shards of feeds that this gateway polls, of 1024";
+    store_free: Gauge = "store_free" in Bytes,
+        "Bytes that are free on the file system of the data folder";
+    store_min_free: Gauge = "store_min_free" in Bytes,
+        "Bytes of it that must stay free for anything new to be taken in";
+    store_size: Gauge = "store_size" in Bytes,
+        "Bytes that the files of the data folder take on disk; counted once a minute";
+    store_max_size: Gauge = "store_max_size" in Bytes,
+        "Bytes that they may take for anything new to be taken in; 0 where there is no limit";
+    deliveries: Family<Label, Counter> = "websub_deliveries", "Deliveries of the hub by outcome";
+    caches: Family<Label, Gauge> = "cache" in Bytes, "Bytes that a cache of answers keeps";
+    cache_limits: Family<Label, Gauge> = "cache_limit" in Bytes, "Bytes that it keeps at most";
+    passed: Family<[(&'static str, String); 2], Counter> = "origin_requests",
+        "Requests for origins, by outcome";
+}
+
+fn register(
+    registry: &mut Registry,
+    (name, help): (&str, &str),
+    unit: Option<Unit>,
+    metric: impl Metric,
+) {
+    match unit {
+        Some(unit) => registry.register_with_unit(name, help, unit, metric),
+        None => registry.register(name, help, metric),
+    }
+}
+
+/// A number as a gauge has it.
+fn signed(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
 }
 
 /// Counts the bytes that a cache keeps.
@@ -107,6 +137,7 @@ type CountBytes = Arc<dyn Fn() -> u64 + Send + Sync>;
 #[derive(Clone)]
 pub(super) struct Metrics {
     meters: Meters,
+    process: ProcessMeter,
     registry: Arc<Registry>,
     caches: Arc<Mutex<Vec<(&'static str, CountBytes)>>>,
     /// The turn of who counts feeds.
@@ -127,128 +158,15 @@ impl Drop for OpenConnectionGuard {
 impl Metrics {
     /// Meters that stand at zero.
     pub(super) fn new() -> Self {
-        let meters = Meters::default();
-        let mut all = Registry::default();
-        all.register_collector(Box::new(meters.process.clone()));
-        let registry = all.sub_registry_with_prefix("tidegate");
-        let m = meters.clone();
+        let (meters, process) = (Meters::default(), ProcessMeter::default());
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(process.clone()));
+        let ours = registry.sub_registry_with_prefix("tidegate");
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "The version that runs; 1", build);
-        registry.register("http_requests", "Answers by route and status", m.requests);
-        registry.register_with_unit(
-            "http_sent",
-            "Bytes of bodies in answers, as encoded",
-            Unit::Bytes,
-            m.sent,
-        );
-        registry.register("cache_hits", "Views that were answered from the cache", m.hits);
-        registry.register("cache_misses", "Views that had to be rendered", m.misses);
-        registry.register("connections", "Open connections", m.connections);
-        registry.register("feeds", "Feeds by standing", m.feeds);
-        register_polling(registry, meters.clone());
-        registry.register("polls", "Polls by outcome", m.polls);
-        registry.register("commits", "Commits to the store", m.commits);
-        registry.register(
-            "feed_gaps",
-            "Documents that had no item in common with the one before: items may have been missed",
-            m.gaps,
-        );
-        registry.register_with_unit(
-            "fetched",
-            "Bytes read from upstreams, as they came over the wire",
-            Unit::Bytes,
-            m.fetched,
-        );
-        registry.register(
-            "websub_subscriptions",
-            "Subscriptions of the hub by standing",
-            m.subscriptions,
-        );
-        registry.register("items_in_conflict", "Items with unresolved conflicts", m.contested);
-        registry.register_with_unit(
-            "tick_lead",
-            "How far the time of a feed's last change is ahead of the clock, at most; 0 below an hour",
-            Unit::Seconds,
-            m.tick_lead,
-        );
-        registry.register_with_unit(
-            "certificate_expiry",
-            "When the certificate for TLS expires, since 1970. Absent without TLS",
-            Unit::Seconds,
-            m.certificate,
-        );
-        registry.register(
-            "store_up",
-            "1 while the store is open, 0 while it is opened again after a failure",
-            m.store_up,
-        );
-        registry.register(
-            "store_takes_in",
-            "1 while new documents are taken in, 0 while the store is closed, space is low or the database silent",
-            m.store_intake,
-        );
-        registry.register(
-            "standby",
-            "1 while another gateway writes the database, and this one polls its part of the feeds",
-            m.standby,
-        );
-        registry.register(
-            "settings_differ",
-            "Other gateways over the same store whose settings are others than this one's",
-            m.differences,
-        );
-        registry.register_with_unit(
-            "clock_difference",
-            "How far this machine's clock is ahead of the database's, at least; below 0: behind it",
-            Unit::Seconds,
-            m.clock_difference,
-        );
-        registry.register(
-            "poll_shards",
-            "Shards of feeds that this gateway polls, of 1024",
-            m.poll_shards,
-        );
-        registry.register_with_unit(
-            "store_free",
-            "Bytes that are free on the file system of the data folder",
-            Unit::Bytes,
-            m.store_free,
-        );
-        registry.register_with_unit(
-            "store_min_free",
-            "Bytes of it that must stay free for anything new to be taken in",
-            Unit::Bytes,
-            m.store_min_free,
-        );
-        registry.register_with_unit(
-            "store_size",
-            "Bytes that the files of the data folder take on disk; counted once a minute",
-            Unit::Bytes,
-            m.store_size,
-        );
-        registry.register_with_unit(
-            "store_max_size",
-            "Bytes that they may take for anything new to be taken in; 0 where there is no limit",
-            Unit::Bytes,
-            m.store_max_size,
-        );
-        registry.register("websub_deliveries", "Deliveries of the hub by outcome", m.deliveries);
-        registry.register_with_unit(
-            "cache",
-            "Bytes that a cache of answers keeps",
-            Unit::Bytes,
-            m.caches,
-        );
-        registry.register_with_unit(
-            "cache_limit",
-            "Bytes that it keeps at most",
-            Unit::Bytes,
-            m.cache_limits,
-        );
-        registry.register("origin_requests", "Requests for origins, by outcome", m.passed);
-        let registry = Arc::new(all);
-        let (caches, counting, keys) = (Arc::default(), Arc::default(), Arc::default());
-        Self { meters, registry, caches, counting, keys }
+        ours.register("build", "The version that runs; 1", build);
+        meters.register(ours);
+        let (registry, caches) = (Arc::new(registry), Arc::default());
+        Self { meters, process, registry, caches, counting: Arc::default(), keys: Arc::default() }
     }
 
     /// The turn to count feeds: one count is made at a time.
@@ -269,8 +187,7 @@ impl Metrics {
         limit: u64,
         bytes: impl Fn() -> u64 + Send + Sync + 'static,
     ) {
-        let gauge = self.meters.cache_limits.get_or_create(&CacheLabel { cache });
-        gauge.set(i64::try_from(limit).unwrap_or(i64::MAX));
+        self.meters.cache_limits.get_or_create(&[("cache", cache)]).set(signed(limit));
         let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         caches.push((cache, Arc::new(bytes)));
     }
@@ -279,14 +196,12 @@ impl Metrics {
     pub(super) async fn measure(&self) {
         let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (cache, bytes) in caches {
-            let bytes = bytes();
-            let gauge = self.meters.caches.get_or_create(&CacheLabel { cache });
-            gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+            self.meters.caches.get_or_create(&[("cache", cache)]).set(signed(bytes()));
         }
         if let Some(expires) = self.keys.get().and_then(|keys| keys.current().expires()) {
             self.meters.certificate.get_or_create(&[]).set(expires.unix());
         }
-        let process = self.meters.process.clone();
+        let process = self.process.clone();
         // Where that thread broke off, the process is as it was seen last.
         let _ = tokio::task::spawn_blocking(move || process.measure()).await;
     }
@@ -315,7 +230,7 @@ impl Metrics {
 
     /// What counts the requests for an origin with an outcome.
     pub(super) fn passed(&self, origin: &FeedName, outcome: PassOutcome) -> Counter {
-        let labels = OriginLabels { origin: origin.to_string(), outcome: outcome.name() };
+        let labels = [("origin", origin.to_string()), ("outcome", outcome.name().to_owned())];
         self.meters.passed.get_or_create(&labels).clone()
     }
 
@@ -334,7 +249,7 @@ impl Metrics {
 
     /// Says how far ticks are ahead of the clock.
     pub(super) fn ticks_ahead(&self, ahead: &TicksAhead) {
-        self.meters.tick_lead.set(i64::try_from(ahead.lead().as_secs()).unwrap_or(i64::MAX));
+        self.meters.tick_lead.set(signed(ahead.lead().as_secs()));
     }
 
     /// Takes over what the operator's side counted; its counters only grow.
@@ -345,10 +260,10 @@ impl Metrics {
             ("not_modified", totals.not_modified),
             ("failed", totals.failed),
         ] {
-            let counter = self.meters.polls.get_or_create(&OutcomeLabel { outcome });
+            let counter = self.meters.polls.get_or_create(&[("outcome", outcome)]);
             counter.inner().store(number, Ordering::Relaxed);
         }
-        self.meters.poll_shards.set(i64::try_from(totals.shards).unwrap_or(i64::MAX));
+        self.meters.poll_shards.set(signed(totals.shards));
         self.meters.commits.inner().store(totals.commits, Ordering::Relaxed);
         self.meters.fetched.inner().store(totals.bytes, Ordering::Relaxed);
         self.meters.gaps.inner().store(totals.apart, Ordering::Relaxed);
@@ -358,11 +273,11 @@ impl Metrics {
     /// Takes over what the hub counted.
     pub(super) fn hub(&self, totals: HubTotals) {
         for (standing, number) in [("active", totals.active), ("pending", totals.pending)] {
-            let gauge = self.meters.subscriptions.get_or_create(&FeedGauges { standing });
-            gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
+            let gauge = self.meters.subscriptions.get_or_create(&[("standing", standing)]);
+            gauge.set(signed(number));
         }
         for (outcome, number) in [("delivered", totals.delivered), ("failed", totals.failed)] {
-            let counter = self.meters.deliveries.get_or_create(&OutcomeLabel { outcome });
+            let counter = self.meters.deliveries.get_or_create(&[("outcome", outcome)]);
             counter.inner().store(number, Ordering::Relaxed);
         }
     }
@@ -376,41 +291,4 @@ impl Metrics {
             MetricsFormat::Prometheus => in_prometheus_format(&text),
         })
     }
-}
-
-/// Registers what tells how feeds and their polling stand.
-fn register_polling(registry: &mut Registry, m: Meters) {
-    for (name, help, gauge) in [
-        ("feeds_polled", "Feeds that this gateway polls", m.polled),
-        ("feeds_failing", "Polled feeds whose last poll failed", m.failing),
-        (
-            "feeds_stale",
-            "Polled feeds that were not read for three of their intervals and at least a day",
-            m.stale,
-        ),
-        ("feeds_held", "Feeds of which a document is held back until it is confirmed", m.held),
-        ("feeds_in_conflict", "Feeds with items that have unresolved conflicts", m.in_conflict),
-        (
-            "feeds_with_gaps",
-            "Feeds of which items may have been missed within seven days",
-            m.with_gaps,
-        ),
-        ("polls_in_flight", "Feeds that are being polled", m.in_flight),
-        ("polls_waiting", "Feeds whose poll is due and has not begun", m.waiting),
-    ] {
-        registry.register(name, help, gauge);
-    }
-    for (name, help, gauge) in [
-        ("poll_lag", "How late the poll is that is late most; 0 where none is", m.lag),
-        (
-            "oldest_read_age",
-            "How long ago the polled feed was last read that was read longest ago; since the start \
-             where it was not",
-            m.oldest_read,
-        ),
-    ] {
-        registry.register_with_unit(name, help, Unit::Seconds, gauge);
-    }
-    let help = "How long polls took, from the request until what came of it was durable";
-    registry.register_with_unit("poll_duration", help, Unit::Seconds, m.durations);
 }

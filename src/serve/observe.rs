@@ -1,12 +1,12 @@
-//! Around every answer: its line in the log, its count, its time limit, and the headers that keep
-//! a browser from running what publishers wrote.
+//! Around every answer, also those of the entrance: its line in the log, its count, and the headers that keep a browser
+//! from running what publishers wrote; and inside the routing, its time limit.
 
 use super::problem::{Problem, RETRY_SOON};
 use super::{SharedState, callback, routes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body::Body as _;
 use std::time::Duration;
 use tidegate_config::ReaderToken;
@@ -39,13 +39,13 @@ pub(super) async fn answer(
     let path = shortened(request.uri().path(), LOGGED + ReaderToken::LIMIT).to_owned();
     let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
     let agent = agent.map(cut);
-    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let mut response = next.run(request).await;
     guard(response.headers_mut());
+    let route = response.extensions().get::<MatchedPath>().cloned();
     let status = response.status().as_u16();
     // The body of an answer to HEAD is cut off inside; what is counted is what goes out.
     let bytes = response.body().size_hint().exact().unwrap_or(0);
-    let route = route.as_deref().unwrap_or("none");
+    let route = route.as_ref().map_or("none", MatchedPath::as_str);
     // The last step of a callback is a secret.
     let path = || match route {
         callback::ROUTE => route.to_owned(),
@@ -70,16 +70,38 @@ pub(super) fn logs_every_answer() -> bool {
     tracing::enabled!(tracing::Level::DEBUG)
 }
 
+/// Notes which route an answer is of, for what is around the routing.
+pub(super) async fn note_route(
+    route: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    note(next.run(request).await, route)
+}
+
+/// An answer of a route, where it is of one.
+pub(super) fn note(mut response: Response, route: Option<MatchedPath>) -> Response {
+    if let Some(route) = route {
+        response.extensions_mut().insert(route);
+    }
+    response
+}
+
 /// Gives up on an answer that takes too long; a body that comes too slowly counts as well.
 pub(super) async fn time_limit(request: Request, next: Next) -> Response {
     let limit = time_limit_of(&request);
-    match tokio::time::timeout(limit, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => {
-            let said = format!("no answer was ready within {} seconds", limit.as_secs());
-            Problem::later(said, RETRY_SOON).into_response()
+    let is_safe = request.method().is_safe();
+    let answered = tokio::time::timeout(limit, next.run(request)).await;
+    answered.unwrap_or_else(|_| {
+        let said = format!("no answer was ready within {} seconds", limit.as_secs());
+        if is_safe {
+            return Problem::later(said, RETRY_SOON).into_response();
         }
-    }
+        // To ask again would begin it twice.
+        let said =
+            format!("{said}; what was begun goes on: see what came of it before you ask again");
+        Problem::new(StatusCode::GATEWAY_TIMEOUT, said).into_response()
+    })
 }
 
 /// How long the answer to a request may take.
@@ -89,7 +111,7 @@ pub(super) fn time_limit_of(request: &Request) -> Duration {
 }
 
 /// The headers that every answer has.
-pub(super) fn guard(headers: &mut HeaderMap) {
+fn guard(headers: &mut HeaderMap) {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -105,4 +127,32 @@ const CROSS_ORIGIN_OPENER: HeaderName = HeaderName::from_static("cross-origin-op
 
 fn cut(text: &str) -> String {
     text.chars().take(LOGGED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use axum::{Router, body::Body, middleware::from_fn};
+    use http::Method;
+    use std::future::pending;
+    use tower::ServiceExt as _;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_action_that_takes_too_long_is_said_to_go_on() {
+        let never = || pending::<()>();
+        let router = Router::new().route("/", get(never).post(never)).layer(from_fn(time_limit));
+        for (method, status) in [
+            (Method::GET, StatusCode::SERVICE_UNAVAILABLE),
+            (Method::POST, StatusCode::GATEWAY_TIMEOUT),
+        ] {
+            let is_safe = method.is_safe();
+            let request = Request::builder().method(method).uri("/").body(Body::empty()).unwrap();
+            let answer = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), status);
+            assert_eq!(answer.headers().contains_key(header::RETRY_AFTER), is_safe);
+            let said = answer.extensions().get::<Problem>().unwrap().detail();
+            assert_eq!(said.contains("goes on"), !is_safe, "{said}");
+        }
+    }
 }

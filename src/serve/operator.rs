@@ -235,7 +235,7 @@ impl FeedPreview {
 pub const LIST_LIMIT: usize = 8 * 1024 * 1024;
 
 /// What became of a subscription list.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, ToSchema)]
 pub struct ImportedList {
     /// The feeds that were added, in the order of the list.
     #[schema(value_type = Vec<schema::FeedName>)]
@@ -258,7 +258,7 @@ pub struct ImportedList {
 }
 
 /// A line of a list, and what there is to say of it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, ToSchema)]
 pub struct ListLine {
     /// Counted from 1.
     pub line: usize,

@@ -23,12 +23,12 @@ use super::openapi::Unchanged;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
-use super::shared_work::{LastMade, SingleFlight, WorkRequest};
+use super::shared_work::{LastMade, SingleFlight};
 use super::{AppState, SharedState};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tidegate_core::model::{Format, Revision, Time};
 use tidegate_format::render::{Container, ViewKind};
 use tidegate_store::StoreError;
@@ -83,11 +83,10 @@ fn moment(text: &str) -> Option<Time> {
 
 /// The lists. Each is made once for all who ask for it at the same time. Those of everybody are shown again for a
 /// while, and collected anew then: nothing counts the changes of all feeds' states (the change log has only those that
-/// made a tick), so only the collected text tells whether a list is still the one that was packed last.
+/// made a tick).
 pub(super) struct Lists {
-    /// By what is asked for, and the generation of the directory: who just added a feed takes no part in a
-    /// list that was begun before.
-    flights: SingleFlight<(AudienceKey, OpmlQuery, u64), Rendition, Problem>,
+    /// By what is asked for, and the list of feeds: who just added one takes no part in what was begun before.
+    flights: SingleFlight<(AudienceKey, OpmlQuery, usize), Rendition, Problem>,
     here: EverybodysList,
     upstream: EverybodysList,
 }
@@ -97,8 +96,6 @@ pub(super) struct Lists {
 struct EverybodysList {
     collected: LastMade<Vec<ListedFeed>>,
     whole: LastMade<Rendition>,
-    /// As it was last packed, with the fingerprint of what it says.
-    packed: Mutex<Option<(u128, Arc<Rendition>)>>,
 }
 
 impl Lists {
@@ -116,19 +113,6 @@ impl Lists {
     }
 }
 
-impl EverybodysList {
-    fn standing(&self, print: u128) -> Option<Arc<Rendition>> {
-        let packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = packed.as_ref().filter(|(known, _)| *known == print);
-        found.map(|(_, rendition)| Arc::clone(rendition))
-    }
-
-    fn keep(&self, print: u128, rendition: &Arc<Rendition>) {
-        let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
-        *packed = Some((print, Arc::clone(rendition)));
-    }
-}
-
 /// All feeds as a list of subscriptions (OPML).
 #[utoipa::path(get, path = "/subscriptions.opml", operation_id = "subscriptionList", responses(
     (status = 200, description = "The list.", body = String, content_type = "text/x-opml", headers(("ETag"))),
@@ -141,7 +125,6 @@ pub(super) async fn document(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let asked = OpmlQuery::read(query.as_deref().unwrap_or_default())?;
-    let generation = room.directory.generation();
     let listing = room.directory.listing().await?;
     if asked.since.is_none()
         && audience.is_public()
@@ -151,20 +134,18 @@ pub(super) async fn document(
     }
     let feeds = u64::try_from(listing.len()).unwrap_or(u64::MAX);
     let work = Work::of_all(WorkKind::Subscriptions);
-    let cost = room.admission.cost_of(&work, feeds);
-    let ask = WorkRequest { client, work, cost, tells: false };
-    let make = || made(Arc::clone(&room), audience.clone(), asked);
-    let rendition = room.lists.flights.get(&(audience.key(), asked, generation), ask, make).await;
+    let ask = room.admission.request(client, work, feeds);
+    let make = || made(Arc::clone(&room), (Arc::clone(&listing), audience.clone()), asked);
+    let rendition = room.lists.flights.get(&(audience.key(), asked, listing.id()), ask, make).await;
     Ok(answer(&*rendition?, &headers))
 }
 
 /// Makes a list where that keeps nobody waiting: all feeds are looked at.
 async fn made(
     room: SharedState,
-    audience: Audience,
+    (listing, audience): (Arc<Listing>, Audience),
     asked: OpmlQuery,
 ) -> Result<Arc<Rendition>, Arc<Problem>> {
-    let listing = room.directory.listing().await.map_err(Problem::from)?;
     let runtime = Handle::current();
     let making = spawn_blocking(move || {
         let (begun, list) = (Instant::now(), room.lists.of(asked.kind));
@@ -185,6 +166,7 @@ async fn made(
         };
         let made = packed(&room, &audience, &entries, asked).map_err(failed)?;
         if is_public && asked.since.is_none() {
+            // Of the others there are as many as seconds.
             list.whole.keep(listing.list(), begun, &made);
         }
         Ok(made)
@@ -235,8 +217,7 @@ async fn collect(
     Ok(entries)
 }
 
-/// Writes a list, and packs it unless it is the one that was packed last. Slow: call it where blocking is
-/// allowed.
+/// Writes and packs a list. Slow: call it where blocking is allowed.
 fn packed(
     room: &AppState,
     audience: &Audience,
@@ -249,30 +230,20 @@ fn packed(
     });
     let text = write(entries, asked, room.store.endpoint(), &whole);
     let shown = until(entries).unwrap_or(Time::MIN).min(room.clock.now());
-    let print = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
-    // Only whole lists are kept: there are two of them, and of the others as many as seconds.
-    let kept = asked.since.is_none() && audience.is_public();
-    let list = room.lists.of(asked.kind);
-    if kept && let Some(rendition) = list.standing(print) {
-        return Ok(rendition);
-    }
     if asked == OpmlQuery::ALL && audience.is_public() {
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_mul(TIMES);
         room.admission.took(Work::of_all(WorkKind::Subscriptions), bytes);
     }
     let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
-    let rendition = Arc::new(Rendition::build_quickly(text, about)?);
-    if kept {
-        list.keep(print, &rendition);
-    }
-    Ok(rendition)
+    let rendition = Rendition::build_quickly(text, about)?.with([
+        (header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache")),
+        (header::VARY, HeaderValue::from_static("Accept-Encoding")),
+    ]);
+    Ok(Arc::new(rendition))
 }
 
 fn answer(rendition: &Rendition, asked: &HeaderMap) -> Response {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
-    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    let represented = rendition.represented(asked, headers);
+    let represented = rendition.represented(asked);
     Representation { modified: Some(rendition.shown), is_dated: true, ..represented }.answer(asked)
 }
 

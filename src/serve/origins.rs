@@ -35,6 +35,7 @@ use self::outcome::ServedOrigin;
 use self::pages::PagesSeen;
 use self::slots::SiteSlots;
 use self::uploads::Uploads;
+use super::audience::AskedPath;
 use super::client::{Client, Peer};
 use super::negotiate::prefers_html;
 use super::problem::Problem;
@@ -281,6 +282,8 @@ fn with_slash(uri: &Uri) -> Response {
 
 /// The same request, as one for the reader view of a feed, by whoever it is.
 fn as_feed(mut request: Request, name: &FeedName, query: &str) -> Request {
+    let asked = AskedPath(request.uri().path().to_owned());
+    request.extensions_mut().insert(asked);
     if let Ok(uri) = format!("/feeds/{name}{query}").parse() {
         *request.uri_mut() = uri;
     }

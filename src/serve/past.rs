@@ -9,18 +9,19 @@ mod window;
 
 use super::AppState;
 use super::admission::{Work, WorkKind};
-use super::audience::{AudienceKey, ServedFeed};
+use super::audience::ServedFeed;
 use super::client::Client;
 use super::conditional::{Representation, add};
+use super::documents::{DocumentKey, DocumentKind, NoDocument};
 use super::problem::Problem;
-use super::rendition::{NoDocument, Rendition};
+use super::rendition::Rendition;
 use super::rendition_cache::{RenditionCache, ViewRequest};
-use super::single_flight::WorkRequest;
+use super::shared_work::WorkRequest;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, Format, Revision, ShownAddress, Tick, Time};
+use tidegate_core::model::{Format, Tick, Time};
 use tidegate_format::render::{ArchiveDocument, Container, HistoryPlace, LinkForms, ViewKind};
 use tidegate_store::{Past, PastSelect};
 use window::PastWindow;
@@ -34,18 +35,6 @@ const UNSETTLED_FRESH: HeaderValue = HeaderValue::from_static("public, no-cache"
 /// RFC 7089 section 2.1.1.
 const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime");
 
-/// What a rendition is a function of. Whatever takes text out of the past raises the revision.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct PastKey {
-    audience: AudienceKey,
-    feed: FeedName,
-    upstream: ShownAddress,
-    /// What was asked for.
-    wish: ViewRequest,
-    at: Time,
-    revision: Revision,
-}
-
 impl RenditionCache {
     async fn memento(
         self: &Arc<Self>,
@@ -55,14 +44,9 @@ impl RenditionCache {
     ) -> Result<Arc<Rendition>, Arc<NoDocument>> {
         let state = self.store.state(&record.name).await.map_err(NoDocument::from)?;
         let state = state.ok_or_else(NoDocument::yet)?;
-        let key = PastKey {
-            audience: record.site.key(),
-            feed: record.name.clone(),
-            upstream: record.shown(),
-            wish,
-            at,
-            revision: state.revision,
-        };
+        let kind = DocumentKind::Past { upstream: record.shown(), request: wish, at };
+        let (audience, feed) = (record.site.key(), record.name.clone());
+        let key = DocumentKey { audience, feed, revision: Some(state.revision), kind };
         let make = || {
             let (cache, record) = (Arc::clone(self), record.clone());
             let is_list = state.format == Format::Opml;
@@ -71,8 +55,8 @@ impl RenditionCache {
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = u64::from(state.living) + u64::from(state.tombstones);
         let work = Work::new(&record.name, WorkKind::Past(wish.kind));
-        let cost = self.admission.cost_of(&work, items);
-        self.past.get(key, WorkRequest { client, work, cost, tells: true }, make).await
+        let ask = WorkRequest { tells: true, ..self.admission.request(client, work, items) };
+        self.encoded(key, ask, make).await
     }
 
     async fn build_memento(
@@ -115,9 +99,16 @@ impl RenditionCache {
             archive: Some(ArchiveDocument { own: own.clone(), next: None }),
             ..HistoryPlace::default()
         };
-        let mut made = self.write(document).await?;
-        made.links = vec![("self", own)];
-        Ok(made)
+        let mut head = HeaderMap::new();
+        head.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        add(&mut head, MEMENTO_DATETIME, &document.shown.rfc822());
+        add(&mut head, header::CONTENT_LOCATION, &own);
+        add(&mut head, header::LINK, &format!("<{own}>; rel=\"self\""));
+        let current = record.site.view(&record.name, wish.kind, document.form);
+        let current = format!("<{current}>; rel=\"original latest-version current\"");
+        add(&mut head, header::LINK, &current);
+        document.head = head;
+        self.write(document).await
     }
 }
 
@@ -145,23 +136,14 @@ pub(super) async fn answer(
         return Err(Problem::parameter("as-of", said));
     }
     let made = room.shelf.memento(record, (wish, client), at).await;
-    let rendition =
-        made.map_err(|missing| missing.problem(&record.name, "render this document"))?;
-    let mut headers = HeaderMap::new();
+    let rendition = made
+        .map_err(|missing| missing.problem(Some(&record.name), "render this document just now"))?;
+    let mut represented = rendition.represented(asked);
     let settled = at < now.minus(SETTLED);
     let fresh = if settled { SETTLED_FRESH } else { UNSETTLED_FRESH };
-    headers.insert(header::CACHE_CONTROL, fresh);
-    headers.insert(header::VARY, vary);
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    add(&mut headers, MEMENTO_DATETIME, &rendition.shown.rfc822());
-    for (relation, own) in &rendition.links {
-        add(&mut headers, header::CONTENT_LOCATION, own);
-        add(&mut headers, header::LINK, &format!("<{own}>; rel=\"{relation}\""));
-    }
-    let current = record.site.view(&record.name, wish.kind, rendition.form);
-    let current = format!("<{current}>; rel=\"original latest-version current\"");
-    add(&mut headers, header::LINK, &current);
+    represented.headers.insert(header::CACHE_CONTROL, fresh);
+    represented.headers.insert(header::VARY, vary);
     // An earlier date says nothing here: after a redaction the same past has other bytes.
     let modified = Some(rendition.shown);
-    Ok(Representation { modified, ..rendition.represented(asked, headers) }.answer(asked))
+    Ok(Representation { modified, ..represented }.answer(asked))
 }

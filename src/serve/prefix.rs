@@ -7,11 +7,12 @@
 
 use super::audience::Audience;
 use super::html;
+use super::relay::IsRelayed;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use std::sync::Arc;
 use url::Url;
 
@@ -52,24 +53,35 @@ impl Prefix {
     }
 }
 
+/// About how long the body is that an answer to HEAD does not have; an extension of the answer.
+#[derive(Clone, Copy)]
+pub(super) struct AboutLength(pub(super) u64);
+
+/// The length that a header says.
+pub(super) fn content_length(value: &HeaderValue) -> Option<u64> {
+    value.to_str().ok()?.parse().ok()
+}
+
 /// Puts the path before what an answer names from the root; before it is compressed.
 pub(super) async fn put_before(
     State(prefix): State<Option<Prefix>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let audience = request.extensions().get::<Audience>().cloned();
-    let own = audience.as_ref().filter(|audience| audience.reader().is_some());
+    let is_head = request.method() == Method::HEAD;
+    let (mut parts, body) = next.run(request).await.into_parts();
+    let audience = parts.extensions.get::<Audience>();
+    let own = audience.filter(|audience| audience.reader().is_some());
     let prefix = match own {
         Some(own) => Prefix::from_public_url(&own.site().at("")),
         None => prefix,
     };
     // What is led to on each page depends on who looks at it.
-    let navigation = audience.as_ref().and_then(html::navigation);
-    if prefix.is_none() && navigation.is_none() {
-        return next.run(request).await;
+    let navigation = audience.and_then(html::navigation);
+    let is_done = parts.extensions.get::<IsRelayed>().is_some();
+    if is_done || (prefix.is_none() && navigation.is_none()) {
+        return Response::from_parts(parts, body);
     }
-    let (mut parts, body) = next.run(request).await.into_parts();
     for (name, before) in [(header::LOCATION, ""), (header::LINK, "<")] {
         if let (Some(values), Some(prefix)) = (parts.headers.get_mut(name), &prefix) {
             prefix.header(values, before);
@@ -83,8 +95,12 @@ pub(super) async fn put_before(
         tracing::error!("a page was packed before its addresses were put in; it is left as it is");
         return Response::from_parts(parts, body);
     }
-    // Of an answer to HEAD, what is left is its headers.
-    parts.headers.remove(header::CONTENT_LENGTH);
+    // Of an answer to HEAD, what is left is its headers; of what was said of its length, about how long it is.
+    let length = parts.headers.remove(header::CONTENT_LENGTH).filter(|_| is_head);
+    if let Some(length) = length.as_ref().and_then(content_length) {
+        parts.extensions.insert(AboutLength(length));
+        return Response::from_parts(parts, body);
+    }
     let Ok(page) = to_bytes(body, PAGE_LIMIT).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };

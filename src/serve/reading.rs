@@ -1,21 +1,19 @@
 //! A feed as a page, for who opens its address in a browser: what is in it now, and where edits and deletions
 //! are marked. Every program that reads feeds gets the feed.
 
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::{Audience, AudienceKey, ServedFeed};
+use super::admission::{Work, WorkKind};
+use super::audience::{Audience, ServedFeed};
 use super::client::Client;
-use super::metrics::Metrics;
+use super::documents::{DocumentKey, DocumentKind};
 use super::negotiate::prefers_html;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{AppState, conflicts, html, readers};
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
-use std::time::Duration;
-use tidegate_core::model::{Event, EventKind, FeedName, Item, Revision, Time, counted};
+use tidegate_core::model::{Event, EventKind, FeedName, Item, Time, counted};
 use tidegate_format::render::{Container, ViewKind};
 use tidegate_store::{Select, View};
 
@@ -31,21 +29,6 @@ const ITEMS_SHOWN: usize = 100;
 /// The most deletions of a page, and how many events are read for them.
 const DELETIONS_SHOWN: usize = 10;
 const EVENTS_READ: usize = 100;
-/// How long a page is shown again, unless the feed changes: it says how long ago things were.
-const FRESH: Duration = Duration::from_secs(60);
-/// Bytes of pages kept, all feeds together.
-const BYTES: u64 = 8 * 1024 * 1024;
-
-/// Feeds as pages, as of a revision.
-pub(super) type ReadingPages =
-    SingleFlightCache<(AudienceKey, FeedName, Revision), String, Problem>;
-
-/// No page yet.
-pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ReadingPages {
-    let weigh = |page: &String| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    SingleFlightCache::lasting(("reading pages", BYTES), FRESH, weigh, admission, metrics)
-}
-
 /// Whether the page is asked for: with `?as=html`, or by a browser that goes to the address, which names nothing
 /// else. A browser that does not say so may be a program that calls itself one.
 pub(super) fn is_asked_for(query: &str, headers: &HeaderMap) -> Result<bool, Problem> {
@@ -78,10 +61,10 @@ pub(super) async fn page(
     let unread = || Problem::later("the feed has not been read yet", RETRY_SOON);
     let state = state.ok_or_else(unread)?;
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
-    let cost = room.admission.cost_of(&work, u64::from(state.current));
-    let ask = WorkRequest { client, cost, work, tells: false };
-    let (readers, who) = readers::report::told_to(room, audience, record).await?;
-    let key = (who, record.name.clone(), state.revision);
+    let ask = room.admission.request(client, work, u64::from(state.current));
+    let (readers, audience) = readers::report::told_to(room, audience, record).await?;
+    let (feed, revision) = (record.name.clone(), Some(state.revision));
+    let key = DocumentKey { audience, feed, revision, kind: DocumentKind::Reading };
     let make = || {
         let (room, record) = (Arc::clone(room), record.clone());
         async move {
@@ -97,9 +80,9 @@ pub(super) async fn page(
             made.await.map_err(|_| Problem::later("the page could not be made", RETRY_SOON))
         }
     };
-    let content = room.reading.get(key, ask, make).await?;
+    let content = room.documents.get(key, ask, make).await?.text();
     let title = record.shown_title();
-    let content = html! { (PreEscaped(content.as_str())) };
+    let content = html! { (PreEscaped(String::from_utf8_lossy(&content))) };
     let of = (&record.name, Container::of(state.format));
     Ok(whole_page(html::document_about(of, &html::text(&title), &content)))
 }

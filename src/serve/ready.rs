@@ -4,20 +4,21 @@
 //!
 //! They stand in a table of one place for each hash, read without a lock; what comes takes the place of what
 //! was there. An answer is used while the router would give the same: while the feed's state is the one that
-//! it shows, the list of feeds is not older than it may be, and the document is kept. Once a second at most
+//! it shows, the list of feeds is the same, and the document is kept. Once a second at most
 //! the router answers again, so that caches see what is asked for.
 
 use super::client::Peer;
-use super::conditional::{describe, is_not_modified};
+use super::conditional::{describe, known};
 use super::delta::A_IM;
-use super::directory::DirectoryMark;
+use super::directory::Listing;
 use super::negotiate::{Encoding, container, encoding};
 use super::reading::{FETCH_DEST, NAVIGATION};
 use super::rendition::{BodyContent, Rendition};
 use super::{AppState, client, observe, request_rules};
 use arc_swap::ArcSwapOption;
+use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use prometheus_client::metrics::counter::Counter;
 use std::sync::{Arc, OnceLock, Weak};
 use tidegate_core::model::Time;
@@ -47,7 +48,7 @@ pub(super) struct PlainRead {
 pub(super) enum AnswerBasis {
     View {
         state: StateWatch,
-        directory: DirectoryMark,
+        listing: Weak<Listing>,
         /// What [`super::rendition_cache::RenditionCache::forgotten`] was.
         forgotten: u64,
         /// The feed's container, where `Accept` may choose another.
@@ -123,42 +124,6 @@ impl ReadyAnswers {
     }
 }
 
-/// What of the headers of a request decides about an answer that is ready.
-#[derive(Default)]
-struct AskedHeaders<'r> {
-    /// How many name a host, and the last one.
-    hosts: (usize, Option<&'r HeaderValue>),
-    has_codings: bool,
-    has_accept: bool,
-    has_condition: bool,
-    wants_delta: bool,
-    /// Whether somebody goes to the address in a browser, who may get a page.
-    is_navigation: bool,
-    says_for_whom: bool,
-}
-
-impl<'r> AskedHeaders<'r> {
-    fn read(headers: &'r HeaderMap) -> Self {
-        let mut asked = Self::default();
-        for (name, value) in headers {
-            match *name {
-                header::HOST => asked.hosts = (asked.hosts.0 + 1, Some(value)),
-                header::ACCEPT_ENCODING => asked.has_codings = true,
-                header::ACCEPT => asked.has_accept = true,
-                header::IF_NONE_MATCH | header::IF_MODIFIED_SINCE => asked.has_condition = true,
-                _ if *name == A_IM => asked.wants_delta = true,
-                _ if *name == FETCH_DEST => asked.is_navigation = value == NAVIGATION,
-                _ => asked.says_for_whom |= client::says_for_whom(name),
-            }
-        }
-        asked
-    }
-
-    fn names_one_host(&self) -> bool {
-        matches!(self.hosts, (1, Some(host)) if request_rules::is_host(host))
-    }
-}
-
 /// What is ready for a request.
 struct ReadyDocument {
     answer: Arc<ReadyAnswer>,
@@ -167,7 +132,6 @@ struct ReadyDocument {
     modified: Option<Time>,
     /// Whether the client has it.
     is_known: bool,
-    says_for_whom: bool,
 }
 
 /// Whether there is an answer ready to a request that came over a connection, as far as is known without the store.
@@ -178,28 +142,24 @@ pub(super) fn is_there<B: http_body::Body>(room: &AppState, request: &Request<B>
 fn find<B: http_body::Body>(room: &AppState, request: &Request<B>) -> Option<ReadyDocument> {
     let (version, headers) = (request.version(), request.headers());
     let is_http_1 = version == Version::HTTP_11 || version == Version::HTTP_10;
-    if request.method() != Method::GET || !is_http_1 || !request.body().is_end_stream() {
+    let is_plain = request.method() == Method::GET && is_http_1 && request.body().is_end_stream();
+    // Somebody who goes to the address in a browser may get a page, and the router says what a host is.
+    let is_routed = headers.contains_key(A_IM)
+        || headers.get(FETCH_DEST).is_some_and(|dest| dest == NAVIGATION)
+        || !request_rules::has_one_host(request)
+        // Each answer has a line in the log.
+        || observe::logs_every_answer();
+    if !is_plain || is_routed {
         return None;
     }
     // Where the whole address was written, the router looks at it.
     let target = request.uri().path_and_query().filter(|_| request.uri().authority().is_none())?;
-    let target = target.as_str();
-    let asked = AskedHeaders::read(headers);
-    let best = if asked.has_codings { encoding(headers, true) } else { Encoding::Identity };
-    // Each answer has a line in the log, or what the router says of the request.
-    if observe::logs_every_answer()
-        || asked.wants_delta
-        || asked.is_navigation
-        || (version == Version::HTTP_11 && !asked.names_one_host())
-    {
-        return None;
-    }
-    let accept = if asked.has_accept { Some(headers) } else { None };
     let standing = |encoding: Encoding| {
-        let ready = room.ready.find(target, encoding)?;
-        let (rendition, modified) = ready.read.standing(room, accept)?;
+        let ready = room.ready.find(target.as_str(), encoding)?;
+        let (rendition, modified) = ready.read.standing(room, headers)?;
         Some((ready, rendition, modified))
     };
+    let best = encoding(headers, true);
     let (ready, rendition, modified) = match standing(best) {
         // What is too large for memory has no zstd.
         None if best == Encoding::Zstd => standing(encoding(headers, false))?,
@@ -207,12 +167,16 @@ fn find<B: http_body::Body>(room: &AppState, request: &Request<B>) -> Option<Rea
     };
     let encoding = ready.read.encoding;
     let body = rendition.body(encoding);
-    let is_known = asked.has_condition && is_not_modified(headers, &body.etag, modified);
+    let known = known(headers, &rendition, encoding, modified);
+    // One that names another representation is the router's.
+    if known.is_some_and(|known| known != encoding) {
+        return None;
+    }
+    let is_known = known.is_some();
     if !is_known && (encoding != best || body.content.len() > WHOLE) {
         return None;
     }
-    let says_for_whom = asked.says_for_whom;
-    Some(ReadyDocument { answer: ready, rendition, modified, is_known, says_for_whom })
+    Some(ReadyDocument { answer: ready, rendition, modified, is_known })
 }
 
 /// The answer to a request that came over a connection, where it is ready. For a gateway that does not write, once
@@ -221,9 +185,9 @@ pub(super) fn answer<B: http_body::Body>(
     room: &AppState,
     peer: Peer,
     request: &Request<B>,
-) -> Option<Response<Bytes>> {
+) -> Option<Response<Body>> {
     let found = find(room, request)?;
-    let ReadyDocument { answer: ready, rendition, modified, is_known, says_for_whom } = found;
+    let ReadyDocument { answer: ready, rendition, modified, is_known } = found;
     let (status, head, bytes) = if is_known {
         (StatusCode::NOT_MODIFIED, &ready.not_modified, Bytes::new())
     } else {
@@ -231,39 +195,34 @@ pub(super) fn answer<B: http_body::Body>(
         let BodyContent::Memory(bytes) = &body.content else { return None };
         (StatusCode::OK, &ready.whole, bytes.clone())
     };
-    if says_for_whom {
-        client::note_unnamed_proxy(room, peer, request.headers());
-    }
+    client::note_unnamed_proxy(room, peer, request.headers());
     if modified.is_some() {
         room.metrics.cache_hit();
     }
     let counter = || room.metrics.answers(&Method::GET, ready.read.route, status.as_u16());
     head.counter.get_or_init(counter).inc();
     room.metrics.sent(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-    let mut response = Response::new(bytes);
+    let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
     *response.headers_mut() = head.headers.clone();
     Some(response)
 }
 
 impl PlainRead {
-    /// The document, where the router would answer with it, and the date that stands for it. `accept`: the
-    /// headers of a request that names containers.
+    /// The document, where the router would answer with it to who asks with these headers, and the date that stands
+    /// for it.
     fn standing(
         &self,
         room: &AppState,
-        accept: Option<&HeaderMap>,
+        asked: &HeaderMap,
     ) -> Option<(Arc<Rendition>, Option<Time>)> {
         match &self.basis {
-            AnswerBasis::View { state, directory, forgotten, own, shown } => {
-                let is_own = match (own, accept) {
-                    (Some(own), Some(accept)) => container(accept, *own) == *own,
-                    _ => true,
-                };
+            AnswerBasis::View { state, listing, forgotten, own, shown } => {
+                let is_own = own.is_none_or(|own| container(asked, own) == own);
                 let stands = is_own
                     && state.is_current()
-                    && room.directory.is_still(directory)
                     && room.shelf.forgotten() == *forgotten
+                    && room.directory.known().is_some_and(|it| Arc::as_ptr(&it) == listing.as_ptr())
                     // No date is in the future, also where the clock was set back.
                     && *shown <= room.clock.now();
                 let rendition = self.rendition.upgrade().filter(|_| stands)?;

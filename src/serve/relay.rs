@@ -244,6 +244,7 @@ async fn pass_on(
     let mut response = Response::new(Body::from(answer.body));
     *response.status_mut() = StatusCode::from_u16(answer.status).map_err(|error| failed(&error))?;
     *response.headers_mut() = header_map(answer.headers);
+    response.extensions_mut().insert(IsRelayed);
     // What this gateway knows of the store is as new as the answer.
     let _ = room.store.catch_up().await;
     Ok(response)
@@ -265,7 +266,6 @@ pub(super) async fn have_feed_made(
     }
     // What this gateway knows of the store is as new as the answer.
     let _ = room.store.catch_up().await;
-    room.directory.changed();
     let Ok(feeds) = room.directory.listing().await else { return false };
     match feeds.places().feed_of(url) {
         Some(name) => matches!(room.store.state(name).await, Ok(Some(_))),

@@ -6,24 +6,23 @@ pub(super) use self::packing::{GZIP_LEVEL_LARGE, quickly};
 
 use self::packing::{PackingEffort, gzip};
 use super::address::DocumentForm;
-use super::admission::Overloaded;
 use super::conditional::{ETag, Representation};
 use super::delta::DeltaToken;
+use super::documents::NoDocument;
 use super::negotiate::{Encoding, encoding};
-use super::problem::{Problem, RETRY_SOON};
 use super::spool::{Spool, SpooledFile, SpoolingText, WrittenDocument};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{Deletion, FeedName, Item, Revision, Tick, Time};
+use tidegate_core::model::{Deletion, Item, Revision, Tick, Time};
 use tidegate_format::render::{
     Addresses, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind,
 };
-use tidegate_store::{PinnedFeed, RemainingItems, StoreError, View};
-use tokio::sync::mpsc;
+use tidegate_store::{PinnedFeed, RemainingItems, View};
+use tokio::runtime::Handle;
 
 /// What a rendition weighs beside its bytes.
 const OVERHEAD: u64 = 512;
@@ -106,7 +105,7 @@ impl EncodedBody {
 
     fn weight(&self) -> u64 {
         match &self.content {
-            BodyContent::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            BodyContent::Memory(_) => self.content.len(),
             BodyContent::File(file) => file.len() / FILE_BYTES,
         }
     }
@@ -116,14 +115,15 @@ impl EncodedBody {
 #[derive(Debug, Clone)]
 pub(super) struct Rendition {
     identity: EncodedBody,
-    gzip: EncodedBody,
-    /// `None` where it is too large for memory.
+    /// `None` of what is sent as it is.
+    gzip: Option<EncodedBody>,
+    /// `None` also where it is too large for memory.
     zstd: Option<EncodedBody>,
     pub(super) media_type: &'static str,
     /// When what it shows last changed.
     pub(super) shown: Time,
-    /// The documents of its feed's history that it leads to, as relation and address.
-    pub(super) links: Vec<(&'static str, String)>,
+    /// The headers that every answer with it has, but for the validators.
+    pub(super) head: HeaderMap,
     /// Its form, where it is a document of a feed.
     pub(super) form: DocumentForm,
     /// The revision of the feed that it was rendered from.
@@ -140,56 +140,6 @@ pub(super) struct About {
     pub(super) revision: Revision,
     /// The state that it shows, where deltas can begin with it.
     pub(super) token: Option<DeltaToken>,
-}
-
-/// Why there is no document.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum NoDocument {
-    /// For a reason that its client is told.
-    #[error("{}", .0.detail())]
-    Told(Problem),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// It could not be made.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl From<io::Error> for NoDocument {
-    fn from(error: io::Error) -> Self {
-        // Not what was made before: the feed may have moved on, and was said to have.
-        tracing::error!(%error, "a document could not be written to a file of the data folder");
-        let said = format!("the document is too large for memory, and no file took it: {error}");
-        Self::Told(Problem::later(said, RETRY_SOON))
-    }
-}
-
-impl From<Overloaded> for NoDocument {
-    fn from(why: Overloaded) -> Self {
-        Self::Told(why.into())
-    }
-}
-
-impl NoDocument {
-    /// No document of the feed has been taken in yet.
-    pub(super) fn yet() -> Self {
-        Self::Told(Problem::later("no document of this feed has been taken in yet", RETRY_SOON))
-    }
-
-    /// What the client is told; `what` could not be done.
-    pub(super) fn problem(&self, feed: &FeedName, what: &str) -> Problem {
-        if let Self::Told(problem) = self {
-            return problem.clone();
-        }
-        if let Self::Store(error) = self
-            && let Some(problem) = Problem::from_passing(error)
-        {
-            return problem;
-        }
-        let error = self as &dyn std::error::Error;
-        tracing::error!(%feed, error, "a document could not be made");
-        Problem::later(format!("the gateway could not {what} just now"), RETRY_SOON)
-    }
 }
 
 /// A document of a feed before it is written.
@@ -211,6 +161,8 @@ pub(super) struct UnwrittenDocument {
     pub(super) shown: Time,
     /// The state that it shows, where deltas can begin with it.
     pub(super) token: Option<DeltaToken>,
+    /// The headers of answers with it.
+    pub(super) head: HeaderMap,
 }
 
 /// The items of a view that were not read yet, and who reads them, at the same revision.
@@ -219,9 +171,6 @@ pub(super) struct RestOfView {
     pub(super) reader: Arc<dyn PinnedFeed>,
     pub(super) remaining: RemainingItems,
 }
-
-/// What a document is written of comes so many portions ahead.
-const PORTIONS_AHEAD: usize = 1;
 
 impl RestOfView {
     /// The next items; `None` behind the last one.
@@ -236,32 +185,10 @@ impl RestOfView {
         Ok(Some(items))
     }
 
-    /// Hands them over a portion at a time, and behind the last one that there are no more.
-    async fn send(mut self, to: mpsc::Sender<Result<Option<Vec<Item>>, NoDocument>>) {
-        loop {
-            let next = self.next().await;
-            let goes_on = matches!(next, Ok(Some(_)));
-            if to.send(next).await.is_err() || !goes_on {
-                return;
-            }
-        }
+    /// The portions that are left, for who writes them on a thread that may wait.
+    fn portions(mut self, runtime: Handle) -> impl Iterator<Item = Result<Vec<Item>, NoDocument>> {
+        std::iter::from_fn(move || runtime.block_on(self.next()).transpose())
     }
-}
-
-/// The items that a task sends. Where it breaks off without a word, that is an error: a document without
-/// its end would seem whole.
-fn received(
-    from: Option<mpsc::Receiver<Result<Option<Vec<Item>>, NoDocument>>>,
-) -> impl Iterator<Item = Result<Vec<Item>, NoDocument>> {
-    let mut from = from;
-    std::iter::from_fn(move || {
-        let broken = || Err(NoDocument::Failed("reading it broke off".to_owned()));
-        let next = from.as_mut()?.blocking_recv().unwrap_or_else(broken).transpose();
-        if !matches!(next, Some(Ok(_))) {
-            from = None;
-        }
-        next
-    })
 }
 
 impl UnwrittenDocument {
@@ -270,20 +197,19 @@ impl UnwrittenDocument {
         mut self,
         (renderer, spool): (Renderer, &Arc<Spool>),
     ) -> Result<Rendition, NoDocument> {
-        let rest = self.rest.take().map(|rest| {
-            let (sender, receiver) = mpsc::channel(PORTIONS_AHEAD);
-            drop(tokio::spawn(rest.send(sender)));
-            receiver
-        });
+        let (rest, runtime) = (self.rest.take(), Handle::current());
         let out = SpoolingText::new(spool);
-        let made = tokio::task::spawn_blocking(move || self.rendition(renderer, rest, out)).await;
-        made.map_err(|error| NoDocument::Failed(format!("rendering failed: {error}")))?
+        let made = tokio::task::spawn_blocking(move || {
+            let mut portions = rest.map(|rest| rest.portions(runtime)).into_iter().flatten();
+            self.rendition(renderer, &mut portions, out)
+        });
+        made.await.map_err(|error| NoDocument::Failed(format!("rendering failed: {error}")))?
     }
 
     fn rendition(
         self,
         renderer: Renderer,
-        rest: Option<mpsc::Receiver<Result<Option<Vec<Item>>, NoDocument>>>,
+        rest: ItemPortions<'_, NoDocument>,
         mut out: SpoolingText,
     ) -> Result<Rendition, NoDocument> {
         let View { state, skeleton, items } = &self.view;
@@ -309,16 +235,14 @@ impl UnwrittenDocument {
             revision: state.revision,
             token: self.token,
         };
-        renderer(&page, &mut received(rest), &mut out)?;
+        renderer(&page, rest, &mut out)?;
         let mut made = match out.finish(self.token)? {
             WrittenDocument::InMemory(document) => Rendition::build(document, about)?,
             WrittenDocument::InFiles { identity, gzip } => {
-                Rendition::new((identity, gzip, None), about)
+                Rendition::new(identity, (Some(gzip), None), about)
             }
         };
-        made.form = self.form;
-        let links = self.history.links(&self.addresses.reader).into_iter();
-        made.links = links.map(|(relation, address)| (relation, address.to_owned())).collect();
+        (made.form, made.head) = (self.form, self.head);
         Ok(made)
     }
 }
@@ -337,16 +261,19 @@ impl Rendition {
     fn packed(document: String, about: About, effort: PackingEffort) -> io::Result<Self> {
         let gzip = gzip(document.as_bytes(), effort.gzip)?;
         let zstd = zstd::bulk::compress(document.as_bytes(), effort.zstd)?;
-        let encoded = (
-            EncodedBody::new(document, about.token),
-            EncodedBody::new(gzip, about.token),
-            Some(EncodedBody::new(zstd, about.token)),
-        );
-        Ok(Self::new(encoded, about))
+        let [identity, gzip, zstd] =
+            [document.into_bytes(), gzip, zstd].map(|bytes| EncodedBody::new(bytes, about.token));
+        Ok(Self::new(identity, (Some(gzip), Some(zstd)), about))
+    }
+
+    /// A document that is sent as it is.
+    pub(super) fn unpacked(document: impl Into<Bytes>, about: About) -> Self {
+        Self::new(EncodedBody::new(document, about.token), (None, None), about)
     }
 
     fn new(
-        (identity, gzip, zstd): (EncodedBody, EncodedBody, Option<EncodedBody>),
+        identity: EncodedBody,
+        (gzip, zstd): (Option<EncodedBody>, Option<EncodedBody>),
         about: About,
     ) -> Self {
         let About { media_type, shown, revision, token: _ } = about;
@@ -356,51 +283,55 @@ impl Rendition {
             zstd,
             media_type,
             shown,
-            links: Vec::new(),
+            head: HeaderMap::new(),
             form: DocumentForm::from_dialect(Dialect::default()),
             revision,
         }
     }
 
-    /// It as it is answered to a client; the other headers are those that a 304 has too.
-    pub(super) fn represented(&self, asked: &HeaderMap, headers: HeaderMap) -> Representation<'_> {
+    /// With more headers of answers.
+    pub(super) fn with<const N: usize>(mut self, headers: [(HeaderName, HeaderValue); N]) -> Self {
+        self.head.extend(headers);
+        self
+    }
+
+    /// It as it is answered to a client.
+    pub(super) fn represented(&self, asked: &HeaderMap) -> Representation<'_> {
+        let headers = self.head.clone();
         let encoding = self.encoding(asked);
-        Representation {
-            headers,
-            body: self.body(encoding),
-            media_type: self.media_type,
-            encoding,
-            modified: None,
-            is_dated: false,
-        }
+        Representation { headers, rendition: self, encoding, modified: None, is_dated: false }
     }
 
     /// The encoding that a client gets: of those that there are, the one that it would rather have.
     pub(super) fn encoding(&self, asked: &HeaderMap) -> Encoding {
-        encoding(asked, self.zstd.is_some())
+        match self.gzip {
+            Some(_) => encoding(asked, self.zstd.is_some()),
+            None => Encoding::Identity,
+        }
     }
 
     /// The encoding that an answer with these headers carries, or would carry.
     pub(super) fn encoding_answered(&self, headers: &HeaderMap) -> Option<Encoding> {
-        let etag = headers.get(header::ETAG)?.to_str().ok()?;
+        let etag = headers.get(header::ETAG)?;
         let all = [Encoding::Identity, Encoding::Gzip, Encoding::Zstd];
-        all.into_iter().find(|encoding| self.body(*encoding).etag.is(etag))
+        all.into_iter().find(|encoding| self.body(*encoding).etag.value() == etag)
     }
 
     /// The body in an encoding that it has ([`Rendition::encoding`]).
     pub(super) fn body(&self, encoding: Encoding) -> &EncodedBody {
-        match encoding {
-            Encoding::Identity => &self.identity,
-            Encoding::Gzip => &self.gzip,
-            Encoding::Zstd => self.zstd.as_ref().unwrap_or(&self.identity),
-        }
+        let packed = match encoding {
+            Encoding::Identity => None,
+            Encoding::Gzip => self.gzip.as_ref(),
+            Encoding::Zstd => self.zstd.as_ref(),
+        };
+        packed.unwrap_or(&self.identity)
     }
 
     /// What it takes of what is kept: its bytes in memory, and a part of those in files; at least 1.
     pub(super) fn weight(&self) -> u32 {
-        let zstd = self.zstd.as_ref().map_or(0, EncodedBody::weight);
-        let bytes = self.identity.weight() + self.gzip.weight() + zstd + OVERHEAD;
-        u32::try_from(bytes).unwrap_or(u32::MAX)
+        let all = [Some(&self.identity), self.gzip.as_ref(), self.zstd.as_ref()];
+        let bytes: u64 = all.into_iter().flatten().map(EncodedBody::weight).sum();
+        u32::try_from(bytes + OVERHEAD).unwrap_or(u32::MAX)
     }
 }
 

@@ -1,48 +1,32 @@
-//! Rendered documents, kept by what they were rendered from. A key is never invalidated: it is
-//! outlived, because whatever changes what is shown raises the feed's revision.
+//! The views of feeds: what they are made of, and what stands in for one that cannot be made.
 
 mod deltas;
 
 use super::address::DocumentForm;
 use super::admission::{Admission, Work, WorkKind};
-use super::archives::ArchiveKey;
 use super::audience::{AudienceKey, ServedFeed};
 use super::cache::Cache;
 use super::client::Client;
 use super::delta::Point;
-use super::metrics::Metrics;
-use super::past::PastKey;
+use super::documents::{DocumentKey, DocumentKind, Documents, NoDocument};
+use super::feeds;
 use super::plan::ReadPlan;
 use super::problem::{Problem, RETRY_SOON};
-use super::rendition::{NoDocument, Renderer, Rendition, RestOfView, UnwrittenDocument};
-use super::single_flight::{SingleFlightCache, WorkRequest};
+use super::rendition::{Renderer, Rendition, RestOfView, UnwrittenDocument};
+use super::shared_work::WorkRequest;
 use super::spool::Spool;
 pub(super) use deltas::Delta;
-use deltas::{DeltaKey, MaybeDelta};
 use std::collections::HashSet;
-use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_config::DeltaViews;
-use tidegate_core::model::{
-    Deletion, FeedName, FeedState, Format, Item, Revision, ShownAddress, Snapshot, Tick,
-};
+use tidegate_core::model::{Deletion, FeedName, FeedState, Format, Item, Snapshot, Tick};
 use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
 use tidegate_store::{PinnedFeed, RemainingItems, Store, StoreError, View};
 
 /// How often a document is begun whose feed a standby's owner changes meanwhile.
 const BUILDS: usize = 4;
-/// Bytes of renditions kept, all feeds together.
-const VIEW_BYTES: u64 = 64 * 1024 * 1024;
-/// Bytes of renditions kept of answers to `?since=`, of which anybody can ask for any number.
-const SINCE_BYTES: u64 = 8 * 1024 * 1024;
-/// Bytes of deltas kept, of which there are as many as there are states that clients come from.
-const DELTA_BYTES: u64 = 8 * 1024 * 1024;
-/// Bytes of renditions of archives kept.
-const ARCHIVE_BYTES: u64 = 16 * 1024 * 1024;
-/// Bytes of renditions of the past kept; anybody can ask for any number.
-const PAST_BYTES: u64 = 8 * 1024 * 1024;
 /// How many keys of last good renditions are remembered.
 const LAST_KEYS: u64 = 16 * 1024;
 
@@ -66,99 +50,71 @@ impl ViewRequest {
     }
 }
 
-/// What a rendition is a function of. The upstream's address is in it because documents name it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct RenditionKey {
-    audience: AudienceKey,
-    feed: FeedName,
-    upstream: ShownAddress,
+/// The key of a view, or of a delta that begins with `base`.
+fn view_key(
+    record: &ServedFeed,
+    wish: ViewRequest,
     plan: ReadPlan,
-    form: DocumentForm,
-    /// Whether the operator says that the feed is complete.
-    complete: bool,
-    revision: Revision,
-    render: u64,
-}
-
-impl RenditionKey {
-    fn new(record: &ServedFeed, wish: ViewRequest, plan: ReadPlan, state: &FeedState) -> Self {
-        Self {
-            audience: record.site.key(),
-            feed: record.name.clone(),
+    state: &FeedState,
+    base: Option<Point>,
+) -> DocumentKey {
+    DocumentKey {
+        audience: record.site.key(),
+        feed: record.name.clone(),
+        revision: Some(state.revision),
+        kind: DocumentKind::View {
             upstream: record.shown(),
             plan,
             form: wish.form(state),
-            complete: record.options.complete,
-            revision: state.revision,
+            is_complete: record.options.complete,
             render: state.render_revision,
-        }
+            base,
+        },
     }
 }
 
-/// The cache, and what it takes to fill it.
+/// What views are made of, and what of them is kept.
 pub(super) struct RenditionCache {
     pub(super) store: Arc<dyn Store>,
     pub(super) window: Duration,
     views_with_deltas: DeltaViews,
     pub(super) writing: (Renderer, Arc<Spool>),
     pub(super) admission: Arc<Admission>,
-    renditions: SingleFlightCache<RenditionKey, Rendition, NoDocument>,
-    since: SingleFlightCache<RenditionKey, Rendition, NoDocument>,
-    deltas: SingleFlightCache<DeltaKey, MaybeDelta, NoDocument>,
-    pub(super) archives: SingleFlightCache<ArchiveKey, Rendition, NoDocument>,
-    pub(super) past: SingleFlightCache<PastKey, Rendition, NoDocument>,
-    last: Cache<(AudienceKey, FeedName, ViewKind, DocumentForm), RenditionKey>,
+    pub(super) documents: Arc<Documents>,
+    /// The newest view that was made for each audience and form.
+    last: Cache<(AudienceKey, FeedName, ViewKind, DocumentForm), DocumentKey>,
     /// How often something was let go of that nobody may be served any more.
     forgotten: AtomicU64,
 }
 
 impl RenditionCache {
-    /// An empty shelf.
+    /// Nothing is made yet.
     pub(super) fn new(
         store: Arc<dyn Store>,
         window: Duration,
         views_with_deltas: DeltaViews,
         writing: (Renderer, Arc<Spool>),
-        (admission, metrics): (&Arc<Admission>, &Metrics),
+        (admission, documents): (&Arc<Admission>, &Arc<Documents>),
     ) -> Arc<Self> {
-        fn cache<K: Clone + Eq + Hash + Send + Sync + 'static>(
-            kept: (&'static str, u64),
-            (admission, metrics): (&Arc<Admission>, &Metrics),
-        ) -> SingleFlightCache<K, Rendition, NoDocument> {
-            let (admission, metrics) = (Arc::clone(admission), metrics.clone());
-            SingleFlightCache::new(kept, Rendition::weight, admission, metrics)
-        }
+        let (admission, documents) = (Arc::clone(admission), Arc::clone(documents));
+        let (last, forgotten) = (Cache::of(LAST_KEYS), AtomicU64::new(0));
         Arc::new(Self {
+            forgotten,
             store,
             window,
             views_with_deltas,
             writing,
-            admission: Arc::clone(admission),
-            renditions: cache(("views", VIEW_BYTES), (admission, metrics)),
-            since: cache(("views since", SINCE_BYTES), (admission, metrics)),
-            archives: cache(("archives", ARCHIVE_BYTES), (admission, metrics)),
-            past: cache(("past views", PAST_BYTES), (admission, metrics)),
-            deltas: SingleFlightCache::new(
-                ("deltas", DELTA_BYTES),
-                deltas::weight,
-                Arc::clone(admission),
-                metrics.clone(),
-            ),
-            last: Cache::of(LAST_KEYS),
-            forgotten: AtomicU64::new(0),
+            admission,
+            documents,
+            last,
         })
     }
 
     /// Lets go of everything that was rendered of a feed.
     pub(super) fn forget(&self, feed: &FeedName) {
-        for press in [&self.renditions, &self.since] {
-            let of = feed.clone();
-            press.forget(move |key| key.feed == of);
-        }
-        let of = feed.clone();
-        self.deltas.forget(move |key| key.of.feed == of);
-        let of = feed.clone();
-        self.last.remove_all(move |(_, feed, ..)| *feed == of);
+        self.documents.forget(feed);
+        let feed = feed.clone();
+        self.last.remove_all(move |(_, of, ..)| *of == feed);
         // Last: who finds the old number has found what was kept before.
         self.forgotten.fetch_add(1, Ordering::AcqRel);
     }
@@ -205,24 +161,37 @@ impl RenditionCache {
         let state = state.ok_or_else(NoDocument::yet)?;
         let plan = plan(wish, &state)?;
         let usual = ReadPlan::new(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
-        let key = RenditionKey::new(record, wish, plan, &state);
+        let key = view_key(record, wish, plan, &state, None);
         let ask = self.ask(record, wish, &state, client, usual);
-        let press = if usual { &self.renditions } else { &self.since };
         let make = || {
             let (shelf, record) = (Arc::clone(self), record.clone());
             async move { shelf.build(&record, wish).await }
         };
-        let rendition = press.get(key.clone(), ask, make).await?;
+        let rendition = self.encoded(key.clone(), ask, make).await?;
         if usual {
-            let place = (key.audience, record.name.clone(), wish.kind, key.form);
+            let place = (key.audience, record.name.clone(), wish.kind, wish.form(&state));
             let before = self.last.get(&place);
             // Nobody asks for it any more, and it may be large.
             if let Some(before) = before.filter(|before| before.revision < key.revision) {
-                self.renditions.drop_kept(&before);
+                self.documents.remove(&before);
             }
             self.last.insert(place, key);
         }
         Ok(rendition)
+    }
+
+    /// A document in its encodings, which is kept or made.
+    pub(super) async fn encoded<F>(
+        &self,
+        key: DocumentKey,
+        ask: WorkRequest,
+        make: impl FnOnce() -> F,
+    ) -> Result<Arc<Rendition>, Arc<NoDocument>>
+    where
+        F: Future<Output = Result<Rendition, NoDocument>> + Send + 'static,
+    {
+        let made = self.documents.get(key, ask, make).await?;
+        made.encoded().cloned().ok_or_else(|| Arc::new(NoDocument::yet()))
     }
 
     /// What making a view takes: the items that it shows, and where something is told that no item says,
@@ -258,7 +227,7 @@ impl RenditionCache {
         wish: ViewRequest,
         missing: &NoDocument,
     ) -> Result<Arc<Rendition>, Problem> {
-        let problem = missing.problem(&record.name, "render this view");
+        let problem = missing.problem(Some(&record.name), "render this view just now");
         // An answer to `?since=` must not be older than what was asked for, so it has no stand-in. Neither must one
         // of a standby be older than what the other gateway answers.
         let has_stand_in = wish.seen.is_none() && self.store.answers_from_memory();
@@ -273,10 +242,11 @@ impl RenditionCache {
                 });
             let place = (record.site.key(), record.name.clone(), wish.kind, form);
             if let Some(key) = self.last.get(&place)
-                && published.is_some_and(|published| key.revision >= published)
-                && let Some(rendition) = self.renditions.kept(&key)
+                && published.is_some_and(|published| key.revision >= Some(published))
+                && let Some(kept) = self.documents.kept(&key)
+                && let Some(rendition) = kept.encoded()
             {
-                return Ok(rendition);
+                return Ok(Arc::clone(rendition));
             }
         }
         Err(problem)
@@ -331,11 +301,19 @@ impl RenditionCache {
         deleted: &[Item],
     ) -> UnwrittenDocument {
         let form = wish.form(&view.state);
+        let history = self.history(record, wish, &view);
+        let addresses = record.site.addresses(record, form, view.skeleton.link.as_deref());
         UnwrittenDocument {
+            head: feeds::head(
+                Some(wish.kind),
+                form.container(view.state.format),
+                (&addresses, &history),
+                record.site.sup(&record.name).as_deref(),
+            ),
             kind: wish.kind,
             form,
-            addresses: record.site.addresses(record, form, view.skeleton.link.as_deref()),
-            history: self.history(record, wish, &view),
+            addresses,
+            history,
             deleted: deleted.iter().map(Deletion::from).collect(),
             bounds: (None, None),
             expires: None,

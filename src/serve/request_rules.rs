@@ -36,7 +36,7 @@ pub(super) async fn one_host(request: Request, next: Next) -> Response {
 }
 
 /// Whether a request names one host, where it has to.
-pub(super) fn has_one_host(request: &Request) -> bool {
+pub(super) fn has_one_host<B>(request: &http::Request<B>) -> bool {
     request.version() != Version::HTTP_11 || names_one_host(request.headers())
 }
 
@@ -53,52 +53,44 @@ fn names_one_host(headers: &HeaderMap) -> bool {
 }
 
 /// Whether a value names a host, with or without a port.
-pub(super) fn is_host(value: &HeaderValue) -> bool {
+fn is_host(value: &HeaderValue) -> bool {
     let Ok(host) = value.to_str() else { return false };
-    is_plain_host(host) || (!host.contains('@') && host.parse::<Authority>().is_ok())
-}
-
-/// Whether a host is a name or an IPv4 address, with or without a port, as nearly all are; also where it is
-/// empty. Others have to be parsed.
-fn is_plain_host(host: &str) -> bool {
-    let is_name =
-        |name: &str| name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'.' || c == b'-');
-    match host.split_once(':') {
-        None => is_name(host),
-        Some((name, port)) => {
-            let is_port = (1..=5).contains(&port.len()) && port.bytes().all(|c| c.is_ascii_digit());
-            !name.is_empty() && is_name(name) && is_port
-        }
-    }
+    host.is_empty() || (!host.contains('@') && host.parse::<Authority>().is_ok())
 }
 
 /// Reads on, within bounds, what a handler left of a request's body.
 pub(super) async fn drain(request: Request, next: Next) -> Response {
-    // Who asks before it sends sends nothing where the answer is no.
-    let asks_first = request.headers().contains_key(header::EXPECT);
-    if asks_first || request.body().is_end_stream() {
-        return next.run(request).await;
-    }
-    let (parts, body) = request.into_parts();
-    let body = SharedBody(Arc::new(Mutex::new(body)));
-    let left = SharedBody(Arc::clone(&body.0));
-    let response = next.run(Request::from_parts(parts, Body::new(body))).await;
-    if !left.is_end_stream() {
-        // Beside the answer, which a client may be reading already.
-        tokio::spawn(tokio::time::timeout(DRAIN_TIME, rest(left)));
-    }
+    let (request, left) = share_body(request);
+    let response = next.run(request).await;
+    read_rest(left);
     response
 }
 
 /// The same of a request whose body nobody is going to read: it goes on without one.
 pub(super) fn without_body(request: Request) -> Request {
+    let (request, left) = share_body(request);
+    read_rest(left);
+    request.map(|_| Body::empty())
+}
+
+/// The body of a request once more, where its client sends one.
+fn share_body(request: Request) -> (Request, Option<SharedBody>) {
+    // Who asks before it sends sends nothing where the answer is no.
     let asks_first = request.headers().contains_key(header::EXPECT);
+    if asks_first || request.body().is_end_stream() {
+        return (request, None);
+    }
     let (parts, body) = request.into_parts();
-    if !asks_first && !body.is_end_stream() {
-        let left = SharedBody(Arc::new(Mutex::new(body)));
+    let body = Arc::new(Mutex::new(body));
+    let left = SharedBody(Arc::clone(&body));
+    (Request::from_parts(parts, Body::new(SharedBody(body))), Some(left))
+}
+
+fn read_rest(left: Option<SharedBody>) {
+    if let Some(left) = left.filter(|left| !left.is_end_stream()) {
+        // Beside the answer, which a client may be reading already.
         tokio::spawn(tokio::time::timeout(DRAIN_TIME, rest(left)));
     }
-    Request::from_parts(parts, Body::empty())
 }
 
 async fn rest(mut body: SharedBody) {

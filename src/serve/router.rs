@@ -44,20 +44,21 @@ pub(super) fn own_routes(room: SharedState, listener: Listener) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
         .layer(from_fn(observe::time_limit))
-        .layer(from_fn(error_page::show))
-        .layer(from_fn_with_state(prefix, prefix::put_before))
         .layer(from_fn_with_state((Arc::clone(&room), listener), relay::relay))
         .layer(from_fn(standby::refuse))
-        .layer(from_fn(request_rules::drain))
-        .layer(from_fn(request_rules::one_host))
-        .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
-        .layer(from_fn_with_state(Arc::clone(&room), unsent_bodies::count))
-        .layer(from_fn_with_state(Arc::clone(&room), observe::answer))
+        .layer(from_fn(observe::note_route))
         .with_state(Arc::clone(&room));
     // Around the routing: the path that is routed has no token in it.
     Router::new()
         .fallback_service(site)
-        .layer(from_fn_with_state((room, listener), audience::enter))
+        .layer(from_fn_with_state((Arc::clone(&room), listener), audience::enter))
+        .layer(from_fn(error_page::show))
+        .layer(from_fn_with_state(prefix, prefix::put_before))
+        .layer(from_fn(request_rules::drain))
+        .layer(from_fn(request_rules::one_host))
+        .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
+        .layer(from_fn_with_state(Arc::clone(&room), unsent_bodies::count))
+        .layer(from_fn_with_state(room, observe::answer))
 }
 
 /// What is below the address of administration. Whatever is asked there, the token is asked for first.

@@ -15,6 +15,8 @@ pub struct ServeSettings {
     pub public_url: String,
     /// How many connections are served at once.
     pub connections: usize,
+    /// Bytes of answers that are kept, that are made, and that are on their way, each (`server.memory`).
+    pub memory: u64,
     /// Whose word is taken for who the client is (`server.trusted_proxies`).
     pub trusted_proxies: Vec<IpNet>,
     /// What administration must bring along.

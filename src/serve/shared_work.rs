@@ -61,49 +61,29 @@ impl<K: Clone + Eq + Hash, V, E> JoinedWork<K, V, E> {
     }
 }
 
-impl<K: Eq + Hash, V, E> Drop for JoinedWork<K, V, E> {
-    fn drop(&mut self) {
+impl<K: Eq + Hash, V, E> JoinedWork<K, V, E> {
+    /// Takes out what is over, so that another may begin under the same key, and tells those who wait.
+    fn end(&self, outcome: SharedResult<V, E>) {
+        self.leave(|_| 0);
+        self.progress.send_replace(WorkStage::Done(outcome));
+    }
+
+    /// Changes how many take part, unless it is over.
+    fn leave(&self, left: impl FnOnce(usize) -> usize) {
         let mut flights = table(&self.all);
         let Some((progress, parts)) = flights.get_mut(&self.key) else { return };
-        // What is over has been taken out, and another may have begun under the same key.
-        if !Arc::ptr_eq(progress, &self.progress) {
-            return;
-        }
-        *parts = parts.saturating_sub(1);
-        if *parts == 0 {
-            flights.remove(&self.key);
+        if Arc::ptr_eq(progress, &self.progress) {
+            *parts = left(*parts);
+            if *parts == 0 {
+                flights.remove(&self.key);
+            }
         }
     }
 }
 
-/// Work that is being done. Where its task ends without a result, those who wait are told.
-struct Doing<K: Clone + Eq + Hash, V, E: From<StoreError>> {
-    part: JoinedWork<K, V, E>,
-    is_over: bool,
-}
-
-impl<K: Clone + Eq + Hash, V, E: From<StoreError>> Doing<K, V, E> {
-    fn done(mut self, outcome: SharedResult<V, E>) {
-        self.tell(outcome);
-    }
-
-    fn tell(&mut self, outcome: SharedResult<V, E>) {
-        self.is_over = true;
-        let mut flights = table(&self.part.all);
-        let its = flights.get(&self.part.key);
-        if its.is_some_and(|(progress, _)| Arc::ptr_eq(progress, &self.part.progress)) {
-            flights.remove(&self.part.key);
-        }
-        drop(flights);
-        self.part.progress.send_replace(WorkStage::Done(outcome));
-    }
-}
-
-impl<K: Clone + Eq + Hash, V, E: From<StoreError>> Drop for Doing<K, V, E> {
+impl<K: Eq + Hash, V, E> Drop for JoinedWork<K, V, E> {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.tell(Err(Arc::new(StoreError::Closed.into())));
-        }
+        self.leave(|parts| parts.saturating_sub(1));
     }
 }
 
@@ -176,15 +156,11 @@ where
             return;
         }
         let part = JoinedWork::join(&self.flights, &part.key);
-        let doing = Doing { part, is_over: false };
-        let work = begin();
-        drop(admitted.spawn(async move { doing.done(work.await) }));
-    }
-
-    /// How many keys are remembered.
-    #[cfg(test)]
-    pub(super) fn keys(&self) -> usize {
-        table(&self.flights).len()
+        let work = admitted.spawn(begin());
+        // Where it breaks off without a result, those who wait are told.
+        tokio::spawn(async move {
+            part.end(work.await.unwrap_or_else(|_| Err(Arc::new(StoreError::Closed.into()))));
+        });
     }
 }
 
@@ -281,11 +257,11 @@ mod tests {
     #[tokio::test]
     async fn who_waits_is_told_when_the_work_breaks_off() {
         let flights: SingleFlight<u8, u32, crate::problem::Problem> =
-            SingleFlight::new(Arc::new(Admission::new()));
+            SingleFlight::new(Arc::new(Admission::of(4)));
         let work = Work::of_all(crate::admission::WorkKind::Ledger);
         let ask = WorkRequest { client: Client::Own, work, cost: 1, tells: false };
         let broken = async { panic!("it breaks off") };
         assert!(flights.get(&1, ask, || broken).await.is_err());
-        assert_eq!(flights.keys(), 0);
+        assert!(flights.flights.lock().unwrap().is_empty());
     }
 }

@@ -4,19 +4,20 @@
 use super::client::{self, Peer};
 use super::connections::{Busy, ClientTurn, Connection};
 use super::router::own_routes;
+use super::watched_body::{PolledFrame, WatchedBody};
 use super::{Listener, SharedState, origins, probes, ready, standby};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Method, Request, Response, Version, header};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::service::Service;
 use std::convert::Infallible;
-use std::future::pending;
+use std::future::{pending, ready as at_once};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use tower::{ServiceExt, service_fn};
 
 /// The site, as one listener answers it.
@@ -103,164 +104,73 @@ pub(super) struct SiteService {
 }
 
 impl Service<Request<Incoming>> for SiteService {
-    type Response = Response<SentBody>;
+    type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-    fn call(&self, mut request: Request<Incoming>) -> Answering {
-        let is_http_1 = request.version() < Version::HTTP_2;
-        let busy = self.connection.begin(is_http_1);
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        let busy = self.connection.begin(request.version() < Version::HTTP_2);
         let room = &self.site.room;
         let is_known = !room.origins.may_be_for(&request);
         if self.connection.is_reserved && !(is_known && probes::is_probe(request.uri().path())) {
             // Closed without a word: a stream of events would take a refusal for the end.
             self.connection.cut();
-            return Answering::Made(Box::pin(pending()));
+            return Box::pin(pending());
         }
-        // Otherwise the database says whether it is still the answer.
-        let is_sure = is_known && room.store.answers_from_memory();
-        if is_sure && let Some(answer) = ready::answer(room, self.peer, &request) {
-            return Answering::Ready(Some(
-                answer.map(|body| SentBody::new(SentContent::Whole(body), busy)),
-            ));
+        // Where another gateway may have written since, the database says first whether it is still the answer.
+        let must_look = !room.store.answers_from_memory();
+        if is_known
+            && !must_look
+            && let Some(answer) = ready::answer(room, self.peer, &request)
+        {
+            return Box::pin(at_once(Ok(sent(answer, busy))));
         }
-        let may_be_ready = is_known && !is_sure && ready::is_there(room, &request);
+        let may_be_ready = is_known && must_look && ready::is_there(room, &request);
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(self.connection.clone());
         let (site, peer, turn) = (self.site.clone(), self.peer, busy.turn_of_body());
-        Answering::Made(Box::pin(async move {
+        Box::pin(async move {
             let room = &site.room;
             if may_be_ready {
                 standby::wait_for_store(room, &mut request).await;
                 if !standby::is_refused(&request)
                     && let Some(answer) = ready::answer(room, peer, &request)
                 {
-                    return Ok(answer.map(|body| SentBody::new(SentContent::Whole(body), busy)));
+                    return Ok(sent(answer, busy));
                 }
             }
-            let mut answer = site.answer(request.map(|body| ArrivingBody::of(body, turn))).await;
+            let mut answer = site.answer(request.map(|body| arriving(body, turn))).await;
             room.ready.keep(&mut answer);
-            Ok(answer.map(|body| SentBody::new(SentContent::Streamed(body), busy)))
-        }))
-    }
-}
-
-/// An answer that is ready, or is being made. In a box, so that one that is ready has not to be moved with
-/// the room of the other.
-pub(super) enum Answering {
-    /// Until it was handed over.
-    Ready(Option<Response<SentBody>>),
-    Made(Pin<Box<dyn Future<Output = Result<Response<SentBody>, Infallible>> + Send>>),
-}
-
-impl Future for Answering {
-    type Output = Result<Response<SentBody>, Infallible>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.get_mut() {
-            Self::Ready(answer) => {
-                answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer)))
-            }
-            Self::Made(making) => making.as_mut().poll(context),
-        }
+            Ok(sent(answer, busy))
+        })
     }
 }
 
 /// The body of a request, for whose bytes the client is waited for.
-struct ArrivingBody {
-    body: Incoming,
-    turn: ClientTurn,
+fn arriving(body: Incoming, mut turn: ClientTurn) -> Body {
+    if body.is_end_stream() {
+        return Body::empty();
+    }
+    Body::new(WatchedBody::new(body, move |_: &Incoming, came: &PolledFrame<_>| {
+        turn.is(came.is_pending());
+        note_moved(&turn, came);
+    }))
 }
 
-impl ArrivingBody {
-    fn of(body: Incoming, turn: ClientTurn) -> Body {
-        if body.is_end_stream() { Body::empty() } else { Body::new(Self { body, turn }) }
-    }
+/// The answer, with whose body its connection is busy until that is dropped. What there is of it waits for the client.
+fn sent(answer: Response<Body>, mut busy: Busy) -> Response<Body> {
+    busy.turn.is(true);
+    answer.map(|body| {
+        Body::new(WatchedBody::new(body, move |_: &Body, frame: &PolledFrame<_>| {
+            busy.turn.is(frame.is_ready());
+            note_moved(&busy.turn, frame);
+        }))
+    })
 }
 
-impl http_body::Body for ArrivingBody {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let came = Pin::new(&mut self.body).poll_frame(context);
-        self.turn.is(came.is_pending());
-        note_moved(&self.turn, &came);
-        came
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-fn note_moved<E>(turn: &ClientTurn, frame: &Poll<Option<Result<Frame<Bytes>, E>>>) {
+fn note_moved<E>(turn: &ClientTurn, frame: &PolledFrame<E>) {
     if let Poll::Ready(Some(Ok(frame))) = frame {
         turn.moved(frame.data_ref().map_or(0, Bytes::len));
-    }
-}
-
-/// The body of an answer, whose connection is busy with it until it is dropped. What there is of it waits for the
-/// client.
-#[derive(Debug)]
-pub(super) struct SentBody {
-    content: SentContent,
-    busy: Busy,
-}
-
-#[derive(Debug)]
-enum SentContent {
-    Streamed(Body),
-    /// Handed over at once; empty from then on.
-    Whole(Bytes),
-}
-
-impl SentBody {
-    fn new(content: SentContent, mut busy: Busy) -> Self {
-        busy.turn.is(true);
-        Self { content, busy }
-    }
-}
-
-impl http_body::Body for SentBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = match &mut self.content {
-            SentContent::Streamed(body) => Pin::new(body).poll_frame(context),
-            SentContent::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            SentContent::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-        };
-        self.busy.turn.is(frame.is_ready());
-        note_moved(&self.busy.turn, &frame);
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.content {
-            SentContent::Streamed(body) => body.is_end_stream(),
-            SentContent::Whole(bytes) => bytes.is_empty(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.content {
-            SentContent::Streamed(body) => body.size_hint(),
-            SentContent::Whole(bytes) => {
-                SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
-            }
-        }
     }
 }
 

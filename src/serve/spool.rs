@@ -7,8 +7,9 @@
 
 use super::conditional::ETag;
 use super::delta::DeltaToken;
+use super::documents::NoDocument;
 use super::problem::{Problem, RETRY_SOON};
-use super::rendition::{BodyContent, EncodedBody, GZIP_LEVEL_LARGE, NoDocument};
+use super::rendition::{BodyContent, EncodedBody, GZIP_LEVEL_LARGE};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;

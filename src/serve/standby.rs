@@ -2,7 +2,7 @@
 //! they asked. What only the other one can answer is passed on to it ([`super::relay`]).
 
 use super::problem::{Problem, RETRY_SOON};
-use super::{AppState, error_page, event_streams};
+use super::{AppState, event_streams};
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -55,6 +55,5 @@ pub(super) async fn refuse(request: Request, next: Next) -> Response {
     if event_streams::is_event_source(&request) {
         return event_streams::ended("ask another gateway");
     }
-    let response = problem.into_response();
-    if error_page::is_wanted(&request) { error_page::page(response, "/") } else { response }
+    problem.into_response()
 }

@@ -306,8 +306,6 @@ async fn made(
         NotMade::Later => Problem::later(error.to_string(), RETRY_SOON),
     })?;
     room.origins.looks.note_found(&place, client);
-    room.directory.changed();
-    room.directory.listing().await?;
     feed.address = Some(address(&room.site, &name));
     if feed.title.is_empty() {
         feed.title = shown(&feed.url, None);

@@ -17,12 +17,13 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::{About, Rendition};
+use arc_swap::ArcSwapOption;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Uri, header};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Revision, SupId};
@@ -69,29 +70,23 @@ struct Built {
 /// The document of one period.
 struct PeriodDocument {
     period: u32,
-    built: Arc<RwLock<Option<Arc<Built>>>>,
+    built: Arc<ArcSwapOption<Built>>,
     /// One builder at a time, whoever leaves meanwhile; whoever comes waits for its document.
     building: Arc<tokio::sync::Mutex<()>>,
-    /// Whether it was asked for since that was looked at, and when it was last seen to be.
-    is_asked: AtomicBool,
-    asked: Mutex<Option<Instant>>,
+    /// When it was last asked for, to [`FOLLOW`].
+    asked: ArcSwapOption<Instant>,
 }
 
 impl PeriodDocument {
-    fn note_asked(&self) {
-        // Whoever comes first writes, so that the others do not take turns with the cache line.
-        if !self.is_asked.load(Ordering::Relaxed) {
-            self.is_asked.store(true, Ordering::Relaxed);
-        }
+    fn was_asked(&self, within: Duration) -> bool {
+        self.asked.load().as_deref().is_some_and(|asked| asked.elapsed() < within)
     }
 
-    /// When it was last asked for, as far as was looked; to be called every [`FOLLOW`] at least.
-    fn last_asked(&self) -> Option<Instant> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_asked.swap(false, Ordering::Relaxed) {
-            *asked = Some(Instant::now());
+    fn note_asked(&self) {
+        // Once in a while, so that they do not take turns with the cache line.
+        if !self.was_asked(FOLLOW) {
+            self.asked.store(Some(Arc::new(Instant::now())));
         }
-        *asked
     }
 }
 
@@ -124,8 +119,7 @@ impl SupDocuments {
             period: *period,
             built: Arc::default(),
             building: Arc::default(),
-            is_asked: AtomicBool::new(false),
-            asked: Mutex::default(),
+            asked: ArcSwapOption::empty(),
         };
         Self {
             log,
@@ -174,7 +168,7 @@ impl SupDocuments {
         }
         self.read_log_to_end().await?;
         // Not before the log was read: of what is in it, it is known whether it is private.
-        let private = Arc::clone(self.directory.newest().await?.private());
+        let private = Arc::clone(self.directory.listing().await?.private());
         let begun = Instant::now();
         let (windows, periods) = (Arc::clone(&self.windows), Arc::clone(&self.periods));
         let (site, period) = (self.site.clone(), slot.period);
@@ -186,7 +180,7 @@ impl SupDocuments {
             let (rendition, at, took) = (Arc::new(rendition), Instant::now(), begun.elapsed());
             let built = Built { rendition, epoch, private, at, took };
             let built = Arc::new(built);
-            *kept.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&built));
+            kept.store(Some(Arc::clone(&built)));
             // A visitor who goes away stops nothing of it.
             drop(turn);
             Ok::<_, std::io::Error>(built)
@@ -206,7 +200,7 @@ impl SupDocuments {
     /// The document of a slot about the feeds of one audience, which nobody else asks for.
     async fn own(&self, slot: &PeriodDocument, audience: &Audience) -> Result<Rendition, Problem> {
         self.read_log_to_end().await?;
-        let listing = self.directory.newest().await?;
+        let listing = self.directory.listing().await?;
         let (site, period) = (Arc::clone(audience.site()), slot.period);
         let seen = listing.seen_by(audience).filter_map(|record| site.sup_id(&record.name));
         let seen: HashSet<SupId> = seen.collect();
@@ -219,7 +213,7 @@ impl SupDocuments {
 
     /// The last document, where it is new enough.
     fn standing(&self, slot: &PeriodDocument, listing: &Listing) -> Option<Arc<Built>> {
-        let built = slot.built.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let built = slot.built.load_full()?;
         // It tells of no feed that became private.
         if !Arc::ptr_eq(&built.private, listing.private()) {
             return None;
@@ -233,7 +227,7 @@ impl SupDocuments {
     /// The document of a period as it was last made, where it is new enough for who asks now.
     pub(super) fn newest(&self, period: u32) -> Option<Arc<Rendition>> {
         let slot = self.slots.iter().find(|slot| slot.period == period)?;
-        let built = self.standing(slot, &*self.directory.fresh()?)?;
+        let built = self.standing(slot, &*self.directory.known()?)?;
         slot.note_asked();
         Some(Arc::clone(&built.rendition))
     }
@@ -302,9 +296,7 @@ impl SupDocuments {
                 tracing::warn!(error = in_words(&error), "the change log could not be followed");
             }
             for slot in &self.slots {
-                if slot.last_asked().is_some_and(|asked| asked.elapsed() < ASKED)
-                    && self.document(slot).await.is_err()
-                {
+                if slot.was_asked(ASKED) && self.document(slot).await.is_err() {
                     tracing::warn!(period = slot.period, "a SUP document could not be made");
                 }
             }
@@ -334,7 +326,12 @@ fn make(
         (window.write(periods, address, is_listed), window.updated, Epoch(window.epoch))
     };
     let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
-    Ok((Rendition::build_quickly(text, about)?, epoch))
+    let rendition = Rendition::build_quickly(text, about)?.with([
+        (header::CACHE_CONTROL, FRESH),
+        (header::VARY, HeaderValue::from_static("Accept-Encoding")),
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
+    ]);
+    Ok((rendition, epoch))
 }
 
 fn failed(error: impl std::fmt::Display) -> Problem {
@@ -374,10 +371,6 @@ pub(super) async fn document(
     asked: HeaderMap,
 ) -> Result<Response, Problem> {
     let slot = room.sup.asked(uri.query().unwrap_or_default())?;
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CACHE_CONTROL, FRESH);
-    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     if audience.reader().is_some() {
         let work = Work::of_all(WorkKind::Standing);
         let (making, period) = (Arc::clone(&room), slot.period);
@@ -387,11 +380,11 @@ pub(super) async fn document(
             making.sup.own(slot, &audience).await
         };
         let rendition = room.admission.run(client, &work, OWN_COST, made).await?;
-        return Ok(rendition.represented(&asked, headers).answer(&asked));
+        return Ok(rendition.represented(&asked).answer(&asked));
     }
     slot.note_asked();
     let built = room.sup.document(slot).await?;
-    let mut response = built.rendition.represented(&asked, headers).answer(&asked);
+    let mut response = built.rendition.represented(&asked).answer(&asked);
     // Whatever else an address may bear would make many of one document.
     let is_plain = |query| query == format!("seconds={}", slot.period);
     if uri.authority().is_none()

@@ -29,7 +29,8 @@ mod subscribe;
 mod sup;
 mod topics;
 
-use super::rendition::{NoDocument, Renderer};
+use super::documents::NoDocument;
+use super::rendition::Renderer;
 use super::{
     AppState, Listener, OriginSettings, ServeSettings, ServerConfig, SharedState, site_router,
 };
@@ -200,6 +201,7 @@ fn settings() -> ServeSettings {
         absolute_urls: false,
         deltas: tidegate_config::DeltaViews::Sync,
         connections: 1024,
+        memory: 128 << 20,
         trusted_proxies: Vec::new(),
         public_url: "https://feeds.example.org/".to_owned(),
         admin_token: super::AdminToken::new(TOKEN).unwrap(),

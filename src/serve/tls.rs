@@ -14,7 +14,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{CertificateError, RootCertStore, ServerConfig};
 use std::future::poll_fn;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -38,47 +38,10 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// The end of the year 9999: a certificate that is good then is good for ever.
 const FOR_EVER: Duration = Duration::from_secs(253_402_300_799);
 
-/// Why a certificate and its key are of no use.
+/// Why a certificate and its key are of no use, in a sentence that names the file.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file cannot be read.
-    #[error("the file {} cannot be read: {error}", .path.display())]
-    Read {
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// It is too large.
-    #[error("the file {} is larger than {FILE_LIMIT} bytes; it is none with certificates or a key", .0.display())]
-    TooLarge(PathBuf),
-    /// There is no certificate in it, or one that cannot be read.
-    #[error("the file {} has no certificates in PEM: {why}", .path.display())]
-    Certificate {
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// There is no key in it, or one that cannot be read.
-    #[error("the file {} has no private key in PEM: {why}", .path.display())]
-    Key {
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// The key is that of another certificate.
-    #[error("the key in {} does not belong to the certificate in {}", .key.display(), .certificate.display())]
-    Mismatch { key: PathBuf, certificate: PathBuf },
-    /// The library of TLS is without the versions that are spoken.
-    #[error("TLS 1.2 and 1.3 cannot be spoken: {0}")]
-    Versions(String),
-    /// The two cannot be served.
-    #[error("the certificate in {} cannot be served: {why}", .certificate.display())]
-    Unfit {
-        certificate: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-}
+#[error("{0}")]
+pub struct TlsError(String);
 
 /// A certificate with its key, ready for handshakes.
 #[derive(Debug)]
@@ -91,17 +54,19 @@ impl TlsIdentity {
     /// Reads the certificate, with those that lead to a root behind it, and its key. Blocks.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_chain(&read_file(certificate)?, certificate)?;
-        let private = PrivateKeyDer::from_pem_slice(&read_file(key)?)
-            .map_err(|error| TlsError::Key { path: key.to_owned(), why: error.to_string() })?;
+        let (shown, shown_key) = (certificate.display(), key.display());
+        let private = PrivateKeyDer::from_pem_slice(&read_file(key)?).map_err(|error| {
+            TlsError(format!("the file {shown_key} has no private key in PEM: {error}"))
+        })?;
         let provider = ring::default_provider();
         let expires = chain.first().and_then(|leaf| end(leaf, &provider));
-        let unfit = |error: rustls::Error| match error {
-            rustls::Error::InconsistentKeys(_) => {
-                TlsError::Mismatch { key: key.to_owned(), certificate: certificate.to_owned() }
-            }
-            error => {
-                TlsError::Unfit { certificate: certificate.to_owned(), why: error.to_string() }
-            }
+        let unfit = |error: rustls::Error| {
+            TlsError(match error {
+                rustls::Error::InconsistentKeys(_) => {
+                    format!("the key in {shown_key} does not belong to the certificate in {shown}")
+                }
+                error => format!("the certificate in {shown} cannot be served: {error}"),
+            })
         };
         let certified = CertifiedKey::from_der(chain, private, &provider).map_err(unfit)?;
         Ok(Self { certified, expires })
@@ -118,18 +83,23 @@ impl TlsIdentity {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, TlsError> {
-    let unread = |error| TlsError::Read { path: path.to_owned(), error };
+    let shown = path.display();
+    let unread = |error: io::Error| TlsError(format!("the file {shown} cannot be read: {error}"));
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unread)?;
     file.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(unread)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_LIMIT {
-        return Err(TlsError::TooLarge(path.to_owned()));
+        return Err(TlsError(format!(
+            "the file {shown} is larger than {FILE_LIMIT} bytes; it is none with certificates or a key"
+        )));
     }
     Ok(bytes)
 }
 
 fn read_chain(bytes: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let wrong = |why: String| TlsError::Certificate { path: path.to_owned(), why };
+    let wrong = |why: String| {
+        TlsError(format!("the file {} has no certificates in PEM: {why}", path.display()))
+    };
     let chain: Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(bytes).take(CHAIN_LIMIT + 1).collect();
     let chain = chain.map_err(|error| wrong(error.to_string()))?;
@@ -165,7 +135,7 @@ impl TlsKeys {
     pub fn new(identity: TlsIdentity) -> Result<Self, TlsError> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13, &TLS12])
-            .map_err(|error| TlsError::Versions(error.to_string()))?
+            .map_err(|error| TlsError(format!("TLS 1.2 and 1.3 cannot be spoken: {error}")))?
             .with_no_client_auth()
             .with_cert_resolver(identity.resolver());
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();

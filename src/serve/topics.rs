@@ -3,7 +3,6 @@
 
 use super::audience::{Audience, Revoked, ServedFeed};
 use super::client::Client;
-use super::feeds::{Resource, lasting};
 use super::guesses::too_many_tokens;
 use super::negotiate::Encoding;
 use super::problem::Problem;
@@ -78,11 +77,8 @@ impl SiteTopics {
         let (record, wish) = self.found(topic).await?;
         let newest = room.shelf.newest(&record, wish).await;
         let rendition = newest.map_err(|problem| NoTopic::later(&problem))?;
-        let is_named = wish.container.is_some();
-        let which = Resource::View { kind: wish.kind, is_named };
-        let all = lasting(room, &record, which, &rendition);
         let mut headers = HeaderMap::new();
-        for link in all.get_all(header::LINK) {
+        for link in rendition.head.get_all(header::LINK) {
             headers.append(header::LINK, link.clone());
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));

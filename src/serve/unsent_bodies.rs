@@ -25,16 +25,16 @@ use axum::response::{IntoResponse, Response};
 use body::{Rest, Unsent};
 use http::Method;
 use http_body::Body as _;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Bytes of bodies on their way in all, and of these those of one client; what is more goes out when its
-/// client has nothing else on its way.
-const BUDGET: (u64, u64) = (128 * MIB, 32 * MIB);
-/// The same of files.
+/// The part of all bytes on their way that one client has; what is more goes out when its client has nothing else on its
+/// way.
+const SHARE: u64 = 4;
+/// Bytes of files on their way in all, and of these those of one client.
 const FILE_BUDGET: (u64, u64) = (1024 * MIB, 512 * MIB);
 const MIB: u64 = 1024 * 1024;
 /// A connection on which nothing was taken for so many milliseconds does not move: it goes first where
@@ -52,31 +52,31 @@ pub(super) enum SendRefusal {
     All,
 }
 
-/// Documents by where they are in memory, each with its bytes and the bodies that it is sent as.
+/// Documents by where they are in memory, each with its bytes and the number of bodies that it is sent as.
 #[derive(Debug, Default)]
-struct Documents {
-    held: HashMap<usize, (u64, BTreeSet<u64>)>,
+struct HeldDocuments {
+    held: HashMap<usize, (u64, usize)>,
     bytes: u64,
 }
 
-impl Documents {
+impl HeldDocuments {
     /// How many bytes there were with this document.
-    fn with(&self, document: usize, bytes: u64) -> u64 {
+    fn with(&self, (document, bytes): (usize, u64)) -> u64 {
         let more = if self.held.contains_key(&document) { 0 } else { bytes };
         self.bytes.saturating_add(more)
     }
 
-    fn add(&mut self, document: usize, bytes: u64, id: u64) {
-        self.bytes = self.with(document, bytes);
-        self.held.entry(document).or_insert((bytes, BTreeSet::new())).1.insert(id);
+    fn add(&mut self, document: (usize, u64)) {
+        self.bytes = self.with(document);
+        self.held.entry(document.0).or_insert((document.1, 0)).1 += 1;
     }
 
-    fn remove(&mut self, document: usize, id: u64) {
-        let Some((bytes, bodies)) = self.held.get_mut(&document) else { return };
-        bodies.remove(&id);
-        if bodies.is_empty() {
+    fn remove(&mut self, document: (usize, u64)) {
+        let Some((bytes, bodies)) = self.held.get_mut(&document.0) else { return };
+        *bodies = bodies.saturating_sub(1);
+        if *bodies == 0 {
             self.bytes = self.bytes.saturating_sub(*bytes);
-            self.held.remove(&document);
+            self.held.remove(&document.0);
         }
     }
 }
@@ -85,37 +85,40 @@ impl Documents {
 #[derive(Debug)]
 struct OnItsWay {
     client: Client,
-    document: usize,
+    /// Where its document is, and the bytes of that.
+    document: (usize, u64),
     connection: Option<Connection>,
     /// When something was last taken on its connection.
     taken: Arc<AtomicU64>,
 }
 
-/// What a connection carries.
-#[derive(Debug)]
-struct ConnectionLoad {
-    /// When something of it was last taken: streams of HTTP/2 have their turns, so one of them may wait
-    /// for long while others move.
-    taken: Arc<AtomicU64>,
-    bodies: BTreeSet<u64>,
-}
-
 /// An answer that is to be sent.
-struct Newcomer<'a> {
-    connection: Option<&'a Connection>,
-    document: usize,
-    bytes: u64,
+struct Newcomer {
+    connection: Option<usize>,
+    document: (usize, u64),
     /// What its client has with it.
     its: u64,
+}
+
+/// A document as those who are sent it make it give way.
+struct GivingDocument {
+    taken: u64,
+    bytes: u64,
+    /// The only client that is sent it.
+    client: Option<Client>,
+    /// Whether it goes out to somebody whose connection is not cut.
+    stays: bool,
 }
 
 #[derive(Debug, Default)]
 struct UnsentTable {
     next: u64,
     bodies: HashMap<u64, OnItsWay>,
-    all: Documents,
-    clients: HashMap<Client, Documents>,
-    connections: HashMap<Connection, ConnectionLoad>,
+    all: HeldDocuments,
+    clients: HashMap<Client, HeldDocuments>,
+    /// When something of what a connection carries was last taken, and how many bodies that is: streams of HTTP/2 have
+    /// their turns, so one of them may wait for long while others move.
+    connections: HashMap<usize, (Arc<AtomicU64>, usize)>,
 }
 
 impl UnsentTable {
@@ -124,21 +127,22 @@ impl UnsentTable {
         &mut self,
         client: Client,
         connection: Option<Connection>,
-        (document, bytes): (usize, u64),
+        document: (usize, u64),
         now: u64,
     ) -> (u64, Arc<AtomicU64>) {
         let id = self.next;
         self.next += 1;
-        self.all.add(document, bytes, id);
-        self.clients.entry(client).or_default().add(document, bytes, id);
+        self.all.add(document);
+        self.clients.entry(client).or_default().add(document);
         let begun = || Arc::new(AtomicU64::new(now));
         let taken = match &connection {
             // Who asks for more has taken nothing by that.
             Some(connection) => {
-                let fresh = || ConnectionLoad { taken: begun(), bodies: BTreeSet::new() };
-                let carried = self.connections.entry(connection.clone()).or_insert_with(fresh);
-                carried.bodies.insert(id);
-                Arc::clone(&carried.taken)
+                let fresh = || (begun(), 0);
+                let (taken, bodies) =
+                    self.connections.entry(connection.key()).or_insert_with(fresh);
+                *bodies += 1;
+                Arc::clone(taken)
             }
             None => begun(),
         };
@@ -149,96 +153,94 @@ impl UnsentTable {
 
     fn remove(&mut self, id: u64) {
         let Some(body) = self.bodies.remove(&id) else { return };
-        self.all.remove(body.document, id);
+        self.all.remove(body.document);
         if let Some(documents) = self.clients.get_mut(&body.client) {
-            documents.remove(body.document, id);
+            documents.remove(body.document);
             if documents.held.is_empty() {
                 self.clients.remove(&body.client);
             }
         }
-        if let Some(connection) = &body.connection
-            && let Some(carried) = self.connections.get_mut(connection)
+        if let Some(connection) = body.connection.as_ref().map(Connection::key)
+            && let Some((_, bodies)) = self.connections.get_mut(&connection)
         {
-            carried.bodies.remove(&id);
-            if carried.bodies.is_empty() {
-                self.connections.remove(connection);
+            *bodies = bodies.saturating_sub(1);
+            if *bodies == 0 {
+                self.connections.remove(&connection);
             }
         }
     }
 
-    /// Ends the connection of a body, and forgets all that it carries.
-    fn cut(&mut self, id: u64) {
-        let connection = self.bodies.get(&id).and_then(|body| body.connection.clone());
-        self.remove(id);
-        let Some(connection) = connection else { return };
-        let others = self.connections.get(&connection).map(|carried| carried.bodies.clone());
-        for id in others.unwrap_or_default() {
-            self.remove(id);
-        }
-        connection.cut();
+    /// Ends the connections of some bodies, and forgets all that these carry.
+    fn cut(&mut self, those: impl Fn(&OnItsWay) -> bool) {
+        let of = self.bodies.values().filter(|body| those(body));
+        let cut: HashMap<usize, Connection> = of
+            .filter_map(|body| body.connection.as_ref())
+            .map(|connection| (connection.key(), connection.clone()))
+            .collect();
+        let is_gone = |body: &OnItsWay| match &body.connection {
+            Some(connection) => cut.contains_key(&connection.key()),
+            None => those(body),
+        };
+        let gone: Vec<u64> =
+            self.bodies.iter().filter(|(_, body)| is_gone(body)).map(|(id, _)| *id).collect();
+        gone.into_iter().for_each(|id| self.remove(id));
+        cut.values().for_each(Connection::cut);
     }
 
-    /// Cuts as few as make room for a newcomer, or nobody where that would make none.
-    fn make_room(&mut self, for_it: &Newcomer<'_>, most: u64, now: u64) -> Result<(), SendRefusal> {
-        let over = |all: &Documents| all.with(for_it.document, for_it.bytes).saturating_sub(most);
+    /// Cuts those who make room for a newcomer, or nobody where that would make none.
+    fn make_room(&mut self, for_it: &Newcomer, most: u64, now: u64) -> Result<(), SendRefusal> {
         // What is more than everything goes out when nothing else does.
-        let needed = over(&self.all).min(self.all.bytes);
-        for document in self.that_give_way(for_it, needed, now).ok_or(SendRefusal::All)? {
-            if over(&self.all) == 0 {
-                break;
-            }
-            let bodies = self.all.held.get(&document).map(|(_, bodies)| bodies.clone());
-            for id in bodies.unwrap_or_default() {
-                self.cut(id);
-            }
+        let over = self.all.with(for_it.document).saturating_sub(most).min(self.all.bytes);
+        if over > 0 {
+            let documents = self.that_give_way(for_it, over, now).ok_or(SendRefusal::All)?;
+            self.cut(|body| documents.contains(&body.document.0));
         }
         Ok(())
     }
 
-    /// The documents that free so many bytes when those who are sent them are cut, in order: first what
-    /// nobody has moved for longest, then what one client alone has, of the client that has most of that,
-    /// where that is more than the newcomer has. A document that several take, and one of them moves, frees
-    /// nothing when one is cut; nor does what goes out where the newcomer does.
-    fn that_give_way(&self, to: &Newcomer<'_>, needed: u64, now: u64) -> Option<Vec<usize>> {
-        let (mut give_way, mut freed) = (Vec::new(), 0_u64);
-        if needed == 0 {
-            return Some(give_way);
+    /// The documents that free so many bytes when those who are sent them are cut: first what nobody has moved for
+    /// longest, then what one client alone has, of the client that has most of that, where that is more than the
+    /// newcomer has. A document that several take, and one of them moves, frees nothing when one is cut; nor does what
+    /// goes out where the newcomer does.
+    fn that_give_way(&self, to: &Newcomer, needed: u64, now: u64) -> Option<HashSet<usize>> {
+        let mut documents: HashMap<usize, GivingDocument> = HashMap::new();
+        for body in self.bodies.values() {
+            let (document, bytes) = body.document;
+            let (taken, client) = (body.taken.load(Ordering::Relaxed), Some(body.client));
+            let first = GivingDocument { taken, bytes, client, stays: false };
+            let giving = documents.entry(document).or_insert(first);
+            giving.taken = giving.taken.max(taken);
+            giving.client = giving.client.filter(|_| giving.client == client);
+            let connection = body.connection.as_ref().map(Connection::key);
+            giving.stays |= connection.is_none() || connection == to.connection;
         }
         let (mut still, mut alone) = (Vec::new(), HashMap::<Client, (u64, Vec<_>)>::new());
-        for (document, (bytes, bodies)) in &self.all.held {
-            let of = || bodies.iter().filter_map(|id| self.bodies.get(id));
-            let stays = |body: &OnItsWay| {
-                body.connection.is_none() || body.connection.as_ref() == to.connection
-            };
-            let Some(first) = of().next().filter(|_| !of().any(stays)) else { continue };
-            let taken = of().map(|body| body.taken.load(Ordering::Relaxed)).max().unwrap_or(now);
-            if now.saturating_sub(taken) >= STILL {
-                still.push((taken, *document, *bytes));
-            } else if of().all(|body| body.client == first.client) {
-                let its = alone.entry(first.client).or_default();
-                its.0 = its.0.saturating_add(*bytes);
-                its.1.push((*bytes, *document));
+        for (document, it) in documents.into_iter().filter(|(_, it)| !it.stays) {
+            if now.saturating_sub(it.taken) >= STILL {
+                still.push((it.taken, document, it.bytes));
+            } else if let Some(client) = it.client {
+                let (its, documents) = alone.entry(client).or_default();
+                *its = its.saturating_add(it.bytes);
+                documents.push((it.bytes, document));
             }
         }
+        let (mut give_way, mut freed) = (HashSet::new(), 0_u64);
         still.sort_unstable();
         for (_, document, bytes) in still {
-            if freed >= needed {
-                return Some(give_way);
+            if freed < needed {
+                give_way.insert(document);
+                freed = freed.saturating_add(bytes);
             }
-            give_way.push(document);
-            freed = freed.saturating_add(bytes);
         }
-        for (_, documents) in alone.values_mut() {
+        let with_client = |(client, (its, mut documents)): (Client, (u64, Vec<_>))| {
             documents.sort_unstable();
-        }
-        let mut greatest: BinaryHeap<_> = alone
-            .into_iter()
-            .map(|(client, (bytes, documents))| (bytes, client, documents))
-            .collect();
+            (its, client, documents)
+        };
+        let mut greatest: BinaryHeap<_> = alone.into_iter().map(with_client).collect();
         while freed < needed {
             let (its, client, mut documents) = greatest.pop().filter(|(its, ..)| *its > to.its)?;
             let Some((bytes, document)) = documents.pop() else { continue };
-            give_way.push(document);
+            give_way.insert(document);
             freed = freed.saturating_add(bytes);
             greatest.push((its.saturating_sub(bytes), client, documents));
         }
@@ -256,9 +258,9 @@ pub(super) struct Bodies {
 }
 
 impl Bodies {
-    /// None yet.
-    pub(super) fn new() -> Arc<Self> {
-        Self::within(BUDGET)
+    /// None yet, and at most so many bytes.
+    pub(super) fn new(bytes: u64) -> Arc<Self> {
+        Self::within((bytes, bytes / SHARE))
     }
 
     /// The same for bodies that are read from files as they are sent.
@@ -287,13 +289,14 @@ impl Bodies {
         whole: impl Into<BodyContent>,
     ) -> Result<Unsent, SendRefusal> {
         let whole = whole.into();
-        let (document, bytes) = place(&whole);
+        let document = place(&whole);
         let (now, mut table) = (self.now(), self.table());
-        let its = table.clients.get(&client).map_or(bytes, |its| its.with(document, bytes));
-        if its > self.each && its > bytes {
+        let its = table.clients.get(&client).map_or(document.1, |its| its.with(document));
+        if its > self.each && its > document.1 {
             return Err(SendRefusal::Client);
         }
-        let newcomer = Newcomer { connection: connection.as_ref(), document, bytes, its };
+        let newcomer =
+            Newcomer { connection: connection.as_ref().map(Connection::key), document, its };
         table.make_room(&newcomer, self.all, now)?;
         Ok(self.begin(&mut table, client, connection, whole))
     }
@@ -328,14 +331,7 @@ impl Bodies {
     pub(super) fn cut_untaken(&self, limit: Duration) {
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let (now, mut table) = (self.now(), self.table());
-        let is_old =
-            |body: &OnItsWay| now.saturating_sub(body.taken.load(Ordering::Relaxed)) >= limit;
-        let old: Vec<u64> =
-            table.bodies.iter().filter(|(_, body)| is_old(body)).map(|(id, _)| *id).collect();
-        for id in old {
-            tracing::debug!("a client took nothing of an answer, and its connection is cut");
-            table.cut(id);
-        }
+        table.cut(|body| now.saturating_sub(body.taken.load(Ordering::Relaxed)) >= limit);
     }
 
     /// How many bodies are on their way, and the bytes of their documents.
@@ -374,27 +370,14 @@ impl Drop for Sending {
     }
 }
 
-/// Who takes an answer.
-pub(super) struct Recipient {
-    pub(super) client: Client,
-    pub(super) connection: Option<Connection>,
-}
-
-impl Recipient {
-    /// Who sent a request.
-    pub(super) fn of(request: &Request) -> Self {
-        let client = request.extensions().get().copied().unwrap_or(Client::Own);
-        Self { client, connection: request.extensions().get().cloned() }
-    }
-}
-
 /// Answers, and counts the body of the answer. What comes bit by bit has bounds of its own.
 pub(super) async fn count(
     State(room): State<SharedState>,
     request: Request,
     next: Next,
 ) -> Response {
-    let Recipient { client, connection } = Recipient::of(&request);
+    let client = request.extensions().get().copied().unwrap_or(Client::Own);
+    let connection: Option<Connection> = request.extensions().get().cloned();
     let is_action = !request.method().is_safe();
     let is_head = request.method() == Method::HEAD;
     let mut response = next.run(request).await;
@@ -405,21 +388,18 @@ pub(super) async fn count(
             Err(refused) => Problem::later(refused.to_string(), RETRY_SOON).into_response(),
         };
     }
-    let size = response.body().size_hint().exact().unwrap_or(0);
-    if size == 0 {
+    if response.body().size_hint().exact().unwrap_or(0) == 0 {
         return response;
     }
     let (parts, body) = response.into_parts();
     // It is whole and of a known size already, so it is handed over and not copied.
-    let Ok(whole) = to_bytes(body, usize::MAX).await else {
-        return Response::from_parts(parts, Body::empty());
+    let whole = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    // An action was carried out, or refused: "ask again soon" would be untrue.
+    let sent = match is_action {
+        true => Ok(room.bodies.send_anyway(client, connection, whole)),
+        false => room.bodies.send(client, connection, whole),
     };
-    if is_action {
-        // It was carried out, or refused: "ask again soon" would be untrue.
-        let body = room.bodies.send_anyway(client, connection, whole);
-        return Response::from_parts(parts, Body::new(body));
-    }
-    match room.bodies.send(client, connection, whole) {
+    match sent {
         Ok(body) => Response::from_parts(parts, Body::new(body)),
         Err(refused) => Problem::later(refused.to_string(), RETRY_SOON).into_response(),
     }

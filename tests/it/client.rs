@@ -88,29 +88,29 @@ async fn feeds_are_operated_from_a_terminal() {
     let gateway = Process::configured(folder.path()).await;
     let terminal =
         Terminal { folder: folder.path(), gateway: gateway.address.clone(), token: TOKEN };
-    assert_eq!(terminal.done(&["feeds"]).await, "no feeds\n");
+    assert_eq!(terminal.done(&["feed", "list"]).await, "no feeds\n");
 
-    let seen = terminal.done(&["add", &paper.url, "--look"]).await;
+    let seen = terminal.done(&["feed", "add", &paper.url, "--look"]).await;
     assert!(seen.contains("The news") && seen.contains("Post 6"), "{seen}");
-    assert_eq!(terminal.done(&["feeds"]).await, "no feeds\n", "nothing was added by a look");
-    let added = terminal.done(&["add", &paper.url, "--name", "news"]).await;
+    assert_eq!(terminal.done(&["feed", "list"]).await, "no feeds\n", "nothing was added by a look");
+    let added = terminal.done(&["feed", "add", &paper.url, "--name", "news"]).await;
     assert!(added.starts_with("added news; readers are pointed at http://"), "{added}");
-    let again = terminal.refused(&["add", &paper.url, "--name", "news"], 1).await;
+    let again = terminal.refused(&["feed", "add", &paper.url, "--name", "news"], 1).await;
     assert!(again.contains("news"), "{again}");
 
-    terminal.done(&["poll", "news"]).await;
+    terminal.done(&["feed", "poll", "news"]).await;
     paper.print(&rss(2..=7));
-    let polled = terminal.done(&["poll", "news"]).await;
+    let polled = terminal.done(&["feed", "poll", "news"]).await;
     assert_eq!(polled, "news: changed, 1 created, 1 retired\n");
-    let listed = terminal.done(&["feeds"]).await;
+    let listed = terminal.done(&["feed", "list"]).await;
     let lines: Vec<&str> = listed.lines().collect();
     assert!(lines[0].starts_with("NAME  STATE   CURRENT  CHANGED (UTC)"), "{listed}");
     assert!(lines[1].starts_with("news  active        6  20"), "{listed}");
     let json: serde_json::Value =
-        serde_json::from_str(&terminal.done(&["feeds", "--json", "--search", "NEWS"]).await)
+        serde_json::from_str(&terminal.done(&["feed", "list", "--json", "--search", "NEWS"]).await)
             .unwrap();
     assert_eq!((&json["matches"], &json["feeds"][0]["name"]), (&1.into(), &"news".into()));
-    let shown = terminal.done(&["show", "news"]).await;
+    let shown = terminal.done(&["feed", "show", "news"]).await;
     for part in
         ["name         news\n", "items        6 current, 1 retired, 0 deleted", "/feeds/news\n"]
     {
@@ -123,48 +123,48 @@ async fn feeds_are_operated_from_a_terminal() {
         events.contains("  created  Post 7  ") && events.contains("  retired  Post 1  "),
         "{shown}"
     );
-    let items = terminal.done(&["items", "news", "--search", "post 7"]).await;
+    let items = terminal.done(&["item", "list", "news", "--search", "post 7"]).await;
     assert!(items.lines().count() == 2 && items.contains("current        1  Post 7"), "{items}");
-    assert_eq!(terminal.done(&["items", "news", "--show", "deleted"]).await, "no items\n");
-    assert_eq!(terminal.done(&["conflicts", "news"]).await, "no conflicts\n");
+    assert_eq!(terminal.done(&["item", "list", "news", "--show", "deleted"]).await, "no items\n");
+    assert_eq!(terminal.done(&["item", "conflicts", "news"]).await, "no conflicts\n");
 
     // A document that is empty is held until somebody decides.
-    let none = terminal.refused(&["hold", "news", "drop"], 1).await;
+    let none = terminal.refused(&["feed", "hold", "news", "drop"], 1).await;
     assert!(none.contains("nothing"), "{none}");
     let empty = rss(1..=1).split("<item>").next().unwrap().to_owned() + "</channel></rss>";
     paper.print(&empty);
-    assert!(terminal.done(&["poll", "news"]).await.contains("; a document is held: "));
-    assert!(terminal.done(&["feeds", "--show", "held"]).await.contains("news  held"));
+    assert!(terminal.done(&["feed", "poll", "news"]).await.contains("; a document is held: "));
+    assert!(terminal.done(&["feed", "list", "--show", "held"]).await.contains("news  held"));
     assert_eq!(
-        terminal.done(&["hold", "news", "drop"]).await,
+        terminal.done(&["feed", "hold", "news", "drop"]).await,
         "news: the held document was dropped\n"
     );
 
-    terminal.done(&["pause", "news"]).await;
-    assert!(terminal.done(&["feeds", "--show", "paused"]).await.contains("news  paused"));
-    assert_eq!(terminal.done(&["resume", "news"]).await, "news is polled again\n");
+    terminal.done(&["feed", "pause", "news"]).await;
+    assert!(terminal.done(&["feed", "list", "--show", "paused"]).await.contains("news  paused"));
+    assert_eq!(terminal.done(&["feed", "resume", "news"]).await, "news: polled again\n");
     paper.print("nothing that is a feed");
-    let failed = terminal.run(&["poll", "news"]).await;
+    let failed = terminal.run(&["feed", "poll", "news"]).await;
     assert_eq!(failed.status, 1);
     assert!(
         failed.out.starts_with("news: failed: ") && failed.err.contains("the poll of news failed")
     );
 
-    assert!(terminal.done(&["show", "news"]).await.contains("fails since  20"));
+    assert!(terminal.done(&["feed", "show", "news"]).await.contains("fails since  20"));
 
     // Nobody is at a terminal here.
-    assert!(terminal.refused(&["remove", "news"], 2).await.contains("--yes"));
-    terminal.done(&["remove", "news", "--yes"]).await;
-    assert!(terminal.done(&["feeds", "--show", "gone"]).await.contains("news  gone"));
-    terminal.done(&["remove", "news", "--yes", "--purge"]).await;
-    let gone = terminal.refused(&["show", "nobody"], 2).await;
+    assert!(terminal.refused(&["feed", "remove", "news"], 2).await.contains("--yes"));
+    terminal.done(&["feed", "remove", "news", "--yes"]).await;
+    assert!(terminal.done(&["feed", "list", "--show", "gone"]).await.contains("news  gone"));
+    terminal.done(&["feed", "remove", "news", "--yes", "--purge"]).await;
+    let gone = terminal.refused(&["feed", "show", "nobody"], 2).await;
     assert_eq!(gone, "tidegate: there is no feed nobody\n");
 
     let stranger = Terminal { token: "another-token", ..terminal };
-    let refused = stranger.refused(&["feeds"], 2).await;
+    let refused = stranger.refused(&["feed", "list"], 2).await;
     assert!(refused.contains("--token-file") && !refused.contains("another"), "{refused}");
     gateway.stop().await;
-    let nobody = stranger.refused(&["feeds"], 1).await;
+    let nobody = stranger.refused(&["feed", "list"], 1).await;
     assert!(nobody.contains("no gateway answers at http://127.0.0.1:"), "{nobody}");
 }
 
@@ -194,62 +194,63 @@ async fn settings_are_changed_from_a_terminal() {
         paper.url
     );
     std::fs::write(folder.path().join("list.opml"), list).unwrap();
-    let said = terminal.run(&["add-list", "list.opml"]).await;
-    assert!(
-        said.out.ends_with("1 feed added, 0 known already, 0 given another place, 1 not taken\n")
-    );
+    let said = terminal.run(&["import", "list.opml", "--gateway", &terminal.gateway]).await;
+    assert!(said.out.ends_with("1 feed added, 0 known already, 1 not taken\n"));
     assert!(said.status == 0 && said.err.starts_with("list.opml:2: not taken: "), "{}", said.err);
     let name = said.out.split_whitespace().nth(1).unwrap().to_owned();
-    let again = terminal.done(&["add-list", "list.opml", "--rearrange", "--json"]).await;
+    let again = terminal
+        .done(&["import", "list.opml", "--gateway", &terminal.gateway, "--rearrange", "--json"])
+        .await;
     assert_eq!((key(&again, "/known"), key(&again, "/not_taken")), (1.into(), 1.into()));
-    let missing = terminal.refused(&["add-list", "other.opml"], 2).await;
+    let missing =
+        terminal.refused(&["import", "other.opml", "--gateway", &terminal.gateway], 2).await;
     assert!(missing.contains("other.opml cannot be read"), "{missing}");
 
     // A pause stays, and so does what is not named.
-    terminal.done(&["pause", &name]).await;
-    let edited = terminal.done(&["edit", &name, "min_interval=1h", "items=5000"]).await;
+    terminal.done(&["feed", "pause", &name]).await;
+    let edited = terminal.done(&["feed", "edit", &name, "min_interval=1h", "items=5000"]).await;
     assert_eq!(edited, format!("{name}: min_interval, items changed\n"));
-    terminal.done(&["edit", &name, "private=true"]).await;
-    let edited = terminal.done(&["edit", &name, "items=", "--json"]).await;
+    terminal.done(&["feed", "edit", &name, "private=true"]).await;
+    let edited = terminal.done(&["feed", "edit", &name, "items=", "--json"]).await;
     let now = ["/options/min_interval", "/options/items", "/options/private", "/standing"];
     let now = now.map(|at| key(&edited, at));
     assert_eq!(now, [json!("1h"), json!(null), json!(true), json!("paused")]);
-    let wrong = terminal.refused(&["edit", &name, "interval=1h"], 2).await;
+    let wrong = terminal.refused(&["feed", "edit", &name, "interval=1h"], 2).await;
     assert!(wrong.contains("the key \"interval\" is unknown"), "{wrong}");
-    terminal.refused(&["edit", "nobody", "private=true"], 2).await;
-    let twice = terminal.refused(&["edit", &name, "items=1", "items=2"], 2).await;
+    terminal.refused(&["feed", "edit", "nobody", "private=true"], 2).await;
+    let twice = terminal.refused(&["feed", "edit", &name, "items=1", "items=2"], 2).await;
     assert!(twice.contains("items is written twice"), "{twice}");
 
-    let readers = terminal.done(&["readers"]).await;
+    let readers = terminal.done(&["reader", "list"]).await;
     assert!(readers.contains("ann       1  all private") && readers.contains("not here: nobody"));
-    let readers = terminal.done(&["readers", "--json"]).await;
+    let readers = terminal.done(&["reader", "list", "--json"]).await;
     assert_eq!(key(&readers, "/readers/0/feeds"), json!([name]));
     assert!(!readers.contains("0123456789abcdef"), "{readers}");
-    let shown = terminal.done(&["show", &name]).await;
+    let shown = terminal.done(&["feed", "show", &name]).await;
     let address = format!("for readers  private: for ann, below /t/TOKEN/feeds/{name}\n");
     assert!(shown.contains(&address) && !shown.contains("0123456789abcdef"), "{shown}");
-    assert!(terminal.done(&["feeds"]).await.contains("paused, private"));
-    terminal.done(&["edit", &name, "private="]).await;
-    terminal.done(&["resume", &name]).await;
+    assert!(terminal.done(&["feed", "list"]).await.contains("paused, private"));
+    terminal.done(&["feed", "edit", &name, "private="]).await;
+    terminal.done(&["feed", "resume", &name]).await;
 
-    assert_eq!(terminal.done(&["subscriptions"]).await, "no subscriptions\n");
-    assert_eq!(terminal.done(&["webhook", &name]).await, "no webhook\n");
+    assert_eq!(terminal.done(&["list", "subscriptions"]).await, "no subscriptions\n");
+    assert_eq!(terminal.done(&["feed", "webhook", &name]).await, "no webhook\n");
     let hook = format!("{}hook", paper.url);
-    let set = terminal.done(&["webhook", &name, "--url", &hook]).await;
+    let set = terminal.done(&["feed", "webhook", &name, "--url", &hook]).await;
     assert!(set.contains("127.0.0.1") && set.contains("which is not shown again: "), "{set}");
     std::fs::write(folder.path().join("secret"), "a secret of mine\n").unwrap();
     let set = terminal
-        .done(&["webhook", &name, "--url", &hook, "--secret-file", "secret", "--json"])
+        .done(&["feed", "webhook", &name, "--url", &hook, "--secret-file", "secret", "--json"])
         .await;
     assert!(key(&set, "/secret").is_null() && !set.contains("of mine"), "{set}");
-    let listed = terminal.done(&["subscriptions", "--feed", &name]).await;
+    let listed = terminal.done(&["list", "subscriptions", "--feed", &name]).await;
     assert!(listed.lines().count() == 2 && listed.contains("127.0.0.1"), "{listed}");
-    assert!(terminal.done(&["webhook", &name]).await.contains("deliveries"));
-    terminal.done(&["webhook", &name, "--remove"]).await;
+    assert!(terminal.done(&["feed", "webhook", &name]).await.contains("deliveries"));
+    terminal.done(&["feed", "webhook", &name, "--remove"]).await;
 
-    let begun = terminal.done(&["backfill", &name]).await;
+    let begun = terminal.done(&["feed", "backfill", &name]).await;
     assert_eq!(begun, format!("{name}: older documents are being read, slowly\n"));
-    terminal.done(&["backfill", &name, "--stop"]).await;
+    terminal.done(&["feed", "backfill", &name, "--stop"]).await;
     gateway.stop().await;
 }
 
@@ -267,23 +268,23 @@ async fn items_are_decided_about_from_a_terminal() {
         Terminal { folder: folder.path(), gateway: gateway.address.clone(), token: TOKEN };
     gateway.poll("news").await;
     let id_of = async |title: &str| {
-        let found = terminal.done(&["items", "news", "--search", title, "--json"]).await;
+        let found = terminal.done(&["item", "list", "news", "--search", title, "--json"]).await;
         key(&found, "/items/0/sync_id").as_str().unwrap().to_owned()
     };
     let (second, third) = (id_of("Post 2").await, id_of("Post 3").await);
-    let item = terminal.done(&["item", "news", &third]).await;
+    let item = terminal.done(&["item", "show", "news", &third]).await;
     assert!(item.contains("Post 3") && item.contains("VERSION  WHEN (UTC)"), "{item}");
-    let item = terminal.done(&["item", "news", &third, "--json"]).await;
+    let item = terminal.done(&["item", "show", "news", &third, "--json"]).await;
     assert_eq!(key(&item, "/sync_id"), json!(third));
-    assert!(terminal.refused(&["item", "news", "nobody"], 2).await.contains("no item"));
+    assert!(terminal.refused(&["item", "show", "news", "nobody"], 2).await.contains("no item"));
     // No address can name these: it would lead elsewhere.
     for id in [".", ".."] {
         for words in [
-            &["item", "news", id][..],
-            &["resolve", "news", id],
-            &["delete", "news", id],
-            &["restore", "diary", id],
-            &["redact", "news", id, "--yes"],
+            &["item", "show", "news", id][..],
+            &["item", "resolve", "news", id],
+            &["item", "delete", "news", id],
+            &["item", "restore", "diary", id],
+            &["item", "redact", "news", id, "--yes"],
         ] {
             let said = terminal.refused(words, 2).await;
             assert!(said.contains("is a step of a path in every address"), "{words:?}: {said}");
@@ -291,7 +292,7 @@ async fn items_are_decided_about_from_a_terminal() {
     }
 
     // What is there is not deleted; what is missing is, once.
-    terminal.refused(&["delete", "news", &third], 1).await;
+    terminal.refused(&["item", "delete", "news", &third], 1).await;
     let without: String = {
         let text = rss(1..=6);
         let (before, rest) = text.split_once("<item><guid>3</guid>").unwrap();
@@ -299,23 +300,27 @@ async fn items_are_decided_about_from_a_terminal() {
     };
     paper.print(&without);
     gateway.poll("news").await;
-    let deleted = terminal.done(&["delete", "news", &third]).await;
+    let deleted = terminal.done(&["item", "delete", "news", &third]).await;
     assert_eq!(deleted, format!("{third} is deleted: subscribers get its tombstone\n"));
-    let again = terminal.done(&["delete", "news", &third]).await;
+    let again = terminal.done(&["item", "delete", "news", &third]).await;
     assert_eq!(again, format!("{third} was deleted before\n"));
 
     // Nobody is at a terminal here.
-    assert!(terminal.refused(&["redact", "news", &second], 2).await.contains("--yes"));
-    let gone = terminal.done(&["redact", "news", &second, "--reason", "by court", "--yes"]).await;
+    assert!(terminal.refused(&["item", "redact", "news", &second], 2).await.contains("--yes"));
+    let gone =
+        terminal.done(&["item", "redact", "news", &second, "--reason", "by court", "--yes"]).await;
     assert!(gone.starts_with(&format!("{second}: its text is gone; ")), "{gone}");
     assert!(!gateway.get("/feeds/news/complete").await.contains("Post 2"));
 
     let entry = json!({ "title": "Dear diary", "content": "today" });
     let made = gateway.call(reqwest::Method::POST, "/feeds/diary/items", Some(entry)).await;
     let own = made["sync_id"].as_str().unwrap();
-    terminal.done(&["delete", "diary", own]).await;
-    assert_eq!(terminal.done(&["restore", "diary", own]).await, format!("{own} is restored\n"));
-    let item = terminal.done(&["item", "diary", own, "--json"]).await;
+    terminal.done(&["item", "delete", "diary", own]).await;
+    assert_eq!(
+        terminal.done(&["item", "restore", "diary", own]).await,
+        format!("{own} is restored\n")
+    );
+    let item = terminal.done(&["item", "show", "diary", own, "--json"]).await;
     assert_eq!((key(&item, "/deleted"), key(&item, "/updates")), (json!(false), json!(3)));
 
     gateway.stop().await;
@@ -345,23 +350,23 @@ async fn conflicts_are_resolved_from_a_terminal() {
     let terminal =
         Terminal { folder: folder.path(), gateway: gateway.address.clone(), token: TOKEN };
     gateway.poll("shared").await;
-    assert_eq!(terminal.done(&["conflicts", "shared"]).await.lines().count(), 4);
+    assert_eq!(terminal.done(&["item", "conflicts", "shared"]).await.lines().count(), 4);
     for typed in [&["x.a", "--keep", "mine"][..], &["x.a", "--all"], &[]] {
-        let said = terminal.run(&[&["resolve", "shared"], typed].concat()).await;
+        let said = terminal.run(&[&["item", "resolve", "shared"], typed].concat()).await;
         assert!(said.status == 2 && said.err.starts_with("error: "), "{}", said.err);
     }
-    let resolved = terminal.done(&["resolve", "shared", "x.a", "--keep", "0"]).await;
+    let resolved = terminal.done(&["item", "resolve", "shared", "x.a", "--keep", "0"]).await;
     assert_eq!(resolved, "x.a: version 3, no conflict is left\n");
     let reader = gateway.get("/feeds/shared").await;
     assert!(reader.contains("Lost x.a") && !reader.contains("Won x.a"), "{reader}");
-    let resolved = terminal.done(&["resolve", "shared", "--all"]).await;
+    let resolved = terminal.done(&["item", "resolve", "shared", "--all"]).await;
     assert_eq!(resolved, "shared: the winners of 2 items were kept\n");
-    assert_eq!(terminal.done(&["conflicts", "shared"]).await, "no conflicts\n");
+    assert_eq!(terminal.done(&["item", "conflicts", "shared"]).await, "no conflicts\n");
     let reader = gateway.get("/feeds/shared").await;
     assert!(reader.contains("Won x.b") && reader.contains("Won x.c"), "{reader}");
-    let none = terminal.done(&["resolve", "shared", "--all"]).await;
+    let none = terminal.done(&["item", "resolve", "shared", "--all"]).await;
     assert_eq!(none, "shared: the winners of 0 items were kept\n");
-    terminal.refused(&["resolve", "shared", "x.b"], 1).await;
+    terminal.refused(&["item", "resolve", "shared", "x.b"], 1).await;
     gateway.stop().await;
 }
 
@@ -379,7 +384,7 @@ async fn a_gateway_is_found_by_its_configuration() {
         let text = text.replace("127.0.0.1:0", &address);
         std::fs::write(folder.path().join("client.toml"), text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        command.current_dir(folder.path()).args(["feeds", "-c", "client.toml"]);
+        command.current_dir(folder.path()).args(["feed", "list", "-c", "client.toml"]);
         command.args(token_file.map(|file| ["--token-file", file]).into_iter().flatten());
         command.env_remove("TIDEGATE_URL").env_remove("TIDEGATE_ADMIN_TOKEN");
         async move { command.output().await.unwrap() }

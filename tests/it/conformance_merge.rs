@@ -1,13 +1,12 @@
 //! The merge cases under `tests/fixtures/merge`: two feeds and what SSE 1.0 section 3.3 makes of
 //! them, through the library and through the `merge` command.
 
-use crate::support::shared_items;
+use crate::support::shared_items::{self, merge_sets};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
 use tidegate_core::model::{Shared, Version};
-use tidegate_core::sync::merge_sets;
 
 fn cases() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/merge");

@@ -29,7 +29,7 @@ fn items(text: &str) -> Vec<String> {
         format!("{id} {} {deleted} {history:?} {said:?}", updates.value())
     };
     let items = document.entries.iter().map(|entry| {
-        let item = parse::shared(&document, entry).unwrap();
+        let item = shared_items::shared(&document, entry).unwrap();
         let conflict = entry.shared().unwrap().sse091.unwrap();
         let mut conflicts: Vec<String> = item.conflicts.iter().map(shown).collect();
         conflicts.sort();
@@ -194,7 +194,7 @@ fn the_samples_come_back_from_sse_091() {
         let text = std::fs::read_to_string(path(&format!("v/v{number}.xml"))).unwrap();
         let document = parse::document(&text, None, &Limits::default()).unwrap();
         for entry in &document.entries {
-            let shared = parse::shared(&document, entry).unwrap();
+            let shared = shared_items::shared(&document, entry).unwrap();
             let sequences = shared.winner.history.iter().map(|update| update.sequence.value());
             let updates = shared.winner.updates.value();
             assert!(sequences.eq((1..=updates).rev()), "{:?}", shared.winner.history);

@@ -109,29 +109,38 @@ fn the_command_line_is_described_whole() {
         rest.split("\n## ").next().unwrap().to_owned()
     };
     let mut titles: BTreeSet<&str> = text.lines().filter_map(|at| at.strip_prefix("## ")).collect();
-    for command in Cli::command().get_subcommands() {
-        let name = command.get_name();
-        assert!(titles.remove(name), "docs/cli.md has no section {name}");
-        let section = section(name);
+    let cli = Cli::command();
+    let longs = |command: &clap::Command| -> BTreeSet<String> {
+        let longs = command.get_arguments().filter_map(|a| a.get_long()).map(str::to_owned);
+        longs.filter(|long| long != "help" && long != "version").collect()
+    };
+    // The commands, and those of the groups with the options of all of a group, which are said once.
+    let commands = cli.get_subcommands().flat_map(|command| match command.has_subcommands() {
+        false => vec![(command.get_name().to_owned(), command, BTreeSet::new())],
+        true => {
+            let named =
+                |leaf: &clap::Command| format!("{} {}", command.get_name(), leaf.get_name());
+            command.get_subcommands().map(|leaf| (named(leaf), leaf, longs(command))).collect()
+        }
+    });
+    for (name, command, of_group) in commands {
+        assert!(titles.remove(name.as_str()), "docs/cli.md has no section {name}");
+        let section = section(&name);
         let typed = |word: &str| word.split_once("--").map(|(_, rest)| option_name(rest));
         // Of links, code and tables, what is marked as code.
         let mut described: BTreeSet<String> =
             section.split('`').skip(1).step_by(2).filter_map(typed).collect();
         // Said once, for all commands that have them.
-        if section.contains("[options of the gateway](#feeds)")
-            || section.contains("[options of the gateway]\n(#feeds)")
-        {
+        if section.contains("[options of the gateway](#feed-list)") {
             described.extend(["gateway", "token-file", "config", "data"].map(str::to_owned));
         }
-        let defined: BTreeSet<String> =
-            command.get_arguments().filter_map(|a| a.get_long()).map(str::to_owned).collect();
-        let defined: BTreeSet<String> =
-            defined.into_iter().filter(|long| long != "help" && long != "version").collect();
+        let defined = longs(command);
         for long in &defined {
             assert!(described.contains(long), "docs/cli.md, {name}: --{long} is missing");
         }
         for long in &described {
-            assert!(defined.contains(long), "docs/cli.md, {name}: there is no --{long}");
+            let is_there = defined.contains(long) || of_group.contains(long);
+            assert!(is_there, "docs/cli.md, {name}: there is no --{long}");
         }
     }
     assert!(titles.is_empty(), "docs/cli.md describes what is no command: {titles:?}");

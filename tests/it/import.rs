@@ -89,12 +89,13 @@ fn wrong_input_is_status_2_and_a_store_in_use_is_1() {
     }
     assert!(!at.join("tidegate-data").exists(), "nothing was made");
     let store = EmbeddedStore::on_disk(&at.join("data"), None, Arc::new(SystemClock)).unwrap();
-    // An export asks the gateway that runs there; a port at which nothing listens has none.
+    // The gateway that runs there is asked, or another one that is named; nothing listens at these ports.
+    std::fs::write(at.join("t.toml"), "[server]\nlisten = \"127.0.0.1:1\"\n").unwrap();
     let nobody = ["export", "f", "-d", "data", "--gateway", "http://127.0.0.1:1"];
     for (args, said) in [
         (
-            &["import", "l.opml", "-d", "data"][..],
-            "a gateway is running with this store; stop it first",
+            &["import", "l.opml", "-c", "t.toml", "-d", "data"][..],
+            "the gateway that runs with this store was to take it: no gateway answers at http://127.0.0.1:1",
         ),
         (&nobody[..], "no gateway answers at http://127.0.0.1:1"),
     ] {

@@ -20,9 +20,9 @@ import process
 import stage
 
 ENTRIES = 32
-# Megabytes after the last change, with all at its limit (docs/operators/sizing.md): 80 of views, views since
-# a tick and deltas, three times the 64 of the engine's pages, and 30 for the rest.
-LIMIT = 80 + 3 * 64 + 30
+# Megabytes after the last change, with all at its limit (docs/operators/sizing.md): 128 of documents, three
+# times the 64 of the engine's pages, and 30 for the rest.
+LIMIT = 128 + 3 * 64 + 30
 VIEWS = ["", "", "", "/sync", "/complete"]
 
 

@@ -89,9 +89,7 @@ def is_offline(line):
 
 
 def is_client(line):
-    reads = "feeds|show|items|item|conflicts|subscriptions|readers"
-    acts = "add|add-list|edit|remove|poll|pause|resume|hold|backfill|webhook|resolve|delete|restore|redact"
-    return re.match(rf"tidegate ({reads}|{acts}) ", f"{line} ") is not None
+    return re.match(r"tidegate (feed|item|list|reader) ", line) is not None
 
 
 def typed(line):

@@ -174,6 +174,11 @@ impl Planner<'_> {
         }
         match outline.kind() {
             OutlineKind::Feed(written) => {
+                if outline.is_comment {
+                    let why = "it is commented out".to_owned();
+                    self.refuse(outline, Some(written), why);
+                    return None;
+                }
                 if list.is_torn && number + 1 == list.outlines.len() {
                     let why = "the list ends within it, so that its address may be a part of one";
                     self.refuse(outline, Some(written), why.to_owned());

@@ -12,7 +12,7 @@ use tidegate_config as config;
 use tidegate_core::model::{
     Completeness, FeedDocument, FeedName, FeedRecord, FeedStanding, Format, OnDemand, Time,
 };
-use tidegate_format::parse::discover::{COMMON_PATHS, feed_links};
+use tidegate_format::parse::discover::{COMMON_PATHS, page_feeds};
 use tidegate_format::parse::{self, Limits};
 use tidegate_net::fetch::{self, FetchError};
 use tidegate_net::origin::{PassAnswer, PassRequest, WholeAnswer, check_for_everybody};
@@ -401,7 +401,7 @@ fn traits_of(document: &FeedDocument<'_>) -> Option<FeedTraits> {
 
 /// The feeds that a page names, each with its title.
 fn links_in(text: &str, page: &Url) -> Vec<(Url, String)> {
-    feed_links(text, page).into_iter().map(|link| (link.url, link.title)).collect()
+    page_feeds(text, page).named.into_iter().map(|link| (link.url, link.title)).collect()
 }
 
 /// The text of an answer.

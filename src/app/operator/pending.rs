@@ -2,7 +2,6 @@
 
 use super::AdminService;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedOptions, FeedRecord, FeedState, LedgerEntry, Revision};
 use tidegate_judge::{self as judge, PENDING_SHOWN, PendingAbsence};
 use tidegate_serve::{Cache, OperatorError};
@@ -24,7 +23,7 @@ impl AbsentItems {
         let weigh = |waiting: &PendingItems| {
             u32::try_from(waiting.0.len()).unwrap_or(u32::MAX).saturating_add(1)
         };
-        Self(Cache::new(REMEMBERED, Duration::MAX, weigh, |_| ()))
+        Self(Cache::weighing(REMEMBERED, weigh))
     }
 }
 

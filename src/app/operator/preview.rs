@@ -5,14 +5,18 @@ use std::sync::PoisonError;
 use std::time::Duration;
 use tidegate_config as config;
 use tidegate_core::model::{Completeness, Entry, FeedDocument, FeedName, Format, Warning, counted};
-use tidegate_format::parse::discover::{COMMON_PATHS, FeedLink, feed_links};
+use tidegate_format::parse::discover::{
+    COMMON_PATHS, FeedLink, PageFeeds, header_feeds, page_feeds,
+};
 use tidegate_format::parse::{self, Limits, ParseError};
 use tidegate_net::fetch::{self, FetchAnswer, FetchRequest, FetchedDocument, Services};
 use tidegate_serve::{AddressPreview, FeedPreview, FoundFeed, OperatorError};
 use tower::ServiceExt as _;
 use url::Url;
 
-/// How long each of the usual addresses of a site's feed may take.
+/// The most addresses on a page that are tried as a feed's.
+const LIKELY_TRIED: usize = 4;
+/// How long each of them and of the usual addresses of a site's feed may take.
 const USUAL_TIME: Duration = Duration::from_secs(3);
 
 /// What was fetched, and from where.
@@ -21,12 +25,14 @@ struct AtAddress {
     url: Url,
     /// The address to add: where permanent redirects lead, if they do.
     lasting: String,
+    /// Its `Link` headers, where it says that it is a page.
+    links: Vec<String>,
 }
 
 /// What a document is.
 enum PreviewKind {
     Feed(FeedPreview),
-    Page(Vec<FeedLink>),
+    Page(PageFeeds),
 }
 
 impl AdminService {
@@ -49,7 +55,7 @@ impl AdminService {
         let moved = fetched.moved_to.and_then(|moved| Url::parse(&moved).ok());
         let lasting = moved.map(|moved| fetch::with_credentials(&moved, given));
         let lasting = lasting.map_or_else(|| given.to_string(), String::from);
-        Ok(AtAddress { document, url, lasting })
+        Ok(AtAddress { document, url, lasting, links: fetched.page_links })
     }
 
     /// Reads a document where that keeps nobody waiting, one at a time.
@@ -68,9 +74,9 @@ impl AdminService {
             fetch::read_url(url).map_err(|why| OperatorError::BadRequest(why.to_string()))?;
         let found = self.fetch_once(&given).await?;
         let page = found.url.clone();
-        let named = match self.kind_of(found).await? {
+        let PageFeeds { named, likely } = match self.kind_of(found).await? {
             PreviewKind::Feed(feed) => return Ok(AddressPreview::Feed(feed)),
-            PreviewKind::Page(links) => links,
+            PreviewKind::Page(feeds) => feeds,
         };
         let with_credentials = |link: FeedLink| FoundFeed {
             url: fetch::with_credentials(&link.url, &given).into(),
@@ -78,15 +84,21 @@ impl AdminService {
         };
         let named: Vec<FoundFeed> = named.into_iter().map(with_credentials).collect();
         Ok(AddressPreview::Page(match named.is_empty() {
-            true => self.usual_feeds(&page, &given).await.into_iter().collect(),
+            true => self.likely_feed(&page, &given, likely).await.into_iter().collect(),
             false => named,
         }))
     }
 
-    /// The feed that a site has where sites usually have one: the first of those that answer in time.
-    async fn usual_feeds(&self, page: &Url, given: &Url) -> Option<FoundFeed> {
-        for path in COMMON_PATHS {
-            let Ok(url) = page.join(path) else { continue };
+    /// The first feed in time at the addresses of a page that may be one's, and where sites usually have one.
+    async fn likely_feed(
+        &self,
+        page: &Url,
+        given: &Url,
+        likely: Vec<FeedLink>,
+    ) -> Option<FoundFeed> {
+        let likely = likely.into_iter().map(|link| link.url).take(LIKELY_TRIED);
+        let usual = COMMON_PATHS.iter().filter_map(|path| page.join(path).ok());
+        for url in likely.chain(usual) {
             let url = fetch::with_credentials(&url, given);
             let found = tokio::time::timeout(USUAL_TIME, self.fetch_once(&url)).await;
             let Ok(Ok(found)) = found else { continue };
@@ -109,12 +121,19 @@ impl AdminService {
 }
 
 fn kind(found: &AtAddress) -> Result<PreviewKind, ParseError> {
-    let AtAddress { document, url, lasting } = found;
+    let AtAddress { document, url, lasting, links } = found;
     let limits = Limits::default();
     let decoded = parse::decode(&document.bytes, document.content_type.as_deref(), &limits)?;
     match parse::document(&decoded.text, Some(url), &limits) {
         Ok(document) => Ok(PreviewKind::Feed(preview(&document, lasting.clone()))),
-        Err(ParseError::Html { .. }) => Ok(PreviewKind::Page(feed_links(&decoded.text, url))),
+        Err(ParseError::Html { .. }) => {
+            let mut feeds = page_feeds(&decoded.text, url);
+            let in_headers = header_feeds(links.iter().map(String::as_str), url);
+            let is_new = |link: &FeedLink| feeds.named.iter().all(|known| known.url != link.url);
+            let in_headers: Vec<FeedLink> = in_headers.into_iter().filter(is_new).collect();
+            feeds.named.extend(in_headers);
+            Ok(PreviewKind::Page(feeds))
+        }
         Err(error) => Err(error),
     }
 }

@@ -162,6 +162,7 @@ mod tests {
         ("server", "pages", "\"operators\""),
         ("server", "challenge", "true"),
         ("server", "connections", "7000"),
+        ("server", "memory", "\"1GiB\""),
         ("server", "trusted_proxies", "[\"10.0.0.0/8\"]"),
         ("server", "admin_token", "\"another-token-of-this-test\""),
         ("server", "admin_token_file", "\"TOKEN\""),

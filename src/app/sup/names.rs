@@ -7,7 +7,7 @@ use tidegate_core::model::{OUTLINE_SUP, SupId};
 use tidegate_core::terminal::printable;
 use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, read};
 use tidegate_format::parse::{self, Limits};
-use tidegate_net::fetch::{Fetch, FetchAnswer, FetchRequest, LeadScope, Validators};
+use tidegate_net::fetch::{Fetch, FetchAnswer, FetchRequest};
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 use url::Url;
@@ -58,18 +58,7 @@ impl FeedNames {
         }
         let Some(list) = self.list.clone() else { return };
         self.read = Some(Instant::now());
-        let request = FetchRequest {
-            url: list.into(),
-            start: None,
-            validators: Validators::default(),
-            known_wire: None,
-            deltas: false,
-            soon: false,
-            access: None,
-            for_everybody: false,
-            leads: LeadScope::default(),
-            now: SystemClock.now(),
-        };
+        let request = FetchRequest::whole(list.into(), SystemClock.now());
         let fetched = fetch.clone().oneshot(request).await;
         let bytes = match fetched.map(|fetched| fetched.answer) {
             Ok(FetchAnswer::Document(document)) => document.bytes,

@@ -1,59 +1,36 @@
-//! What can be typed to a gateway that runs.
+//! What can be typed about the gateway that runs: `tidegate feed`, `item`, `list` and `reader`.
 
 use super::file;
-use super::items::{ItemArgs, RedactArgs, ResolveArgs};
 use crate::app::{ConfigSource, GatewayOptions};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 use std::path::PathBuf;
 use tidegate_config::Overrides;
-use tidegate_core::model::FeedName;
+use tidegate_core::model::{FeedName, SyncId};
 
-/// What a gateway that runs is asked or told.
+/// What is asked of a gateway that runs, and told it.
 #[derive(Debug, Subcommand)]
 pub enum ClientCommand {
-    /// List the feeds of the gateway that runs, and how they stand
-    Feeds(FeedsArgs),
-    /// Say all that is known of a feed
-    Show(FeedArgs),
-    /// Add a feed by the address of its site or its own
-    Add(AddArgs),
-    /// Remove a feed: its address answers 410 from then on
-    Remove(RemoveArgs),
-    /// Poll feeds now
-    Poll(NamesArgs),
-    /// Stop polling feeds, which are served as they are
-    Pause(NamesArgs),
-    /// Go on polling feeds that were paused
-    Resume(NamesArgs),
-    /// Decide about a held document
-    Hold(HoldArgs),
-    /// List the items of a feed, the newest first
-    Items(ItemsArgs),
-    /// List the items of a feed that have unresolved conflicts
-    Conflicts(FeedArgs),
-    /// Say all that is known of an item, its versions among it
-    Item(ItemArgs),
-    /// Resolve conflicts of items: keep the winner, or another version
-    Resolve(ResolveArgs),
-    /// Delete an item: one of a local feed, or one that its publisher does not list any more
-    Delete(ItemArgs),
-    /// Restore a deleted item of a local feed
-    Restore(ItemArgs),
-    /// Take the text of an item out of everything that is kept, for good
-    Redact(RedactArgs),
-    /// Change what a feed is polled for and how, key by key
-    Edit(EditArgs),
-    /// Read the publisher's older documents once, or stop that
-    Backfill(BackfillArgs),
-    /// Say how deliveries to a feed's webhook go, set it, or end it
-    Webhook(WebhookArgs),
-    /// List who subscribed to the hub, and what went wrong
-    Subscriptions(SubscriptionsArgs),
-    /// List the readers of private feeds, and what each may read
-    Readers(ReadersArgs),
-    /// Add the feeds of a subscription list (OPML) to the gateway that runs
-    AddList(AddListArgs),
+    /// Ask about the feeds of a gateway that runs, and change them
+    Feed(AskArgs<FeedCommand>),
+    /// Ask about the items of a feed, and decide about them
+    Item(AskArgs<ItemCommand>),
+    /// List who listens to a gateway
+    List(AskArgs<ListCommand>),
+    /// Ask about the readers of private feeds
+    Reader(AskArgs<ReaderCommand>),
+}
+
+/// A group of commands, and which gateway they are for.
+#[derive(Debug, Args)]
+pub struct AskArgs<C: Subcommand> {
+    #[command(subcommand)]
+    pub command: C,
+    /// Print the answer of the API, or those of several, one a line
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
 }
 
 /// Which gateway is asked.
@@ -61,16 +38,16 @@ pub enum ClientCommand {
 #[command(next_help_heading = "The gateway")]
 pub struct GatewayArgs {
     /// Its address [default: TIDEGATE_URL, else where the configuration says that it listens]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", global = true)]
     pub gateway: Option<String>,
     /// A file with its admin token [default: as the gateway finds it]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     pub token_file: Option<PathBuf>,
     /// Its configuration file [default: config/tidegate.toml where that exists]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
     /// Its data folder, which may have its token [default: tidegate-data]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", global = true)]
     pub data: Option<PathBuf>,
 }
 
@@ -87,9 +64,126 @@ impl GatewayArgs {
     }
 }
 
-/// `tidegate feeds`.
+/// `tidegate feed`.
+#[derive(Debug, Subcommand)]
+pub enum FeedCommand {
+    /// List the feeds, with state, items and next poll
+    List(FeedListArgs),
+    /// Show what is known of a feed, and what happened to it
+    Show(FeedArg),
+    /// Add the feed of a site, or of its address
+    Add(AddArgs),
+    /// Remove a feed for good; its address answers 410 from then on
+    Remove(RemoveArgs),
+    /// Poll feeds now, and say what came
+    Poll(FeedsArg),
+    /// Serve feeds as they are, and poll them no more
+    Pause(FeedsArg),
+    /// Poll paused feeds again
+    Resume(FeedsArg),
+    /// Publish a held document, or go on without it
+    Hold {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// Publish what the held document says, or go on without it
+        #[arg(value_name = "ACTION")]
+        action: HoldAction,
+    },
+    /// Change what a feed is polled for and how, key by key
+    Edit {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// A key of the feed and its value, as text or JSON; without a value it goes back to its default
+        #[arg(value_name = "KEY=VALUE", value_parser = setting, required = true)]
+        settings: Vec<(String, Value)>,
+    },
+    /// Read the publisher's older documents once, or stop that
+    Backfill {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// Stop it
+        #[arg(long)]
+        stop: bool,
+    },
+    /// Say how deliveries to a feed's webhook go, set it, or end it
+    Webhook(WebhookArgs),
+}
+
+/// `tidegate item`.
+#[derive(Debug, Subcommand)]
+pub enum ItemCommand {
+    /// List the items of a feed
+    List(ItemListArgs),
+    /// Show what is known of an item, with its versions
+    Show(ItemArg),
+    /// List the items of a feed that have conflicts
+    Conflicts(FeedArg),
+    /// Resolve the conflicts of an item, or of all items of a feed
+    Resolve(ResolveArgs),
+    /// Delete an item: one of a local feed, or one that its publisher does not list any more
+    Delete(ItemArg),
+    /// Restore a deleted item of a local feed
+    Restore(ItemArg),
+    /// Take the text of an item out of everything that is kept, for good
+    Redact {
+        #[command(flatten)]
+        item: ItemArg,
+        /// What is shown as the reason
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+/// `tidegate list`.
+#[derive(Debug, Subcommand)]
+pub enum ListCommand {
+    /// List who subscribed to the hub, and what went wrong
+    Subscriptions {
+        /// Only those of this feed
+        #[arg(long, value_name = "NAME", value_parser = name)]
+        feed: Option<FeedName>,
+    },
+}
+
+/// `tidegate reader`.
+#[derive(Debug, Subcommand)]
+pub enum ReaderCommand {
+    /// List the readers of private feeds, and what each may read
+    List,
+}
+
+/// A feed.
 #[derive(Debug, Args)]
-pub struct FeedsArgs {
+pub struct FeedArg {
+    /// The name of the feed
+    #[arg(value_name = "NAME", value_parser = name)]
+    pub name: FeedName,
+}
+
+/// Feeds.
+#[derive(Debug, Args)]
+pub struct FeedsArg {
+    /// The names of the feeds
+    #[arg(value_name = "NAME", value_parser = name, required = true)]
+    pub names: Vec<FeedName>,
+}
+
+/// An item.
+#[derive(Debug, Args)]
+pub struct ItemArg {
+    #[command(flatten)]
+    pub feed: FeedArg,
+    /// The sync id of the item
+    #[arg(value_name = "SYNC_ID", value_parser = sync_id)]
+    pub id: SyncId,
+}
+
+/// `tidegate feed list`.
+#[derive(Debug, Args)]
+pub struct FeedListArgs {
     /// Only feeds that the overview shows under this word
     #[arg(long, value_name = "WORD")]
     pub show: Option<ShownFeeds>,
@@ -99,11 +193,6 @@ pub struct FeedsArgs {
     /// At most so many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub limit: Option<u32>,
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
 }
 
 /// Which feeds are listed; the words of the API.
@@ -119,33 +208,7 @@ pub enum ShownFeeds {
     Gone,
 }
 
-/// A command about one feed.
-#[derive(Debug, Args)]
-pub struct FeedArgs {
-    /// The name of the feed
-    #[arg(value_name = "NAME", value_parser = name)]
-    pub name: FeedName,
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-/// A command about feeds.
-#[derive(Debug, Args)]
-pub struct NamesArgs {
-    /// The names of the feeds
-    #[arg(value_name = "NAME", value_parser = name, required = true)]
-    pub names: Vec<FeedName>,
-    /// Print the answers of the API, one a line
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-/// `tidegate add`.
+/// `tidegate feed add`.
 #[derive(Debug, Args)]
 pub struct AddArgs {
     /// The address of a site or of its feed
@@ -157,43 +220,19 @@ pub struct AddArgs {
     /// Only say what is there
     #[arg(long)]
     pub look: bool,
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
 }
 
-/// `tidegate remove`.
+/// `tidegate feed remove`.
 #[derive(Debug, Args)]
 pub struct RemoveArgs {
-    /// The name of the feed
-    #[arg(value_name = "NAME", value_parser = name)]
-    pub name: FeedName,
+    #[command(flatten)]
+    pub feed: FeedArg,
     /// Remove its items and their history too
     #[arg(long)]
     pub purge: bool,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-/// `tidegate hold`.
-#[derive(Debug, Args)]
-pub struct HoldArgs {
-    /// The name of the feed
-    #[arg(value_name = "NAME", value_parser = name)]
-    pub name: FeedName,
-    /// Publish what the held document says, or go on without it
-    #[arg(value_name = "ACTION")]
-    pub action: HoldAction,
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
 }
 
 /// What is decided about a held document.
@@ -203,54 +242,11 @@ pub enum HoldAction {
     Drop,
 }
 
-/// `tidegate edit`.
-#[derive(Debug, Args)]
-pub struct EditArgs {
-    /// The name of the feed
-    #[arg(value_name = "NAME", value_parser = name)]
-    pub name: FeedName,
-    /// A key of the feed and its value, as text or JSON; without a value it goes back to its default
-    #[arg(value_name = "KEY=VALUE", value_parser = setting, required = true)]
-    pub settings: Vec<(String, Value)>,
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-/// A key and its value: JSON where it is that, else a text; null where it is empty.
-fn setting(text: &str) -> Result<(String, Value), String> {
-    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
-    let value = match value {
-        "" => Value::Null,
-        value => serde_json::from_str(value).unwrap_or_else(|_| value.into()),
-    };
-    Ok((key.trim().to_owned(), value))
-}
-
-/// `tidegate backfill`.
-#[derive(Debug, Args)]
-pub struct BackfillArgs {
-    /// The name of the feed
-    #[arg(value_name = "NAME", value_parser = name)]
-    pub name: FeedName,
-    /// Stop it
-    #[arg(long)]
-    pub stop: bool,
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-/// `tidegate webhook`.
+/// `tidegate feed webhook`.
 #[derive(Debug, Args)]
 pub struct WebhookArgs {
-    /// The name of the feed
-    #[arg(value_name = "NAME", value_parser = name)]
-    pub name: FeedName,
+    #[command(flatten)]
+    pub feed: FeedArg,
     /// Deliver the feed's changes to this address
     #[arg(long, value_name = "URL", conflicts_with = "remove")]
     pub url: Option<String>,
@@ -260,58 +256,13 @@ pub struct WebhookArgs {
     /// End the deliveries
     #[arg(long)]
     pub remove: bool,
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
 }
 
-/// `tidegate subscriptions`.
+/// `tidegate item list`.
 #[derive(Debug, Args)]
-pub struct SubscriptionsArgs {
-    /// Only those of this feed
-    #[arg(long, value_name = "NAME", value_parser = name)]
-    pub feed: Option<FeedName>,
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
+pub struct ItemListArgs {
     #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-/// `tidegate readers`.
-#[derive(Debug, Args)]
-pub struct ReadersArgs {
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-/// `tidegate add-list`.
-#[derive(Debug, Args)]
-pub struct AddListArgs {
-    /// The list
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// Let the list say where all of its feeds stand, also those that have a place already
-    #[arg(long)]
-    pub rearrange: bool,
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-/// `tidegate items`.
-#[derive(Debug, Args)]
-pub struct ItemsArgs {
-    /// The name of the feed
-    #[arg(value_name = "NAME", value_parser = name)]
-    pub name: FeedName,
+    pub feed: FeedArg,
     /// Only these
     #[arg(long, value_name = "WORD")]
     pub show: Option<ShownItems>,
@@ -321,11 +272,6 @@ pub struct ItemsArgs {
     /// Which page of 50
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub page: u32,
-    /// Print the answer of the API
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
 }
 
 /// Which items are listed; the words of the API.
@@ -341,13 +287,61 @@ pub enum ShownItems {
     Conflicts,
 }
 
+/// `tidegate item resolve`.
+#[derive(Debug, Args)]
+pub struct ResolveArgs {
+    #[command(flatten)]
+    pub feed: FeedArg,
+    /// The sync id of the item
+    #[arg(value_name = "SYNC_ID", value_parser = sync_id, required_unless_present = "all")]
+    pub id: Option<SyncId>,
+    /// Of all items with conflicts keep the winner
+    #[arg(long, conflicts_with = "id")]
+    pub all: bool,
+    /// The version to keep: the winner, or the number of a conflict as `item conflicts --json` has it
+    #[arg(long, value_name = "VERSION", default_value = "winner", value_parser = kept, conflicts_with = "all")]
+    pub keep: KeptVersionArg,
+}
+
+/// Which version of an item in conflict is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptVersionArg {
+    Winner,
+    Conflict(u32),
+}
+
+fn kept(text: &str) -> Result<KeptVersionArg, String> {
+    match text {
+        "winner" => Ok(KeptVersionArg::Winner),
+        number => {
+            let number =
+                number.parse().map_err(|_| "it is \"winner\" or a number, from 0".to_owned());
+            number.map(KeptVersionArg::Conflict)
+        }
+    }
+}
+
+/// A key and its value: JSON where it is that, else a text; null where it is empty.
+fn setting(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    let value = match value {
+        "" => Value::Null,
+        value => serde_json::from_str(value).unwrap_or_else(|_| value.into()),
+    };
+    Ok((key.trim().to_owned(), value))
+}
+
 /// The word of a choice.
 pub(in crate::cli) fn word(choice: &impl ValueEnum) -> String {
     choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-pub(super) fn name(text: &str) -> Result<FeedName, String> {
+fn name(text: &str) -> Result<FeedName, String> {
     FeedName::new(text).map_err(|error| error.to_string())
+}
+
+fn sync_id(text: &str) -> Result<SyncId, String> {
+    SyncId::new(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

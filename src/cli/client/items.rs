@@ -1,64 +1,96 @@
-//! What is asked and decided about items: `tidegate item`, `resolve`, `delete`, `restore`, `redact`.
+//! What is asked and decided about items: `tidegate item show`.
 
-use super::{PAGES, confirm, find, path, print, print_json, read, shown, tell};
-use crate::app::{AppError, RunningGateway};
-use crate::cli::args::items::{ItemArgs, KeptVersionArg, RedactArgs, ResolveArgs};
+use super::{AskedGateway, PAGES, confirm, path, print, print_json, shown};
+use crate::app::AppError;
+use crate::cli::args::client::{
+    FeedArg, ItemArg, ItemCommand, ItemListArgs, KeptVersionArg, ResolveArgs, word,
+};
 use http::Method;
 use serde_json::{Value, json};
-use tidegate_core::model::{FeedName, SyncId, counted};
+use tidegate_core::model::{SyncId, counted};
 use tidegate_core::xml::address::percent_encoded;
+
+/// Does what was typed.
+pub(super) async fn run(to: &AskedGateway, command: ItemCommand) -> Result<(), AppError> {
+    match command {
+        ItemCommand::List(args) => list(to, args).await,
+        ItemCommand::Show(item) => {
+            to.read((&item_path(&item.feed, &item.id, "")?, &[]), shown::item).await
+        }
+        ItemCommand::Conflicts(feed) => {
+            to.read((&path(&feed, "/conflicts"), &[]), shown::conflicts).await
+        }
+        ItemCommand::Resolve(args) => resolve(to, args).await,
+        ItemCommand::Delete(item) => delete(to, item).await,
+        ItemCommand::Restore(item) => {
+            let said = |_: &Value| format!("{} is restored\n", item.id);
+            to.tell(Method::POST, &item_path(&item.feed, &item.id, "/restore")?, None, said).await
+        }
+        ItemCommand::Redact { item, reason, yes } => {
+            let id = item.id.as_str();
+            if !yes {
+                let asked = format!(
+                    "Take the text of {id} out of everything, for good? Type the sync id: "
+                );
+                confirm(&asked, id, "redacted")?;
+            }
+            let wanted = reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }));
+            let at = item_path(&item.feed, &item.id, "/redact")?;
+            to.tell(Method::POST, &at, Some(wanted), shown::redacted).await
+        }
+    }
+}
 
 /// The path of an item; a sync id may hold what has a meaning in one. Two that are steps of a path however they are
 /// written (URL Standard, "double-dot URL path segment") are refused.
-fn item_path(name: &FeedName, id: &SyncId, below: &str) -> Result<String, AppError> {
+fn item_path(feed: &FeedArg, id: &SyncId, below: &str) -> Result<String, AppError> {
     if matches!(id.as_str(), "." | "..") {
         let said = format!(
             "the item {id} cannot be named to the API: {id} is a step of a path in every address"
         );
         return Err(AppError::Input(said));
     }
-    Ok(path(name, &format!("/items/{}{below}", percent_encoded(id.as_str()))))
+    Ok(path(feed, &format!("/items/{}{below}", percent_encoded(id.as_str()))))
 }
 
-/// `tidegate item`.
-pub(super) async fn item(args: ItemArgs) -> Result<(), AppError> {
-    let to = item_path(&args.name, &args.id, "")?;
-    read(&args.gateway, args.json, (&to, &[]), shown::item).await
+async fn list(to: &AskedGateway, args: ItemListArgs) -> Result<(), AppError> {
+    let (show, page) = (args.show.as_ref().map(word), args.page.to_string());
+    let mut pairs: Vec<(&str, &str)> = vec![("page", &page)];
+    pairs.extend(show.as_deref().map(|show| ("show", show)));
+    pairs.extend(args.search.as_deref().map(|text| ("q", text)));
+    to.read((&path(&args.feed, "/items"), &pairs), shown::items).await
 }
 
-/// `tidegate resolve`.
-pub(super) async fn resolve(args: ResolveArgs) -> Result<(), AppError> {
-    let gateway = find(&args.gateway)?;
-    let Some(id) = &args.id else { return keep_winners(&gateway, &args).await };
-    let keep = match args.keep {
+async fn resolve(to: &AskedGateway, args: ResolveArgs) -> Result<(), AppError> {
+    let ResolveArgs { feed, id, keep, .. } = args;
+    let Some(id) = id else { return keep_winners(to, &feed).await };
+    let keep = match keep {
         KeptVersionArg::Winner => json!("winner"),
         KeptVersionArg::Conflict(number) => json!(number),
     };
-    let to = item_path(&args.name, id, "/resolve")?;
-    let wanted = json!({ "keep": keep });
-    let done = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;
-    tell(args.json, &done, shown::resolved)
+    let at = item_path(&feed, &id, "/resolve")?;
+    to.tell(Method::POST, &at, Some(json!({ "keep": keep })), shown::resolved).await
 }
 
 /// Keeps the winner of each item that is listed, as it was listed. One that changed since is left as it is.
-async fn keep_winners(gateway: &RunningGateway, args: &ResolveArgs) -> Result<(), AppError> {
+async fn keep_winners(to: &AskedGateway, feed: &FeedArg) -> Result<(), AppError> {
     let (mut kept, mut left) = (0_usize, 0_usize);
-    let (list, mut after) = (path(&args.name, "/conflicts"), None::<String>);
+    let (list, mut after) = (path(feed, "/conflicts"), None::<String>);
     for _ in 0..PAGES {
         let pairs: Vec<(&str, &str)> =
             after.iter().map(|after| ("after", after.as_str())).collect();
-        let page = gateway.call(Method::GET, (&list, &pairs), None).await?;
+        let page = to.gateway.call(Method::GET, (&list, &pairs), None).await?;
         for item in shown::list(&page, "conflicts") {
             let Ok(id) = SyncId::new(shown::text(item, "/sync_id")) else { continue };
             let wanted = json!({ "keep": "winner", "etag": shown::text(item, "/etag") });
-            let Ok(to) = item_path(&args.name, &id, "/resolve") else {
+            let Ok(at) = item_path(feed, &id, "/resolve") else {
                 left += 1;
                 continue;
             };
-            match gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await {
+            match to.gateway.call(Method::POST, (&at, &[]), Some(&wanted)).await {
                 Ok(done) => {
                     kept += 1;
-                    if args.json {
+                    if to.is_json {
                         print_json(&done.to_string())?;
                     }
                 }
@@ -71,53 +103,27 @@ async fn keep_winners(gateway: &RunningGateway, args: &ResolveArgs) -> Result<()
             break;
         }
     }
-    if args.json {
+    if to.is_json {
         return Ok(());
     }
     let left = match left {
         0 => String::new(),
         left => format!("; {} changed meanwhile, or need nothing", counted(left, "item")),
     };
-    print(&format!("{}: the winners of {} were kept{left}\n", args.name, counted(kept, "item")))
+    print(&format!("{}: the winners of {} were kept{left}\n", feed.name, counted(kept, "item")))
 }
 
-/// `tidegate delete`: of a local feed an item that is there, of others one that is missing.
-pub(super) async fn delete(args: ItemArgs) -> Result<(), AppError> {
-    let gateway = find(&args.gateway)?;
-    let feed = gateway.call(Method::GET, (&path(&args.name, ""), &[]), None).await?;
+/// Of a local feed an item that is there is deleted, of others one that is missing.
+async fn delete(to: &AskedGateway, item: ItemArg) -> Result<(), AppError> {
+    let feed = to.gateway.call(Method::GET, (&path(&item.feed, ""), &[]), None).await?;
     let is_local = feed.pointer("/options/local") == Some(&Value::Bool(true));
     let (method, below) = match is_local {
         true => (Method::DELETE, ""),
         false => (Method::POST, "/delete"),
     };
-    let to = item_path(&args.name, &args.id, below)?;
-    let done = gateway.call(method, (&to, &[]), None).await?;
-    tell(args.json, &done, |done| match done.get("was_deleted") == Some(&Value::Bool(true)) {
-        true => format!("{} was deleted before\n", args.id),
-        false => format!("{} is deleted: subscribers get its tombstone\n", args.id),
-    })
-}
-
-/// `tidegate restore`.
-pub(super) async fn restore(args: ItemArgs) -> Result<(), AppError> {
-    let gateway = find(&args.gateway)?;
-    let to = item_path(&args.name, &args.id, "/restore")?;
-    let done = gateway.call(Method::POST, (&to, &[]), None).await?;
-    tell(args.json, &done, |_| format!("{} is restored\n", args.id))
-}
-
-/// `tidegate redact`.
-pub(super) async fn redact(args: RedactArgs) -> Result<(), AppError> {
-    let RedactArgs { item, reason, yes } = args;
-    let gateway = find(&item.gateway)?;
-    let id = item.id.as_str();
-    if !yes {
-        let asked =
-            format!("Take the text of {id} out of everything, for good? Type the sync id: ");
-        confirm(&asked, id, "redacted")?;
-    }
-    let wanted = reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }));
-    let to = item_path(&item.name, &item.id, "/redact")?;
-    let done = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;
-    tell(item.json, &done, shown::redacted)
+    let said = |done: &Value| match done["was_deleted"] == true {
+        true => format!("{} was deleted before\n", item.id),
+        false => format!("{} is deleted: subscribers get its tombstone\n", item.id),
+    };
+    to.tell(method, &item_path(&item.feed, &item.id, below)?, None, said).await
 }

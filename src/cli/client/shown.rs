@@ -6,6 +6,45 @@ use tidegate_core::model::{FeedName, counted};
 use tidegate_core::terminal::printable;
 use tidegate_judge as judge;
 
+use Cell::{Moment, Number, Said, Text};
+
+/// What of an answer stands in a cell, by its place.
+#[derive(Clone, Copy)]
+enum Cell {
+    Text(&'static str),
+    Number(&'static str),
+    /// A moment to the minute.
+    Moment(&'static str),
+    Said(fn(&Value) -> String),
+}
+
+impl Cell {
+    fn of(self, answer: &Value) -> String {
+        match self {
+            Text(at) => text(answer, at).to_owned(),
+            Number(at) => number(answer, at).to_string(),
+            Moment(at) => moment(answer, at),
+            Said(said) => said(answer),
+        }
+    }
+}
+
+/// What a table has columns for.
+type Columns<'a> = [(&'a str, Cell)];
+
+/// A line for each of a list; `none` where it is empty.
+fn lines(of: &[Value], columns: &Columns<'_>, none: &str) -> String {
+    let headings: Vec<&str> = columns.iter().map(|(heading, _)| *heading).collect();
+    let row = |one: &Value| columns.iter().map(|(_, cell)| cell.of(one)).collect();
+    let rows: Vec<Vec<String>> = of.iter().map(row).collect();
+    if rows.is_empty() { none.to_owned() } else { table(&headings, &rows) }
+}
+
+/// What there is to say of one thing, each in a line.
+fn about(of: &Value, named: &Columns<'_>) -> String {
+    facts(&named.iter().map(|(name, cell)| (*name, cell.of(of))).collect::<Vec<_>>())
+}
+
 /// The most items and versions that are named of what waits.
 const WAITING: usize = 5;
 /// The most events that are named.
@@ -43,26 +82,32 @@ fn state(feed: &Value) -> String {
     }
 }
 
-/// A feed in the list of feeds.
-pub(super) fn feed_row(feed: &Value) -> Vec<String> {
-    let private = if feed["private"] == true { ", private" } else { "" };
-    let title = [text(feed, "/listed/title"), text(feed, "/url")];
-    vec![
-        text(feed, "/name").to_owned(),
-        format!("{}{private}", state(feed)),
-        number(feed, "/state/counts/current").to_string(),
-        moment(feed, "/state/until"),
-        moment(feed, "/next_poll/at"),
-        title.into_iter().find(|title| !title.is_empty()).unwrap_or_default().to_owned(),
-    ]
+/// The list of feeds.
+pub(super) fn feeds(feeds: &[Value]) -> String {
+    let columns: [(&str, Cell); 6] = [
+        ("NAME", Text("/name")),
+        (
+            "STATE",
+            Said(|feed| {
+                let private = if feed["private"] == true { ", private" } else { "" };
+                format!("{}{private}", state(feed))
+            }),
+        ),
+        (">CURRENT", Number("/state/counts/current")),
+        ("CHANGED (UTC)", Moment("/state/until")),
+        ("NEXT POLL", Moment("/next_poll/at")),
+        ("TITLE", Said(|feed| first(feed, ["/listed/title", "/url"]))),
+    ];
+    lines(feeds, &columns, "no feeds\n")
 }
 
-/// The list of feeds.
-pub(super) fn feeds(rows: &[Vec<String>]) -> String {
-    match rows.is_empty() {
-        true => "no feeds\n".to_owned(),
-        false => table(&["NAME", "STATE", ">CURRENT", "CHANGED (UTC)", "NEXT POLL", "TITLE"], rows),
-    }
+/// The first of two places that has a text.
+fn first(of: &Value, at: [&str; 2]) -> String {
+    at.map(|at| text(of, at))
+        .into_iter()
+        .find(|said| !said.is_empty())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// The list that added a feed, or how many feeds follow it where it is one.
@@ -87,46 +132,64 @@ fn list_of(feed: &Value) -> String {
 
 /// Where readers find a feed; of a private one, for whom it is.
 fn for_readers(feed: &Value) -> String {
-    let said = [text(feed, "/readers/words"), text(feed, "/views/reader")];
-    said.into_iter().find(|said| !said.is_empty()).unwrap_or_default().to_owned()
+    first(feed, ["/readers/words", "/views/reader"])
 }
 
-/// What is known of a feed.
-pub(super) fn feed(feed: &Value) -> String {
+/// How many items a feed has, by their standing.
+fn counts(feed: &Value) -> String {
     let count = |name: &str| number(feed, &format!("/state/counts/{name}"));
     let missing = match count("missing") {
         0 => String::new(),
         missing => format!("{missing} missing, "),
     };
-    let items = format!(
+    format!(
         "{} current, {missing}{} retired, {} deleted",
         count("current"),
         count("retired"),
         count("tombstones")
+    )
+}
+
+/// What is known of a feed.
+pub(super) fn feed(feed: &Value) -> String {
+    let mut said = about(
+        feed,
+        &[
+            ("name", Text("/name")),
+            ("title", Text("/listed/title")),
+            ("address", Text("/url")),
+            ("list", Said(list_of)),
+            ("state", Said(|feed| format!("{}: {}", state(feed), text(feed, "/why")))),
+            ("fails since", Moment("/failing_since")),
+            ("last read", Moment("/last_read")),
+            (
+                "last poll",
+                Said(|feed| {
+                    let last = list(feed, "last_polls").first();
+                    last.map(|poll| format!("{} {}", moment(poll, "/at"), happened(poll)))
+                        .unwrap_or_default()
+                }),
+            ),
+            (
+                "next poll",
+                Said(|feed| match moment(feed, "/next_poll/at") {
+                    next if next.is_empty() => next,
+                    next => format!("{next}, {}", text(feed, "/next_poll/why")),
+                }),
+            ),
+            ("changed", Moment("/state/until")),
+            ("items", Said(counts)),
+            (
+                "conflicts",
+                Said(|feed| match number(feed, "/conflicts") {
+                    0 => String::new(),
+                    conflicts => counted(conflicts, "item"),
+                }),
+            ),
+            ("held", Text("/hold/words")),
+            ("for readers", Said(for_readers)),
+        ],
     );
-    let last = list(feed, "last_polls").first();
-    let last = last.map(|poll| format!("{} {}", moment(poll, "/at"), happened(poll)));
-    let next = moment(feed, "/next_poll/at");
-    let next =
-        if next.is_empty() { next } else { format!("{next}, {}", text(feed, "/next_poll/why")) };
-    let conflicts = number(feed, "/conflicts");
-    let conflicts = if conflicts > 0 { counted(conflicts, "item") } else { String::new() };
-    let mut said = facts(&[
-        ("name", text(feed, "/name").to_owned()),
-        ("title", text(feed, "/listed/title").to_owned()),
-        ("address", text(feed, "/url").to_owned()),
-        ("list", list_of(feed)),
-        ("state", format!("{}: {}", state(feed), text(feed, "/why"))),
-        ("fails since", moment(feed, "/failing_since")),
-        ("last read", moment(feed, "/last_read")),
-        ("last poll", last.unwrap_or_default()),
-        ("next poll", next),
-        ("changed", moment(feed, "/state/until")),
-        ("items", items),
-        ("conflicts", conflicts),
-        ("held", text(feed, "/hold/words").to_owned()),
-        ("for readers", for_readers(feed)),
-    ]);
     let pending = list(feed, "pending");
     for item in pending.iter().take(WAITING) {
         said.push_str(&format!(
@@ -144,20 +207,15 @@ pub(super) fn feed(feed: &Value) -> String {
 
 /// The last events of a feed.
 fn events(events: &[Value]) -> String {
-    let row = |event: &Value| {
-        vec![
-            moment(event, "/at"),
-            text(event, "/kind").to_owned(),
-            text(event, "/title").to_owned(),
-            text(event, "/reason").to_owned(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = events.iter().take(EVENTS).map(row).collect();
-    match rows.is_empty() {
-        true => String::new(),
-        false => {
-            format!("what happened:\n{}", table(&["WHEN (UTC)", "WHAT", "TITLE", "WHY"], &rows))
-        }
+    let columns = [
+        ("WHEN (UTC)", Moment("/at")),
+        ("WHAT", Text("/kind")),
+        ("TITLE", Text("/title")),
+        ("WHY", Text("/reason")),
+    ];
+    match events.get(..EVENTS).unwrap_or(events) {
+        [] => String::new(),
+        last => format!("what happened:\n{}", lines(last, &columns, "")),
     }
 }
 
@@ -187,22 +245,18 @@ pub(super) fn poll(name: &FeedName, came: &Value) -> String {
 
 /// A page of items.
 pub(super) fn items(page: &Value) -> String {
-    let row = |item: &Value| {
-        let is_missing = item["missing"] == true;
-        let standing = if is_missing { "missing" } else { text(item, "/standing") };
-        vec![
-            moment(item, "/first_seen"),
-            standing.to_owned(),
-            number(item, "/updates").to_string(),
-            text(item, "/title").to_owned(),
-            text(item, "/sync_id").to_owned(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = list(page, "items").iter().map(row).collect();
-    if rows.is_empty() {
-        return "no items\n".to_owned();
-    }
-    let mut said = table(&["FIRST SEEN (UTC)", "STATE", ">VERSION", "TITLE", "SYNC ID"], &rows);
+    let standing = Said(|item| match item["missing"] == true {
+        true => "missing".to_owned(),
+        false => text(item, "/standing").to_owned(),
+    });
+    let columns = [
+        ("FIRST SEEN (UTC)", Moment("/first_seen")),
+        ("STATE", standing),
+        (">VERSION", Number("/updates")),
+        ("TITLE", Text("/title")),
+        ("SYNC ID", Text("/sync_id")),
+    ];
+    let mut said = lines(list(page, "items"), &columns, "no items\n");
     let (at, pages) = (number(page, "/page"), number(page, "/pages"));
     if pages > 1 {
         let all = counted(number(page, "/matches"), "item");
@@ -213,22 +267,17 @@ pub(super) fn items(page: &Value) -> String {
 
 /// Items with unresolved conflicts.
 pub(super) fn conflicts(found: &Value) -> String {
-    let row = |item: &Value| {
-        vec![
-            number(item, "/count").to_string(),
-            text(item, "/winner/by").to_owned(),
-            text(item, "/winner/title").to_owned(),
-            text(item, "/sync_id").to_owned(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = list(found, "conflicts").iter().map(row).collect();
-    if rows.is_empty() {
-        return "no conflicts\n".to_owned();
-    }
-    let mut said = table(&[">CONFLICTS", "WINNER BY", "TITLE", "SYNC ID"], &rows);
+    let columns = [
+        (">CONFLICTS", Number("/count")),
+        ("WINNER BY", Text("/winner/by")),
+        ("TITLE", Text("/winner/title")),
+        ("SYNC ID", Text("/sync_id")),
+    ];
+    let items = list(found, "conflicts");
+    let mut said = lines(items, &columns, "no conflicts\n");
     let all = number(found, "/count");
     if !found["next"].is_null() {
-        said.push_str(&format!("{} of {all} items\n", rows.len()));
+        said.push_str(&format!("{} of {all} items\n", items.len()));
     }
     said
 }
@@ -239,12 +288,12 @@ pub(super) fn page(seen: &Value) -> String {
     let address = printable(text(seen, "/url"));
     if found.is_empty() {
         return format!(
-            "{address} is a page that names no feed, and none is where sites usually have one"
+            "{address} is a page without a feed: its links, its Link headers and the addresses where sites \
+             usually have a feed were looked at"
         );
     }
-    let row = |feed: &Value| vec![text(feed, "/title").to_owned(), text(feed, "/url").to_owned()];
-    let rows: Vec<Vec<String>> = found.iter().map(row).collect();
-    format!("{address} is a page with these feeds:\n{}", table(&["TITLE", "ADDRESS"], &rows))
+    let columns = [("TITLE", Text("/title")), ("ADDRESS", Text("/url"))];
+    format!("{address} is a page with these feeds:\n{}", lines(found, &columns, ""))
 }
 
 /// What is at an address.
@@ -252,13 +301,16 @@ pub(super) fn preview(seen: &Value) -> String {
     if seen["kind"] == "page" {
         return format!("{}\n", page(seen).trim_end());
     }
-    let mut said = facts(&[
-        ("address", text(seen, "/url").to_owned()),
-        ("name", text(seen, "/name").to_owned()),
-        ("title", text(seen, "/title").to_owned()),
-        ("format", text(seen, "/format").to_owned()),
-        ("entries", number(seen, "/entries").to_string()),
-    ]);
+    let mut said = about(
+        seen,
+        &[
+            ("address", Text("/url")),
+            ("name", Text("/name")),
+            ("title", Text("/title")),
+            ("format", Text("/format")),
+            ("entries", Number("/entries")),
+        ],
+    );
     for entry in list(seen, "first_entries") {
         said.push_str(&format!("  {}\n", printable(text(entry, "/title"))));
     }
@@ -279,32 +331,33 @@ pub(super) fn added(feed: &Value) -> String {
 
 /// All that is known of an item.
 pub(super) fn item(item: &Value) -> String {
-    let published = [text(item, "/published_id"), text(item, "/native_id")];
-    let standing = if item["pending"].is_object() { "missing" } else { text(item, "/standing") };
-    let mut said = facts(&[
-        ("title", text(item, "/title").to_owned()),
-        ("sync id", text(item, "/sync_id").to_owned()),
-        ("published id", published[0].to_owned()),
-        ("publisher's id", published[1].to_owned()),
-        ("link", text(item, "/link").to_owned()),
-        ("state", standing.to_owned()),
-        ("first seen", moment(item, "/first_seen")),
-        ("pending", text(item, "/pending/words").to_owned()),
-    ]);
-    let row = |version: &Value| {
-        let deleted = if version["deleted"] == true { "deleted" } else { "" };
-        vec![
-            number(version, "/updates").to_string(),
-            moment(version, "/when"),
-            deleted.to_owned(),
-            text(version, "/title").to_owned(),
-            text(version, "/reason").to_owned(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = list(item, "versions").iter().map(row).collect();
-    if !rows.is_empty() {
-        said.push_str(&table(&[">VERSION", "WHEN (UTC)", "", "TITLE", "WHY"], &rows));
-    }
+    let standing = Said(|item| match item["pending"].is_object() {
+        true => "missing".to_owned(),
+        false => text(item, "/standing").to_owned(),
+    });
+    let mut said = about(
+        item,
+        &[
+            ("title", Text("/title")),
+            ("sync id", Text("/sync_id")),
+            ("published id", Text("/published_id")),
+            ("publisher's id", Text("/native_id")),
+            ("link", Text("/link")),
+            ("state", standing),
+            ("first seen", Moment("/first_seen")),
+            ("pending", Text("/pending/words")),
+        ],
+    );
+    let deleted =
+        Said(|version| if version["deleted"] == true { "deleted" } else { "" }.to_owned());
+    let columns = [
+        (">VERSION", Number("/updates")),
+        ("WHEN (UTC)", Moment("/when")),
+        ("", deleted),
+        ("TITLE", Text("/title")),
+        ("WHY", Text("/reason")),
+    ];
+    said.push_str(&lines(list(item, "versions"), &columns, ""));
     said
 }
 
@@ -331,16 +384,18 @@ pub(super) fn webhook(answer: &Value) -> String {
     if answer["webhook"].is_null() {
         return "no webhook\n".to_owned();
     }
-    let at = |name: &str| format!("/webhook/{name}");
-    let mut said = facts(&[
-        ("host", text(answer, &at("callback_host")).to_owned()),
-        ("state", text(answer, &at("state")).to_owned()),
-        ("deliveries", number(answer, &at("deliveries")).to_string()),
-        ("last", moment(answer, &at("last_delivery"))),
-        ("failures", number(answer, &at("failures")).to_string()),
-        ("trouble", text(answer, &at("trouble")).to_owned()),
-        ("next attempt", moment(answer, &at("next_attempt"))),
-    ]);
+    let mut said = about(
+        answer,
+        &[
+            ("host", Text("/webhook/callback_host")),
+            ("state", Text("/webhook/state")),
+            ("deliveries", Number("/webhook/deliveries")),
+            ("last", Moment("/webhook/last_delivery")),
+            ("failures", Number("/webhook/failures")),
+            ("trouble", Text("/webhook/trouble")),
+            ("next attempt", Moment("/webhook/next_attempt")),
+        ],
+    );
     let secret = text(answer, "/secret");
     if !secret.is_empty() {
         said.push_str(&format!("secret, which is not shown again: {}\n", printable(secret)));
@@ -350,68 +405,38 @@ pub(super) fn webhook(answer: &Value) -> String {
 
 /// Who subscribed to the hub.
 pub(super) fn subscriptions(answer: &Value) -> String {
-    let row = |one: &Value| {
-        vec![
-            text(one, "/feed").to_owned(),
-            text(one, "/manner").to_owned(),
-            text(one, "/callback_host").to_owned(),
-            text(one, "/state").to_owned(),
-            moment(one, "/lease_ends"),
-            number(one, "/deliveries").to_string(),
-            number(one, "/failures").to_string(),
-            text(one, "/trouble").to_owned(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = list(answer, "subscriptions").iter().map(row).collect();
-    if rows.is_empty() {
-        return "no subscriptions\n".to_owned();
-    }
-    let head = ["FEED", "BY", "HOST", "STATE", "UNTIL (UTC)", ">DELIVERED", ">FAILED", "TROUBLE"];
-    table(&head, &rows)
+    let columns = [
+        ("FEED", Text("/feed")),
+        ("BY", Text("/manner")),
+        ("HOST", Text("/callback_host")),
+        ("STATE", Text("/state")),
+        ("UNTIL (UTC)", Moment("/lease_ends")),
+        (">DELIVERED", Number("/deliveries")),
+        (">FAILED", Number("/failures")),
+        ("TROUBLE", Text("/trouble")),
+    ];
+    lines(list(answer, "subscriptions"), &columns, "no subscriptions\n")
 }
 
 /// Who may read private feeds.
 pub(super) fn readers(answer: &Value) -> String {
-    let names = |reader: &Value, of: &str| {
-        let names = list(reader, of).iter().filter_map(Value::as_str);
-        names.collect::<Vec<_>>().join(", ")
-    };
-    let row = |reader: &Value| {
-        let missing = names(reader, "missing");
-        let missing = if missing.is_empty() { missing } else { format!("not here: {missing}") };
-        vec![
-            text(reader, "/name").to_owned(),
-            number(reader, "/count").to_string(),
-            if reader["all_private"] == true { "all private" } else { "" }.to_owned(),
-            names(reader, "feeds"),
-            missing,
-        ]
-    };
-    let rows: Vec<Vec<String>> = list(answer, "readers").iter().map(row).collect();
-    match rows.is_empty() {
-        true => "no readers\n".to_owned(),
-        false => table(&["NAME", ">COUNT", "", "FEEDS", ""], &rows),
+    fn names(reader: &Value, of: &str) -> String {
+        list(reader, of).iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
     }
-}
-
-/// What became of a list; and what was wrong with it, by line.
-pub(super) fn added_list(file: &str, done: &Value) -> (String, String) {
-    let mut wrong = String::new();
-    for (name, what) in [("problems", ""), ("refused", "not taken: ")] {
-        for line in list(done, name) {
-            let said = format!("{file}:{}: {what}{}", number(line, "/line"), text(line, "/said"));
-            wrong.push_str(&format!("{}\n", printable(&said)));
-        }
-    }
-    let added = list(done, "added");
-    let names = added.iter().filter_map(Value::as_str);
-    let mut said: String = names.map(|name| format!("added     {}\n", printable(name))).collect();
-    said.push_str(&format!(
-        "{} added, {} known already, {} given another place, {} not taken\n",
-        counted(added.len(), "feed"),
-        number(done, "/known"),
-        number(done, "/placed"),
-        number(done, "/not_taken")
-    ));
-    (said, wrong)
+    let all =
+        Said(|reader| if reader["all_private"] == true { "all private" } else { "" }.to_owned());
+    let columns = [
+        ("NAME", Text("/name")),
+        (">COUNT", Number("/count")),
+        ("", all),
+        ("FEEDS", Said(|reader| names(reader, "feeds"))),
+        (
+            "",
+            Said(|reader| match names(reader, "missing") {
+                missing if missing.is_empty() => missing,
+                missing => format!("not here: {missing}"),
+            }),
+        ),
+    ];
+    lines(list(answer, "readers"), &columns, "no readers\n")
 }

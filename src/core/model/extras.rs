@@ -28,7 +28,8 @@ impl Extra {
         self.attributes.is_empty() && self.elements.is_empty()
     }
 
-    fn size(&self) -> usize {
+    /// How many bytes it has, about.
+    pub fn size(&self) -> usize {
         let of = |(uri, name, value): &(Option<String>, String, String)| {
             uri.as_ref().map_or(0, String::len) + name.len() + value.len()
         };

@@ -9,9 +9,20 @@ pub struct HeaderLink<'a> {
     /// Where it leads, as it is written.
     pub target: &'a str,
     relations: String,
+    kind: String,
 }
 
 impl HeaderLink<'_> {
+    /// Its relations, as they are written.
+    pub fn relations(&self) -> &str {
+        &self.relations
+    }
+
+    /// The media type of where it leads, as far as the link says it.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
     /// Whether it bears a relation. The registered ones are compared without regard to case
     /// (section 2.1.1).
     pub fn is(&self, relation: &str) -> bool {
@@ -27,9 +38,11 @@ pub fn links(value: &str) -> impl Iterator<Item = HeaderLink<'_>> {
         let (target, after) = after.split_once('>')?;
         let (parameters, next) = parameters(after);
         rest = next;
-        let relations = parameters.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("rel"));
-        let relations = relations.map(|(_, value)| value).unwrap_or_default();
-        Some(HeaderLink { target, relations })
+        let said = |wanted: &str| {
+            let found = parameters.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        Some(HeaderLink { target, relations: said("rel"), kind: said("type") })
     })
 }
 

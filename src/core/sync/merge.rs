@@ -1,9 +1,8 @@
 //! Merge (SSE 1.0 section 3.3).
 
 use super::{Canonical, SyncError, is_subsumed, precedence};
-use crate::model::{Shared, SyncId, Version};
+use crate::model::{Shared, Version};
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 /// Merges an incoming item with the local one of the same id (section 3.3).
 ///
@@ -16,30 +15,6 @@ pub fn merge<D: Canonical>(local: Shared<D>, incoming: Shared<D>) -> Result<Shar
     } else {
         Err(SyncError::OtherItem { local: local.winner.id, incoming: incoming.winner.id })
     }
-}
-
-/// Merges an incoming set of items with the local one (section 3.3). The local items keep their
-/// order; new ones follow in the order of the incoming set.
-pub fn merge_sets<D: Canonical>(
-    local: impl IntoIterator<Item = Shared<D>>,
-    incoming: impl IntoIterator<Item = Shared<D>>,
-) -> Vec<Shared<D>> {
-    let mut places: HashMap<SyncId, usize> = HashMap::new();
-    let mut merged: Vec<Option<Shared<D>>> = Vec::new();
-    for item in local.into_iter().chain(incoming) {
-        let place = *places.entry(item.winner.id.clone()).or_insert(merged.len());
-        match merged.get_mut(place) {
-            Some(slot) => {
-                *slot = match slot.take() {
-                    Some(known) => Some(merge_same(known, item)),
-                    None => Some(item),
-                };
-            }
-            // Step 1: nothing local has this id.
-            None => merged.push(Some(item)),
-        }
-    }
-    merged.into_iter().flatten().collect()
 }
 
 /// Whether two items are the same but for the order of their conflicts: a merge that changes
@@ -110,6 +85,7 @@ fn kept<T>(all: impl IntoIterator<Item = T>, stays: &[bool]) -> impl Iterator<It
 mod tests {
     use super::super::samples::{both, by, version, when};
     use super::*;
+    use crate::model::SyncId;
 
     fn shared(
         winner: Version<String>,
@@ -163,24 +139,6 @@ mod tests {
         let winner = version(3, "w", [both(3, 3, "W")]);
         let merged = merge(Shared::new(winner.clone()), Shared::new(flagged.clone()));
         assert_eq!(merged, Ok(shared(winner, [flagged])));
-    }
-
-    #[test]
-    fn sets_keep_the_local_order_and_append_what_is_new() {
-        let item = |id: &str, data: &str, seconds: i64| {
-            let mut item = Shared::new(version(1, data, [both(1, seconds, data)]));
-            item.winner.id = SyncId::new(id).unwrap();
-            item
-        };
-        let merged = merge_sets(
-            [item("x", "A", 1), item("y", "A", 9)],
-            [item("new", "B", 5), item("y", "B", 5), item("x", "B", 5)],
-        );
-        let winners: Vec<_> = merged
-            .iter()
-            .map(|item| (item.winner.id.as_str(), item.winner.data.as_str(), item.conflicts.len()))
-            .collect();
-        assert_eq!(winners, [("x", "B", 1), ("y", "A", 1), ("new", "B", 0)]);
     }
 
     #[test]

@@ -8,7 +8,9 @@ mod attributes;
 
 use super::reference::{self, REFERENCE_LIMIT};
 use super::text::{collapsed, cut, is_char};
-pub use attributes::{HtmlAttribute, attribute, attributes, decoded_value, push_quoted, tag_name};
+pub use attributes::{
+    HtmlAttribute, attribute, attributes, attributes_from, decoded_value, push_quoted, tag_name,
+};
 use std::borrow::Cow;
 
 /// How often a byte is looked at, at most, on average over a text.

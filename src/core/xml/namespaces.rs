@@ -11,8 +11,6 @@ struct Binding<'a> {
     prefix: &'a str,
     uri: Cow<'a, str>,
     ns: Ns,
-    /// The last entry that used it from outside of its own declarations.
-    used: u32,
 }
 
 /// The declarations in scope, innermost last.
@@ -24,9 +22,6 @@ pub struct NamespaceScope<'a> {
     invented: Vec<Binding<'a>>,
     others: HashMap<String, u32>,
     uris: Vec<String>,
-    /// Where the declarations of the open entry begin, and its number; none: the number is 0.
-    fence: usize,
-    entry: u32,
 }
 
 impl<'a> NamespaceScope<'a> {
@@ -43,7 +38,7 @@ impl<'a> NamespaceScope<'a> {
     /// Enters a declaration, and answers what its namespace is.
     pub fn declare(&mut self, prefix: &'a str, uri: Cow<'a, str>) -> Ns {
         let ns = self.classify(&uri);
-        self.bindings.push(Binding { prefix, uri, ns, used: 0 });
+        self.bindings.push(Binding { prefix, uri, ns });
         ns
     }
 
@@ -70,36 +65,23 @@ impl<'a> NamespaceScope<'a> {
         std::mem::take(&mut self.uris)
     }
 
-    /// From here on declarations are those of an entry; uses of earlier ones are remembered.
-    pub fn enter_entry(&mut self, outer: usize) {
-        self.fence = outer;
-        self.entry = self.entry.saturating_add(1);
-    }
-
-    /// Takes a prefix for what it means, and remembers that the entry used it. `None`: undeclared.
-    pub fn resolve(&mut self, prefix: &str) -> Option<Ns> {
-        let found = self.bindings.iter_mut().enumerate().rev().find(|(_, b)| b.prefix == prefix);
-        if let Some((at, binding)) = found {
-            if at < self.fence {
-                binding.used = self.entry;
-            }
-            return Some(binding.ns);
-        }
-        match prefix {
-            "" => return Some(Ns::None),
-            "xml" => return Some(Ns::Xml),
-            _ => {}
-        }
-        let invented = self.invented.iter_mut().find(|binding| binding.prefix == prefix)?;
-        invented.used = self.entry;
-        Some(invented.ns)
+    /// What a prefix means. `None`: undeclared.
+    pub fn resolve(&self, prefix: &str) -> Option<Ns> {
+        let bound = |all: &[Binding<'_>]| {
+            all.iter().rev().find(|binding| binding.prefix == prefix).map(|binding| binding.ns)
+        };
+        bound(&self.bindings).or_else(|| match prefix {
+            "" => Some(Ns::None),
+            "xml" => Some(Ns::Xml),
+            _ => bound(&self.invented),
+        })
     }
 
     /// Makes up a declaration for a prefix that has none.
     pub fn invent(&mut self, prefix: &'a str) -> Ns {
         let uri = ns::customary(prefix);
         let ns = self.classify(&uri);
-        self.invented.push(Binding { prefix, uri, ns, used: self.entry });
+        self.invented.push(Binding { prefix, uri, ns });
         ns
     }
 
@@ -108,27 +90,11 @@ impl<'a> NamespaceScope<'a> {
         self.invented.len()
     }
 
-    /// What the open entry used from outside, in order of prefix.
-    pub fn used_by_entry(&self) -> Vec<(String, String)> {
-        let outer = self.bindings.iter().take(self.fence).chain(&self.invented);
-        pairs(outer.filter(|binding| binding.used == self.entry))
-    }
-
     /// The declarations that were made up, as (prefix, URI).
     pub fn invented(&self) -> Vec<(String, String)> {
         let made_up = self.invented.iter();
         made_up.map(|b| (b.prefix.to_owned(), b.uri.clone().into_owned())).collect()
     }
-}
-
-/// (prefix, URI) in order of prefix; of several with one prefix the last counts, and an emptied
-/// default namespace is none.
-fn pairs<'b, 'a: 'b>(bindings: impl Iterator<Item = &'b Binding<'a>>) -> Vec<(String, String)> {
-    let mut out = std::collections::BTreeMap::new();
-    for binding in bindings.filter(|binding| binding.prefix != "xml") {
-        out.insert(binding.prefix.to_owned(), binding.uri.clone().into_owned());
-    }
-    out.into_iter().filter(|(_, uri)| !uri.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -142,22 +108,5 @@ mod tests {
         let other = scope.classify("urn:a");
         assert_eq!(other, scope.classify(" urn:a\n"));
         assert_ne!(other, scope.classify("urn:b"));
-    }
-
-    #[test]
-    fn an_entry_brings_along_what_it_uses_and_no_more() {
-        let mut scope = NamespaceScope::default();
-        scope.declare("", Cow::Borrowed("urn:d"));
-        scope.declare("b", Cow::Borrowed("urn:b"));
-        scope.declare("a", Cow::Borrowed("urn:a"));
-        scope.declare("a", Cow::Borrowed("urn:a2"));
-        scope.enter_entry(4);
-        scope.declare("b", Cow::Borrowed("urn:b2"));
-        for prefix in ["", "a", "b"] {
-            assert!(scope.resolve(prefix).is_some());
-        }
-        let text = |p: &str, u: &str| (p.to_owned(), u.to_owned());
-        assert_eq!(scope.used_by_entry(), [text("", "urn:d"), text("a", "urn:a2")]);
-        assert_eq!(scope.resolve("zz"), None);
     }
 }

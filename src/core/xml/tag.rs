@@ -1,6 +1,8 @@
 //! The attributes of one start tag, read where they stand. Enough for a tag that a parser has
 //! accepted; of anything else it gives nothing or too little, never a panic.
 
+use super::cut;
+use super::html::{self, HtmlAttribute};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -18,24 +20,9 @@ pub struct TagAttribute<'a> {
 /// Reads the attributes in `text`, which begins directly behind an element's name, up to the end of
 /// the tag or of the text.
 pub fn attributes(text: &str) -> impl Iterator<Item = TagAttribute<'_>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let rest = text.get(at..)?;
-        let start = at + rest.find(|c: char| !c.is_ascii_whitespace())?;
-        let rest = text.get(start..)?;
-        if rest.starts_with(['>', '/']) {
-            return None;
-        }
-        let equals = rest.find('=')?;
-        let name = rest.get(..equals)?.trim_ascii_end();
-        let behind = rest.get(equals + 1..)?;
-        let open = behind.find(['"', '\''])?;
-        let quote = if behind.get(open..)?.starts_with('"') { '"' } else { '\'' };
-        let value_start = start + equals + 1 + open + 1;
-        let value = text.get(value_start..)?;
-        let value = value.get(..value.find(quote)?)?;
-        at = value_start + value.len() + 1;
-        Some(TagAttribute { name, value, range: value_start..value_start + value.len() })
+    let is_whole = move |a: &HtmlAttribute<'_>| a.quote.is_some() && a.value.end < text.len();
+    html::attributes_from(text, 0).filter(is_whole).map(|HtmlAttribute { name, value, .. }| {
+        TagAttribute { name, value: cut(text, value.clone()), range: value }
     })
 }
 

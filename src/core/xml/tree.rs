@@ -196,13 +196,17 @@ fn each(element: &mut Element, change: &mut impl FnMut(&mut Element)) {
 
 /// Reads an element with what it inherits; `None` where the text has no whole element.
 pub fn read(xml: &str, context: &Context) -> Option<Element> {
-    let doc = Doc::read_whole(xml)?;
-    let mut bindings: Vec<(String, String)> = context.namespaces.clone();
+    of(Doc::read_whole(xml)?.root()?, context.namespaces.clone())
+}
+
+/// Takes over an element of a document, with the bindings in scope around it.
+pub fn of(root: DocElement<'_, '_>, around: Vec<(String, String)>) -> Option<Element> {
+    let (mut bindings, text) = (around, root.doc().text());
     // Open elements, each with how many bindings were in scope outside it; none is made of those beyond the
     // limit.
     let mut open: Vec<(Option<Element>, usize)> = Vec::new();
     let mut weight = 0_usize;
-    for step in doc.root()?.walk() {
+    for step in root.walk() {
         match step {
             WalkStep::Open(element) => {
                 let outside = bindings.len();
@@ -216,7 +220,7 @@ pub fn read(xml: &str, context: &Context) -> Option<Element> {
                 bindings.truncate(outside);
                 let Some(mut element) = element else { continue };
                 // An empty section is text too: what has one is written with an end tag.
-                if element.children.is_empty() && xml::cut(xml, closed.content()).contains(SECTION)
+                if element.children.is_empty() && xml::cut(text, closed.content()).contains(SECTION)
                 {
                     element.children.push(Node::Text(String::new()));
                 }
@@ -252,7 +256,10 @@ fn begin(read: DocElement<'_, '_>, bindings: &mut Vec<(String, String)>) -> Elem
     let value = |attribute: DocAttribute<'_, '_>| {
         xml::plain_value(xml::cut(read.doc().text(), attribute.place())).into_owned()
     };
-    bindings.extend(read.declarations().map(|a| (a.declared_prefix().to_owned(), value(a))));
+    bindings.extend(
+        read.declarations()
+            .map(|a| (a.declared_prefix().to_owned(), a.declared_uri().into_owned())),
+    );
     let resolve = |prefix: &str| -> String {
         if prefix == "xml" {
             return XML.to_owned();
@@ -260,7 +267,8 @@ fn begin(read: DocElement<'_, '_>, bindings: &mut Vec<(String, String)>) -> Elem
         let bound = bindings.iter().rev().find(|(bound, _)| bound == prefix);
         bound.map(|(_, namespace)| namespace.clone()).unwrap_or_default()
     };
-    // A prefix that nothing binds is dropped: what would be written must be readable.
+    // A prefix that nothing binds is dropped, and so is an attribute with one: what would be written must
+    // be readable.
     let spelled = |prefix: &str, namespace: &str| match namespace {
         "" => String::new(),
         _ => prefix.to_owned(),
@@ -272,8 +280,9 @@ fn begin(read: DocElement<'_, '_>, bindings: &mut Vec<(String, String)>) -> Elem
         let (prefix, name) = xml::split_name(attribute.name());
         let namespace = if prefix.is_empty() { String::new() } else { resolve(prefix) };
         let is_same = |a: &Attribute| a.namespace == namespace && a.name == name;
-        if !element.attributes.iter().any(is_same) {
-            let prefix = spelled(prefix, &namespace);
+        let is_unbound = !prefix.is_empty() && namespace.is_empty();
+        if !is_unbound && !element.attributes.iter().any(is_same) {
+            let prefix = prefix.to_owned();
             let (name, value) = (name.to_owned(), value(attribute));
             element.attributes.push(Attribute { prefix, namespace, name, value });
         }
@@ -326,7 +335,7 @@ mod tests {
     #[test]
     fn unbound_prefixes_are_dropped_and_broken_text_is_no_tree() {
         let tree = read("<q:item q:a='1' a='2'/>", &Context::default()).unwrap();
-        assert_eq!(tree, Element::new("", "item").with("a", "1"));
+        assert_eq!(tree, Element::new("", "item").with("a", "2"));
         for broken in ["", "text", "<a>", "<a></b>", "<!-- -->"] {
             assert_eq!(read(broken, &Context::default()), None, "{broken:?}");
         }

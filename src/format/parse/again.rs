@@ -1,7 +1,7 @@
 //! The smallest document around an entry that stands alone, so that it can be read once more.
 
 use tidegate_core::model::{Format, Markup};
-use tidegate_core::xml::push_value;
+use tidegate_core::xml::push_namespace;
 
 /// Such a document; `None` where the entry's slots do not fit its text.
 pub(super) fn document(markup: &Markup) -> Option<String> {
@@ -37,11 +37,7 @@ pub(super) fn document(markup: &Markup) -> Option<String> {
     text.push_str(before);
     text.push_str(start);
     for (prefix, namespace) in &markup.context.namespaces {
-        text.push_str(if prefix.is_empty() { " xmlns" } else { " xmlns:" });
-        text.push_str(prefix);
-        text.push_str("=\"");
-        push_value(&mut text, namespace);
-        text.push('"');
+        push_namespace(&mut text, prefix, namespace);
     }
     text.push_str(rest);
     text.push_str(after);

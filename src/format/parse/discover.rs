@@ -1,22 +1,28 @@
 //! The feeds that a web page names (HTML, section 4.6.7.1; RSS autodiscovery).
 
+use tidegate_core::sup::links;
 use tidegate_core::xml::html::{Piece, Pieces, TagRule, attribute, tag_name};
 use url::Url;
 
-/// How much of a page is looked at, in bytes: links are in its head.
-const PAGE_LIMIT: usize = 512 << 10;
+/// How much of a page is looked at, in bytes: some have a megabyte of scripts and styles in their heads.
+pub const PAGE_LIMIT: usize = 4 << 20;
 /// The most feeds that are taken of a page.
 pub const FEEDS_FOUND: usize = 20;
 /// The longest title, in characters.
 const TITLE_LIMIT: usize = 200;
 /// Media types of feeds.
-const TYPES: [&str; 5] = [
+const TYPES: [&str; 6] = [
     "application/atom+xml",
     "application/rss+xml",
     "application/rdf+xml",
     "application/feed+json",
+    "application/xml",
     "text/xml",
 ];
+/// Names at the end of an address that are a feed's as a rule, and what such names end with.
+const FEED_NAMES: [&str; 8] =
+    ["feed", "feeds", "rss", "atom", "feed.xml", "index.xml", "feed.json", "rss.php"];
+const FEED_ENDINGS: [&str; 5] = [".rss", ".atom", ".rdf", "rss.xml", "atom.xml"];
 /// Paths at which sites have their feed, for those whose pages name none.
 pub const COMMON_PATHS: [&str; 6] =
     ["/feed", "/atom.xml", "/rss.xml", "/feed.xml", "/index.xml", "/feed.json"];
@@ -30,11 +36,20 @@ pub struct FeedLink {
     pub title: String,
 }
 
-/// The feeds that a page at `url` names with `link rel="alternate"`, in its order, each address once.
-pub fn feed_links(page: &str, url: &Url) -> Vec<FeedLink> {
+/// The feeds of a page.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PageFeeds {
+    /// Those that it names as such with `link` or `a`, in its order, each address once.
+    pub named: Vec<FeedLink>,
+    /// Where else its `a` lead that is a feed by its address.
+    pub likely: Vec<FeedLink>,
+}
+
+/// The feeds that a page at `url` names, and what may be one.
+pub fn page_feeds(page: &str, url: &Url) -> PageFeeds {
     let page = tidegate_core::xml::shortened(page, PAGE_LIMIT);
     let mut pieces = Pieces::new(page, TagRule::All);
-    let (mut base, mut links) = (url.clone(), Vec::<FeedLink>::new());
+    let (mut base, mut found) = (url.clone(), PageFeeds::default());
     while let Some(piece) = pieces.next() {
         let Piece::Tag(tag) = piece else { continue };
         let name = tag_name(tag);
@@ -44,31 +59,57 @@ pub fn feed_links(page: &str, url: &Url) -> Vec<FeedLink> {
         } else if name.eq_ignore_ascii_case("base") {
             let href = attribute(tag, "href").and_then(|href| url.join(href.trim()).ok());
             base = href.unwrap_or(base);
-        } else if name.eq_ignore_ascii_case("link") {
-            let link = feed_link(tag, &base);
-            let is_new = |link: &FeedLink| links.iter().all(|known| known.url != link.url);
-            links.extend(link.filter(is_new));
-            if links.len() >= FEEDS_FOUND {
-                break;
+        } else if name.eq_ignore_ascii_case("link") || name.eq_ignore_ascii_case("a") {
+            let said = |name| attribute(tag, name).unwrap_or_default();
+            let Some(link) = feed_link(&base, &said("href"), &said("title")) else { continue };
+            if is_feed(&said("rel"), &said("type")) {
+                add(&mut found.named, link);
+            } else if name.eq_ignore_ascii_case("a") && is_likely(&link.url) {
+                add(&mut found.likely, link);
             }
         }
     }
-    links
+    found
 }
 
-fn feed_link(tag: &str, base: &Url) -> Option<FeedLink> {
-    let rel = attribute(tag, "rel")?;
-    let has = |word: &str| rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case(word));
-    let kind = attribute(tag, "type").unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_feed = has("alternate") && TYPES.contains(&kind.as_str()) || has("feed");
-    if !is_feed || has("stylesheet") {
-        return None;
+/// The feeds that the `Link` headers of a page at `url` name (RFC 8288).
+pub fn header_feeds<'a>(values: impl IntoIterator<Item = &'a str>, url: &Url) -> Vec<FeedLink> {
+    let mut found = Vec::new();
+    for link in
+        values.into_iter().flat_map(links).filter(|link| is_feed(link.relations(), link.kind()))
+    {
+        found.extend(feed_link(url, link.target, ""));
     }
-    let mut url = base.join(attribute(tag, "href")?.trim()).ok()?;
+    found.truncate(FEEDS_FOUND);
+    found
+}
+
+fn add(found: &mut Vec<FeedLink>, link: FeedLink) {
+    if found.len() < FEEDS_FOUND && found.iter().all(|known| known.url != link.url) {
+        found.push(link);
+    }
+}
+
+/// Whether a link with these relations leads to a document of this type that is a feed.
+fn is_feed(relations: &str, kind: &str) -> bool {
+    let has = |word: &str| {
+        relations.split_ascii_whitespace().any(|relation| relation.eq_ignore_ascii_case(word))
+    };
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_named = has("alternate") && TYPES.contains(&kind.as_str()) || has("feed");
+    is_named && !has("stylesheet")
+}
+
+fn is_likely(url: &Url) -> bool {
+    let last = url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let last = last.to_ascii_lowercase();
+    FEED_NAMES.contains(&last.as_str()) || FEED_ENDINGS.iter().any(|end| last.ends_with(end))
+}
+
+fn feed_link(base: &Url, target: &str, title: &str) -> Option<FeedLink> {
+    let mut url = base.join(Some(target.trim()).filter(|target| !target.is_empty())?).ok()?;
     // With any fragment it is the address of the same document.
     url.set_fragment(None);
-    let title = attribute(tag, "title").unwrap_or_default();
     let title = title.trim().chars().take(TITLE_LIMIT).collect();
     matches!(url.scheme(), "http" | "https").then_some(FeedLink { url, title })
 }
@@ -80,7 +121,7 @@ mod tests {
 
     fn found(page: &str) -> Vec<(String, String)> {
         let url = Url::parse("https://example.org/blog/").unwrap();
-        let links = feed_links(page, &url);
+        let links = page_feeds(page, &url).named;
         links.into_iter().map(|link| (link.url.to_string(), link.title)).collect()
     }
 
@@ -105,6 +146,25 @@ mod tests {
         assert_eq!(found(page), expected.map(|(url, title)| (url.to_owned(), title.to_owned())));
         let based = "<base href='/other/'><link rel=feed href=x>";
         assert_eq!(found(based)[0].0, "https://example.org/other/x");
+    }
+
+    #[test]
+    fn what_is_likely_a_feed_is_told_from_what_is_named_as_one() {
+        let url = Url::parse("https://example.org/blog/").unwrap();
+        let page = r#"<link rel=alternate type=application/xml href=/a.xml><a href=/about>x</a>
+            <a rel=alternate type="application/rss+xml" href=/b title=B>x</a><a href="/news/Feed/">x</a>
+            <a href=posts.atom#x>x</a><a href=posts.atom>x</a><a href=/feedback>x</a>"#;
+        let found = page_feeds(page, &url);
+        let paths = |links: &[FeedLink]| {
+            links.iter().map(|link| link.url.path().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(paths(&found.named), ["/a.xml", "/b"]);
+        assert_eq!(paths(&found.likely), ["/news/Feed/", "/blog/posts.atom"]);
+        let headers = [
+            r#"</c>; rel="alternate"; type="application/atom+xml", </d>; rel=alternate; type=text/html"#,
+            "</hub>; rel=hub",
+        ];
+        assert_eq!(paths(&header_feeds(headers, &url)), ["/c"]);
     }
 
     #[test]

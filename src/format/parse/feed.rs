@@ -8,16 +8,14 @@ use super::dialect::{FeedDialect, is_of_the_document, relation};
 use super::entry::{self, ReadEntry};
 use super::head::HeadBuilder;
 use super::sync_markup::{ReadSharing, SyncReader, SyncedEntry, read_sharing};
-use super::{DocumentAndTree, Limits, ParseError};
+use super::{Limits, ParseError};
 use other::no_feed;
 use skeleton::Plan;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw};
-use tidegate_core::xml::doc::{
-    BuiltDoc, Doc, DocElement, Findings, NodeId, Repair, Unit, Units, WalkStep,
-};
+use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, Findings, NodeId, Repair, Unit, Units};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{self, cut, is_blank, trimmed};
 use url::Url;
@@ -45,7 +43,7 @@ pub(super) fn read<'a>(
     start: usize,
     url: Option<&Url>,
     limits: &Limits,
-) -> Result<DocumentAndTree<'a>, ParseError> {
+) -> Result<FeedDocument<'a>, ParseError> {
     let units = Units { name: entry_name, is_one: is_entry };
     let built = Doc::read(text, start, url, &limits.markup, &units)?;
     let BuiltDoc { doc, findings, units, dropped, repairs, invented } = built;
@@ -74,9 +72,8 @@ pub(super) fn read<'a>(
     }
     reader.read_head(root, &units);
     let head_repairs = repairs_of_head(&repairs, &units);
-    reader.read_entries(units, dropped, &repairs)?;
-    let document = reader.finish(&head_repairs, invented, url)?;
-    Ok((document, Some(doc)))
+    reader.read_entries(units, dropped, &repairs, &invented)?;
+    reader.finish(&head_repairs, invented, url)
 }
 
 /// The local name of entries in the document of a root.
@@ -127,67 +124,50 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
             self.findings.warn(root.span().start, why);
         }
         let mut units = units.iter().map(|unit| unit.node).peekable();
-        // How many elements are open, and the one that is the feed's head.
-        let (mut depth, mut container) = (0_usize, None);
-        let mut walk = root.walk();
-        while let Some(step) = walk.next() {
-            match step {
-                WalkStep::Open(element) if units.next_if_eq(&element.id).is_some() => {
-                    walk.leave_out()
-                }
-                WalkStep::Open(element) => {
-                    if is_container(element, self.dialect) {
-                        container = Some(depth);
-                        self.open_container(element, depth);
-                    } else if depth > 0 {
-                        let level = container.and_then(|container| depth.checked_sub(container));
-                        if self.open(element, level) {
-                            self.taken_out.push(element);
-                            walk.leave_out();
-                            continue;
-                        }
-                    }
-                    depth += 1;
-                }
-                WalkStep::Text(text) => self.head.text(&text),
-                WalkStep::Close(element) => {
-                    depth = depth.saturating_sub(1);
-                    if container == Some(depth) {
-                        container = None;
-                    }
-                    let level = container.and_then(|container| depth.checked_sub(container));
-                    if let Some(level) = level.filter(|level| *level > 0) {
-                        if level == 1 && element.has_end_tag() && self.dialect.owns(element.ns()) {
-                            self.plan.note(self.dialect, element);
-                        }
-                        self.head.close(self.dialect, element, level);
-                    }
-                }
+        let mut next = root.id;
+        while let Some(element) = self.doc.element(next) {
+            next = element.behind();
+            if units.next_if_eq(&element.id).is_some() {
+                continue;
             }
+            let around = element.parent();
+            let is_in_head = around.is_some_and(|around| is_container(around, self.dialect));
+            if is_container(element, self.dialect) {
+                self.open_container(element);
+            } else if around.is_some() && self.is_taken_out(element, is_in_head) {
+                self.taken_out.push(element);
+                continue;
+            } else if is_in_head {
+                if element.has_end_tag() && self.dialect.owns(element.ns()) {
+                    self.plan.note(self.dialect, element);
+                }
+                self.head.child(self.dialect, element);
+            }
+            next = element.id + 1;
         }
     }
 
-    fn open_container(&mut self, element: DocElement<'t, 'a>, depth: usize) {
+    fn open_container(&mut self, element: DocElement<'t, 'a>) {
         self.plan.context = Context {
             namespaces: element.scope(),
             base: element.base_spelled(),
             lang: element.lang(),
         };
-        if depth > 0 {
+        if element.id > 0 {
             self.head.channel(element);
             self.plan.channel.get_or_insert(element);
         }
     }
 
-    /// Reads an element around the entries, which is so many levels below the container, and answers whether
-    /// it is taken out.
-    fn open(&mut self, element: DocElement<'t, 'a>, level: Option<usize>) -> bool {
+    /// Whether an element around the entries is no part of the skeleton. `is_in_head`: it is one of the feed's
+    /// own children.
+    fn is_taken_out(&mut self, element: DocElement<'t, 'a>, is_in_head: bool) -> bool {
         let (ns, local) = (element.ns(), element.local());
         let is_own = self.dialect.owns(ns);
-        let is_taken_out = match (ns, local) {
+        match (ns, local) {
             (Ns::Sx | Ns::Sx091, _) => true,
             (Ns::History, local) => {
-                self.head.head.complete |= local == "complete" && level == Some(1);
+                self.head.head.complete |= local == "complete" && is_in_head;
                 true
             }
             (Ns::Tombstones, "deleted-entry") => {
@@ -196,17 +176,13 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
             }
             (_, "cloud") => is_own && !self.dialect.is_atom(),
             (_, "items") => is_own && self.dialect.is_rdf(),
-            (_, "link") if level == Some(1) && self.dialect.is_atom_link(element) => {
+            (_, "link") if is_in_head && self.dialect.is_atom_link(element) => {
                 let lang = self.plan.context.lang.as_deref();
                 self.head.link(element, lang, self.limits);
                 is_of_the_document(&relation(element))
             }
             _ => false,
-        };
-        if let Some(level) = level.filter(|_| !is_taken_out) {
-            self.head.open(self.dialect, element, level);
         }
-        is_taken_out
     }
 
     fn tombstone(&mut self, element: DocElement<'_, '_>) {
@@ -227,8 +203,11 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
         units: Vec<Unit>,
         dropped: Vec<(Range<usize>, NodeId)>,
         repairs: &[Repair],
+        invented: &[(String, String)],
     ) -> Result<(), ParseError> {
         let (mut cost, mut nodes) = (0_usize, Vec::new());
+        // Entries that inherit the same share it.
+        let mut context = Arc::new(Context::default());
         for unit in units {
             let Some(element) = self.doc.element(unit.node) else { continue };
             let span = element.span();
@@ -238,7 +217,11 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
             }
             let repairs = repairs.get(unit.repairs).unwrap_or_default();
             let read = (self.dialect, self.limits);
-            match entry::read(self.doc, element, repairs, unit.context, read) {
+            let own = element.context(invented);
+            if own != *context {
+                context = Arc::new(own);
+            }
+            match entry::read(self.doc, element, repairs, Arc::clone(&context), read) {
                 Ok(ReadEntry { mut entry, cost: more }) => {
                     cost = cost.saturating_add(more);
                     let (doc, is_sound) = (self.doc, unit.is_sound);

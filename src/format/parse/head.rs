@@ -12,31 +12,18 @@ use tidegate_core::xml::date;
 use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
 use tidegate_core::xml::ns::Ns;
-use tidegate_core::xml::{collapsed, trim, trimmed};
+use tidegate_core::xml::{collapsed, shortened, trim, trimmed};
 
 /// The longest text of a feed-level element that is looked at, in bytes.
 const TEXT_LIMIT: usize = 64 << 10;
 /// The longest interval that a hint may ask for: a year.
 const INTERVAL_LIMIT: Duration = Duration::from_secs(366 * 86_400);
 
-/// A child of the feed element with values in it.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Child {
-    #[default]
-    Other,
-    Image,
-    Author,
-}
-
 /// The head of a document that is being read.
 #[derive(Debug, Default)]
 pub(super) struct HeadBuilder {
     /// What is known so far.
     pub head: Head,
-    text: String,
-    title_is_html: bool,
-    /// The feed's own child that is open.
-    child: Child,
     alternate: Option<((bool, bool), String)>,
     built: Option<Time>,
     other_date: Option<Time>,
@@ -48,38 +35,6 @@ impl HeadBuilder {
     /// The channel opened.
     pub fn channel(&mut self, channel: DocElement<'_, '_>) {
         self.head.id = channel.attribute_of(Ns::Rdf, "about").map(trimmed).and_then(owned);
-    }
-
-    /// An element opened; `level` is 1 for the feed's own children.
-    pub fn open(&mut self, dialect: FeedDialect, element: DocElement<'_, '_>, level: usize) {
-        let (ns, local) = (element.ns(), element.local());
-        // Markup inside a title is part of its text.
-        if level == 1 || !self.title_is_html {
-            self.text.clear();
-        }
-        if level == 1 {
-            let kind = element.attribute("type").unwrap_or_default();
-            self.title_is_html = dialect.is_atom() && kind.contains("html");
-            self.child = match (dialect.owns(ns), local) {
-                (true, "image") => Child::Image,
-                (true, "author") => Child::Author,
-                _ => Child::Other,
-            };
-            if ns == Ns::Named("itunes") && local == "image" {
-                note(&mut self.head.image, &element.attribute("href").unwrap_or_default());
-            }
-            let resource = || {
-                let found = element.attributes().find(|a| a.local() == "resource");
-                found.map(|found| found.value())
-            };
-            if self.child == Child::Image && dialect.is_rdf() {
-                note(&mut self.head.image, &resource().unwrap_or_default());
-            }
-            let is_generator = ns == Ns::Named("admin") && local == "generatorAgent";
-            if is_generator && self.head.generator.is_none() {
-                self.head.generator = resource().map(Cow::into_owned);
-            }
-        }
     }
 
     /// A link in Atom's manner.
@@ -110,94 +65,80 @@ impl HeadBuilder {
         slot.get_or_insert(address);
     }
 
-    /// Character data of the head.
-    pub fn text(&mut self, text: &str) {
-        if self.text.len() + text.len() <= TEXT_LIMIT {
-            self.text.push_str(text);
-        }
-    }
-
-    /// An element closed; `level` is 1 for the feed's own children.
-    pub fn close(&mut self, dialect: FeedDialect, element: DocElement<'_, '_>, level: usize) {
-        let (ns, local) = (element.ns(), element.local());
-        let own = dialect.owns(ns);
-        let text = trim(&self.text);
+    /// Reads a child of the feed element.
+    pub fn child(&mut self, dialect: FeedDialect, child: DocElement<'_, '_>) {
+        let (own, is_atom) = (dialect.owns(child.ns()), dialect.is_atom());
+        let text = || text_of(child);
+        let resource = || {
+            let found = child.attributes().find(|attribute| attribute.local() == "resource");
+            found.map(|found| found.value().into_owned())
+        };
+        let within = |name: &'static str| {
+            let own = child.children().filter(move |inner| dialect.owns(inner.ns()));
+            own.filter(move |inner| inner.local() == name).map(text_of)
+        };
         let head = &mut self.head;
-        match (level, own, local) {
-            (2, true, "hour") => {
-                if let Some(hour) = text.parse::<u8>().ok().filter(|hour| *hour <= 24) {
-                    insert(&mut head.hints.skip_hours, hour % 24);
+        // The elements around them are spelled in more ways than one.
+        let hours = within("hour").filter_map(|hour| hour.parse::<u8>().ok());
+        let hours = hours.filter(|hour| *hour <= 24);
+        hours.for_each(|hour| insert(&mut head.hints.skip_hours, hour % 24));
+        let days = within("day").filter_map(|name| day(&name));
+        days.for_each(|day| insert(&mut head.hints.skip_days, day));
+        match (own, child.ns(), child.local()) {
+            (true, _, "image") => {
+                if dialect.is_rdf() {
+                    note(&mut head.image, &resource().unwrap_or_default());
                 }
-                return;
+                within("url").for_each(|url| note(&mut head.image, &url));
             }
-            (2, true, "day") => {
-                if let Some(day) = day(text) {
-                    insert(&mut head.hints.skip_days, day);
-                }
-                return;
+            (true, _, "author") => within("name").for_each(|name| note(&mut head.author, &name)),
+            (true, _, "description") if !is_atom => note(&mut head.subtitle, &text()),
+            (true, _, "subtitle" | "tagline") if is_atom => note(&mut head.subtitle, &text()),
+            (true, _, "language") | (_, Ns::Named("dc"), "language") => {
+                note(&mut head.language, &text());
             }
-            (2, true, "url") if self.child == Child::Image => {
-                note(&mut head.image, text);
-                return;
-            }
-            (2, true, "name") if self.child == Child::Author => {
-                note(&mut head.author, text);
-                return;
-            }
-            (1, true, "description") if !dialect.is_atom() => note(&mut head.subtitle, text),
-            (1, true, "subtitle" | "tagline") if dialect.is_atom() => {
-                note(&mut head.subtitle, text);
-            }
-            (1, true, "language") => note(&mut head.language, text),
-            (1, true, "logo" | "icon") if dialect.is_atom() => note(&mut head.image, text),
-            (1, true, "managingEditor") => note(&mut head.author, text),
-            (1, true, "title") if head.title.is_none() => {
-                let plain = match self.title_is_html {
-                    true => plain_text(text),
-                    false if dialect.is_atom() => {
-                        collapsed(Cow::Borrowed(without_section(text))).into_owned()
-                    }
-                    false => plain_text_if_html(text),
+            (true, _, "logo" | "icon") if is_atom => note(&mut head.image, &text()),
+            (true, _, "managingEditor")
+            | (_, Ns::Named("dc"), "creator")
+            | (_, Ns::Named("itunes"), "author") => note(&mut head.author, &text()),
+            (true, _, "title") if head.title.is_none() => {
+                let kind = child.attribute("type").unwrap_or_default();
+                let plain = match (is_atom, text()) {
+                    (true, text) if kind.contains("html") => plain_text(&text),
+                    (true, text) => collapsed(without_section(&text).into()).into_owned(),
+                    (false, text) => plain_text_if_html(&text),
                 };
                 head.title = owned(Cow::Owned(plain));
             }
-            (1, true, "link") if head.link.is_none() => {
-                let base = element.parent().and_then(DocElement::base);
-                head.link = resolve(Cow::Borrowed(text), base.as_deref()).map(Cow::into_owned);
+            (true, _, "link") if head.link.is_none() => {
+                let base = child.parent().and_then(DocElement::base);
+                head.link = resolve(text().into(), base.as_deref()).map(Cow::into_owned);
             }
-            (1, true, "id") if dialect.is_atom() && head.id.is_none() => {
-                head.id = owned(Cow::Borrowed(text));
+            (true, _, "id") if is_atom && head.id.is_none() => head.id = owned(text().into()),
+            (true, _, "generator") if head.generator.is_none() => {
+                head.generator = owned(collapsed(text().into()));
             }
-            (1, true, "generator") if head.generator.is_none() => {
-                head.generator = owned(collapsed(Cow::Borrowed(text)));
+            (_, Ns::Named("admin"), "generatorAgent") if head.generator.is_none() => {
+                head.generator = resource();
             }
-            (1, true, "updated" | "modified" | "lastBuildDate") if self.built.is_none() => {
-                self.built = date(text);
+            (true, _, "updated" | "modified" | "lastBuildDate") if self.built.is_none() => {
+                self.built = date(&text());
             }
-            (1, true, "pubDate") => self.other_date = self.other_date.or_else(|| date(text)),
-            (1, true, "ttl") => {
-                let minutes = text.parse::<u64>().ok().filter(|minutes| *minutes > 0);
+            (true, _, "pubDate") | (_, Ns::Named("dc"), "date") => {
+                self.other_date = self.other_date.or_else(|| date(&text()));
+            }
+            (true, _, "ttl") => {
+                let minutes = text().parse::<u64>().ok().filter(|minutes| *minutes > 0);
                 head.hints.ttl = minutes.map(|m| seconds(m.saturating_mul(60)));
             }
-            (1, false, local) => match (ns, local) {
-                (Ns::Named("dc"), "date") => {
-                    self.other_date = self.other_date.or_else(|| date(text));
-                }
-                (Ns::Named("dc"), "language") => note(&mut head.language, text),
-                (Ns::Named("dc"), "creator") | (Ns::Named("itunes"), "author") => {
-                    note(&mut head.author, text);
-                }
-                (Ns::Named("sy"), "updatePeriod") => self.period = period(text),
-                (Ns::Named("sy"), "updateFrequency") => {
-                    self.frequency = text.parse().ok().filter(|times| *times > 0);
-                }
-                _ => {}
-            },
+            (_, Ns::Named("itunes"), "image") => {
+                note(&mut head.image, &child.attribute("href").unwrap_or_default());
+            }
+            (_, Ns::Named("sy"), "updatePeriod") => self.period = period(&text()),
+            (_, Ns::Named("sy"), "updateFrequency") => {
+                self.frequency = text().parse().ok().filter(|times| *times > 0);
+            }
             _ => {}
-        }
-        if level == 1 {
-            self.text.clear();
-            self.title_is_html = false;
         }
     }
 
@@ -218,6 +159,11 @@ impl HeadBuilder {
         let title = head.title.clone().unwrap_or_default();
         (head, title)
     }
+}
+
+/// The text in an element, as much as is looked at.
+fn text_of(element: DocElement<'_, '_>) -> String {
+    trim(shortened(&element.all_text(), TEXT_LIMIT)).to_owned()
 }
 
 /// Takes a value where there is none yet.

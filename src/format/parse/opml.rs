@@ -18,7 +18,6 @@ pub(super) use entries::{MARK, within};
 use std::ops::Range;
 use tidegate_core::model::OUTLINE_DEPTH;
 use tidegate_core::sync::Item091;
-use tidegate_core::xml::shortened;
 
 /// How much of a list is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +99,8 @@ pub struct Outline {
     pub sync: Option<Item091<(), OutlineSync>>,
     /// Whether it has one that is not.
     pub has_invalid_sync: bool,
+    /// Whether it, or one around it, says that it is commented out (`isComment`, OPML 2.0).
+    pub is_comment: bool,
     /// Markup inside it that is neither an outline nor `sx:sync`: places in the text.
     pub other: Vec<Range<usize>>,
     /// The line where it begins, counted from 1.
@@ -227,9 +228,6 @@ pub struct OutlineList {
     pub body: Range<usize>,
 }
 
-/// The longest piece of a text that a problem quotes, in bytes.
-const QUOTE: usize = 60;
-
 impl OutlineList {
     /// The texts of the outlines around one, outermost first.
     pub fn folder(&self, outline: &Outline) -> Vec<&str> {
@@ -261,9 +259,4 @@ pub fn read(text: &str, limits: &OpmlLimits) -> Result<OutlineList, OpmlError> {
         return Err(OpmlError::TooLarge { found: text.len(), limit: limits.bytes });
     }
     build::read_list(text, limits)
-}
-
-/// A piece of a text as a problem quotes it.
-fn quoted(text: &str) -> &str {
-    shortened(text.trim(), QUOTE)
 }

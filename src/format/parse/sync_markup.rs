@@ -19,9 +19,11 @@ use super::Limits;
 use super::dialect::FeedDialect;
 use conflict::ConflictReader;
 use error::fault;
+pub(super) use error::number;
 use odd_ids::OddIds;
 pub use sharing::bare;
 pub(super) use sharing::{ReadSharing, read_sharing};
+pub(super) use sse091::{flag, stamp};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::model::{

@@ -11,7 +11,6 @@ use tidegate_core::model::{
     Completeness, FeedDocument, FeedLinks, Format, Older, Sharing, Skeleton,
 };
 use tidegate_core::sync_markup::Dialect;
-use tidegate_core::xml::doc::Doc;
 use url::Url;
 
 /// How much of a feed that is merged, or of a replica, is read.
@@ -69,8 +68,7 @@ impl Document {
         let no_feed = |source| PullError::NotAFeed { url: url.to_string(), source };
         let decoded = parse::decode(&found.bytes, found.content_type.as_deref(), &limits);
         let decoded = decoded.map_err(no_feed)?;
-        let read = parse::document_and_tree(&decoded.text, Some(url), &limits);
-        let (document, tree) = read.map_err(no_feed)?;
+        let document = parse::document(&decoded.text, Some(url), &limits).map_err(no_feed)?;
         let is_kept = matches!(
             document.format,
             Format::Atom10 | Format::Rss20 | Format::Rss09x | Format::Opml
@@ -98,7 +96,7 @@ impl Document {
             }
         }
         let history = HistoryHead::new(&document, walked);
-        let head = ReplicaHead::new(document.skeleton, tree.as_deref(), url);
+        let head = ReplicaHead::new(document.skeleton, &decoded.text, url);
         Ok(Self { head, sharing, history, items, is_delta: found.is_delta, warnings })
     }
 
@@ -121,11 +119,10 @@ impl Document {
 }
 
 impl ReplicaHead {
-    /// That of a document with this tree, which came from `url`.
-    pub(super) fn new(skeleton: Skeleton, tree: Option<&Doc<'_>>, url: &Url) -> Self {
-        let frame = tree.and_then(|tree| FeedFrame::of(tree).ok());
-        let (dialect, namespace) =
-            frame.map(|frame| (frame.dialect, frame.namespace)).unwrap_or_default();
+    /// That of a document with this text, which came from `url`.
+    pub(super) fn new(skeleton: Skeleton, text: &str, url: &Url) -> Self {
+        let frame = FeedFrame::read(text).map(|frame| (frame.dialect, frame.namespace));
+        let (dialect, namespace) = frame.unwrap_or_default();
         Self { skeleton, dialect: dialect.unwrap_or_default(), namespace, url: url.clone() }
     }
 }

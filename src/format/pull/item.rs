@@ -9,7 +9,6 @@ use tidegate_core::model::{
     Entry, EntrySync, FeedDocument, Field, Format, Incoming, Markup, Shared, SyncExtras, Version,
 };
 use tidegate_core::sync::Canonical;
-use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::tag;
 use url::Url;
 use xxhash_rust::xxh3::Xxh3;
@@ -45,12 +44,6 @@ impl ItemData {
         if markup.format == Format::Opml {
             markup.format = Format::Atom10;
         }
-        // What its sync markup used goes with that.
-        let xml = &markup.xml;
-        let is_used = |prefix: &str| xml.contains(&format!("{prefix}:"));
-        let is_sync = |uri: &str| Ns::of(uri).is_some_and(Ns::is_sync_markup);
-        let is_kept = |uri: &str, prefix: &str| !is_sync(uri) || is_used(prefix);
-        markup.context.namespaces.retain(|(prefix, uri)| is_kept(uri, prefix));
         let mut print = Xxh3::new();
         for part in fields.iter().flat_map(|field| [&field.path, &field.value]) {
             print.update(part.as_bytes());

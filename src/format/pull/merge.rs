@@ -10,10 +10,8 @@ use crate::render::{KeptItems, members, sync_object};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 use tidegate_core::model::{FeedDocument, Shared, Skeleton, Version, Warning};
 use tidegate_core::sync_markup::Dialect;
-use tidegate_core::xml::doc::Doc;
 use tidegate_core::xml::edits::{Edit, Edits};
 
 /// Which of the two feeds.
@@ -118,19 +116,14 @@ impl Source {
         let fault = |error: ParseError| FeedFault::of(text, &error);
         let is_json = self.text.trim_start().starts_with(['{', '[']);
         let object = is_json.then(|| object(&self.text, self.atom.is_some())).transpose()?;
-        let (document, tree) = parse::document_and_tree(text, None, &limits()).map_err(fault)?;
+        let document = parse::document(text, None, &limits()).map_err(fault)?;
         if let Some(fault) = FeedFault::of_broken(&document) {
             return Err(fault);
         }
-        // A collection is written as it is, and was read as Atom.
-        let tree = match &self.atom {
-            Some(_) => Doc::read_whole(&self.text).map(Arc::new),
-            None => tree,
-        };
-        let form = match (object, tree) {
-            (Some(object), _) => SourceForm::Json(object),
-            (None, Some(tree)) => SourceForm::Xml(FeedFrame::of(&tree).map_err(fault)?),
-            (None, None) => return Err(fault(ParseError::Empty)),
+        let form = match object {
+            Some(object) => SourceForm::Json(object),
+            // A collection is written as it is, and was read as Atom.
+            None => SourceForm::Xml(FeedFrame::read(&self.text).map_err(fault)?),
         };
         Ok((document, form))
     }

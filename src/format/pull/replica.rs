@@ -14,13 +14,13 @@ use url::Url;
 
 /// A replica that was written before: its head, which came from `url`, and its items.
 pub(super) fn read(text: &str, url: &Url) -> Result<(ReplicaHead, Vec<ReplicaItem>), FeedFault> {
-    let read = parse::document_and_tree(text, None, &limits());
-    let (document, tree) = read.map_err(|error| FeedFault::of(text, &error))?;
+    let read = parse::document(text, None, &limits());
+    let document = read.map_err(|error| FeedFault::of(text, &error))?;
     if let Some(fault) = FeedFault::of_broken(&document) {
         return Err(fault);
     }
     let items = ReplicaItem::all(&document, None).collect::<Result<_, _>>()?;
-    Ok((ReplicaHead::new(document.skeleton, tree.as_deref(), url), items))
+    Ok((ReplicaHead::new(document.skeleton, text, url), items))
 }
 
 /// Writes a replica.

@@ -16,8 +16,9 @@ use super::references::Base;
 use super::relative::References;
 use std::borrow::Cow;
 use std::ops::Range;
-use tidegate_core::model::{Format, Markup};
+use tidegate_core::model::{Format, Markup, Slots};
 use tidegate_core::xml;
+use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::tag;
 use url::Url;
 
@@ -127,20 +128,21 @@ impl Bases<'_> {
     /// What must be written otherwise in a head around which nobody names a base: references of the
     /// format absolute, for there are readers that heed `xml:base` only at the root; and a base on
     /// elements with text that has references. What an element within gives a base of its own stays.
-    pub fn head_edits(&self, text: &str) -> Vec<(Range<usize>, String)> {
+    pub fn head_edits(&self, text: &str) -> Vec<Edit> {
         let references = References::of(text);
         let mut edits = Vec::new();
         for range in references.structural {
             let value = xml::plain_value(text.get(range.clone()).unwrap_or_default()).into_owned();
             let mut absolute = String::new();
             xml::push_value(&mut absolute, &resolve(self.document, &value));
-            edits.push((range, absolute));
+            edits.push(Edit { range, with: absolute.into() });
         }
         if !references.content.is_empty() {
             let mut base = String::new();
             let own = self.channel.unwrap_or(self.document);
             xml::push_attribute(&mut base, "xml:base", own);
-            edits.extend(references.places.into_iter().map(|at| (at..at, base.clone())));
+            let based = |at| Edit { range: at..at, with: base.clone().into() };
+            edits.extend(references.places.into_iter().map(based));
         }
         edits
     }
@@ -159,26 +161,17 @@ pub fn relative_at_the_top<'a>(
 pub fn with_bases(markup: &Markup, places: &[usize], base: &str) -> Markup {
     let mut attribute = String::new();
     xml::push_attribute(&mut attribute, "xml:base", base);
-    let is_place = |place: &&usize| markup.xml.is_char_boundary(**place);
-    let places: Vec<usize> = places.iter().filter(is_place).copied().collect();
-    let before = |at: usize| places.iter().filter(|place| **place < at).count() * attribute.len();
-    let moved =
-        |range: &Range<usize>| range.start + before(range.start)..range.end + before(range.end);
-    let mut slots = markup.slots.clone();
-    slots.id = slots.id.as_ref().map(moved);
-    slots.id_element = slots.id_element.as_ref().map(moved);
-    let mut xml = String::with_capacity(markup.xml.len() + places.len() * attribute.len());
-    let mut copied = 0;
-    for place in places {
-        let Some(piece) = markup.xml.get(copied..place) else { continue };
-        xml.push_str(piece);
-        xml.push_str(&attribute);
-        copied = place;
-    }
-    xml.push_str(markup.xml.get(copied..).unwrap_or_default());
+    let places = places.iter().filter(|place| markup.xml.is_char_boundary(**place));
+    let edits = places.map(|place| Edit { range: *place..*place, with: attribute.clone().into() });
+    let edits = Edits::new(0..markup.xml.len(), edits.collect());
+    let moved = |range: &Range<usize>| edits.before(range.start)..edits.before(range.end);
     Markup {
-        xml,
-        slots,
+        xml: edits.apply(&markup.xml).into_owned(),
+        slots: Slots {
+            id: markup.slots.id.as_ref().map(moved),
+            id_element: markup.slots.id_element.as_ref().map(moved),
+            ..markup.slots
+        },
         format: markup.format,
         context: markup.context.clone(),
         card: markup.card.clone(),

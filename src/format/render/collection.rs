@@ -154,7 +154,7 @@ impl<'a> ShownVersion<'a> {
     pub fn element(&self, page: &Page<'_>) -> Element {
         let markup = self.markup(page);
         let base = page.bases().base(&markup);
-        if tree::read(&markup.xml, &markup.context).is_some() {
+        if convert::read_entry(&markup).is_some() {
             return convert::whole(&markup, self.published_id, &base);
         }
         // What the card says is still worth showing.

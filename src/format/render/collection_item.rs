@@ -1,10 +1,11 @@
 //! The item of a collection that an entry was made from, as its publisher wrote it (FeedSync for Collections,
 //! section 2.1.7): it goes with the entry, and comes back where a collection of its kind is written.
 
+use super::convert::read_entry;
 use serde_json::{Map, Value};
 use tidegate_core::model::{Family, Markup};
 use tidegate_core::sync_markup::collection_item::{JSON, NAMESPACE, OF, POX, WORDS, words_hash};
-use tidegate_core::xml::tree::{self, Element, Node};
+use tidegate_core::xml::tree::{Element, Node};
 
 /// An item in its publisher's terms, without its sync markup.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ impl CollectionItem {
         if !declares(&markup.xml) && !markup.context.namespaces.iter().any(|(_, n)| declares(n)) {
             return None;
         }
-        let entry = tree::read(&markup.xml, &markup.context)?;
+        let entry = read_entry(markup)?;
         let kept = entry.elements().find(|child| child.namespace == NAMESPACE)?;
         // The hash is that of an entry of Atom: a feed of RSS says other words.
         let is_as_made = markup.format.family() == Family::Atom

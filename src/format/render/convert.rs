@@ -11,7 +11,6 @@ mod element;
 mod head;
 mod json_feed;
 mod neutral;
-mod outline;
 mod rdf;
 
 use super::Addresses;
@@ -21,14 +20,13 @@ use std::borrow::Cow;
 use tidegate_core::model::{
     Card, Context, Family, Format, Markup, Skeleton, SkeletonSlots, Slots, Time,
 };
-use tidegate_core::xml::ns::{ATOM, DC};
+use tidegate_core::xml::ns::{ATOM, ATOM03, DC};
 use tidegate_core::xml::tree::{self, Element};
 use tidegate_core::xml::{self, address};
 
 pub use author::{Person, authors, people};
 pub use category::{Category, Tags};
 pub use neutral::{Neutral, Text};
-pub use outline::feed as list;
 
 /// What is converted to.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +68,9 @@ pub fn skeleton<'a>(
     if !is_current || skeleton.format.family() != family {
         return Cow::Owned(write_skeleton(skeleton, head(skeleton, addresses, family), family));
     }
-    if !absolute {
+    // One in no namespace has entries that are in none.
+    let is_bare = !skeleton.context.namespaces.iter().any(|(_, uri)| uri == ATOM);
+    if !absolute || family == Family::Atom && is_bare {
         return Cow::Borrowed(skeleton);
     }
     let mut root = own_head(skeleton, addresses);
@@ -83,6 +83,26 @@ pub fn skeleton<'a>(
         Family::Rss => tree::move_namespace(&mut root, &old, ""),
     }
     Cow::Owned(write_skeleton(skeleton, root, family))
+}
+
+/// An entry as a tree; `None` where it cannot be read. Elements of an Atom feed in no namespace are Atom's.
+pub fn read_entry(markup: &Markup) -> Option<Element> {
+    let entry = tree::read(&markup.xml, &markup.context)?;
+    Some(in_atom(entry, markup.format))
+}
+
+/// The same of the document around the entries; without anything where it cannot be read.
+pub fn read_skeleton(skeleton: &Skeleton) -> Element {
+    let root = tree::read(&skeleton.text, &Context::default()).unwrap_or_default();
+    in_atom(root, skeleton.format)
+}
+
+fn in_atom(mut root: Element, format: Format) -> Element {
+    let own = if format == Format::Atom03 { ATOM03 } else { ATOM };
+    if root.namespace.is_empty() && format.family() == Family::Atom {
+        tree::move_namespace(&mut root, "", own);
+    }
+    root
 }
 
 /// What a skeleton says of its feed, as the feed or channel element of a family, without its entries.
@@ -102,12 +122,11 @@ pub fn head(skeleton: &Skeleton, addresses: &Addresses, family: Family) -> Eleme
 /// The same in the current format of the skeleton's own family, its references as they are.
 fn own_head(skeleton: &Skeleton, addresses: &Addresses) -> Element {
     match skeleton.format {
-        Format::Atom10 => tree::read(&skeleton.text, &Context::default()).unwrap_or_default(),
+        Format::Atom10 | Format::Opml => read_skeleton(skeleton),
         Format::Rss20 | Format::Rss09x => head::channel(skeleton),
         Format::Atom03 => atom03::feed(skeleton),
         Format::Rss10 | Format::Rss090 => rdf::channel(skeleton, addresses),
         Format::JsonFeed => json_feed::feed(skeleton),
-        Format::Opml => outline::feed(skeleton),
     }
 }
 
@@ -141,7 +160,7 @@ pub fn markup<'a>(
         (Format::Atom03, Family::Atom) => atom03::entry(markup, seen),
         (Format::Rss10 | Format::Rss090, Family::Rss) => rdf::item(markup, target),
         (Format::JsonFeed, Family::Atom) => json_feed::entry(markup, seen),
-        (Format::Opml, Family::Atom) => outline::entry(markup, seen),
+        (Format::Opml, Family::Atom) => outline(markup, seen),
         _ => Some(Neutral::of(markup, &base).element(target, seen)),
     };
     let mut root =
@@ -156,6 +175,18 @@ pub fn markup<'a>(
         root.push(Person::named(author).element(ATOM, "author"));
     }
     Cow::Owned(write_entry(&root, target, &markup.card, &markup.context))
+}
+
+/// An outline of a list as an entry: Atom already, but for what RFC 4287 wants of every entry.
+fn outline(markup: &Markup, seen: Option<Time>) -> Option<Element> {
+    let mut entry = read_entry(markup)?;
+    entry.children.retain(|node| !matches!(node, tree::Node::Element(e) if e.is(ATOM, "id")));
+    if entry.find(ATOM, "updated").is_none()
+        && let Some(seen) = seen.or(markup.card.published)
+    {
+        entry.push(Element::new(ATOM, "updated").text(&seen.to_string()));
+    }
+    Some(entry)
 }
 
 /// An entry of a family's current format with its references absolute; `None` where none is relative,
@@ -249,7 +280,7 @@ pub fn identifier(markup: &Markup) -> Option<String> {
     if !markup.xml.contains("identifier") {
         return None;
     }
-    let item = tree::read(&markup.xml, &markup.context)?;
+    let item = read_entry(markup)?;
     let identifier = item.find(DC, "identifier")?.content().trim().to_owned();
     Some(identifier).filter(|identifier| !identifier.is_empty())
 }
@@ -260,7 +291,7 @@ pub fn identifier(markup: &Markup) -> Option<String> {
 /// `namespace` is the one that RSS elements of this tree are in: none.
 pub fn whole(markup: &Markup, published: Option<&str>, base: &Base) -> Element {
     let family = markup.format.family();
-    let mut root = tree::read(&markup.xml, &markup.context).unwrap_or_default();
+    let mut root = read_entry(markup).unwrap_or_default();
     let old = root.namespace.clone();
     if family == Family::Rss && !old.is_empty() {
         tree::move_namespace(&mut root, &old, "");

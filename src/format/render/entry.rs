@@ -209,18 +209,10 @@ impl Entries<'_> {
             // XML binds the prefix `xml` itself, and lets no other be bound to nothing.
             let bindable = prefix != "xml" && (prefix.is_empty() || !namespace.is_empty());
             if !same && bindable && tag::declared(parts.attributes, prefix).is_none() {
-                out.push_str(if prefix.is_empty() { " xmlns" } else { " xmlns:" });
-                out.push_str(prefix);
-                out.push_str("=\"");
-                xml::push_value(out, namespace);
-                out.push('"');
+                xml::push_namespace(out, prefix, namespace);
             }
         }
-        let named = context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
-        if !named
-            && !scope.default_namespace().is_empty()
-            && tag::declared(parts.attributes, "").is_none()
-        {
+        if is_unnamed(markup, parts) && !scope.default_namespace().is_empty() {
             out.push_str(" xmlns=\"\"");
         }
 
@@ -309,21 +301,13 @@ impl Entries<'_> {
         (scope, base): (&Scope<'s>, Option<&'s str>),
     ) -> Scope<'s> {
         let mut inside = scope.clone();
-        let named = markup.context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
-        if !named && tag::declared(parts.attributes, "").is_none() {
+        if is_unnamed(markup, parts) {
             inside.namespaces.push(("", ""));
         }
         inside.namespaces.extend(borrow(&markup.context.namespaces));
-        for attribute in tag::attributes(parts.attributes) {
-            match attribute.name.strip_prefix("xmlns") {
-                Some("") => inside.namespaces.push(("", attribute.value)),
-                Some(prefix) => {
-                    let prefix = prefix.strip_prefix(':').unwrap_or(prefix);
-                    inside.namespaces.push((prefix, attribute.value));
-                }
-                None => {}
-            }
-        }
+        let own = tag::attributes(parts.attributes);
+        let own = own.filter_map(|own| Some((xml::declared_prefix(own.name)?, own.value)));
+        inside.namespaces.extend(own);
         inside.namespaces.push((&self.prefixes.sharing, self.prefixes.sharing_namespace));
         if let Some(own) = tag::find(parts.attributes, "xml:base") {
             inside.base = Some(Cow::Owned(self.bases.own(markup, own.value)));
@@ -336,6 +320,12 @@ impl Entries<'_> {
         };
         inside
     }
+}
+
+/// Whether an entry names no default namespace, and inherits none.
+fn is_unnamed(markup: &Markup, parts: &Parts<'_>) -> bool {
+    let is_inherited = markup.context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
+    !is_inherited && tag::declared(parts.attributes, "").is_none()
 }
 
 /// Whether something is in conflict with an item, kept or not.

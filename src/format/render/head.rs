@@ -7,22 +7,17 @@ use std::fmt::Write;
 use std::ops::Range;
 use tidegate_core::model::{Family, Skeleton, Tick, Time};
 use tidegate_core::sup;
+use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::{self, push_attribute, tag};
-
-/// A replacement in the skeleton's text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct SkeletonEdit {
-    range: Range<usize>,
-    text: String,
-}
 
 /// A skeleton, ready to take entries.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
     text: &'a str,
-    entries: usize,
-    edits: Vec<SkeletonEdit>,
+    /// What is written otherwise before the entries, and behind them.
+    before: Edits,
+    after: Edits,
     feed_level: String,
 }
 
@@ -33,7 +28,7 @@ impl<'a> Surroundings<'a> {
         let slots = &skeleton.slots;
         let text = skeleton.text.as_str();
         let mut edits = Vec::new();
-        let mut add = |range, text| edits.push(SkeletonEdit { range, text });
+        let mut add = |range, with: String| edits.push(Edit { range, with: with.into() });
 
         let before = text.get(..slots.root_attributes).unwrap_or(text);
         let own = own_prefix(tag::name_before(before), skeleton);
@@ -44,8 +39,8 @@ impl<'a> Surroundings<'a> {
         for (prefix, namespace) in &prefixes.declarations {
             push_attribute(&mut declarations, &format!("xmlns:{prefix}"), namespace);
         }
-        for (range, text) in based(skeleton, &page.addresses.upstream) {
-            add(range, text);
+        for Edit { range, with } in based(skeleton, &page.addresses.upstream) {
+            add(range, with.into_owned());
         }
         if family == Family::Rss {
             match &slots.version {
@@ -89,54 +84,41 @@ impl<'a> Surroundings<'a> {
             feed_level.push_str(" registerProcedure=\"\" protocol=\"http-post\"/>");
         }
         push_sharing(&mut feed_level, page, &prefixes.sharing);
-        edits.sort_by_key(|edit| edit.range.start);
-        Self { text, entries: slots.entries, edits, feed_level }
+        Self::edited(skeleton, edits, feed_level)
     }
 
     /// A skeleton that stands by itself, from wherever: its references lead where they led in `document`.
     pub fn alone(skeleton: &'a Skeleton, document: &str) -> Self {
-        let edits = based(skeleton, document).into_iter();
-        let mut edits: Vec<_> = edits.map(|(range, text)| SkeletonEdit { range, text }).collect();
-        edits.sort_by_key(|edit| edit.range.start);
-        let (text, entries) = (skeleton.text.as_str(), skeleton.slots.entries);
-        Self { text, entries, edits, feed_level: String::new() }
+        Self::edited(skeleton, based(skeleton, document), String::new())
     }
 
-    /// How many bytes the surroundings will take at most.
-    pub fn size(&self) -> usize {
-        let edits: usize = self.edits.iter().map(|edit| edit.text.len()).sum();
-        self.text.len() + edits + self.feed_level.len()
+    fn edited(skeleton: &'a Skeleton, edits: Vec<Edit>, feed_level: String) -> Self {
+        let (text, entries) = (skeleton.text.as_str(), skeleton.slots.entries);
+        let (before, after) = (0..entries, entries..text.len());
+        let before = Edits::new(before, edits.clone());
+        Self { text, before, after: Edits::new(after, edits), feed_level }
+    }
+
+    /// How many bytes the surroundings will take, about.
+    pub const fn size(&self) -> usize {
+        self.text.len() + self.feed_level.len()
     }
 
     /// Adds everything up to the first entry.
     pub fn push_before(&self, out: &mut String) {
-        self.push_range(out, 0..self.entries);
+        out.push_str(&self.before.apply(self.text));
         out.push_str(&self.feed_level);
         out.push('\n');
     }
 
     /// Adds everything behind the last entry.
     pub fn push_after(&self, out: &mut String) {
-        self.push_range(out, self.entries..self.text.len());
-    }
-
-    /// Adds a part of the skeleton with the edits that lie in it. An edit that does not fit the
-    /// text is left out.
-    fn push_range(&self, out: &mut String, range: Range<usize>) {
-        let mut at = range.start;
-        for edit in &self.edits {
-            let fits = edit.range.start >= at && edit.range.end <= range.end;
-            let Some(kept) = self.text.get(at..edit.range.start).filter(|_| fits) else { continue };
-            out.push_str(kept);
-            out.push_str(&edit.text);
-            at = edit.range.end;
-        }
-        out.push_str(self.text.get(at..range.end).unwrap_or_default());
+        out.push_str(&self.after.apply(self.text));
     }
 }
 
 /// What must be written otherwise in a skeleton so that its references lead where they led in `document`.
-fn based(skeleton: &Skeleton, document: &str) -> Vec<(Range<usize>, String)> {
+fn based(skeleton: &Skeleton, document: &str) -> Vec<Edit> {
     let (text, start) = (skeleton.text.as_str(), skeleton.slots.root_attributes);
     let Some(base) = text.get(start..).and_then(|rest| tag::find(rest, "xml:base")) else {
         return Bases { document, channel: skeleton.link.as_deref() }.head_edits(text);
@@ -147,7 +129,7 @@ fn based(skeleton: &Skeleton, document: &str) -> Vec<(Range<usize>, String)> {
     }
     let mut absolute = String::new();
     xml::push_value(&mut absolute, &resolve(document, &value));
-    vec![(start + base.range.start..start + base.range.end, absolute)]
+    vec![Edit { range: start + base.range.start..start + base.range.end, with: absolute.into() }]
 }
 
 /// Where a prolog has `xml-stylesheet`. These are left out: their references are relative to an

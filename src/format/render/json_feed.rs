@@ -158,8 +158,7 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
         item.entry("tags").or_insert_with(|| tags.into());
     }
     if !item.contains_key("attachments") && !files.attachments.is_empty() {
-        let attachments = files.attachments.iter().map(files::Attachment::json);
-        item.insert("attachments".to_owned(), attachments.collect());
+        item.insert("attachments".to_owned(), json!(files.attachments));
     }
     item.insert("id".to_owned(), shown.published_id.unwrap_or_default().into());
     item.insert("_sharing".to_owned(), json::sync_object(shown.version, Vec::new()));

@@ -6,8 +6,8 @@ use super::collection::{CollectionItems, ShownVersion};
 use super::convert::{Target, write_entry};
 use super::entry::Entries;
 use super::head::Surroundings;
-use super::scope::{Prefixes, Scope, borrow};
-use super::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, json};
+use super::scope::{Extensions, Prefixes, Scope, borrow};
+use super::{Addresses, Container, Dialect, HistoryPlace, Page, json};
 use serde_json::Value;
 use std::borrow::Cow;
 use tidegate_core::model::{
@@ -52,7 +52,7 @@ impl<'a> KeptItems<'a> {
         context: &'a Context,
         dialect: Dialect,
     ) -> Self {
-        let prefixes = Prefixes::choose(context, family, dialect, &[]);
+        let prefixes = Prefixes::choose(context, family, dialect, Extensions::default());
         Self { target: Target { family, namespace }, context, prefixes }
     }
 
@@ -127,21 +127,8 @@ pub fn write_around(
 fn within_page<T>(skeleton: &Skeleton, dialect: Dialect, render: impl FnOnce(&Page<'_>) -> T) -> T {
     let (addresses, history) = (Addresses::default(), HistoryPlace::default());
     let state = FeedState::untouched(skeleton.format, Time::from_unix(0));
-    render(&Page {
-        kind: ViewKind::Complete,
-        container: Container::Pox,
-        dialect,
-        addresses: &addresses,
-        state: &state,
-        skeleton,
-        items: &[],
-        deleted: &[],
-        history: &history,
-        since: None,
-        until: None,
-        expires: None,
-        window: None,
-    })
+    let (around, within) = ((&addresses, &history), (&state, skeleton, &[][..]));
+    render(&Page::bare((Container::Pox, dialect), around, within))
 }
 
 /// An item of RSS with its own elements in the namespace of another document's; `None` where they are.

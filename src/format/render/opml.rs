@@ -87,22 +87,10 @@ pub fn write<E>(
 
 /// The outlines of a list that live, as a list of nothing else: to be read here, not to be published.
 pub fn living_outlines(state: &FeedState, skeleton: &Skeleton, items: &[Item]) -> String {
-    let nowhere = Addresses::default();
-    super::document(&Page {
-        kind: ViewKind::Reader,
-        container: Container::Opml,
-        dialect: Dialect::Sse091,
-        addresses: &nowhere,
-        state,
-        skeleton,
-        items,
-        deleted: &[],
-        history: &HistoryPlace::default(),
-        since: None,
-        until: None,
-        expires: None,
-        window: None,
-    })
+    let around = (&Addresses::default(), &HistoryPlace::default());
+    let within = (state, skeleton, items);
+    let page = Page::bare((Container::Opml, Dialect::Sse091), around, within);
+    super::document(&Page { kind: ViewKind::Reader, ..page })
 }
 
 fn close(out: &mut String, open: &mut usize, depth: usize) {
@@ -119,7 +107,7 @@ fn head(page: &Page<'_>) -> Vec<(String, String)> {
         ("dateModified".to_owned(), page.state.updated_at.rfc822()),
     ];
     let own = if page.skeleton.format == Format::Opml {
-        let feed = convert::list(page.skeleton);
+        let feed = convert::read_skeleton(page.skeleton);
         let own = feed.find(OUTLINE, "head").map(|own| own.attributes.clone());
         own.unwrap_or_default().into_iter().map(|a| (a.name, a.value)).collect()
     } else {
@@ -189,7 +177,7 @@ struct ListPosition {
 fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, OutlineElement) {
     let data = &shown.version.data;
     let entry = (!shown.version.deleted && data.xml.contains("outline"))
-        .then(|| tree::read(&data.xml, &data.context))
+        .then(|| convert::read_entry(data))
         .flatten();
     let own = entry.as_ref().and_then(|entry| Some((entry, entry.find(OUTLINE, "outline")?)));
     let (place, said) = match own {

@@ -30,12 +30,12 @@ impl Scope<'_> {
 }
 
 /// What a document has beside the sync markup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extension {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extensions {
     /// `at:deleted-entry`; Atom only.
-    Tombstones,
+    pub has_tombstones: bool,
     /// `fh:archive` or `fh:complete`.
-    History,
+    pub has_history: bool,
 }
 
 /// The prefixes of our own elements in one document, computed once.
@@ -64,7 +64,7 @@ impl Prefixes {
         context: &Context,
         family: Family,
         dialect: Dialect,
-        extensions: &[Extension],
+        extensions: Extensions,
     ) -> Self {
         let mut declarations = Vec::new();
         let mut choose = |wanted: &str, namespace: &'static str| {
@@ -88,9 +88,9 @@ impl Prefixes {
         let sharing_namespace = sx::namespace(dialect);
         let sharing = choose("sx", sharing_namespace);
         let atom = (family == Family::Rss).then(|| choose("atom", ATOM));
-        let tombstones = family == Family::Atom && extensions.contains(&Extension::Tombstones);
+        let tombstones = family == Family::Atom && extensions.has_tombstones;
         let tombstones = tombstones.then(|| choose("at", TOMBSTONES));
-        let history = extensions.contains(&Extension::History).then(|| choose("fh", HISTORY));
+        let history = extensions.has_history.then(|| choose("fh", HISTORY));
         Self { sharing, dialect, sharing_namespace, atom, tombstones, history, declarations }
     }
 
@@ -122,7 +122,8 @@ mod tests {
 
     const SSE: &str = sx::namespace(Dialect::Sse);
     const FEED_SYNC: &str = sx::namespace(Dialect::FeedSync);
-    const BOTH: [Extension; 2] = [Extension::Tombstones, Extension::History];
+    const NONE: Extensions = Extensions { has_tombstones: false, has_history: false };
+    const BOTH: Extensions = Extensions { has_tombstones: true, has_history: true };
 
     fn context(bindings: &[(&str, &str)]) -> Context {
         let own = |(p, n): &(&str, &str)| ((*p).to_owned(), (*n).to_owned());
@@ -131,10 +132,15 @@ mod tests {
 
     #[test]
     fn customary_prefixes_are_declared_once() {
-        let prefixes = Prefixes::choose(&context(&[]), Family::Rss, Dialect::Sse, &BOTH[..1]);
+        let prefixes = Prefixes::choose(
+            &context(&[]),
+            Family::Rss,
+            Dialect::Sse,
+            Extensions { has_history: false, ..BOTH },
+        );
         assert_eq!(prefixes.declarations, [("sx".to_owned(), SSE), ("atom".to_owned(), ATOM)]);
         assert_eq!(prefixes.tombstones, None);
-        let prefixes = Prefixes::choose(&context(&[]), Family::Atom, Dialect::FeedSync, &BOTH);
+        let prefixes = Prefixes::choose(&context(&[]), Family::Atom, Dialect::FeedSync, BOTH);
         let declared = [("sx", FEED_SYNC), ("at", TOMBSTONES), ("fh", HISTORY)];
         assert_eq!(prefixes.declarations, declared.map(|(prefix, name)| (prefix.to_owned(), name)));
     }
@@ -142,7 +148,7 @@ mod tests {
     #[test]
     fn a_publishers_binding_is_used_or_avoided() {
         let bindings = [("sx", "urn:other"), ("sx1", "urn:more"), ("a", ATOM), ("", ATOM)];
-        let prefixes = Prefixes::choose(&context(&bindings), Family::Rss, Dialect::Sse, &[]);
+        let prefixes = Prefixes::choose(&context(&bindings), Family::Rss, Dialect::Sse, NONE);
         assert_eq!(prefixes.sharing, "sx2");
         assert_eq!(prefixes.atom.as_deref(), Some("a"));
         assert_eq!(prefixes.declarations, [("sx2".to_owned(), SSE)]);

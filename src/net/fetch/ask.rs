@@ -14,7 +14,8 @@ use tidegate_core::model::{ProxyRoute, Time};
 use url::Url;
 
 /// What a page is asked for as.
-const PAGES: HeaderValue = HeaderValue::from_static("text/html, application/xhtml+xml, */*;q=0.8");
+pub(super) const PAGES: HeaderValue =
+    HeaderValue::from_static("text/html, application/xhtml+xml, */*;q=0.8");
 /// The longest `Location` that is passed on, in bytes.
 const MAX_LOCATION_BYTES: usize = 8 * 1024;
 

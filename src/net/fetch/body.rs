@@ -1,6 +1,6 @@
 //! Reads a body within its limits, still compressed, and decompresses it if it is a new one.
 
-use super::decode::{Coding, DecodeError, decode, decoded};
+use super::decode::decoded;
 use super::error::FetchError;
 use super::{FetchLimits, unreached};
 use bytes::{Bytes, BytesMut};
@@ -65,19 +65,15 @@ pub(super) async fn beginning(
 /// Decompresses a body, away from the tasks that serve, and fingerprints it.
 pub(super) async fn open(
     wire: Bytes,
-    codings: Vec<Coding>,
+    headers: HeaderMap,
     limit: usize,
 ) -> Result<(Bytes, u128), FetchError> {
     let work = move || {
-        let body = decode(wire, &codings, limit)?;
-        let print = xxh3_128(&body);
-        Ok((body, print))
+        let opened = decoded(&headers, wire, limit);
+        opened.map(|body| (body.clone(), xxh3_128(&body)))
     };
-    let done = tokio::task::spawn_blocking(work).await;
-    match done {
-        Ok(answer) => {
-            answer.map_err(|error: DecodeError| FetchError::Decode { why: error.to_string() })
-        }
+    match tokio::task::spawn_blocking(work).await {
+        Ok(opened) => opened.map_err(|error| FetchError::Decode { why: error.to_string() }),
         Err(error) => Err(FetchError::Client { what: "decompress", why: error.to_string() }),
     }
 }

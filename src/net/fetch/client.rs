@@ -6,6 +6,7 @@ mod ways;
 pub(super) use ways::RequestWay;
 
 use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
+use super::ask::PAGES;
 use super::clients::{ClientMaker, Clients, HttpVersions, MAX_HEADER_BYTES, own_headers};
 use super::error::{ANSWERING, FetchError};
 use super::guard::{AllowPrivate, Openness};
@@ -13,20 +14,23 @@ use super::handover::Handover;
 use super::kept_hosts::KeptHosts;
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
+    page_links,
 };
 use super::passers::Passers;
 use super::redirect::{self, Credentials, RedirectChain};
 use super::resolver::GuardedResolver;
 use super::{
     Call, Fetch, FetchLimits, FetchSettings, PageFetch, Pass, Passage, Passing, Services, body,
-    challenge, decode, freshness,
+    challenge, freshness,
 };
 use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
+use http::StatusCode;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, LOCATION,
+    ACCEPT, CONTENT_RANGE, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION, SET_COOKIE,
 };
 use reqwest::Response;
+use reqwest::cookie::{CookieStore as _, Jar};
 use std::sync::{Arc, Mutex, OnceLock};
 use tidegate_core::model::BodyPrints;
 use tower::{BoxError, ServiceBuilder};
@@ -172,7 +176,9 @@ impl Core {
             trail.begin_at(there);
         }
         self.lead(&mut leads, &trail.url).await;
-        let asked = IdentifiedRequest { request: &request, identity };
+        // An answer to a cookie is not for everybody.
+        let cookies = (!request.for_everybody).then(Jar::default);
+        let asked = IdentifiedRequest { request: &request, identity, cookies };
         if let Some(handed) = self.handed(&request) {
             let response = http::Response::new(handed.body);
             let (mut head, body) = response.into_parts();
@@ -194,6 +200,7 @@ impl Core {
             let within = self.within_site(led, &trail.url);
             is_ours &= within.is_some();
             let within = within.as_ref().map(|url| url.as_str().as_bytes());
+            trail.sets_cookies |= response.headers().contains_key(SET_COOKIE);
             trail.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
             self.lead(&mut leads, &trail.url).await;
         }
@@ -220,12 +227,24 @@ impl Core {
         let mut headers = asked.conditions(url);
         self.say_name(url, &mut headers);
         asked.identity.apply(url, &mut headers);
+        asked.add_cookies(url, &mut headers);
         let way = RequestWay { route, versions: HttpVersions::of_request(&headers), is_public };
         let by = self.client_for(url, trail.hops, soon, way).await?;
         // The client turns credentials in a URL into basic authentication.
         let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));
-        let sent = by.client.get(target).headers(headers).send().await;
-        let response = sent.map_err(|e| by.unreached(e, url, trail.hops, &self.limits))?;
+        let send = async |headers| {
+            let sent = by.client.get(target.clone()).headers(headers).send().await;
+            sent.map_err(|error| by.unreached(error, url, trail.hops, &self.limits))
+        };
+        let mut response = send(headers.clone()).await?;
+        if response.status() == StatusCode::NOT_ACCEPTABLE && !headers.contains_key(ACCEPT) {
+            // Some servers have feeds only for who asks for pages.
+            headers.insert(ACCEPT, PAGES);
+            response = send(headers).await?;
+        }
+        if let Some(cookies) = &asked.cookies {
+            cookies.set_cookies(&mut response.headers().get_all(SET_COOKIE).iter(), url);
+        }
         let size: usize =
             response.headers().iter().map(|(k, v)| k.as_str().len() + v.len() + 4).sum();
         if size > MAX_HEADER_BYTES {
@@ -241,10 +260,15 @@ impl Core {
         trail: RedirectChain,
         mut response: Response,
     ) -> Result<Fetched, FetchError> {
-        let IdentifiedRequest { request, identity } = asked;
+        let IdentifiedRequest { request, identity, .. } = asked;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
-        if request.for_everybody && matches!(status, 200 | 203 | 226 | 304) {
+        let is_document = match status {
+            200 | 201 | 203 | 226 => true,
+            206 => is_whole(&headers),
+            _ => false,
+        };
+        if request.for_everybody && (is_document || status == 304) {
             check_for_everybody(&headers)?;
         }
         let final_url = trail.url.to_string();
@@ -254,14 +278,15 @@ impl Core {
         let mut fetched = Fetched {
             announced,
             links,
+            page_links: page_links(&headers),
             answer: FetchAnswer::NotModified,
             status,
             validators: found,
             freshness: freshness::freshness(&headers, request.now),
             final_url,
-            moved_to: trail.moved_to.map(String::from),
+            moved_to: trail.moved_to.as_ref().map(Url::to_string),
             wire_bytes: 0,
-            notes: trail.notes,
+            notes: trail.notes.clone(),
             is_handed: false,
         };
         match status {
@@ -270,7 +295,7 @@ impl Core {
                 fetched.validators = fetched.validators.or(&request.validators);
                 Ok(fetched)
             }
-            200 | 203 | 226 => {
+            _ if is_document => {
                 let delta = status == 226;
                 if delta && request.deltas && !asked.begins_there(&headers, &trail.url) {
                     return Err(FetchError::DeltaBase);
@@ -283,7 +308,7 @@ impl Core {
                 }
                 let document = Box::pin(self.document(wire, &headers, delta)).await?;
                 if let Some(service) = challenge::in_page(&headers, &document.bytes) {
-                    let redirected_to = asked.redirected(trail.hops, fetched.final_url);
+                    let redirected_to = asked.redirected(&trail);
                     let (code, retry_after) = (status, None);
                     return Err(FetchError::Challenge {
                         service,
@@ -300,7 +325,7 @@ impl Core {
                 let withheld = identity.withheld_from(&trail.url);
                 let is_known = identity.is_known_to(&trail.url);
                 let host = trail.url.host_str().unwrap_or_default().to_owned();
-                let redirected_to = asked.redirected(trail.hops, fetched.final_url);
+                let redirected_to = asked.redirected(&trail);
                 let start = match challenge::needs_body(code, &headers) {
                     true => body::beginning(response, &headers, challenge::LOOKED_AT).await,
                     false => bytes::Bytes::new(),
@@ -330,12 +355,10 @@ impl Core {
         headers: &HeaderMap,
         delta: bool,
     ) -> Result<FetchedDocument, FetchError> {
-        let applied = headers.get_all(CONTENT_ENCODING).into_iter();
-        let codings = decode::codings(applied.map(|v| v.to_str().unwrap_or("an unreadable one")))
-            .map_err(|error| FetchError::Decode { why: error.to_string() })?;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.filter(|text| text.len() <= MAX_CONTENT_TYPE_BYTES);
-        let (bytes, print) = body::open(wire.bytes, codings, self.limits.decoded_bytes).await?;
+        let (bytes, print) =
+            body::open(wire.bytes, headers.clone(), self.limits.decoded_bytes).await?;
         Ok(FetchedDocument {
             bytes,
             content_type: content_type.map(str::to_owned),
@@ -349,9 +372,22 @@ impl Core {
 struct IdentifiedRequest<'a> {
     request: &'a FetchRequest,
     identity: RequestIdentity,
+    /// What the answers on the way set, for the requests that follow; `None` where none are kept.
+    cookies: Option<Jar>,
 }
 
 impl IdentifiedRequest<'_> {
+    /// Adds the cookies that were set on the way to those that the operator gave.
+    fn add_cookies(&self, url: &Url, headers: &mut HeaderMap) {
+        let Some(set) = self.cookies.as_ref().and_then(|jar| jar.cookies(url)) else { return };
+        let given = headers.get(COOKIE).map(|given| [given.as_bytes(), b"; "].concat());
+        let all = [given.unwrap_or_default().as_slice(), set.as_bytes()].concat();
+        if let Ok(mut all) = HeaderValue::from_bytes(&all) {
+            all.set_sensitive(true);
+            headers.insert(COOKIE, all);
+        }
+    }
+
     /// Whether a request to `url` has conditions: none where the validators are another address's, or
     /// were given to who asked otherwise.
     fn has_conditions(&self, url: &Url) -> bool {
@@ -394,9 +430,24 @@ impl IdentifiedRequest<'_> {
     }
 
     /// The address that answered, where redirects led to another one.
-    fn redirected(&self, hops: usize, final_url: String) -> Option<String> {
-        (hops > 0 || self.request.start.is_some()).then_some(final_url)
+    fn redirected(&self, trail: &RedirectChain) -> Option<String> {
+        let is_led = trail.hops > 0 || self.request.start.is_some();
+        is_led.then(|| match self.request.is_secret {
+            true => trail.url.origin().ascii_serialization(),
+            false => trail.url.to_string(),
+        })
     }
+}
+
+/// Whether a part of a document is all of it (RFC 9110 section 14.4).
+fn is_whole(headers: &HeaderMap) -> bool {
+    let Some(range) = headers.get(CONTENT_RANGE) else { return true };
+    let range = range.to_str().ok().and_then(|range| range.trim().strip_prefix("bytes"));
+    let parts = range.and_then(|range| range.trim_start().strip_prefix("0-")?.split_once('/'));
+    let numbers = parts.and_then(|(last, all)| {
+        Some((last.trim().parse::<u64>().ok()?, all.trim().parse::<u64>().ok()?))
+    });
+    numbers.is_some_and(|(last, all)| last.checked_add(1) == Some(all))
 }
 
 #[cfg(test)]

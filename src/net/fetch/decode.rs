@@ -35,6 +35,15 @@ impl Coding {
             Self::Zstd => "zstd",
         }
     }
+
+    /// The coding whose mark a body begins with; deflate and brotli have none.
+    fn marked(body: &[u8]) -> Option<Self> {
+        match body {
+            [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
 }
 
 /// Why a body could not be decoded.
@@ -63,10 +72,21 @@ pub enum DecodeError {
     },
 }
 
-/// The codings that a `Content-Encoding` names, in the order they were applied; `identity` is none.
-pub fn codings<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Vec<Coding>, DecodeError> {
-    let mut found = Vec::new();
-    for token in values.into_iter().flat_map(|value| value.split(',')) {
+/// The codings that a `Content-Encoding` names.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct NamedCodings {
+    /// In the order they were applied.
+    known: Vec<Coding>,
+    /// One that was not asked for: many servers name `none`, `utf-8` or `aws-chunked` there.
+    unknown: Option<String>,
+}
+
+/// Reads a `Content-Encoding`; `identity` is none.
+fn codings(headers: &HeaderMap) -> Result<NamedCodings, DecodeError> {
+    let mut named = NamedCodings::default();
+    let values = headers.get_all(CONTENT_ENCODING).into_iter();
+    let values = values.map(|value| value.to_str().unwrap_or("an unreadable one"));
+    for token in values.flat_map(|value| value.split(',')) {
         let token = token.trim().to_ascii_lowercase();
         let coding = match token.as_str() {
             "" | "identity" => continue,
@@ -74,30 +94,54 @@ pub fn codings<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Vec<Codi
             "deflate" => Coding::Deflate,
             "br" => Coding::Brotli,
             "zstd" => Coding::Zstd,
-            _ => return Err(DecodeError::Unknown { coding: token.chars().take(64).collect() }),
+            _ => {
+                named.unknown.get_or_insert_with(|| token.chars().take(64).collect());
+                continue;
+            }
         };
-        if found.len() == MAX_CODINGS {
+        if named.known.len() == MAX_CODINGS {
             return Err(DecodeError::TooMany);
         }
-        found.push(coding);
+        named.known.push(coding);
     }
-    Ok(found)
+    Ok(named)
 }
 
-/// A body without the codings that its headers name, of at most `limit` bytes.
+/// A body without its codings, last one first; no step gives more than `limit` bytes. The headers say which, as far as
+/// the body bears them out: one that is plain text is taken as it is, whatever it is called, and what bears the mark of
+/// gzip or zstd is decompressed though no header says so.
 pub fn decoded(headers: &HeaderMap, body: Bytes, limit: usize) -> Result<Bytes, DecodeError> {
-    let applied = headers.get_all(CONTENT_ENCODING).into_iter();
-    let applied = codings(applied.map(|value| value.to_str().unwrap_or("an unreadable one")))?;
-    decode(body, &applied, limit)
+    let NamedCodings { known, unknown } = codings(headers)?;
+    let (mut body, mut undone) = (body, 0);
+    for coding in known.into_iter().rev() {
+        body = match one(&body, coding, limit) {
+            Ok(inner) => inner.into(),
+            Err(DecodeError::Damaged { .. }) if is_plain(&body) => continue,
+            Err(error) => return Err(error),
+        };
+        undone += 1;
+    }
+    while let Some(coding) = Coding::marked(&body) {
+        if undone == MAX_CODINGS {
+            return Err(DecodeError::TooMany);
+        }
+        body = one(&body, coding, limit)?.into();
+        undone += 1;
+    }
+    match unknown {
+        _ if body.len() > limit => Err(DecodeError::TooLarge { limit }),
+        Some(coding) if !is_plain(&body) => Err(DecodeError::Unknown { coding }),
+        _ => Ok(body),
+    }
 }
 
-/// Decodes a body, last coding first. No step gives more than `limit` bytes.
-pub fn decode(body: Bytes, codings: &[Coding], limit: usize) -> Result<Bytes, DecodeError> {
-    let mut body = body;
-    for coding in codings.iter().rev() {
-        body = Bytes::from(one(&body, *coding, limit)?);
-    }
-    if body.len() > limit { Err(DecodeError::TooLarge { limit }) } else { Ok(body) }
+/// Whether a body begins as XML, HTML or a JSON object does, behind a byte order mark or blanks; nothing compressed
+/// with brotli begins so.
+fn is_plain(body: &[u8]) -> bool {
+    let marks: [&[u8]; 3] = [b"\xEF\xBB\xBF", b"\xFF\xFE", b"\xFE\xFF"];
+    let unmarked = marks.iter().find_map(|mark| body.strip_prefix(*mark)).unwrap_or(body);
+    let first = unmarked.iter().find(|byte| !byte.is_ascii_whitespace() && **byte != 0);
+    first.is_some_and(|first| b"<{".contains(first))
 }
 
 fn one(body: &[u8], coding: Coding, limit: usize) -> Result<Vec<u8>, DecodeError> {

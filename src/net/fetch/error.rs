@@ -7,6 +7,7 @@ use crate::origin::NotForEverybody;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
+use tidegate_core::model::ShownAddress;
 
 /// What a publisher did not do in time, where nothing of an answer came.
 pub(super) const ACCEPTING: &str = "accept a connection";
@@ -128,7 +129,7 @@ pub enum FetchError {
     #[error("who sent the request broke it off")]
     Unsent,
     /// Not an answer with a document.
-    #[error("the publisher answered {code}{}", meaning(*code))]
+    #[error("the publisher answered {code}{}{}", meaning(*code), led(redirected_to.as_deref()))]
     Status {
         /// The status.
         code: u16,
@@ -213,8 +214,14 @@ pub enum FetchError {
     )]
     DeltaBase,
     /// Too many redirects.
-    #[error("the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit")]
-    Redirects,
+    #[error(
+        "the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit{}",
+        if *.sets_cookies { ", and sets a cookie on the way" } else { "" }
+    )]
+    Redirects {
+        /// Whether it may wait for a cookie to come back.
+        sets_cookies: bool,
+    },
     /// A redirect without a usable target.
     #[error("the publisher sent a redirect ({code}) without a usable location")]
     Location {
@@ -317,6 +324,12 @@ impl FetchError {
             _ => None,
         }
     }
+}
+
+/// Where redirects led, where they did.
+fn led(to: Option<&str>) -> String {
+    let shown = to.map(|to| ShownAddress::new(to, None).text().to_owned());
+    shown.map(|shown| format!("; its redirects led to {shown}")).unwrap_or_default()
 }
 
 fn meaning(code: u16) -> &'static str {

@@ -40,7 +40,7 @@ pub fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
 }
 
 /// A date in one of the three forms of RFC 9110 section 5.6.7, or one like them with a wrong weekday.
-fn date(text: &str) -> Option<Time> {
+pub(super) fn date(text: &str) -> Option<Time> {
     let read = httpdate::parse_http_date(text).ok().map(httpdate::HttpDate::from);
     let text = read.map_or_else(|| text.to_owned(), |date| date.to_string());
     Time::parse_rfc2822(&text)

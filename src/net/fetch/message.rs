@@ -1,6 +1,7 @@
 //! What is asked of the client, and what it answers.
 
-use super::{LeadScope, RequestAccess};
+use super::{LeadScope, RequestAccess, freshness};
+use crate::origin::says_page;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ETAG, HeaderName, LAST_MODIFIED};
@@ -52,6 +53,11 @@ impl Validators {
         }
     }
 
+    /// What `Last-Modified` says, where it is a date.
+    pub fn modified_at(&self) -> Option<Time> {
+        self.last_modified.as_deref().and_then(freshness::date)
+    }
+
     /// Whether there is nothing to send.
     pub const fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
@@ -77,6 +83,8 @@ pub struct FetchRequest {
     pub access: Option<RequestAccess>,
     /// Whether only an answer that everybody gets is taken.
     pub for_everybody: bool,
+    /// Whether messages name no address that answers it, but its host.
+    pub is_secret: bool,
     /// On whose word the address is asked for.
     pub leads: LeadScope,
     /// The time of the request.
@@ -95,6 +103,7 @@ impl FetchRequest {
             soon: false,
             access: None,
             for_everybody: false,
+            is_secret: false,
             leads: LeadScope::default(),
             now,
         }
@@ -108,7 +117,8 @@ impl FetchRequest {
         let access = feed.access.as_ref().map(|access| RequestAccess::new(&feed.url, access));
         let for_everybody = feed.on_demand.is_some() && !feed.private && access.is_none();
         let leads = LeadScope::of_feed(feed);
-        Self { access, for_everybody, leads, ..self }
+        let is_secret = feed.options.secret == Some(true);
+        Self { access, for_everybody, is_secret, leads, ..self }
     }
 }
 
@@ -170,6 +180,8 @@ pub struct Fetched {
     pub announced: Option<SupAnnouncement>,
     /// Which hubs the headers name, and under which address (WebSub section 4).
     pub links: HubLinks,
+    /// The `Link` headers of an answer that says that it is a page.
+    pub page_links: Vec<String>,
 }
 
 /// Where the headers of an answer from `url` say that changes are announced.
@@ -181,6 +193,14 @@ pub(super) fn announced(headers: &HeaderMap, url: &str) -> Option<SupAnnouncemen
 /// Which hubs the headers of an answer from `url` name.
 pub(super) fn hub_links(headers: &HeaderMap, url: &str) -> HubLinks {
     HubLinks::in_headers(texts(headers, "link"), url)
+}
+
+/// The `Link` headers of an answer that says that it is a page.
+pub(super) fn page_links(headers: &HeaderMap) -> Vec<String> {
+    match says_page(headers) {
+        true => texts(headers, "link").map(str::to_owned).collect(),
+        false => Vec::new(),
+    }
 }
 
 fn texts<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {

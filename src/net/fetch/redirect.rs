@@ -45,6 +45,8 @@ pub(super) struct RedirectChain {
     pub(super) moved_to: Option<Url>,
     /// What an operator may want to know.
     pub(super) notes: Vec<String>,
+    /// Whether an answer on the way set a cookie.
+    pub(super) sets_cookies: bool,
     permanent: bool,
 }
 
@@ -53,7 +55,7 @@ impl RedirectChain {
     pub(super) fn new(url: &Url, moved: bool) -> Self {
         let url = bare(url.clone());
         let moved_to = moved.then(|| url.clone());
-        Self { url, hops: 0, moved_to, notes: Vec::new(), permanent: true }
+        Self { url, hops: 0, moved_to, notes: Vec::new(), sets_cookies: false, permanent: true }
     }
 
     /// Begins at another address that means the same.
@@ -64,7 +66,7 @@ impl RedirectChain {
     /// Goes where a redirect leads.
     pub(super) fn follow(&mut self, code: u16, location: Option<&[u8]>) -> Result<(), FetchError> {
         if self.hops == MAX_REDIRECTS {
-            return Err(FetchError::Redirects);
+            return Err(FetchError::Redirects { sets_cookies: self.sets_cookies });
         }
         let unusable = FetchError::Location { code };
         let Some(text) = location.and_then(|value| std::str::from_utf8(value).ok()) else {
@@ -162,7 +164,10 @@ mod tests {
         for _ in 0..MAX_REDIRECTS {
             t.follow(302, Some(b"/")).unwrap();
         }
-        assert_eq!(t.follow(302, Some(b"/")), Err(FetchError::Redirects));
+        assert_eq!(t.follow(302, Some(b"/")), Err(FetchError::Redirects { sets_cookies: false }));
+        t.sets_cookies = true;
+        let said = t.follow(302, Some(b"/")).unwrap_err().to_string();
+        assert!(said.ends_with("sets a cookie on the way"), "{said}");
     }
 
     #[test]

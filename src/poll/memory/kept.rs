@@ -6,6 +6,7 @@ use tidegate_core::model::{
     Backfill, FeedRecord, HostPause, HubSubscription, Interruptions, Overlap, PollSchedule,
     PollState, Time,
 };
+use tidegate_net::fetch::Validators;
 
 /// What may be written down of a feed, but for the schedule.
 #[derive(Debug, Clone)]
@@ -45,6 +46,9 @@ pub struct RareState {
     pub retry: Option<(Time, String)>,
     /// When a refresh was begun that has not succeeded yet.
     pub refreshing: Option<Time>,
+    /// A `Last-Modified` that is older than the document it came with, or stood still while that changed: its server
+    /// would answer 304 to it for ever.
+    pub disproved: Option<String>,
     /// Whom the validators were given to; 0: who has no credentials.
     pub given_to: u64,
     /// The walk and the subscription, until polling takes them over.
@@ -91,6 +95,7 @@ impl Nothing for RareState {
         pause: None,
         retry: None,
         refreshing: None,
+        disproved: None,
         given_to: 0,
         backfill: None,
         subscription: None,
@@ -123,12 +128,23 @@ impl KeptState {
                 pause: poll.pause,
                 retry: None,
                 refreshing: None,
+                disproved: None,
                 given_to: 0,
                 backfill: poll.backfill,
                 subscription: poll.subscription,
             };
         });
         (kept, poll.schedule)
+    }
+
+    /// Takes in the latest date in a document that was judged: a `Last-Modified` before it, or one that did not move
+    /// when the document changed, is no validator.
+    pub fn compare_dates(&mut self, validators: &Validators, newest: Option<Time>) {
+        let Some(text) = validators.last_modified.as_deref() else { return };
+        let is_older = validators.modified_at().is_some_and(|at| newest > Some(at));
+        if is_older || self.last_modified.as_deref() == Some(text) {
+            self.rare.change(|rare| rare.disproved = Some(text.to_owned()));
+        }
     }
 
     /// What is written down of the feed with this record.

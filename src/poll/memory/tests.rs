@@ -1,6 +1,6 @@
 use super::*;
 use tidegate_core::model::FeedSource;
-use tidegate_net::fetch::FetchAnswer;
+use tidegate_net::fetch::{FetchAnswer, FetchedDocument};
 
 const NOW: Time = Time::from_unix(1_795_191_605);
 const URL: &str = "http://a.example/";
@@ -63,6 +63,7 @@ fn fetched() -> Fetched {
         wire_bytes: 0,
         notes: Vec::new(),
         is_handed: false,
+        page_links: Vec::new(),
     }
 }
 
@@ -89,6 +90,40 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     memory.answered(URL, &fetched(), true);
     assert!(!memory.request(&feed, Some(&state), false, day).validators.is_empty());
     assert!(!memory.must_be_written(false), "a refresh alone is not written down");
+}
+
+/// A server that answers 304 to any date (its own stands still, or is older than what it serves).
+#[test]
+fn a_date_that_the_document_disproves_is_no_validator() {
+    let (feed, state) = (record(), state());
+    let old = "Thu, 01 Jan 1970 00:00:00 GMT";
+    let at = |text: &str| Fetched {
+        answer: FetchAnswer::Document(FetchedDocument {
+            bytes: bytes::Bytes::new(),
+            content_type: None,
+            prints: PRINTS,
+            delta: false,
+        }),
+        validators: Validators { last_modified: Some(text.into()), ..Validators::default() },
+        ..fetched()
+    };
+    let take_in = |memory: &mut Memory, fetched: &Fetched, newest: Option<Time>| {
+        memory.judged(PRINTS, true, false, state.revision);
+        memory.poll.compare_dates(&fetched.validators, newest);
+        memory.answered(URL, fetched, true);
+        memory.request(&feed, Some(&state), false, NOW).validators.last_modified
+    };
+    let mut memory = Memory::new(&feed, NOW);
+    assert_eq!(take_in(&mut memory, &at(old), Some(Time::from_unix(1))), None);
+    // Nor does it become one when the same document is seen again.
+    memory.answered(URL, &Fetched { answer: FetchAnswer::Same, ..at(old) }, true);
+    assert_eq!(memory.request(&feed, Some(&state), false, NOW).validators.last_modified, None);
+    let mut memory = Memory::new(&feed, NOW);
+    assert_eq!(take_in(&mut memory, &at(old), None).as_deref(), Some(old));
+    assert_eq!(take_in(&mut memory, &at(old), None), None, "it stood still");
+    assert_eq!(take_in(&mut memory, &at(old), None), None);
+    let new = "Fri, 02 Jan 1970 00:00:00 GMT";
+    assert_eq!(take_in(&mut memory, &at(new), None).as_deref(), Some(new), "it moves again");
 }
 
 #[test]

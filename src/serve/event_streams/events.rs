@@ -2,14 +2,13 @@
 
 use super::line::ChangeEvent;
 use super::position::Position;
-use super::{EPOCHS, StreamQuery};
+use super::{EPOCHS, StreamQuery, enter};
 use crate::SharedState;
 use crate::audience::Audience;
 use crate::client::Client;
 use crate::conditional::unkept;
 use crate::directory::Listing;
 use crate::log::LogAfter;
-use crate::observe::guard;
 use crate::openapi::{BadRequest, Gone};
 use crate::problem::Problem;
 use axum::body::{Body, Bytes};
@@ -89,7 +88,7 @@ pub(crate) async fn events(
         }
         None => asked.after.unwrap_or_else(|| Position::behind(&room.log, room.log.newest())),
     };
-    let place = match room.doors.streams.enter(client, "event streams") {
+    let place = match enter(&room.doors.streams, client, "event streams") {
         Ok(place) => place,
         Err(why) => {
             let later = format!("retry: {RETRY_LATER}\nid: {begin}\n: {why}\n\n");
@@ -115,9 +114,7 @@ pub(crate) fn is_event_source<B>(request: &http::Request<B>) -> bool {
 
 /// A stream that ends at once, for an `EventSource` that is to come back where it was.
 pub(crate) fn ended(why: &str) -> Response {
-    let mut response = streaming(format!("retry: {RETRY_LATER}\n: {why}\n\n").into());
-    guard(response.headers_mut());
-    response
+    streaming(format!("retry: {RETRY_LATER}\n: {why}\n\n").into())
 }
 
 /// The answer whose body is a stream of events.
@@ -227,7 +224,7 @@ impl EventWriter {
         if epochs.is_empty() {
             return Ok(false);
         }
-        let Ok(listing) = self.room.directory.newest().await else { return Err(Ended) };
+        let Ok(listing) = self.room.directory.listing().await else { return Err(Ended) };
         for sealed in &epochs {
             self.epoch(sealed, &listing).await?;
         }

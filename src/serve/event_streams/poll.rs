@@ -1,7 +1,7 @@
 //! `GET /changes?after=EPOCH`: one line of JSON for each epoch, and a wait where there is none.
 
 use super::line::{ChangeLine, EpochLine};
-use super::{EPOCHS, Position, StreamQuery};
+use super::{EPOCHS, Position, StreamQuery, enter};
 use crate::audience::{Audience, MASKED_PATH};
 use crate::client::Client;
 use crate::conditional::unkept;
@@ -115,7 +115,7 @@ async fn changes_after(
             return Ok(answer(at, body));
         }
         if waiting.is_none() {
-            let place = room.doors.waiting.enter(client, "waiting requests");
+            let place = enter(&room.doors.waiting, client, "waiting requests");
             waiting = Some(place.map_err(|why| Problem::later(why, RETRY_SOON))?);
         }
         tokio::select! {
@@ -155,7 +155,7 @@ async fn read(
         }
     };
     let mut body = String::new();
-    let listing = room.directory.newest().await?;
+    let listing = room.directory.listing().await?;
     let (mut last, mut count) = (after, 0);
     for sealed in &epochs {
         if count >= CHANGES_LIMIT {

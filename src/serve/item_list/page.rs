@@ -8,7 +8,7 @@ use tidegate_core::model::{LedgerEntry, Time};
 
 /// The page without its frame.
 pub(super) fn content(list: &ItemList<'_>, now: Time) -> Markup {
-    let feed = &list.key.feed;
+    let feed = &list.feed;
     html! {
         (html::trail(feed, None, "Items"))
         (search(list))
@@ -23,13 +23,13 @@ pub(super) fn content(list: &ItemList<'_>, now: Time) -> Markup {
                 tbody { @for known in &list.items { (row(list, known, now)) } }
             }
         }
-        (list.place.links("items", |page| list.key.query.address(feed, page)))
+        (list.place.links("items", |page| list.query.address(feed, page)))
         p.quiet { "The same as data: this address with " code { "Accept: application/json" } "." }
     }
 }
 
 fn search(list: &ItemList<'_>) -> Markup {
-    let (feed, query) = (&list.key.feed, &list.key.query);
+    let (feed, query) = (&list.feed, &list.query);
     let label = |filter: ItemFilter| match filter {
         ItemFilter::All => "All items",
         ItemFilter::Current => "Current",
@@ -58,7 +58,7 @@ fn row(list: &ItemList<'_>, known: &LedgerEntry, now: Time) -> Markup {
     let title = if known.is_redacted() { "" } else { &known.title };
     html! { tr {
         td {
-            (html::item(&list.key.feed, &known.id, title))
+            (html::item(list.feed, &known.id, title))
             @if !known.aliases.is_empty() && !known.is_redacted() {
                 div.quiet { "once " (text(known.aliases.first().map_or("", String::as_str))) }
             }

@@ -1,21 +1,45 @@
 //! The HTML of items and of what differs between their versions. No scripts; everything from outside
 //! is escaped by maud.
 
-use super::answer_cache::ItemContent;
 use super::compare::{Differences, FieldDifference};
 use super::difference::{VersionDifference, name};
 use super::text_diff::{Fate, TextPiece};
 use super::{Subject, VERSIONS_SHOWN, shown_standing};
-use crate::html::{self, moment, text};
-use maud::{Markup, html};
-use tidegate_core::model::{counted, shown_size};
+use crate::html::{self, moment, text, trail};
+use maud::{Markup, PreEscaped, html};
+use tidegate_core::model::{FeedName, counted, shown_size};
 use tidegate_judge::{Conclusion, PendingAbsence};
 use tidegate_store::VersionNote;
+
+/// What the page of an item says to everybody.
+#[derive(Debug)]
+pub(crate) struct ItemContent {
+    pub(super) title: String,
+    /// How it stands.
+    standing: String,
+    rest: String,
+}
+
+impl ItemContent {
+    /// How many bytes it has.
+    pub(crate) fn len(&self) -> usize {
+        self.title.len() + self.standing.len() + self.rest.len()
+    }
+
+    /// All of it, with what can be done between how the item stands and the rest.
+    pub(super) fn with(&self, feed: &FeedName, acting: &Markup) -> Markup {
+        html! {
+            (trail(feed, None, "Item"))
+            (PreEscaped(self.standing.as_str()))
+            (acting)
+            (PreEscaped(self.rest.as_str()))
+        }
+    }
+}
 
 /// An item with its versions; `pending`: what is to come of it, where it is missing.
 pub(super) fn item(subject: &Subject, pending: Option<&PendingAbsence>) -> ItemContent {
     ItemContent {
-        feed: subject.feed.clone(),
         title: text(subject.title()),
         standing: item_standing(subject, pending).into_string(),
         rest: facts_and_versions(subject).into_string(),

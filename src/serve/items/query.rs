@@ -6,7 +6,7 @@ use tidegate_core::model::Count;
 
 /// A version of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum VersionChoice {
+pub(crate) enum VersionChoice {
     /// The newest bytes, whether they made a version or not.
     Newest,
     /// The version of this number.
@@ -15,7 +15,7 @@ pub(super) enum VersionChoice {
 
 /// What is asked of an item's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum ItemQuery {
+pub(crate) enum ItemQuery {
     /// The item with its versions.
     Page,
     /// `?version=N` or `?version=newest`: the bytes of one.

@@ -1,7 +1,7 @@
 //! How feeds and their polling stand, in a few numbers. Where several gateways poll, each counts the polling of the
 //! feeds that it polls, and the one that writes what is stored of all feeds: so that the sum over them is right.
 
-use super::{FeedGauges, Metrics};
+use super::{Label, Metrics, signed};
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,20 +73,14 @@ impl FeedCounts {
 }
 
 /// The label of the feeds that stand so.
-fn labelled(standing: FeedStanding) -> FeedGauges {
-    FeedGauges { standing: standing.name() }
-}
-
-/// A number of feeds, as a gauge has it.
-fn number(feeds: usize) -> i64 {
-    i64::try_from(feeds).unwrap_or(i64::MAX)
+fn labelled(standing: FeedStanding) -> Label {
+    [("standing", standing.name())]
 }
 
 impl Metrics {
     /// Says how the polling of the feeds that this gateway polls stands.
     pub(crate) fn polling(&self, counts: &FeedCounts) {
         let meters = &self.meters;
-        let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
         for (gauge, feeds) in [
             (&meters.polled, counts.polled),
             (&meters.failing, counts.failing),
@@ -95,10 +89,10 @@ impl Metrics {
             (&meters.in_flight, counts.in_flight),
             (&meters.waiting, counts.waiting),
         ] {
-            gauge.set(number(feeds));
+            gauge.set(signed(feeds));
         }
-        meters.lag.set(seconds(counts.lag));
-        meters.oldest_read.set(seconds(counts.oldest_read));
+        meters.lag.set(signed(counts.lag.as_secs()));
+        meters.oldest_read.set(signed(counts.oldest_read.as_secs()));
     }
 
     /// Says how feeds stand in the store.
@@ -109,15 +103,15 @@ impl Metrics {
             (FeedStanding::Paused, counts.paused),
             (FeedStanding::Gone, counts.gone),
         ] {
-            meters.feeds.get_or_create(&labelled(standing)).set(number(feeds));
+            meters.feeds.get_or_create(&labelled(standing)).set(signed(feeds));
         }
-        meters.held.set(number(counts.held));
+        meters.held.set(signed(counts.held));
     }
 
     /// Says which feeds have items in conflict.
     pub(crate) fn in_conflict(&self, counts: &FeedCounts) {
         let meters = &self.meters;
-        meters.in_conflict.set(number(counts.in_conflict));
+        meters.in_conflict.set(signed(counts.in_conflict));
         meters.contested.set(i64::from(counts.items_in_conflict));
     }
 

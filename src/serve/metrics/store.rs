@@ -1,6 +1,6 @@
 //! Whether the store works, and what other gateways over it there are.
 
-use super::Metrics;
+use super::{Metrics, signed};
 use std::time::Duration;
 use tidegate_store::{StoreCondition, StoreError};
 
@@ -16,18 +16,18 @@ impl Metrics {
         meters.store_intake.set(i64::from(takes_in));
         meters.standby.set(i64::from(condition.owner.is_some()));
         let differences = condition.differences().count();
-        meters.differences.set(i64::try_from(differences).unwrap_or(i64::MAX));
+        meters.differences.set(signed(differences));
         let difference = Duration::from_millis(condition.clock_ahead.unsigned_abs()).as_secs_f64();
         let is_behind = condition.clock_ahead < 0;
         meters.clock_difference.set(if is_behind { -difference } else { difference });
         if let Some(space) = condition.space {
-            meters.store_free.set(i64::try_from(space.free).unwrap_or(i64::MAX));
-            meters.store_min_free.set(i64::try_from(space.limit).unwrap_or(i64::MAX));
+            meters.store_free.set(signed(space.free));
+            meters.store_min_free.set(signed(space.limit));
         }
         let limit = condition.taken.map_or(0, |taken| taken.limit);
-        meters.store_max_size.set(i64::try_from(limit).unwrap_or(i64::MAX));
+        meters.store_max_size.set(signed(limit));
         if let Some(used) = condition.used {
-            meters.store_size.set(i64::try_from(used).unwrap_or(i64::MAX));
+            meters.store_size.set(signed(used));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tidegate_format::parse::discover::feed_links;
+use tidegate_format::parse::discover::page_feeds;
 use tidegate_format::parse::{self, Limits, ParseError};
 use tidegate_net::origin::{BodyError, PassAnswer, PassedBody, WholeAnswer, says_page};
 use tokio::time::{Instant, timeout_at};
@@ -56,7 +56,7 @@ pub async fn document_or_page(url: &Url, answer: PassAnswer) -> Option<WholeAnsw
         }
         // Links behind a head without any are read as well.
         let names_feeds =
-            |page: &BytesMut| !feed_links(&String::from_utf8_lossy(page), url).is_empty();
+            |page: &BytesMut| !page_feeds(&String::from_utf8_lossy(page), url).named.is_empty();
         let new = all.get(before.saturating_sub(LONGEST_END)..).unwrap_or_default();
         let is_end = !is_head_over && has_head_end(new);
         is_head_over = is_head_over || is_end;

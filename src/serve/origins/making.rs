@@ -137,7 +137,6 @@ async fn make_feed(
         (Ok(_), false) => relay::have_feed_made(room, url, traits, client).await,
         (Err(_), _) => false,
     };
-    room.directory.changed();
     // Whoever waits for it finds its place then.
     let _ = room.directory.listing().await;
     if !made {

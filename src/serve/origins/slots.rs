@@ -5,7 +5,7 @@ mod progress;
 
 pub(super) use self::progress::longer;
 
-use self::progress::{AnswerBody, SlotProgress, WatchedUpload};
+use self::progress::{AnswerBody, SlotProgress, watched_upload};
 use super::super::client::Client;
 use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
@@ -198,7 +198,7 @@ impl Slot {
 
     /// The body of the request, which its client may not keep the site waiting for.
     pub(super) fn upload(&self, body: PassedBody) -> PassedBody {
-        WatchedUpload::new(body, &self.progress).boxed_unsync()
+        watched_upload(body, Arc::clone(&self.progress))
     }
 
     /// The site has the whole of a request that is an action.

@@ -1,32 +1,15 @@
 //! What changed since an earlier state of a view, rendered like the view and kept like it.
 
-use super::{ReadView, RenditionCache, RenditionKey, ViewRequest, plan};
+use super::{ReadView, RenditionCache, ViewRequest, plan, view_key};
 use crate::audience::ServedFeed;
 use crate::client::Client;
 use crate::delta::{self, Point, TagScope};
+use crate::documents::{NoDocument, ServedDocument};
 use crate::plan::ReadPlan;
-use crate::rendition::{NoDocument, Rendition, UnwrittenDocument};
+use crate::rendition::{Rendition, UnwrittenDocument};
 use std::sync::Arc;
 use tidegate_core::model::{FeedState, Item, Revision};
 use tidegate_format::render::ViewKind;
-
-/// What a delta is a function of.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct DeltaKey {
-    pub(super) of: RenditionKey,
-    base: Point,
-}
-
-/// A delta; `None` where it would have every entry of the whole document.
-pub(super) type MaybeDelta = Option<Arc<Rendition>>;
-
-/// What a delta weighs that is none.
-const NOTHING: u32 = 64;
-
-/// The weight of an entry of the cache.
-pub(super) fn weight(kept: &MaybeDelta) -> u32 {
-    kept.as_ref().map_or(NOTHING, |rendition| rendition.weight())
-}
 
 /// A delta and the tag of what it begins with.
 pub(crate) struct Delta {
@@ -79,15 +62,15 @@ impl RenditionCache {
             return None;
         }
         let plan = plan(wish, &state).ok()?;
-        let key = DeltaKey { of: RenditionKey::new(record, wish, plan, &state), base };
+        let key = view_key(record, wish, plan, &state, Some(base));
         let ask = self.ask(record, wish, &state, client, false);
         let make = || {
             let (shelf, record) = (Arc::clone(self), record.clone());
             async move { shelf.build_delta(&record, wish, base, state.revision).await }
         };
-        let kept = self.deltas.get(key, ask, make).await;
+        let kept = self.documents.get(key, ask, make).await;
         let kept = kept.inspect_err(|missing| tell(record, missing)).ok()?;
-        Some(Delta { rendition: Option::clone(&kept)?, base: tag.to_owned() })
+        Some(Delta { rendition: Arc::clone(kept.encoded()?), base: tag.to_owned() })
     }
 
     async fn build_delta(
@@ -96,7 +79,7 @@ impl RenditionCache {
         wish: ViewRequest,
         base: Point,
         revision: Revision,
-    ) -> Result<MaybeDelta, NoDocument> {
+    ) -> Result<ServedDocument, NoDocument> {
         let ReadView { plan: whole, mut view, mut rest, mut deleted } =
             self.read(record, wish).await?;
         if view.state.revision != revision {
@@ -119,14 +102,14 @@ impl RenditionCache {
             view.items.extend(items.into_iter().filter(is_new));
         }
         if view.items.len() + deleted.len() == all && all > 0 {
-            return Ok(None);
+            return Ok(ServedDocument::WholeView);
         }
         let document = UnwrittenDocument {
             bounds: plan.bounds(&view.state),
             expires,
             ..self.document(record, wish, view, &deleted)
         };
-        Ok(Some(Arc::new(self.write(document).await?)))
+        Ok(self.write(document).await?.into())
     }
 }
 

@@ -118,14 +118,13 @@ async fn every_encoding_carries_the_delta_and_its_own_tag() {
 }
 
 #[tokio::test]
-async fn who_has_it_all_gets_304_and_who_has_another_encoding_an_empty_delta() {
+async fn who_has_it_all_gets_304_in_whatever_encoding() {
     let site = giving_all();
     let base = tag(&site, READER, "gzip").await;
     let asked = [("if-none-match", base.as_str()), ("a-im", "feed"), ("accept-encoding", "gzip")];
     assert_eq!(site.get_with(READER, &asked).await.status(), 304);
     let answer = ask(&site, READER, &base).await;
-    assert_eq!(answer.status(), 226);
-    assert_eq!(line(&text(answer).await, "items"), "");
+    assert_eq!((answer.status().as_u16(), header(&answer, "etag")), (304, base.as_str()));
 }
 
 #[tokio::test]
@@ -234,7 +233,6 @@ async fn what_entries_cannot_say_is_said_by_the_whole() {
     let base = tag(&site, READER, "").await;
     commit(&site, &["a"], version);
     site.store.records.lock().unwrap()[0].options.complete = true;
-    site.room.directory.changed();
     assert_eq!(ask(&site, READER, &base).await.status(), 200, "as the operator says");
 }
 

@@ -2,10 +2,7 @@
 
 use super::doubles::{feed, id, tick};
 use super::*;
-use crate::audience::Audience;
-use crate::directory::Directory;
 use std::sync::atomic::Ordering;
-use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedStanding, Format, Item};
 
 fn has(text: &str, line: &str) {
@@ -252,7 +249,6 @@ async fn while_the_store_fails_the_last_good_rendition_is_served() {
     let site = Site::new();
     let good = header(&site.get("/feeds/news").await, "etag").to_owned();
     site.store.broken.store(true, Ordering::SeqCst);
-    site.room.directory.changed();
     let answer = site.get("/feeds/news").await;
     assert_eq!(answer.status(), 200);
     assert_eq!(header(&answer, "etag"), good);
@@ -285,27 +281,18 @@ async fn a_new_upstream_address_shows_without_a_commit() {
     for record in site.store.records.lock().unwrap().iter_mut() {
         record.url = "https://moved.example/".to_owned();
     }
-    site.room.directory.changed();
     has(&text(site.get("/feeds/news").await).await, "upstream https://moved.example/");
 }
 
 #[tokio::test]
-async fn the_list_of_feeds_is_read_again_when_it_is_old_or_known_to_have_changed() {
-    let store = Arc::new(TestStore::with_news());
-    let everybody = Audience::public(&Site::new().room);
-    let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(at(0)));
-    let always = Directory::new(store.clone(), Duration::ZERO, clock.clone());
-    let never = Directory::new(store.clone(), Duration::MAX, clock);
-    for directory in [&always, &never] {
-        assert!(directory.served("news", &everybody).await.is_ok());
-    }
-    store.records.lock().unwrap()[0].standing = FeedStanding::Gone;
-    assert_eq!(always.served("news", &everybody).await.unwrap_err().status(), 410);
-    let reads = store.listings.load(Ordering::SeqCst);
-    assert!(never.served("news", &everybody).await.is_ok());
-    assert_eq!(store.listings.load(Ordering::SeqCst), reads, "a list that is good is not read");
-    never.changed();
-    assert_eq!(never.served("news", &everybody).await.unwrap_err().status(), 410);
+async fn the_list_of_feeds_is_the_one_that_the_store_has() {
+    let site = Site::new();
+    let before = site.room.directory.listing().await.unwrap();
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+    let same = site.room.directory.listing().await.unwrap();
+    assert!(Arc::ptr_eq(&before, &same), "what is known of a list is found out once");
+    site.store.records.lock().unwrap()[0].standing = FeedStanding::Gone;
+    assert_eq!(site.get("/feeds/news").await.status(), 410);
 }
 
 #[tokio::test]

@@ -128,8 +128,8 @@ async fn conditional_requests_are_answered_with_304() {
         let cases: [(&str, &str, &str, u16); 6] = [
             ("if-none-match", &etag, "gzip", 304),
             ("if-none-match", "*", "gzip", 304),
-            // The tag is that of another encoding, so it is of another representation.
-            ("if-none-match", &etag, "zstd", 200),
+            // The tag is that of another representation, which is as new.
+            ("if-none-match", &etag, "zstd", 304),
             ("if-none-match", "\"x\"", "gzip", 200),
             ("if-modified-since", &modified, "gzip", 304),
             ("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT", "gzip", 200),
@@ -277,6 +277,14 @@ async fn what_is_made_for_one_request_is_compressed_when_asked() {
             continue;
         }
         assert_eq!(header(&packed, "content-encoding"), "gzip", "{path}");
+        let head = site.ask(request("HEAD", path, &[("accept-encoding", "gzip")], "")).await;
+        // How long the body is shows when it is packed.
+        let names = |answer: &Response<Body>| {
+            let names = answer.headers().keys().filter(|name| *name != "content-length");
+            names.map(ToString::to_string).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(names(&head), names(&packed), "{path}");
+        assert!(!head.headers().contains_key("content-length"), "{path}");
         let vary = packed.headers().get_all("vary").iter();
         assert!(vary.into_iter().any(|value| value == "Accept-Encoding"), "{path}");
         let packed = bytes(packed).await;
@@ -346,4 +354,18 @@ async fn an_address_with_a_slash_at_its_end_leads_to_the_one_without() {
     let answer = site.ask(request("OPTIONS", "/feeds/news/", &asks, "")).await;
     assert_eq!(answer.status().as_u16(), 204, "a browser that asks first follows no redirect");
     problem(site.get("/nothing/").await, 404).await;
+}
+
+/// Whoever waits for the memory of a comparison holds what the answer was admitted with.
+#[tokio::test(start_paused = true)]
+async fn a_comparison_waits_for_its_memory_for_a_bounded_time() {
+    let site = Site::new();
+    let path = "/feeds/news/items/a?diff=1..newest";
+    let all = u32::try_from(crate::items::COMPARISONS_KIB).unwrap();
+    let held = site.room.comparisons.try_acquire_many(all).unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(25), site.get(path)).await.unwrap();
+    assert_eq!(header(&answer, "retry-after"), "30");
+    problem(answer, 503).await;
+    drop(held);
+    assert_eq!(site.get(path).await.status(), 200);
 }

@@ -1,6 +1,7 @@
 //! `/metrics`: what is counted, that no label names a feed or an address, and its two formats.
 
 use super::doubles::record;
+use super::private::{ANN, SECRET, announcing, store};
 use super::*;
 use std::sync::atomic::Ordering;
 use tidegate_core::model::FeedStanding;
@@ -140,5 +141,41 @@ async fn metrics_come_as_open_metrics_to_those_who_ask_for_it() {
         let text = text(answer).await;
         assert_eq!(text.ends_with("# EOF\n"), is_open, "{accept}");
         assert_eq!(text.contains("# TYPE tidegate_polls counter\n"), is_open, "{accept}");
+    }
+}
+
+/// What the entrance answers by itself is counted, and leads where the gateway is.
+#[tokio::test(start_paused = true)]
+async fn the_entrance_answers_like_all_else() {
+    let public_url = "https://feeds.example.org/gate/".to_owned();
+    let challenge = true;
+    let site =
+        Arc::new(Site::with(store(), ServeSettings { public_url, challenge, ..announcing() }));
+    let page = site.get_with("/feeds/unknown", &[("accept", "text/html")]).await;
+    assert_eq!(page.status(), 401);
+    let page = text(page).await;
+    assert!(
+        page.contains("href=\"/gate/assets/style.css\"") && !page.contains("=\"/assets"),
+        "{page}"
+    );
+    assert_eq!(site.get(&format!("/feeds/{SECRET}?token={ANN}")).await.status(), 308);
+    let mut guesses = Vec::new();
+    for guess in 0..8 {
+        let site = Arc::clone(&site);
+        let path = format!("/t/0123456789abcdef0123456789abcd{guess:02}/feeds/news");
+        guesses.push(tokio::spawn(async move { site.get(&path).await.status() }));
+    }
+    let mut refused = 0;
+    for guess in guesses {
+        refused += u32::from(guess.await.unwrap() == 429);
+    }
+    assert!(refused > 0);
+    let metrics = text(site.get("/metrics").await).await;
+    for (status, route, number) in
+        [(401, "/feeds/{name}", 1), (308, "none", 1), (429, "none", refused)]
+    {
+        let labels = format!("method=\"GET\",route=\"{route}\",status=\"{status}\"");
+        let line = format!("tidegate_http_requests_total{{{labels}}} {number}");
+        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
     }
 }

@@ -96,7 +96,6 @@ impl OriginService for BlogSite {
         for store in &self.stores {
             store.put_feed(&record).await.unwrap();
         }
-        self.room.get().unwrap().directory.changed();
         self.judging.acquire().await.map_err(|_| NotMade::Later)?.forget();
         for store in &self.stores {
             store.feeds.lock().unwrap().insert(made.clone(), feed(Format::Atom10));
@@ -366,7 +365,6 @@ async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
     record.follow(None, at(0), &endpoint());
     blog.stores[0].put_feed(&record).await.unwrap();
     blog.stores[0].feeds.lock().unwrap().insert(name(FAILING), feed(Format::Atom10));
-    site.room.directory.changed();
     is_judged(get(&site).await).await;
     let counts = [&blog.asked, &blog.read_again].map(|count| count.load(Ordering::SeqCst));
     assert_eq!(counts, [0, 0], "the site was asked");

@@ -106,7 +106,6 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
     assert!(page.contains("when its publisher lists it again"), "{page}");
     assert!(!page.contains("value=\"delete\"") && !page.contains("value=\"restore\""), "{page}");
     site.store.edit_record("news", |record| record.options.sharing.local = true);
-    site.room.directory.changed();
     assert!(look(gone).await.contains("value=\"restore\">Restore"));
     for (path, body, asked, said) in [
         (gone, "do=restore", "item news Restore", "Restored: it is in the feed again."),
@@ -126,7 +125,6 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
         assert!(!look(path).await.contains(said), "{body}: said once");
     }
     site.store.edit_record("news", |record| record.options.sharing.local = false);
-    site.room.directory.changed();
     for (path, said) in [(item, "Deleted: subscribers"), (gone, "It was deleted before.")] {
         assert_eq!(send(&site, path, &cookie, "do=delete").await.status(), 303);
         assert!(look(path).await.contains(said), "{path}");

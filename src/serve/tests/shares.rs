@@ -210,7 +210,6 @@ async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave(
     assert_eq!((site.operator.most_listing.load(Ordering::SeqCst), lists()), (1, 3));
     // Another list of feeds is another overview.
     site.store.records.lock().unwrap().push(record("added", FeedStanding::Active));
-    site.room.directory.changed();
     let page = text(site.ask(of(client(1), "/")).await).await;
     assert!(page.contains("/feeds/added/about") && lists() == 4, "{page}");
 }
@@ -291,7 +290,6 @@ async fn the_list_of_subscriptions_is_made_once_for_all_who_ask_and_on_another_t
     let early = ask(1, LIST);
     begun(4 * LISTED + 1).await;
     site.store.records.lock().unwrap().push(record("added", FeedStanding::Active));
-    site.room.directory.changed();
     let late = ask(2, LIST);
     begun(4 * LISTED + 2).await;
     site.store.state_gate.add_permits(2 * LISTED + 1);

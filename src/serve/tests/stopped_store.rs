@@ -16,7 +16,6 @@ fn stopped() -> StoreCondition {
 impl Site {
     fn set_condition(&self, condition: StoreCondition) {
         *self.store.condition.lock().unwrap() = condition;
-        self.room.directory.changed();
     }
 
     async fn text(&self, path: &str) -> String {

@@ -433,7 +433,6 @@ async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
     let page = text(gateway.ask(asked("GET", "/subscribe", OTHER, &browser)).await).await;
     assert!(page.contains(&format!("<li>{OTHER}: point your feed reader at")), "{page}");
     gateway.store.edit_record("made", |record| record.enrolment.title = Some("Ours".to_owned()));
-    gateway.room.directory.changed();
     let found = offers(gateway.ask(asked("GET", "/subscribe", OTHER, &[])).await).await;
     assert_eq!(found[0]["title"], "Ours");
 }

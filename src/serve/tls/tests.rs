@@ -5,6 +5,7 @@ use crate::connections::{ConnectionShares, Connections};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use std::path::PathBuf;
 use tokio::io::DuplexStream;
 use tokio_rustls::TlsConnector;
 

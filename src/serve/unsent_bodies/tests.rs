@@ -40,7 +40,7 @@ async fn a_document_counts_once_and_until_its_last_byte_has_gone() {
 #[test]
 fn a_client_has_its_share_and_the_greatest_gives_way() {
     let bodies = Bodies::within((100, 50));
-    let connections = [Connection::new(1), Connection::new(2), Connection::new(3)];
+    let connections = [(); 3].map(|()| Connection::new());
     let send = |to: u8, connection: usize, bytes| {
         bodies.send(client(to), connections.get(connection).cloned(), document(bytes))
     };
@@ -77,7 +77,7 @@ fn nobody_gives_way_to_one_that_has_more() {
 #[tokio::test(start_paused = true)]
 async fn what_is_not_taken_ends_its_connection() {
     let bodies = Bodies::within((1 << 20, 1 << 20));
-    let connections = [Connection::new(1), Connection::new(2)];
+    let connections = [(); 2].map(|()| Connection::new());
     let send = |at: usize| {
         bodies.send(client(1), Some(connections[at].clone()), document(40_000)).unwrap()
     };
@@ -94,7 +94,7 @@ async fn what_is_not_taken_ends_its_connection() {
 #[tokio::test(start_paused = true)]
 async fn who_does_not_move_gives_way_before_who_does() {
     let bodies = Bodies::within((100_000, 100_000));
-    let connections = [1, 2, 3, 4].map(Connection::new);
+    let connections = [(); 4].map(|()| Connection::new());
     let send = |at: usize, whole: &Bytes| {
         let last = u8::try_from(at).unwrap();
         bodies.send(client(last), connections.get(at).cloned(), whole.clone())
@@ -120,7 +120,7 @@ async fn who_does_not_move_gives_way_before_who_does() {
 #[tokio::test(start_paused = true)]
 async fn what_frees_nothing_is_not_cut() {
     let bodies = Bodies::within((100_000, 100_000));
-    let connections = [1, 2, 3].map(Connection::new);
+    let connections = [(); 3].map(|()| Connection::new());
     let send = |at: usize, whole: &Bytes| {
         let last = u8::try_from(at).unwrap();
         bodies.send(client(last), connections.get(at).cloned(), whole.clone())
@@ -150,7 +150,7 @@ async fn what_frees_nothing_is_not_cut() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_waits_while_others_of_its_connection_move() {
     let bodies = Bodies::within((1 << 20, 1 << 20));
-    let connection = Connection::new(1);
+    let connection = Connection::new();
     let send = |bytes| bodies.send(client(1), Some(connection.clone()), document(bytes)).unwrap();
     let (_waits, mut moves) = (send(40_000), send(400_000));
     let limit = Duration::from_secs(60);

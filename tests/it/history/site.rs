@@ -217,6 +217,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             absolute_urls: false,
             deltas: tidegate_config::DeltaViews::All,
             connections: 1024,
+            memory: 128 << 20,
             trusted_proxies: Vec::new(),
             periods: Vec::new(),
             hub: false,

@@ -1,6 +1,7 @@
 //! The items that a document shares, as the gateway reads them.
 
-use tidegate_core::model::{Markup, Shared, Version};
+use tidegate_core::model::{Entry, FeedDocument, Markup, Shared, Version};
+use tidegate_core::sync::{Canonical, merge};
 use tidegate_format::parse::{self, Limits};
 
 /// The items of a document of any container; an error where it is broken or an item does not share.
@@ -13,12 +14,19 @@ pub fn read(text: &str) -> Result<Vec<Shared<Markup>>, String> {
     }
     let items = document.entries.iter().map(|entry| {
         let unshared = || format!("an item without valid sync markup: {:?}", document.warnings);
-        parse::shared(&document, entry).ok_or_else(unshared)
+        shared(&document, entry).ok_or_else(unshared)
     });
     items.collect()
 }
 
-/// The same where it is whole.
+/// The shared item that an entry is a version of.
+pub fn shared(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Option<Shared<Markup>> {
+    let said = entry.shared()?;
+    let winner = said.version.with(parse::own(document, entry));
+    Some(Shared { winner, conflicts: said.conflicts.clone() })
+}
+
+/// The items of a document that is whole.
 pub fn items(text: &str) -> Vec<Shared<Markup>> {
     read(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
@@ -48,4 +56,22 @@ pub fn text(markup: &Markup) -> Option<String> {
     let found =
         ["content:encoded", "content", "description", "summary"].into_iter().find_map(value);
     found.map(|field| field.value.to_string())
+}
+
+/// Merges an incoming set of items with the local one (SSE 1.0 section 3.3): the local items keep their
+/// order, and new ones follow.
+pub fn merge_sets<D: Canonical>(
+    mut items: Vec<Shared<D>>,
+    incoming: impl IntoIterator<Item = Shared<D>>,
+) -> Vec<Shared<D>> {
+    for item in incoming {
+        match items.iter().position(|known| known.winner.id == item.winner.id) {
+            None => items.push(item),
+            Some(at) => {
+                let known = items.remove(at);
+                items.insert(at, merge(known, item).unwrap());
+            }
+        }
+    }
+    items
 }

@@ -35,7 +35,7 @@ fn read(text: &str, upstream: &Url) -> Result<Vec<Shared<Markup>>, String> {
     }
     let unshared = || "an item without sync markup".to_owned();
     let entries = document.entries.iter();
-    entries.map(|entry| parse::shared(&document, entry).ok_or_else(unshared)).collect()
+    entries.map(|entry| shared_items::shared(&document, entry).ok_or_else(unshared)).collect()
 }
 
 /// The id that an entry has.

@@ -110,8 +110,8 @@ fn feed_in(path: &str) -> Option<&str> {
     view.split(['/', '?', '#']).next()
 }
 
-/// An address with the scheme of the web: `feed:` stands in front of such an address, or in its
-/// place.
+/// An address with the scheme of the web: `feed:` stands in front of such an address, or in its place; a host with a
+/// path has none at all in some lists.
 fn of_the_web(written: &str) -> String {
     let begins = |prefix: &str| {
         let head = written.get(..prefix.len())?;
@@ -120,5 +120,12 @@ fn of_the_web(written: &str) -> String {
     if let Some(rest) = begins("feed://") {
         return format!("http://{rest}");
     }
-    begins("feed:").unwrap_or(written).to_owned()
+    let rest = begins("feed:").unwrap_or(written);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let (name, port) = host.split_once(':').unwrap_or((host, ""));
+    let is_name = name.contains('.') && !name.contains(['@', ' ']);
+    match is_name && port.bytes().all(|digit| digit.is_ascii_digit()) {
+        true => format!("http://{rest}"),
+        false => rest.to_owned(),
+    }
 }

@@ -41,6 +41,7 @@ fn feeds_are_named_and_everything_else_is_said() {
         "<outline text='F'><outline title=' The A ' xmlUrl='https://a.example/feed#x'/>\n\
          <outline xmlUrl='https://a.example/feed?b'/>\n<outline xmlUrl='https://a.example/feed'/>\n\
          <outline xmlUrl='feed://b.example/'/><outline xmlUrl='FEED:https://me:secret@c.example/'/>\n\
+         <outline isComment='TRUE' text='C'><outline xmlUrl='https://off.example/'/></outline>\
          <outline xmlUrl='ftp://d.example/'/><outline xmlUrl='d.example/feed'/>\n\
          <outline xmlUrl='https://me:secret@'/><outline xmlUrl='http://a b/'/></outline>\n\
          <outline text='alone'/><outline type='include' url='http://l/'/>\n\
@@ -58,6 +59,7 @@ fn feeds_are_named_and_everything_else_is_said() {
             ("a-example-feed-d532orrb", "https://a.example/feed?b"),
             ("b-example", "http://b.example/"),
             ("c-example", "https://c.example/"),
+            ("d-example-feed", "http://d.example/feed"),
         ]
     );
     assert_eq!(plan.new[3].access.as_ref().unwrap().describe(), "a user and a password");
@@ -68,7 +70,7 @@ fn feeds_are_named_and_everything_else_is_said() {
     for (line, part) in [
         (4, "it stands in line 2 already"),
         (6, "the scheme \"ftp\""),
-        (6, "is not a web address"),
+        (6, "it is commented out"),
         (7, "is not a web address"),
         (7, "white space"),
         (8, "\"alone\" has neither an address nor feeds in it"),

@@ -52,6 +52,7 @@ fn what_is_something_else_or_broken_is_no_feed() {
         assert_eq!(traits("", other.to_owned()), None, "{other}");
     }
     for coding in ["dcb", "gzip"] {
-        assert_eq!(traits(coding, whole.clone()), None, "{coding}");
+        assert!(traits(coding, whole.clone()).is_some(), "{coding}: it is plain all the same");
+        assert_eq!(traits(coding, "no feed in any coding".to_owned()), None, "{coding}");
     }
 }

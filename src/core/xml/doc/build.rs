@@ -7,14 +7,13 @@ use super::{
     Doc, DocElement, DocLimits, Findings, Hole, LimitReached, NodeId, Repair, RepairKind,
     characters, index, offset,
 };
-use crate::model::{Context, Flaw};
+use crate::model::Flaw;
 use crate::xml::attributes::WrittenAttribute;
 use crate::xml::namespaces::NamespaceScope;
 use crate::xml::reference::{Reference, reference};
 use crate::xml::{self, cut};
 use quick_xml::Reader;
 use std::ops::Range;
-use std::sync::Arc;
 use url::Url;
 
 /// What of a document is an entry: a part whose faults cost that part alone.
@@ -30,8 +29,6 @@ pub struct Units<E> {
 #[derive(Debug)]
 pub struct Unit {
     pub node: NodeId,
-    /// What it inherits and uses; entries that inherit the same share it.
-    pub context: Arc<Context>,
     /// The numbers of its repairs.
     pub repairs: Range<usize>,
     /// Whether its tags and characters are as XML wants them.
@@ -71,8 +68,8 @@ pub(super) struct Builder<'a> {
     dropped: Vec<(Range<usize>, NodeId)>,
     /// How many elements are open around and with the open entry; 0 outside of entries.
     pub(super) fence: usize,
-    /// The numbers of the open entry's first repair and first hole, and what it inherits.
-    unit: (usize, usize, Context),
+    /// The numbers of the open entry's first repair and first hole.
+    unit: (usize, usize),
     /// The local name of entries in this document, once the root is known.
     pub(super) entry_name: Option<&'static str>,
     pub(super) reader: Reader<&'a [u8]>,
@@ -175,7 +172,7 @@ impl<'a> Builder<'a> {
             unit_repairs: 0,
             dropped: Vec::new(),
             fence: 0,
-            unit: (0, 0, Context::default()),
+            unit: (0, 0),
             entry_name: None,
             reader: reader(text, start),
             begin: start,
@@ -239,36 +236,13 @@ impl<'a> Builder<'a> {
         if self.open.len() == 1 {
             self.entry_name = Some((units.name)(element)?);
         } else if self.fence == 0 && (units.is_one)(element) {
-            self.enter_unit();
+            self.unit = (open.repairs, open.holes);
+            self.fence = self.open.len();
         }
         if is_empty {
             self.close(self.open.len() - 1, end, Some(&(end..end)));
         }
         Ok(())
-    }
-
-    /// The innermost open element is an entry: what it uses from outside is remembered.
-    fn enter_unit(&mut self) {
-        let Some(open) = self.open.last() else { return };
-        self.fence = self.open.len();
-        let parent = self.doc.element(open.node).and_then(DocElement::parent);
-        let around = open.bases.checked_sub(1).and_then(|around| self.bases.get(around));
-        let context = Context {
-            namespaces: Vec::new(),
-            base: around.map(|(_, spelled)| spelled.clone()),
-            lang: parent.and_then(DocElement::lang),
-        };
-        self.unit = (open.repairs, open.holes, context);
-        self.scope.enter_entry(open.scope);
-        // Its own tag was read before it was known to be an entry.
-        let Some(element) = self.doc.element(open.node) else { return };
-        self.scope.resolve(xml::split_name(element.name()).0);
-        for attribute in element.attributes() {
-            let (prefix, _) = xml::split_name(attribute.name());
-            if !prefix.is_empty() {
-                self.scope.resolve(prefix);
-            }
-        }
     }
 
     /// Closes elements until so many are open. `tag`: the end tag of the last one, where there is one; the
@@ -295,14 +269,10 @@ impl<'a> Builder<'a> {
 
     /// The entry is whole.
     fn leave_unit(&mut self, open: &OpenElement<'a>) {
-        let (first, _, mut context) = std::mem::take(&mut self.unit);
-        context.namespaces = self.scope.used_by_entry();
-        let before = self.units.last().map(|unit| Arc::clone(&unit.context));
-        let context = before.filter(|before| **before == context).unwrap_or_else(|| context.into());
-        let repairs = first..self.repairs.len();
+        let repairs = self.unit.0..self.repairs.len();
         self.unit_repairs += repairs.len();
         let is_sound = self.findings.doubts == open.doubts;
-        self.units.push(Unit { node: open.node, context, repairs, is_sound });
+        self.units.push(Unit { node: open.node, repairs, is_sound });
         self.fence = 0;
     }
 
@@ -325,7 +295,7 @@ impl<'a> Builder<'a> {
             self.doc.attributes.truncate(index(node.attributes));
         }
         self.doc.nodes.truncate(index(entry.node));
-        let (repairs, holes, _) = std::mem::take(&mut self.unit);
+        let (repairs, holes) = self.unit;
         self.repairs.truncate(repairs);
         self.doc.holes.truncate(holes);
         self.fence = 0;

@@ -9,16 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 type Declarations<'t, 'a> = BTreeMap<&'a str, DocAttribute<'t, 'a>>;
 
 impl<'t, 'a> DocElement<'t, 'a> {
-    /// What the element inherits and uses. Elements within it of which `is_left_out` is true use nothing.
+    /// What the element inherits and uses. Sync markup within it, which is taken out, uses nothing.
     /// `invented`: bindings of prefixes that the document does not declare.
-    pub fn context(
-        self,
-        is_left_out: impl Fn(Self) -> bool,
-        invented: &[(String, String)],
-    ) -> Context {
+    pub fn context(self, invented: &[(String, String)]) -> Context {
         let parent = self.parent();
         let around = parent.map(Self::declarations_in_scope).unwrap_or_default();
-        let used = self.prefixes_from_around(is_left_out);
+        let used = self.prefixes_from_around(|within| within.ns().is_sync_markup());
         let declared = around.into_iter().filter(|(prefix, _)| used.contains(prefix));
         let declared: Declarations<'_, '_> = declared.collect();
         let made_up = invented.iter().filter(|(prefix, _)| {

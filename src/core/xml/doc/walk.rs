@@ -26,24 +26,13 @@ pub struct Walk<'t, 'a> {
     at: usize,
     place: usize,
     is_over: bool,
-    /// Whether text comes in one piece up to the next tag, comment or section.
-    pub joins_text: bool,
 }
 
 impl<'t, 'a> DocElement<'t, 'a> {
     /// A walk through the element, which is its first step and its last.
     pub const fn walk(self) -> Walk<'t, 'a> {
         let (doc, root) = (self.doc, self.id);
-        Walk {
-            doc,
-            root,
-            open: None,
-            next: root,
-            at: 0,
-            place: 0,
-            is_over: false,
-            joins_text: false,
-        }
+        Walk { doc, root, open: None, next: root, at: 0, place: 0, is_over: false }
     }
 }
 
@@ -82,7 +71,7 @@ impl<'t, 'a> Iterator for Walk<'t, 'a> {
                 (None, Some(open)) => index(open.node.content_end),
             };
             if self.at < text_end {
-                let (text, behind) = self.doc.piece(self.at..text_end, self.joins_text);
+                let (text, behind) = self.doc.piece(self.at..text_end, false);
                 (self.place, self.at) = (self.at, behind);
                 if !text.is_empty() {
                     return Some(WalkStep::Text(text));

@@ -34,7 +34,12 @@ pub fn attribute<'a>(tag: &'a str, name: &str) -> Option<Cow<'a, str>> {
 /// The attributes with a value of a tag that is given without its `<` and `>`. Each byte is looked at
 /// a few times.
 pub fn attributes(tag: &str) -> impl Iterator<Item = HtmlAttribute<'_>> {
-    let mut cursor = AttributeCursor { tag, at: tag_name(tag).len() };
+    attributes_from(tag, tag_name(tag).len())
+}
+
+/// The same from the byte `at` on.
+pub fn attributes_from(tag: &str, at: usize) -> impl Iterator<Item = HtmlAttribute<'_>> {
+    let mut cursor = AttributeCursor { tag, at };
     std::iter::from_fn(move || cursor.next())
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::parse;
-use tidegate_core::model::{FeedDocument, Markup, Shared};
+use tidegate_core::model::{Entry, FeedDocument, Markup, Shared};
 
 fn read(atom: &str) -> FeedDocument<'_> {
     let document = parse::document(atom, None, &Limits::default()).unwrap();
@@ -14,7 +14,12 @@ fn shared(text: &str) -> Vec<Shared<Markup>> {
     let atom = transcoded(text).unwrap().unwrap();
     let document = read(&atom);
     let items = document.entries.iter();
-    items.map(|entry| parse::shared(&document, entry).unwrap()).collect()
+    let shared = |entry: &Entry<'_>| {
+        let said = entry.shared().unwrap();
+        let winner = said.version.with(parse::own(&document, entry));
+        Shared { winner, conflicts: said.conflicts.clone() }
+    };
+    items.map(shared).collect()
 }
 
 /// What an entry says, without the item that it was made from.

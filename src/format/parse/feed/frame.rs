@@ -31,7 +31,8 @@ pub struct FeedFrame {
 
 impl FeedFrame {
     /// Finds what stands around the items of a document.
-    pub fn of(doc: &Doc<'_>) -> Result<Self, ParseError> {
+    pub fn read(text: &str) -> Result<Self, ParseError> {
+        let doc = Doc::read_plain(text)?.doc;
         let nothing =
             || ParseError::NotAFeed { what: "a text without any element".to_owned(), at: 0 };
         let root = doc.root().ok_or_else(nothing)?;
@@ -101,7 +102,7 @@ mod tests {
     use tidegate_core::xml::cut;
 
     fn frame(text: &str) -> Result<FeedFrame, ParseError> {
-        FeedFrame::of(&Doc::read_whole(text).unwrap())
+        FeedFrame::read(text)
     }
 
     #[test]

@@ -190,6 +190,12 @@ impl<'t, 'a> ListReader<'t, 'a> {
             attributes.push((attribute.name().to_owned(), value));
         }
         let parent = self.open.last().map(|(number, _)| *number);
+        let says = |(name, value): &(String, String)| {
+            name.eq_ignore_ascii_case("isComment") && value.trim().eq_ignore_ascii_case("true")
+        };
+        let around = parent.and_then(|parent| self.list.outlines.get(parent));
+        let is_comment =
+            around.is_some_and(|around| around.is_comment) || attributes.iter().any(says);
         self.open.push((self.outlines.len(), element));
         self.outlines.push(element.id);
         self.list.outlines.push(Outline {
@@ -197,6 +203,7 @@ impl<'t, 'a> ListReader<'t, 'a> {
             attributes,
             sync: None,
             has_invalid_sync: false,
+            is_comment,
             other: Vec::new(),
             line,
             closed: element.is_empty_tag() || element.has_end_tag(),

@@ -187,7 +187,7 @@ fn sharing_markup_is_read() {
     assert!(list.outlines[2].is_deleted());
     assert!(list.outlines[3].sync.is_none());
     assert_eq!(problems(&list).len(), 1);
-    assert!(problems(&list)[0].starts_with("4: an sx:sync is not taken: its version"));
+    assert!(problems(&list)[0].starts_with("4: an sx:sync is not taken: sx:sync has version"));
     let undeclared =
         body("<outline><sx:sync id='q' version='1'><sx:history by='A'/></sx:sync></outline>");
     assert!(self::list(&undeclared).outlines[0].sync.is_some());

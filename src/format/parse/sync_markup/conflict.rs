@@ -41,7 +41,7 @@ pub(super) struct ConflictReader<'a, 'r> {
 impl<'a> ConflictReader<'a, '_> {
     pub fn read(&self, item: DocElement<'_, 'a>) -> Result<Markup, SyncMarkupError> {
         let dialect = dialect_of_item(item, self.dialect).unwrap_or(self.dialect);
-        let context = item.context(|within| within.ns().is_sync_markup(), self.invented);
+        let context = item.context(self.invented);
         let span = item.span();
         let is_within = |repair: &&Repair| span.contains(&repair.range().start);
         let repairs: Vec<Repair> = self.repairs.iter().filter(is_within).copied().collect();

@@ -21,7 +21,7 @@ pub(super) fn required(
 }
 
 /// A required number of updates or sequence.
-pub(super) fn number(
+pub(in crate::parse) fn number(
     element: DocElement<'_, '_>,
     name: &'static str,
     attribute: &'static str,

@@ -100,7 +100,10 @@ fn conflicts<'t, 'a>(
 }
 
 /// `when` and `by`; an empty one is as good as none (section 2.4).
-fn stamp(element: DocElement<'_, '_>, name: &'static str) -> Result<Stamp, SyncMarkupError> {
+pub(in crate::parse) fn stamp(
+    element: DocElement<'_, '_>,
+    name: &'static str,
+) -> Result<Stamp, SyncMarkupError> {
     let value = |attribute| element.attribute(attribute).filter(|text| !text.trim().is_empty());
     let wanted = "a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
     let when = value("when").map(|text| {
@@ -119,8 +122,11 @@ fn stamp(element: DocElement<'_, '_>, name: &'static str) -> Result<Stamp, SyncM
 }
 
 /// A boolean: absent and empty are `false` (section 2.3).
-fn flag(sync: DocElement<'_, '_>, attribute: &'static str) -> Result<bool, SyncMarkupError> {
-    match sync.attribute(attribute).as_deref() {
+pub(in crate::parse) fn flag(
+    sync: DocElement<'_, '_>,
+    attribute: &'static str,
+) -> Result<bool, SyncMarkupError> {
+    match sync.attribute(attribute).as_deref().map(str::trim) {
         None | Some("" | "false") => Ok(false),
         Some("true") => Ok(true),
         Some(text) => {

@@ -211,7 +211,7 @@ fn a_local_item_in_another_dialect_is_written_in_the_documents() {
         sync("j", 1, "A")
     ));
     let merged = printed(&local, &rss("")).unwrap();
-    let frame = FeedFrame::of(&Doc::read_whole(&merged).unwrap()).unwrap();
+    let frame = FeedFrame::read(&merged).unwrap();
     let dialects: Vec<_> = frame.items.iter().map(|(_, dialect)| *dialect).collect();
     assert_eq!(dialects, [Some(Dialect::Sse), Some(Dialect::Sse)]);
 }

@@ -1,6 +1,6 @@
 //! Atom 0.3 to Atom 1.0 (RFC 4287).
 
-use super::atom_date;
+use super::{atom_date, read_entry, read_skeleton};
 use data_encoding::BASE64;
 use tidegate_core::model::{Card, Markup, Skeleton, Time};
 use tidegate_core::xml::ns::{ATOM, ATOM03, XHTML};
@@ -9,16 +9,16 @@ use tidegate_core::xml::tree::{self, Element, Node};
 /// The feed element of a skeleton.
 pub fn feed(skeleton: &Skeleton) -> Element {
     let mut feed = Element::new(ATOM, "feed");
-    match tree::read(&skeleton.text, &tidegate_core::model::Context::default()) {
-        Some(old) => convert_children(&old, &mut feed),
-        None => feed.push(Element::new(ATOM, "title").text(&skeleton.title)),
+    convert_children(&read_skeleton(skeleton), &mut feed);
+    if feed.children.is_empty() {
+        feed.push(Element::new(ATOM, "title").text(&skeleton.title));
     }
     feed
 }
 
 /// An entry; `None` where its markup cannot be read.
 pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
-    let old = tree::read(&markup.xml, &markup.context)?;
+    let old = read_entry(markup)?;
     let mut entry = Element::new(ATOM, "entry");
     entry.attributes.extend(old.inherited().cloned());
     convert_children(&old, &mut entry);

@@ -1,10 +1,10 @@
 //! People: the authors of a feed or an entry, and who helped.
 
-use super::{atom03, head, json_feed};
-use tidegate_core::model::{Context, Format, Skeleton};
+use super::{atom03, head, json_feed, read_skeleton};
+use tidegate_core::model::{Format, Skeleton};
 use tidegate_core::xml::address::mail_and_name;
 use tidegate_core::xml::ns::{ATOM, DC};
-use tidegate_core::xml::tree::{self, Element};
+use tidegate_core::xml::tree::Element;
 
 /// The most people of one kind that are told of a feed or an entry.
 const PEOPLE_LIMIT: usize = 16;
@@ -70,10 +70,7 @@ pub fn add(people: &mut Vec<Person>, person: Person) {
 /// names nobody.
 pub fn people(skeleton: &Skeleton) -> Vec<Person> {
     match skeleton.format {
-        Format::Atom10 | Format::Opml => {
-            let feed = tree::read(&skeleton.text, &Context::default());
-            named(&feed.unwrap_or_default(), "author")
-        }
+        Format::Atom10 | Format::Opml => named(&read_skeleton(skeleton), "author"),
         Format::Atom03 => named(&atom03::feed(skeleton), "author"),
         Format::JsonFeed => named(&json_feed::people(skeleton), "author"),
         Format::Rss20 | Format::Rss09x | Format::Rss10 | Format::Rss090 => {

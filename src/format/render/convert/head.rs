@@ -2,16 +2,17 @@
 
 use super::author::{self, Person};
 use super::category::Category;
+use super::read_skeleton;
 use crate::render::Addresses;
-use tidegate_core::model::{Context, Skeleton};
+use tidegate_core::model::Skeleton;
 use tidegate_core::xml::address::is_address;
 use tidegate_core::xml::html::plain_text;
 use tidegate_core::xml::ns::{ATOM, DC, ITUNES};
-use tidegate_core::xml::tree::{self, Attribute, Element};
+use tidegate_core::xml::tree::{Attribute, Element};
 
 /// The channel of an RSS skeleton.
 pub fn channel(skeleton: &Skeleton) -> Element {
-    let root = tree::read(&skeleton.text, &Context::default()).unwrap_or_default();
+    let root = read_skeleton(skeleton);
     let channel = root.elements().find(|element| element.name == "channel").cloned();
     channel.unwrap_or_default()
 }

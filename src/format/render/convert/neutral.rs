@@ -2,7 +2,7 @@
 
 use super::author::{self, Person};
 use super::category::{Categories, Category};
-use super::{atom03, json_feed};
+use super::{atom03, json_feed, read_entry};
 use crate::render::references::{self, Base};
 use tidegate_core::model::{Card, Family, Format, Markup, Time};
 use tidegate_core::xml;
@@ -106,7 +106,7 @@ impl Neutral {
         let entry = match markup.format {
             Format::JsonFeed => json_feed::entry(markup, None),
             Format::Atom03 => atom03::entry(markup, None),
-            _ => tree::read(&markup.xml, &markup.context),
+            _ => read_entry(markup),
         };
         let Some(mut entry) = entry else { return neutral };
         let own = match markup.format.family() {

@@ -1,8 +1,8 @@
 //! RSS 1.0 and 0.90 (RDF) to RSS 2.0.
 
-use super::Target;
+use super::{Target, read_entry, read_skeleton};
 use crate::render::Addresses;
-use tidegate_core::model::{Context, Markup, Skeleton};
+use tidegate_core::model::{Markup, Skeleton};
 use tidegate_core::xml::ns::{DC, Ns, RDF};
 use tidegate_core::xml::tree::{self, Element};
 
@@ -19,7 +19,7 @@ fn is_rss(namespace: &str) -> bool {
 /// The channel of a skeleton, without its items.
 pub fn channel(skeleton: &Skeleton, addresses: &Addresses) -> Element {
     let mut channel = Element::new("", "channel");
-    let root = tree::read(&skeleton.text, &Context::default()).unwrap_or_default();
+    let root = read_skeleton(skeleton);
     let old = root.elements().find(|element| element.name == "channel");
     let mut image = None;
     for child in old.into_iter().flat_map(Element::elements) {
@@ -65,7 +65,7 @@ pub fn channel(skeleton: &Skeleton, addresses: &Addresses) -> Element {
 
 /// An item; `None` where its markup cannot be read.
 pub fn item(markup: &Markup, target: &Target<'_>) -> Option<Element> {
-    let old = tree::read(&markup.xml, &markup.context)?;
+    let old = read_entry(markup)?;
     let mut item = Element::new(target.namespace, "item");
     item.attributes.extend(old.inherited().cloned());
     let date = markup.card.published.or(markup.card.updated);

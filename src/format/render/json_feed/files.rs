@@ -1,7 +1,7 @@
 //! The files and images of an entry: its enclosures, and what Media RSS and the podcasts' module say.
 
 use crate::render::convert::{Neutral, Text};
-use serde_json::{Map, Value};
+use serde::Serialize;
 use tidegate_core::xml::address::is_address;
 use tidegate_core::xml::ns::{ITUNES, MEDIA};
 use tidegate_core::xml::tree::Element;
@@ -23,36 +23,19 @@ pub struct Files {
 }
 
 /// An attachment (JSON Feed 1.1, "Attachments").
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Attachment {
     url: String,
     mime_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     size_in_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     duration_in_seconds: Option<u64>,
 }
 
 impl Attachment {
-    /// As an object.
-    pub fn json(&self) -> Value {
-        let mut object = Map::new();
-        object.insert("url".to_owned(), self.url.clone().into());
-        object.insert("mime_type".to_owned(), self.mime_type.clone().into());
-        if let Some(title) = &self.title {
-            object.insert("title".to_owned(), title.clone().into());
-        }
-        let numbers = [
-            ("size_in_bytes", self.size_in_bytes),
-            ("duration_in_seconds", self.duration_in_seconds),
-        ];
-        for (name, number) in numbers {
-            if let Some(number) = number {
-                object.insert(name.to_owned(), number.into());
-            }
-        }
-        Value::Object(object)
-    }
-
     fn is_played(&self) -> bool {
         ["audio/", "video/"].iter().any(|kind| self.mime_type.starts_with(kind))
     }

@@ -21,7 +21,7 @@ pub fn feed(text: &str, base: &Base) -> Map<String, Value> {
     let Ok(Value::Object(mut feed)) = serde_json::from_str(text) else { return Map::new() };
     authors(&mut feed, base);
     feed.retain(|name, value| !OURS_OF_FEED.contains(&name.as_str()) && is_said(value));
-    resolve(&mut feed, base);
+    resolve(&mut feed, REFERENCES, base);
     feed
 }
 
@@ -30,7 +30,7 @@ pub fn item(text: &str, base: &Base) -> Option<Map<String, Value>> {
     let Ok(Value::Object(mut item)) = serde_json::from_str(text) else { return None };
     authors(&mut item, base);
     item.retain(|name, value| !OURS.contains(&name.as_str()) && is_said(value));
-    resolve(&mut item, base);
+    resolve(&mut item, REFERENCES, base);
     for name in ["date_published", "date_modified"] {
         // What cannot be read as the specification wants it is told as it was understood.
         let is_date =
@@ -65,8 +65,9 @@ fn is_said(value: &Value) -> bool {
     }
 }
 
-fn resolve(object: &mut Map<String, Value>, base: &Base) {
-    for name in REFERENCES {
+/// Makes the references in members of these names absolute.
+fn resolve(object: &mut Map<String, Value>, names: &[&str], base: &Base) {
+    for name in names {
         if let Some(Value::String(reference)) = object.get_mut(*name)
             && let Some(absolute) = base.resolve(reference)
         {
@@ -85,14 +86,8 @@ fn authors(object: &mut Map<String, Value>, base: &Base) {
         authors.extend(object.get("author").cloned());
     }
     authors.retain(|author| author.as_object().is_some_and(|author| author.values().any(is_said)));
-    for author in &mut authors {
-        for name in ["url", "avatar"] {
-            if let Some(Value::String(reference)) = author.get_mut(name)
-                && let Some(absolute) = base.resolve(reference)
-            {
-                *reference = absolute;
-            }
-        }
+    for author in authors.iter_mut().filter_map(Value::as_object_mut) {
+        resolve(author, &["url", "avatar"], base);
     }
     if !authors.is_empty() {
         object.insert("authors".to_owned(), authors.into());
@@ -106,7 +101,7 @@ fn attachments(item: &mut Map<String, Value>, base: &Base) {
         attachment.get("url").is_some_and(|url| url.is_string() && is_said(url))
     });
     for attachment in attachments.iter_mut().filter_map(Value::as_object_mut) {
-        resolve(attachment, base);
+        resolve(attachment, REFERENCES, base);
         let address = attachment.get("url").and_then(Value::as_str).unwrap_or_default();
         let media = media::of_address(address);
         if !attachment.get("mime_type").is_some_and(|media| media.is_string() && is_said(media)) {

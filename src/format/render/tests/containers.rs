@@ -25,7 +25,9 @@ fn back(text: &str) -> Vec<Shared<Markup>> {
     let document = parse::document(atom, None, &Limits::default()).unwrap();
     assert!(document.flaws.is_empty(), "{:?}\n{text}\n{atom}", document.warnings);
     let shared = document.entries.iter().map(|entry| {
-        parse::shared(&document, entry).unwrap_or_else(|| panic!("{:?}\n{atom}", entry.sync))
+        let said = entry.shared().unwrap_or_else(|| panic!("{:?}\n{atom}", entry.sync));
+        let winner = said.version.with(parse::own(&document, entry));
+        Shared { winner, conflicts: said.conflicts.clone() }
     });
     shared.collect()
 }

@@ -6,7 +6,9 @@ use crate::fetch::error::ANSWERING;
 use crate::testing::{Publisher, response};
 use std::io::Write as _;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Time};
+use tidegate_core::model::{
+    FeedAccess, FeedName, FeedRecord, FeedSource, SecretSource, SecretText, Time,
+};
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 
@@ -282,9 +284,78 @@ async fn redirects_are_followed_and_permanent_ones_shown() {
         publisher.heads().iter().map(|h| h.split(' ').nth(1).unwrap().to_owned()).collect();
     assert_eq!(asked, ["/a", "/b", "/c", "/d", "/c", "/d"]);
 
-    assert_eq!(ask(&publisher.url("/loop")).await, Err(FetchError::Redirects));
+    assert_eq!(
+        ask(&publisher.url("/loop")).await,
+        Err(FetchError::Redirects { sets_cookies: false })
+    );
     let nowhere = ask(&publisher.url("/nowhere")).await;
     assert_eq!(nowhere, Err(FetchError::Location { code: 302 }));
+}
+
+#[tokio::test]
+async fn cookies_live_within_one_fetch() {
+    let publisher = Publisher::start(|head| match head {
+        head if head.contains("cookie: own=1; seen=2\r\n") => response("200 OK", "", b"<feed/>"),
+        head if head.starts_with("GET /auth") => {
+            response("302 Found", "location: /feed\r\nset-cookie: seen=2; Path=/\r\n", b"")
+        }
+        _ => response("302 Found", "location: /auth\r\n", b""),
+    })
+    .await;
+    let url = publisher.url("/feed");
+    let cookie = SecretSource::Literal(SecretText::new("own=1").unwrap());
+    let access = FeedAccess { cookie: Some(cookie), ..FeedAccess::default() };
+    let access = Some(RequestAccess::new(&url, &access));
+    let asked = FetchRequest { access, ..request(&url) };
+    let fetch = fetch(AllowPrivate::All);
+    for _ in 0..2 {
+        let fetched = fetch.clone().oneshot(asked.clone()).await.unwrap();
+        assert_eq!(fetched.final_url, url);
+    }
+    let with_cookie = |head: &String| head.contains("seen=2");
+    assert_eq!(publisher.heads().iter().filter(|head| with_cookie(head)).count(), 2);
+    // What everybody gets needs none.
+    let asked = FetchRequest { for_everybody: true, ..asked };
+    let refused = fetch.oneshot(asked).await;
+    assert_eq!(refused, Err(FetchError::Redirects { sets_cookies: true }));
+}
+
+#[tokio::test]
+async fn who_accepts_pages_alone_is_asked_again_and_whole_parts_are_documents() {
+    let publisher = Publisher::start(|head| match head.split(' ').nth(1) {
+        Some("/page") if !head.contains("text/html") => response("406 Not Acceptable", "", b""),
+        Some("/made") => response("201 Created", "", b"<feed/>"),
+        Some("/all") => response("206 Part", "content-range: bytes 0-6/7\r\n", b"<feed/>"),
+        Some("/part") => response("206 Part", "content-range: bytes 0-6/9\r\n", b"<feed/>"),
+        Some("/unknown") => response("206 Part", "content-range: bytes 0-6/*\r\n", b"<feed/>"),
+        _ => response("200 OK", "", b"<feed/>"),
+    })
+    .await;
+    for path in ["/page", "/made", "/all"] {
+        let answer = ask(&publisher.url(path)).await.unwrap().answer;
+        assert!(matches!(answer, FetchAnswer::Document(_)), "{path}");
+    }
+    for path in ["/part", "/unknown"] {
+        let error = ask(&publisher.url(path)).await.unwrap_err();
+        assert!(matches!(error, FetchError::Status { code: 206, .. }), "{path}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_says_where_redirects_led_unless_that_is_secret() {
+    let publisher = Publisher::start(|head| match head.split(' ').nth(1) {
+        Some("/old") => response("301 Moved", "location: /new?key=k-0123456789abcdef\r\n", b""),
+        _ => response("404 Not Found", "", b""),
+    })
+    .await;
+    let asked = request(&publisher.url("/old"));
+    let said = |error: FetchError| error.to_string();
+    let open = fetch(AllowPrivate::All).oneshot(asked.clone()).await.unwrap_err();
+    let led = format!("its redirects led to {}", publisher.url("/new?"));
+    assert!(said(open.clone()).contains(&led) && !said(open.clone()).contains("k-0"), "{open}");
+    let asked = FetchRequest { is_secret: true, ..asked };
+    let closed = said(fetch(AllowPrivate::All).oneshot(asked).await.unwrap_err());
+    assert!(closed.ends_with(&format!("led to {}", publisher.url(""))), "{closed}");
 }
 
 #[tokio::test]

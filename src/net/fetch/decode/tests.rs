@@ -36,14 +36,46 @@ fn raw_deflate(data: &[u8]) -> Vec<u8> {
 
 const ALL: [Coding; 4] = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];
 
+fn headers(values: &[&str]) -> HeaderMap {
+    values.iter().map(|value| (CONTENT_ENCODING, value.parse().unwrap())).collect()
+}
+
+fn decode(body: Bytes, codings: &[Coding], limit: usize) -> Result<Bytes, DecodeError> {
+    let names: Vec<&str> = codings.iter().map(|coding| coding.name()).collect();
+    decoded(&headers(&[&names.join(", ")]), body, limit)
+}
+
 #[test]
 fn the_header_is_read_in_the_order_of_application() {
-    let read = |values: &[&str]| codings(values.iter().copied()).map_err(|e| e.to_string());
-    assert_eq!(read(&[]), Ok(vec![]));
-    assert_eq!(read(&["identity"]), Ok(vec![]));
-    assert_eq!(read(&[" GZIP , br", "zstd"]), Ok(vec![Coding::Gzip, Coding::Brotli, Coding::Zstd]));
-    assert!(read(&["compress"]).unwrap_err().contains("\"compress\""));
-    assert!(read(&["gzip,gzip,gzip,gzip"]).is_err());
+    let read = |values: &[&str]| codings(&headers(values)).map(|named| named.known).unwrap();
+    assert_eq!(read(&[]), []);
+    assert_eq!(read(&["identity", ""]), []);
+    assert_eq!(read(&[" GZIP , br", "zstd"]), [Coding::Gzip, Coding::Brotli, Coding::Zstd]);
+    assert!(codings(&headers(&["gzip,gzip,gzip,gzip"])).is_err());
+}
+
+#[test]
+fn what_is_plain_is_taken_whatever_it_is_called_and_marks_count_without_a_name() {
+    let feed = b"\xEF\xBB\xBF\n<feed/>".as_slice();
+    let zipped = |data: &[u8]| encode(data, Coding::Gzip);
+    let read = |values: &[&str], body: &[u8]| {
+        decoded(&headers(values), Bytes::copy_from_slice(body), LIMIT).map_err(|e| e.to_string())
+    };
+    for label in ["utf-8", "none", "aws-chunked", "gzip", "br", "zstd", "deflate", "compress"] {
+        assert_eq!(read(&[label], feed).unwrap(), feed, "{label}");
+    }
+    assert_eq!(read(&["gzip"], b"{\"version\":1}").unwrap(), b"{\"version\":1}".as_slice());
+    assert_eq!(read(&[], &zipped(feed)).unwrap(), feed);
+    assert_eq!(read(&[], &encode(feed, Coding::Zstd)).unwrap(), feed);
+    assert_eq!(read(&["gzip"], &zipped(&zipped(feed))).unwrap(), feed);
+    assert_eq!(read(&["aws-chunked,gzip"], &zipped(feed)).unwrap(), feed);
+    assert_eq!(read(&["br, gzip"], &zipped(feed)).unwrap(), feed);
+    assert!(read(&["compress"], b"\x1f\x9d\x90").unwrap_err().contains("\"compress\""));
+    assert!(read(&["gzip"], b"no gzip").unwrap_err().contains("gzip"));
+    let bomb = (0..=MAX_CODINGS).fold(feed.to_vec(), |inner, _| zipped(&inner));
+    assert!(read(&[], &bomb).is_err());
+    let cut = zipped(feed);
+    assert!(read(&[], &cut[..cut.len() - 9]).is_err());
 }
 
 #[test]

@@ -65,6 +65,7 @@ impl DocumentJudge for JudgeDouble {
         let hold = change.state.hold.as_ref();
         let held = hold.map(Hold::describe);
         Ok(Judged {
+            newest: None,
             sup: None,
             hub: tidegate_core::websub::HubLinks::default(),
             verdict: Verdict {

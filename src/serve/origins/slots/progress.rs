@@ -1,8 +1,10 @@
 //! How long a client keeps a site waiting, with the bodies that pass by.
 
 use super::Slot;
+use crate::watched_body::{PolledFrame, WatchedBody};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -102,10 +104,7 @@ impl ProgressState {
         }
     }
 
-    fn poll_answer(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_answer(&mut self, context: &mut Context<'_>) -> PolledFrame<BodyError> {
         self.go_on(0);
         if self.rest.is_empty() {
             let Some(body) = &mut self.answer else {
@@ -130,51 +129,24 @@ impl ProgressState {
 }
 
 /// The body of a request on its way to the site.
-pub(super) struct WatchedUpload {
-    body: PassedBody,
-    progress: Arc<SlotProgress>,
-}
-
-impl WatchedUpload {
-    pub(super) fn new(body: PassedBody, progress: &Arc<SlotProgress>) -> Self {
-        Self { body, progress: Arc::clone(progress) }
-    }
-}
-
-impl Body for WatchedUpload {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        let is_over = match &polled {
-            Poll::Ready(Some(Ok(_))) => self.body.is_end_stream(),
+pub(super) fn watched_upload(body: PassedBody, progress: Arc<SlotProgress>) -> PassedBody {
+    let watch = move |body: &PassedBody, polled: &PolledFrame<BodyError>| {
+        let is_over = match polled {
+            Poll::Ready(Some(Ok(_))) => body.is_end_stream(),
             Poll::Ready(None) => true,
             Poll::Ready(Some(Err(_))) | Poll::Pending => false,
         };
-        let mut state = self.progress.state();
+        let mut state = progress.state();
         state.is_acting |= is_over;
-        match &polled {
+        match polled {
             Poll::Pending => state.wait(),
             Poll::Ready(Some(Ok(frame))) if !is_over => {
                 state.go_on(frame.data_ref().map_or(0, Bytes::len));
             }
             Poll::Ready(_) => state.go_on(PIECE),
         }
-        drop(state);
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    };
+    WatchedBody::new(body, watch).boxed_unsync()
 }
 
 /// The size of a body of which these bytes were read already.
@@ -195,10 +167,7 @@ impl Body for AnswerBody {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<BodyError> {
         let Some(slot) = &self.0 else { return Poll::Ready(None) };
         let polled = slot.progress.state().poll_answer(context);
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {

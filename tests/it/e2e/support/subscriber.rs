@@ -2,11 +2,10 @@
 //! no item was created or last updated by it.
 
 use super::net::{Net, PUBLIC, header};
-use crate::support::shared_items;
+use crate::support::shared_items::{self, merge_sets};
 use std::collections::BTreeMap;
 use std::mem;
 use tidegate_core::model::Shared;
-use tidegate_core::sync::merge_sets;
 use tidegate_format::parse::{self, Limits};
 
 /// What an `sx:sync` says: `updates`, `deleted`, and each `sx:history` in order.

@@ -1,0 +1,453 @@
+//! Documents that are made when they are asked for, and kept: of many who ask for the same at once, one has it made,
+//! when it is admitted. All of them share one cache with one budget, each under everything that it is a function of.
+
+use super::address::{ChangeFeedForm, DocumentForm};
+use super::admission::{Admission, Overloaded};
+use super::audience::AudienceKey;
+use super::cache::Cache;
+use super::conflicts::ConflictsForm;
+use super::delta::Point;
+use super::item_list::ItemListQuery;
+use super::items::{ItemContent, ItemQuery};
+use super::metrics::Metrics;
+use super::plan::ReadPlan;
+use super::problem::{Problem, RETRY_SOON};
+use super::rendition::Rendition;
+use super::rendition_cache::ViewRequest;
+use super::shared_work::{SingleFlight, WorkRequest};
+use axum::body::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::model::{ArchivePlace, FeedName, Revision, ShownAddress, SyncId, Time};
+use tidegate_store::StoreError;
+use tokio::time::Instant;
+
+/// How often a document is in memory while it is made: what is read, what is written, what is compressed.
+const TIMES: u64 = 4;
+/// How long a page is shown again, unless its feed changes: it says how long ago things were, and what it tells of
+/// may go without a new revision. That about a feed tells of its polls too.
+const PAGE_FRESH: Duration = Duration::from_secs(60);
+const ABOUT_FRESH: Duration = Duration::from_secs(5);
+
+/// What a document is a function of. Whatever changes what a feed shows raises its revision.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct DocumentKey {
+    pub(super) audience: AudienceKey,
+    pub(super) feed: FeedName,
+    /// `None` of a feed that was not read yet, and of what no revision changes.
+    pub(super) revision: Option<Revision>,
+    pub(super) kind: DocumentKind,
+}
+
+/// Which document of a feed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum DocumentKind {
+    View {
+        /// Documents name the upstream's address.
+        upstream: ShownAddress,
+        plan: ReadPlan,
+        form: DocumentForm,
+        /// Whether the operator says that the feed is complete.
+        is_complete: bool,
+        render: u64,
+        /// The state that a delta begins with; `None`: the whole view.
+        base: Option<Point>,
+    },
+    /// A view as it was.
+    Past {
+        upstream: ShownAddress,
+        request: ViewRequest,
+        at: Time,
+    },
+    Archive {
+        place: Box<ArchivePlace>,
+        form: DocumentForm,
+        /// What the operator says of the upstream's address.
+        secret: Option<bool>,
+    },
+    /// The edits and deletions.
+    Changes(ChangeFeedForm),
+    /// The page about the feed.
+    About,
+    /// The feed as a page.
+    Reading,
+    /// A page of items, or the same as data.
+    Items {
+        query: ItemListQuery,
+        is_json: bool,
+    },
+    Item {
+        id: SyncId,
+        query: ItemQuery,
+        is_json: bool,
+    },
+    Conflicts {
+        after: Option<SyncId>,
+        form: ConflictsForm,
+    },
+}
+
+impl DocumentKind {
+    /// How long it is shown again.
+    const fn fresh(&self) -> Option<Duration> {
+        match self {
+            Self::View { .. } | Self::Past { .. } | Self::Archive { .. } | Self::Changes(_) => None,
+            Self::About => Some(ABOUT_FRESH),
+            Self::Reading | Self::Items { .. } | Self::Item { .. } | Self::Conflicts { .. } => {
+                Some(PAGE_FRESH)
+            }
+        }
+    }
+}
+
+/// A document that was made.
+#[derive(Debug)]
+pub(super) enum ServedDocument {
+    /// In its encodings.
+    Encoded(Arc<Rendition>),
+    /// A page, with or without its frame, or data.
+    Text(Bytes),
+    /// The page of an item.
+    Item(ItemContent),
+    /// A delta that would have every entry of the whole view.
+    WholeView,
+}
+
+impl From<Rendition> for ServedDocument {
+    fn from(rendition: Rendition) -> Self {
+        Self::Encoded(Arc::new(rendition))
+    }
+}
+
+impl From<String> for ServedDocument {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Bytes> for ServedDocument {
+    fn from(text: Bytes) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl ServedDocument {
+    /// The document in its encodings; `None` of pages, and of a delta that is none.
+    pub(super) const fn encoded(&self) -> Option<&Arc<Rendition>> {
+        match self {
+            Self::Encoded(rendition) => Some(rendition),
+            _ => None,
+        }
+    }
+
+    /// The text of a page or of data; empty of all else.
+    pub(super) fn text(&self) -> Bytes {
+        match self {
+            Self::Text(text) => text.clone(),
+            _ => Bytes::new(),
+        }
+    }
+
+    fn weight(&self) -> u32 {
+        let bytes = match self {
+            Self::Encoded(rendition) => return rendition.weight(),
+            Self::Text(text) => text.len(),
+            Self::Item(content) => content.len(),
+            Self::WholeView => 0,
+        };
+        // An entry takes something itself.
+        u32::try_from(bytes).unwrap_or(u32::MAX).max(64)
+    }
+}
+
+/// Why there is no document.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoDocument {
+    /// For a reason that its client is told.
+    #[error("{}", .0.detail())]
+    Told(Problem),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It could not be made.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Problem> for NoDocument {
+    fn from(problem: Problem) -> Self {
+        Self::Told(problem)
+    }
+}
+
+impl From<std::io::Error> for NoDocument {
+    fn from(error: std::io::Error) -> Self {
+        // Not what was made before: the feed may have moved on, and was said to have.
+        tracing::error!(%error, "a document could not be written to a file of the data folder");
+        let said = format!("the document is too large for memory, and no file took it: {error}");
+        Self::Told(Problem::later(said, RETRY_SOON))
+    }
+}
+
+impl From<Overloaded> for NoDocument {
+    fn from(why: Overloaded) -> Self {
+        Self::Told(why.into())
+    }
+}
+
+impl NoDocument {
+    /// No document of the feed has been taken in yet.
+    pub(super) fn yet() -> Self {
+        Self::Told(Problem::later("no document of this feed has been taken in yet", RETRY_SOON))
+    }
+
+    /// What the client is told; `what` could not be done.
+    pub(super) fn problem(&self, feed: Option<&FeedName>, what: &str) -> Problem {
+        let passing = match self {
+            Self::Told(problem) => Some(problem.clone()),
+            Self::Store(error) => Problem::from_passing(error),
+            Self::Failed(_) => None,
+        };
+        passing.unwrap_or_else(|| {
+            let error = self as &dyn std::error::Error;
+            tracing::error!(
+                feed = feed.map(tracing::field::display),
+                error,
+                "a document could not be made"
+            );
+            Problem::later(format!("the gateway could not {what}"), RETRY_SOON)
+        })
+    }
+}
+
+impl From<Arc<NoDocument>> for Problem {
+    fn from(missing: Arc<NoDocument>) -> Self {
+        missing.problem(None, "read its store")
+    }
+}
+
+/// A document, and until when it is shown again.
+struct KeptDocument {
+    document: Arc<ServedDocument>,
+    until: Option<Instant>,
+}
+
+/// The documents of all feeds, and what it takes to make more.
+pub(super) struct Documents {
+    kept: Cache<DocumentKey, KeptDocument>,
+    flights: SingleFlight<DocumentKey, ServedDocument, NoDocument>,
+    metrics: Metrics,
+}
+
+impl Documents {
+    /// None yet, and at most so many bytes.
+    pub(super) fn new(bytes: u64, admission: Arc<Admission>, metrics: Metrics) -> Arc<Self> {
+        let kept = Cache::weighing(bytes, |kept: &KeptDocument| kept.document.weight());
+        let counted = kept.clone();
+        metrics.cache("documents", bytes, move || counted.weight());
+        Arc::new(Self { kept, flights: SingleFlight::new(admission), metrics })
+    }
+
+    /// Lets go of all documents of a feed.
+    pub(super) fn forget(&self, feed: &FeedName) {
+        let feed = feed.clone();
+        self.kept.remove_all(move |key| key.feed == feed);
+    }
+
+    /// Lets go of what is kept under a key.
+    pub(super) fn remove(&self, key: &DocumentKey) {
+        self.kept.remove(key);
+        // At once, and not when somebody asks next.
+        self.kept.settle();
+    }
+
+    /// What is kept under a key; nothing is made.
+    pub(super) fn kept(&self, key: &DocumentKey) -> Option<Arc<ServedDocument>> {
+        let kept = self.kept.get(key)?;
+        let is_fresh = kept.until.is_none_or(|until| Instant::now() < until);
+        is_fresh.then(|| Arc::clone(&kept.document))
+    }
+
+    /// What is kept under a key, or what `make` answers: begun when it is admitted, and kept whoever leaves meanwhile.
+    /// A failure is not kept.
+    pub(super) async fn get<F, D, E>(
+        self: &Arc<Self>,
+        key: DocumentKey,
+        request: WorkRequest,
+        make: impl FnOnce() -> F,
+    ) -> Result<Arc<ServedDocument>, Arc<NoDocument>>
+    where
+        F: Future<Output = Result<D, E>> + Send + 'static,
+        D: Into<ServedDocument>,
+        NoDocument: From<E>,
+    {
+        if let Some(hit) = self.kept(&key) {
+            self.metrics.cache_hit();
+            return Ok(hit);
+        }
+        let (work, tells) = (request.work.clone(), request.tells);
+        let mut is_hit = true;
+        let made = self.flights.get(&key, request, || {
+            is_hit = false;
+            let (all, key, make) = (Arc::clone(self), key.clone(), make());
+            async move {
+                // Who made it may have ended just before this began.
+                if let Some(hit) = all.kept(&key) {
+                    all.metrics.cache_hit();
+                    return Ok(hit);
+                }
+                all.metrics.cache_miss();
+                let document = Arc::new(make.await.map_err(NoDocument::from)?.into());
+                if tells {
+                    let bytes = u64::from(document.weight()).saturating_mul(TIMES);
+                    all.flights.admission().took(work, bytes);
+                }
+                let until = key.kind.fresh().map(|fresh| Instant::now() + fresh);
+                all.kept.insert(key, KeptDocument { document: Arc::clone(&document), until });
+                Ok(document)
+            }
+        });
+        let made = made.await;
+        if is_hit && made.is_ok() {
+            self.metrics.cache_hit();
+        }
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::{Work, WorkKind};
+    use crate::client::Client;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn request(client: u8, cost: u64) -> WorkRequest {
+        let work = Work::new(&FeedName::new("news").unwrap(), WorkKind::Ledger);
+        let client = Client::at([192, 0, 2, client].into());
+        WorkRequest { client, work, cost, tells: false }
+    }
+
+    fn key(feed: &str, revision: u64) -> DocumentKey {
+        DocumentKey {
+            audience: AudienceKey::Public,
+            feed: FeedName::new(feed).unwrap(),
+            revision: Some(Revision(revision)),
+            kind: DocumentKind::Reading,
+        }
+    }
+
+    fn documents(bytes: u64) -> Arc<Documents> {
+        Documents::new(bytes, Arc::new(Admission::of(4)), Metrics::new())
+    }
+
+    async fn length(
+        documents: &Arc<Documents>,
+        key: DocumentKey,
+        request: WorkRequest,
+        make: impl Future<Output = Result<String, NoDocument>> + Send + 'static,
+    ) -> Result<usize, Arc<NoDocument>> {
+        Ok(documents.get(key, request, || make).await?.text().len())
+    }
+
+    #[tokio::test]
+    async fn of_many_who_ask_one_makes_it_and_failures_are_not_kept() {
+        let documents = documents(1024);
+        let count = Arc::new(AtomicUsize::new(0));
+        let make = || {
+            let count = Arc::clone(&count);
+            async move { Ok(" ".repeat(count.fetch_add(1, Ordering::SeqCst))) }
+        };
+        let (one, other) = tokio::join!(
+            length(&documents, key("a", 7), request(1, 1), make()),
+            length(&documents, key("a", 7), request(2, 1), make())
+        );
+        assert_eq!((one.unwrap(), other.unwrap()), (0, 0));
+        assert_eq!(length(&documents, key("a", 8), request(1, 1), make()).await.unwrap(), 1);
+        let fail = async { Err(NoDocument::yet()) };
+        assert!(length(&documents, key("a", 9), request(1, 1), fail).await.is_err());
+        assert_eq!(length(&documents, key("a", 9), request(1, 1), make()).await.unwrap(), 2);
+        documents.forget(&FeedName::new("b").unwrap());
+        assert!(documents.kept(&key("a", 9)).is_some());
+        documents.forget(&FeedName::new("a").unwrap());
+        assert!(documents.kept(&key("a", 9)).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pages_are_shown_for_a_while_and_views_until_their_feed_changes() {
+        let documents = documents(1024);
+        let archive =
+            DocumentKey { kind: DocumentKind::Changes(ChangeFeedForm::Atom), ..key("a", 1) };
+        for key in [key("a", 1), archive.clone()] {
+            length(&documents, key, request(1, 1), async { Ok(String::new()) }).await.unwrap();
+        }
+        tokio::time::advance(PAGE_FRESH - Duration::from_millis(1)).await;
+        assert!(documents.kept(&key("a", 1)).is_some());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(documents.kept(&key("a", 1)).is_none() && documents.kept(&archive).is_some());
+    }
+
+    /// A client that asks and leaves has as much made as one that waits, and it is there for the next.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_begun_is_kept_though_who_asked_left() {
+        let documents = documents(1024);
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let (begun, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        for number in 0..100 {
+            let (documents, gate) = (Arc::clone(&documents), Arc::clone(&gate));
+            let (begun, most) = (Arc::clone(&begun), Arc::clone(&most));
+            let make = async move {
+                let now = begun.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+                let _passed = gate.acquire().await.map_err(|_| StoreError::Closed)?;
+                begun.fetch_sub(1, Ordering::SeqCst);
+                Ok(" ".repeat(most.load(Ordering::SeqCst)))
+            };
+            // One client, and one that costs a whole share each time.
+            let asked = tokio::spawn(async move {
+                length(&documents, key("a", number), request(1, u64::MAX), make).await
+            });
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            asked.abort();
+        }
+        gate.add_permits(1);
+        let failing = async { Err(NoDocument::yet()) };
+        let first = length(&documents, key("a", 0), request(2, 1), failing).await.unwrap();
+        assert_eq!(first, 1, "the first is there, and no other was begun beside it");
+    }
+
+    /// Somebody who walks through the forms of one feed pushes out nothing that is asked for all the time.
+    #[tokio::test]
+    async fn what_is_asked_for_often_stays() {
+        let documents = documents(1000);
+        let make = || async { Ok(" ".repeat(100)) };
+        for _ in 0..10 {
+            length(&documents, key("often", 0), request(1, 1), make()).await.unwrap();
+        }
+        for number in 0..1000 {
+            length(&documents, key("walked", number), request(2, 1), make()).await.unwrap();
+            assert!(documents.kept(&key("often", 0)).is_some(), "{number}");
+            documents.kept.settle();
+        }
+    }
+
+    /// One that has its share in use already asks first, and is waited for by nobody.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_client_that_asks_for_too_much() {
+        let documents = documents(1024);
+        let work = Work::new(&FeedName::new("other").unwrap(), WorkKind::Ledger);
+        let greedy = request(1, u64::MAX).client;
+        let held = documents.flights.admission().admit(greedy, &work, u64::MAX).await.unwrap();
+        let make = || async { Ok(String::new()) };
+        let begun = Instant::now();
+        let ask = async |client| {
+            length(&documents, key("a", 7), request(client, u64::MAX), make())
+                .await
+                .map(|_| begun.elapsed())
+        };
+        let (first, other) = tokio::join!(ask(1), ask(2));
+        assert_eq!((first.unwrap(), other.unwrap()), (Duration::ZERO, Duration::ZERO));
+        drop(held);
+    }
+}
