@@ -1,13 +1,14 @@
 //! What many pairs say together: the same words or dates in the same order.
 
 use super::weigh::OWN;
-use super::{Groups, Pair};
+use super::{Candidate, Groups, Pair};
 use crate::identity::evidence::Sides;
 use crate::identity::features::Feature;
 use crate::identity::run::longest_run;
 use crate::identity::signs::Signs;
 use crate::identity::wording::wording;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use url::Url;
 
 /// So many in the same order as before are the same …
 const LEAST_ROW: usize = 3;
@@ -17,6 +18,13 @@ const ROW_PART: usize = 2;
 const COMPARED: usize = 100;
 /// Pairs by date alone are compared with others where they are no more.
 const DATED_LIMIT: usize = 500;
+
+/// Whether the pages of both are at one host, as far as they have any.
+fn is_of_one_site(candidate: &Candidate<'_>) -> bool {
+    let host = |link: Option<&str>| Some(Url::parse(link?).ok()?.host_str()?.to_owned());
+    let hosts = (host(candidate.new.link.as_deref()), host(candidate.old.link.as_deref()));
+    hosts.0.zip(hosts.1).is_none_or(|(new, old)| new == old)
+}
 
 impl Groups {
     /// Adds what many pairs say together: the same titles, texts or dates in the same order.
@@ -30,6 +38,8 @@ impl Groups {
         let by_words: Vec<Pair> = by_words.collect();
         let mut by_date = self.same_dates(sides);
         by_date.retain(|pair| pairs.get(pair).is_some_and(|signs| signs.title == 0));
+        // The document of another site may have the dates of this one.
+        by_date.retain(|pair| self.members(sides, *pair).is_some_and(|pair| is_of_one_site(&pair)));
         self.drop_better_worded(sides, &mut by_date);
         for (is_by_date, row) in [(false, by_words), (true, by_date)] {
             let place = |pair: Pair| sides.place(self.members(sides, pair)?.known);
