@@ -68,6 +68,10 @@ pub async fn import_to(
     gateway: &GatewayOptions,
 ) -> Result<Imported, AppError> {
     if gateway.gateway.is_some() {
+        if is_state(&options.file)? {
+            let said = "a state is brought into the store of a gateway that is stopped: leave out --gateway";
+            return Err(AppError::Input(said.to_owned()));
+        }
         return import_running(&options, gateway).await;
     }
     match import(options.clone()).await {
@@ -87,11 +91,6 @@ async fn import_running(
     gateway: &GatewayOptions,
 ) -> Result<Imported, AppError> {
     let file = &options.file;
-    if is_state(file)? {
-        let said =
-            "a state is brought into the store of a gateway that is stopped: leave out --gateway";
-        return Err(AppError::Input(said.to_owned()));
-    }
     let list = read_bounded(file, LIST_LIMIT).map_err(|error| unreadable(file, &error))?;
     if list.len() > LIST_LIMIT {
         let said = "bytes, which is the most that a gateway takes that runs; stop it first";
