@@ -198,6 +198,11 @@ fn at(path: &str) -> impl Iterator<Item = &'static Route> {
     ROUTES.iter().filter(move |route| route.path == path)
 }
 
+/// The longest body of a request to a path of the table, in bytes.
+pub(super) fn body_limit(path: &str) -> usize {
+    at(path).map(|route| route.body_limit).max().unwrap_or(REQUEST_BODY_LIMIT)
+}
+
 /// How long an answer at a path of the table may take.
 pub(super) fn time_limit(path: &str) -> Duration {
     at(path).map(|route| route.time_limit).max().unwrap_or(REQUEST_TIMEOUT)

@@ -164,6 +164,7 @@ fn change(number: u64, revision: u64) -> Change {
         feed: feed(number),
         base: Revision(revision - 1),
         at: tick(revision).time(),
+        asked_at: None,
         tick: Some(tick(revision)),
         state: FeedState { revision: Revision(revision - 1), ..state(revision) },
         skeleton: Some(skeleton(revision)),

@@ -91,7 +91,7 @@ impl Operator for Nobody {
     ) -> Result<Option<Tick>, OperatorError> {
         never()
     }
-    fn is_callback(&self, _: &str) -> bool {
+    async fn is_callback(&self, _: &str) -> bool {
         false
     }
     async fn called(
@@ -227,6 +227,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             challenge: false,
             pages_are_closed: false,
             operators_apart: false,
+            is_indexed: false,
         },
         folder: None,
         origins: Default::default(),

@@ -164,7 +164,7 @@ async fn what_was_made_here_stays() {
         known.origin = origin;
         change.known.push(known);
     }
-    gate.store.commit(&gate.claim, change).await.unwrap();
+    gate.store.commit(change).await.unwrap();
     gate.later(1);
     let verdict = missed(&mut gate, "s9", &["e", "f"]).await;
     assert!(!kinds(&verdict).contains(&EventKind::Discarded), "{:?}", verdict.events());
