@@ -150,6 +150,7 @@ mod tests {
         ("server", "admin_listen", "\"127.0.0.1:2\""),
         ("server", "pages", "\"operators\""),
         ("server", "challenge", "true"),
+        ("server", "indexed", "true"),
         ("server", "connections", "7000"),
         ("server", "memory", "\"1GiB\""),
         ("server", "trusted_proxies", "[\"10.0.0.0/8\"]"),
