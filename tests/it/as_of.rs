@@ -7,28 +7,20 @@ use crate::support;
 use site::{READER, Site};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use support::Gate;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{EndpointId, FeedName, FeedOptions, Item, Markup, SyncId, Time};
 use tidegate_replay::{self as replay, DocumentReport, Recorded, ReplayTarget, Series};
 use tidegate_store::{EmbeddedStore, Past, PastSelect, Select, Store};
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
 
 /// The fewest recorded feeds that must be compared.
 const FEEDS_WANTED: usize = 10;
 /// So many times of a feed at most are asked for over HTTP.
 const ASKED: usize = 6;
-
-/// The answer of a future that waits for nothing.
-fn at_once<T>(future: impl Future<Output = T>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(answer) => answer,
-        Poll::Pending => panic!("a store in memory waits for nothing"),
-    }
-}
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
@@ -92,7 +84,10 @@ async fn moments(gate: &Gate, series: &Series) -> Vec<Moment> {
         let next = series.documents.get(place).map(|next| next.time);
         let last = series.documents[place - 1].time.plus(Duration::from_secs(86_400));
         let at = next.map_or(last, |next| next.minus(Duration::from_secs(1)));
-        let view = |select| at_once(store.view(&gate.feed, select)).unwrap();
+        let view = |select| {
+            let answer = store.view(&gate.feed, select);
+            block_in_place(|| Handle::current().block_on(answer)).unwrap()
+        };
         let (Some(current), Some(all)) = (view(Select::Current), view(Select::All)) else { return };
         // Two documents of one second: what the first of them showed was shown for no time.
         if all.state.updated_at <= at {

@@ -147,12 +147,12 @@ pub(super) const SIZES: &str = sizes!(" AND key < $4");
 pub(super) const SIZES_ALL: &str = sizes!("");
 
 /// The format of the tables.
-pub(super) const FORMAT: i32 = 2;
+pub(super) const FORMAT: i32 = 1;
 
 /// Makes the tables. Of each class of entries that people ask for, a view has what a person reads.
 pub(super) const TABLES: &str = "\
     CREATE TABLE tidegate_schema (version integer PRIMARY KEY); \
-    INSERT INTO tidegate_schema VALUES (2); \
+    INSERT INTO tidegate_schema VALUES (1); \
     CREATE TABLE tidegate_entry (class smallint NOT NULL, key bytea NOT NULL, value bytea NOT NULL, \
         shown jsonb, PRIMARY KEY (class, key)); \
     ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \
