@@ -28,7 +28,7 @@ use tokio_postgres::Row;
 /// How long a gateway counts as living that says nothing.
 const LEASE: Duration = Duration::from_secs(10);
 /// How often it says that it lives.
-const BEAT_EVERY: Duration = Duration::from_secs(2);
+const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// How long a look may take: less than readers wait for it.
 const LOOK_TIME: Duration = Duration::from_secs(2);
 /// How often the tables are made anew where others make them as well.

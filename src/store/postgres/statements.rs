@@ -31,7 +31,7 @@ macro_rules! sizes {
 /// What each connection does first. A connection that waits must not hold others up.
 pub(super) const SETTINGS: &str = "SET default_transaction_isolation TO 'read committed'; \
     SET statement_timeout TO '30s'; SET lock_timeout TO '10s'; \
-    SET idle_in_transaction_session_timeout TO '20s'";
+    SET idle_in_transaction_session_timeout TO '8s'";
 /// Whether commits wait for the disk, whether the disk is waited for at all, and what characters are stored as.
 pub(super) const DURABILITY: &str = "SELECT current_setting('synchronous_commit'), current_setting('fsync'), current_setting('server_encoding')";
 /// Whether commits wait for a standby of the database, too.
