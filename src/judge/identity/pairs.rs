@@ -132,7 +132,7 @@ impl Groups {
 
     /// The first unmatched members of two groups that bear different ids; what bears the same and
     /// was told apart in the first round stays apart.
-    fn members<'s>(&self, sides: &Sides<'s>, (entry, item): Pair) -> Option<Candidate<'s>> {
+    fn members<'s>(&self, sides: &Sides<'s>, (entry, item): Pair) -> Option<CandidatePair<'s>> {
         let at = *self.entries.get(&entry)?.iter().find(|at| sides.is_entry_free(**at))?;
         let items = || self.items.get(&item).into_iter().flatten();
         let items = || items().copied().filter(|at| sides.is_known_free(*at));
@@ -142,7 +142,7 @@ impl Groups {
         let known = items().find(is_current).or_else(|| items().next())?;
         let (new, old) = (sides.document.entries.get(at)?, sides.snapshot.known.get(known)?);
         let shown = &sides.names.get(at)?.shown;
-        let candidate = Candidate { pair: (entry, item), at, known, new, old, shown };
+        let candidate = CandidatePair { pair: (entry, item), at, known, new, old, shown };
         sides.may_differ(at, known).then_some(candidate)
     }
 
@@ -236,7 +236,7 @@ impl Groups {
 }
 
 /// An unmatched entry beside an unmatched item.
-struct Candidate<'a> {
+struct CandidatePair<'a> {
     pair: Pair,
     at: usize,
     known: usize,

@@ -1,7 +1,7 @@
 //! What many pairs say together: the same words or dates in the same order.
 
 use super::weigh::OWN;
-use super::{Candidate, Groups, Pair};
+use super::{CandidatePair, Groups, Pair};
 use crate::identity::evidence::Sides;
 use crate::identity::features::Feature;
 use crate::identity::run::longest_run;
@@ -20,7 +20,7 @@ const COMPARED: usize = 100;
 const DATED_LIMIT: usize = 500;
 
 /// Whether the pages of both are at one host, as far as they have any.
-fn is_of_one_site(candidate: &Candidate<'_>) -> bool {
+fn is_of_one_site(candidate: &CandidatePair<'_>) -> bool {
     let host = |link: Option<&str>| Some(Url::parse(link?).ok()?.host_str()?.to_owned());
     let hosts = (host(candidate.new.link.as_deref()), host(candidate.old.link.as_deref()));
     hosts.0.zip(hosts.1).is_none_or(|(new, old)| new == old)

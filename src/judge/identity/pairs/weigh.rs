@@ -1,6 +1,6 @@
 //! What an entry and an item have in common, weighed by how rare it is, and what contradicts.
 
-use super::{Candidate, Groups};
+use super::{CandidatePair, Groups};
 use crate::identity::evidence::Sides;
 use crate::identity::features::{
     Bearers, Feature, entry_texts, long_texts, of_entry, of_item, plain_title,
@@ -36,7 +36,7 @@ impl Groups {
     fn is_own(
         &self,
         sides: &Sides<'_>,
-        candidate: &Candidate<'_>,
+        candidate: &CandidatePair<'_>,
         feature: &Feature,
     ) -> Option<bool> {
         let bearers: &Bearers = self.features.bearers.get(feature)?;
@@ -56,7 +56,7 @@ impl Groups {
     fn rarity(
         &self,
         sides: &Sides<'_>,
-        candidate: &Candidate<'_>,
+        candidate: &CandidatePair<'_>,
         feature: &Feature,
         own: u8,
     ) -> u8 {
@@ -71,11 +71,11 @@ impl Groups {
     pub(super) fn signs(
         &self,
         sides: &Sides<'_>,
-        candidate: &Candidate<'_>,
+        candidate: &CandidatePair<'_>,
         texts: &Texts,
         without: &Without,
     ) -> Option<Signs> {
-        let Candidate { new, old, .. } = candidate;
+        let CandidatePair { new, old, .. } = candidate;
         let is_on = |rule: &str| !without.has(rule);
         let is_listed = old.standing == ItemStatus::Current;
         let mut signs = Signs::default();
@@ -125,8 +125,11 @@ impl Groups {
         if is_on("date") {
             signs.date = self.date(sides, candidate, &signs);
         }
-        // A text and a part of the address of what is listed say enough, whatever else does not agree.
-        if signs.date == 0 && !(is_listed && signs.text > 0 && signs.address_weight > 0) {
+        // An id of another scheme or host, and a text and a part of the address of what is listed, say enough,
+        // whatever else does not agree.
+        let is_certain = signs.address == Some(AddressSign::Hostless)
+            || is_listed && signs.text > 0 && signs.address_weight > 0;
+        if signs.date == 0 && !is_certain {
             let is_on_another_page = has_other_page && signs.address_weight == 0;
             signs.against = match apart(sides, candidate) {
                 _ if is_on_another_page && signs.title == 0 => CONTRADICTED,
@@ -143,7 +146,7 @@ impl Groups {
     fn address(
         &self,
         sides: &Sides<'_>,
-        candidate: &Candidate<'_>,
+        candidate: &CandidatePair<'_>,
         signs: &Signs,
     ) -> Option<(AddressSign, u8)> {
         let of_old: HashSet<Feature> = of_item(candidate.old).into_iter().collect();
@@ -174,8 +177,8 @@ impl Groups {
     }
 
     /// How much the date says: to the second, or the day, which no other that is unmatched bears.
-    fn date(&self, sides: &Sides<'_>, candidate: &Candidate<'_>, signs: &Signs) -> u8 {
-        let Candidate { new, old, shown, .. } = candidate;
+    fn date(&self, sides: &Sides<'_>, candidate: &CandidatePair<'_>, signs: &Signs) -> u8 {
+        let CandidatePair { new, old, shown, .. } = candidate;
         let day_of = |shown: &str| day(shown).map(Feature::Day);
         let id_day = day_of(shown).filter(|own| day_of(&old.native_shown).as_ref() == Some(own));
         let (feature, is_coarse) = match (new.published, old.published) {
@@ -228,7 +231,7 @@ fn is_copy(other: &LedgerEntry, item: &LedgerEntry) -> bool {
 }
 
 /// How far apart the dates of two are, where both have one.
-fn apart(sides: &Sides<'_>, candidate: &Candidate<'_>) -> Option<Duration> {
+fn apart(sides: &Sides<'_>, candidate: &CandidatePair<'_>) -> Option<Duration> {
     match sides.dates(candidate.at, candidate.known) {
         (Some(new), Some(old)) => Some(new.since(old).max(old.since(new))),
         _ => None,
@@ -236,8 +239,8 @@ fn apart(sides: &Sides<'_>, candidate: &Candidate<'_>) -> Option<Duration> {
 }
 
 /// Whether the address of an entry has another query than that of the item.
-fn differ_in_query(candidate: &Candidate<'_>) -> bool {
-    let Candidate { new, old, shown, .. } = candidate;
+fn differ_in_query(candidate: &CandidatePair<'_>) -> bool {
+    let CandidatePair { new, old, shown, .. } = candidate;
     let is_another = |new: &str, old: &str| plain_link(new) != plain_link(old);
     let links = new.link.as_deref().zip(old.link.as_deref());
     is_another(shown, &old.native_shown)
