@@ -38,13 +38,13 @@ pub(super) struct ChangeLog {
 impl ChangeLog {
     /// The log of this store.
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        let newest = store.watch_epochs();
+        let newest = store.watch_announced();
         Self { store, newest, recent: Mutex::default(), reading: tokio::sync::Mutex::default() }
     }
 
     /// The newest epoch, and a wake-up for each new one.
     pub(super) fn watch(&self) -> watch::Receiver<Epoch> {
-        self.store.watch_epochs()
+        self.store.watch_announced()
     }
 
     /// The opening by which a place up to this epoch is named ([`Lineage::mark_at`]).
@@ -88,7 +88,9 @@ impl ChangeLog {
         if self.store.condition().stop.is_some() {
             self.store.epochs_after(self.newest(), 1).await?;
         }
-        self.store.catch_up().await
+        self.store.catch_up().await?;
+        self.store.announce(epoch);
+        Ok(())
     }
 
     /// The epochs after `after`, at most `limit` (and at most what is read at once).

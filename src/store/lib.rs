@@ -428,6 +428,12 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<ClosedEpoch>, StoreError>;
     /// The newest closed epoch, and a wake-up for each new one.
     fn watch_epochs(&self) -> watch::Receiver<Epoch>;
+    /// The newest epoch that may be told to others: where other gateways write, one that all of them show.
+    fn watch_announced(&self) -> watch::Receiver<Epoch> {
+        self.watch_epochs()
+    }
+    /// Another gateway has told of this epoch: it may be told here as well, once it is known.
+    fn announce(&self, _epoch: Epoch) {}
 
     /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
     /// one revision ([`ExportRecord`]). Ends early where nobody takes the pieces any more.

@@ -33,7 +33,7 @@ pub(super) async fn run(
     topics: Arc<dyn Topics>,
     cancel: CancellationToken,
 ) {
-    let sealed = shared.store.watch_epochs();
+    let sealed = shared.store.watch_announced();
     let at = *sealed.borrow();
     let owners = shared.gateways.as_ref().map(|gateways| gateways.changes());
     let mut worker = Worker {
@@ -154,7 +154,7 @@ impl Worker {
                 return Ok(());
             }
             let now = self.shared.clock.now();
-            for sealed in read {
+            for sealed in read.into_iter().take_while(|sealed| sealed.epoch <= newest) {
                 for change in &sealed.changes {
                     self.shared.ledger.saw(&change.feed, Some(change.tick), now);
                 }

@@ -2,7 +2,7 @@
 //!
 //! A transaction notes which feeds it changed. Whoever looks numbers the notes that are committed and reads what those
 //! feeds are now; so every gateway shows a change at most one look after any other, and an epoch is told once what it
-//! announces is shown. Content is read from the database as it is asked for, as of one moment.
+//! announces is shown: by this gateway, and a moment later, when it is announced, by all. Content is read from the database as it is asked for, as of one moment.
 
 use super::open::{Opening, inspect};
 use super::shared::StoreShared;
@@ -146,6 +146,7 @@ pub(super) async fn follow(
     mut requests: mpsc::Receiver<LookRequest>,
     mut position: i64,
 ) {
+    let mut told: Option<Epoch> = None;
     loop {
         let mut waiting = Vec::new();
         let begun = Instant::now();
@@ -170,11 +171,24 @@ pub(super) async fn follow(
             shared.end(database.shown(), error);
         }
         following.looked(begun, &done);
+        let newest = *shared.sealed.borrow();
+        if told.replace(newest) != Some(newest) {
+            announce_later(&shared, newest);
+        }
         for reply in waiting {
             let _ = reply.send(done.is_ok());
         }
         let_go(database);
     }
+}
+
+/// Announces an epoch once no gateway answers any more with what it had in memory before that.
+fn announce_later(shared: &Arc<StoreShared>, epoch: Epoch) {
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        sleep(CURRENT_TIME).await;
+        shared.announce(epoch);
+    });
 }
 
 /// Shows what was committed until now. `numbers`: notes are numbered first, whether there are any or not.

@@ -316,6 +316,16 @@ impl Store for EmbeddedStore {
         self.inner.shared.sealed.subscribe()
     }
 
+    fn watch_announced(&self) -> watch::Receiver<Epoch> {
+        let shared = &self.inner.shared;
+        let is_followed = self.inner.following.is_some();
+        if is_followed { &shared.announced } else { &shared.sealed }.subscribe()
+    }
+
+    fn announce(&self, epoch: Epoch) {
+        self.inner.shared.announce(epoch);
+    }
+
     async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
         // Known before any feed is read, so that the log is never ahead of one.
         let newest = *self.inner.shared.sealed.borrow();

@@ -44,6 +44,8 @@ pub(super) struct StoreShared {
     noted: Mutex<Duration>,
     /// The newest epoch that may be seen.
     pub(super) sealed: watch::Sender<Epoch>,
+    /// The newest that may be told, where other gateways write as well.
+    pub(super) announced: watch::Sender<Epoch>,
 }
 
 impl StoreShared {
@@ -70,7 +72,15 @@ impl StoreShared {
             importing: Mutex::default(),
             noted,
             sealed: watch::Sender::new(epoch),
+            announced: watch::Sender::new(epoch),
         }
+    }
+
+    /// An epoch may be told, as far as it may be seen.
+    pub(super) fn announce(&self, epoch: Epoch) {
+        let epoch = epoch.min(*self.sealed.borrow());
+        let tell = |told: &mut Epoch| std::mem::replace(told, epoch.max(*told)) < epoch;
+        self.announced.send_if_modified(tell);
     }
 
     fn marks(&self) -> (u64, u32) {
