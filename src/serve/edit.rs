@@ -144,7 +144,7 @@ pub(super) async fn resolve(
     let conflicts = body.0.remove("conflicts").map(|value| numbers(&value)).transpose()?;
     let expected = body.text("etag")?.map_or_else(|| match_tag(&headers), |tag| Ok(Some(tag)))?;
     let wanted = "\"winner\" or the number of a conflict, counted from 0";
-    let keep = body.take("keep", wanted, kept)?;
+    let keep = body.take("keep", wanted, |value| kept(&value))?;
     let outline = outline(&room, &feed, &id).await?;
     let item = body.0.remove("item").map(|value| entry::in_json(&value, outline.as_ref()));
     body.finish()?;
@@ -245,7 +245,7 @@ fn expected(headers: &HeaderMap) -> Result<Option<Count>, Problem> {
     count.map(Some).ok_or_else(problem)
 }
 
-fn kept(value: Value) -> Option<Resolution> {
+fn kept(value: &Value) -> Option<Resolution> {
     match value.as_str() {
         Some(word) => (word == "winner").then_some(Resolution::Winner),
         None => usize::try_from(value.as_u64()?).ok().map(Resolution::Conflict),

@@ -139,7 +139,7 @@ pub(super) async fn item(
         kind,
     };
     let make = || {
-        let (room, site) = (Arc::clone(&room), Arc::clone(&record.site));
+        let (room, site) = (Arc::clone(room), Arc::clone(&record.site));
         let (feed, id) = (record.name.clone(), id.clone());
         async move { made(&room, &site, (&feed, &id), (asked, is_json)).await }
     };

@@ -37,7 +37,8 @@ struct OriginLabels {
 }
 
 /// Counts the bytes that a cache keeps.
-type CountBytes = Arc<dyn Fn() -> u64 + Send + Sync>;
+/// The name of a cache, its limit in bytes, and what it keeps of them.
+type CountedCache = (&'static str, u64, Arc<dyn Fn() -> u64 + Send + Sync>);
 
 /// What is counted as it happens, and the figures that are looked at for each scrape.
 #[derive(Clone)]
@@ -52,7 +53,7 @@ pub(super) struct Metrics {
     process: Figures,
     registry: Arc<Registry>,
     /// Each cache with its limit.
-    caches: Arc<Mutex<Vec<(&'static str, u64, CountBytes)>>>,
+    caches: Arc<Mutex<Vec<CountedCache>>>,
     /// The turn of who counts feeds.
     counting: Arc<tokio::sync::Mutex<()>>,
     /// What handshakes are made with, where there are any.

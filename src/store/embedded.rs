@@ -254,7 +254,7 @@ impl EmbeddedStore {
 
     /// A store in a database that others write to as well, as it was found.
     pub(super) fn in_database(
-        database: Arc<Database>,
+        database: &Arc<Database>,
         image: MemoryImage,
         clock: Arc<dyn Clock>,
     ) -> Self {
@@ -267,11 +267,11 @@ impl EmbeddedStore {
         shared.set_list(feeds);
         let (following, requests) = Following::new();
         let records = Records::of(Arc::new(database.engine()));
-        let writer = Writer::Transactions(Arc::clone(&database));
-        let parts = (records, writer, Arc::clone(&database) as Arc<dyn StorePlace>);
+        let writer = Writer::Transactions(Arc::clone(database));
+        let parts = (records, writer, Arc::clone(database) as Arc<dyn StorePlace>);
         let inner = StoreInner::new(Arc::new(shared), clock, parts, Some(Arc::clone(&following)));
         let within = Arc::downgrade(&inner);
-        let followed = Arc::downgrade(&database);
+        let followed = Arc::downgrade(database);
         let task = follow::follow(within, followed, following, requests, position);
         database.spawn(task);
         Self { endpoint, sup_ids, space: None, inner }

@@ -95,6 +95,6 @@ impl EmbeddedStore {
         drop(records);
         transaction.commit(MemoryNotes { at: clock.now(), keys, reached: None })?;
         let image = read_image(&database)?;
-        Ok(Self::in_database(database, image, clock))
+        Ok(Self::in_database(&database, image, clock))
     }
 }

@@ -46,7 +46,7 @@ async fn what_one_gateway_stores_is_shown_by_all() {
     let Some(schema) = TestSchema::new() else { return };
     let (one, two) = (open(&schema), open(&schema));
     one.put_feed(&record("news")).await.unwrap();
-    let begun = std::time::Instant::now();
+    let begun = tokio::time::Instant::now();
     one.commit(change(&one, "news", "one").await).await.unwrap();
     // By itself, within the time that it takes to look.
     let shown = async {
