@@ -11,6 +11,7 @@ use super::{
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_config::{Config, PageAudience};
 use tidegate_core::clock::{Clock, RunningClock, SystemClock};
 use tidegate_poll::hub::{self, Hub};
@@ -19,7 +20,13 @@ use tidegate_serve::{self as serve, ServeError, SiteServer};
 use tidegate_store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+
+/// Within what time a gateway that was killed counts as gone.
+const GONE_WITHIN: Duration = Duration::from_secs(12);
+/// How often it is looked whether it does.
+const GONE_LOOK: Duration = Duration::from_millis(500);
 
 /// What a gateway takes from outside itself.
 pub struct Outside {
@@ -88,8 +95,18 @@ impl Gateway {
         let space = space::watched(config, outside.space);
         let store = open(config, Arc::clone(&outside.clock), space.clone()).await?;
         let has_others = || store.gateways().is_some_and(|it| it.live().len() > 1);
-        if config.store.require_standby.unwrap_or_else(has_others) {
-            check_standby(config).await?;
+        let is_required = config.store.require_standby;
+        if is_required.unwrap_or_else(has_others)
+            && let Err(refused) = check_standby(config).await
+        {
+            // One that was killed, this one perhaps, counts as living for a moment.
+            let end = Instant::now() + GONE_WITHIN;
+            while is_required.is_none() && has_others() && Instant::now() < end {
+                sleep(GONE_LOOK).await;
+            }
+            if is_required.unwrap_or_else(has_others) {
+                return Err(refused);
+            }
         }
         Self::start_over(config, Outside { space, ..outside }, store).await
     }

@@ -31,8 +31,8 @@ const SLACK: Duration = Duration::from_secs(10);
 
 /// How far apart gateways over one change log may be: how much earlier the time is at which one of them has found an
 /// epoch, or closed it, than that at which another one, by its own clock, could read it. Twice the difference from which a
-/// clock is warned of, which is 4 seconds, and the 13.5 for which the gateway that writes answers while its database does
-/// not; a test of the store holds it against both.
+/// clock is warned of, which is 4 seconds, and the 5 for which a gateway answers while its database does not; and some to
+/// spare. A test of the store holds it against both.
 pub const GATEWAYS_APART: Duration = Duration::from_secs(20);
 
 /// How much longer than `period` seconds the interval of a document is: ten seconds and a tenth of

@@ -173,12 +173,14 @@ impl DecisionContext {
                 self.store.catch_up().await?;
                 Ok(None)
             }
-            // What the store says of the feed then is from before the failure.
-            Err(CommitError::Ambiguous(error)) if self.store.condition().stop.is_some() => {
+            // What a store that has stopped says of the feed is from before the failure; where other gateways write, what
+            // is there may be theirs.
+            Err(CommitError::Ambiguous(error))
+                if self.store.condition().stop.is_some() || self.store.gateways().is_some() =>
+            {
                 Err(CommitError::Ambiguous(error))
             }
             Err(CommitError::Ambiguous(_)) => {
-                self.store.catch_up().await?;
                 let stored = self.store.state(&feed).await?;
                 // Ticks are never given twice, so that ours tells whether the change is in.
                 let is_ours = |stored: &FeedState| {

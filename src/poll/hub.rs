@@ -30,8 +30,9 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::{HubRequest, Leases, Manner, Secret, Subscription};
 use tidegate_net::fetch::{AllowPrivate, Call};
-use tidegate_store::{FeedList, Gateways, Store, StoreError};
+use tidegate_store::{FeedList, Gateways, SHOWN_WITHIN, Store, StoreError};
 use tokio::sync::Notify;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -212,6 +213,7 @@ impl Hub {
         shared.ledger.flush().await?;
         // A change that came between the two looks is not missed.
         let tick = shared.tick(feed).await?;
+        shared.until_shown().await;
         shared.ledger.saw(feed, tick, shared.clock.now());
         shared.wake.notify_one();
         Ok(())
@@ -248,6 +250,13 @@ impl HubShared {
     /// The newest tick of a feed.
     async fn tick(&self, feed: &FeedName) -> Result<Option<Tick>, StoreError> {
         Ok(self.store.state(feed).await?.and_then(|state| state.tick))
+    }
+
+    /// Waits until what this gateway shows is shown by all: nobody is told of it before.
+    async fn until_shown(&self) {
+        if self.gateways.is_some() {
+            sleep(SHOWN_WITHIN).await;
+        }
     }
 
     /// Whether callbacks may be called: this gateway is known to live. Otherwise another one may call them by now.

@@ -89,8 +89,10 @@ impl ChangeLog {
             self.store.epochs_after(self.newest(), 1).await?;
         }
         self.store.catch_up().await?;
-        self.store.announce(epoch);
-        Ok(())
+        // It is told here as well within a moment; one that is not there is waited for by nobody.
+        let wanted = epoch.min(*self.store.watch_epochs().borrow());
+        let told = self.watch().wait_for(|told| *told >= wanted).await.map(drop);
+        told.map_err(|_| StoreError::Closed)
     }
 
     /// The epochs after `after`, at most `limit` (and at most what is read at once).

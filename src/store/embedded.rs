@@ -46,6 +46,7 @@ mod transactions;
 mod transfer;
 mod write;
 
+pub use self::follow::SHOWN_WITHIN;
 pub(super) use self::follow::read_image;
 pub(super) use self::open::{
     Found, IDENTITY_KEY, OpenRequest, Opened, begin, identify, identity, inspect, is_used,

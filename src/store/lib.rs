@@ -46,7 +46,7 @@ pub use self::disk::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, FreshStore, compact,
     is_vacant, make_data_folder,
 };
-pub use self::embedded::EmbeddedStore;
+pub use self::embedded::{EmbeddedStore, SHOWN_WITHIN};
 pub use self::error::{StoreError, in_words};
 pub use self::feed_locks::{FeedLock, FeedLocks};
 pub use self::free_space::{FreeSpace, MeasuredSpace, SpaceLimits};
@@ -432,8 +432,6 @@ pub trait Store: Send + Sync + 'static {
     fn watch_announced(&self) -> watch::Receiver<Epoch> {
         self.watch_epochs()
     }
-    /// Another gateway has told of this epoch: it may be told here as well, once it is known.
-    fn announce(&self, _epoch: Epoch) {}
 
     /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
     /// one revision ([`ExportRecord`]). Ends early where nobody takes the pieces any more.

@@ -85,8 +85,9 @@ impl EmbeddedStore {
         let transaction = database.begin(&TransactionLock::Identity)?;
         let records = Records::of(Arc::new(transaction.engine()));
         let (used, reached) = is_used(&records)?;
-        // As long as one gateway lives, the database is what it was.
-        let goes_on = database.gateways().live().iter().any(|gateway| !gateway.is_this);
+        // As long as one gateway polls, the database is what it was.
+        let goes_on =
+            database.gateways().live().iter().any(|gateway| !gateway.is_this && gateway.polls);
         let request = OpenRequest { endpoint, sup_ids };
         let found = identity(&records)?;
         let (_, writes) = identify(&records, found, (used, goes_on, reached), request)?;

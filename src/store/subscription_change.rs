@@ -1,6 +1,6 @@
 //! What a gateway changes of a subscription of the hub, which another one may have changed meanwhile.
 
-use tidegate_core::websub::{PendingRequest, Subscription};
+use tidegate_core::websub::{Active, PendingRequest, Subscription};
 
 /// A subscription as it was known where it was changed, and as it is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,16 +18,19 @@ impl From<Subscription> for SubscriptionChange {
 }
 
 impl SubscriptionChange {
-    /// The change over what is stored: what it does not touch stays as it is there, and a later request than it knew of
-    /// is not lost.
+    /// The change over what is stored: what it does not touch stays as it is there, what ended there stays ended unless
+    /// it was renewed here, and a later request than it knew of is not lost.
     pub(super) fn over(&self, stored: Option<Subscription>) -> Subscription {
         let (mut merged, before) = (self.after.clone(), self.before.as_ref());
         let active = before.and_then(|before| before.active.as_ref());
         let pending = before.and_then(|before| before.pending.as_ref());
         let stored = stored.map_or((None, None), |stored| (stored.active, stored.pending));
-        if merged.active.as_ref() == active {
-            merged.active = stored.0;
-        }
+        merged.active = match (active, merged.active.take(), stored.0) {
+            (before, after, stored) if after.as_ref() == before => stored,
+            (Some(before), Some(after), None) if after.until == before.until => None,
+            (Some(before), Some(after), Some(stored)) => Some(merge(before, after, stored)),
+            (_, after, _) => after,
+        };
         let asked = |request: Option<&PendingRequest>| request.map(|request| request.asked);
         let is_later =
             asked(stored.1.as_ref()) > asked(pending).max(asked(merged.pending.as_ref()));
@@ -36,6 +39,19 @@ impl SubscriptionChange {
         }
         merged
     }
+}
+
+/// Each part as it was changed here, and otherwise as it is stored.
+fn merge(before: &Active, after: Active, stored: Active) -> Active {
+    macro_rules! parts {
+        ($($part:ident)+) => {
+            Active {
+                told: after.told.max(stored.told),
+                $($part: if after.$part == before.$part { stored.$part } else { after.$part },)+
+            }
+        };
+    }
+    parts!(secret since until delivered deliveries failures not_before gone trouble)
 }
 
 #[cfg(test)]
@@ -72,6 +88,28 @@ mod tests {
         // Nothing is brought back that ended meanwhile.
         let left = change(&renewed).over(None);
         assert_eq!((left.active, left.pending), (None, renewed.pending));
+    }
+
+    #[test]
+    fn what_ended_stays_ended_and_a_new_secret_stays_new() {
+        let before = subscription("a");
+        let (mut told, mut renewed, mut secret) = (before.clone(), before.clone(), before.clone());
+        told.active.as_mut().unwrap().deliveries += 1;
+        renewed.active.as_mut().unwrap().until = time(1_000_000);
+        secret.active.as_mut().unwrap().secret = tidegate_core::websub::Secret::new("new").ok();
+        let change = |after: &Subscription| SubscriptionChange {
+            before: Some(before.clone()),
+            after: after.clone(),
+        };
+        assert!(change(&told).over(None).is_over());
+        let ended = Subscription { active: None, pending: Some(asked(5)), ..before.clone() };
+        assert_eq!(change(&told).over(Some(ended.clone())), ended);
+        assert_eq!(change(&renewed).over(Some(ended)).active, renewed.active);
+        for (one, other) in [(&told, &secret), (&secret, &told)] {
+            let both = change(one).over(Some(other.clone())).active.unwrap();
+            let (told, secret) = (told.active.as_ref().unwrap(), secret.active.as_ref().unwrap());
+            assert_eq!((both.deliveries, &both.secret), (told.deliveries, &secret.secret));
+        }
     }
 
     #[test]

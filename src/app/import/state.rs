@@ -72,7 +72,7 @@ pub(super) async fn bring_in(
             if let Some(other) = live.iter().find(|it| !it.is_this) {
                 let _ = store.close().await;
                 let said = format!(
-                    "the gateway {} runs with this database, or ended less than a minute ago; stop all gateways first",
+                    "the gateway {} runs with this database, or was killed less than 10 seconds ago; stop all gateways first",
                     other.name
                 );
                 return Err(AppError::Input(said));

@@ -215,6 +215,17 @@ impl Lanes {
         Some(turn)
     }
 
+    /// Those that wait, who do no more.
+    pub(super) fn drain(&mut self) -> Vec<SubscriptionId> {
+        let mut waited = Vec::new();
+        for lane in &mut self.lanes {
+            lane.turns.clear();
+            let queues = lane.waiting.drain().flat_map(|(_, OwnerQueue(queues))| queues);
+            waited.extend(queues.flat_map(|queue| queue.ids));
+        }
+        waited
+    }
+
     /// A call has ended.
     pub(super) fn done(&mut self, turn: &LaneTurn) {
         self.hosts.end(turn);

@@ -1,7 +1,7 @@
 //! Every subscription in memory, what is due, and what is still to be written.
 //!
-//! This is the one writer of subscriptions. Changes are made in memory and written together: whoever
-//! waits for one waits for the write that has it.
+//! Changes are made in memory and written together: whoever waits for one waits for the write that has it. What other
+//! gateways write of subscriptions is read again and again.
 
 mod books;
 
@@ -160,7 +160,7 @@ impl Ledger {
                 ));
             }
         };
-        self.change_subscription((Manner::WebSub, client), feed, key, tick, now)
+        self.change_subscription((Manner::WebSub, client), feed, key, now)
     }
 
     /// Takes a registration with the cloud, likewise.
@@ -175,7 +175,7 @@ impl Ledger {
         let lease = CLOUD_LEASE.as_secs();
         let wanted = CallbackPurpose::Subscribe { lease, secret: None, told: tick };
         let key = (topic, callback.clone(), wanted);
-        self.change_subscription((Manner::RssCloud, client), feed, key, tick, now)?;
+        self.change_subscription((Manner::RssCloud, client), feed, key, now)?;
         self.inner().wait_for_first(&callback, now);
         Ok(())
     }
@@ -211,7 +211,6 @@ impl Ledger {
             }
             inner.change(id, now, |entry| entry.subscription.keep_webhook(secret, tick, now));
         }
-        inner.raise(feed, tick, now);
         Ok(())
     }
 
@@ -243,7 +242,6 @@ impl Ledger {
         (manner, client): (Manner, Option<IpAddr>),
         feed: &FeedName,
         (topic, callback, wanted): (String, Url, CallbackPurpose),
-        tick: Option<Tick>,
         now: Time,
     ) -> Result<(), AskError> {
         let settings = self.settings();
@@ -271,7 +269,6 @@ impl Ledger {
             }
             other
         });
-        inner.raise(feed, tick, now);
         Ok(())
     }
 
@@ -282,6 +279,7 @@ impl Ledger {
         let written = tokio::spawn(async move {
             let _turn = writing.lock().await;
             let lock = || inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_shared = store.gateways().is_some();
             let all: Vec<SubscriptionChange> = lock().dirty.drain().map(|(_, it)| it).collect();
             let mut chunks = all.chunks(BATCH);
             while let Some(chunk) = chunks.next() {
@@ -295,6 +293,7 @@ impl Ledger {
                     }
                     return Err(error);
                 }
+                lock().note_written(chunk, is_shared);
             }
             Ok(())
         });
@@ -350,10 +349,17 @@ impl Ledger {
         count
     }
 
+    /// How many changes were written: told before the store is read.
+    pub(super) fn writes(&self) -> u64 {
+        self.inner().writes
+    }
+
     /// Takes in the subscriptions as the store has them: those that other gateways took or called. What is to be
-    /// written here, or is being called, stays as it is, but for a later request. Answers whether any is new here.
-    pub(super) fn take_in(&self, stored: Vec<Subscription>, now: Time) -> bool {
+    /// written here, was since `writes`, or is being called, stays as it is, but for a later request. Answers whether any
+    /// is new here.
+    pub(super) fn take_in(&self, stored: Vec<Subscription>, writes: u64, now: Time) -> bool {
         let mut inner = self.inner();
+        inner.forget_written(writes);
         let before = inner.entries.len();
         let mut gone: HashSet<SubscriptionId> = inner.entries.keys().copied().collect();
         for subscription in stored {
@@ -403,18 +409,38 @@ impl Ledger {
         due
     }
 
+    /// Has those wait no more that waited for their turn: whose they are is another's to say.
+    pub(super) fn put_back(&self, ids: impl IntoIterator<Item = SubscriptionId>, now: Time) {
+        let mut inner = self.inner();
+        for id in ids {
+            if let Some(entry) = inner.entries.get_mut(&id) {
+                entry.busy = false;
+            }
+            inner.schedule(id, now);
+        }
+    }
+
     /// When something is due next.
     pub(super) fn next(&self) -> Option<Time> {
         self.inner().queue.first().map(|(time, _)| *time)
     }
 
-    /// What to call a subscription for whose turn it is; nothing where that has passed meanwhile.
-    pub(super) fn begin(&self, id: SubscriptionId, now: Time) -> Option<Task> {
+    /// What to call a subscription for whose turn it is; nothing where that has passed meanwhile, or another gateway
+    /// owns its feed since.
+    pub(super) fn begin(
+        &self,
+        id: SubscriptionId,
+        now: Time,
+        owns: impl Fn(&FeedName) -> bool,
+    ) -> Option<Task> {
         let mut inner = self.inner();
-        inner.change(id, now, |entry| entry.subscription.expire(now));
+        let is_ours = inner.entries.get(&id).is_some_and(|entry| owns(&entry.subscription.feed));
+        if is_ours {
+            inner.change(id, now, |entry| entry.subscription.expire(now));
+        }
         let tick = inner.tick_of(id);
         let entry = inner.entries.get_mut(&id)?;
-        let next = entry.subscription.next(tick, now);
+        let next = entry.subscription.next(tick, now).filter(|_| is_ours);
         match next.filter(|(time, duty)| *time <= now && *duty != Duty::Expire) {
             Some((_, duty)) => {
                 let subscription = entry.subscription.clone();

@@ -9,7 +9,7 @@ use super::{HubShared, NoHubDocument, Topics};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{Time, mask_token};
+use tidegate_core::model::{FeedName, Time, mask_token};
 use tidegate_core::websub::{Duty, Manner, Push, Subscription, SubscriptionId, VerificationResult};
 use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::{Epoch, StoreError, in_words};
@@ -138,8 +138,12 @@ impl Worker {
         let newest = *self.sealed.borrow_and_update();
         if self.stale {
             self.at = newest;
+            let mut ticks = Vec::new();
             for feed in self.shared.ledger.feeds() {
-                let tick = self.shared.tick(&feed).await?;
+                ticks.push((self.shared.tick(&feed).await?, feed));
+            }
+            self.shared.until_shown().await;
+            for (tick, feed) in ticks {
                 self.shared.ledger.saw(&feed, tick, self.shared.clock.now());
             }
             self.stale = false;
@@ -173,12 +177,17 @@ impl Worker {
         }
         owners.mark_unchanged();
         let now = self.shared.clock.now();
+        if is_moved {
+            // Whoever owns them now tells them what is due.
+            self.shared.ledger.put_back(self.lanes.drain(), now);
+        }
+        let writes = self.shared.ledger.writes();
         match self.shared.store.subscriptions().await {
             Ok(stored) => {
                 let count = u32::try_from(stored.len()).unwrap_or(u32::MAX);
                 self.read_at = Instant::now() + READ_EVERY * (1 + count / READ_IN_A_SECOND);
                 // Of the feeds of new ones the ticks are not known.
-                self.stale |= self.shared.ledger.take_in(stored, now);
+                self.stale |= self.shared.ledger.take_in(stored, writes, now);
             }
             Err(error) => {
                 self.read_at = Instant::now() + READ_EVERY;
@@ -215,12 +224,13 @@ impl Worker {
         }
         let now = self.shared.clock.now();
         let feeds = self.shared.store.listed();
-        for turn in self.shared.ledger.due(now, |feed| self.shared.owns(feeds.as_deref(), feed)) {
+        let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
+        for turn in self.shared.ledger.due(now, owns) {
             self.lanes.push(&turn);
         }
         while let Some(turn) = self.lanes.next() {
             let id = turn.id;
-            let Some(task) = self.shared.ledger.begin(id, now) else {
+            let Some(task) = self.shared.ledger.begin(id, now, owns) else {
                 self.lanes.done(&turn);
                 continue;
             };

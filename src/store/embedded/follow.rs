@@ -23,8 +23,8 @@ use tokio::time::{Instant, sleep, timeout};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How far apart looks begin that somebody asked for, so that many share one.
 const LOOK_PACE: Duration = Duration::from_millis(5);
-/// For how long what was seen is answered without another look.
-const CURRENT_TIME: Duration = Duration::from_millis(300);
+/// For how long what was seen is answered without another look: what one gateway shows, all show from then on.
+pub const SHOWN_WITHIN: Duration = Duration::from_millis(300);
 /// How long the database may be unseen before nothing is answered.
 const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
 /// The pause after a look that failed.
@@ -89,9 +89,9 @@ impl StoreInner {
         unseen.map_or(Ok(()), |unseen| Err(StoreError::Unseen { seconds: unseen.as_secs() }))
     }
 
-    /// Whether what is in memory is what the database had within [`CURRENT_TIME`].
+    /// Whether what is in memory is what the database had within [`SHOWN_WITHIN`].
     pub(super) fn is_current(&self) -> bool {
-        self.following.as_ref().is_none_or(|following| following.age() <= CURRENT_TIME)
+        self.following.as_ref().is_none_or(|following| following.age() <= SHOWN_WITHIN)
     }
 
     /// Shows what was committed when this was called, where others write to the database. Waits as long as it may be
@@ -169,6 +169,8 @@ pub(super) async fn follow(
         };
         if let Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) = &done {
             shared.end(database.shown(), error);
+            // Others poll what was this gateway's.
+            database.gateways().set_polls(false);
         }
         following.looked(begun, &done);
         let newest = *shared.sealed.borrow();
@@ -186,8 +188,9 @@ pub(super) async fn follow(
 fn announce_later(shared: &Arc<StoreShared>, epoch: Epoch) {
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
-        sleep(CURRENT_TIME).await;
-        shared.announce(epoch);
+        sleep(SHOWN_WITHIN).await;
+        let tell = |told: &mut Epoch| std::mem::replace(told, epoch.max(*told)) < epoch;
+        shared.announced.send_if_modified(tell);
     });
 }
 
@@ -261,4 +264,18 @@ fn show(shared: &StoreShared, records: &Records, seen: &MemoryLook) -> Result<()
     let epoch = Epoch(seen.epoch);
     shared.sealed.send_if_modified(|sealed| std::mem::replace(sealed, epoch.max(*sealed)) < epoch);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SHOWN_WITHIN, UNSEEN_LIMIT};
+    use crate::condition::CLOCK_LIMIT;
+    use std::time::Duration;
+    use tidegate_core::sup::GATEWAYS_APART;
+
+    #[test]
+    fn sup_documents_allow_for_what_gateways_are_apart() {
+        let clocks = 2 * Duration::from_millis(CLOCK_LIMIT);
+        assert!(clocks + UNSEEN_LIMIT + SHOWN_WITHIN < GATEWAYS_APART);
+    }
 }

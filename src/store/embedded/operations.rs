@@ -8,7 +8,7 @@ use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::{
     AppliedOrigins, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
-    KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store,
+    KeptVersion, KnownGateway, Past, PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store,
     StoreCondition, StoreError, SubscriptionChange, VersionNote, condition,
 };
 use async_trait::async_trait;
@@ -322,10 +322,6 @@ impl Store for EmbeddedStore {
         if is_followed { &shared.announced } else { &shared.sealed }.subscribe()
     }
 
-    fn announce(&self, epoch: Epoch) {
-        self.inner.shared.announce(epoch);
-    }
-
     async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
         // Known before any feed is read, so that the log is never ahead of one.
         let newest = *self.inner.shared.sealed.borrow();
@@ -448,7 +444,16 @@ impl super::StoreInner {
     /// Whether the age of the change log is noted, and its end taken out, by this gateway.
     fn keeps_log(&self) -> bool {
         let database = self.database();
-        database.is_none_or(|it| it.gateways().live().first().is_none_or(|first| first.is_this))
+        let first =
+            |live: Arc<[KnownGateway]>| live.iter().find(|it| it.polls).map(|it| it.is_this);
+        database.is_none_or(|it| first(it.gateways().live()).unwrap_or(true))
+    }
+
+    /// A time of this gateway's clock by that of the database.
+    pub(super) fn by_database(&self, time: Time) -> Time {
+        let ahead = self.database().map_or(0, |database| database.clock_ahead());
+        let apart = Duration::from_millis(ahead.unsigned_abs());
+        if ahead < 0 { time.plus(apart) } else { time.minus(apart) }
     }
 }
 

@@ -76,13 +76,6 @@ impl StoreShared {
         }
     }
 
-    /// An epoch may be told, as far as it may be seen.
-    pub(super) fn announce(&self, epoch: Epoch) {
-        let epoch = epoch.min(*self.sealed.borrow());
-        let tell = |told: &mut Epoch| std::mem::replace(told, epoch.max(*told)) < epoch;
-        self.announced.send_if_modified(tell);
-    }
-
     fn marks(&self) -> (u64, u32) {
         *self.marks.read().unwrap_or_else(PoisonError::into_inner)
     }

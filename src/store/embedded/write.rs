@@ -75,6 +75,9 @@ impl StoreInner {
         let chance = crate::lineage::mark().map_or(0, u64::from);
         let made = Arc::new(std::sync::OnceLock::new());
         let making = Arc::clone(&made);
+        let mut change = change;
+        // By the database's clock, which all gateways have.
+        change.asked_at = change.asked_at.map(|asked| self.by_database(asked));
         let commit = move |committer: &mut Committer, group: &mut CommitGroup| {
             let before = committer
                 .records
@@ -113,10 +116,11 @@ impl StoreInner {
             return Err(CommitError::Ambiguous(lost));
         };
         match found {
-            Some(found) if found == made => {
-                self.show_committed().await;
-                Ok(Committed { revision: made.state.revision })
-            }
+            // A write behind it waits until it is durable at the standby, too.
+            Some(found) if found == made => match self.catch_up().await {
+                Ok(()) => Ok(Committed { revision: made.state.revision }),
+                Err(_) => Err(CommitError::Ambiguous(lost)),
+            },
             Some(found) if found.state.revision <= base => Err(CommitError::Store(lost)),
             None if base == Revision(0) => Err(CommitError::Store(lost)),
             // Another change may have followed it, or taken its place.

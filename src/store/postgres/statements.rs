@@ -28,10 +28,10 @@ macro_rules! sizes {
     };
 }
 
-/// What each connection does first. A connection that waits must not hold others up.
+/// What each connection does first. A connection that waits, or whose gateway takes no answer, must not hold others up.
 pub(super) const SETTINGS: &str = "SET default_transaction_isolation TO 'read committed'; \
     SET statement_timeout TO '30s'; SET lock_timeout TO '10s'; \
-    SET idle_in_transaction_session_timeout TO '8s'";
+    SET idle_in_transaction_session_timeout TO '8s'; SET tcp_user_timeout TO '8s'";
 /// Whether commits wait for the disk, whether the disk is waited for at all, and what characters are stored as.
 pub(super) const DURABILITY: &str = "SELECT current_setting('synchronous_commit'), current_setting('fsync'), current_setting('server_encoding')";
 /// Whether commits wait for a standby of the database, too.
@@ -97,12 +97,13 @@ pub(super) const NUMBER: &str = "BEGIN; \
         WHERE position IS NULL; \
     INSERT INTO tidegate_entry (class, key, value, shown) SELECT 12, int8send(c.epoch + 1) || \
         int4send((row_number() OVER (ORDER BY n.number) - 1)::integer), \
-        int8send(greatest(c.closed_at, max(n.at) OVER ())) || n.logged, n.shown \
+        int8send(greatest(c.closed_at, least(max(n.at) OVER (), extract(epoch FROM now())::bigint + 1))) || n.logged, n.shown \
         FROM tidegate_counter c JOIN tidegate_change n ON n.position = c.position + 1 \
         WHERE n.logged IS NOT NULL; \
     UPDATE tidegate_counter c SET position = c.position + 1, epoch = c.epoch + sign(of.logged)::bigint, \
         closed_at = greatest(c.closed_at, of.at) \
-        FROM (SELECT count(n.logged) AS logged, max(n.at) FILTER (WHERE n.logged IS NOT NULL) AS at, \
+        FROM (SELECT count(n.logged) AS logged, \
+            least(max(n.at) FILTER (WHERE n.logged IS NOT NULL), extract(epoch FROM now())::bigint + 1) AS at, \
             count(*) AS notes FROM tidegate_change n \
             WHERE n.position = (SELECT position + 1 FROM tidegate_counter)) AS of WHERE of.notes > 0; \
     DELETE FROM tidegate_change WHERE position <= (SELECT position - 16384 FROM tidegate_counter); \

@@ -80,6 +80,10 @@ pub(super) struct Inner {
     pub(super) queue: BTreeSet<(Time, SubscriptionId)>,
     /// What is to be written: as it was before the first change, and as it stood after the last.
     pub(super) dirty: HashMap<SubscriptionId, SubscriptionChange>,
+    /// What was changed and is not yet written, and what was written, by the number of the write, since the store was
+    /// last read.
+    changed: HashMap<SubscriptionId, Option<u64>>,
+    pub(super) writes: u64,
     pub(super) delivered: u64,
     pub(super) failed: u64,
     /// When it was last looked what is due.
@@ -246,6 +250,7 @@ impl Inner {
             }
             let change = SubscriptionChange { before: Some(before), after: state.clone() };
             self.dirty.entry(id).or_insert(change).after = state;
+            self.changed.insert(id, None);
             if over {
                 return self.remove(id);
             }
@@ -253,9 +258,28 @@ impl Inner {
         self.schedule(id, now);
     }
 
-    /// Whether a subscription is to be written here, or is being called.
+    /// Whether a subscription is to be written here, was since the store was read, or is being called.
     pub(super) fn is_own(&self, id: SubscriptionId) -> bool {
-        self.dirty.contains_key(&id) || self.entries.get(&id).is_some_and(|entry| entry.busy)
+        self.changed.contains_key(&id) || self.entries.get(&id).is_some_and(|entry| entry.busy)
+    }
+
+    /// These changes are stored. `is_shared`: others change what is stored, so that it is read again.
+    pub(super) fn note_written(&mut self, written: &[SubscriptionChange], is_shared: bool) {
+        self.writes += 1;
+        for id in written.iter().map(|change| change.after.id()) {
+            if self.dirty.contains_key(&id) {
+                continue;
+            }
+            match is_shared {
+                true => drop(self.changed.insert(id, Some(self.writes))),
+                false => drop(self.changed.remove(&id)),
+            }
+        }
+    }
+
+    /// What was read has the first `writes` writes.
+    pub(super) fn forget_written(&mut self, writes: u64) {
+        self.changed.retain(|_, written| written.is_none_or(|written| written > writes));
     }
 
     /// Takes in a subscription as the store has it.
@@ -279,6 +303,7 @@ impl Inner {
             });
             // It is the store's.
             self.dirty.remove(&id);
+            self.changed.remove(&id);
         } else if asked(&stored) > asked(known) {
             self.change(id, now, |entry| {
                 entry.serial += 1;

@@ -52,7 +52,9 @@ impl Bench {
     fn begun(&self, now: i64) -> Vec<(SubscriptionId, Task)> {
         let due = self.ledger.due(at(now), |_| true);
         due.into_iter()
-            .filter_map(|turn| self.ledger.begin(turn.id, at(now)).map(|task| (turn.id, task)))
+            .filter_map(|turn| {
+                self.ledger.begin(turn.id, at(now), |_| true).map(|task| (turn.id, task))
+            })
             .collect()
     }
 
@@ -318,7 +320,7 @@ fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
     bench.ledger.saw(&news(), tick(3), at(3));
     let id = bench.ledger.due(at(3), |_| true).remove(0).id;
     let end = at(1).plus(HubSettings::default().leases.usual);
-    assert!(bench.ledger.begin(id, end).is_none());
+    assert!(bench.ledger.begin(id, end, |_| true).is_none());
     assert_eq!(bench.ledger.count().active, 0);
 }
 
@@ -374,22 +376,66 @@ fn what_another_gateway_took_or_called_is_taken_in_and_the_owner_alone_calls() {
     let (one, other) = (Bench::new(HubSettings::default()), Bench::new(HubSettings::default()));
     one.ask("https://a.example/", 0).unwrap();
     let stored = || one.ledger.list(None, 9);
-    assert!(other.ledger.take_in(stored(), at(1)));
-    assert!(!other.ledger.take_in(stored(), at(1)), "nothing is new");
+    assert!(other.ledger.take_in(stored(), 0, at(1)));
+    assert!(!other.ledger.take_in(stored(), 0, at(1)), "nothing is new");
     assert!(other.ledger.due(at(1), |_| false).is_empty(), "another gateway owns the feed");
     other.ledger.schedule_all(at(1));
     assert_eq!(other.ledger.due(at(1), |_| true).len(), 1);
     // What is being called stays as it is, but for a later request.
     one.agree(2);
-    assert!(!other.ledger.take_in(stored(), at(2)));
+    assert!(!other.ledger.take_in(stored(), 0, at(2)));
     assert_eq!(other.ledger.count().active, 0);
     one.ask("https://a.example/", 5).unwrap();
-    other.ledger.take_in(stored(), at(5));
+    other.ledger.take_in(stored(), 0, at(5));
     let asked = other.ledger.list(None, 9)[0].pending.as_ref().unwrap().asked;
     assert_eq!(asked, at(5));
     // What is gone from the store goes, once nothing of it is under way.
     let third = Bench::new(HubSettings::default());
-    third.ledger.take_in(stored(), at(6));
-    third.ledger.take_in(Vec::new(), at(7));
+    third.ledger.take_in(stored(), 0, at(6));
+    third.ledger.take_in(Vec::new(), 0, at(7));
     assert_eq!(third.ledger.count(), SubscriptionCount::default());
+}
+
+/// The store may be read before a write of this gateway and taken in after it.
+#[test]
+fn what_was_written_since_the_store_was_read_is_not_taken_back() {
+    let bench = Bench::new(HubSettings::default());
+    bench.ask("https://a.example/", 0).unwrap();
+    let (read, writes) = (bench.ledger.list(None, 9), bench.ledger.writes());
+    bench.agree(1);
+    let write = || {
+        let mut inner = bench.ledger.inner();
+        let written: Vec<_> = inner.dirty.drain().map(|(_, change)| change).collect();
+        inner.note_written(&written, true);
+    };
+    bench.ledger.take_in(read.clone(), writes, at(1));
+    assert_eq!(bench.ledger.count().active, 1, "it is to be written");
+    write();
+    bench.ledger.take_in(read.clone(), writes, at(2));
+    assert_eq!(bench.ledger.count().active, 1, "it was written since");
+    // One that ended is not brought back.
+    assert_eq!(bench.ledger.deny(at(3), |_| Some("gone")), 1);
+    for (id, task) in bench.begun(3) {
+        bench.ledger.finish(id, Some(task.serial), at(3), |of| {
+            of.heard(VerificationResult::Agreed, at(3));
+        });
+    }
+    write();
+    bench.ledger.take_in(read.clone(), writes + 1, at(4));
+    assert_eq!(bench.ledger.count(), SubscriptionCount::default());
+    // What others have written since is.
+    let writes = bench.ledger.writes();
+    assert!(bench.ledger.take_in(read, writes, at(5)));
+}
+
+/// A delivery that waits for its turn is made by the owner that the feed has then.
+#[test]
+fn who_lost_a_feed_meanwhile_calls_nobody() {
+    let bench = Bench::new(HubSettings::default());
+    bench.ask("https://a.example/", 0).unwrap();
+    let id = bench.ledger.due(at(0), |_| true).remove(0).id;
+    assert!(bench.ledger.begin(id, at(1), |_| false).is_none());
+    assert_eq!(bench.ledger.due(at(1), |_| true).len(), 1);
+    bench.ledger.put_back([id], at(2));
+    assert_eq!(bench.ledger.due(at(2), |_| true).len(), 1);
 }
