@@ -84,11 +84,18 @@ async fn what_one_gateway_stores_is_shown_by_all() {
 async fn a_gateway_that_joins_opens_the_store_as_the_others_did() {
     let Some(schema) = TestSchema::new() else { return };
     let one = open(&schema);
+    let first = one.gateways().unwrap();
+    first.set_polls(true);
+    let polls = async {
+        while !first.live().iter().any(|it| it.polls) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), polls).await.expect("it does not say that it polls");
     let two = open(&schema);
     assert_eq!(one.lineage(), two.lineage());
-    let (first, second) = (one.gateways().unwrap(), two.gateways().unwrap());
+    let second = two.gateways().unwrap();
     assert_eq!(second.live().len(), 2);
-    first.set_polls(true);
     second.set_polls(true);
     let both = async {
         while [&first, &second].iter().any(|it| it.live().iter().filter(|it| it.polls).count() < 2)
