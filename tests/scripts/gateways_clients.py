@@ -20,7 +20,9 @@ from gateways_stage import GATHERED, MADE, PUBLIC, Handler, Server, until
 # How many read from each gateway, so that some wait at one that stands still.
 READERS = 2
 # The pauses of who reads all items and of who makes them, and how often one of these is redacted, in seconds and items.
-LISTING, MAKING, REDACTED_ONE_IN = 0.5, 0.3, 8
+LISTING, MAKING, REDACTED_ONE_IN = 0.5, 0.9, 8
+# So many make items at a time: one may wait at a gateway that stands still.
+MAKERS = 3
 # How far back SUP documents are asked for, in seconds: usually, and by who has had no answer for so long.
 UPDATES_OF, UNANSWERED, UPDATES_OF_MOST = 60, 40, 86_400
 # How long a stream of events is read from one gateway, in seconds, and how many changes are remembered as late ones.
@@ -43,7 +45,8 @@ class Clients:
         """Lets them ask until the end, while the publisher publishes."""
         self.subscribers.subscribe()
         readers = [lambda which=which: self.read(which) for which in self.fleet.all for _ in range(READERS)]
-        for job in (lambda: self.publisher.publish(self.rests), self.make, self.list, self.consume, self.stream,
+        makers = [lambda first=first: self.make(first) for first in range(MAKERS)]
+        for job in (lambda: self.publisher.publish(self.rests), *makers, self.list, self.consume, self.stream,
                     self.listen, *readers):
             self.threads.append(threading.Thread(target=self.guarded, args=(job,), daemon=True))
             self.threads[-1].start()
@@ -80,11 +83,11 @@ class Clients:
         while not self.ends.wait(LISTING):
             self.items(random.choice(self.fleet.all), MADE)
 
-    def make(self):
+    def make(self, first):
         """Makes items at any gateway, each once, and redacts some."""
-        number, path, ids = 0, f"/api/v1/feeds/{MADE}/items", []
+        number, path, ids = first, f"/api/v1/feeds/{MADE}/items", []
         while not self.rests.wait(MAKING):
-            number += 1
+            number += MAKERS
             _, text = self.change(self.record.posts, number, path, {"title": f"made-{number}"})
             ids += [(number, json.loads(text)["sync_id"])] if text else []
             if ids and number % REDACTED_ONE_IN == 0:
