@@ -32,6 +32,9 @@ struct FeedChanges {
     moved: Vec<(FeedName, bool)>,
 }
 
+/// How often feeds are compared anew that another gateway changes.
+const RECONCILED: u32 = 20;
+
 fn failed(error: StoreError) -> AppError {
     AppError::run("the feeds could not be stored", error)
 }
@@ -43,14 +46,27 @@ pub(super) async fn reconcile(
     config: &Config,
     now: Time,
 ) -> Result<Vec<FeedRecord>, AppError> {
-    let applied = store.applied().await.map_err(failed)?;
-    let FeedChanges { changed, written, left_out, moved } =
-        compare(store, config, &applied, now).await?;
     let sites = config.origins.iter().map(|site| (site.name.clone(), site.url.to_string()));
     let origins = AppliedOrigins(sites.collect());
-    if !written.is_empty() || applied != origins {
-        store.apply_feeds(&written, origins).await.map_err(failed)?;
-    }
+    let mut tries = 0..RECONCILED;
+    let FeedChanges { changed, written: _, left_out, moved } = loop {
+        let applied = store.applied().await.map_err(failed)?;
+        let stored = store.feed_list().await.map_err(failed)?;
+        let changes = compare(store, (config, &stored), &applied, now);
+        if changes.written.is_empty() && applied == origins {
+            break changes;
+        }
+        match store.apply_feeds(&changes.written, &stored, origins.clone()).await {
+            // Another gateway that starts, with the same configuration perhaps.
+            Err(StoreError::FeedChanged { .. }) if tries.next().is_some() => {
+                store.catch_up().await.map_err(failed)?;
+            }
+            done => {
+                done.map_err(failed)?;
+                break changes;
+            }
+        }
+    };
     for sentence in left_out {
         tracing::warn!("{sentence}");
     }
@@ -72,21 +88,20 @@ fn has_left(record: &FeedRecord) -> bool {
     record.standing == FeedStanding::Paused
 }
 
-async fn compare(
+fn compare(
     store: &dyn Store,
-    config: &Config,
+    (config, stored): (&Config, &FeedList),
     sites: &AppliedOrigins,
     now: Time,
-) -> Result<FeedChanges, AppError> {
-    let stored = store.feed_list().await.map_err(failed)?;
-    let (config, left_out) = names::assigned(config, &stored);
+) -> FeedChanges {
+    let (config, left_out) = names::assigned(config, stored);
     let when = FeedRecord::next_change(stored.values().map(Arc::as_ref), now);
     let moved = moved_sites(sites, &config);
     let known: HashSet<String> = match moved.is_empty() {
         true => HashSet::new(),
         false => stored.values().map(|record| record.url.clone()).collect(),
     };
-    let mut stored = FeedList::clone(&stored);
+    let mut stored = stored.clone();
     let (mut changed, mut written, mut moves) = (Vec::new(), Vec::new(), Vec::new());
     let feeds = config.feeds.iter().map(config::FeedConfig::record);
     for mut record in feeds.chain(config.aggregates.iter().map(config::Aggregate::record)) {
@@ -116,7 +131,7 @@ async fn compare(
             changed.push(record);
         }
     }
-    Ok(FeedChanges { changed, written, left_out, moved: moves })
+    FeedChanges { changed, written, left_out, moved: moves }
 }
 
 /// The sites of a configuration that have another address than they had, with the one before and the one now; not where

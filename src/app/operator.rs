@@ -42,8 +42,8 @@ use tidegate_serve::{
     Redacted,
 };
 use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
-use tidegate_store::{CommitError, Retention, Store, StoreError};
-use tokio::sync::{Mutex, Semaphore};
+use tidegate_store::{CommitError, FeedList, Retention, Store, StoreError};
+use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
 /// How many documents that may become feeds are read at a time.
 const FIRST_DOCUMENTS: usize = 2;
@@ -150,9 +150,7 @@ impl AdminService {
     }
 
     async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
-        let feeds = self.store.feed_list().await?;
-        let found = feeds.get(feed).map(|record| FeedRecord::clone(record));
-        found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
+        known(&*self.store.feed_list().await?, feed)
     }
 
     /// The configuration, with the address that this gateway has for others.
@@ -168,14 +166,25 @@ impl AdminService {
         Ok(FeedRecord::next_change(feeds.values().map(Arc::as_ref), self.clock.now()))
     }
 
+    /// The turn to change feeds, and the list as the last one left it, at whichever gateway.
+    pub(super) async fn turn(&self) -> Result<(MutexGuard<'_, ()>, Arc<FeedList>), StoreError> {
+        let turn = self.changing.lock().await;
+        self.store.catch_up().await?;
+        Ok((turn, self.store.feed_list().await?))
+    }
+
+    /// Writes a record that was decided over a list.
+    async fn write(&self, record: &FeedRecord, feeds: &Arc<FeedList>) -> Result<(), StoreError> {
+        self.store.put_feeds(std::slice::from_ref(record), feeds).await
+    }
+
     /// Notes the titles that feeds have now. Their records stay as they are otherwise, and nothing
     /// of it concerns polling.
     pub(super) async fn update_titles(
         &self,
         titles: BTreeMap<FeedName, String>,
     ) -> Result<usize, StoreError> {
-        let _one = self.changing.lock().await;
-        let feeds = self.store.feed_list().await?;
+        let (_one, feeds) = self.turn().await?;
         let when = FeedRecord::next_change(feeds.values().map(Arc::as_ref), self.clock.now());
         let mut changed = Vec::new();
         for (name, title) in titles {
@@ -186,7 +195,7 @@ impl AdminService {
                 changed.push(record);
             }
         }
-        self.store.put_feeds(&changed).await?;
+        self.store.put_feeds(&changed, &feeds).await?;
         let feeds = self.store.feed_list().await?;
         let shared = changed.iter().filter_map(|record| feeds.get(&record.name)).cloned();
         // Polling that has stopped has none of them.
@@ -203,6 +212,12 @@ impl AdminService {
             _ => Ok(()),
         }
     }
+}
+
+/// The record of a feed in a list.
+fn known(feeds: &FeedList, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
+    let found = feeds.get(feed).map(|record| FeedRecord::clone(record));
+    found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
 }
 
 /// Why no new feed can have the name of this one.
@@ -260,13 +275,9 @@ impl Operator for AdminService {
     }
 
     async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {
-        let _one = self.changing.lock().await;
+        let (_one, feeds) = self.turn().await?;
         let url = self.wanted(feed, &put).await?;
-        let before = match self.record(feed).await {
-            Ok(record) => Some(record),
-            Err(OperatorError::UnknownFeed(_)) => None,
-            Err(error) => return Err(error),
-        };
+        let before = feeds.get(feed).map(|record| FeedRecord::clone(record));
         if let Some(before) = &before {
             if put.must_be_new {
                 return Err(taken(before));
@@ -303,15 +314,15 @@ impl Operator for AdminService {
             record.own_if_changed(before);
         }
         record.follow(before.as_ref(), self.next_change().await?, self.store.endpoint());
-        self.store.put_feed(&record).await?;
+        self.write(&record, &feeds).await?;
         self.poller.put(record.clone()).await.map_err(stopped)?;
         self.open(&record).await?;
         Ok(if before.is_some() { Put::Changed } else { Put::Created })
     }
 
     async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
-        let _one = self.changing.lock().await;
-        let before = self.record(feed).await?;
+        let (_one, feeds) = self.turn().await?;
+        let before = known(&feeds, feed)?;
         self.refuse_if_filed(&before)?;
         let mut record = before.clone();
         // First of all, so that a crash on the way leaves a feed that is gone: its purge can be
@@ -319,10 +330,10 @@ impl Operator for AdminService {
         record.standing = FeedStanding::Gone;
         record.access = None;
         record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
-        self.store.put_feed(&record).await?;
+        self.write(&record, &feeds).await?;
         self.poller.remove(feed).await.map_err(stopped)?;
         if before.adds_feeds {
-            self.let_go(feed).await?;
+            self.let_go(feed, &feeds).await?;
         }
         if purge {
             self.store.purge_feed(feed).await?;
@@ -333,8 +344,8 @@ impl Operator for AdminService {
     }
 
     async fn pause(&self, feed: &FeedName, paused: bool) -> Result<(), OperatorError> {
-        let _one = self.changing.lock().await;
-        let before = self.record(feed).await?;
+        let (_one, feeds) = self.turn().await?;
+        let before = known(&feeds, feed)?;
         self.refuse_if_filed(&before)?;
         if before.standing == FeedStanding::Gone {
             return Err(OperatorError::Conflict(format!("the feed {feed} was deleted")));
@@ -350,7 +361,7 @@ impl Operator for AdminService {
             record.own_if_changed(&before);
         }
         record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
-        self.store.put_feed(&record).await?;
+        self.write(&record, &feeds).await?;
         self.poller.put(record).await.map_err(stopped)
     }
 

@@ -55,6 +55,8 @@ pub(super) async fn change(
     FeedInPath(name): FeedInPath,
     JsonObject(wanted): JsonObject,
 ) -> Result<Response, Problem> {
+    // What another gateway has answered is not taken back.
+    room.store.catch_up().await?;
     let mut settings = written(&room.operator.status(&name).await?);
     merge(&mut settings, wanted.0);
     let wanted = PutFeed { keeps_paused: true, ..put::settings(&settings)? };

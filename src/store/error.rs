@@ -45,6 +45,11 @@ pub enum StoreError {
     /// What was to be read at one revision is not there at that revision any more.
     #[error("the feed was changed, or the store opened again, while it was read; read it anew")]
     Outdated,
+    /// Another gateway changed a feed since it was read what it is.
+    #[error(
+        "the feed {feed} was changed at another gateway meanwhile: nothing was changed here; try again"
+    )]
+    FeedChanged { feed: FeedName },
     /// What is stored cannot be read.
     #[error(
         "the store in {path} is damaged: {what}; restore it from a copy, or move it away and start anew"
@@ -142,6 +147,7 @@ impl StoreError {
             Self::Unseen { .. }
                 | Self::Away { .. }
                 | Self::Outdated
+                | Self::FeedChanged { .. }
                 | Self::Stopped(_)
                 | Self::Closed
         )

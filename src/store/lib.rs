@@ -239,10 +239,16 @@ pub trait Store: Send + Sync + 'static {
     fn listed(&self) -> Option<Arc<FeedList>> {
         None
     }
-    /// Adds or replaces a feed's record. Durable on return.
+    /// Adds or replaces a feed's record, whatever is there. Durable on return.
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError>;
-    /// The same of many, which pass the barrier together. Where it fails, some may be there.
-    async fn put_feeds(&self, records: &[FeedRecord]) -> Result<(), StoreError> {
+    /// The same of many that were decided over a list, which pass the barrier together:
+    /// [`StoreError::FeedChanged`] where another gateway has changed one of them since. Where it fails, some may be there
+    /// of thousands.
+    async fn put_feeds(
+        &self,
+        records: &[FeedRecord],
+        _over: &Arc<FeedList>,
+    ) -> Result<(), StoreError> {
         for record in records {
             self.put_feed(record).await?;
         }
@@ -253,6 +259,7 @@ pub trait Store: Send + Sync + 'static {
     async fn apply_feeds(
         &self,
         records: &[FeedRecord],
+        over: &Arc<FeedList>,
         applied: AppliedOrigins,
     ) -> Result<(), StoreError>;
     /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log

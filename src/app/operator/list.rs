@@ -15,13 +15,13 @@ impl AdminService {
         list: Bytes,
         rearrange: bool,
     ) -> Result<ImportedList, OperatorError> {
-        let _one = self.changing.lock().await;
+        let (_one, feeds) = self.turn().await?;
         self.store.condition().check_intake()?;
-        let feeds = self.store.feed_list().await?;
         let config = self.named_config();
         let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
+        let over = Arc::clone(&feeds);
         let planning = tokio::task::spawn_blocking(move || {
-            let stored: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
+            let stored: Vec<Arc<FeedRecord>> = over.values().cloned().collect();
             let (stored, config, endpoint) = (&*stored, &config, &endpoint);
             let before = ExistingFeeds { stored, config, endpoint, now, rearrange, rules: None };
             let limits = OpmlLimits { bytes: LIST_LIMIT, ..OpmlLimits::default() };
@@ -30,7 +30,7 @@ impl AdminService {
         let planned = planning.await.map_err(|error| OperatorError::Internal(error.to_string()))?;
         let wrong = |why| OperatorError::BadRequest(format!("the list: {why}"));
         let (plan, done) = planned.map_err(wrong)?;
-        self.carry_out(&plan).await?;
+        self.carry_out(&plan, &feeds).await?;
         Ok(done)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{AdminService, stopped};
 use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, plan, read_list};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
 use tidegate_format::parse::opml::OpmlLimits;
@@ -56,8 +56,7 @@ impl AdminService {
         list: &FeedName,
         seen: Option<&SeenList>,
     ) -> Result<Option<SeenList>, OperatorError> {
-        let _one = self.changing.lock().await;
-        let feeds = self.store.feed_list().await?;
+        let (_one, feeds) = self.turn().await?;
         // The operator may have changed it since it was found.
         let Some(list) = feeds.get(list).filter(|list| list.is_followed()).map(Arc::clone) else {
             return Ok(None);
@@ -83,7 +82,7 @@ impl AdminService {
             return Ok(Some(now));
         }
         let plan = self.plan_of(view, &now).await?;
-        self.carry_out(&plan).await?;
+        self.carry_out(&plan, &now.feeds).await?;
         let refused = plan.refused.iter().take(ListNote::LIMIT);
         let note = ListNote {
             known: plan.known,
@@ -98,12 +97,15 @@ impl AdminService {
     }
 
     /// Leaves the feeds of a list that is deleted as they are, whatever list takes its name.
-    pub(super) async fn let_go(&self, list: &FeedName) -> Result<(), OperatorError> {
-        let feeds = self.store.feed_list().await?;
+    pub(super) async fn let_go(
+        &self,
+        list: &FeedName,
+        feeds: &Arc<FeedList>,
+    ) -> Result<(), OperatorError> {
         let members = feeds.values().filter(|record| record.is_member_of(list));
         let mut left: Vec<FeedRecord> = members.map(|record| FeedRecord::clone(record)).collect();
         left.iter_mut().for_each(FeedRecord::leave_list);
-        self.store.put_feeds(&left).await?;
+        self.store.put_feeds(&left, feeds).await?;
         self.poller.share(left.into_iter().map(Arc::new).collect()).await.map_err(stopped)
     }
 
@@ -131,8 +133,12 @@ impl AdminService {
         planned.map_err(|why| OperatorError::Internal(format!("the list cannot be read: {why}")))
     }
 
-    /// Writes what is planned, and has it polled.
-    pub(super) async fn carry_out(&self, plan: &ImportPlan) -> Result<(), OperatorError> {
+    /// Writes what is planned over a list, and has it polled.
+    pub(super) async fn carry_out(
+        &self,
+        plan: &ImportPlan,
+        feeds: &Arc<FeedList>,
+    ) -> Result<(), OperatorError> {
         let changed = [&plan.new, &plan.switched, &plan.placed];
         if changed.iter().all(|records| records.is_empty()) {
             return Ok(());
@@ -140,9 +146,10 @@ impl AdminService {
         if !plan.new.is_empty() {
             self.store.condition().check_intake()?;
         }
-        for records in changed {
-            self.store.put_feeds(records).await?;
-        }
+        let changed = changed.into_iter().flatten().map(|record| (&record.name, record));
+        let changed: BTreeMap<&FeedName, &FeedRecord> = changed.collect();
+        let changed: Vec<FeedRecord> = changed.into_values().cloned().collect();
+        self.store.put_feeds(&changed, feeds).await?;
         if let Some(reloaded) = self.reloaded.get() {
             reloaded.feeds_changed();
         }

@@ -21,6 +21,7 @@ use tidegate_serve::{
     AdmittedSite, AskedFeeds, Cache, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
     OperatorError, OriginService, PassError, document_or_page,
 };
+use tidegate_store::FeedList;
 use tokio::sync::OnceCell;
 use tower::Service as _;
 use url::{Position, Url};
@@ -182,8 +183,7 @@ impl AdminService {
         &self,
         mut change: impl FnMut(&mut FeedRecord) -> bool + Send,
     ) -> Result<(), OperatorError> {
-        let _one = self.changing.lock().await;
-        let feeds = self.store.feed_list().await?;
+        let (_one, feeds) = self.turn().await?;
         let (mut changed, mut moved) = (Vec::new(), Vec::new());
         for before in feeds.values().filter(|record| record.on_demand.is_some()) {
             let mut record = FeedRecord::clone(before);
@@ -198,7 +198,7 @@ impl AdminService {
         if changed.is_empty() {
             return Ok(());
         }
-        self.store.put_feeds(&changed).await?;
+        self.store.put_feeds(&changed, &feeds).await?;
         if let Some(reloaded) = self.reloaded.get() {
             reloaded.feeds_changed();
         }
@@ -307,11 +307,15 @@ impl AdminService {
     }
 
     /// Removes a feed that a request made, as if none had: another one takes its place.
-    async fn remove_on_demand(&self, feed: &FeedRecord) -> Result<(), OperatorError> {
+    async fn remove_on_demand(
+        &self,
+        feed: &FeedRecord,
+        feeds: &Arc<FeedList>,
+    ) -> Result<(), OperatorError> {
         let (mut record, name) = (feed.clone(), &feed.name);
         // A crash on the way leaves a feed that the next request resumes.
         record.let_go();
-        self.store.put_feed(&record).await?;
+        self.write(&record, feeds).await?;
         self.poller.remove(name).await.map_err(super::stopped)?;
         self.store.purge_feed(name).await?;
         self.asked.forget(name);
@@ -327,8 +331,7 @@ impl AdminService {
         traits: FeedTraits,
         answer: Option<WholeAnswer>,
     ) -> Result<NewFeed, NotMade> {
-        let _one = self.changing.lock().await;
-        let feeds = self.store.feed_list().await.map_err(|error| not_made(&error))?;
+        let (_one, feeds) = self.turn().await.map_err(|error| not_made(&error))?;
         let address = url.as_str();
         let is_same = |record: &&Arc<FeedRecord>| !record.private && site.is_at(&record.url, url);
         if let Some(known) =
@@ -365,7 +368,7 @@ impl AdminService {
         let taken = "the names that a feed of this address may have are taken";
         let name = name.ok_or_else(|| not_made(&taken))?;
         if let Some(feed) = goes {
-            self.remove_on_demand(feed).await.map_err(|error| not_made(&error))?;
+            self.remove_on_demand(feed, &feeds).await.map_err(|error| not_made(&error))?;
         }
         let mut record = FeedRecord::on_demand(name.clone(), address, site.url.as_str(), now);
         record.on_demand.iter_mut().for_each(|made| made.is_json = traits.is_json);
@@ -374,7 +377,7 @@ impl AdminService {
         if let Some(answer) = answer {
             self.services().passing.handover.give(address, answer);
         }
-        self.store.put_feed(&record).await.map_err(|error| not_made(&error))?;
+        self.write(&record, &feeds).await.map_err(|error| not_made(&error))?;
         let poll = self.poller.put_and_poll(record).await.map_err(|error| not_made(&error))?;
         if let Some(reloaded) = self.reloaded.get() {
             reloaded.feeds_changed();

@@ -70,7 +70,8 @@ impl AdminService {
 
     /// Takes a new configuration; names the keys that differ and need a restart, which stay as they are.
     pub(in crate::app) async fn reload(&self, mut config: Config) -> Result<Vec<String>, AppError> {
-        let _one = self.changing.lock().await;
+        let turn = self.turn().await;
+        let (_one, _) = turn.map_err(|error| AppError::run("the feeds cannot be read", error))?;
         let before = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         let kept = config.keep(&before);
         let now = self.clock.now();

@@ -213,9 +213,10 @@ impl Store for StoreDouble {
     async fn apply_feeds(
         &self,
         records: &[FeedRecord],
+        over: &Arc<FeedList>,
         applied: AppliedOrigins,
     ) -> Result<(), StoreError> {
-        self.put_feeds(records).await?;
+        self.put_feeds(records, over).await?;
         self.shelf.lock().unwrap().applied = applied;
         Ok(())
     }

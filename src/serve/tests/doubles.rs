@@ -293,6 +293,7 @@ impl Store for TestStore {
     async fn apply_feeds(
         &self,
         _: &[FeedRecord],
+        _: &Arc<FeedList>,
         _: tidegate_store::AppliedOrigins,
     ) -> Result<(), StoreError> {
         Err(StoreError::Closed)

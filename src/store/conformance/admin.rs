@@ -139,7 +139,8 @@ async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
     assert_eq!(store.applied().await.unwrap(), AppliedOrigins::default());
     let records = [record("a"), record("b")];
     for (url, records) in [("http://a/", &records[..]), ("http://b/", &[])] {
-        store.apply_feeds(records, applied(url)).await.unwrap();
+        let feeds = store.feed_list().await.unwrap();
+        store.apply_feeds(records, &feeds, applied(url)).await.unwrap();
         assert_eq!(store.applied().await.unwrap(), applied(url));
     }
     drop(store);

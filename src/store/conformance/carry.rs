@@ -162,7 +162,8 @@ async fn alike(one: &dyn Store, other: &dyn Store, kinds: Kinds) {
 /// A store with something of everything.
 pub(super) async fn full(bench: &impl Bench) {
     let store = bench.store();
-    store.apply_feeds(&[], applied("http://a/")).await.unwrap();
+    let feeds = store.feed_list().await.unwrap();
+    store.apply_feeds(&[], &feeds, applied("http://a/")).await.unwrap();
     for name in ["news", "empty"] {
         store.put_feed(&record(name)).await.unwrap();
     }

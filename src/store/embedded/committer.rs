@@ -14,7 +14,8 @@ use crate::portable::ExportRecord;
 use crate::purge_mark::PurgeMark;
 use crate::record::{FloorRecord, StateRecord};
 use crate::{
-    AppliedOrigins, CommitError, Committed, Epoch, LoggedChange, StoreError, SubscriptionChange,
+    AppliedOrigins, CommitError, Committed, Epoch, FeedList, LoggedChange, StoreError,
+    SubscriptionChange,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -213,13 +214,24 @@ impl Committer {
         Ok(())
     }
 
-    /// Writes records of feeds, and what of a configuration is applied.
+    /// Writes records of feeds that were decided over a list, and what of a configuration is applied.
     pub(super) fn put_feeds(
         &mut self,
-        records: &[FeedRecord],
+        (records, over): (&[FeedRecord], Option<&FeedList>),
         applied: Option<&AppliedOrigins>,
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
+        // Who is alone decides about one change after the other.
+        if let Some(over) = over.filter(|_| !self.is_alone()) {
+            let wanted = records.iter().map(|it| (Class::Feeds, keys::feed(&it.name))).collect();
+            let stored = self.records.ahead(wanted)?;
+            for FeedRecord { name, .. } in records {
+                let found: Option<FeedRecord> = stored.record(Class::Feeds, &keys::feed(name))?;
+                if found.as_ref() != over.get(name).map(Arc::as_ref) {
+                    return Err(StoreError::FeedChanged { feed: name.clone() });
+                }
+            }
+        }
         let mut writes = Writes::new();
         for record in records {
             self.records.put(&mut writes, Class::Feeds, keys::feed(&record.name), record)?;

@@ -79,12 +79,16 @@ impl Store for EmbeddedStore {
     }
 
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
-        self.put_feeds(std::slice::from_ref(record)).await
+        self.put_some_feeds(vec![record.clone()], None, None).await
     }
 
-    async fn put_feeds(&self, records: &[FeedRecord]) -> Result<(), StoreError> {
+    async fn put_feeds(
+        &self,
+        records: &[FeedRecord],
+        over: &Arc<FeedList>,
+    ) -> Result<(), StoreError> {
         for some in records.chunks(FEEDS_AT_ONCE) {
-            self.put_some_feeds(some.to_vec(), None).await?;
+            self.put_some_feeds(some.to_vec(), Some(Arc::clone(over)), None).await?;
         }
         Ok(())
     }
@@ -92,12 +96,13 @@ impl Store for EmbeddedStore {
     async fn apply_feeds(
         &self,
         records: &[FeedRecord],
+        over: &Arc<FeedList>,
         applied: AppliedOrigins,
     ) -> Result<(), StoreError> {
         let last = records.chunks(FEEDS_AT_ONCE).last().unwrap_or_default();
         let (before, last) = records.split_at(records.len() - last.len());
-        self.put_feeds(before).await?;
-        self.put_some_feeds(last.to_vec(), Some(applied)).await
+        self.put_feeds(before, over).await?;
+        self.put_some_feeds(last.to_vec(), Some(Arc::clone(over)), Some(applied)).await
     }
 
     async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
@@ -458,16 +463,21 @@ impl super::StoreInner {
 }
 
 impl EmbeddedStore {
-    /// Writes records of feeds, all or none, and with them what of a configuration is applied.
+    /// Writes records of feeds that were decided over a list, all or none, and with them what of a configuration is
+    /// applied.
     async fn put_some_feeds(
         &self,
         records: Vec<FeedRecord>,
+        over: Option<Arc<FeedList>>,
         applied: Option<AppliedOrigins>,
     ) -> Result<(), StoreError> {
         let put = move |committer: &mut Committer, group: &mut CommitGroup| {
-            committer.put_feeds(&records, applied.as_ref(), group)
+            committer.put_feeds((&records, over.as_deref()), applied.as_ref(), group)
         };
-        self.inner.ask(Touches::Lists, put).await
+        match self.inner.opened()?.writer {
+            Writer::Transactions(_) => self.inner.transact(TransactionLock::Feeds, put).await,
+            _ => self.inner.ask(Touches::Lists, put).await,
+        }
     }
 
     /// Takes in pieces of another store; `is_end`: there are no more.

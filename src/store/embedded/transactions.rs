@@ -25,6 +25,8 @@ pub(crate) enum TransactionLock {
     Feed(FeedName),
     /// What the store says of itself.
     Identity,
+    /// The records of feeds.
+    Feeds,
     /// The subscriptions of the hub.
     Subscriptions,
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{Change, EndpointId};
+use tidegate_core::model::{Change, EndpointId, FeedRecord, FeedStanding};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -122,6 +122,30 @@ async fn a_gateway_that_joins_opens_the_store_as_the_others_did() {
     one.close().await.unwrap();
     // Nobody lives: the database may be another's copy.
     assert_ne!(open(&schema).lineage(), before);
+}
+
+/// What is decided over a list that another gateway has changed since is not stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_gateway_takes_back_what_another_changed_of_a_feed() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (one, two) = (open(&schema), open(&schema));
+    one.put_feed(&record("news")).await.unwrap();
+    two.catch_up().await.unwrap();
+    let seen = two.feed_list().await.unwrap();
+    let paused = FeedRecord { standing: FeedStanding::Paused, ..record("news") };
+    let of_one = one.feed_list().await.unwrap();
+    one.put_feeds(std::slice::from_ref(&paused), &of_one).await.unwrap();
+    let titled = FeedRecord { private: true, ..record("news") };
+    let refused = two.put_feeds(&[record("other"), titled.clone()], &seen).await;
+    assert!(matches!(refused, Err(StoreError::FeedChanged { .. })), "{refused:?}");
+    let refused = two.put_feeds(&[record("news")], &Arc::default()).await;
+    assert!(matches!(refused, Err(StoreError::FeedChanged { .. })), "{refused:?}");
+    two.catch_up().await.unwrap();
+    let seen = two.feed_list().await.unwrap();
+    assert_eq!((seen.len(), &*seen[&feed("news")]), (1, &paused));
+    two.put_feeds(std::slice::from_ref(&titled), &seen).await.unwrap();
+    one.catch_up().await.unwrap();
+    assert_eq!(*one.feed_list().await.unwrap()[&feed("news")], titled);
 }
 
 /// Every change once, in an epoch that is the same at both and to which nothing is added.

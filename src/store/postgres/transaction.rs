@@ -84,6 +84,7 @@ impl OpenTransaction {
             }
             TransactionLock::Feed(feed) => (format!("feed {feed}"), Some(state_key(feed))),
             TransactionLock::Identity => ("identity".to_owned(), None),
+            TransactionLock::Feeds => ("feeds".to_owned(), None),
             TransactionLock::Subscriptions => ("subscriptions".to_owned(), None),
         };
         let locking = open.client.prepare_cached(LOCK).await?;
