@@ -8,13 +8,14 @@ mod allowance;
 mod announced;
 mod attempts;
 mod backfill;
-mod board;
 mod callbacks;
 mod decide;
 mod decision;
 mod domains;
 mod error;
 mod evict;
+mod feeds;
+mod host_queue;
 pub mod hub;
 mod judge;
 mod ledger;
@@ -22,14 +23,13 @@ mod memory;
 mod overlap;
 mod pauses;
 mod politeness;
+mod poll_log;
 mod poller;
 mod polling;
 mod probe;
 mod reason;
-mod resume;
 mod schedule;
 mod scheduler;
-mod seldom;
 mod sharing;
 mod skip;
 mod subscribe;
@@ -50,14 +50,13 @@ pub use judge::{
     SharingContext, Walked, Wants,
 };
 pub use ledger::{LedgerReader, NothingLeft};
-pub use memory::REFRESH_EVERY;
+pub use memory::{REFRESH_EVERY, WRITE_EVERY};
 pub use overlap::Turnover;
 pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use politeness::{LISTED_SPACING, Pace};
 pub use poller::{FirstPoll, MAX_COMMANDS, Poller, PollerConfig};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
 pub use reason::{IntervalReason, IntervalWish, PlannedPoll, PollReason};
-pub use resume::NOTE_EVERY;
 pub use schedule::{
     BUSY_PAUSE, Bounds, FLOOR, FeedSchedule, LOOK_AGAIN_FLOOR, LastResult, POLLS_PER_CHANGE,
     PushSource, SAFETY_EVERY, SELDOM_AFTER, SELDOM_EVERY, UpdateRate, describe_duration,
@@ -144,9 +143,9 @@ impl PollSettings {
             || self.reach.as_ref().is_some_and(|reach| reach.http_secrets)
     }
 
-    /// The host of an address, and the pause that it is owed.
-    fn host(&self, url: &str) -> politeness::PoliteHost {
-        politeness::PoliteHost::from_url(url, &self.allow_private, self.spacing).with(&self.paces)
+    fn host_rules(&self) -> politeness::HostRules {
+        let (allow_private, paces) = (self.allow_private.clone(), Arc::clone(&self.paces));
+        politeness::HostRules { spacing: self.spacing, allow_private, paces }
     }
 }
 

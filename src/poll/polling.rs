@@ -5,17 +5,15 @@ use super::decide::DecisionContext;
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::evict::evict_surplus;
+use super::host_queue::HostQueue;
 use super::judge::{DocumentJudge, Judged, ReceivedDocument};
 use super::memory::Memory;
 use super::overlap::Turnover;
-use super::pauses::SharedPauses;
-use super::politeness::PoliteHost;
 use super::sharing;
 use super::turns::Turns;
 use super::word::behind_list;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
     EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time,
@@ -29,7 +27,6 @@ use tidegate_net::fetch::{
 };
 use tidegate_status::PollEnding;
 use tidegate_store::Store;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use tracing::{Instrument as _, debug_span};
@@ -49,23 +46,14 @@ pub struct PollContext {
     pub judge: Arc<dyn DocumentJudge>,
     /// The turns of judgements.
     pub turns: Arc<Turns>,
-    /// Which hosts want to be left alone.
-    pub pauses: SharedPauses,
+    /// The lines of hosts.
+    pub hosts: Arc<HostQueue>,
     /// Which hosts are the operator's own.
     pub allow_private: AllowPrivate,
     /// The marks of large documents.
     pub attempts: Arc<Attempts>,
     /// What decisions are made with.
     pub decisions: DecisionContext,
-}
-
-impl PollContext {
-    /// How long the host of an address is still to be left alone.
-    pub(super) fn paused(&self, address: &str) -> Option<Duration> {
-        let host = PoliteHost::from_url(address, &self.allow_private, Duration::ZERO);
-        let pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
-        pauses.left(&host, Instant::now())
-    }
 }
 
 /// What came of a round that did not fail.
@@ -198,7 +186,6 @@ async fn unchanged(
     (asked_at, now): (Time, Time),
 ) -> Result<PollResult, RoundError> {
     let same = memory.seen_again(state, wire);
-    memory.answered(&feed.url, fetched, memory.last_was_full());
     let quiet = match fetched.answer {
         FetchAnswer::NotModified => PollEnding::NotModified,
         FetchAnswer::Same | FetchAnswer::Document(_) => PollEnding::Unchanged,
@@ -229,6 +216,7 @@ async fn unchanged(
         found.apply_commit(settled, quiet);
     }
     memory.observed(found.outcome == PollEnding::Changed, Some(state), now);
+    memory.answered(fetched, memory.last_was_full(), now);
     Ok(found)
 }
 
@@ -249,10 +237,16 @@ async fn judged(
         evict_surplus(bench, feed, now, &mut settled).await?;
     }
     let full = settled.judged.full && !delta;
-    memory.asked_by_document(std::mem::take(&mut settled.judged.hints));
+    // A delta is of new items alone.
+    let turnover = settled.turnover.filter(|_| !delta);
+    if let Some(turnover) = turnover {
+        memory.turned_over(turnover, now);
+    }
+    memory.observed(settled.shown, state, now);
+    memory.asked_by_document(std::mem::take(&mut settled.judged.hints), now);
     memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
-    memory.poll.compare_dates(&fetched.validators, settled.judged.newest);
-    memory.answered(&feed.url, fetched, full);
+    memory.compare_dates(&fetched.validators, settled.judged.newest);
+    memory.answered(fetched, full, now);
     // The header goes before the element (SUP section 6).
     let element = settled.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
@@ -269,13 +263,8 @@ async fn judged(
         ..PollResult::nothing(PollEnding::Unchanged, fetched, now)
     };
     found.pause = settled.pause.take();
-    // A delta is of new items alone.
-    if let Some(turnover) = settled.turnover.filter(|_| !delta) {
-        memory.turned_over(turnover, now);
-        found.is_apart = turnover.is_whole();
-    }
+    found.is_apart = turnover.is_some_and(Turnover::is_whole);
     found.apply_commit(settled, PollEnding::Unchanged);
-    memory.observed(found.outcome == PollEnding::Changed, state, now);
     Ok(found)
 }
 

@@ -32,7 +32,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     };
     let poller = Poller {
         commands,
-        board: Arc::default(),
+        table: Arc::default(),
         bench: Arc::new(Poller::context(&parts)),
         callbacks: Arc::clone(&callbacks),
         cancel: CancellationToken::new(),

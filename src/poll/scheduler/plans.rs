@@ -1,20 +1,18 @@
-//! Schedules over a restart: what is taken over from the store, and what is written down now and
-//! then.
+//! Schedules over a restart: what is taken over from the store.
 
-use super::ownership::{OrderedStates, POLLED_BEFORE, StoredFeed, TAKEOVER_SPREAD};
+use super::ownership::{OrderedStates, StoredFeed, TAKEOVER_SPREAD};
 use super::{PollScheduler, START_STEP};
 use crate::domains::is_polled;
 use crate::error::RoundError;
 use crate::memory::Memory;
 use crate::pauses::MAX_HOST_PAUSE;
 use crate::reason::PlannedPoll;
-use crate::resume::{NOTE_EVERY, PolledUntil};
 use crate::schedule::phase;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Time};
+use tidegate_core::model::{FeedRecord, FeedStanding, Time};
 use tidegate_core::websub::subscriber;
-use tokio::time::Instant;
+use tidegate_net::fetch::PauseRequest;
 
 /// What feeds are resumed with.
 pub(super) struct ResumeBasis {
@@ -78,19 +76,13 @@ impl PollScheduler {
         let noted = kept.map(|kept| kept.noted).max();
         // What was noted in the time that has still to come was noted before the clock was set back.
         let back = noted.map_or(Duration::ZERO, |noted| noted.since(now));
-        self.noted = noted.map(|noted| noted.min(now));
         let is_active = |record: &&Arc<FeedRecord>| is_polled(record) && self.owns(record);
         let active = records.values().filter(is_active).count();
         self.feeds.reserve(active);
-        let alive = self.noted.unwrap_or(now);
         let has_others = self.owned.as_ref().is_some_and(|it| it.gateways.live().len() > 1);
-        let (polled, spread) = match has_others {
-            // They polled its feeds.
-            true => (PolledUntil::Seen(now.minus(POLLED_BEFORE)), TAKEOVER_SPREAD),
-            false => {
-                let spread = Spread { step: START_STEP, most: self.settings.min_interval };
-                (PolledUntil::Noted(alive), spread)
-            }
+        let spread = match has_others {
+            true => TAKEOVER_SPREAD,
+            false => Spread { step: START_STEP, most: self.settings.min_interval },
         };
         let basis = ResumeBasis { now, back, reason: "it was due when polling began" };
         let spread = spread.over(active);
@@ -101,12 +93,12 @@ impl PollScheduler {
                 continue;
             }
             let stored = StoredFeed::read(store.as_ref(), Arc::clone(record), state).await?;
-            if let Some(feed) = self.resume_feed(stored, polled, &basis) {
+            if let Some(feed) = self.resume_feed(stored, &basis) {
                 self.go_on_with(feed, &basis, spread);
             }
         }
         if let Some(owned) = &mut self.owned {
-            owned.begin(records, alive);
+            owned.begin(records);
         }
         Ok(())
     }
@@ -115,7 +107,6 @@ impl PollScheduler {
     pub(super) fn resume_feed(
         &mut self,
         stored: StoredFeed,
-        polled: PolledUntil,
         basis: &ResumeBasis,
     ) -> Option<ResumedFeed> {
         let StoredFeed { record, state, pending } = stored;
@@ -125,7 +116,7 @@ impl PollScheduler {
         let mut state = unsaved.cloned().or(state);
         if !is_polled(&record) {
             if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
-                self.keep_paused(state);
+                self.table.insert(record.name.clone(), Memory::from_stored(state, now));
             }
             return None;
         }
@@ -134,19 +125,18 @@ impl PollScheduler {
         }
         let is_known = state.is_some();
         let memory = Memory::of(&record, state, now);
-        if let Some(pause) = memory.poll.rare.pause.as_ref().filter(|pause| pause.until > now) {
-            let left = pause.until.since(now).min(MAX_HOST_PAUSE);
-            let host = self.settings.host(&pause.address);
-            self.polite.pause(&host, left, Instant::now());
+        if let Some(pause) = memory.state.pause.as_ref().filter(|pause| pause.until > now) {
+            let wait = pause.until.since(now).min(MAX_HOST_PAUSE);
+            self.bench.hosts.pause(&PauseRequest { address: pause.address.clone(), wait });
         }
         let pending = pending.map(|at| self.bench.decisions.by_wall_clock(at, now));
         let bounds = self.settings.bounds(&record.options);
-        let next = memory.resume(&record.name, bounds, pending, (polled, now));
+        let next = memory.resume(bounds, pending, now);
         // Somebody waits for it, whose request made it when the gateway stopped.
         let is_awaited = next.is_none() && record.on_demand.is_some();
         let next = next.unwrap_or_else(|| {
             // The pause that was asked for, of a store of an earlier version.
-            let at = memory.poll.rare.not_before.unwrap_or(now).min(now.plus(bounds.max()));
+            let at = memory.state.not_before.unwrap_or(now).min(now.plus(bounds.max()));
             PlannedPoll::new(at, "polling has just begun")
         });
         Some(ResumedFeed { record, memory, next, pending, is_known, is_awaited })
@@ -167,43 +157,11 @@ impl PollScheduler {
             }
         }
         let name = record.name.clone();
-        self.insert(record, memory, next);
+        self.insert(record, Some(memory), next);
         self.delay_step(&name, seconds);
         if let Some(feed) = self.feeds.get_mut(&name) {
-            (feed.pending, feed.offset) =
-                (pending, u16::try_from(offset.as_millis()).unwrap_or(u16::MAX));
-        }
-    }
-
-    /// Has those schedules written down that a restart would get wrong; one at least where none was
-    /// for `age`, so that a restart knows until when this gateway was alive.
-    pub(super) fn note_schedules(&mut self, age: Duration) {
-        self.note_at = Instant::now() + NOTE_EVERY;
-        let now = self.clock.now();
-        let mut strayed: Vec<FeedName> = Vec::new();
-        let mut any = None;
-        for (name, feed) in &self.feeds {
-            let Some(memory) = feed.memory.as_ref().filter(|it| it.was_polled()) else {
-                continue;
-            };
-            any.get_or_insert(name);
-            // Whose changes are told of is polled by its own interval after a restart.
-            let told = feed.hearing.covered || feed.hearing.by_hub;
-            let bounds = self.settings.bounds(&feed.record.options);
-            let due = feed.due.unwrap_or(now);
-            if !told && memory.strays(name, bounds, feed.pending, (due, now)) {
-                strayed.push(name.clone());
-            }
-        }
-        let is_old = |noted: Time| now.since(noted) >= age;
-        if strayed.is_empty() && self.noted.is_none_or(is_old) {
-            strayed.extend(any.cloned());
-        }
-        for name in strayed {
-            let Some(feed) = self.feeds.get_mut(&name) else { continue };
-            let Some(memory) = feed.memory.as_mut() else { continue };
-            let state = memory.write(&feed.record);
-            self.remember(&name, state);
+            feed.cell.lock().look_again = pending;
+            feed.offset = u16::try_from(offset.as_millis()).unwrap_or(u16::MAX);
         }
     }
 }

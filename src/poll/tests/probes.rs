@@ -190,6 +190,7 @@ fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fe
                 wire_bytes: 1,
                 notes: Vec::new(),
                 is_handed: false,
+                rate_reset: None,
                 page_links: Vec::new(),
             })
         }
