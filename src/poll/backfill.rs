@@ -5,7 +5,7 @@ use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, ReceivedDocument, Wants};
 use super::ledger::LedgerReader;
-use super::polling::PollContext;
+use super::polling::{PollContext, rate_pause};
 use super::scheduler::PAUSE_MARGIN;
 use super::walk;
 use super::word::behind_list;
@@ -118,6 +118,9 @@ async fn made(
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
         fetched = bench.fetch.clone().oneshot(request) => fetched?,
     };
+    if let Some(pause) = rate_pause(&fetched) {
+        bench.hosts.pause(&pause);
+    }
     let FetchAnswer::Document(document) = fetched.answer else {
         return Err(tidegate_net::fetch::FetchError::Unasked304.into());
     };

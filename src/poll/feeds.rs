@@ -234,11 +234,6 @@ impl FeedTable {
         self.all().into_iter().map(|(feed, cell)| (feed, cell.lock().summarize())).collect()
     }
 
-    /// How all feeds stand.
-    pub(super) fn statuses(&self) -> BTreeMap<FeedName, PollStatus> {
-        self.all().into_iter().map(|(feed, cell)| (feed, cell.lock().describe())).collect()
-    }
-
     /// Counts a poll.
     pub(super) fn count(&self, note: &FinishedPoll) {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner).add(note);

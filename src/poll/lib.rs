@@ -38,36 +38,18 @@ mod turns;
 mod walk;
 mod word;
 
-pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
-pub use announced::{FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
-pub use attempts::KILLS_BORNE;
 pub use callbacks::Reach;
 pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
 pub use domains::owns_feed;
 pub use error::{PollError, RoundError};
 pub use judge::{
-    DocumentJudge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument,
-    SharingContext, Walked, Wants,
+    DocumentJudge, JudgeError, Judged, ParseAndRecord, ReceivedDocument, SharingContext,
 };
-pub use ledger::{LedgerReader, NothingLeft};
-pub use memory::{REFRESH_EVERY, WRITE_EVERY};
-pub use overlap::Turnover;
-pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
-pub use politeness::{LISTED_SPACING, Pace};
-pub use poller::{FirstPoll, MAX_COMMANDS, Poller, PollerConfig};
-pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
-pub use reason::{IntervalReason, IntervalWish, PlannedPoll, PollReason};
-pub use schedule::{
-    BUSY_PAUSE, Bounds, FLOOR, FeedSchedule, LOOK_AGAIN_FLOOR, LastResult, POLLS_PER_CHANGE,
-    PushSource, SAFETY_EVERY, SELDOM_AFTER, SELDOM_EVERY, UpdateRate, describe_duration,
-    replay_interval,
-};
-pub use scheduler::hub::{MAX_LEAVING, PUSH_PAUSE};
-pub use skip::MAX_SKIP;
-pub use subscribe::MAX_HUB_REDIRECTS;
+pub use ledger::LedgerReader;
+pub use politeness::Pace;
+pub use poller::{FirstPoll, Poller, PollerConfig};
+pub use schedule::{Bounds, UpdateRate, replay_interval};
 pub use sup::{Question, SupError};
-pub use turns::{LARGE_BYTES, LARGE_ENTRIES, MAX_JUDGED_AT_ONCE, MAX_OVERDUE, PATIENCE};
-pub use walk::ArchiveLinks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

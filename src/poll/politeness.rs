@@ -2,7 +2,7 @@
 //! so many overall; a host that has asked to be left alone, not at all. Pure; the time is told.
 //!
 //! Every request of polling takes its turn here, so this is the one place that asks for pauses. What
-//! stands in a line when its host's pause begins, or comes to it later, is handed back to be put off.
+//! stands in a line when a long pause of its host begins, or comes to it later, is handed back to be put off.
 //! Only what an operator asks for goes past lines and pauses.
 
 use super::domains::{registrable_domain, whole_host};
@@ -145,11 +145,17 @@ struct HostLine<T> {
     in_a_row: u32,
     /// When a request last began or ended.
     last: Option<Instant>,
+    /// Until when its host takes no requests.
+    paused_until: Option<Instant>,
     /// Its place in `Politeness::free`, while there is room.
     place: Option<(Instant, u64)>,
     /// How its host is asked, as it was last said.
     host: PoliteHost,
 }
+
+/// A pause of at most so long is waited for in line, so that each has its turn however slow a host is. For a longer one
+/// what waits is put off.
+pub const MAX_WAIT_IN_LINE: Duration = Duration::from_secs(120);
 
 /// How many of those that an announcement lists go before one that waits longer: a publisher who always
 /// announces something must not keep all else from being asked.
@@ -181,7 +187,8 @@ impl<T> HostLine<T> {
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pause = if self.takes_listed() { self.host.listed() } else { self.host.pace.spacing };
         let has_room = self.running < self.host.pace.parallel.max(1);
-        has_room.then(|| self.last.map_or(now, |last| last + pause))
+        let free = self.last.map_or(now, |last| last + pause);
+        has_room.then(|| self.paused_until.map_or(free, |until| until.max(free)))
     }
 }
 
@@ -219,11 +226,13 @@ impl<T> Politeness<T> {
     /// first, and closer.
     pub fn enqueue(&mut self, who: T, address: &str, is_listed: bool, now: Instant) {
         let waiting = Waiting { who, address: address.into(), host: self.rules.host(address) };
-        if self.pauses.left(&waiting.host, now).is_some() {
+        let left = self.pauses.left(&waiting.host, now);
+        if left.is_some_and(|left| left > MAX_WAIT_IN_LINE) {
             return self.put_off.push_back(waiting);
         }
         let name = Arc::clone(&waiting.host.name);
         let line = self.line(&waiting.host);
+        line.paused_until = line.paused_until.max(left.map(|left| now + left));
         let queue = if is_listed { &mut line.listed } else { &mut line.waiting };
         queue.push_back(waiting);
         self.requeue(&name, now);
@@ -233,6 +242,11 @@ impl<T> Politeness<T> {
     pub fn pause(&mut self, address: &str, wait: Duration, now: Instant) {
         let host = self.rules.host(address);
         self.pauses.ask(&host, wait, now);
+        if wait <= MAX_WAIT_IN_LINE {
+            let line = self.line(&host);
+            line.paused_until = line.paused_until.max(Some(now + wait));
+            return self.requeue(&host.name, now);
+        }
         for line in self.lines.values_mut().filter(|line| line.host.domain == host.domain) {
             for queue in [&mut line.listed, &mut line.waiting] {
                 let is_paused = |it: &Waiting<T>| self.pauses.left(&it.host, now).is_some();
@@ -347,6 +361,7 @@ impl<T> Politeness<T> {
             listed: VecDeque::new(),
             in_a_row: 0,
             last: None,
+            paused_until: None,
             place: None,
             host: host.clone(),
         });

@@ -99,21 +99,15 @@ impl Poller {
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let table = Arc::new(FeedTable::default());
-        let bench = Self::context(&parts);
+        let bench = Arc::new(Self::context(&parts));
         let callbacks = Arc::new(Callbacks::default());
-        let cancel = parts.cancel.clone();
-        let (table_there, callbacks_there) = (Arc::clone(&table), Arc::clone(&callbacks));
-        let mut desk = PollScheduler::new(
-            parts.settings,
-            bench.clone(),
-            parts.clock,
-            parts.cancel,
-            table_there,
-            callbacks_there,
-        );
-        desk.load().await?;
-        let task = tokio::spawn(desk.run(inbox));
-        Ok((Self { commands, table, bench: Arc::new(bench), callbacks, cancel }, task))
+        let shared = (Arc::clone(&table), Arc::clone(&callbacks));
+        let PollerConfig { settings, cancel, .. } = parts;
+        let mut scheduler =
+            PollScheduler::new(settings, Arc::clone(&bench), cancel.clone(), shared);
+        scheduler.load().await?;
+        let task = tokio::spawn(scheduler.run(inbox));
+        Ok((Self { commands, table, bench, callbacks, cancel }, task))
     }
 
     /// Whether polling has stopped, or is about to.
@@ -345,11 +339,6 @@ impl Poller {
     /// How all feeds' polling stands, in short.
     pub fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
         self.table.summaries()
-    }
-
-    /// How all feeds' polling stands.
-    pub fn statuses(&self) -> BTreeMap<FeedName, PollStatus> {
-        self.table.statuses()
     }
 
     /// Sums over all polls since the start.

@@ -102,7 +102,8 @@ pub(super) async fn run(
     let sightings = cell.lock().memory.sightings();
     let leads = behind_list(&bench.store, &feed, LeadScope::of_feed(&feed)).await?;
     let spacing = slot.host().spacing();
-    let mut asking = Asking::new(bench.ask.clone(), &plan, spacing, begun).of_feed(&feed, leads);
+    let route = feed.access.as_ref().and_then(|access| access.route.clone());
+    let mut asking = Asking::new(bench.ask.clone(), &plan, spacing, begun, (route, leads));
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
@@ -159,11 +160,17 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn new(ask: PageFetch, plan: &'a ProbePlan, pause: Duration, begun: Time) -> Self {
-        let now = Instant::now();
-        let deadline = now + PROBE_TIME;
+    /// By the way of a feed, whose documents name the pages, and on this word.
+    fn new(
+        ask: PageFetch,
+        plan: &'a ProbePlan,
+        pause: Duration,
+        begun: Time,
+        (route, leads): (Option<ProxyRoute>, LeadScope),
+    ) -> Self {
+        let next = Instant::now();
+        let deadline = next + PROBE_TIME;
         let (get, requests, refused, asked_for) = (false, 0, false, None);
-        let (next, route, leads) = (now, None, LeadScope::default());
         Self {
             ask,
             plan,
@@ -178,12 +185,6 @@ impl<'a> Asking<'a> {
             route,
             leads,
         }
-    }
-
-    /// The same by the way of a feed, whose documents name the pages, and on this word.
-    fn of_feed(self, feed: &FeedRecord, leads: LeadScope) -> Self {
-        let route = feed.access.as_ref().and_then(|access| access.route.clone());
-        Self { route, leads, ..self }
     }
 
     /// What is listed first, then a made-up address, then the items.

@@ -59,7 +59,8 @@ const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How long after the end of a pause what was put off goes on: the second that was begun is waited for.
 pub(super) const PAUSE_MARGIN: Duration = Duration::from_secs(1);
 /// Why what was put off comes later.
-const HOST_PAUSED: &str = "its host asked for a pause in answer to another request (Retry-After)";
+const HOST_PAUSED: &str = "its host takes few requests: it asked for a pause in answer to another one \
+                           (Retry-After, or a rate limit)";
 /// How many callers may wait for polls of one feed.
 const MAX_WAITING: usize = 64;
 /// How many polls that were asked for may be in flight, beside those that are due.
@@ -114,18 +115,17 @@ pub(super) struct PollScheduler {
 impl PollScheduler {
     pub(super) fn new(
         settings: PollSettings,
-        bench: PollContext,
-        clock: Arc<dyn Clock>,
+        bench: Arc<PollContext>,
         cancel: CancellationToken,
-        table: Arc<FeedTable>,
-        callbacks: Arc<Callbacks>,
+        (table, callbacks): (Arc<FeedTable>, Arc<Callbacks>),
     ) -> Self {
+        let clock = Arc::clone(&bench.clock);
         let last_now = clock.now();
         Self {
             owned: bench.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             flush_at: Instant::now(),
             settings,
-            bench: Arc::new(bench),
+            bench,
             clock,
             cancel,
             table,

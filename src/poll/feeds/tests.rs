@@ -2,7 +2,7 @@
 
 use super::*;
 use tidegate_core::model::{FeedRecord, FeedSource};
-use tidegate_status::{EventCounts, FetchBlame};
+use tidegate_status::FetchBlame;
 
 const DAY: i64 = 86_400;
 
@@ -24,20 +24,8 @@ fn polled(entry: &mut FeedPolling, at: Time, failure: Option<&str>) {
     });
     let failures = &mut entry.memory.state.failures;
     *failures = if failure.is_some() { *failures + 1 } else { 0 };
-    let note = FinishedPoll {
-        at,
-        took: Duration::from_secs(1),
-        outcome: if failure.is_some() { PollEnding::Failed } else { PollEnding::Unchanged },
-        asked_for: false,
-        bytes: 0,
-        committed: false,
-        is_apart: false,
-        entries: None,
-        rewritten: 0,
-        counts: EventCounts::new(),
-        failure,
-        notes: Vec::new(),
-    };
+    let outcome = if failure.is_some() { PollEnding::Failed } else { PollEnding::Unchanged };
+    let note = FinishedPoll { failure, ..FinishedPoll::new(at, outcome) };
     entry.add(note, None, false);
 }
 

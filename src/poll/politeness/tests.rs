@@ -204,27 +204,49 @@ fn what_waits_for_a_host_leaves_its_line_when_the_host_asks_for_a_pause() {
     polite.enqueue("gone", a, false, start);
     polite.enqueue("listed", a, true, start);
     polite.enqueue("other", b, false, start);
-    polite.pause(a, 60 * SECOND, start);
+    polite.pause(a, 600 * SECOND, start);
     finish(&mut polite, a, start);
-    assert_eq!(put_off(&mut polite, start), [("listed", 60 * SECOND), ("one", 60 * SECOND)]);
+    assert_eq!(put_off(&mut polite, start), [("listed", 600 * SECOND), ("one", 600 * SECOND)]);
     // What comes to it later is put off as well, and the other host of the domain is not.
     let then = start + 20 * SECOND;
     polite.enqueue("late", a, false, then);
-    assert_eq!(next_of(&mut polite, then), Some(Dispatch::PutOff("late", 40 * SECOND)));
-    assert_eq!(polite.ask_out_of_turn(a, then), Err(40 * SECOND));
+    assert_eq!(next_of(&mut polite, then), Some(Dispatch::PutOff("late", 580 * SECOND)));
+    assert_eq!(polite.ask_out_of_turn(a, then), Err(580 * SECOND));
     assert_eq!(next(&mut polite, then), Some("other"));
     polite.enqueue("another", b, false, start + 21 * SECOND);
     // A second host of the domain speaks for all of it.
-    polite.pause(b, 60 * SECOND, start + 21 * SECOND);
-    assert_eq!(put_off(&mut polite, start + 21 * SECOND), [("another", 60 * SECOND)]);
+    polite.pause(b, 600 * SECOND, start + 21 * SECOND);
+    assert_eq!(put_off(&mut polite, start + 21 * SECOND), [("another", 600 * SECOND)]);
     finish(&mut polite, b, start + 22 * SECOND);
     polite.enqueue("third", "https://c.news.co.uk/", false, start + 22 * SECOND);
-    assert_eq!(put_off(&mut polite, start + 22 * SECOND), [("third", 59 * SECOND)]);
-    polite.enqueue("one", a, false, start + 82 * SECOND);
-    assert_eq!(next(&mut polite, start + 82 * SECOND), Some("one"));
-    finish(&mut polite, a, start + 83 * SECOND);
-    assert_eq!(next(&mut polite, start + 85 * SECOND), None);
+    assert_eq!(put_off(&mut polite, start + 22 * SECOND), [("third", 599 * SECOND)]);
+    polite.enqueue("one", a, false, start + 622 * SECOND);
+    assert_eq!(next(&mut polite, start + 622 * SECOND), Some("one"));
+    finish(&mut polite, a, start + 623 * SECOND);
+    assert_eq!(next(&mut polite, start + 625 * SECOND), None);
     assert_eq!((polite.lines.len(), polite.free.len(), polite.put_off.len()), (0, 0, 0));
+}
+
+/// A host that takes one request a minute: nobody is put off, and each has its turn.
+#[test]
+fn a_short_pause_is_waited_for_in_line() {
+    let (mut polite, mut now) = (lines(9), Instant::now());
+    let minute = 60 * SECOND;
+    for feed in ["one", "two", "three"] {
+        polite.enqueue(feed, A, false, now);
+    }
+    for feed in ["one", "two", "three", "one"] {
+        assert_eq!(next(&mut polite, now), Some(feed));
+        polite.pause(A, minute, now);
+        finish(&mut polite, A, now);
+        // It comes back before the others had their turn.
+        if feed == "one" {
+            polite.enqueue("one", A, false, now);
+        }
+        assert_eq!(next(&mut polite, now + minute - SECOND), None);
+        now += minute;
+        assert_eq!(polite.wake_at(), Some(now));
+    }
 }
 
 #[test]

@@ -135,8 +135,8 @@ impl PollScheduler {
         }
         let hearing = &mut self.feeds.get_mut(name)?.hearing;
         let new = [EventKind::Created, EventKind::Updated];
-        let changed = new.iter().any(|kind| found.counts.get(kind).is_some_and(|n| *n > 0));
-        let is_vain = running.told == ToldChange::New && found.outcome != PollEnding::Changed;
+        let changed = new.iter().any(|kind| found.poll.counts.get(kind).is_some_and(|n| *n > 0));
+        let is_vain = running.told == ToldChange::New && found.poll.outcome != PollEnding::Changed;
         if changed {
             hearing.futile = 0;
         } else if is_vain {

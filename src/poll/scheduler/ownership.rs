@@ -3,7 +3,7 @@
 //! from the store, one that it loses is dropped after the round in flight.
 
 use super::departure::Departure;
-use super::plans::{ResumeBasis, ResumedFeed, Spread};
+use super::plans::ResumeBasis;
 use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler, SLICE};
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
@@ -28,9 +28,10 @@ const SILENT_AFTER: Duration = Duration::from_secs(5);
 const FIRST_POLL_ELSEWHERE: Duration = Duration::from_secs(20);
 /// At what intervals one poll of a feed follows another that pushes at a gateway ask for which does not own it.
 const PUSHED_AGAIN: Duration = Duration::from_secs(5);
-/// How polls are spread that are due where others have polled: they have waited for long already.
-pub(super) const TAKEOVER_SPREAD: Spread =
-    Spread { step: Duration::from_millis(5), most: Duration::from_secs(10) };
+/// Over what time polls are spread that are due where others have polled, for each feed and at most: they have waited for
+/// long already.
+pub(super) const TAKEOVER_SPREAD: (Duration, Duration) =
+    (Duration::from_millis(5), Duration::from_secs(10));
 
 /// What the store knows of a feed that polling begins with.
 pub(crate) struct StoredFeed {
@@ -292,8 +293,9 @@ impl PollScheduler {
         let now = self.clock.now();
         self.bench.attempts.take_over(marks);
         let reason = "it was due when this gateway took it over";
-        let basis = ResumeBasis { now, back: Duration::ZERO, reason };
-        let mut resumed: Vec<ResumedFeed> = Vec::with_capacity(feeds.len());
+        let (step, most) = TAKEOVER_SPREAD;
+        let spread = step.saturating_mul(u32::try_from(feeds.len()).unwrap_or(u32::MAX)).min(most);
+        let basis = ResumeBasis { now, back: Duration::ZERO, reason, spread };
         for stored in feeds {
             // What ends here first is taken over with the next comparison; what came by a command is here.
             if self.feeds.contains_key(&stored.record.name) {
@@ -303,21 +305,9 @@ impl PollScheduler {
                 continue;
             }
             let is_new = !is_moved && stored.state.is_none();
-            if let Some(mut feed) = self.resume_feed(stored, &basis) {
-                if is_new {
-                    let at = now.plus(FIRST_POLL_ELSEWHERE);
-                    feed.next = PlannedPoll::new(
-                        at,
-                        "the gateway that added it polls it for the first time",
-                    );
-                }
-                resumed.push(feed);
-            }
-        }
-        let due = resumed.iter().filter(|feed| feed.is_spread(now)).count();
-        let spread = TAKEOVER_SPREAD.over(due);
-        for feed in resumed {
-            self.go_on_with(feed, &basis, spread);
+            let reason = "the gateway that added it polls it for the first time";
+            let first = is_new.then(|| PlannedPoll::new(now.plus(FIRST_POLL_ELSEWHERE), reason));
+            self.resume_feed(stored, first, &basis);
         }
     }
 

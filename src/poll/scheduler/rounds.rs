@@ -4,11 +4,12 @@ use super::commands::ASKED_OTHERWISE;
 use super::departure::Departure;
 use super::errands::{Errand, FinishedErrand};
 use super::feed::{AfterRound, RunningErrand};
-use super::{CommandReply, Done, PollScheduler};
+use super::{CommandReply, Done, HOST_PAUSED, PollScheduler};
 use crate::error::{PollError, RoundError};
 use crate::host_queue::HostSlot;
 use crate::memory::Memory;
 use crate::pauses::MAX_HOST_PAUSE;
+use crate::politeness::MAX_WAIT_IN_LINE;
 use crate::polling::{PollResult, round};
 use crate::probe;
 use crate::reason::PlannedPoll;
@@ -23,6 +24,8 @@ use tracing::{Instrument as _, debug_span};
 
 /// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
 pub(super) const STORE_REST: Duration = Duration::from_secs(10);
+/// The least pause after a host has refused a feed for a short time (429); it doubles with each.
+const REFUSED_FIRST: Duration = Duration::from_secs(5);
 
 impl PollScheduler {
     /// Begins a round: in turn, or for callers, who go past the line.
@@ -183,13 +186,8 @@ impl PollScheduler {
             polling.look_again = found.look_again;
             polling.held = found.held.as_deref().map(Box::from);
         }
-        let document = result.as_ref().ok().and_then(|found| found.document.as_ref());
-        let document = document.map(|read| ParsedNote {
-            at: running.at,
-            entries: read.entries,
-            partial: read.partial.clone(),
-            warnings: read.warnings.clone(),
-        });
+        let document = result.as_ref().ok().and_then(|found| found.document.clone());
+        let document = document.map(|read| ParsedNote { at: running.at, ..read });
         self.table.count(&note);
         polling.add(note, document, is_aside);
         drop(polling);
@@ -258,7 +256,8 @@ fn after_failure(
     (bounds, now): (Bounds, Time),
 ) -> PlannedPoll {
     let words = hidden(record, &error.describe());
-    let is_gone = error.failure().status == Some(410);
+    let status = error.failure().status;
+    let is_gone = status == Some(410);
     if is_gone {
         memory.gone(&words, running.slot.is_none());
     } else {
@@ -274,6 +273,16 @@ fn after_failure(
     };
     let next = memory.plan(bounds, now).next(after, now);
     let is_asked = error.retry() != Retry::Backoff && error.blame() != FetchBlame::Operator;
+    // A host that takes few requests refuses this feed for all of its feeds: it waits in line again.
+    let refused_for = error.pause(&record.url).map(|pause| pause.wait);
+    let next = match (status, refused_for) {
+        (Some(429), Some(wait)) if wait <= MAX_WAIT_IN_LINE => {
+            let least = REFUSED_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(20));
+            let soon = PlannedPoll::new(now.plus(wait.max(least)), HOST_PAUSED);
+            if soon.at < next.at { soon } else { next }
+        }
+        _ => next,
+    };
     memory.state.not_before = is_asked.then_some(next.at);
     next
 }
@@ -284,28 +293,18 @@ fn hidden(record: &FeedRecord, error: &str) -> String {
 }
 
 fn note(running: &RunningErrand, result: &Result<PollResult, RoundError>) -> FinishedPoll {
-    let found = result.as_ref().ok();
-    FinishedPoll {
-        at: running.at,
-        took: running.since.elapsed(),
-        outcome: found.map_or(PollEnding::Failed, |found| found.outcome),
-        asked_for: running.slot.is_none(),
-        bytes: found.map_or(0, |found| found.bytes),
-        committed: found.is_some_and(|found| found.committed),
-        is_apart: found.is_some_and(|found| found.is_apart),
-        entries: found.and_then(|found| found.document.as_ref()).map(|read| read.entries),
-        rewritten: found.map_or(0, |found| found.rewritten),
-        counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
-        failure: result.as_ref().err().map(RoundError::failure),
-        notes: found.map(|found| found.notes.clone()).unwrap_or_default(),
-    }
+    let found = result.as_ref().map(|found| found.poll.clone());
+    let failure = result.as_ref().err().map(RoundError::failure);
+    let (at, took, asked_for) = (running.at, running.since.elapsed(), running.slot.is_none());
+    let poll = found.unwrap_or_else(|_| FinishedPoll::new(at, PollEnding::Failed));
+    FinishedPoll { at, took, asked_for, failure, ..poll }
 }
 
 fn report(result: &Result<PollResult, RoundError>) -> PollResponse {
     let found = result.as_ref().ok();
     PollResponse {
-        outcome: found.map_or(PollEnding::Failed, |found| found.outcome),
-        counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
+        outcome: found.map_or(PollEnding::Failed, |found| found.poll.outcome),
+        counts: found.map(|found| found.poll.counts.clone()).unwrap_or_default(),
         held: found.and_then(|found| found.held.clone()),
         until: found.and_then(|found| found.until),
         error: result.as_ref().err().map(RoundError::describe),

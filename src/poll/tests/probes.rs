@@ -2,6 +2,7 @@
 //! a publisher that is scripted.
 
 use super::*;
+use crate::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;

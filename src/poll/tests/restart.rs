@@ -1,7 +1,8 @@
 //! What polling remembers over a restart, and what it must not.
 
 use super::*;
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, KILLS_BORNE};
+use crate::turns::LARGE_ENTRIES;
 use tidegate_core::model::{Attempt, FeedRecord};
 
 #[tokio::test]
