@@ -1,4 +1,4 @@
-//! Pauses that hosts have asked for (429 or 503 with `Retry-After`). Pure; the time is told.
+//! Pauses that hosts have asked for (429, 503 with `Retry-After`, or no requests left). Pure; the time is told.
 //!
 //! One feed that is told to wait speaks for all of its host, and two hosts of a domain speak for the
 //! domain: what limits requests stands before all of them.
