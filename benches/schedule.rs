@@ -137,6 +137,7 @@ fn services() -> Services {
                 announced: None,
                 links: tidegate_core::websub::HubLinks::default(),
                 is_handed: false,
+                rate_reset: None,
                 page_links: Vec::new(),
             })
         }

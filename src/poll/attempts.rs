@@ -12,17 +12,16 @@ use tidegate_store::{Store, StoreError, in_words};
 /// A feed is stopped once the gateway ended so often in a document of it.
 pub const KILLS_BORNE: u32 = 2;
 
-/// The marks, as they stand in the store.
+/// The marks, by feed.
 pub struct Attempts {
     store: Arc<dyn Store>,
-    marks: Mutex<AttemptMarks>,
+    marks: Mutex<BTreeMap<FeedName, Mark>>,
 }
 
-#[derive(Default)]
-struct AttemptMarks {
-    kept: BTreeMap<FeedName, Attempt>,
-    /// What the store has still to be told.
-    unwritten: Vec<Attempt>,
+/// A mark, and whether the store has still to be told of it. One that is over is kept for that alone.
+struct Mark {
+    attempt: Attempt,
+    is_unwritten: bool,
 }
 
 impl Attempts {
@@ -31,14 +30,21 @@ impl Attempts {
         Self { store, marks: Mutex::default() }
     }
 
+    fn marks(&self) -> MutexGuard<'_, BTreeMap<FeedName, Mark>> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, attempt: Attempt, is_unwritten: bool) {
+        self.marks().insert(attempt.feed.clone(), Mark { attempt, is_unwritten });
+    }
+
     /// Takes over the marks of feeds that this gateway polls from now on. One that is open shows that a gateway
     /// ended in the document.
     pub fn take_over(&self, attempts: impl IntoIterator<Item = Attempt>) {
-        let mut marks = self.marks();
         for mut attempt in attempts {
-            if std::mem::take(&mut attempt.is_open) {
+            let was_open = std::mem::take(&mut attempt.is_open);
+            if was_open {
                 attempt.kills = attempt.kills.saturating_add(1);
-                marks.unwritten.push(attempt.clone());
                 tracing::warn!(
                     feed = %attempt.feed,
                     entries = attempt.entries,
@@ -46,30 +52,27 @@ impl Attempts {
                     "the gateway ended while it took in a large document"
                 );
             }
-            marks.kept.insert(attempt.feed.clone(), attempt);
+            self.set(attempt, was_open);
         }
     }
 
     /// Another gateway polls the feed from now on, which reads its mark in the store.
     pub fn forget(&self, feed: &FeedName) {
-        self.marks().kept.remove(feed);
-    }
-
-    fn marks(&self) -> MutexGuard<'_, AttemptMarks> {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.marks().retain(|name, mark| name != feed || mark.is_unwritten);
     }
 
     /// Why a feed is not polled, where the gateway ended too often in documents of it.
     pub fn stopped(&self, feed: &FeedName) -> Option<PollFailure> {
         let marks = self.marks();
-        let attempt = marks.kept.get(feed).filter(|attempt| attempt.kills >= KILLS_BORNE)?;
+        let attempt = marks.get(feed).map(|mark| &mark.attempt)?;
         let error = format!(
             "it is not polled any more: the gateway ended {} times while it took in a document of \
              about {} entries, the last one begun at {}, which may take more memory than there is; \
              give the gateway more or make the feed smaller, and then poll it or put it again",
             attempt.kills, attempt.entries, attempt.begun
         );
-        Some(PollFailure { error, blame: FetchBlame::Operator, status: None })
+        let failure = PollFailure { error, blame: FetchBlame::Operator, status: None };
+        (attempt.kills >= KILLS_BORNE).then_some(failure)
     }
 
     /// Notes that a document is begun, where it is so large that it needs a mark. Answers that mark.
@@ -82,26 +85,13 @@ impl Attempts {
         if entries <= LARGE_ENTRIES {
             return Ok(None);
         }
-        let attempt = {
-            let mut marks = self.marks();
-            marks.unwritten.retain(|attempt| attempt.feed != *feed);
-            let kills = marks.kept.get(feed).map_or(0, |before| before.kills);
-            let entries = u32::try_from(entries).unwrap_or(u32::MAX);
-            let feed = feed.clone();
-            let attempt = Attempt { feed, entries, begun: now, kills, is_open: true };
-            marks.kept.insert(attempt.feed.clone(), attempt.clone());
-            attempt
-        };
-        let noted = self.store.note_attempt(&attempt).await;
-        if let Err(error) = noted {
+        let kills = self.marks().get(feed).map_or(0, |before| before.attempt.kills);
+        let entries = u32::try_from(entries).unwrap_or(u32::MAX);
+        let attempt = Attempt { feed: feed.clone(), entries, begun: now, kills, is_open: true };
+        self.set(attempt.clone(), false);
+        if let Err(error) = self.store.note_attempt(&attempt).await {
             // It may be stored all the same, and the document is not begun.
-            let mut marks = self.marks();
-            marks.kept.remove(feed);
-            let unbegun = Attempt { is_open: false, ..attempt };
-            if !unbegun.is_over() {
-                marks.kept.insert(feed.clone(), unbegun.clone());
-            }
-            marks.unwritten.push(unbegun);
+            self.set(Attempt { is_open: false, ..attempt }, true);
             return Err(error);
         }
         Ok(Some(attempt))
@@ -109,68 +99,64 @@ impl Attempts {
 
     /// Notes that the document of a mark is over, whatever came of it. A mark that the feed has of another one stays.
     pub async fn end(&self, mark: &Attempt) -> Result<(), StoreError> {
-        let open = {
-            let mut marks = self.marks();
-            let is_it = marks.kept.get(&mark.feed) == Some(mark);
-            if is_it { marks.kept.remove(&mark.feed) } else { None }
-        };
-        match open {
-            Some(attempt) => {
-                let over = attempt.over();
-                let noted = self.store.note_attempt(&over).await;
-                // A store that cannot be written now can be later: the mark must not outlive the document.
-                noted.inspect_err(|_| self.marks().unwritten.push(over))
-            }
-            None => Ok(()),
+        if self.marks().get(&mark.feed).is_none_or(|of| of.attempt != *mark) {
+            return Ok(());
         }
+        let over = mark.clone().over();
+        // A store that cannot be written now can be later: the mark must not outlive the document.
+        self.set(over.clone(), true);
+        self.write(over).await
+    }
+
+    /// Tells the store of a mark as it is now.
+    async fn write(&self, attempt: Attempt) -> Result<(), StoreError> {
+        self.store.note_attempt(&attempt).await?;
+        let mut marks = self.marks();
+        // It may be another one meanwhile.
+        if let Some(mark) = marks.get_mut(&attempt.feed).filter(|mark| mark.attempt == attempt) {
+            mark.is_unwritten = false;
+            if attempt.is_over() {
+                marks.remove(&attempt.feed);
+            }
+        }
+        Ok(())
     }
 
     /// An operator wants the feed polled, whatever happened. Whether it was stopped.
     pub fn lift(&self, feed: &FeedName) -> bool {
+        let is_stopped = |it: &&mut Mark| it.attempt.kills >= KILLS_BORNE && !it.attempt.is_open;
         let mut marks = self.marks();
-        let is_stopped = |attempt: &Attempt| attempt.kills >= KILLS_BORNE && !attempt.is_open;
-        if !marks.kept.get(feed).is_some_and(is_stopped) {
-            return false;
-        }
-        let lifted = marks.kept.remove(feed).map(Attempt::over);
-        marks.unwritten.extend(lifted);
+        let Some(mark) = marks.get_mut(feed).filter(is_stopped) else { return false };
+        *mark = Mark { attempt: mark.attempt.clone().over(), is_unwritten: true };
         true
     }
 
     /// Whether the store has still to be told anything.
     pub fn has_unwritten(&self) -> bool {
-        !self.marks().unwritten.is_empty()
-    }
-
-    /// What the store is told next, which stays unwritten until it is stored.
-    fn next_unwritten(&self) -> Option<Attempt> {
-        self.marks().unwritten.first().cloned()
+        self.marks().values().any(|mark| mark.is_unwritten)
     }
 
     /// Tells the store which marks are others. Whether it could be told; if not, it is to be tried again.
     pub async fn flush(&self) -> bool {
-        while let Some(attempt) = self.next_unwritten() {
-            if let Err(error) = self.store.note_attempt(&attempt).await {
-                tracing::error!(
-                    error = in_words(&error),
-                    "what polling remembers could not be stored"
-                );
+        let next = || {
+            let marks = self.marks();
+            marks.values().find(|mark| mark.is_unwritten).map(|mark| mark.attempt.clone())
+        };
+        while let Some(attempt) = next() {
+            if let Err(error) = self.write(attempt).await {
+                let error = in_words(&error);
+                tracing::error!(error, "what polling remembers could not be stored");
                 return false;
             }
-            self.marks().unwritten.retain(|unwritten| *unwritten != attempt);
         }
         true
     }
 
-    /// The gateway stops in good order: the marks that are open are closed, which the store is to be told first.
+    /// The gateway stops in good order: the marks that are open are closed.
     pub fn close(&self) {
-        let mut marks = self.marks();
-        let AttemptMarks { kept, unwritten } = &mut *marks;
-        let open = kept.values_mut().filter(|attempt| attempt.is_open);
-        let closed = open.map(|attempt| {
-            attempt.is_open = false;
-            attempt.clone()
-        });
-        unwritten.splice(0..0, closed);
+        for mark in self.marks().values_mut().filter(|mark| mark.attempt.is_open) {
+            mark.attempt.is_open = false;
+            mark.is_unwritten = true;
+        }
     }
 }

@@ -5,7 +5,8 @@ use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, ReceivedDocument, Wants};
 use super::ledger::LedgerReader;
-use super::polling::PollContext;
+use super::polling::{PollContext, rate_pause};
+use super::scheduler::PAUSE_MARGIN;
 use super::walk;
 use super::word::behind_list;
 use std::collections::HashSet;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{Backfill, FeedRecord, Revision, WalkStanding};
 use tidegate_judge::record::Observation;
-use tidegate_net::fetch::{self, FetchAnswer, FetchRequest, PauseRequest};
+use tidegate_net::fetch::{self, FetchAnswer, FetchRequest};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
@@ -33,8 +34,6 @@ pub(super) struct Stepped {
     pub(super) revision: Option<Revision>,
     /// How long to wait before the next step; `None`: as long as its host is owed.
     pub(super) wait: Option<Duration>,
-    /// What a host asks for in answer.
-    pub(super) pause: Option<PauseRequest>,
     /// Whether it was given up, and is to be done again.
     pub(super) is_given_up: bool,
 }
@@ -47,12 +46,26 @@ pub(super) async fn step(
     is_shared: bool,
     cancel: CancellationToken,
 ) -> Result<Stepped, RoundError> {
+    let asked = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
+    let stopped = |walk, wait| Stepped { walk, revision: None, wait, is_given_up: false };
+    let slot = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Ok(Stepped { is_given_up: true, ..stopped(walk, None) }),
+        slot = bench.hosts.slot(&asked) => slot,
+    };
+    // Held until the host's answer is known to everybody.
+    let _slot = match slot {
+        Ok(slot) => slot,
+        Err(left) => {
+            let note = "it waits, because the host asked for a pause (Retry-After)";
+            walk.note = Some(note.to_owned());
+            return Ok(stopped(walk, Some(left + PAUSE_MARGIN)));
+        }
+    };
     let made = match made(&bench, &feed, &mut walk, &cancel).await {
         Ok(made) => made,
         Err(RoundError::Cancelled | RoundError::Overtaken) => {
-            let given_up =
-                Stepped { walk, revision: None, wait: None, pause: None, is_given_up: true };
-            return Ok(given_up);
+            return Ok(Stepped { is_given_up: true, ..stopped(walk, None) });
         }
         // The publisher has no part in it: the walk stands where it stood.
         Err(error) if error.is_of_store(is_shared) => return Err(error),
@@ -61,15 +74,16 @@ pub(super) async fn step(
                 RoundError::Fetch(error) => error.status(),
                 _ => None,
             };
-            let asked = walk.next.as_deref().unwrap_or(&feed.url);
-            let pause = error.pause(asked);
+            if let Some(pause) = error.pause(&asked) {
+                bench.hosts.pause(&pause);
+            }
             let now = bench.clock.now();
             let wait = walk::fail(&mut walk, &error.describe(), (status, error.retry()), now);
-            return Ok(Stepped { walk, revision: None, wait, pause, is_given_up: false });
+            return Ok(stopped(walk, wait));
         }
     };
     let (revision, wait) = made;
-    Ok(Stepped { walk, revision, wait, pause: None, is_given_up: false })
+    Ok(Stepped { walk, revision, wait, is_given_up: false })
 }
 
 type BackfillResult = (Option<Revision>, Option<Duration>);
@@ -104,6 +118,9 @@ async fn made(
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
         fetched = bench.fetch.clone().oneshot(request) => fetched?,
     };
+    if let Some(pause) = rate_pause(&fetched) {
+        bench.hosts.pause(&pause);
+    }
     let FetchAnswer::Document(document) = fetched.answer else {
         return Err(tidegate_net::fetch::FetchError::Unasked304.into());
     };

@@ -14,7 +14,6 @@ mod ledger;
 mod shares;
 mod worker;
 
-pub use budget::{BYTES, FIRST_VERIFICATIONS, OTHER_VERIFICATIONS, REQUESTS, WITHIN};
 pub use ledger::{AskError, SubscriptionCount};
 
 use crate::domains::ownership_key;

@@ -8,13 +8,14 @@ mod allowance;
 mod announced;
 mod attempts;
 mod backfill;
-mod board;
 mod callbacks;
 mod decide;
 mod decision;
 mod domains;
 mod error;
 mod evict;
+mod feeds;
+mod host_queue;
 pub mod hub;
 mod judge;
 mod ledger;
@@ -22,14 +23,13 @@ mod memory;
 mod overlap;
 mod pauses;
 mod politeness;
+mod poll_log;
 mod poller;
 mod polling;
 mod probe;
 mod reason;
-mod resume;
 mod schedule;
 mod scheduler;
-mod seldom;
 mod sharing;
 mod skip;
 mod subscribe;
@@ -38,37 +38,18 @@ mod turns;
 mod walk;
 mod word;
 
-pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
-pub use announced::{FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
-pub use attempts::KILLS_BORNE;
 pub use callbacks::Reach;
 pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
 pub use domains::owns_feed;
 pub use error::{PollError, RoundError};
 pub use judge::{
-    DocumentJudge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument,
-    SharingContext, Walked, Wants,
+    DocumentJudge, JudgeError, Judged, ParseAndRecord, ReceivedDocument, SharingContext,
 };
-pub use ledger::{LedgerReader, NothingLeft};
-pub use memory::REFRESH_EVERY;
-pub use overlap::Turnover;
-pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
-pub use politeness::{LISTED_SPACING, Pace};
-pub use poller::{FirstPoll, MAX_COMMANDS, Poller, PollerConfig};
-pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
-pub use reason::{IntervalReason, IntervalWish, PlannedPoll, PollReason};
-pub use resume::NOTE_EVERY;
-pub use schedule::{
-    BUSY_PAUSE, Bounds, FLOOR, FeedSchedule, LOOK_AGAIN_FLOOR, LastResult, POLLS_PER_CHANGE,
-    PushSource, SAFETY_EVERY, SELDOM_AFTER, SELDOM_EVERY, UpdateRate, describe_duration,
-    replay_interval,
-};
-pub use scheduler::hub::{MAX_LEAVING, PUSH_PAUSE};
-pub use skip::MAX_SKIP;
-pub use subscribe::MAX_HUB_REDIRECTS;
+pub use ledger::LedgerReader;
+pub use politeness::Pace;
+pub use poller::{FirstPoll, Poller, PollerConfig};
+pub use schedule::{Bounds, UpdateRate, replay_interval};
 pub use sup::{Question, SupError};
-pub use turns::{LARGE_BYTES, LARGE_ENTRIES, MAX_JUDGED_AT_ONCE, MAX_OVERDUE, PATIENCE};
-pub use walk::ArchiveLinks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -144,9 +125,9 @@ impl PollSettings {
             || self.reach.as_ref().is_some_and(|reach| reach.http_secrets)
     }
 
-    /// The host of an address, and the pause that it is owed.
-    fn host(&self, url: &str) -> politeness::PoliteHost {
-        politeness::PoliteHost::from_url(url, &self.allow_private, self.spacing).with(&self.paces)
+    fn host_rules(&self) -> politeness::HostRules {
+        let (allow_private, paces) = (self.allow_private.clone(), Arc::clone(&self.paces));
+        politeness::HostRules { spacing: self.spacing, allow_private, paces }
     }
 }
 

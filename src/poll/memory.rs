@@ -1,21 +1,13 @@
-//! What polling remembers of one feed, and which of it must outlive a restart. Pure.
+//! What rounds go on from: what polling remembers of a feed, and what this process knows of its last document. Pure.
 
-mod kept;
-mod unchanged;
-mod written;
-
-use self::kept::AnsweredBy;
-pub use self::kept::KeptState;
-pub use self::unchanged::UnchangedCount;
-use self::written::Written;
 use super::overlap::{Turnover, turned_over};
 use super::reason::PlannedPoll;
-use super::resume::{PolledUntil, Saved};
-use super::schedule::{Bounds, FeedSchedule, UpdateRate, phase};
+use super::schedule::{Bounds, FeedSchedule, LastResult, SELDOM_EVERY, UpdateRate, phase};
+use super::skip::allowed_from;
 use std::time::Duration;
 use tidegate_core::model::{
-    BodyPrints, FeedName, FeedRecord, FeedState, Interruptions, Overlap, PollSchedule, PollState,
-    Revision, Time, UpdateHints,
+    BodyPrints, FeedRecord, FeedState, InterruptionKind, PollSchedule, PollState, Revision, Time,
+    UpdateHints,
 };
 use tidegate_judge::record::has_moved;
 use tidegate_net::fetch::{FetchAnswer, FetchRequest, Fetched, KEPT_IDLE, Validators};
@@ -23,11 +15,24 @@ use tidegate_net::fetch::{FetchAnswer, FetchRequest, Fetched, KEPT_IDLE, Validat
 /// How often validators are dropped to read the whole document again: there are servers that
 /// answer 304 for ever.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(24 * 3600);
+/// The times of polls are written down when they were not for this long,
+pub const WRITE_EVERY: Duration = Duration::from_secs(3600);
+/// or for this part of the feed's interval, where that is longer.
+const WRITE_PART: u32 = 4;
 
 /// Stands in a feed's state for the fingerprint of a document that did not show the whole feed: no
 /// document equals it, so that after a restart the next one is judged, whatever it is, and seeing
 /// the part again never counts as having seen the whole.
 pub const NO_PRINTS: BodyPrints = BodyPrints { wire: 0, body: 0 };
+
+/// What most documents ask for.
+static NO_HINTS: UpdateHints = UpdateHints {
+    ttl: None,
+    period: None,
+    expires: None,
+    skip_hours: Vec::new(),
+    skip_days: Vec::new(),
+};
 
 /// The last document that was judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,142 +45,107 @@ struct Last {
     revision: Revision,
 }
 
-/// What polling remembers of one feed.
+/// How often a document was seen unchanged since the commit that led to a revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UnchangedCount {
+    since: Revision,
+    same: u32,
+}
+
+impl UnchangedCount {
+    /// How often since this revision.
+    pub fn at_revision(self, revision: Option<Revision>) -> u32 {
+        if revision == Some(self.since) { self.same } else { 0 }
+    }
+
+    /// Begins anew where the feed is at another revision.
+    fn follow(&mut self, revision: Revision) -> bool {
+        let is_same = self.since == revision;
+        if !is_same {
+            *self = Self { since: revision, same: 0 };
+        }
+        is_same
+    }
+}
+
+/// What rounds of a feed go on from.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// What may be written down, but for the schedule.
-    pub poll: KeptState,
-    written: Written,
-    /// When the publisher had answered the last poll, or when that failed.
-    polled: Option<Time>,
-    /// How often it changes; `None` before the first poll.
-    rhythm: Option<UpdateRate>,
-    /// What its document asks for; `None`: nothing.
-    hints: Option<Box<UpdateHints>>,
-    /// How long the last answer stays fresh.
-    freshness: Option<Duration>,
+    /// What is stored of it.
+    pub state: PollState,
     last: Option<Last>,
-    /// Full observations of the same document since the commit that made `same_since`.
-    same: u32,
-    same_since: Revision,
+    /// Full observations of the same document.
+    unchanged: UnchangedCount,
     /// Whether the last request of this process found where the feed is now, so that the next one
     /// may begin there.
     settled: bool,
+    /// When a refresh was begun that has not succeeded yet.
+    refreshing: Option<Time>,
+    /// A `Last-Modified` that is older than the document it came with, or stood still while that changed: its server
+    /// would answer 304 to it for ever.
+    disproved: Option<Box<str>>,
+    /// Whom the validators were given to; 0: who has no credentials.
+    given_to: u64,
 }
 
 impl Memory {
     /// The memory of a feed that is new here.
     pub fn new(feed: &FeedRecord, now: Time) -> Self {
-        let poll = PollState {
-            feed: feed.name.clone(),
-            url: feed.url.clone(),
-            body: None,
-            etag: None,
-            last_modified: None,
-            answered_by: None,
-            moved_to: None,
-            failures: 0,
-            last_error: None,
-            refreshed: Some(now),
-            not_before: None,
-            backfill: None,
-            subscription: None,
-            schedule: None,
-            gone: 0,
-            pause: None,
-            overlap: Overlap::default(),
-            interruptions: Interruptions::default(),
-        };
-        Self::from_saved(poll, now)
+        let state = PollState::new(&feed.name, &feed.url);
+        Self::from_stored(PollState { refreshed: Some(now), ..state }, now)
     }
 
     /// The memory of a feed as it was kept, or of one that is new.
     pub fn of(feed: &FeedRecord, kept: Option<PollState>, now: Time) -> Self {
-        kept.map_or_else(|| Self::new(feed, now), |kept| Self::from_saved(kept, now))
+        kept.map_or_else(|| Self::new(feed, now), |kept| Self::from_stored(kept, now))
     }
 
     /// The memory of a feed after a restart.
-    pub fn from_saved(poll: PollState, now: Time) -> Self {
-        // The time of the last refresh is not written down by itself. So that not all feeds are
-        // read anew after a restart, each goes on at a place of its own within the interval.
-        let known = poll.refreshed.filter(|at| *at <= now && now.since(*at) < REFRESH_EVERY);
-        let place = Duration::from_secs(phase(&poll.feed) % REFRESH_EVERY.as_secs());
-        let refreshed = known.unwrap_or_else(|| now.minus(place));
-        let (poll, schedule) = KeptState::unpack(poll, refreshed);
-        let written = Written::new(&poll, schedule.as_ref().map(|kept| kept.polled));
-        let mut memory = Self {
-            poll,
-            written,
-            polled: None,
-            rhythm: None,
-            hints: None,
-            freshness: None,
-            last: None,
-            same: 0,
-            same_since: Revision::default(),
-            settled: false,
-        };
-        if let Some(kept) = schedule {
-            // A change that has still to come is taken for one of now; the rest is followed as it is.
-            if kept.last_change > now {
-                memory.written.part(kept.as_ref().clone());
-            }
-            let PollSchedule { polled, last_change, gap, hints, freshness, retry, .. } = *kept;
-            memory.polled = Some(polled);
-            memory.rhythm = Some(UpdateRate::from_last_change(last_change, gap, now));
-            memory.hints = boxed(hints);
-            memory.freshness = freshness;
-            memory.poll.rare.change(|rare| rare.retry = retry);
+    pub fn from_stored(mut state: PollState, now: Time) -> Self {
+        // So that not all feeds are read anew at the same time, each that was not refreshed for long goes on at a place
+        // of its own within the interval.
+        let known = state.refreshed.filter(|at| *at <= now && now.since(*at) < REFRESH_EVERY);
+        let place = Duration::from_secs(phase(&state.feed) % REFRESH_EVERY.as_secs());
+        state.refreshed = Some(known.unwrap_or_else(|| now.minus(place)));
+        if let Some(schedule) = &mut state.schedule {
+            // What has still to come is taken for now.
+            schedule.last_change = schedule.last_change.min(now);
+            schedule.polled = schedule.polled.min(now);
         }
-        memory
+        Self {
+            state,
+            last: None,
+            unchanged: UnchangedCount::default(),
+            settled: false,
+            refreshing: None,
+            disproved: None,
+            given_to: 0,
+        }
     }
 
     /// Whether there was a poll, before the restart at least.
     pub const fn was_polled(&self) -> bool {
-        self.polled.is_some()
+        self.state.schedule.is_some()
     }
 
-    /// What the next poll follows from; `None` before the first one.
-    pub fn schedule(&self) -> Option<PollSchedule> {
-        let polled = self.polled?;
-        let (last_change, gap) = self.rhythm.unwrap_or(UpdateRate::since(polled)).parts();
-        Some(PollSchedule {
-            noted: polled,
-            polled,
-            hints: self.hints.as_deref().cloned().unwrap_or_default(),
-            freshness: self.freshness,
-            last_change,
-            gap,
-            retry: self.poll.rare.retry.clone(),
+    /// What the next poll follows from, which begins with the first poll.
+    fn schedule(&mut self, now: Time) -> &mut PollSchedule {
+        self.state.schedule.get_or_insert_with(|| {
+            Box::new(PollSchedule {
+                noted: Time::MIN,
+                polled: now,
+                hints: UpdateHints::default(),
+                freshness: None,
+                last_change: now,
+                gap: None,
+                retry: None,
+            })
         })
     }
 
-    /// What is written down will be told from what changes now.
-    fn part_from_written(&mut self) {
-        if let Some(schedule) = self.written.is_followed().then(|| self.schedule()).flatten() {
-            self.written.part(schedule);
-        }
-    }
-
     /// Takes in what the document asks for.
-    pub fn asked_by_document(&mut self, hints: UpdateHints) {
-        if self.hints() != &hints {
-            self.part_from_written();
-            self.hints = boxed(hints);
-        }
-    }
-
-    /// What the document asks for.
-    pub fn hints(&self) -> &UpdateHints {
-        /// What most documents ask for.
-        static NOTHING: UpdateHints = UpdateHints {
-            ttl: None,
-            period: None,
-            expires: None,
-            skip_hours: Vec::new(),
-            skip_days: Vec::new(),
-        };
-        self.hints.as_deref().unwrap_or(&NOTHING)
+    pub fn asked_by_document(&mut self, hints: UpdateHints, now: Time) {
+        self.schedule(now).hints = hints;
     }
 
     /// The request of the next poll. `asked_for`: the operator wants to know, so that the
@@ -187,24 +157,25 @@ impl Memory {
         asked_for: bool,
         now: Time,
     ) -> FetchRequest {
-        let refreshed = self.poll.refreshed;
-        let due = refreshed > now || now.since(refreshed) >= REFRESH_EVERY;
-        self.poll.rare.change(|rare| rare.refreshing = due.then_some(now));
-        let validators = Validators {
-            etag: self.poll.etag.as_deref().map(str::to_owned),
-            last_modified: self.poll.last_modified.as_deref().map(str::to_owned),
-            answered_by: self.poll.answered_by.address(&feed.url).map(str::to_owned),
-            given_to: self.poll.rare.given_to,
-        };
+        let is_fresh = |at: Time| at <= now && now.since(at) < REFRESH_EVERY;
+        let due = !self.state.refreshed.is_some_and(is_fresh);
+        self.refreshing = due.then_some(now);
+        let PollState { etag, last_modified, answered_by, moved_to, .. } = &self.state;
         let begin_there = self.settled && !due && !asked_for;
         // A held document is judged again at each poll, or its hold could never be confirmed.
         let held = state.is_some_and(|state| state.hold.is_some());
         let known = self.prints(&feed.url, state).filter(|_| !held);
         // A 304 means nothing where it is not about what is known.
-        let they_hold = known.is_some_and(|known| self.poll.body == Some(known.body));
+        let they_hold = known.is_some_and(|known| self.state.body == Some(known.body));
+        let validators = (they_hold && !due).then(|| Validators {
+            etag: etag.clone(),
+            last_modified: last_modified.clone(),
+            answered_by: answered_by.clone(),
+            given_to: self.given_to,
+        });
         FetchRequest {
-            start: self.poll.rare.moved_to.clone().filter(|_| begin_there),
-            validators: if they_hold && !due { validators } else { Validators::default() },
+            start: moved_to.clone().filter(|_| begin_there),
+            validators: validators.unwrap_or_default(),
             known_wire: known.map(|prints| prints.wire),
             soon: self.is_polled_often(now),
             ..FetchRequest::whole(feed.url.clone(), now)
@@ -215,7 +186,8 @@ impl Memory {
     /// Whether its next poll comes before an idle connection is closed, if that is as soon after this
     /// one as this one is after the last.
     fn is_polled_often(&self, now: Time) -> bool {
-        self.polled.is_some_and(|polled| polled <= now && now.since(polled) < KEPT_IDLE)
+        let polled = self.state.schedule.as_ref().map(|schedule| schedule.polled);
+        polled.is_some_and(|polled| polled <= now && now.since(polled) < KEPT_IDLE)
     }
 
     /// The fingerprints that an unchanged document has, of the feed with this address; `None` where every
@@ -232,10 +204,7 @@ impl Memory {
     /// Takes in that the document is the same as before, and counts the observations of it since
     /// the last commit; `None` where it never showed the whole feed.
     pub fn seen_again(&mut self, state: &FeedState, wire: Option<u128>) -> Option<u32> {
-        if self.same_since != state.revision {
-            self.same = 0;
-            self.same_since = state.revision;
-        }
+        self.unchanged.follow(state.revision);
         let last = self.last.filter(|last| last.revision == state.revision);
         let mut last = last.unwrap_or(Last {
             prints: stored(state),
@@ -247,20 +216,17 @@ impl Memory {
         if !last.full {
             return None;
         }
-        self.same = self.same.saturating_add(1);
-        Some(self.same)
+        self.unchanged.same = self.unchanged.same.saturating_add(1);
+        Some(self.unchanged.same)
     }
 
     /// Takes in that a document was judged; `revision` is the feed's afterwards.
     pub fn judged(&mut self, prints: BodyPrints, full: bool, delta: bool, revision: Revision) {
         // A part says nothing of what the whole looks like.
         self.last = (!delta).then_some(Last { prints, full, revision });
-        if self.same_since != revision {
-            self.same = 0;
-            self.same_since = revision;
-        } else if full {
+        if self.unchanged.follow(revision) && full {
             // It led to no commit, so that it agrees with what is known.
-            self.same = self.same.saturating_add(1);
+            self.unchanged.same = self.unchanged.same.saturating_add(1);
         }
     }
 
@@ -269,13 +235,17 @@ impl Memory {
         if let Some(last) = &mut self.last {
             last.revision = revision;
         }
-        self.same = 0;
-        self.same_since = revision;
+        self.unchanged = UnchangedCount { since: revision, same: 0 };
     }
 
     /// How often the document was seen unchanged since the last commit.
     pub const fn sightings(&self) -> UnchangedCount {
-        UnchangedCount { since: self.same_since, same: self.same }
+        self.unchanged
+    }
+
+    /// Full observations of the same document since the last commit.
+    pub const fn agreed(&self) -> u32 {
+        self.unchanged.same
     }
 
     /// Takes in that answers of missing items' own addresses were committed, which leaves the
@@ -294,46 +264,45 @@ impl Memory {
         if let Some(last) = self.last.as_mut().filter(|last| follows(last.revision)) {
             last.revision = revision;
         }
-        if follows(self.same_since) {
-            self.same_since = revision;
+        if follows(self.unchanged.since) {
+            self.unchanged.since = revision;
+        }
+    }
+
+    /// Takes in the latest date in a document that was judged: a `Last-Modified` before it, or one that did not move
+    /// when the document changed, is no validator.
+    pub fn compare_dates(&mut self, validators: &Validators, newest: Option<Time>) {
+        let Some(text) = validators.last_modified.as_deref() else { return };
+        let is_older = validators.modified_at().is_some_and(|at| newest > Some(at));
+        if is_older || self.state.last_modified.as_deref() == Some(text) {
+            self.disproved = Some(text.into());
         }
     }
 
     /// Takes in what stood around an answer. Validators of a document that did not show the whole
     /// feed are not kept: a 304 to them would count as having seen it.
-    pub fn answered(&mut self, url: &str, fetched: &Fetched, keep_validators: bool) {
-        let kept = &mut self.poll;
-        kept.body = self.last.filter(|_| keep_validators).map(|last| last.prints.body);
-        let Validators { etag, last_modified, given_to, .. } = &fetched.validators;
-        replace(&mut kept.etag, etag.as_deref().filter(|_| keep_validators));
+    pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool, now: Time) {
+        let state = &mut self.state;
+        state.body = self.last.filter(|_| keep_validators).map(|last| last.prints.body);
+        let Validators { etag, last_modified, given_to, .. } = fetched.validators.clone();
+        state.etag = etag.filter(|_| keep_validators);
         // Where none was kept of this document, there was a reason for it.
         let is_new = matches!(fetched.answer, FetchAnswer::Document(_));
-        let may_be_kept = keep_validators && (is_new || kept.last_modified.is_some());
-        let last_modified = last_modified
-            .as_deref()
-            .filter(|text| may_be_kept && kept.rare.disproved.as_deref() != Some(*text));
-        replace(&mut kept.last_modified, last_modified);
-        if kept.answered_by.address(url) != Some(fetched.final_url.as_str()) {
-            kept.answered_by = AnsweredBy::new(Some(&fetched.final_url), url);
-        }
-        let refreshed = kept.rare.change(|rare| {
-            rare.given_to = *given_to;
-            if rare.moved_to != fetched.moved_to {
-                rare.moved_to.clone_from(&fetched.moved_to);
-            }
-            rare.refreshing.take()
-        });
-        kept.refreshed = refreshed.unwrap_or(kept.refreshed);
-        if self.freshness != fetched.freshness {
-            self.part_from_written();
-            self.freshness = fetched.freshness;
-        }
-        self.settled = true;
+        let may_be_kept = keep_validators && (is_new || state.last_modified.is_some());
+        let is_valid = |text: &String| may_be_kept && self.disproved.as_deref() != Some(text);
+        state.last_modified = last_modified.filter(is_valid);
+        state.answered_by = Some(fetched.final_url.clone());
+        state.moved_to.clone_from(&fetched.moved_to);
+        state.refreshed = self.refreshing.take().or(state.refreshed);
+        (self.given_to, self.settled) = (given_to, true);
+        self.schedule(now).freshness = fetched.freshness;
     }
 
-    /// Full observations of the same document since the last commit.
-    pub const fn agreed(&self) -> u32 {
-        self.same
+    /// The address that is read: feeds whose addresses all redirect to one host wait in that host's line. Once reading
+    /// it fails, the configured address is asked again.
+    pub fn address(&self) -> &str {
+        let answered = self.state.answered_by.as_deref().filter(|_| self.state.failures == 0);
+        answered.unwrap_or(&self.state.url)
     }
 
     /// Whether the last document showed the whole feed, as far as is known.
@@ -342,139 +311,149 @@ impl Memory {
     }
 
     /// Takes in a success.
-    pub fn succeeded(&mut self) {
-        self.poll.failures = 0;
-        self.poll.rare.change(|rare| {
-            (rare.last_error, rare.not_before, rare.gone) = (None, None, 0);
-        });
+    pub fn succeeded(&mut self, now: Time) {
+        let state = &mut self.state;
+        (state.failures, state.gone, state.last_error, state.not_before) = (0, 0, None, None);
+        state.interruptions.note(InterruptionKind::Failed, None, now);
     }
 
     /// Takes in a failure. Next time the configured address is asked again.
     pub fn failed(&mut self, error: &str) {
-        self.poll.rare.change(|rare| rare.gone = 0);
-        self.failed_again(error);
+        self.state.failures = self.state.failures.saturating_add(1);
+        self.state.last_error = Some(error.to_owned());
+        (self.state.gone, self.settled) = (0, false);
     }
 
     /// Takes in that the feed is gone for good. It is counted how many polls in a row have said so;
     /// those that were asked for are not, for they may follow each other at once.
     pub fn gone(&mut self, error: &str, asked_for: bool) {
-        self.poll.rare.change(|rare| {
-            let counts = !asked_for || rare.gone == 0;
-            rare.gone = rare.gone.saturating_add(u32::from(counts));
-        });
-        self.failed_again(error);
+        let before = self.state.gone;
+        self.failed(error);
+        self.state.gone = before.saturating_add(u32::from(!asked_for || before == 0));
     }
 
-    fn failed_again(&mut self, error: &str) {
-        self.poll.failures = self.poll.failures.saturating_add(1);
-        self.poll.rare.change(|rare| rare.last_error = Some(error.to_owned()));
-        self.settled = false;
-    }
-
-    /// Takes in whether the feed changed, for the rhythm. The first time, what the store knows of
-    /// its last change counts.
+    /// Takes in whether the feed changed, for its rate. The first time, what the store knows of its last change
+    /// counts; `state`: before the poll.
     pub fn observed(&mut self, changed: bool, state: Option<&FeedState>, now: Time) {
-        let rhythm = match self.rhythm {
-            Some(rhythm) if changed => rhythm.after_change(now),
-            Some(_) => return,
-            None => {
-                let last = state.map_or(now, |state| state.updated_at.min(now));
-                UpdateRate::since(if changed { now } else { last })
-            }
+        let is_first = self.state.schedule.is_none();
+        let known = state.map_or(now, |state| state.updated_at.min(now));
+        let schedule = self.schedule(now);
+        let rate = UpdateRate::from_last_change(schedule.last_change, schedule.gap, now);
+        let rate = match changed {
+            // Nothing was read before, whatever failed.
+            _ if state.is_none() => UpdateRate::since(now),
+            true if is_first => UpdateRate::since(now),
+            false if is_first => UpdateRate::since(known),
+            true => rate.after_change(now),
+            false => rate,
         };
-        self.part_from_written();
-        self.rhythm = Some(rhythm);
+        (schedule.last_change, schedule.gap) = rate.parts();
     }
 
     /// Takes in how much of a document was new.
     pub fn turned_over(&mut self, turnover: Turnover, now: Time) {
-        if let Some(polled) = self.polled {
-            let since = now.since(polled);
-            self.poll.overlap = turned_over(self.poll.overlap, turnover, since, now);
+        if let Some(schedule) = &self.state.schedule {
+            let since = now.since(schedule.polled);
+            self.state.overlap = turned_over(self.state.overlap, turnover, since, now);
         }
     }
 
-    /// Moves what is known of the rhythm along with a clock that was set back.
+    /// Moves what is known of its changes along with a clock that was set back.
     pub fn set_back(&mut self, by: Duration) {
-        self.part_from_written();
-        if let Some(rhythm) = &mut self.rhythm {
-            rhythm.set_back(by);
+        if let Some(schedule) = &mut self.state.schedule {
+            schedule.last_change = schedule.last_change.minus(by);
         }
     }
 
     /// What the schedule is made of.
-    pub fn plan<'a>(&'a self, feed: &'a FeedName, bounds: Bounds, now: Time) -> FeedSchedule<'a> {
-        let rhythm = self.rhythm.unwrap_or(UpdateRate::since(now));
-        let (hints, freshness) = (self.hints(), self.freshness);
-        let half_life = self.poll.overlap.half_life;
-        FeedSchedule { feed, bounds, rhythm, half_life, hints, freshness }
+    pub fn plan(&self, bounds: Bounds, now: Time) -> FeedSchedule<'_> {
+        let schedule = self.state.schedule.as_deref();
+        let rate = |it: &PollSchedule| UpdateRate::from_last_change(it.last_change, it.gap, now);
+        FeedSchedule {
+            feed: &self.state.feed,
+            bounds,
+            rhythm: schedule.map_or(UpdateRate::since(now), rate),
+            half_life: self.state.overlap.half_life,
+            hints: schedule.map_or(&NO_HINTS, |schedule| &schedule.hints),
+            freshness: schedule.and_then(|schedule| schedule.freshness),
+        }
     }
 
     /// Takes in how the last poll went for the schedule. `retry`: when it is tried again, and why
     /// then, where it failed. `polled`: when it was answered, or failed.
     pub fn planned(&mut self, retry: Option<(Time, String)>, polled: Time) {
-        if self.poll.rare.retry != retry {
-            self.part_from_written();
-            self.poll.rare.change(|rare| rare.retry = retry);
+        let schedule = self.schedule(polled);
+        (schedule.retry, schedule.polled) = (retry, polled);
+    }
+
+    /// The next poll after a restart, as it follows from the last one that was written down; `None` where none was.
+    /// `pending`: when something can be decided.
+    pub fn resume(&self, bounds: Bounds, pending: Option<Time>, now: Time) -> Option<PlannedPoll> {
+        let schedule = self.state.schedule.as_deref()?;
+        let (mut next, most) = match &schedule.retry {
+            Some((at, why)) => (PlannedPoll::new(*at, why.clone()), bounds.max().max(SELDOM_EVERY)),
+            None => {
+                let plan = self.plan(bounds, now);
+                (plan.next(LastResult::Read(pending), schedule.polled), bounds.max())
+            }
+        };
+        // A clock that was wrong when this was written must not stop the feed.
+        let latest = now.plus(most);
+        if next.at > latest {
+            next.at = allowed_from(latest, &schedule.hints).min(next.at);
         }
-        self.polled = Some(polled);
+        Some(next)
     }
 
-    /// The next poll after a restart, as it follows from what was written down; `None` where nothing
-    /// was. `pending`: when something can be decided.
-    pub fn resume(
-        &self,
-        feed: &FeedName,
-        bounds: Bounds,
-        pending: Option<Time>,
-        (polled, now): (PolledUntil, Time),
-    ) -> Option<PlannedPoll> {
-        let schedule = &self.schedule()?;
-        let half_life = self.poll.overlap.half_life;
-        Some(Saved { feed, bounds, schedule, pending, half_life }.next(polled, now))
+    /// Whether a poll changed something that a restart should know: anything but the times and counts of polls, and the
+    /// validators of a document that led to no commit. `before`: as it was before the poll.
+    pub fn differs_from(&self, before: &PollState, committed: bool) -> bool {
+        substance(&self.state) != substance(before)
+            || committed && document(&self.state) != document(before)
     }
 
-    /// Whether a restart at `now` would poll the feed at quite another time than `due`.
-    pub fn strays(
-        &self,
-        feed: &FeedName,
-        bounds: Bounds,
-        pending: Option<Time>,
-        (due, now): (Time, Time),
-    ) -> bool {
-        let Some(current) = &self.schedule() else { return false };
-        let Some(schedule) = &self.written.schedule(current) else { return true };
-        let half_life = self.poll.overlap.half_life;
-        Saved { feed, bounds, schedule, pending, half_life }.strays(current, due, now)
+    /// Whether its times are to be written down, of a feed with this interval.
+    pub fn is_unwritten(&self, interval: Duration, now: Time) -> bool {
+        let most = WRITE_EVERY.max(interval / WRITE_PART);
+        let noted = self.state.schedule.as_ref().map(|schedule| schedule.noted);
+        noted.is_some_and(|noted| noted > now || now.since(noted) > most)
     }
 
-    /// Whether something changed that a restart should know. An unchanged poll changes nothing of that
-    /// kind, even if its validators or its age did.
-    pub fn must_be_written(&self, committed: bool) -> bool {
-        self.written.is_outdated(&self.poll, committed, || self.schedule())
+    /// Whether it was polled since it was written down.
+    pub fn is_behind(&self) -> bool {
+        self.state.schedule.as_ref().is_some_and(|schedule| schedule.polled > schedule.noted)
     }
 
-    /// What to write down; from now on it is taken for written. Validators that were given to who has
-    /// credentials are not: nobody knows after a restart whether those are still the same.
-    pub fn write(&mut self, feed: &FeedRecord) -> PollState {
-        self.written = Written::new(&self.poll, self.polled);
-        let mut poll = self.poll.pack(feed, self.schedule().map(Box::new));
-        if self.poll.rare.given_to != 0 {
-            (poll.body, poll.etag, poll.last_modified) = (None, None, None);
+    /// What to write down now. Validators that were given to who has credentials are not: nobody knows after a restart
+    /// whether those are still the same.
+    pub fn write(&mut self, now: Time) -> PollState {
+        if let Some(schedule) = &mut self.state.schedule {
+            schedule.noted = now;
         }
-        poll
+        let mut state = self.state.clone();
+        if self.given_to != 0 {
+            (state.body, state.etag, state.last_modified) = (None, None, None);
+        }
+        state
     }
 }
 
-fn boxed(hints: UpdateHints) -> Option<Box<UpdateHints>> {
-    (hints != UpdateHints::default()).then(|| Box::new(hints))
+/// What of a state is more than the times and counts of polls. How long an answer stays fresh often differs a little
+/// with each one.
+fn substance(state: &PollState) -> impl PartialEq {
+    let size = |number: u32| number.checked_ilog2();
+    let schedule = state.schedule.as_deref().map(|it| {
+        let freshness = it.freshness.and_then(|time| time.as_secs().checked_ilog2());
+        (&it.hints, freshness, it.last_change, it.gap)
+    });
+    let errors = (&state.last_error, size(state.failures), size(state.gone));
+    let pauses = (state.not_before, &state.pause);
+    (errors, pauses, &state.moved_to, state.overlap, &state.interruptions, schedule)
 }
 
-/// Takes over a text, without a trace where it is the same.
-fn replace(text: &mut Option<Box<str>>, new: Option<&str>) {
-    if text.as_deref() != new {
-        *text = new.map(Box::from);
-    }
+/// The validators of its document, and what they belong to.
+fn document(state: &PollState) -> impl PartialEq {
+    (&state.body, &state.etag, &state.last_modified, &state.answered_by)
 }
 
 /// The fingerprints of the last whole document that led to a commit.

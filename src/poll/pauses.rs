@@ -1,11 +1,10 @@
-//! Pauses that hosts have asked for (429 or 503 with `Retry-After`). Pure; the time is told.
+//! Pauses that hosts have asked for (429, 503 with `Retry-After`, or no requests left). Pure; the time is told.
 //!
 //! One feed that is told to wait speaks for all of its host, and two hosts of a domain speak for the
 //! domain: what limits requests stands before all of them.
 
 use super::politeness::PoliteHost;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,9 +21,6 @@ struct DomainPause {
     at: Instant,
     until: Instant,
 }
-
-/// Pauses as lines and rounds in flight both know them.
-pub type SharedPauses = Arc<Mutex<Pauses>>;
 
 /// Which hosts have asked for a pause, by their whole names.
 #[derive(Debug, Default)]
@@ -67,10 +63,10 @@ impl Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_net::fetch::AllowPrivate;
+    use crate::politeness::HostRules;
 
     fn host(name: &str) -> PoliteHost {
-        PoliteHost::from_url(&format!("https://{name}/"), &AllowPrivate::No, Duration::from_secs(1))
+        HostRules::default().host(&format!("https://{name}/"))
     }
 
     #[test]

@@ -2,15 +2,14 @@
 //! so many overall; a host that has asked to be left alone, not at all. Pure; the time is told.
 //!
 //! Every request of polling takes its turn here, so this is the one place that asks for pauses. What
-//! stands in a line when its host's pause begins, or comes to it later, is handed back to be put off.
+//! stands in a line when a long pause of its host begins, or comes to it later, is handed back to be put off.
 //! Only what an operator asks for goes past lines and pauses.
 
 use super::domains::{registrable_domain, whole_host};
-use super::pauses::SharedPauses;
+use super::pauses::Pauses;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::FeedName;
 use tidegate_net::fetch::{AllowPrivate, read_url};
 use tokio::time::Instant;
 
@@ -18,22 +17,17 @@ use tokio::time::Instant;
 ///
 /// Names below one registrable domain are one: they are one publisher's machines as a rule. Private
 /// suffixes (`github.io`) count as those of a registry: below them each name is somebody else's.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct PoliteHost(Arc<PolitePace>);
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct PolitePace {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoliteHost {
     /// The name of its line.
     name: Arc<str>,
     /// The whole name: what asks for a pause asks for itself.
     full: Arc<str>,
-    /// Where its registrable domain begins in the whole name, also where it has a line of its own.
-    domain_at: u32,
-    spacing: Duration,
+    /// Its registrable domain, also where it has a line of its own.
+    domain: Arc<str>,
+    pace: Pace,
     /// Whether the operator says how it is asked.
     is_said: bool,
-    /// Requests at the same time.
-    parallel: u32,
 }
 
 /// The pause between two requests for what an announcement lists, where the operator says nothing of
@@ -45,170 +39,142 @@ pub const LISTED_SPACING: Duration = Duration::from_millis(250);
 pub struct Pace {
     /// The pause between two requests.
     pub spacing: Duration,
-    /// Requests at the same time.
+    /// Requests at the same time; none is as one.
     pub parallel: usize,
 }
 
-impl PoliteHost {
-    /// The host of a URL. The operator's own ones are told apart by port too, and owed no pause. A
-    /// URL that cannot be read has a host of its own, since nobody will be asked.
-    pub fn from_url(url: &str, allow: &AllowPrivate, spacing: Duration) -> Self {
-        let of = |name: &str, full: &str, spacing: Duration| {
-            let name: Arc<str> = name.into();
-            let full = if *full == *name { Arc::clone(&name) } else { full.into() };
-            let domain_at = full.len().saturating_sub(name.len());
-            let domain_at = u32::try_from(domain_at).unwrap_or_default();
-            let (is_said, parallel) = (false, 1);
-            Self(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel }))
+/// How hosts are asked.
+#[derive(Debug, Clone, Default)]
+pub struct HostRules {
+    /// The pause between two requests to a host of which nothing else is said.
+    pub spacing: Duration,
+    /// The operator's own hosts, which are owed no pause.
+    pub allow_private: AllowPrivate,
+    /// Hosts with a pace of their own, by name.
+    pub paces: Arc<BTreeMap<String, Pace>>,
+}
+
+impl HostRules {
+    /// The host of an address. The operator's own ones are told apart by port too, and owed no pause. An address that
+    /// cannot be read has a host of its own, since nobody will be asked. The operator's pace of a host is that of the
+    /// nearest name above it; a host below its domain that has a pace of its own has a line of its own.
+    pub fn host(&self, address: &str) -> PoliteHost {
+        let of = |domain: &str, full: &str, spacing| {
+            let domain: Arc<str> = domain.into();
+            let full = if *full == *domain { Arc::clone(&domain) } else { full.into() };
+            let pace = Pace { spacing, parallel: 1 };
+            PoliteHost { name: Arc::clone(&domain), full, domain, pace, is_said: false }
         };
-        let Ok(read) = read_url(url) else {
-            return of(url, url, Duration::ZERO);
-        };
-        let host = read.host_str().unwrap_or_default();
-        if allow.is_own_host(&read) {
-            let port = read.port_or_known_default().unwrap_or_default();
-            let name = format!("{host}:{port}");
+        let Ok(url) = read_url(address) else { return of(address, address, Duration::ZERO) };
+        let bare = whole_host(&url);
+        let mut host = if self.allow_private.is_own_host(&url) {
+            let port = url.port_or_known_default().unwrap_or_default();
+            let name = format!("{}:{port}", url.host_str().unwrap_or_default());
             of(&name, &name, Duration::ZERO)
         } else {
-            of(registrable_domain(&read), whole_host(&read), spacing)
+            of(registrable_domain(&url), bare, self.spacing)
+        };
+        if self.paces.is_empty() {
+            return host;
         }
-    }
-
-    /// The same at the pace that the operator says of it, or of the nearest name above it. A host
-    /// below its domain that has a pace of its own has a line of its own.
-    pub fn with(self, paces: &BTreeMap<String, Pace>) -> Self {
-        if paces.is_empty() {
-            return self;
-        }
-        // One of the operator's own is told apart by its port.
-        let PolitePace { name: line, full, .. } = self.0.as_ref();
-        let bare = full.rsplit_once(':').map(|(host, _)| host);
-        let mut name: &str = if line == full { bare.unwrap_or(full) } else { full };
-        if paces.contains_key(&**full) {
-            name = full;
-        }
-        loop {
-            if let Some(pace) = paces.get(name) {
-                let own = (name.len() > line.len()).then(|| name.into());
-                return self.at(pace, own);
+        let names = std::iter::successors(Some(bare), |name| Some(name.split_once('.')?.1));
+        let mut names = std::iter::once(&*host.full).chain(names);
+        if let Some((name, pace)) = names.find_map(|name| self.paces.get_key_value(name)) {
+            if name.len() > host.name.len() {
+                host.name = name.as_str().into();
             }
-            match name.split_once('.') {
-                Some((_, above)) => name = above,
-                None => return self,
-            }
+            (host.pace, host.is_said) = (*pace, true);
         }
+        host
     }
+}
 
-    fn at(&self, pace: &Pace, line: Option<Arc<str>>) -> Self {
-        let before = self.0.as_ref();
-        Self(Arc::new(PolitePace {
-            name: line.unwrap_or_else(|| Arc::clone(&before.name)),
-            full: Arc::clone(&before.full),
-            domain_at: before.domain_at,
-            spacing: pace.spacing,
-            is_said: true,
-            parallel: u32::try_from(pace.parallel.max(1)).unwrap_or(u32::MAX),
-        }))
-    }
-
+impl PoliteHost {
     /// Its whole name, where `name` is that of its domain.
     pub fn full(&self) -> &str {
-        &self.0.full
+        &self.full
     }
 
     /// Its registrable domain.
     pub fn domain(&self) -> &str {
-        usize::try_from(self.0.domain_at)
-            .ok()
-            .and_then(|at| self.0.full.get(at..))
-            .unwrap_or_default()
+        &self.domain
     }
 
     /// The name of its line.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.name
     }
 
     /// The pause between two requests.
-    pub fn spacing(&self) -> Duration {
-        self.0.spacing
+    pub const fn spacing(&self) -> Duration {
+        self.pace.spacing
     }
 
     /// The pause before what an announcement lists.
     fn listed(&self) -> Duration {
-        let spacing = self.0.spacing;
-        if self.0.is_said { spacing } else { spacing.min(LISTED_SPACING) }
+        let spacing = self.pace.spacing;
+        if self.is_said { spacing } else { spacing.min(LISTED_SPACING) }
     }
 }
 
-/// What a feed waits in a host's line for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Errand {
-    /// To be polled.
-    Poll(FeedName),
-    /// To ask for its missing items.
-    Probe(FeedName),
-    /// To go a step on through its publisher's older documents.
-    Walk(FeedName),
-    /// To ask its hub.
-    Hub(FeedName),
-}
-
-impl Errand {
-    /// The feed that it is for.
-    pub const fn feed(&self) -> &FeedName {
-        match self {
-            Self::Poll(feed) | Self::Probe(feed) | Self::Walk(feed) | Self::Hub(feed) => feed,
-        }
-    }
-}
-
-/// What becomes of an errand that has left its line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Dispatch {
-    /// It is run now, and counts as running until [`Politeness::finish`].
-    Begin(Errand),
+/// What becomes of what stands in a line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Dispatch<T> {
+    /// It may ask the host now, and counts as running until [`Politeness::finish`].
+    Begin(T, PoliteHost),
     /// It is put off: its host has asked to be left alone, for so long still.
-    PutOff(Errand, Duration),
+    PutOff(T, Duration),
 }
 
-/// An errand in a line, and the host that it goes to: a line is of a whole domain.
+/// Who waits in a line, which is of a whole domain, for a host of it.
 #[derive(Debug)]
-struct QueuedErrand {
-    errand: Errand,
+struct Waiting<T> {
+    who: T,
+    address: Box<str>,
     host: PoliteHost,
 }
 
-#[derive(Debug, Default)]
-struct DomainQueue {
+#[derive(Debug)]
+struct HostLine<T> {
     /// Requests in flight.
     running: usize,
-    waiting: VecDeque<QueuedErrand>,
+    waiting: VecDeque<Waiting<T>>,
     /// What an announcement lists, which goes first.
-    listed: VecDeque<QueuedErrand>,
+    listed: VecDeque<Waiting<T>>,
     /// How many of these went in a row while others waited.
     in_a_row: u32,
     /// When a request last began or ended.
     last: Option<Instant>,
+    /// Until when its host takes no requests.
+    paused_until: Option<Instant>,
     /// Its place in `Politeness::free`, while there is room.
     place: Option<(Instant, u64)>,
     /// How its host is asked, as it was last said.
-    pace: Option<PoliteHost>,
+    host: PoliteHost,
 }
 
-/// How many errands that an announcement lists go before one that waits longer: a publisher who always
+/// A pause of at most so long is waited for in line, so that each has its turn however slow a host is. For a longer one
+/// what waits is put off.
+pub const MAX_WAIT_IN_LINE: Duration = Duration::from_secs(120);
+
+/// How many of those that an announcement lists go before one that waits longer: a publisher who always
 /// announces something must not keep all else from being asked.
 const LISTED_IN_A_ROW: u32 = 16;
 
-impl DomainQueue {
+impl<T> HostLine<T> {
     /// Whether the next one is what an announcement lists.
     fn takes_listed(&self) -> bool {
         let is_turn = self.waiting.is_empty() || self.in_a_row < LISTED_IN_A_ROW;
         !self.listed.is_empty() && is_turn
     }
 
-    /// Takes the next one out of the line.
-    fn pop(&mut self) -> Option<QueuedErrand> {
+    /// Takes the next one that still waits out of the line.
+    fn pop(&mut self, still_waits: impl Fn(&T) -> bool) -> Option<Waiting<T>> {
+        for queue in [&mut self.waiting, &mut self.listed] {
+            while queue.front().is_some_and(|next| !still_waits(&next.who)) {
+                queue.pop_front();
+            }
+        }
         if self.takes_listed() {
             self.in_a_row = self.in_a_row.saturating_add(1);
             return self.listed.pop_front();
@@ -219,88 +185,71 @@ impl DomainQueue {
 
     /// From when on the next request may begin; `None` while there is no room for one.
     fn free_from(&self, now: Instant) -> Option<Instant> {
-        let pace = self.pace.as_ref()?;
-        let pause = if self.takes_listed() { pace.listed() } else { pace.0.spacing };
-        let room = u32::try_from(self.running).is_ok_and(|running| running < pace.0.parallel);
-        room.then(|| self.last.map_or(now, |last| last + pause))
+        let pause = if self.takes_listed() { self.host.listed() } else { self.host.pace.spacing };
+        let has_room = self.running < self.host.pace.parallel.max(1);
+        let free = self.last.map_or(now, |last| last + pause);
+        has_room.then(|| self.paused_until.map_or(free, |until| until.max(free)))
     }
 }
 
-/// The queue of errands that are due, by host.
+/// The lines of all who are to ask hosts.
 #[derive(Debug)]
-pub struct Politeness {
+pub struct Politeness<T> {
+    pub rules: HostRules,
     at_once: usize,
     running: usize,
-    lines: HashMap<Arc<str>, DomainQueue>,
+    lines: HashMap<Arc<str>, HostLine<T>>,
     /// Hosts that are not busy, by the time from which they may be asked.
     free: BTreeMap<(Instant, u64), Arc<str>>,
     placed: u64,
-    pauses: SharedPauses,
+    pauses: Pauses,
     /// What is to be put off, for its host has asked for a pause.
-    put_off: VecDeque<QueuedErrand>,
+    put_off: VecDeque<Waiting<T>>,
 }
 
-impl Politeness {
+impl<T> Politeness<T> {
     /// No more than `at_once` requests at the same time, at least one.
-    pub fn new(at_once: usize, pauses: SharedPauses) -> Self {
-        let at_once = at_once.max(1);
+    pub fn new(at_once: usize, rules: HostRules) -> Self {
         Self {
-            at_once,
+            rules,
+            at_once: at_once.max(1),
             running: 0,
             lines: HashMap::new(),
             free: BTreeMap::new(),
             placed: 0,
-            pauses,
+            pauses: Pauses::default(),
             put_off: VecDeque::new(),
         }
     }
 
-    /// Changes the number of requests at the same time.
-    pub fn set_at_once(&mut self, at_once: usize) {
-        self.at_once = at_once.max(1);
-    }
-
-    /// Puts an errand that is due at the end of its host's line.
-    pub fn enqueue(&mut self, errand: Errand, host: &PoliteHost, now: Instant) {
-        self.stand(errand, host, false, now);
-    }
-
-    /// Puts a poll in its host's line that an announcement lists: these go first, and closer.
-    pub fn enqueue_listed(&mut self, errand: Errand, host: &PoliteHost, now: Instant) {
-        self.stand(errand, host, true, now);
-    }
-
-    fn stand(&mut self, errand: Errand, host: &PoliteHost, listed: bool, now: Instant) {
-        let waiting = QueuedErrand { errand, host: host.clone() };
-        if self.paused(host, now).is_some() {
+    /// Puts somebody at the end of the line of an address's host. `is_listed`: an announcement lists it, so that it goes
+    /// first, and closer.
+    pub fn enqueue(&mut self, who: T, address: &str, is_listed: bool, now: Instant) {
+        let waiting = Waiting { who, address: address.into(), host: self.rules.host(address) };
+        let left = self.pauses.left(&waiting.host, now);
+        if left.is_some_and(|left| left > MAX_WAIT_IN_LINE) {
             return self.put_off.push_back(waiting);
         }
-        let line = self.line(host);
-        let queue = if listed { &mut line.listed } else { &mut line.waiting };
+        let name = Arc::clone(&waiting.host.name);
+        let line = self.line(&waiting.host);
+        line.paused_until = line.paused_until.max(left.map(|left| now + left));
+        let queue = if is_listed { &mut line.listed } else { &mut line.waiting };
         queue.push_back(waiting);
-        self.requeue(&host.0.name, now);
+        self.requeue(&name, now);
     }
 
-    /// Takes an errand out of its host's line again.
-    pub fn forget(&mut self, errand: &Errand, host: &PoliteHost) {
-        let is_other = |waiting: &QueuedErrand| waiting.errand != *errand;
-        if let Some(line) = self.lines.get_mut(&host.0.name) {
-            line.waiting.retain(is_other);
-            line.listed.retain(is_other);
+    /// Takes in that the host of an address asks to be left alone for so long. What waits for it leaves its line.
+    pub fn pause(&mut self, address: &str, wait: Duration, now: Instant) {
+        let host = self.rules.host(address);
+        self.pauses.ask(&host, wait, now);
+        if wait <= MAX_WAIT_IN_LINE {
+            let line = self.line(&host);
+            line.paused_until = line.paused_until.max(Some(now + wait));
+            return self.requeue(&host.name, now);
         }
-        self.put_off.retain(is_other);
-    }
-
-    /// Takes in that a host asks to be left alone for so long. What waits for it leaves its line.
-    pub fn pause(&mut self, host: &PoliteHost, wait: Duration, now: Instant) {
-        let mut pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
-        pauses.ask(host, wait, now);
-        let of_domain = |line: &&mut DomainQueue| {
-            line.pace.as_ref().is_some_and(|pace| pace.domain() == host.domain())
-        };
-        for line in self.lines.values_mut().filter(of_domain) {
+        for line in self.lines.values_mut().filter(|line| line.host.domain == host.domain) {
             for queue in [&mut line.listed, &mut line.waiting] {
-                let is_paused = |waiting: &QueuedErrand| pauses.left(&waiting.host, now).is_some();
+                let is_paused = |it: &Waiting<T>| self.pauses.left(&it.host, now).is_some();
                 let (leave, stay): (VecDeque<_>, _) =
                     std::mem::take(queue).into_iter().partition(is_paused);
                 *queue = stay;
@@ -309,40 +258,38 @@ impl Politeness {
         }
     }
 
-    /// How long a host is still to be left alone.
-    pub fn paused(&self, host: &PoliteHost, now: Instant) -> Option<Duration> {
-        self.pauses.lock().unwrap_or_else(PoisonError::into_inner).left(host, now)
+    /// How long the host of an address is still to be left alone.
+    pub fn paused(&self, address: &str, now: Instant) -> Option<Duration> {
+        self.pauses.left(&self.rules.host(address), now)
     }
 
-    /// Puts what waits into the lines of other hosts, or of the same ones at another pace: hosts are
-    /// asked in another way from now on. An errand without a host goes.
-    pub fn rearrange(
-        &mut self,
-        mut host_of: impl FnMut(&Errand) -> Option<PoliteHost>,
-        now: Instant,
-    ) {
+    /// Asks hosts in another way from now on: puts what waits into the lines of other hosts, or of the same ones at
+    /// another pace.
+    pub fn reconfigure(&mut self, at_once: usize, rules: HostRules, now: Instant) {
+        (self.at_once, self.rules) = (at_once.max(1), rules);
         let mut all = Vec::new();
         for line in self.lines.values_mut() {
             let last = line.last;
-            for (queue, listed) in [(&mut line.listed, true), (&mut line.waiting, false)] {
-                all.extend(queue.drain(..).map(|waiting| (waiting.errand, listed, last)));
+            for (queue, is_listed) in [(&mut line.listed, true), (&mut line.waiting, false)] {
+                all.extend(queue.drain(..).map(|waiting| (waiting, is_listed, last)));
             }
         }
-        for (errand, listed, last) in all {
-            let Some(host) = host_of(&errand) else { continue };
-            let line = self.line(&host);
+        for (Waiting { who, address, .. }, is_listed, last) in all {
+            let host = self.rules.host(&address);
             // What was owed to the host in its old line still is.
+            let line = self.line(&host);
             line.last = line.last.max(last);
-            self.stand(errand, &host, listed, now);
-            self.requeue(&host.0.name, now);
+            self.enqueue(who, &address, is_listed, now);
         }
     }
 
-    /// The next errand that may be run now, or that is put off.
-    pub fn next(&mut self, now: Instant) -> Option<Dispatch> {
-        if let Some(QueuedErrand { errand, host }) = self.put_off.pop_front() {
-            let left = self.paused(&host, now).unwrap_or_default();
-            return Some(Dispatch::PutOff(errand, left));
+    /// The next one that may ask now, or that is put off. One that waits no more goes.
+    pub fn next(&mut self, now: Instant, still_waits: impl Fn(&T) -> bool) -> Option<Dispatch<T>> {
+        while let Some(Waiting { who, host, .. }) = self.put_off.pop_front() {
+            if still_waits(&who) {
+                let left = self.pauses.left(&host, now).unwrap_or_default();
+                return Some(Dispatch::PutOff(who, left));
+            }
         }
         while self.running < self.at_once {
             let (place, _) = self.free.first_key_value()?;
@@ -357,13 +304,13 @@ impl Politeness {
                 self.requeue(&name, now);
                 continue;
             }
-            match line.pop() {
-                Some(QueuedErrand { errand, .. }) => {
+            match line.pop(&still_waits) {
+                Some(Waiting { who, host, .. }) => {
                     line.running += 1;
                     line.last = Some(now);
                     self.running += 1;
                     self.requeue(&name, now);
-                    return Some(Dispatch::Begin(errand));
+                    return Some(Dispatch::Begin(who, host));
                 }
                 // Nobody waits and its pause is over: it needs not be remembered.
                 None if line.running == 0 => drop(self.lines.remove(&name)),
@@ -373,43 +320,53 @@ impl Politeness {
         None
     }
 
-    /// An errand that was taken has ended.
+    /// One that was let ask a host has ended.
     pub fn finish(&mut self, host: &PoliteHost, now: Instant) {
         self.running = self.running.saturating_sub(1);
-        if let Some(line) = self.lines.get_mut(&host.0.name) {
+        if let Some(line) = self.lines.get_mut(&host.name) {
             line.running = line.running.saturating_sub(1);
             line.last = Some(now);
         }
-        self.requeue(&host.0.name, now);
+        self.requeue(&host.name, now);
     }
 
     /// A request is made out of turn, the spacing counts from here; where its host has asked for a pause
     /// it must not be made, and this says for how long.
-    pub fn ask_out_of_turn(&mut self, host: &PoliteHost, now: Instant) -> Result<(), Duration> {
-        self.paused(host, now).map_or(Ok(()), Err)?;
-        self.asked(host, now);
+    pub fn ask_out_of_turn(&mut self, address: &str, now: Instant) -> Result<(), Duration> {
+        self.paused(address, now).map_or(Ok(()), Err)?;
+        self.asked(address, now);
         Ok(())
     }
 
     /// A request was made that an operator asked for: the spacing counts from here.
-    pub fn asked(&mut self, host: &PoliteHost, now: Instant) {
-        let line = self.line(host);
+    pub fn asked(&mut self, address: &str, now: Instant) {
+        let host = self.rules.host(address);
+        let line = self.line(&host);
         if line.running == 0 {
             line.last = Some(now);
-            self.requeue(&host.0.name, now);
+            self.requeue(&host.name, now);
         }
     }
 
-    /// When the next feed may be taken, if nothing else happens.
+    /// When the next one may be let ask, if nothing else happens.
     pub fn wake_at(&self) -> Option<Instant> {
         let room = self.running < self.at_once;
         self.free.first_key_value().filter(|_| room).map(|((at, _), _)| *at)
     }
 
-    fn line(&mut self, host: &PoliteHost) -> &mut DomainQueue {
-        let line = self.lines.entry(Arc::clone(&host.0.name)).or_default();
-        if line.pace.as_ref() != Some(host) {
-            line.pace = Some(host.clone());
+    fn line(&mut self, host: &PoliteHost) -> &mut HostLine<T> {
+        let line = self.lines.entry(Arc::clone(&host.name)).or_insert_with(|| HostLine {
+            running: 0,
+            waiting: VecDeque::new(),
+            listed: VecDeque::new(),
+            in_a_row: 0,
+            last: None,
+            paused_until: None,
+            place: None,
+            host: host.clone(),
+        });
+        if line.host != *host {
+            line.host = host.clone();
         }
         line
     }

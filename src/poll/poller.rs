@@ -1,12 +1,13 @@
 //! The handle to polling: add, change and remove feeds, poll now, ask how things stand.
 
 use super::attempts::Attempts;
-use super::board::FeedBoard;
 use super::callbacks::{Callback, Callbacks};
 use super::decide::{DecisionContext, DecisionLimits};
 use super::domains::{is_polled, ownership_key};
 use super::error::PollError;
 use super::evict::age_feed;
+use super::feeds::FeedTable;
+use super::host_queue::HostQueue;
 use super::judge::DocumentJudge;
 use super::polling::PollContext;
 use super::scheduler::PollScheduler;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord};
 use tidegate_core::websub::Verification;
-use tidegate_core::websub::subscriber::{self, CallbackReply};
+use tidegate_core::websub::subscriber;
 use tidegate_net::fetch::Services;
 use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
@@ -68,7 +69,7 @@ pub(super) enum PollCommand {
 #[derive(Clone)]
 pub struct Poller {
     commands: mpsc::Sender<PollCommand>,
-    board: Arc<FeedBoard>,
+    table: Arc<FeedTable>,
     /// As it was at the start: its clients are not those of polls once the configuration was read again.
     bench: Arc<PollContext>,
     callbacks: Arc<Callbacks>,
@@ -97,22 +98,16 @@ impl Poller {
     /// The task ends some time after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
-        let board = Arc::new(FeedBoard::default());
-        let bench = Self::context(&parts);
+        let table = Arc::new(FeedTable::default());
+        let bench = Arc::new(Self::context(&parts));
         let callbacks = Arc::new(Callbacks::default());
-        let cancel = parts.cancel.clone();
-        let (board_there, callbacks_there) = (Arc::clone(&board), Arc::clone(&callbacks));
-        let mut desk = PollScheduler::new(
-            parts.settings,
-            bench.clone(),
-            parts.clock,
-            parts.cancel,
-            board_there,
-            callbacks_there,
-        );
-        desk.load().await?;
-        let task = tokio::spawn(desk.run(inbox));
-        Ok((Self { commands, board, bench: Arc::new(bench), callbacks, cancel }, task))
+        let shared = (Arc::clone(&table), Arc::clone(&callbacks));
+        let PollerConfig { settings, cancel, .. } = parts;
+        let mut scheduler =
+            PollScheduler::new(settings, Arc::clone(&bench), cancel.clone(), shared);
+        scheduler.load().await?;
+        let task = tokio::spawn(scheduler.run(inbox));
+        Ok((Self { commands, table, bench, callbacks, cancel }, task))
     }
 
     /// Whether polling has stopped, or is about to.
@@ -130,7 +125,7 @@ impl Poller {
             call,
             judge: Arc::clone(&parts.judge),
             turns: Arc::default(),
-            pauses: Arc::default(),
+            hosts: HostQueue::new(parts.settings.at_once, parts.settings.host_rules()),
             allow_private: parts.settings.allow_private.clone(),
             attempts: Arc::new(Attempts::new(Arc::clone(&parts.store))),
             decisions: Self::deciding(parts),
@@ -222,11 +217,8 @@ impl Poller {
             return Ok(None);
         };
         let Some(subscription) = &mut state.subscription else { return Ok(None) };
-        let answer = match subscriber::called(subscription, said, self.bench.clock.now()) {
-            CallbackReply::Unasked => return Ok(None),
-            CallbackReply::Noted => String::new(),
-            CallbackReply::Confirmed(challenge) => challenge,
-        };
+        let reply = subscriber::called(subscription, said, self.bench.clock.now());
+        let Some(answer) = reply.into_answer() else { return Ok(None) };
         let stored = self.bench.store.checkpoint(&[state]).await;
         stored.map(|()| Some(answer)).map_err(|_| PollError::Stopped)
     }
@@ -265,14 +257,12 @@ impl Poller {
         if let Err(why) = checked {
             let at = self.bench.clock.now();
             tracing::debug!(feed = %callback.feed, why, "a push is not believed");
-            self.board.note(&callback.feed, |status| {
-                status.rare.change(|rare| {
-                    if let Some(hub) = &mut rare.hub {
-                        hub.disbelieved.count += 1;
-                        hub.disbelieved.last = Some(RejectedPush { at, why });
-                    }
-                });
-            });
+            if let Some(cell) = self.table.get(&callback.feed) {
+                let mut polling = cell.lock();
+                let disbelieved = polling.disbelieved.get_or_insert_default();
+                disbelieved.count += 1;
+                disbelieved.last = Some(RejectedPush { at, why });
+            }
             return PushResult::Disbelieved;
         }
         // The place is taken before the callback is marked, so that no other push takes the mark of
@@ -338,27 +328,22 @@ impl Poller {
 
     /// How a feed's polling stands.
     pub fn status(&self, feed: &FeedName) -> Option<PollStatus> {
-        self.board.status(feed)
+        self.table.status(feed)
     }
 
     /// How a feed's polling stands, in short.
     pub fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
-        self.board.summary(feed)
+        self.table.summary(feed)
     }
 
     /// How all feeds' polling stands, in short.
     pub fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        self.board.summaries()
-    }
-
-    /// How all feeds' polling stands.
-    pub fn statuses(&self) -> BTreeMap<FeedName, PollStatus> {
-        self.board.statuses()
+        self.table.summaries()
     }
 
     /// Sums over all polls since the start.
     pub fn totals(&self) -> PollTotals {
-        self.board.totals()
+        self.table.totals()
     }
 
     /// Gives an order, and waits for what is answered.

@@ -5,17 +5,16 @@ use super::decide::DecisionContext;
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::evict::evict_surplus;
+use super::host_queue::HostQueue;
 use super::judge::{DocumentJudge, Judged, ReceivedDocument};
 use super::memory::Memory;
 use super::overlap::Turnover;
-use super::pauses::SharedPauses;
-use super::politeness::PoliteHost;
+use super::schedule::describe_duration;
 use super::sharing;
 use super::turns::Turns;
 use super::word::behind_list;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
     EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time,
@@ -27,9 +26,8 @@ use tidegate_net::fetch::{
     AllowPrivate, Call, Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, LeadScope,
     PageFetch, PauseRequest, read_url,
 };
-use tidegate_status::PollEnding;
+use tidegate_status::{FinishedPoll, ParsedNote, PollEnding};
 use tidegate_store::Store;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use tracing::{Instrument as _, debug_span};
@@ -49,8 +47,8 @@ pub struct PollContext {
     pub judge: Arc<dyn DocumentJudge>,
     /// The turns of judgements.
     pub turns: Arc<Turns>,
-    /// Which hosts want to be left alone.
-    pub pauses: SharedPauses,
+    /// The lines of hosts.
+    pub hosts: Arc<HostQueue>,
     /// Which hosts are the operator's own.
     pub allow_private: AllowPrivate,
     /// The marks of large documents.
@@ -59,41 +57,22 @@ pub struct PollContext {
     pub decisions: DecisionContext,
 }
 
-impl PollContext {
-    /// How long the host of an address is still to be left alone.
-    pub(super) fn paused(&self, address: &str) -> Option<Duration> {
-        let host = PoliteHost::from_url(address, &self.allow_private, Duration::ZERO);
-        let pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
-        pauses.left(&host, Instant::now())
-    }
-}
-
 /// What came of a round that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollResult {
-    /// What came of it.
-    pub outcome: PollEnding,
+    /// What is told of it; when it began and how long it took is said by who made it.
+    pub poll: FinishedPoll,
     /// When the publisher had answered: the interval until the next poll counts from then, however long what it
     /// answered took to store.
     pub answered: Time,
-    /// How many events of each kind.
-    pub counts: BTreeMap<EventKind, u32>,
     /// Why a document is held back, if one is.
     pub held: Option<String>,
     /// When something that is pending can be decided.
     pub look_again: Option<Time>,
     /// The feed's tick.
     pub until: Option<Tick>,
-    /// Whether anything was committed.
-    pub committed: bool,
-    /// Bytes over the wire.
-    pub bytes: u64,
     /// What the document is like, where one was read.
-    pub document: Option<ParsedDocument>,
-    /// Items whose bytes changed in nothing that a reader would see.
-    pub rewritten: u32,
-    /// What an operator may want to know.
-    pub notes: Vec<String>,
+    pub document: Option<ParsedNote>,
     /// Where the feed says that its changes are announced, and on whose word that is asked for: nowhere (`Some(None)`), or nothing
     /// about it (`None`).
     pub announced: Option<Option<(SupAnnouncement, LeadScope)>>,
@@ -101,21 +80,8 @@ pub struct PollResult {
     pub hub: Option<Option<Discovery>>,
     /// What a host asked for in answer to a further request.
     pub pause: Option<PauseRequest>,
-    /// Whether the document has nothing of the last one, so that items between them may have been missed.
-    pub is_apart: bool,
     /// Whether the publisher was not asked: its answer to a reader's request was read instead.
     pub is_handed: bool,
-}
-
-/// A document that was read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ParsedDocument {
-    /// How many entries it has.
-    pub entries: usize,
-    /// Why only a part of it counts, where that is so.
-    pub partial: Option<String>,
-    /// What was wrong with it.
-    pub warnings: Vec<String>,
 }
 
 /// A commit as far as it went.
@@ -198,7 +164,6 @@ async fn unchanged(
     (asked_at, now): (Time, Time),
 ) -> Result<PollResult, RoundError> {
     let same = memory.seen_again(state, wire);
-    memory.answered(&feed.url, fetched, memory.last_was_full());
     let quiet = match fetched.answer {
         FetchAnswer::NotModified => PollEnding::NotModified,
         FetchAnswer::Same | FetchAnswer::Document(_) => PollEnding::Unchanged,
@@ -228,7 +193,8 @@ async fn unchanged(
         }
         found.apply_commit(settled, quiet);
     }
-    memory.observed(found.outcome == PollEnding::Changed, Some(state), now);
+    memory.observed(found.poll.outcome == PollEnding::Changed, Some(state), now);
+    memory.answered(fetched, memory.last_was_full(), now);
     Ok(found)
 }
 
@@ -249,17 +215,24 @@ async fn judged(
         evict_surplus(bench, feed, now, &mut settled).await?;
     }
     let full = settled.judged.full && !delta;
-    memory.asked_by_document(std::mem::take(&mut settled.judged.hints));
+    // A delta is of new items alone.
+    let turnover = settled.turnover.filter(|_| !delta);
+    if let Some(turnover) = turnover {
+        memory.turned_over(turnover, now);
+    }
+    memory.observed(settled.shown, state, now);
+    memory.asked_by_document(std::mem::take(&mut settled.judged.hints), now);
     memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
-    memory.poll.compare_dates(&fetched.validators, settled.judged.newest);
-    memory.answered(&feed.url, fetched, full);
+    memory.compare_dates(&fetched.validators, settled.judged.newest);
+    memory.answered(fetched, full, now);
     // The header goes before the element (SUP section 6).
     let element = settled.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
     let place = may_announce(bench, feed, fetched.announced.clone().or_else(element)).await;
     let told_by = hub(feed, fetched, &std::mem::take(&mut settled.judged.hub));
     let mut found = PollResult {
-        document: Some(ParsedDocument {
+        document: Some(ParsedNote {
+            at: asked_at,
             entries: settled.judged.entries,
             partial: settled.judged.partial.take(),
             warnings: std::mem::take(&mut settled.judged.warnings),
@@ -268,14 +241,10 @@ async fn judged(
         hub: if full || told_by.is_some() || is_secret(feed) { Some(told_by) } else { None },
         ..PollResult::nothing(PollEnding::Unchanged, fetched, now)
     };
-    found.pause = settled.pause.take();
-    // A delta is of new items alone.
-    if let Some(turnover) = settled.turnover.filter(|_| !delta) {
-        memory.turned_over(turnover, now);
-        found.is_apart = turnover.is_whole();
-    }
+    found.pause = settled.pause.take().or(found.pause);
+    found.poll.is_apart = turnover.is_some_and(Turnover::is_whole);
+    found.poll.entries = found.document.as_ref().map(|document| document.entries);
     found.apply_commit(settled, PollEnding::Unchanged);
-    memory.observed(found.outcome == PollEnding::Changed, state, now);
     Ok(found)
 }
 
@@ -315,25 +284,31 @@ fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Disc
     (!is_secret(feed) && !is_masked).then_some(found)
 }
 
+/// The pause that a host asks for that takes no more requests for now, though it took this one.
+pub(super) fn rate_pause(fetched: &Fetched) -> Option<PauseRequest> {
+    let address = fetched.final_url.clone();
+    fetched.rate_reset.map(|wait| PauseRequest { address, wait })
+}
+
 impl PollResult {
     /// A round in which nothing was found out but what stands around the answer.
     fn nothing(outcome: PollEnding, fetched: &Fetched, answered: Time) -> Self {
+        let paced = fetched.rate_reset.map(describe_duration);
+        let paced = paced.map(|wait| {
+            format!("its host takes few requests: it said that it takes no more for {wait}")
+        });
+        let notes = fetched.notes.iter().cloned().chain(paced).collect();
+        let poll = FinishedPoll::new(answered, outcome);
         Self {
-            outcome,
+            poll: FinishedPoll { bytes: fetched.wire_bytes, notes, ..poll },
             answered,
-            counts: BTreeMap::new(),
             held: None,
             look_again: None,
             until: None,
-            committed: false,
-            bytes: fetched.wire_bytes,
             document: None,
-            rewritten: 0,
-            notes: fetched.notes.clone(),
             announced: None,
             hub: None,
-            pause: None,
-            is_apart: false,
+            pause: rate_pause(fetched),
             is_handed: fetched.is_handed,
         }
     }
@@ -344,13 +319,13 @@ impl PollResult {
     }
 
     fn apply_commit(&mut self, settled: CommitProgress, quiet: PollEnding) {
-        self.outcome = if settled.shown { PollEnding::Changed } else { quiet };
+        self.poll.outcome = if settled.shown { PollEnding::Changed } else { quiet };
         self.held = settled.judged.verdict.held.or(settled.held);
         self.look_again = settled.judged.verdict.look_again.or(settled.ripens);
         self.until = settled.until;
-        self.counts = settled.counts;
-        self.rewritten = settled.rewritten;
-        self.committed = settled.committed;
+        self.poll.counts = settled.counts;
+        self.poll.rewritten = settled.rewritten;
+        self.poll.committed = settled.committed;
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
-use super::memory::UnchangedCount;
+use super::feeds::FeedCell;
 use super::polling::PollContext;
 use super::word::behind_list;
 use std::collections::BTreeMap;
@@ -36,12 +36,18 @@ pub struct ProbeResult {
     pub said: Vec<String>,
     /// How many events of each kind.
     pub counts: BTreeMap<EventKind, u32>,
-    /// Whether the site refused to answer more.
-    pub refused: bool,
-    /// For how long a host asks to be left alone.
-    pub pause: Option<PauseRequest>,
+    /// The line of the host, where the site refused to answer more.
+    pub refused_by: Option<String>,
     /// The feed's revision afterwards, where anything was committed.
     pub revision: Option<Revision>,
+}
+
+/// How a round of asking ended.
+#[derive(Debug)]
+pub enum ProbeEnding {
+    Asked(ProbeResult),
+    /// Its host asked to be left alone, for so long still.
+    Paused(Duration),
 }
 
 /// What is to be asked of a feed now; at most `room` items.
@@ -74,24 +80,40 @@ pub(super) async fn plan(
     })
 }
 
-/// Asks what was planned and commits what it means.
+/// Waits for the host, asks what was planned and commits what it means. A round is more than one request: it is given up
+/// when its host asks to be left alone.
 pub(super) async fn run(
     bench: Arc<PollContext>,
     feed: Arc<FeedRecord>,
+    cell: Arc<FeedCell>,
     plan: ProbePlan,
-    pause: Duration,
-    sightings: UnchangedCount,
     cancel: CancellationToken,
-) -> Result<ProbeResult, RoundError> {
-    let begun = bench.clock.now();
+) -> Result<ProbeEnding, RoundError> {
+    let (begun, listed) = (bench.clock.now(), plan.listed.as_str());
+    let slot = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Err(RoundError::Cancelled),
+        slot = bench.hosts.slot(listed) => slot,
+    };
+    let slot = match slot {
+        Ok(slot) => slot,
+        Err(left) => return Ok(ProbeEnding::Paused(left)),
+    };
+    let sightings = cell.lock().memory.sightings();
     let leads = behind_list(&bench.store, &feed, LeadScope::of_feed(&feed)).await?;
-    let mut asking = Asking::new(bench.ask.clone(), &plan, pause, begun).of_feed(&feed, leads);
+    let spacing = slot.host().spacing();
+    let route = feed.access.as_ref().and_then(|access| access.route.clone());
+    let mut asking = Asking::new(bench.ask.clone(), &plan, spacing, begun, (route, leads));
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
+        left = bench.hosts.until_paused(listed) => return Ok(ProbeEnding::Paused(left)),
         replies = asking.all(&plan) => replies,
     };
-    let (requests, refused, asked_for) = (asking.requests, asking.refused, asking.asked_for);
+    let (requests, refused) = (asking.requests, asking.refused);
+    if let Some(pause) = &asking.asked_for {
+        bench.hosts.pause(pause);
+    }
     let now = bench.clock.now();
     let settled =
         decide_and_commit(&bench, &feed, now, DecisionBasis::default(), move |judge, round, _| {
@@ -100,15 +122,14 @@ pub(super) async fn run(
             judge.answered(round, &replies, same)
         })
         .await?;
-    Ok(ProbeResult {
+    Ok(ProbeEnding::Asked(ProbeResult {
         at: now,
         requests,
-        refused,
-        pause: asked_for,
+        refused_by: refused.then(|| slot.host().name().to_owned()),
         revision: settled.committed.then_some(settled.revision),
         said: settled.judged.warnings,
         counts: settled.counts,
-    })
+    }))
 }
 
 /// A number that nobody can guess, to make up an address.
@@ -139,11 +160,17 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn new(ask: PageFetch, plan: &'a ProbePlan, pause: Duration, begun: Time) -> Self {
-        let now = Instant::now();
-        let deadline = now + PROBE_TIME;
+    /// By the way of a feed, whose documents name the pages, and on this word.
+    fn new(
+        ask: PageFetch,
+        plan: &'a ProbePlan,
+        pause: Duration,
+        begun: Time,
+        (route, leads): (Option<ProxyRoute>, LeadScope),
+    ) -> Self {
+        let next = Instant::now();
+        let deadline = next + PROBE_TIME;
         let (get, requests, refused, asked_for) = (false, 0, false, None);
-        let (next, route, leads) = (now, None, LeadScope::default());
         Self {
             ask,
             plan,
@@ -158,12 +185,6 @@ impl<'a> Asking<'a> {
             route,
             leads,
         }
-    }
-
-    /// The same by the way of a feed, whose documents name the pages, and on this word.
-    fn of_feed(self, feed: &FeedRecord, leads: LeadScope) -> Self {
-        let route = feed.access.as_ref().and_then(|access| access.route.clone());
-        Self { route, leads, ..self }
     }
 
     /// What is listed first, then a made-up address, then the items.

@@ -66,13 +66,6 @@ impl IntervalWish {
     }
 }
 
-impl PollReason {
-    /// Because of an interval.
-    pub fn interval(every: Duration, because: IntervalReason) -> Self {
-        Self::Interval { every: whole_seconds(every), because, is_put_off: false }
-    }
-}
-
 /// A duration in seconds, at most that of a lifetime.
 pub fn whole_seconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_secs()).unwrap_or(u32::MAX)

@@ -11,7 +11,6 @@ mod commands;
 mod departure;
 mod errands;
 mod feed;
-mod hosts;
 pub(super) mod hub;
 pub(super) mod ownership;
 mod plans;
@@ -21,27 +20,25 @@ mod walks;
 
 use self::checkpoints::CheckpointResult;
 use self::departure::Departure;
-use self::errands::{ErrandState, FinishedErrand};
+use self::errands::{Errand, ErrandState, FinishedErrand};
 use self::feed::{RunningErrand, ScheduledFeed};
 use self::hub::AllLeaving;
 use self::ownership::OwnedFeeds;
 use super::allowance::HostAllowances;
 use super::announced::{Looked, SupPolls};
-use super::board::FeedBoard;
 use super::callbacks::Callbacks;
 use super::error::{PollError, RoundError};
+use super::feeds::FeedTable;
+use super::host_queue::PollTurn;
 use super::memory::Memory;
-use super::politeness::{Errand, PoliteHost, Politeness};
 use super::poller::PollCommand;
 use super::polling::{PollContext, PollResult};
 use super::reason::PlannedPoll;
-use super::resume::NOTE_EVERY;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, PollState, Time, ToldChange};
-use tidegate_core::websub::subscriber::Requests;
 use tidegate_judge::probe::ProbePlan;
 use tidegate_status::PollResponse;
 use tokio::sync::{mpsc, oneshot};
@@ -59,8 +56,11 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 const CHECKPOINT_STATES: usize = 512;
 /// How long rounds in flight may take to end when polling stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// How old the last note of a schedule may be when polling stops.
-const STOP_NOTE: Duration = Duration::from_secs(60);
+/// How long after the end of a pause what was put off goes on: the second that was begun is waited for.
+pub(super) const PAUSE_MARGIN: Duration = Duration::from_secs(1);
+/// Why what was put off comes later.
+const HOST_PAUSED: &str = "its host takes few requests: it asked for a pause in answer to another one \
+                           (Retry-After, or a rate limit)";
 /// How many callers may wait for polls of one feed.
 const MAX_WAITING: usize = 64;
 /// How many polls that were asked for may be in flight, beside those that are due.
@@ -81,16 +81,14 @@ pub(super) struct PollScheduler {
     bench: Arc<PollContext>,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
-    board: Arc<FeedBoard>,
+    /// What is known of each feed, those that are paused included.
+    table: Arc<FeedTable>,
     feeds: HashMap<FeedName, Box<ScheduledFeed>>,
-    /// What polling remembers of feeds that are paused.
-    paused: HashMap<FeedName, Box<PollState>>,
     /// What is to stand in its host's line from then on.
     due: BTreeSet<(Time, Errand)>,
-    polite: Politeness,
-    /// Errands in flight, with the hosts that they went to.
+    /// Errands in flight.
     running: JoinSet<FinishedErrand>,
-    in_flight: HashMap<Id, (Errand, PoliteHost)>,
+    in_flight: HashMap<Id, Errand>,
     hosts_asked: HostAllowances,
     asked_for: usize,
     announced: SupPolls,
@@ -105,9 +103,6 @@ pub(super) struct PollScheduler {
     checkpoint_at: Option<Instant>,
     /// What is being written of it: one at a time.
     checkpoints: JoinSet<CheckpointResult>,
-    /// When a schedule was last written down, and when it is looked at which have strayed.
-    noted: Option<Time>,
-    note_at: Instant,
     last_now: Time,
     /// Whether nothing is begun, because the store takes nothing in.
     waits_for_store: bool,
@@ -120,24 +115,21 @@ pub(super) struct PollScheduler {
 impl PollScheduler {
     pub(super) fn new(
         settings: PollSettings,
-        bench: PollContext,
-        clock: Arc<dyn Clock>,
+        bench: Arc<PollContext>,
         cancel: CancellationToken,
-        board: Arc<FeedBoard>,
-        callbacks: Arc<Callbacks>,
+        (table, callbacks): (Arc<FeedTable>, Arc<Callbacks>),
     ) -> Self {
+        let clock = Arc::clone(&bench.clock);
         let last_now = clock.now();
         Self {
-            polite: Politeness::new(settings.at_once, Arc::clone(&bench.pauses)),
             owned: bench.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             flush_at: Instant::now(),
             settings,
-            bench: Arc::new(bench),
+            bench,
             clock,
             cancel,
-            board,
+            table,
             feeds: HashMap::new(),
-            paused: HashMap::new(),
             due: BTreeSet::new(),
             running: JoinSet::new(),
             in_flight: HashMap::new(),
@@ -151,8 +143,6 @@ impl PollScheduler {
             unsaved: BTreeMap::new(),
             checkpoint_at: None,
             checkpoints: JoinSet::new(),
-            noted: None,
-            note_at: Instant::now() + NOTE_EVERY,
             last_now,
             waits_for_store: false,
         }
@@ -181,9 +171,10 @@ impl PollScheduler {
                     Some(command) => self.obey(command),
                     None => break,
                 },
+                () = self.bench.hosts.changed() => {}
                 () = sleep_until(wake) => {}
             }
-            self.keep_up().await;
+            self.keep_up();
         }
         self.stop().await;
         if let Some(owned) = &self.owned {
@@ -191,10 +182,11 @@ impl PollScheduler {
         }
     }
 
-    fn insert(&mut self, record: Arc<FeedRecord>, memory: Memory, next: PlannedPoll) {
+    /// Polls a feed from now on. `memory`: what is known of it; `None`: what was known before a pause, unless that was
+    /// of another address.
+    fn insert(&mut self, record: Arc<FeedRecord>, memory: Option<Memory>, next: PlannedPoll) {
         let name = record.name.clone();
-        self.begin_on_board(&name, &memory);
-        let mut feed = Box::new(ScheduledFeed::new(record, memory));
+        let mut feed = self.admit(record, memory);
         if self.feeds.contains_key(&name) {
             feed.hub_requests = self.replace(&name);
         }
@@ -207,31 +199,21 @@ impl PollScheduler {
     /// Takes in a feed for one round: another gateway owns it.
     fn insert_guest(&mut self, record: Arc<FeedRecord>, memory: Memory) {
         let name = record.name.clone();
-        self.begin_on_board(&name, &memory);
-        let mut feed = Box::new(ScheduledFeed::new(record, memory));
+        let mut feed = self.admit(record, Some(memory));
         feed.after_round().leaving = Some(Departure::Lost);
         self.feeds.insert(name, feed);
-    }
-
-    /// Ends what else was under way for a feed that another takes the place of. What it asked its hub for.
-    fn replace(&mut self, name: &FeedName) -> Option<Box<Requests>> {
-        self.forget(&Errand::Probe(name.clone()));
-        self.forget(&Errand::Walk(name.clone()));
-        self.leave_hub(name);
-        self.announced.detach(name);
-        self.feeds.get_mut(name)?.hub_requests.take()
     }
 
     fn schedule(&mut self, name: &FeedName, next: PlannedPoll) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         if let Some(failure) = self.bench.attempts.stopped(name) {
-            return self.board.change(name, |status| status.fail(failure));
+            return feed.cell.lock().fail(failure);
         }
         if let Some(old) = feed.due.replace(next.at) {
             self.due.remove(&(old, Errand::Poll(name.clone())));
         }
         self.due.insert((next.at, Errand::Poll(name.clone())));
-        self.board.change(name, |status| status.plan(next));
+        feed.cell.lock().plan(next);
     }
 
     /// Takes a feed out of both queues.
@@ -240,10 +222,7 @@ impl PollScheduler {
         if let Some(old) = feed.due.take() {
             self.due.remove(&(old, Errand::Poll(name.clone())));
         }
-        if std::mem::take(&mut feed.in_line) {
-            let host = feed.host(&self.settings);
-            self.polite.forget(&Errand::Poll(name.clone()), host);
-        }
+        feed.in_line = None;
     }
 
     fn start_what_is_due(&mut self) {
@@ -255,12 +234,23 @@ impl PollScheduler {
         while self.due.first().is_some_and(|(at, _)| *at <= now) {
             match self.due.pop_first() {
                 Some((_, Errand::Poll(name))) => self.line_up_poll(name, instant),
-                Some((_, Errand::Walk(name))) => self.line_up_step(name),
-                Some((_, Errand::Hub(name))) => self.line_up_hub(&name, now),
+                Some((_, Errand::Walk(name))) => self.begin_step(&name),
+                Some((_, Errand::Hub(name))) => self.begin_hub(&name, now),
                 Some((_, Errand::Probe(_))) | None => {}
             }
         }
-        self.run_errands(now, instant);
+        while let Some(turn) = self.bench.hosts.next(instant) {
+            match turn {
+                PollTurn::Begin(name, slot) => self.begin(&name, Vec::new(), Some(slot)),
+                PollTurn::PutOff(name, left) => {
+                    if let Some(feed) = self.feeds.get_mut(&name) {
+                        feed.in_line = None;
+                    }
+                    let at = now.plus(left).plus(PAUSE_MARGIN);
+                    self.schedule(&name, PlannedPoll::new(at, HOST_PAUSED));
+                }
+            }
+        }
     }
 
     /// Whether what is due has to wait, because the store would not take in what comes of it. What is
@@ -274,17 +264,13 @@ impl PollScheduler {
     fn line_up_poll(&mut self, name: FeedName, instant: Instant) {
         let Some(feed) = self.feeds.get_mut(&name) else { return };
         feed.due = None;
-        feed.in_line = true;
-        let offset = Duration::from_millis(u64::from(std::mem::take(&mut feed.offset)));
-        let begin = instant + offset;
+        let begin = instant + Duration::from_millis(u64::from(std::mem::take(&mut feed.offset)));
         // What is told of is read soon; the same announcement may list a hundred feeds.
         let is_told_of = feed.hearing.told != ToldChange::None;
-        let host = feed.host(&self.settings);
-        if is_told_of {
-            self.polite.enqueue_listed(Errand::Poll(name), host, begin);
-        } else {
-            self.polite.enqueue(Errand::Poll(name), host, begin);
-        }
+        let polling = feed.cell.lock();
+        let ticket = self.bench.hosts.line_up(name, polling.memory.address(), is_told_of, begin);
+        drop(polling);
+        feed.in_line = Some(ticket);
     }
 
     /// Moves due times along when the wall clock went back.
@@ -305,17 +291,13 @@ impl PollScheduler {
                 continue;
             }
             feed.due = Some(*at);
-            self.board.change(errand.feed(), |status| {
-                if let Some(next) = &mut status.next {
-                    next.at = *at;
-                }
-            });
+            if let Some(next) = &mut feed.cell.lock().next {
+                next.at = *at;
+            }
         }
         for feed in self.feeds.values_mut() {
             feed.hearing.polled = feed.hearing.polled.map(|polled| polled.minus(back));
-            if let Some(memory) = &mut feed.memory {
-                memory.set_back(back);
-            }
+            feed.cell.lock().memory.set_back(back);
         }
         self.set_hubs_back(back);
     }
@@ -326,7 +308,7 @@ impl PollScheduler {
             return now + SLICE;
         }
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
-        let (looks, polite) = (self.announced.wake_at(), self.polite.wake_at());
+        let (looks, polite) = (self.announced.wake_at(), self.bench.hosts.wake_at());
         let checkpoint = self.checkpoint_at.filter(|_| self.checkpoints.is_empty());
         let checkpoint = checkpoint.map(|at| at.max(self.flush_at));
         let times = [due, looks, polite, checkpoint];
@@ -334,21 +316,16 @@ impl PollScheduler {
     }
 
     /// Writes what is to be remembered, where it is time.
-    async fn keep_up(&mut self) {
-        let now = Instant::now();
+    fn keep_up(&mut self) {
         if !self.may_begin() {
             // Another gateway may write what it remembers of these feeds.
             self.checkpoints.abort_all();
             return;
         }
         // What is to be written waits until the store is open again.
-        if self.bench.store.condition().stop.is_some() {
-            return;
+        if self.bench.store.condition().stop.is_none() {
+            self.begin_checkpoint(true);
         }
-        if self.note_at <= now {
-            self.note_schedules(NOTE_EVERY);
-        }
-        self.write_what_is_due().await;
     }
 
     /// After what time what the store refused is tried again: where several gateways poll, soon, since others may wait
@@ -379,7 +356,12 @@ impl PollScheduler {
             return;
         }
         self.end_checkpoint().await;
-        self.note_schedules(STOP_NOTE);
+        let is_behind = |feed: &ScheduledFeed| feed.cell.lock().memory.is_behind();
+        let behind = self.feeds.iter().filter(|(_, feed)| is_behind(feed));
+        let behind: Vec<_> = behind.map(|(name, _)| name.clone()).collect();
+        for name in &behind {
+            self.remember(name);
+        }
         self.bench.attempts.close();
         self.write_all(true).await;
         // A mark that cannot be stored keeps nothing else from it.

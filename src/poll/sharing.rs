@@ -94,7 +94,7 @@ async fn complete(
     url: &str,
     pause: &mut Option<PauseRequest>,
 ) -> Result<ReceivedDocument, String> {
-    if let Some(left) = bench.paused(url) {
+    if let Some(left) = bench.hosts.paused(url) {
         let left = describe_duration(left);
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
     }

@@ -1,12 +1,9 @@
 //! RSS `skipHours` and `skipDays`. Pure.
 
-use std::time::Duration;
 use tidegate_core::model::{Time, UpdateHints};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 86_400;
-/// The longest that skip rules may put a poll off: after a week they repeat.
-pub const MAX_SKIP: Duration = Duration::from_secs(7 * 86_400);
 
 /// The first time from `at` on that no skip rule covers; `at` itself where all times are covered,
 /// since a feed that is never to be read cannot be meant.
@@ -15,6 +12,7 @@ pub fn allowed_from(at: Time, hints: &UpdateHints) -> Time {
         return at;
     }
     let start = at.unix().div_euclid(HOUR);
+    // After a week they repeat.
     for hour in start..=start + 7 * 24 {
         if !covered(hour, hints) {
             return at.max(Time::from_unix(hour.saturating_mul(HOUR)));
@@ -36,6 +34,7 @@ fn covered(hour: i64, hints: &UpdateHints) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::time::Duration;
 
     fn from(at: &str, hours: &[u8], days: &[u8]) -> String {
         let hints = UpdateHints {
@@ -72,7 +71,7 @@ mod tests {
             let at = Time::from_unix(at);
             let hints = UpdateHints { skip_hours, skip_days, ..UpdateHints::default() };
             let found = allowed_from(at, &hints);
-            prop_assert!(found >= at && found.since(at) <= MAX_SKIP);
+            prop_assert!(found >= at && found.since(at) <= Duration::from_secs(7 * 86_400));
             prop_assert_eq!(allowed_from(found, &hints), found);
         }
     }

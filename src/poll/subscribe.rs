@@ -33,9 +33,15 @@ pub struct Failed {
     pub pause: Option<PauseRequest>,
 }
 
+impl Failed {
+    pub(crate) const fn new(why: String) -> Self {
+        Self { why, wait: None, pause: None }
+    }
+}
+
 impl From<FetchError> for Failed {
     fn from(error: FetchError) -> Self {
-        Self { why: error.to_string().replace("the publisher", "the hub"), wait: None, pause: None }
+        Self::new(error.to_string().replace("the publisher", "the hub"))
     }
 }
 
@@ -106,7 +112,7 @@ pub async fn ask(
         }
     }
     let why = format!("it sent on to another hub more than {MAX_HUB_REDIRECTS} times");
-    Err(Failed { why, wait: None, pause: None })
+    Err(Failed::new(why))
 }
 
 /// What a hub answered, in words: its status, and the first line of a plain body.

@@ -325,7 +325,7 @@ async fn feeds_come_change_and_go_at_run_time() {
     paused.standing = FeedStanding::Paused;
     gateway.poller.put(paused).await.unwrap();
     gateway.poller.remove(&name("news")).await.unwrap();
-    assert_eq!(gateway.poller.statuses().into_keys().collect::<Vec<_>>(), [name("more")]);
+    assert_eq!(gateway.poller.summaries().into_keys().collect::<Vec<_>>(), [name("more")]);
     for feed in ["news", "more"] {
         assert_eq!(gateway.poller.poll_now(&name(feed)).await, Err(PollError::Unknown));
     }
@@ -440,7 +440,7 @@ async fn many_feeds_are_polled_within_the_bound_on_requests() {
     gateway.clock.set(later(600));
     let limit = PollSettings::default().at_once;
     eventually(|| publisher.requests() == limit).await;
-    let flying = gateway.poller.statuses().values().filter(|s| s.in_flight).count();
+    let flying = gateway.poller.summaries().values().filter(|s| s.is_in_flight).count();
     assert_eq!(flying, limit);
     publisher.gate.as_ref().unwrap().add_permits(10_000);
     eventually(|| gateway.poller.totals().polls() >= 500).await;

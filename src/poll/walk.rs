@@ -159,23 +159,15 @@ fn go_to(walk: &mut Backfill, trail: ArchiveLayout, next: String, now: Time) {
     if walk.marks.contains(&address) {
         return end(walk, WalkStanding::Done, "the documents lead in a circle", now);
     }
-    if walk.documents >= MAX_DOCUMENTS {
-        let note = format!("{MAX_DOCUMENTS} documents were read, which is the limit");
-        return end(walk, WalkStanding::Stopped, &note, now);
-    }
-    if walk.bytes >= MAX_BYTES {
-        let note = format!("{MAX_BYTES} bytes were read, which is the limit");
-        return end(walk, WalkStanding::Stopped, &note, now);
-    }
-    if walk.items >= MAX_ITEMS {
-        let note = format!("{} items were taken in, the limit is {MAX_ITEMS}", walk.items);
-        return end(walk, WalkStanding::Stopped, &note, now);
-    }
-    if walk.taken_bytes >= MAX_TAKEN_BYTES {
-        let note = format!(
-            "{} bytes of items were taken in, the limit is {MAX_TAKEN_BYTES}",
-            walk.taken_bytes
-        );
+    let limits = [
+        (u64::from(walk.documents), u64::from(MAX_DOCUMENTS), "documents were read"),
+        (walk.bytes, MAX_BYTES, "bytes were read"),
+        (u64::from(walk.items), u64::from(MAX_ITEMS), "items were taken in"),
+        (walk.taken_bytes, MAX_TAKEN_BYTES, "bytes of items were taken in"),
+    ];
+    if let Some((count, limit, what)) = limits.into_iter().find(|(count, limit, _)| count >= limit)
+    {
+        let note = format!("{count} {what}, the limit is {limit}");
         return end(walk, WalkStanding::Stopped, &note, now);
     }
     remember(walk, address);

@@ -33,15 +33,6 @@ pub struct RejectedPush {
     pub why: String,
 }
 
-impl HubReport {
-    /// This one, with what was counted before of the same subscription.
-    pub fn new(subscription: HubSubscription, before: Option<Self>) -> Self {
-        let same = before.filter(|it| it.subscription.keys == subscription.keys);
-        let disbelieved = same.map(|before| before.disbelieved).unwrap_or_default();
-        Self { subscription, disbelieved }
-    }
-}
-
 /// A subscription to the hub of an upstream, without what only the two know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = UpstreamHub)]

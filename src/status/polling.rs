@@ -138,6 +138,26 @@ pub struct FinishedPoll {
     pub notes: Vec<String>,
 }
 
+impl FinishedPoll {
+    /// A poll of which nothing else is known.
+    pub const fn new(at: Time, outcome: PollEnding) -> Self {
+        Self {
+            at,
+            took: Duration::ZERO,
+            outcome,
+            asked_for: false,
+            bytes: 0,
+            committed: false,
+            is_apart: false,
+            entries: None,
+            rewritten: 0,
+            counts: EventCounts::new(),
+            failure: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// How many rounds of asking for a feed's missing items are remembered for the operator.
 pub const PROBES_KEPT: usize = 10;
 

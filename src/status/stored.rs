@@ -1,35 +1,56 @@
-//! How the polling of a feed stands that another gateway polls, as far as that gateway has stored it.
+//! How the polling of a feed stands, as far as that is stored: by this gateway, or by another one that polls the feed.
 
-use super::{FeedSummary, HubReport, PollStatus};
+use super::{FeedSummary, HubReport, PollStatus, RejectedPushes};
 use tidegate_core::model::{FeedRecord, FeedStanding, PollState};
+
+impl From<&PollState> for PollStatus {
+    fn from(state: &PollState) -> Self {
+        let report = |subscription: &_| {
+            let disbelieved = RejectedPushes::default();
+            HubReport { subscription: Clone::clone(subscription), disbelieved }
+        };
+        Self {
+            failures: state.failures,
+            gaps: (&state.overlap).into(),
+            interruptions: state.interruptions.clone(),
+            moved_to: state.moved_to.clone(),
+            backfill: state.backfill.as_deref().cloned(),
+            hub: state.subscription.as_deref().map(report),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&PollState> for FeedSummary {
+    fn from(state: &PollState) -> Self {
+        let trust = state.subscription.as_ref().map(|subscription| subscription.trust);
+        Self {
+            failures: state.failures,
+            gaps: (&state.overlap).into(),
+            moved_to: state.moved_to.clone(),
+            is_hub_distrusted: trust.is_some_and(|trust| trust.distrusted_until.is_some()),
+            ..Self::default()
+        }
+    }
+}
 
 impl PollStatus {
     /// From what another gateway stored of a feed. What is not stored is left out: the single polls, when the next one
     /// is, and whose fault a failure was. Of a paused feed only its past is told.
-    pub fn from_stored(record: &FeedRecord, state: PollState) -> Self {
+    pub fn from_stored(record: &FeedRecord, state: &PollState) -> Self {
         if state.url != record.url {
             return Self::default();
         }
-        let past = Self {
-            failures: state.failures,
-            gaps: (&state.overlap).into(),
-            interruptions: state.interruptions,
-            ..Self::default()
-        };
+        let stored = Self::from(state);
         if record.standing != FeedStanding::Active {
-            return past;
+            let Self { failures, gaps, interruptions, .. } = stored;
+            return Self { failures, gaps, interruptions, ..Self::default() };
         }
         let is_failing = state.failures > 0;
         // While a feed fails, that was the poll that failed last.
         let read = state.schedule.as_ref().filter(|_| !is_failing).map(|schedule| schedule.polled);
-        Self {
-            stored_error: state.last_error.filter(|_| is_failing),
-            moved_to: state.moved_to,
-            last_read: read,
-            backfill: state.backfill.map(|walk| *walk),
-            hub: state.subscription.map(|subscription| HubReport::new(*subscription, None)),
-            ..past
-        }
+        let stored_error = state.last_error.clone().filter(|_| is_failing);
+        Self { stored_error, last_read: read, ..stored }
     }
 
     /// What the last failure was, if the last poll failed.
@@ -41,24 +62,18 @@ impl PollStatus {
 
 impl FeedSummary {
     /// From what another gateway stored of a feed, if it stored anything.
-    pub fn from_stored(record: &FeedRecord, state: Option<PollState>) -> Self {
-        let schedule = state.as_ref().and_then(|state| state.schedule.as_ref());
-        let polled = schedule.map(|schedule| schedule.polled);
-        let status = state.map(|state| PollStatus::from_stored(record, state)).unwrap_or_default();
-        let hub = status.hub.as_ref();
-        Self {
-            // Each poll that fails is stored; after one that did not, there may have been others.
-            last_poll: polled.filter(|_| status.stored_error.is_some()),
-            read: status.last_read,
-            failures: status.failures,
-            gaps: status.gaps,
-            is_hub_distrusted: hub
-                .is_some_and(|hub| hub.subscription.trust.distrusted_until.is_some()),
-            is_elsewhere: record.standing == FeedStanding::Active,
-            error: status.stored_error,
-            moved_to: status.moved_to,
-            ..Self::default()
-        }
+    pub fn from_stored(record: &FeedRecord, state: Option<&PollState>) -> Self {
+        let is_elsewhere = record.standing == FeedStanding::Active;
+        let Some(state) = state.filter(|state| state.url == record.url) else {
+            return Self { is_elsewhere, ..Self::default() };
+        };
+        let PollStatus { stored_error: error, last_read: read, moved_to, .. } =
+            PollStatus::from_stored(record, state);
+        let polled = state.schedule.as_ref().map(|schedule| schedule.polled);
+        // Each poll that fails is stored; after one that did not, there may have been others.
+        let last_poll = polled.filter(|_| error.is_some());
+        let is_hub_distrusted = is_elsewhere && Self::from(state).is_hub_distrusted;
+        Self { last_poll, read, is_elsewhere, error, moved_to, is_hub_distrusted, ..state.into() }
     }
 }
 
@@ -98,44 +113,33 @@ mod tests {
             retry: None,
         };
         PollState {
-            feed: FeedName::new("a").unwrap(),
-            url: URL.to_owned(),
-            body: None,
-            etag: None,
-            last_modified: None,
-            answered_by: None,
             moved_to: Some("https://moved.example/feed".to_owned()),
             failures,
-            gone: 0,
             last_error: (failures > 0).then(|| "it answered 503".to_owned()),
-            refreshed: None,
-            not_before: None,
-            backfill: None,
-            subscription: None,
             schedule: Some(Box::new(schedule)),
-            pause: None,
             overlap: Overlap { missed: 2, last_missed: Some(at(7)), ..Overlap::default() },
             interruptions,
+            ..PollState::new(&FeedName::new("a").unwrap(), URL)
         }
     }
 
     #[test]
     fn failures_are_told_as_they_were_stored() {
         let record = record(FeedStanding::Active, URL);
-        let status = PollStatus::from_stored(&record, stored(3));
+        let status = PollStatus::from_stored(&record, &stored(3));
         assert_eq!((status.failures, status.error()), (3, Some("it answered 503")));
         assert_eq!((status.failing_since(), status.last_read), (Some(at(40)), None));
         assert_eq!(status.gaps, PollGaps { count: 2, last: Some(at(7)) });
         assert!(status.next.is_none() && status.polls.is_empty());
-        let summary = FeedSummary::from_stored(&record, Some(stored(3)));
+        let summary = FeedSummary::from_stored(&record, Some(&stored(3)));
         assert!(summary.is_failing(&record) && summary.is_elsewhere);
         assert_eq!((summary.last_poll, summary.next_poll), (Some(at(100)), None));
         assert_eq!(summary.error.as_deref(), Some("it answered 503"));
         assert_eq!(summary.moved_to.as_deref(), Some("https://moved.example/feed"));
 
-        let status = PollStatus::from_stored(&record, stored(0));
+        let status = PollStatus::from_stored(&record, &stored(0));
         assert_eq!((status.failing_since(), status.last_read), (None, Some(at(100))));
-        let summary = FeedSummary::from_stored(&record, Some(stored(0)));
+        let summary = FeedSummary::from_stored(&record, Some(&stored(0)));
         assert_eq!((summary.failures, summary.error, summary.last_poll), (0, None, None));
         let nothing = FeedSummary { is_elsewhere: true, ..FeedSummary::default() };
         assert_eq!(FeedSummary::from_stored(&record, None), nothing);
@@ -144,14 +148,14 @@ mod tests {
     #[test]
     fn what_was_stored_of_another_address_or_before_a_pause_is_not_told_of_now() {
         let moved = record(FeedStanding::Active, "https://other.example/feed");
-        assert_eq!(PollStatus::from_stored(&moved, stored(3)), PollStatus::default());
-        let summary = FeedSummary::from_stored(&moved, Some(stored(3)));
+        assert_eq!(PollStatus::from_stored(&moved, &stored(3)), PollStatus::default());
+        let summary = FeedSummary::from_stored(&moved, Some(&stored(3)));
         assert_eq!((summary.failures, summary.last_poll), (0, None));
         let paused = record(FeedStanding::Paused, URL);
-        let status = PollStatus::from_stored(&paused, stored(3));
+        let status = PollStatus::from_stored(&paused, &stored(3));
         assert_eq!((status.failures, status.error(), status.last_read), (3, None, None));
         assert_eq!(status.gaps.count, 2);
-        let summary = FeedSummary::from_stored(&paused, Some(stored(3)));
+        let summary = FeedSummary::from_stored(&paused, Some(&stored(3)));
         assert!(!summary.is_failing(&paused) && !summary.is_elsewhere);
     }
 }

@@ -70,7 +70,7 @@ impl AdminService {
         let mut stored = self.stored_states(&elsewhere).await?;
         for record in elsewhere {
             if let Some(state) = stored.remove(&record.name) {
-                all.insert(record.name.clone(), PollStatus::from_stored(&record, state));
+                all.insert(record.name.clone(), PollStatus::from_stored(&record, &state));
             }
         }
         Ok(all)
@@ -139,9 +139,9 @@ impl AdminService {
         &self,
         records: &[Arc<FeedRecord>],
     ) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
-        let mut stored = self.stored_states(records).await?;
+        let stored = self.stored_states(records).await?;
         let summary = |record: &Arc<FeedRecord>| {
-            let state = stored.remove(&record.name);
+            let state = stored.get(&record.name);
             (record.name.clone(), FeedSummary::from_stored(record, state))
         };
         Ok(records.iter().map(summary).collect())

@@ -202,7 +202,7 @@ impl FeedRecord {
     }
 }
 
-/// What polling must remember over a restart; written only when it changes.
+/// What polling remembers of a feed. It is written when it changes, and its times now and then.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PollState {
     pub feed: FeedName,
@@ -245,6 +245,32 @@ pub struct PollState {
     pub interruptions: Interruptions,
 }
 
+impl PollState {
+    /// What is remembered of a feed with this address that was never polled.
+    pub fn new(feed: &FeedName, url: &str) -> Self {
+        Self {
+            feed: feed.clone(),
+            url: url.to_owned(),
+            body: None,
+            etag: None,
+            last_modified: None,
+            answered_by: None,
+            moved_to: None,
+            failures: 0,
+            gone: 0,
+            last_error: None,
+            refreshed: None,
+            not_before: None,
+            backfill: None,
+            subscription: None,
+            schedule: None,
+            pause: None,
+            overlap: Overlap::default(),
+            interruptions: Interruptions::default(),
+        }
+    }
+}
+
 /// A host asked to be left alone (429 or 503 with `Retry-After`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HostPause {
@@ -257,7 +283,7 @@ pub struct HostPause {
 /// What the next poll of a feed follows from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PollSchedule {
-    /// When this was written down. The newest of all feeds tells until when the gateway was alive.
+    /// When this was written down last. The newest of all feeds tells whether the clock was set back.
     pub noted: Time,
     /// When the publisher had answered the last poll, or when that failed.
     pub polled: Time,

@@ -220,6 +220,17 @@ pub enum CallbackReply {
     Unasked,
 }
 
+impl CallbackReply {
+    /// The body of the answer; `None`: 404.
+    pub fn into_answer(self) -> Option<String> {
+        match self {
+            Self::Confirmed(challenge) => Some(challenge),
+            Self::Noted => Some(String::new()),
+            Self::Unasked => None,
+        }
+    }
+}
+
 /// Takes in what the hub says at the callback.
 pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -> CallbackReply {
     match said {

@@ -288,6 +288,7 @@ impl Core {
             wire_bytes: 0,
             notes: trail.notes.clone(),
             is_handed: false,
+            rate_reset: freshness::rate_reset(&headers, request.now),
         };
         match status {
             304 if !asked.has_conditions(&trail.url) => Err(FetchError::Unasked304),
@@ -321,7 +322,8 @@ impl Core {
                 Ok(fetched)
             }
             code => {
-                let retry_after = freshness::retry_after(&headers, request.now);
+                let rate_reset = fetched.rate_reset.filter(|_| matches!(code, 429 | 503));
+                let retry_after = freshness::retry_after(&headers, request.now).or(rate_reset);
                 let withheld = identity.withheld_from(&trail.url);
                 let is_known = identity.is_known_to(&trail.url);
                 let host = trail.url.host_str().unwrap_or_default().to_owned();

@@ -58,7 +58,10 @@ pub enum Retry {
     Seldom,
 }
 
-/// A host asks to be left alone (429 or 503 with `Retry-After`).
+/// How long a host is left alone that takes so many requests and no more (429), and does not say for how long.
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
+
+/// A host asks to be left alone (429, or 503 with `Retry-After`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PauseRequest {
     /// The address that answered so.
@@ -70,7 +73,11 @@ pub struct PauseRequest {
 impl PauseRequest {
     /// What an answer of `address` asks for.
     pub fn from_status(status: u16, retry_after: Option<Duration>, address: &str) -> Option<Self> {
-        let wait = retry_after.filter(|_| matches!(status, 429 | 503))?;
+        let wait = match status {
+            429 => retry_after.unwrap_or(REFUSED_PAUSE),
+            503 => retry_after?,
+            _ => return None,
+        };
         Some(Self { address: address.to_owned(), wait })
     }
 }
@@ -459,6 +466,7 @@ mod tests {
         assert_eq!(of(429, Some(wait), None), asked("https://a.example/feed"));
         let elsewhere = "https://b.example/x";
         assert_eq!(of(503, Some(wait), Some(elsewhere)), asked(elsewhere));
+        assert_eq!(of(429, None, None).map(|(_, wait)| wait), Some(REFUSED_PAUSE));
         for (code, retry_after) in [(503, None), (500, Some(wait)), (404, Some(wait))] {
             assert_eq!(of(code, retry_after, None), None, "{code}");
         }

@@ -1,4 +1,4 @@
-//! What a response says of its own age: `Cache-Control`, `Expires`, `Retry-After`. Pure.
+//! What a response says of its own age and of requests to come: `Cache-Control`, `Expires`, `Retry-After`, rate limits. Pure.
 
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, RETRY_AFTER};
@@ -37,6 +37,34 @@ pub fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let value = text(headers, &RETRY_AFTER)?;
     let wait = seconds(value).or_else(|| date(value).map(|until| until.since(now)))?;
     Some(wait.min(MAX_STATED))
+}
+
+/// The field of draft-ietf-httpapi-ratelimit-headers, and that of the window that it is about.
+static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+/// How fields begin that each have a number of a rate limit.
+const RATE_FIELDS: [&str; 3] = ["ratelimit", "x-ratelimit", "x-rate-limit"];
+/// A reset beyond this is a time since 1970, and not one from now on.
+const RESET_IS_TIME: Duration = Duration::from_secs(1_000_000_000);
+
+/// How long a host takes no more requests, where it says that none is left.
+pub fn rate_reset(headers: &HeaderMap, now: Time) -> Option<Duration> {
+    let number = |name: &str, short: &str| {
+        let field = |begin: &&str| headers.get(format!("{begin}-{name}"))?.to_str().ok();
+        let lists = list(headers, &RATE_LIMIT).chain(list(headers, &RATE_LIMIT_POLICY));
+        let parameters = lists.flat_map(|item| item.split(';')).filter_map(|it| it.split_once('='));
+        let mut parameters = parameters.filter(|(key, _)| [name, short].contains(&key.trim()));
+        let text = RATE_FIELDS.iter().find_map(field).or_else(|| Some(parameters.next()?.1))?;
+        text.trim().parse::<f64>().ok()
+    };
+    let is_exhausted = number("remaining", "r")? < 1.0;
+    let reset = number("reset", "t").or_else(|| number("window", "w"))?;
+    let reset = Duration::try_from_secs_f64(reset.ceil()).ok().filter(|_| is_exhausted)?;
+    let wait = match reset > RESET_IS_TIME {
+        true => Time::from_unix(i64::try_from(reset.as_secs()).ok()?).since(now),
+        false => reset,
+    };
+    (!wait.is_zero()).then(|| wait.min(MAX_STATED))
 }
 
 /// A date in one of the three forms of RFC 9110 section 5.6.7, or one like them with a wrong weekday.
@@ -108,6 +136,25 @@ mod tests {
             ),
         ] {
             assert_eq!(freshness(&headers(&lines), NOW), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_says_when_it_takes_requests_again() {
+        let minute = Some(Duration::from_secs(60));
+        let until = (NOW.unix() + 60).to_string();
+        for (lines, expected) in [
+            (vec![("x-ratelimit-remaining", "0.0"), ("x-ratelimit-reset", "60")], minute),
+            (vec![("x-rate-limit-remaining", "0"), ("x-rate-limit-reset", &*until)], minute),
+            (vec![("ratelimit", "\"default\";r=0;t=60")], minute),
+            (vec![("ratelimit", "limit=10, remaining=0, reset=60")], minute),
+            (vec![("ratelimit", "\"a\";r=0"), ("ratelimit-policy", "\"a\";q=1;w=60")], minute),
+            (vec![("x-ratelimit-remaining", "1"), ("x-ratelimit-reset", "60")], None),
+            (vec![("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "soon")], None),
+            (vec![("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "-60")], None),
+            (vec![("x-ratelimit-reset", "60")], None),
+        ] {
+            assert_eq!(rate_reset(&headers(&lines), NOW), expected, "{lines:?}");
         }
     }
 

@@ -176,6 +176,8 @@ pub struct Fetched {
     /// Whether the site gave it to a reader ([`Handover`](super::Handover)): it says nothing of how the gateway's own
     /// requests fare.
     pub is_handed: bool,
+    /// How long the host that answered takes no more requests, where it says so.
+    pub rate_reset: Option<Duration>,
     /// Where the headers say that changes are announced (SUP sections 6.1 and 6.3).
     pub announced: Option<SupAnnouncement>,
     /// Which hubs the headers name, and under which address (WebSub section 4).

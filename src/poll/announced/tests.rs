@@ -323,6 +323,7 @@ async fn only_ids_that_matter_are_remembered() {
             wire_bytes: 1,
             notes: Vec::new(),
             is_handed: false,
+            rate_reset: None,
             page_links: Vec::new(),
             announced: None,
             links: tidegate_core::websub::HubLinks::default(),

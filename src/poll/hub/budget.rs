@@ -15,8 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Calls of one host within [`WITHIN`].
-pub const REQUESTS: usize = FIRST_VERIFICATIONS + OF_SUBSCRIBERS;
 /// Of them, those that ask whether somebody wants to subscribe.
 pub const FIRST_VERIFICATIONS: usize = 60;
 /// Of them, those to somebody who has subscribed.

@@ -1,5 +1,5 @@
 use super::*;
-use tidegate_core::model::FeedSource;
+use tidegate_core::model::{FeedName, FeedSource};
 use tidegate_net::fetch::{FetchAnswer, FetchedDocument};
 
 const NOW: Time = Time::from_unix(1_795_191_605);
@@ -63,14 +63,9 @@ fn fetched() -> Fetched {
         wire_bytes: 0,
         notes: Vec::new(),
         is_handed: false,
+        rate_reset: None,
         page_links: Vec::new(),
     }
-}
-
-/// There may be a million.
-#[test]
-fn a_feed_takes_few_bytes() {
-    assert!(size_of::<Memory>() <= 320, "{}", size_of::<Memory>());
 }
 
 #[test]
@@ -78,7 +73,7 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     let (feed, state) = (record(), state());
     let mut memory = Memory::new(&feed, NOW);
     memory.seen_again(&state, None);
-    memory.answered(URL, &fetched(), true);
+    memory.answered(&fetched(), true, NOW);
     let soon = NOW.plus(Duration::from_secs(60));
     let request = memory.request(&feed, Some(&state), false, soon);
     assert_eq!(request.validators.etag.as_deref(), Some("e"));
@@ -87,9 +82,13 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
         // The first one may fail.
         assert!(memory.request(&feed, Some(&state), false, day).validators.is_empty());
     }
-    memory.answered(URL, &fetched(), true);
+    memory.answered(&fetched(), true, NOW);
     assert!(!memory.request(&feed, Some(&state), false, day).validators.is_empty());
-    assert!(!memory.must_be_written(false), "a refresh alone is not written down");
+    let before = memory.state.clone();
+    memory.request(&feed, Some(&state), false, day.plus(REFRESH_EVERY));
+    memory.answered(&fetched(), true, NOW);
+    assert!(memory.state.refreshed != before.refreshed);
+    assert!(!memory.differs_from(&before, false), "a refresh alone is not written down");
 }
 
 /// A server that answers 304 to any date (its own stands still, or is older than what it serves).
@@ -109,14 +108,14 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     };
     let take_in = |memory: &mut Memory, fetched: &Fetched, newest: Option<Time>| {
         memory.judged(PRINTS, true, false, state.revision);
-        memory.poll.compare_dates(&fetched.validators, newest);
-        memory.answered(URL, fetched, true);
+        memory.compare_dates(&fetched.validators, newest);
+        memory.answered(fetched, true, NOW);
         memory.request(&feed, Some(&state), false, NOW).validators.last_modified
     };
     let mut memory = Memory::new(&feed, NOW);
     assert_eq!(take_in(&mut memory, &at(old), Some(Time::from_unix(1))), None);
     // Nor does it become one when the same document is seen again.
-    memory.answered(URL, &Fetched { answer: FetchAnswer::Same, ..at(old) }, true);
+    memory.answered(&Fetched { answer: FetchAnswer::Same, ..at(old) }, true, NOW);
     assert_eq!(memory.request(&feed, Some(&state), false, NOW).validators.last_modified, None);
     let mut memory = Memory::new(&feed, NOW);
     assert_eq!(take_in(&mut memory, &at(old), None).as_deref(), Some(old));
@@ -133,12 +132,12 @@ fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
         let mut memory = Memory::new(&feed, NOW);
         memory.seen_again(&state, None);
         let validators = Validators { given_to, ..fetched().validators };
-        memory.answered(&feed.url, &Fetched { validators, ..fetched() }, true);
+        memory.answered(&Fetched { validators, ..fetched() }, true, NOW);
         let validators = memory.request(&feed, Some(&state), false, NOW).validators;
         assert_eq!((validators.etag.as_deref(), validators.given_to), (Some("e"), given_to));
-        let written = memory.write(&record());
+        let written = memory.write(NOW);
         assert_eq!((written.etag.is_some(), written.body.is_some()), (is_written, is_written));
-        assert_eq!(memory.poll.etag.as_deref(), Some("e"), "this program goes on with it");
+        assert_eq!(memory.state.etag.as_deref(), Some("e"), "this program goes on with it");
     }
 }
 
@@ -146,7 +145,7 @@ fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
 fn nothing_is_conditional_while_nothing_is_stored() {
     let feed = record();
     let mut memory = Memory::new(&feed, NOW);
-    memory.answered(URL, &fetched(), true);
+    memory.answered(&fetched(), true, NOW);
     let request = memory.request(&feed, None, false, NOW);
     assert!(request.validators.is_empty());
     assert_eq!(request.known_wire, None);
@@ -158,11 +157,11 @@ fn refreshes_are_spread_after_a_restart() {
     for n in 0..200 {
         let mut feed = record();
         feed.name = FeedName::new(&format!("feed{n}")).unwrap();
-        let mut poll = Memory::new(&feed, NOW).write(&feed);
+        let mut poll = Memory::new(&feed, NOW).write(NOW);
         poll.refreshed = Some(NOW.minus(REFRESH_EVERY * 30));
         poll.etag = Some("e".into());
         poll.body = Some(state().body);
-        let mut memory = Memory::from_saved(poll, NOW);
+        let mut memory = Memory::from_stored(poll, NOW);
         let half = NOW.plus(REFRESH_EVERY / 2);
         early +=
             u32::from(memory.request(&feed, Some(&state()), false, half).validators.is_empty());
@@ -204,25 +203,42 @@ fn equal_observations_are_counted_since_the_last_commit() {
 #[test]
 fn only_what_a_restart_should_know_is_written() {
     let mut memory = Memory::new(&record(), NOW);
-    memory.answered(URL, &fetched(), true);
-    assert!(!memory.must_be_written(false));
-    let save = |memory: &mut Memory, committed: bool| {
-        let must = memory.must_be_written(committed);
-        must.then(|| memory.write(&record()));
-        must
-    };
-    assert!(save(&mut memory, true));
-    assert!(!save(&mut memory, true));
+    memory.planned(None, NOW);
+    let before = memory.state.clone();
+    memory.answered(&fetched(), true, NOW);
+    memory.planned(None, NOW.plus(WRITE_EVERY));
+    assert!(!memory.differs_from(&before, false));
+    assert!(memory.differs_from(&before, true), "of a document that was committed");
     // Of a hundred equal failures in a row, a handful are written.
     let written = (0..100)
         .filter(|_| {
+            let before = memory.state.clone();
             memory.failed("no answer");
-            save(&mut memory, false)
+            memory.differs_from(&before, false)
         })
         .count();
     assert_eq!(written, 7);
-    memory.succeeded();
-    assert!(save(&mut memory, false));
+    let before = memory.state.clone();
+    memory.succeeded(NOW);
+    assert!(memory.differs_from(&before, false));
+}
+
+#[test]
+fn the_times_of_polls_are_written_once_an_hour_or_in_a_quarter_of_an_interval() {
+    let (minute, day) = (Duration::from_secs(60), Duration::from_secs(86_400));
+    let mut memory = Memory::new(&record(), NOW);
+    assert!(!memory.is_unwritten(minute, NOW) && !memory.is_behind(), "there was none");
+    memory.planned(None, NOW);
+    assert!(memory.is_unwritten(minute, NOW) && memory.is_behind());
+    memory.write(NOW);
+    memory.planned(None, NOW.plus(WRITE_EVERY));
+    assert!(!memory.is_unwritten(minute, NOW.plus(WRITE_EVERY)));
+    assert!(memory.is_behind(), "a stop writes it down all the same");
+    assert!(memory.is_unwritten(minute, NOW.plus(WRITE_EVERY + minute)));
+    assert!(!memory.is_unwritten(day, NOW.plus(day / 4)));
+    assert!(memory.is_unwritten(day, NOW.plus(day / 4 + minute)));
+    // The clock was set back since.
+    assert!(memory.is_unwritten(day, NOW.minus(minute)));
 }
 
 #[test]
@@ -233,54 +249,62 @@ fn polls_in_a_row_that_say_that_a_feed_is_gone_are_counted() {
     }
     let mut counted = |asked_for| {
         memory.gone("the publisher answered 410", asked_for);
-        (memory.poll.rare.gone, memory.poll.failures)
+        (memory.state.gone, memory.state.failures)
     };
     // All of them are failures in a row.
     assert_eq!([counted(true), counted(true)], [(1, 41), (1, 42)]);
     assert_eq!([counted(false), counted(false)], [(2, 43), (3, 44)]);
     // Over a restart.
-    let mut memory = Memory::from_saved(memory.write(&record()), NOW);
+    let mut memory = Memory::from_stored(memory.write(NOW), NOW);
     memory.gone("the publisher answered 410", false);
-    assert_eq!((memory.poll.rare.gone, memory.poll.failures), (4, 45));
+    assert_eq!((memory.state.gone, memory.state.failures), (4, 45));
     memory.failed("the publisher answered 500");
-    assert_eq!((memory.poll.rare.gone, memory.poll.failures), (0, 46));
+    assert_eq!((memory.state.gone, memory.state.failures), (0, 46));
     memory.gone("the publisher answered 410", false);
-    assert_eq!((memory.poll.rare.gone, memory.poll.failures), (1, 47));
-    memory.succeeded();
-    assert_eq!((memory.poll.rare.gone, memory.poll.failures), (0, 0));
+    assert_eq!((memory.state.gone, memory.state.failures), (1, 47));
+    memory.succeeded(NOW);
+    assert_eq!((memory.state.gone, memory.state.failures), (0, 0));
 }
 
 #[test]
-fn a_restart_goes_on_with_what_was_written_last() {
+fn a_restart_goes_on_from_the_last_poll_that_was_written() {
     let (feed, later) = (record(), |minutes: u64| NOW.plus(Duration::from_secs(60 * minutes)));
-    let mut memory = Memory::new(&feed, NOW);
-    assert_eq!(memory.schedule(), None);
-    memory.observed(true, None, NOW);
-    memory.planned(None, NOW);
-    assert!(memory.must_be_written(false), "the first poll");
-    let written = memory.write(&record());
-    // Polls that find nothing move the schedule on, and what is written leads there.
-    memory.planned(None, later(5));
-    assert!(!memory.must_be_written(false));
-    assert_eq!(memory.schedule().unwrap().polled, later(5));
     let bounds = Bounds::new(Duration::from_secs(300), Duration::from_secs(86_400));
-    assert!(!memory.strays(&feed.name, bounds, None, (later(10), later(6))));
-    // What asks for another interval is written, and so is what is missed.
+    let mut memory = Memory::new(&feed, NOW);
+    assert_eq!(memory.resume(bounds, None, NOW), None);
+    memory.observed(true, None, NOW);
     let hints = UpdateHints { ttl: Some(Duration::from_secs(7200)), ..UpdateHints::default() };
-    memory.asked_by_document(hints.clone());
-    assert!(memory.must_be_written(false));
-    assert!(memory.strays(&feed.name, bounds, None, (later(125), later(6))));
-    let before = memory.write(&record());
-    assert_eq!(before.schedule.as_ref().map(|kept| &kept.hints), Some(&hints));
+    memory.asked_by_document(hints.clone(), NOW);
     memory.turned_over(Turnover { came: 10, items: 10 }, later(10));
-    assert!(memory.must_be_written(false));
-    let now = memory.write(&record());
-    assert_eq!((now.overlap.missed, now.overlap.last_missed), (1, Some(later(10))));
-    // What comes back is what was written, whatever that was.
-    for state in [written, before, now] {
-        let mut back = Memory::from_saved(state.clone(), later(20));
-        assert!(!back.must_be_written(true), "{state:?}");
-        let again = back.write(&record());
-        assert_eq!((again.schedule, again.overlap), (state.schedule, state.overlap));
-    }
+    memory.planned(None, NOW);
+    let planned = memory.plan(bounds, NOW).next(LastResult::Read(None), NOW);
+    let written = memory.write(later(1));
+    memory.planned(None, later(120));
+    let back = Memory::from_stored(written.clone(), later(20));
+    assert_eq!(back.resume(bounds, None, later(20)).unwrap().at, planned.at);
+    assert!(!back.differs_from(&written, true));
+    assert_eq!(back.state.schedule.as_ref().unwrap().hints, hints);
+    // What is pending is decided in time, and a failure is tried when that was planned.
+    let soon = back.resume(bounds, Some(later(30)), later(20)).unwrap();
+    assert_eq!(soon.at, later(30));
+    memory.planned(Some((later(55), "it failed".to_owned())), later(50));
+    let back = Memory::from_stored(memory.write(later(50)), later(51));
+    let next = back.resume(bounds, None, later(51)).unwrap();
+    assert_eq!((next.at, next.reason.to_string().as_str()), (later(55), "it failed"));
+    // A time that has still to come, of a clock that was wrong, stops no feed.
+    let back = Memory::from_stored(memory.write(NOW), NOW.minus(Duration::from_secs(86_400 * 400)));
+    let now = NOW.minus(Duration::from_secs(86_400 * 400));
+    assert!(back.resume(bounds, None, now).unwrap().at <= now.plus(SELDOM_EVERY));
+}
+
+/// What was never read is new, however long it failed before.
+#[test]
+fn failures_before_the_first_document_say_nothing_of_how_often_it_changes() {
+    let mut memory = Memory::new(&record(), NOW);
+    memory.failed("no answer");
+    memory.planned(None, NOW);
+    let later = NOW.plus(Duration::from_secs(86_400 * 30));
+    memory.observed(true, None, later);
+    let schedule = memory.state.schedule.unwrap();
+    assert_eq!((schedule.last_change, schedule.gap), (later, None));
 }

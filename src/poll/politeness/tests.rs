@@ -3,102 +3,89 @@
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
+const A: &str = "https://a.example/";
 
-fn poll(text: &str) -> Errand {
-    Errand::Poll(FeedName::new(text).unwrap())
+fn rules() -> HostRules {
+    HostRules { spacing: SECOND, ..HostRules::default() }
 }
 
-fn host(text: &str) -> PoliteHost {
-    let (name, full, domain_at) = (text.into(), text.into(), 0);
-    let (spacing, is_said, parallel) = (SECOND, false, 1);
-    PoliteHost(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel }))
+fn lines(at_once: usize) -> Politeness<&'static str> {
+    Politeness::new(at_once, rules())
 }
 
-/// The same host at another pace, or in another line.
-fn with(host: &PoliteHost, change: impl FnOnce(&mut PolitePace)) -> PoliteHost {
-    let mut pace = PolitePace::clone(&host.0);
-    change(&mut pace);
-    PoliteHost(Arc::new(pace))
+fn next_of(polite: &mut Politeness<&'static str>, now: Instant) -> Option<Dispatch<&'static str>> {
+    polite.next(now, |who| *who != "gone")
 }
 
-/// The next errand that is run; nothing is put off.
-fn next(polite: &mut Politeness, now: Instant) -> Option<Errand> {
-    polite.next(now).map(|dispatch| match dispatch {
-        Dispatch::Begin(errand) => errand,
+/// The next one that is let ask; nothing is put off.
+fn next(polite: &mut Politeness<&'static str>, now: Instant) -> Option<&'static str> {
+    next_of(polite, now).map(|dispatch| match dispatch {
+        Dispatch::Begin(who, _) => who,
         put_off => panic!("{put_off:?}"),
     })
 }
 
+fn finish(polite: &mut Politeness<&'static str>, address: &str, now: Instant) {
+    let host = polite.rules.host(address);
+    polite.finish(&host, now);
+}
+
 #[test]
 fn one_at_a_time_and_a_pause_between() {
-    let mut polite = Politeness::new(10, SharedPauses::default());
-    let (a, start) = (host("a"), Instant::now());
-    polite.enqueue(poll("one"), &a, start);
-    polite.enqueue(poll("two"), &a, start);
-    assert_eq!(next(&mut polite, start), Some(poll("one")));
+    let (mut polite, start) = (lines(10), Instant::now());
+    polite.enqueue("one", A, false, start);
+    polite.enqueue("two", A, false, start);
+    assert_eq!(next(&mut polite, start), Some("one"));
     assert_eq!(next(&mut polite, start + 9 * SECOND), None);
     assert_eq!(polite.wake_at(), None);
-    polite.finish(&a, start + 9 * SECOND);
+    finish(&mut polite, A, start + 9 * SECOND);
     assert_eq!(next(&mut polite, start + 9 * SECOND), None);
     assert_eq!(polite.wake_at(), Some(start + 10 * SECOND));
-    assert_eq!(next(&mut polite, start + 10 * SECOND), Some(poll("two")));
+    assert_eq!(next(&mut polite, start + 10 * SECOND), Some("two"));
 }
 
 #[test]
 fn hosts_do_not_wait_for_each_other_but_for_room() {
-    let mut polite = Politeness::new(2, SharedPauses::default());
-    let now = Instant::now();
-    for feed in ["a", "b", "c"] {
-        polite.enqueue(poll(feed), &host(feed), now);
+    let (mut polite, now) = (lines(2), Instant::now());
+    for (who, address) in [("a", A), ("b", "https://b.example/"), ("c", "https://c.example/")] {
+        polite.enqueue(who, address, false, now);
     }
-    assert_eq!(next(&mut polite, now), Some(poll("a")));
-    assert_eq!(next(&mut polite, now), Some(poll("b")));
+    assert_eq!(next(&mut polite, now), Some("a"));
+    assert_eq!(next(&mut polite, now), Some("b"));
     assert_eq!(next(&mut polite, now), None);
-    polite.finish(&host("a"), now);
-    assert_eq!(next(&mut polite, now), Some(poll("c")));
+    finish(&mut polite, A, now);
+    assert_eq!(next(&mut polite, now), Some("c"));
 }
 
 #[test]
 fn a_request_out_of_turn_counts_for_the_pause() {
-    let mut polite = Politeness::new(2, SharedPauses::default());
-    let (a, now) = (host("a"), Instant::now());
-    polite.asked(&a, now);
-    polite.enqueue(poll("one"), &a, now);
+    let (mut polite, now) = (lines(2), Instant::now());
+    polite.asked(A, now);
+    polite.enqueue("one", A, false, now);
     assert_eq!(next(&mut polite, now), None);
-    assert_eq!(next(&mut polite, now + SECOND), Some(poll("one")));
+    assert_eq!(next(&mut polite, now + SECOND), Some("one"));
 }
 
 #[test]
-fn a_feed_can_be_taken_out_of_the_line() {
-    let mut polite = Politeness::new(2, SharedPauses::default());
-    let (a, now) = (host("a"), Instant::now());
-    polite.enqueue(poll("one"), &a, now);
-    polite.forget(&poll("one"), &a);
-    assert_eq!(next(&mut polite, now), None);
-}
-
-#[test]
-fn what_a_feed_waits_for_is_told_apart() {
-    let mut polite = Politeness::new(2, SharedPauses::default());
-    let (a, now) = (host("a"), Instant::now());
-    let probe = Errand::Probe(FeedName::new("one").unwrap());
-    polite.enqueue(poll("one"), &a, now);
-    polite.enqueue(probe.clone(), &a, now);
-    polite.forget(&poll("one"), &a);
-    assert_eq!(next(&mut polite, now), Some(probe));
-    polite.finish(&a, now);
+fn who_waits_no_more_costs_nobody_the_turn() {
+    let (mut polite, now) = (lines(2), Instant::now());
+    for who in ["gone", "gone", "one", "gone"] {
+        polite.enqueue(who, A, false, now);
+    }
+    assert_eq!(next(&mut polite, now), Some("one"));
+    finish(&mut polite, A, now);
     assert_eq!(next(&mut polite, now + SECOND), None);
+    assert!(polite.lines.is_empty());
 }
 
 #[test]
 fn hosts_that_nobody_waits_for_are_forgotten() {
-    let mut polite = Politeness::new(1, SharedPauses::default());
-    let now = Instant::now();
+    let (mut polite, now) = (lines(1), Instant::now());
     for n in 0..1000 {
-        let each = host(&format!("host{n}"));
-        polite.enqueue(poll("x"), &each, now);
-        assert_eq!(next(&mut polite, now), Some(poll("x")));
-        polite.finish(&each, now);
+        let address = format!("https://host{n}.example/");
+        polite.enqueue("x", &address, false, now);
+        assert_eq!(next(&mut polite, now), Some("x"));
+        finish(&mut polite, &address, now);
     }
     assert_eq!(next(&mut polite, now + SECOND), None);
     assert_eq!((polite.lines.len(), polite.free.len()), (0, 0));
@@ -106,18 +93,17 @@ fn hosts_that_nobody_waits_for_are_forgotten() {
 
 #[test]
 fn own_hosts_are_owed_no_pause_and_differ_by_port() {
-    let of = |url: &str, allow: &AllowPrivate| PoliteHost::from_url(url, allow, SECOND);
-    let own = of("http://127.0.0.1:8081/x", &AllowPrivate::All);
-    let unpaced = |pace: &mut PolitePace| pace.spacing = Duration::ZERO;
-    assert_eq!(own, with(&host("127.0.0.1:8081"), unpaced));
-    let stranger = of("https://u:p@Example.org.:8443/x", &AllowPrivate::All);
-    assert_eq!(stranger, host("example.org"));
-    assert_eq!(of("http://127.0.0.1/", &AllowPrivate::No), host("127.0.0.1"));
+    let own = HostRules { allow_private: AllowPrivate::All, ..rules() };
+    let host = own.host("http://127.0.0.1:8081/x");
+    assert_eq!((host.name(), host.spacing()), ("127.0.0.1:8081", Duration::ZERO));
+    let stranger = own.host("https://u:p@Example.org.:8443/x");
+    assert_eq!((stranger.name(), stranger.spacing()), ("example.org", SECOND));
+    assert_eq!(rules().host("http://127.0.0.1/").name(), "127.0.0.1");
 }
 
 #[test]
 fn names_of_one_registrable_domain_are_one_host() {
-    let of = |url: &str| PoliteHost::from_url(url, &AllowPrivate::No, SECOND);
+    let of = |url: &str| rules().host(url);
     for url in ["https://a.news.co.uk/", "https://b.news.co.uk:81/x", "https://news.co.uk./"] {
         assert_eq!(of(url).name(), "news.co.uk", "{url}");
     }
@@ -128,50 +114,49 @@ fn names_of_one_registrable_domain_are_one_host() {
     // An address is no name.
     assert_eq!(of("http://93.184.216.34/").name(), "93.184.216.34");
     // What waits for one of them waits for all.
-    let (mut polite, now) = (Politeness::new(9, SharedPauses::default()), Instant::now());
-    polite.enqueue(poll("one"), &of("https://a.news.co.uk/"), now);
-    polite.enqueue(poll("two"), &of("https://b.news.co.uk/"), now);
-    assert_eq!(next(&mut polite, now), Some(poll("one")));
-    polite.finish(&of("https://a.news.co.uk/"), now);
+    let (mut polite, now) = (lines(9), Instant::now());
+    polite.enqueue("one", "https://a.news.co.uk/", false, now);
+    polite.enqueue("two", "https://b.news.co.uk/", false, now);
+    assert_eq!(next(&mut polite, now), Some("one"));
+    finish(&mut polite, "https://a.news.co.uk/", now);
     assert_eq!(next(&mut polite, now), None);
-    assert_eq!(next(&mut polite, now + SECOND), Some(poll("two")));
+    assert_eq!(next(&mut polite, now + SECOND), Some("two"));
 }
 
 #[test]
 fn what_is_listed_goes_first_and_closer() {
-    let mut polite = Politeness::new(9, SharedPauses::default());
-    let (a, start) = (host("a"), Instant::now());
-    polite.asked(&a, start);
-    polite.enqueue(poll("plain"), &a, start);
-    polite.enqueue_listed(poll("one"), &a, start);
-    polite.enqueue_listed(poll("two"), &a, start);
+    let (mut polite, start) = (lines(9), Instant::now());
+    polite.asked(A, start);
+    polite.enqueue("plain", A, false, start);
+    polite.enqueue("one", A, true, start);
+    polite.enqueue("two", A, true, start);
     assert_eq!(next(&mut polite, start), None);
     assert_eq!(polite.wake_at(), Some(start + LISTED_SPACING));
     let first = start + LISTED_SPACING;
-    assert_eq!(next(&mut polite, first), Some(poll("one")));
+    assert_eq!(next(&mut polite, first), Some("one"));
     assert_eq!(next(&mut polite, first + SECOND), None, "one at a time");
-    polite.finish(&a, first);
-    assert_eq!(next(&mut polite, first + LISTED_SPACING), Some(poll("two")));
-    polite.finish(&a, first + LISTED_SPACING);
+    finish(&mut polite, A, first);
+    assert_eq!(next(&mut polite, first + LISTED_SPACING), Some("two"));
+    finish(&mut polite, A, first + LISTED_SPACING);
     assert_eq!(next(&mut polite, first + 2 * LISTED_SPACING), None, "the others keep the pause");
-    assert_eq!(next(&mut polite, first + LISTED_SPACING + SECOND), Some(poll("plain")));
+    assert_eq!(next(&mut polite, first + LISTED_SPACING + SECOND), Some("plain"));
+}
+
+fn paced(paces: &[(&str, u32, usize)]) -> HostRules {
+    let pace = |(name, seconds, parallel): &(&str, u32, usize)| {
+        ((*name).to_owned(), Pace { spacing: *seconds * SECOND, parallel: *parallel })
+    };
+    HostRules { paces: Arc::new(paces.iter().map(pace).collect()), ..rules() }
 }
 
 #[test]
 fn an_operator_may_say_how_a_host_is_asked() {
-    let pace = |seconds, parallel| Pace { spacing: seconds * SECOND, parallel };
-    let paces = BTreeMap::from([
-        ("feeds.news.co.uk".to_owned(), pace(0, 2)),
-        ("news.co.uk".to_owned(), pace(5, 1)),
-        ("github.io".to_owned(), pace(7, 1)),
-        ("127.0.0.1".to_owned(), pace(9, 1)),
-    ]);
-    let of = |url: &str| PoliteHost::from_url(url, &AllowPrivate::No, SECOND).with(&paces);
+    let paces = [("feeds.news.co.uk", 0, 2), ("news.co.uk", 5, 1), ("github.io", 7, 1)];
+    let rules = paced(&[&paces[..], &[("127.0.0.1", 9, 1)]].concat());
+    let of = |url: &str| rules.host(url);
     let own = of("https://feeds.news.co.uk/");
-    assert_eq!(
-        (own.name(), own.spacing(), own.0.parallel),
-        ("feeds.news.co.uk", Duration::ZERO, 2)
-    );
+    let pace = Pace { spacing: Duration::ZERO, parallel: 2 };
+    assert_eq!((own.name(), own.pace), ("feeds.news.co.uk", pace));
     assert_eq!(of("https://x.feeds.news.co.uk/").name(), "feeds.news.co.uk");
     let other = of("https://www.news.co.uk/");
     assert_eq!(
@@ -180,29 +165,29 @@ fn an_operator_may_say_how_a_host_is_asked() {
     );
     let below = of("https://a.github.io/");
     assert_eq!((below.name(), below.spacing()), ("a.github.io", 7 * SECOND));
-    assert_eq!(of("https://else.example/"), host("else.example"));
-    let local =
-        PoliteHost::from_url("http://127.0.0.1:81/", &AllowPrivate::All, SECOND).with(&paces);
+    assert_eq!(of("https://else.example/").spacing(), SECOND);
+    let local = HostRules { allow_private: AllowPrivate::All, ..rules.clone() };
+    let local = local.host("http://127.0.0.1:81/");
     assert_eq!((local.name(), local.spacing()), ("127.0.0.1:81", 9 * SECOND));
 
-    let (mut polite, now) = (Politeness::new(9, SharedPauses::default()), Instant::now());
+    let (mut polite, now) = (Politeness::new(9, rules.clone()), Instant::now());
     for feed in ["one", "two", "three"] {
-        polite.enqueue(poll(feed), &own, now);
+        polite.enqueue(feed, "https://feeds.news.co.uk/", false, now);
     }
-    assert_eq!(next(&mut polite, now), Some(poll("one")));
-    assert_eq!(next(&mut polite, now), Some(poll("two")));
+    assert_eq!(next(&mut polite, now), Some("one"));
+    assert_eq!(next(&mut polite, now), Some("two"));
     assert_eq!(next(&mut polite, now + SECOND), None, "two at a time");
     polite.finish(&own, now + SECOND);
-    assert_eq!(next(&mut polite, now + SECOND), Some(poll("three")));
+    assert_eq!(next(&mut polite, now + SECOND), Some("three"));
     polite.finish(&own, now + SECOND);
     polite.finish(&own, now + SECOND);
     assert_eq!(next(&mut polite, now + SECOND), None);
     assert_eq!((polite.lines.len(), polite.free.len(), polite.running), (0, 0, 0));
 }
 
-fn put_off(polite: &mut Politeness, now: Instant) -> Vec<(Errand, Duration)> {
-    std::iter::from_fn(|| match polite.next(now) {
-        Some(Dispatch::PutOff(errand, left)) => Some((errand, left)),
+fn put_off(polite: &mut Politeness<&'static str>, now: Instant) -> Vec<(&'static str, Duration)> {
+    std::iter::from_fn(|| match next_of(polite, now) {
+        Some(Dispatch::PutOff(who, left)) => Some((who, left)),
         Some(begun) => panic!("{begun:?}"),
         None => None,
     })
@@ -211,86 +196,89 @@ fn put_off(polite: &mut Politeness, now: Instant) -> Vec<(Errand, Duration)> {
 
 #[test]
 fn what_waits_for_a_host_leaves_its_line_when_the_host_asks_for_a_pause() {
-    let of = |url: &str| PoliteHost::from_url(url, &AllowPrivate::No, SECOND);
-    let (a, b) = (of("https://a.news.co.uk/"), of("https://b.news.co.uk/"));
-    let (mut polite, start) = (Politeness::new(9, SharedPauses::default()), Instant::now());
-    let feed = |text: &str| FeedName::new(text).unwrap();
-    let errands = [
-        poll("one"),
-        Errand::Walk(feed("one")),
-        Errand::Probe(feed("one")),
-        Errand::Hub(feed("x")),
-    ];
-    polite.enqueue(poll("first"), &a, start);
-    assert_eq!(next(&mut polite, start), Some(poll("first")));
-    for errand in errands.clone() {
-        polite.enqueue(errand, &a, start);
-    }
-    polite.enqueue_listed(poll("listed"), &a, start);
-    polite.enqueue(poll("other"), &b, start);
-    polite.pause(&a, 60 * SECOND, start);
-    polite.finish(&a, start);
-    let mut expected = vec![(poll("listed"), 60 * SECOND)];
-    expected.extend(errands.map(|errand| (errand, 60 * SECOND)));
-    assert_eq!(put_off(&mut polite, start), expected);
+    let (a, b) = ("https://a.news.co.uk/", "https://b.news.co.uk/");
+    let (mut polite, start) = (lines(9), Instant::now());
+    polite.enqueue("first", a, false, start);
+    assert_eq!(next(&mut polite, start), Some("first"));
+    polite.enqueue("one", a, false, start);
+    polite.enqueue("gone", a, false, start);
+    polite.enqueue("listed", a, true, start);
+    polite.enqueue("other", b, false, start);
+    polite.pause(a, 600 * SECOND, start);
+    finish(&mut polite, a, start);
+    assert_eq!(put_off(&mut polite, start), [("listed", 600 * SECOND), ("one", 600 * SECOND)]);
     // What comes to it later is put off as well, and the other host of the domain is not.
-    polite.enqueue(poll("late"), &a, start + 20 * SECOND);
-    assert_eq!(polite.next(start + 20 * SECOND), Some(Dispatch::PutOff(poll("late"), 40 * SECOND)));
-    assert_eq!(polite.ask_out_of_turn(&a, start + 20 * SECOND), Err(40 * SECOND));
-    assert_eq!(next(&mut polite, start + 20 * SECOND), Some(poll("other")));
-    polite.enqueue(poll("another"), &b, start + 21 * SECOND);
+    let then = start + 20 * SECOND;
+    polite.enqueue("late", a, false, then);
+    assert_eq!(next_of(&mut polite, then), Some(Dispatch::PutOff("late", 580 * SECOND)));
+    assert_eq!(polite.ask_out_of_turn(a, then), Err(580 * SECOND));
+    assert_eq!(next(&mut polite, then), Some("other"));
+    polite.enqueue("another", b, false, start + 21 * SECOND);
     // A second host of the domain speaks for all of it.
-    polite.pause(&b, 60 * SECOND, start + 21 * SECOND);
-    assert_eq!(put_off(&mut polite, start + 21 * SECOND), [(poll("another"), 60 * SECOND)]);
-    polite.finish(&b, start + 22 * SECOND);
-    polite.enqueue(poll("third"), &of("https://c.news.co.uk/"), start + 22 * SECOND);
-    assert_eq!(put_off(&mut polite, start + 22 * SECOND), [(poll("third"), 59 * SECOND)]);
-    polite.enqueue(poll("one"), &a, start + 82 * SECOND);
-    assert_eq!(next(&mut polite, start + 82 * SECOND), Some(poll("one")));
-    polite.finish(&a, start + 83 * SECOND);
-    assert_eq!(next(&mut polite, start + 85 * SECOND), None);
+    polite.pause(b, 600 * SECOND, start + 21 * SECOND);
+    assert_eq!(put_off(&mut polite, start + 21 * SECOND), [("another", 600 * SECOND)]);
+    finish(&mut polite, b, start + 22 * SECOND);
+    polite.enqueue("third", "https://c.news.co.uk/", false, start + 22 * SECOND);
+    assert_eq!(put_off(&mut polite, start + 22 * SECOND), [("third", 599 * SECOND)]);
+    polite.enqueue("one", a, false, start + 622 * SECOND);
+    assert_eq!(next(&mut polite, start + 622 * SECOND), Some("one"));
+    finish(&mut polite, a, start + 623 * SECOND);
+    assert_eq!(next(&mut polite, start + 625 * SECOND), None);
     assert_eq!((polite.lines.len(), polite.free.len(), polite.put_off.len()), (0, 0, 0));
+}
+
+/// A host that takes one request a minute: nobody is put off, and each has its turn.
+#[test]
+fn a_short_pause_is_waited_for_in_line() {
+    let (mut polite, mut now) = (lines(9), Instant::now());
+    let minute = 60 * SECOND;
+    for feed in ["one", "two", "three"] {
+        polite.enqueue(feed, A, false, now);
+    }
+    for feed in ["one", "two", "three", "one"] {
+        assert_eq!(next(&mut polite, now), Some(feed));
+        polite.pause(A, minute, now);
+        finish(&mut polite, A, now);
+        // It comes back before the others had their turn.
+        if feed == "one" {
+            polite.enqueue("one", A, false, now);
+        }
+        assert_eq!(next(&mut polite, now + minute - SECOND), None);
+        now += minute;
+        assert_eq!(polite.wake_at(), Some(now));
+    }
 }
 
 #[test]
 fn a_host_with_a_pace_of_its_own_speaks_for_its_domain_too() {
-    let pace = Pace { spacing: Duration::ZERO, parallel: 2 };
-    let paces = BTreeMap::from([("feeds.news.co.uk".to_owned(), pace)]);
-    let of = |url: &str| PoliteHost::from_url(url, &AllowPrivate::No, SECOND).with(&paces);
-    let (mut polite, now) = (Politeness::new(9, SharedPauses::default()), Instant::now());
-    polite.pause(&of("https://feeds.news.co.uk/"), 60 * SECOND, now);
-    assert_eq!(polite.paused(&of("https://c.news.co.uk/"), now), None);
-    polite.pause(&of("https://b.news.co.uk/"), 60 * SECOND, now);
-    assert_eq!(polite.paused(&of("https://c.news.co.uk/"), now), Some(60 * SECOND));
+    let rules = paced(&[("feeds.news.co.uk", 0, 2)]);
+    let (mut polite, now) = (Politeness::<()>::new(9, rules), Instant::now());
+    polite.pause("https://feeds.news.co.uk/", 60 * SECOND, now);
+    assert_eq!(polite.paused("https://c.news.co.uk/", now), None);
+    polite.pause("https://b.news.co.uk/", 60 * SECOND, now);
+    assert_eq!(polite.paused("https://c.news.co.uk/", now), Some(60 * SECOND));
 }
 
 #[test]
 fn lines_take_another_pace_while_they_wait() {
-    let (mut polite, start) = (Politeness::new(9, SharedPauses::default()), Instant::now());
-    let slow = with(&host("a"), |pace| pace.spacing = 3600 * SECOND);
-    for feed in ["one", "two", "three", "four", "five"] {
-        polite.enqueue(poll(feed), &slow, start);
+    let (slow, start) = (paced(&[("news.co.uk", 3600, 1)]), Instant::now());
+    let (plain, own) = ("https://news.co.uk/", "https://own.news.co.uk/");
+    let mut polite = Politeness::new(9, slow);
+    for (feed, address) in [("one", plain), ("two", plain), ("three", plain), ("four", own)] {
+        polite.enqueue(feed, address, false, start);
     }
-    assert_eq!(next(&mut polite, start), Some(poll("one")));
-    polite.finish(&slow, start);
+    assert_eq!(next(&mut polite, start), Some("one"));
+    finish(&mut polite, plain, start);
     assert_eq!(next(&mut polite, start + 60 * SECOND), None);
-    let quick = with(&host("a"), |pace| (pace.spacing, pace.parallel) = (10 * SECOND, 2));
-    let own = with(&quick, |pace| pace.name = "own.a".into());
-    polite.rearrange(
-        |errand| match errand.feed().as_str() {
-            "two" | "three" => Some(quick.clone()),
-            "four" => Some(own.clone()),
-            _ => None,
-        },
-        start + SECOND,
-    );
+    let quick = paced(&[("news.co.uk", 10, 2), ("own.news.co.uk", 10, 2)]);
+    polite.reconfigure(9, quick, start + SECOND);
     assert_eq!(polite.wake_at(), Some(start + 10 * SECOND), "what is owed still is");
     let begun: Vec<_> = std::iter::from_fn(|| next(&mut polite, start + 10 * SECOND)).collect();
     assert_eq!(begun.len(), 2, "{begun:?}");
-    assert!(begun.contains(&poll("two")) && begun.contains(&poll("four")), "{begun:?}");
-    assert_eq!(next(&mut polite, start + 20 * SECOND), Some(poll("three")), "two at a time");
-    for ended in [&quick, &quick, &own] {
-        polite.finish(ended, start + 20 * SECOND);
+    assert!(begun.contains(&"two") && begun.contains(&"four"), "{begun:?}");
+    assert_eq!(next(&mut polite, start + 20 * SECOND), Some("three"), "two at a time");
+    for ended in [plain, plain, own] {
+        finish(&mut polite, ended, start + 20 * SECOND);
     }
     assert_eq!(next(&mut polite, start + 30 * SECOND), None);
     assert_eq!((polite.lines.len(), polite.free.len(), polite.running), (0, 0, 0));
@@ -298,16 +286,15 @@ fn lines_take_another_pace_while_they_wait() {
 
 #[test]
 fn what_is_always_announced_keeps_nothing_from_its_turn() {
-    let (mut polite, mut now) = (Politeness::new(9, SharedPauses::default()), Instant::now());
-    let a = host("a");
-    polite.enqueue(poll("plain"), &a, now);
+    let (mut polite, mut now) = (lines(9), Instant::now());
+    polite.enqueue("plain", A, false, now);
     let mut listed = 0;
     loop {
-        polite.enqueue_listed(poll("listed"), &a, now);
+        polite.enqueue("listed", A, true, now);
         now = polite.wake_at().unwrap();
-        let errand = next(&mut polite, now);
-        polite.finish(&a, now);
-        if errand == Some(poll("plain")) {
+        let who = next(&mut polite, now);
+        finish(&mut polite, A, now);
+        if who == Some("plain") {
             break;
         }
         listed += 1;

@@ -1,10 +1,9 @@
 //! What a push comes to where polling is behind, whose turn it is to age a feed, and who waits for no turn any more.
 
 use super::*;
-use crate::LARGE_ENTRIES;
 use crate::testing::double::{JudgeDouble, NOW, StoreDouble, name, record};
 use crate::testing::gateway::{Gateway, Publisher};
-use crate::turns::JudgeCost;
+use crate::turns::{JudgeCost, LARGE_ENTRIES};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Format, Snapshot, SubscriptionKeys};
@@ -32,7 +31,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     };
     let poller = Poller {
         commands,
-        board: Arc::default(),
+        table: Arc::default(),
         bench: Arc::new(Poller::context(&parts)),
         callbacks: Arc::clone(&callbacks),
         cancel: CancellationToken::new(),

@@ -29,6 +29,7 @@ fn fetched(own: &str) -> Fetched {
         wire_bytes: 0,
         notes: Vec::new(),
         is_handed: false,
+        rate_reset: None,
         page_links: Vec::new(),
     }
 }

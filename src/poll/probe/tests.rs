@@ -58,9 +58,14 @@ fn plan() -> ProbePlan {
     }
 }
 
+fn new<'a>(site: &Arc<Site>, plan: &'a ProbePlan, pause: Duration) -> Asking<'a> {
+    let way = (None, LeadScope::default());
+    Asking::new(site.service(), plan, pause, Time::from_unix(0), way)
+}
+
 async fn ask(site: &Arc<Site>) -> (Replies, bool) {
     let plan = plan();
-    let mut asking = Asking::new(site.service(), &plan, Duration::from_secs(1), Time::from_unix(0));
+    let mut asking = new(&site, &plan, Duration::from_secs(1));
     let replies = asking.all(&plan).await;
     assert_eq!(usize::try_from(asking.requests).unwrap(), site.asked().len());
     (replies, asking.refused)
@@ -197,7 +202,7 @@ async fn what_fails_is_told() {
 async fn a_round_has_its_time() {
     let site = Site::new(|_, _| status(200));
     let plan = plan();
-    let mut asking = Asking::new(site.service(), &plan, PROBE_TIME, Time::from_unix(0));
+    let mut asking = new(&site, &plan, PROBE_TIME);
     let replies = asking.all(&plan).await;
     assert_eq!(replies.items.len(), 0, "{:?}", site.asked());
     assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "GET /made-up"]);

@@ -34,13 +34,13 @@ impl PollScheduler {
         if !self.may_begin() {
             return;
         }
+        let hosts = &self.bench.hosts;
         while let Some((address, look)) =
-            self.announced.take_due(Instant::now(), |url| self.settings.host(url).name().into())
+            self.announced.take_due(Instant::now(), |url| hosts.host(url).name().into())
         {
             // It is one more request to that host.
-            let (host, at) = (self.settings.host(look.address()), Instant::now());
-            if let Err(left) = self.polite.ask_out_of_turn(&host, at) {
-                self.announced.put_off(&address, look, left, at);
+            if let Err(left) = hosts.ask_out_of_turn(look.address()) {
+                self.announced.put_off(&address, look, left, Instant::now());
                 continue;
             }
             let (fetch, now) = (self.bench.fetch.clone(), self.clock.now());
@@ -63,7 +63,7 @@ impl PollScheduler {
         };
         let Some(address) = self.addresses.remove(&id) else { return };
         if let Some(pause) = looked.as_ref().and_then(Looked::pause) {
-            self.pause(&pause);
+            self.bench.hosts.pause(&pause);
         }
         let least = self.settings.min_interval;
         let now = (Instant::now(), self.clock.now());
@@ -103,11 +103,11 @@ impl PollScheduler {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         // A round in flight sees to it when it is over; a feed in its host's line is polled soon.
-        if feed.running.is_some() || feed.in_line {
+        if feed.running.is_some() || feed.in_line.is_some() {
             return;
         }
         // A publisher that fails, or has asked for a pause, is owed it all the same.
-        if feed.memory.as_ref().is_some_and(|memory| memory.poll.failures > 0) {
+        if feed.cell.lock().memory.state.failures > 0 {
             return;
         }
         // The clock may have been set back since.
@@ -135,8 +135,8 @@ impl PollScheduler {
         }
         let hearing = &mut self.feeds.get_mut(name)?.hearing;
         let new = [EventKind::Created, EventKind::Updated];
-        let changed = new.iter().any(|kind| found.counts.get(kind).is_some_and(|n| *n > 0));
-        let is_vain = running.told == ToldChange::New && found.outcome != PollEnding::Changed;
+        let changed = new.iter().any(|kind| found.poll.counts.get(kind).is_some_and(|n| *n > 0));
+        let is_vain = running.told == ToldChange::New && found.poll.outcome != PollEnding::Changed;
         if changed {
             hearing.futile = 0;
         } else if is_vain {

@@ -1,5 +1,5 @@
-//! What polling remembers is written down: gathered for a while, and some of it at a time. Over a
-//! database, the scheduler goes on meanwhile.
+//! What polling remembers is written down: gathered for a while, and some of it at a time. The scheduler goes on
+//! meanwhile.
 
 use super::ownership::OrderedStates;
 use super::{CHECKPOINT_EVERY, CHECKPOINT_STATES, PollScheduler};
@@ -41,16 +41,6 @@ async fn take_over_leases(
 }
 
 impl PollScheduler {
-    /// Writes what is due. One gateway alone writes all of it at once.
-    pub(super) async fn write_what_is_due(&mut self) {
-        while self.begin_checkpoint(true) {
-            // The answer of a database may take long.
-            if self.owned.is_some() || !self.end_checkpoint().await {
-                return;
-            }
-        }
-    }
-
     /// Writes all of it, until that fails; `with_marks`: the marks of large documents before it.
     pub(super) async fn write_all(&mut self, with_marks: bool) {
         let now = Instant::now();
@@ -59,7 +49,7 @@ impl PollScheduler {
     }
 
     /// Begins to write some of it, where that is due and nothing is being written. Answers whether it did.
-    fn begin_checkpoint(&mut self, with_marks: bool) -> bool {
+    pub(super) fn begin_checkpoint(&mut self, with_marks: bool) -> bool {
         let now = Instant::now();
         if !self.checkpoints.is_empty() || self.flush_at > now {
             return false;

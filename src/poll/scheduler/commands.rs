@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
 use tidegate_net::fetch::{FetchBlame, Services};
+use tidegate_status::PollFailure;
 use tokio::sync::oneshot;
 
 /// Why a feed is polled whose credentials, headers or proxy are others now.
@@ -92,7 +93,7 @@ impl PollScheduler {
             }
             Some(feed) if feed.record.url == record.url => {
                 let is_asked_otherwise = feed.record.access != record.access;
-                let is_new = feed.memory.as_ref().is_some_and(|memory| !memory.was_polled());
+                let is_new = !feed.cell.lock().memory.was_polled();
                 feed.record = record;
                 if is_new {
                     self.schedule(&name, PlannedPoll::new(now, "it was added or changed"));
@@ -104,9 +105,7 @@ impl PollScheduler {
             }
             _ => {
                 self.unschedule(&name);
-                self.unsaved.remove(&name);
-                let memory = self.recall(&record, now);
-                self.insert(record, memory, PlannedPoll::new(now, "it was added or changed"));
+                self.insert(record, None, PlannedPoll::new(now, "it was added or changed"));
             }
         }
         let _ = reply.send(());
@@ -137,7 +136,7 @@ impl PollScheduler {
                 // Only what is polled now is scheduled again by that.
                 self.bench.attempts.lift(name);
                 self.unschedule(name);
-                self.begin(name, vec![reply]);
+                self.begin(name, vec![reply], None);
                 return;
             }
             Some(_) => PollError::TooMany { limit: MAX_WAITING },
@@ -147,7 +146,7 @@ impl PollScheduler {
 
     fn reconfigure(&mut self, settings: PollSettings, services: Services) {
         self.leave_hubs_beyond(&settings);
-        self.polite.set_at_once(settings.at_once);
+        self.bench.hosts.reconfigure(settings.at_once, settings.host_rules());
         self.settings = settings;
         let Services { fetch, ask, call, .. } = services;
         let allow_private = self.settings.allow_private.clone();
@@ -158,7 +157,6 @@ impl PollScheduler {
             allow_private,
             ..PollContext::clone(&self.bench)
         });
-        self.rearrange_lines();
         let names: Vec<_> = self.feeds.keys().cloned().collect();
         for name in &names {
             self.bring_forward(name);
@@ -169,11 +167,10 @@ impl PollScheduler {
     /// Polls a feed at once whose failure was the operator's: an upstream that was not allowed,
     /// say, may be allowed now.
     fn try_what_was_mended(&mut self, name: &FeedName) {
-        let mendable = self.board.matches(name, |status| {
-            status.failure().is_some_and(|failure| failure.blame == FetchBlame::Operator)
-        });
-        let waits = self.feeds.get(name).is_some_and(|feed| feed.due.is_some());
-        if mendable && waits {
+        let Some(feed) = self.feeds.get(name).filter(|feed| feed.due.is_some()) else { return };
+        let is_mendable = |failure: &PollFailure| failure.blame == FetchBlame::Operator;
+        let is_mendable = feed.cell.lock().failure().is_some_and(is_mendable);
+        if is_mendable {
             let reason = "its last failure was one of configuration, which was read again";
             self.schedule(name, PlannedPoll::new(self.clock.now(), reason));
         }

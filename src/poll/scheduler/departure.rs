@@ -1,12 +1,11 @@
 //! Feeds that are not polled any more: for the time being, of which polling keeps what it knows, or for good.
 
-use super::PollScheduler;
-use crate::board::BoardEntry;
+use super::errands::Errand;
+use super::{PollScheduler, ScheduledFeed};
 use crate::memory::Memory;
-use crate::politeness::Errand;
-use std::collections::hash_map::Entry;
-use tidegate_core::model::{FeedName, FeedRecord, InterruptionKind, PollState, Time};
-use tidegate_status::PollGaps;
+use std::sync::Arc;
+use tidegate_core::model::{FeedName, FeedRecord, InterruptionKind};
+use tidegate_core::websub::subscriber::Requests;
 use tokio::sync::oneshot;
 
 /// How a feed leaves polling.
@@ -67,67 +66,47 @@ impl PollScheduler {
                 self.bench.attempts.forget(name);
             }
         }
-        self.paused.remove(name);
-        self.board.remove(name);
+        self.table.remove(name);
     }
 
     /// Writes down what polling remembers of a feed, and keeps it.
     fn put_aside(&mut self, name: &FeedName) {
-        let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let Some(memory) = feed.memory.as_mut() else { return };
+        let Some(feed) = self.feeds.get(name) else { return };
+        let mut polling = feed.cell.lock();
         // Whether it would fail is not known while nobody asks.
-        memory.poll.interruptions.note(InterruptionKind::Failed, None, now);
-        let state = memory.write(&feed.record);
-        self.remember(name, state);
-        if let Some(state) = self.unsaved.get(name).cloned() {
-            self.show_paused(&state);
-            self.paused.insert(name.clone(), Box::new(state));
-        }
+        let interruptions = &mut polling.memory.state.interruptions;
+        interruptions.note(InterruptionKind::Failed, None, self.clock.now());
+        polling.pause();
+        drop(polling);
+        self.remember(name);
     }
 
-    /// Takes over what the store knows of a feed that is paused.
-    pub(super) fn keep_paused(&mut self, state: PollState) {
-        self.board.change(&state.feed, |status| status.failures = state.failures);
-        self.show_paused(&state);
-        self.paused.insert(state.feed.clone(), Box::new(state));
-    }
-
-    fn show_paused(&self, state: &PollState) {
-        self.board.change(&state.feed, |status| {
-            status.pause();
-            let gaps = (&state.overlap).into();
-            status.rare.change(|rare| rare.gaps = gaps);
-            status.interruptions = state.interruptions.clone();
-        });
-    }
-
-    /// What polling remembers of a feed that it polls from now on: what it knew before a pause, unless
+    /// A feed that is polled from now on. `memory`: what is known of it; `None`: what was known before a pause, unless
     /// that was of another address.
-    pub(super) fn recall(&mut self, record: &FeedRecord, now: Time) -> Memory {
-        if let Entry::Occupied(paused) = self.paused.entry(record.name.clone()) {
-            let state = *paused.remove();
-            if state.url == record.url {
-                return Memory::from_saved(state, now);
-            }
-            self.board.remove(&record.name);
-        }
-        Memory::new(record, now)
+    pub(super) fn admit(
+        &self,
+        record: Arc<FeedRecord>,
+        memory: Option<Memory>,
+    ) -> Box<ScheduledFeed> {
+        let (name, now) = (&record.name, self.clock.now());
+        let paused = self.table.get(name).filter(|cell| {
+            let polling = cell.lock();
+            polling.is_paused() && memory.is_none() && polling.memory.state.url == record.url
+        });
+        let cell = paused.unwrap_or_else(|| {
+            let memory = memory.unwrap_or_else(|| Memory::new(&record, now));
+            self.table.insert(name.clone(), memory)
+        });
+        cell.lock().begin(now);
+        Box::new(ScheduledFeed::new(record, cell))
     }
 
-    /// Shows how a feed stands that is polled from now on: anew, unless it was paused.
-    pub(super) fn begin_on_board(&self, name: &FeedName, memory: &Memory) {
-        let (now, poll) = (self.clock.now(), &memory.poll);
-        self.board.change(name, |status| {
-            if !status.is_paused() {
-                *status = BoardEntry::default();
-            }
-            status.begin(now, poll.failures);
-            status.interruptions = poll.interruptions.clone();
-            let gaps = PollGaps::from(&poll.overlap);
-            if gaps != status.rare.gaps {
-                status.rare.change(|rare| rare.gaps = gaps);
-            }
-        });
+    /// Ends what else was under way for a feed that another takes the place of. What it asked its hub for.
+    pub(super) fn replace(&mut self, name: &FeedName) -> Option<Box<Requests>> {
+        self.forget(&Errand::Probe(name.clone()));
+        self.forget(&Errand::Walk(name.clone()));
+        self.leave_hub(name);
+        self.announced.detach(name);
+        self.feeds.get_mut(name)?.hub_requests.take()
     }
 }

@@ -1,19 +1,39 @@
-//! Errands of feeds: what is due, what stands in a host's line and what is in flight, of every kind.
+//! Errands of feeds: what is due and what is in flight, of every kind.
 
 use super::hub::HubAsked;
 use super::{Done, PollScheduler, ScheduledFeed};
 use crate::backfill::Stepped;
 use crate::error::RoundError;
-use crate::politeness::{Errand, PoliteHost};
-use crate::probe::ProbeResult;
+use crate::probe::ProbeEnding;
 use crate::subscribe::Failed;
-use tidegate_core::model::Time;
+use tidegate_core::model::{FeedName, Time};
 use tokio::task::{Id, JoinError};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How many errands that are over are taken in before commands and the clock are looked at again.
 const FINISHED_AT_ONCE: usize = 64;
+
+/// What is done for a feed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Errand {
+    /// It is polled.
+    Poll(FeedName),
+    /// Its missing items are asked for.
+    Probe(FeedName),
+    /// A step through its publisher's older documents is made.
+    Walk(FeedName),
+    /// Its hub is asked.
+    Hub(FeedName),
+}
+
+impl Errand {
+    /// The feed that it is for.
+    pub(super) const fn feed(&self) -> &FeedName {
+        match self {
+            Self::Poll(feed) | Self::Probe(feed) | Self::Walk(feed) | Self::Hub(feed) => feed,
+        }
+    }
+}
 
 /// Where the next errand of a kind is, of a feed.
 pub(super) enum ErrandState {
@@ -21,27 +41,14 @@ pub(super) enum ErrandState {
     None,
     /// It is due at that time.
     Due(Time),
-    /// It stands in the line of a host.
-    InLine(PoliteHost),
-    /// It is in flight.
-    Running(Box<(Id, CancellationToken)>),
+    /// It waits for its host, or is in flight; it is given up when this is dropped.
+    Running(Id, #[allow(dead_code)] DropGuard),
 }
 
 impl ErrandState {
-    /// Takes the host in whose line the errand stood.
-    pub(super) fn leave_line(&mut self) -> Option<PoliteHost> {
-        match std::mem::replace(self, Self::None) {
-            Self::InLine(host) => Some(host),
-            other => {
-                *self = other;
-                None
-            }
-        }
-    }
-
     /// Ends the errand of this task; false where another one has taken its place.
-    pub(super) fn end(&mut self, id: Id) -> bool {
-        let is_it = matches!(self, Self::Running(running) if running.0 == id);
+    fn end(&mut self, id: Id) -> bool {
+        let is_it = matches!(self, Self::Running(running, _) if *running == id);
         if is_it {
             *self = Self::None;
         }
@@ -53,7 +60,7 @@ impl ErrandState {
 pub(super) enum FinishedErrand {
     /// A poll; otherwise how it broke off.
     Poll(Result<Box<Done>, String>),
-    Probe(Result<ProbeResult, RoundError>),
+    Probe(Result<ProbeEnding, RoundError>),
     Step(Result<Stepped, RoundError>),
     Hub(HubAsked),
 }
@@ -66,8 +73,7 @@ impl FinishedErrand {
             Errand::Probe(_) => Self::Probe(Err(RoundError::Defect(error))),
             Errand::Walk(_) => Self::Step(Err(RoundError::Defect(error))),
             Errand::Hub(_) => {
-                let why = format!("asking it failed: {error}");
-                Self::Hub(Some(Err(Failed { why, wait: None, pause: None })))
+                Self::Hub(HubAsked::Failed(Failed::new(format!("asking it failed: {error}"))))
             }
         }
     }
@@ -86,50 +92,38 @@ impl ScheduledFeed {
 }
 
 impl PollScheduler {
-    /// Has an errand stand in its host's line from that time on, instead of when it was due before.
-    pub(super) fn plan_errand(&mut self, errand: Errand, at: Time) {
+    /// `false`: there is no such feed.
+    fn set_state(&mut self, errand: &Errand, state: ErrandState) -> bool {
         let feed = self.feeds.get_mut(errand.feed());
-        let Some(state) = feed.and_then(|feed| feed.state_of(&errand)) else { return };
-        if let ErrandState::Due(old) = std::mem::replace(state, ErrandState::Due(at)) {
-            self.due.remove(&(old, errand.clone()));
+        let Some(place) = feed.and_then(|feed| feed.state_of(errand)) else { return false };
+        if let ErrandState::Due(at) = std::mem::replace(place, state) {
+            self.due.remove(&(at, errand.clone()));
         }
-        self.due.insert((at, errand));
+        true
     }
 
-    /// Puts an errand at the end of its host's line.
-    pub(super) fn enqueue(&mut self, errand: &Errand, host: PoliteHost) {
-        let feed = self.feeds.get_mut(errand.feed());
-        let Some(state) = feed.and_then(|feed| feed.state_of(errand)) else { return };
-        self.polite.enqueue(errand.clone(), &host, Instant::now());
-        *state = ErrandState::InLine(host);
+    /// Has an errand begin at that time, instead of when it was due before.
+    pub(super) fn plan_errand(&mut self, errand: Errand, at: Time) {
+        if self.set_state(&errand, ErrandState::Due(at)) {
+            self.due.insert((at, errand));
+        }
     }
 
-    /// Begins an errand that had its turn at a host.
+    /// Begins an errand, which waits for its host by itself.
     pub(super) fn run_errand(
         &mut self,
         errand: Errand,
-        host: PoliteHost,
         task: impl Future<Output = FinishedErrand> + Send + 'static,
         cancel: CancellationToken,
     ) {
         let id = self.running.spawn(task).id();
-        let feed = self.feeds.get_mut(errand.feed());
-        if let Some(state) = feed.and_then(|feed| feed.state_of(&errand)) {
-            *state = ErrandState::Running(Box::new((id, cancel)));
-        }
-        self.in_flight.insert(id, (errand, host));
+        self.set_state(&errand, ErrandState::Running(id, cancel.drop_guard()));
+        self.in_flight.insert(id, errand);
     }
 
     /// Gives up an errand, wherever it is.
     pub(super) fn forget(&mut self, errand: &Errand) {
-        let feed = self.feeds.get_mut(errand.feed());
-        let Some(state) = feed.and_then(|feed| feed.state_of(errand)) else { return };
-        match std::mem::replace(state, ErrandState::None) {
-            ErrandState::None => {}
-            ErrandState::Due(at) => drop(self.due.remove(&(at, errand.clone()))),
-            ErrandState::InLine(host) => self.polite.forget(errand, &host),
-            ErrandState::Running(running) => running.1.cancel(),
-        }
+        self.set_state(errand, ErrandState::None);
     }
 
     /// Takes in what came of the errands that are over already, so many at most.
@@ -147,22 +141,18 @@ impl PollScheduler {
             Err(error) => (error.id(), Err(error.to_string())),
         };
         // That of a subscription that is left belongs to nobody.
-        let Some((errand, host)) = self.in_flight.remove(&id) else { return };
+        let Some(errand) = self.in_flight.remove(&id) else { return };
         let done = done.unwrap_or_else(|error| FinishedErrand::broken_off(&errand, error));
-        // A poll that was asked for has no turn to give back.
-        if !matches!(errand, Errand::Poll(_)) {
-            self.polite.finish(&host, Instant::now());
-        }
         // The feed of that name may be another one by now, or the errand may have been given up.
         let name = errand.feed();
         let state = self.feeds.get_mut(name).and_then(|feed| feed.state_of(&errand));
         let is_current = state.is_some_and(|state| state.end(id));
         match done {
-            FinishedErrand::Poll(done) => self.finish_poll(name, &host, done),
-            FinishedErrand::Probe(result) if is_current => self.finish_probe(name, &host, result),
-            FinishedErrand::Step(result) if is_current => self.finish_step(name, &host, result),
-            FinishedErrand::Hub(asked) => self.finish_hub(name, is_current, asked),
-            FinishedErrand::Probe(_) | FinishedErrand::Step(_) => {}
+            FinishedErrand::Poll(done) => self.finish_poll(name, done),
+            FinishedErrand::Probe(result) if is_current => self.finish_probe(name, result),
+            FinishedErrand::Step(result) if is_current => self.finish_step(name, result),
+            FinishedErrand::Hub(asked) if is_current => self.finish_hub(name, asked),
+            _ => {}
         }
     }
 }

@@ -1,38 +1,30 @@
-//! What the scheduler keeps of each feed. There may be a million, so that what is seldom there has a place of
-//! its own.
+//! What the scheduler keeps of each feed that it polls, beside what is known of it. There may be a million, so that what
+//! is seldom there has a place of its own.
 
 use super::CommandReply;
 use super::announced::PushTriggers;
 use super::departure::Departure;
 use super::errands::ErrandState;
 use crate::allowance::Allowance;
-use crate::memory::Memory;
-use crate::politeness::PoliteHost;
+use crate::feeds::FeedCell;
+use crate::host_queue::HostSlot;
 use crate::reason::PlannedPoll;
-use std::num::NonZeroU64;
 use std::sync::Arc;
-use tidegate_core::model::{Backfill, FeedRecord, HubSubscription, Time, ToldChange};
+use tidegate_core::model::{FeedRecord, Time, ToldChange};
 use tidegate_core::websub::subscriber::Requests;
-use tidegate_judge::probe::ProbePlan;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(super) struct ScheduledFeed {
     pub(super) record: Arc<FeedRecord>,
-    /// Where it is read; `None` until that is asked for.
-    pub(super) host: Option<PoliteHost>,
-    /// Fingerprint of the address that this is the host of, once it was read there.
-    pub(super) host_of_address: Option<NonZeroU64>,
-    /// `None` while a round has it.
-    pub(super) memory: Option<Box<Memory>>,
+    /// What is known of it.
+    pub(super) cell: Arc<FeedCell>,
     pub(super) due: Option<Time>,
     /// How far within its second its first poll after a start begins, in milliseconds.
     pub(super) offset: u16,
-    /// When something that is pending can be decided.
-    pub(super) pending: Option<Time>,
-    /// Whether it stands in its host's line.
-    pub(super) in_line: bool,
+    /// Its ticket, while it stands in its host's line.
+    pub(super) in_line: Option<Arc<()>>,
     pub(super) running: Option<Box<RunningErrand>>,
     after_round: Option<Box<AfterRound>>,
     pub(super) hearing: PushTriggers,
@@ -40,19 +32,11 @@ pub(super) struct ScheduledFeed {
     pub(super) asked: Option<Box<Allowance>>,
     /// When it was last looked through for items that have long been in doubt.
     pub(super) doubts_looked: Option<Time>,
-    /// What is to be asked about its missing items.
-    pub(super) probe_plan: Option<Box<ProbePlan>>,
     pub(super) probing: ErrandState,
-    /// The walk through its publisher's older documents, and where its next step is.
-    pub(super) walk: Option<Box<Backfill>>,
     pub(super) walking: ErrandState,
-    /// The subscription to its hub, and where the next request to that is.
-    pub(super) subscription: Option<Box<HubSubscription>>,
     pub(super) subscribing: ErrandState,
     /// The requests for the subscription that it had last.
     pub(super) hub_requests: Option<Box<Requests>>,
-    /// Whether the walk or the subscription has still to be written down.
-    pub(super) aside_is_unsaved: bool,
 }
 
 /// What is done when the round in flight is over.
@@ -74,8 +58,10 @@ pub(super) struct RunningErrand {
     pub(super) cancel: CancellationToken,
     /// Callers that this round answers.
     pub(super) answers: Vec<CommandReply>,
-    /// Whether it holds a place at its host.
-    pub(super) in_turn: bool,
+    /// Its slot at its host; `None`: it was asked for, and goes past the line.
+    pub(super) slot: Option<HostSlot>,
+    /// The address that is read.
+    pub(super) address: Box<str>,
     /// The poll that was planned when it began.
     pub(super) planned: Option<PlannedPoll>,
     pub(super) at: Time,
@@ -92,32 +78,22 @@ impl ScheduledFeed {
     }
 
     /// A feed that polling begins with.
-    pub(super) fn new(record: Arc<FeedRecord>, mut memory: Memory) -> Self {
-        // These are written down with what polling remembers, and kept here.
-        let (walk, subscription) =
-            memory.poll.rare.change(|rare| (rare.backfill.take(), rare.subscription.take()));
+    pub(super) fn new(record: Arc<FeedRecord>, cell: Arc<FeedCell>) -> Self {
         Self {
             record,
-            host: None,
-            host_of_address: None,
-            memory: Some(Box::new(memory)),
+            cell,
             due: None,
             offset: 0,
-            pending: None,
-            in_line: false,
+            in_line: None,
             running: None,
             after_round: None,
             hearing: PushTriggers::default(),
             asked: None,
             doubts_looked: None,
-            probe_plan: None,
             probing: ErrandState::None,
-            walk,
             walking: ErrandState::None,
-            subscription,
             subscribing: ErrandState::None,
             hub_requests: None,
-            aside_is_unsaved: false,
         }
     }
 
@@ -139,17 +115,5 @@ impl ScheduledFeed {
     /// Whether it leaves polling when the round in flight is over.
     pub(super) fn is_leaving(&self) -> bool {
         self.after_round.as_ref().is_some_and(|after| after.leaving.is_some())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// There may be a million.
-    #[test]
-    fn a_feed_takes_few_bytes() {
-        let sizes = [size_of::<ScheduledFeed>(), size_of::<ErrandState>()];
-        assert!(sizes[0] <= 224 && sizes[1] <= 16, "{sizes:?}");
     }
 }

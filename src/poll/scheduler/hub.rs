@@ -1,12 +1,11 @@
 //! Subscriptions to upstreams' hubs: when hubs are asked, in their host's line like polls, what they
 //! may ask back, and what is polled because of what they push.
 
-use super::errands::{ErrandState, FinishedErrand};
-use super::{PollScheduler, ScheduledFeed};
+use super::errands::{Errand, ErrandState, FinishedErrand};
+use super::{HOST_PAUSED, PAUSE_MARGIN, PollScheduler, ScheduledFeed};
 use crate::PollSettings;
 use crate::announced::AnnouncedFeed;
 use crate::callbacks::Reach;
-use crate::politeness::Errand;
 use crate::polling::{PollContext, PollResult};
 use crate::subscribe::{self, Failed};
 use crate::word::behind_list;
@@ -19,7 +18,6 @@ use tidegate_core::model::{
 use tidegate_core::websub::subscriber::{self, CallbackReply, Requests};
 use tidegate_core::websub::{Discovery, HubRequest, Intent, Verification};
 use tidegate_net::fetch::{LeadScope, read_url};
-use tidegate_status::HubReport;
 use tidegate_store::in_words;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -36,14 +34,27 @@ pub(super) struct Leaving {
     since: Instant,
 }
 
-/// What became of a request to a hub; `None`: nobody waits for that.
-pub(super) type HubAsked = Option<Result<(), Failed>>;
+/// What became of a request to a hub.
+pub(super) enum HubAsked {
+    /// The hub has taken it, or nobody waits for it any more.
+    Done,
+    Failed(Failed),
+    /// Its host asked to be left alone, for so long still.
+    PutOff(Duration),
+}
+
+impl ScheduledFeed {
+    /// Looks at the subscription to its hub, or changes it; `None` where there is none.
+    fn with_hub<T>(&self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
+        self.cell.lock().memory.state.subscription.as_deref_mut().map(change)
+    }
+}
 
 impl PollScheduler {
     /// Takes over the subscription of a feed that polling begins with.
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get(name) else { return };
-        let Some(subscription) = &feed.subscription else { return };
+        let Some(subscription) = feed.with_hub(|it| it.clone()) else { return };
         // What has become unreachable, or unwanted, is given up.
         if !is_reached(self.settings.reach.as_ref(), &self.settings, subscription.address()) {
             self.leave_hub(name);
@@ -54,8 +65,7 @@ impl PollScheduler {
         let is_named = subscribe::feed_of_token(&subscription.keys.token).as_ref() == Some(name);
         if reached != Some(&subscription.callbacks) || (self.owned.is_some() && !is_named) {
             // It calls an address at which nobody answers any more, or that not every gateway knows.
-            let found =
-                Discovery { hubs: subscription.hubs.clone(), topic: subscription.topic.clone() };
+            let found = Discovery { hubs: subscription.hubs, topic: subscription.topic };
             self.begin_anew(name, &found);
             return self.hub_changed(name);
         }
@@ -74,9 +84,8 @@ impl PollScheduler {
     /// Shuts the callback of a feed that another gateway is to poll, which goes on with its subscription.
     pub(super) fn close_callback(&mut self, name: &FeedName) {
         self.forget(&Errand::Hub(name.clone()));
-        let subscription = self.feeds.get(name).and_then(|feed| feed.subscription.as_ref());
-        if let Some(subscription) = subscription {
-            self.callbacks.shut(&subscription.keys.token);
+        if let Some(feed) = self.feeds.get(name) {
+            feed.with_hub(|it| self.callbacks.shut(&it.keys.token));
         }
     }
 
@@ -90,7 +99,8 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         self.callbacks.open(name, &keys);
         let (base, before) = (&reach.callbacks, feed.hub_requests.as_deref().copied());
-        feed.subscription = Some(Box::new(subscriber::begin(found, keys, base, before, now)));
+        let subscription = subscriber::begin(found, keys, base, before, now);
+        feed.cell.lock().memory.state.subscription = Some(Box::new(subscription));
     }
 
     /// Moves what is to be asked along with a clock that was set back.
@@ -101,24 +111,24 @@ impl PollScheduler {
             if let Some(requests) = &mut feed.hub_requests {
                 **requests = requests.set_back(by);
             }
-            let Some(subscription) = &mut feed.subscription else { continue };
-            subscriber::set_back(subscription, by);
-            self.plan_hub(name);
+            if feed.with_hub(|it| subscriber::set_back(it, by)).is_some() {
+                self.plan_hub(name);
+            }
         }
     }
 
     /// Takes in what a poll says of the feed's hub.
     pub(super) fn discovered(&mut self, name: &FeedName, found: &Option<Discovery>) {
         let found = self.reached(found);
-        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let Some(feed) = self.feeds.get(name) else { return };
         let Some(found) = found else {
-            if feed.subscription.is_some() {
+            if feed.with_hub(|_| ()).is_some() {
                 self.leave_hub(name);
                 self.save_aside(name);
             }
             return;
         };
-        match feed.subscription.as_mut().and_then(|it| subscriber::goes_on(it, &found)) {
+        match feed.with_hub(|it| subscriber::goes_on(it, &found)).flatten() {
             Some(false) => return,
             Some(true) => {}
             None => self.begin_anew(name, &found),
@@ -139,8 +149,8 @@ impl PollScheduler {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let begun = feed.hearing.polled.unwrap_or(now);
-        let covers = |it: &HubSubscription| subscriber::covers(it, begun, now);
-        if feed.hearing.by_hub && !feed.subscription.as_deref().is_some_and(covers) {
+        let covers = feed.with_hub(|it| subscriber::covers(it, begun, now));
+        if feed.hearing.by_hub && covers != Some(true) {
             feed.hearing.by_hub = false;
             let reason = "its hub is not relied on any more";
             self.want(&AnnouncedFeed { feed: name.clone(), told: ToldChange::None, reason });
@@ -148,81 +158,77 @@ impl PollScheduler {
     }
 
     fn plan_hub(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let note = feed.subscription.clone();
-        let next = feed.subscription.as_ref().map(|subscription| subscription.next);
+        let Some(feed) = self.feeds.get(name) else { return };
         let is_planned = matches!(feed.subscribing, ErrandState::None | ErrandState::Due(_));
-        if let Some(next) = next.filter(|_| is_planned) {
+        if let Some(next) = feed.with_hub(|it| it.next).filter(|_| is_planned) {
             self.plan_errand(Errand::Hub(name.clone()), next);
         }
-        self.board.change(name, |status| {
-            status.rare.change(|rare| {
-                let before = rare.hub.take().map(|hub| *hub);
-                rare.hub = note.map(|subscription| Box::new(HubReport::new(*subscription, before)));
-            });
-        });
     }
 
     /// Takes over the lease of a hub that asked another gateway back, which has stored it.
     pub(super) fn adopt_lease(&mut self, name: &FeedName, stored: &HubSubscription) {
-        let Some(own) = self.feeds.get_mut(name).and_then(|feed| feed.subscription.as_deref_mut())
-        else {
-            return;
-        };
+        let Some(feed) = self.feeds.get(name).filter(|_| self.owned.is_some()) else { return };
         let until = |it: &HubSubscription| it.lease.map(|lease| lease.until);
-        if own.keys == stored.keys && until(stored) > until(own) && self.owned.is_some() {
-            own.clone_from(stored);
+        let adopts = feed.with_hub(|own| {
+            let adopts = own.keys == stored.keys && until(stored) > until(own);
+            if adopts {
+                own.clone_from(stored);
+            }
+            adopts
+        });
+        if adopts == Some(true) {
             self.hub_changed(name);
         }
     }
 
-    /// Puts a request to a hub that is due into its host's line.
-    pub(super) fn line_up_hub(&mut self, name: &FeedName, now: Time) {
+    /// Asks a hub, where that is due.
+    pub(super) fn begin_hub(&mut self, name: &FeedName, now: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         feed.subscribing = ErrandState::None;
-        let Some(subscription) = &mut feed.subscription else { return };
-        if subscriber::due(subscription, now) {
-            let host = self.settings.host(subscription.address());
-            self.enqueue(&Errand::Hub(name.clone()), host);
-        }
-        self.hub_changed(name);
-    }
-
-    pub(super) fn begin_hub(&mut self, name: &FeedName) {
-        let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let Some(host) = feed.subscribing.leave_line() else { return };
-        let record = Arc::clone(&feed.record);
-        let request = feed.subscription.as_mut().and_then(|it| {
-            subscriber::sent(it, now);
+        let request = feed.with_hub(|it| {
+            if !subscriber::due(it, now) {
+                return None;
+            }
             if !it.keys.secret.is_empty() && !self.settings.may_share_secret(it.address()) {
                 it.keys.secret.clear();
                 self.callbacks.open(name, &it.keys);
             }
             Some((it.address().to_owned(), subscribe::request(it, true)?))
         });
-        let Some((hub, request)) = request else {
-            self.polite.finish(&host, Instant::now());
-            return self.plan_hub(name);
-        };
-        let cancel = self.cancel.child_token();
-        let bench = Arc::clone(&self.bench);
-        let task = ask(bench, record, (hub, request), now, cancel.clone());
-        self.run_errand(Errand::Hub(name.clone()), host, task, cancel);
+        if let Some((hub, request)) = request.flatten() {
+            let (record, cell) = (Arc::clone(&feed.record), Arc::clone(&feed.cell));
+            let (bench, cancel) = (Arc::clone(&self.bench), self.cancel.child_token());
+            let asking = async move {
+                let _slot = match bench.hosts.slot(&hub).await {
+                    Ok(slot) => slot,
+                    Err(left) => return HubAsked::PutOff(left),
+                };
+                let now = bench.clock.now();
+                if let Some(it) = cell.lock().memory.state.subscription.as_deref_mut() {
+                    subscriber::sent(it, now);
+                }
+                ask(&bench, &record, (hub, request), now).await
+            };
+            let task = given_up(cancel.clone(), asking);
+            self.run_errand(Errand::Hub(name.clone()), task, cancel);
+        }
+        self.hub_changed(name);
     }
 
-    /// `is_current`: the subscription is the one that the hub was asked for.
-    pub(super) fn finish_hub(&mut self, name: &FeedName, is_current: bool, asked: HubAsked) {
-        if let Some(Err(Failed { pause: Some(pause), .. })) = &asked {
-            self.pause(pause);
-        }
+    pub(super) fn finish_hub(&mut self, name: &FeedName, asked: HubAsked) {
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name).filter(|_| is_current) else { return };
-        if let (Some(it), Some(Err(failed))) = (&mut feed.subscription, asked) {
-            let hub = shown(it.address());
-            tracing::info!(feed = %name, hub = hub.text(), why = failed.why, "a hub was not subscribed to");
-            subscriber::failed(it, &failed.why, failed.wait, now);
-        }
+        let Some(feed) = self.feeds.get(name) else { return };
+        feed.with_hub(|it| match asked {
+            HubAsked::Done => {}
+            HubAsked::PutOff(left) => {
+                subscriber::put_off(it, HOST_PAUSED, now.plus(left).plus(PAUSE_MARGIN));
+            }
+            HubAsked::Failed(failed) => {
+                let hub = shown(it.address());
+                tracing::info!(feed = %name, hub = hub.text(), why = failed.why, "a hub was not subscribed to");
+                subscriber::failed(it, &failed.why, failed.wait, now);
+            }
+        });
         self.hub_changed(name);
     }
 
@@ -241,25 +247,26 @@ impl PollScheduler {
             };
         }
         let name = self.callbacks.by_token(token)?.feed.clone();
-        let subscription = self.feeds.get_mut(&name)?.subscription.as_mut()?;
-        if subscription.keys.token != token {
-            return None;
-        }
-        let reply = subscriber::called(subscription, said, now);
-        match reply {
-            CallbackReply::Unasked => None,
-            CallbackReply::Noted => {
-                tracing::info!(feed = %name, note = subscription.note, "a hub said no");
-                self.hub_changed(&name);
-                Some(String::new())
+        let reply = self.feeds.get(&name)?.with_hub(|it| {
+            if it.keys.token != token {
+                return None;
             }
-            CallbackReply::Confirmed(challenge) => {
-                let hub = shown(subscription.address());
-                tracing::debug!(feed = %name, hub = hub.text(), "a hub delivers");
-                self.hub_changed(&name);
-                Some(challenge)
+            let reply = subscriber::called(it, said, now);
+            let hub = shown(it.address());
+            match &reply {
+                CallbackReply::Unasked => {}
+                CallbackReply::Noted => {
+                    tracing::info!(feed = %name, note = it.note, "a hub said no");
+                }
+                CallbackReply::Confirmed(_) => {
+                    tracing::debug!(feed = %name, hub = hub.text(), "a hub delivers");
+                }
             }
-        }
+            reply.into_answer()
+        });
+        let answer = reply??;
+        self.hub_changed(&name);
+        Some(answer)
     }
 
     /// A hub has pushed something: the feed is polled now, whatever its schedule says, but no sooner
@@ -271,10 +278,11 @@ impl PollScheduler {
         let now = self.clock.now();
         let least = self.feeds.get(&name).map(|feed| self.settings.bounds(&feed.record.options));
         let Some((feed, least)) = self.feeds.get_mut(&name).zip(least) else { return };
-        let Some(it) = feed.subscription.as_mut().filter(|it| it.keys.token == token) else {
-            return;
-        };
-        feed.hearing.told = feed.hearing.told.max(subscriber::pushed(it, now));
+        let pushed = feed
+            .with_hub(|it| (it.keys.token == token).then(|| subscriber::pushed(it, now)))
+            .flatten();
+        let Some(told) = pushed else { return };
+        feed.hearing.told = feed.hearing.told.max(told);
         let pause = feed.push_pause(least.min());
         self.plan_hub(&name);
         self.bring_about(&name, pause, Duration::ZERO, "its hub told of a change");
@@ -295,17 +303,16 @@ impl PollScheduler {
         }
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return false };
-        let Some(it) = feed.subscription.as_mut() else {
-            feed.hearing.by_hub = false;
-            return false;
-        };
-        let was_relied_on = it.trust.is_relied_on(now);
-        let is_material = subscriber::polled(it, poll, now);
-        if was_relied_on && let Some(until) = it.trust.distrusted_until {
-            let hub = shown(it.address());
-            tracing::info!(feed = %name, hub = hub.text(), %until, "a hub told of no change, and is not relied on");
-        }
-        let covers = subscriber::covers(it, begun, now) && found.held.is_none();
+        let heard = feed.with_hub(|it| {
+            let was_relied_on = it.trust.is_relied_on(now);
+            let is_material = subscriber::polled(it, poll, now);
+            if was_relied_on && let Some(until) = it.trust.distrusted_until {
+                let hub = shown(it.address());
+                tracing::info!(feed = %name, hub = hub.text(), %until, "a hub told of no change, and is not relied on");
+            }
+            (is_material, subscriber::covers(it, begun, now) && found.held.is_none())
+        });
+        let (is_material, covers) = heard.unwrap_or_default();
         feed.hearing.by_hub = covers;
         if is_material {
             self.plan_hub(name);
@@ -317,8 +324,10 @@ impl PollScheduler {
     /// Ends the subscriptions to hubs that other settings do not allow.
     pub(super) fn leave_hubs_beyond(&mut self, settings: &PollSettings) {
         let is_beyond = |feed: &ScheduledFeed| {
-            let hub = feed.subscription.as_ref().map(|it| it.address());
-            hub.is_some_and(|hub| !is_reached(settings.reach.as_ref(), settings, hub))
+            let is_reached = |it: &mut HubSubscription| {
+                is_reached(settings.reach.as_ref(), settings, it.address())
+            };
+            feed.with_hub(is_reached) == Some(false)
         };
         let beyond = self.feeds.iter().filter(|(_, feed)| is_beyond(feed));
         let beyond: Vec<_> = beyond.map(|(name, _)| name.clone()).collect();
@@ -334,11 +343,13 @@ impl PollScheduler {
     pub(super) fn leave_hub(&mut self, name: &FeedName) {
         self.forget(&Errand::Hub(name.clone()));
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        let Some(left) = feed.subscription.take() else { return };
+        let mut polling = feed.cell.lock();
+        let Some(left) = polling.memory.state.subscription.take() else { return };
+        polling.disbelieved = None;
+        drop(polling);
         let record = Arc::clone(&feed.record);
         feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
         self.callbacks.shut(&left.keys.token);
-        self.board.change(name, |status| status.rare.change(|rare| rare.hub = None));
         let now = Instant::now();
         let callbacks = &self.callbacks;
         self.leaving.retain(|token, leaving| {
@@ -354,34 +365,46 @@ impl PollScheduler {
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
         // It is one more request to that host.
-        if self.polite.ask_out_of_turn(&self.settings.host(&hub), now).is_err() {
+        if self.bench.hosts.ask_out_of_turn(&hub).is_err() {
             return;
         }
         let leaving = Leaving { topic: left.topic, since: now };
         self.callbacks.leave(&left.keys.token);
         self.leaving.insert(left.keys.token, leaving);
         let (bench, at) = (Arc::clone(&self.bench), self.clock.now());
-        self.running.spawn(ask(bench, record, (hub, request), at, self.cancel.child_token()));
+        let asking = async move { ask(&bench, &record, (hub, request), at).await };
+        self.running.spawn(given_up(self.cancel.child_token(), asking));
     }
 }
 
-/// Asks a hub for a feed, unless that is given up.
+/// Asks a hub for a feed.
 async fn ask(
-    bench: Arc<PollContext>,
-    feed: Arc<FeedRecord>,
+    bench: &PollContext,
+    feed: &FeedRecord,
     (hub, request): (String, HubRequest),
     now: Time,
-    cancel: CancellationToken,
-) -> FinishedErrand {
-    let asking = async {
-        let leads = behind_list(&bench.store, &feed, LeadScope::of_feed(&feed)).await;
-        let leads =
-            leads.map_err(|error| Failed { why: in_words(&error), wait: None, pause: None })?;
-        subscribe::ask(bench.call.clone(), (hub, leads), request, now).await
+) -> HubAsked {
+    let asked = match behind_list(&bench.store, feed, LeadScope::of_feed(feed)).await {
+        Ok(leads) => subscribe::ask(bench.call.clone(), (hub, leads), request, now).await,
+        Err(error) => Err(Failed::new(in_words(&error))),
     };
+    match asked {
+        Ok(()) => HubAsked::Done,
+        Err(failed) => {
+            failed.pause.iter().for_each(|pause| bench.hosts.pause(pause));
+            HubAsked::Failed(failed)
+        }
+    }
+}
+
+/// Asks a hub, unless that is given up.
+async fn given_up(
+    cancel: CancellationToken,
+    asking: impl Future<Output = HubAsked>,
+) -> FinishedErrand {
     FinishedErrand::Hub(tokio::select! {
-        () = cancel.cancelled() => None,
-        asked = asking => Some(asked),
+        () = cancel.cancelled() => HubAsked::Done,
+        asked = asking => asked,
     })
 }
 

@@ -3,13 +3,12 @@
 //! from the store, one that it loses is dropped after the round in flight.
 
 use super::departure::Departure;
-use super::plans::{ResumeBasis, ResumedFeed, Spread};
+use super::plans::ResumeBasis;
 use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler, SLICE};
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
 use crate::memory::Memory;
 use crate::reason::PlannedPoll;
-use crate::resume::PolledUntil;
 use std::collections::{BTreeMap, HashSet};
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -25,16 +24,14 @@ use tokio::time::Instant;
 const HANDOVER_PAUSE: Duration = Duration::from_secs(2);
 /// A scheduler that did nothing for longer than this may have been polled for by others.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
-/// Before this time, what was due of a feed that is gained was polled by the gateway that had it: one that falls silent
-/// loses its feeds after 10 s.
-pub(super) const POLLED_BEFORE: Duration = Duration::from_secs(60);
 /// How long the first poll of a feed is left to the gateway that added it.
 const FIRST_POLL_ELSEWHERE: Duration = Duration::from_secs(20);
 /// At what intervals one poll of a feed follows another that pushes at a gateway ask for which does not own it.
 const PUSHED_AGAIN: Duration = Duration::from_secs(5);
-/// How polls are spread that are due where others have polled: they have waited for long already.
-pub(super) const TAKEOVER_SPREAD: Spread =
-    Spread { step: Duration::from_millis(5), most: Duration::from_secs(10) };
+/// Over what time polls are spread that are due where others have polled, for each feed and at most: they have waited for
+/// long already.
+pub(super) const TAKEOVER_SPREAD: (Duration, Duration) =
+    (Duration::from_millis(5), Duration::from_secs(10));
 
 /// What the store knows of a feed that polling begins with.
 pub(crate) struct StoredFeed {
@@ -92,10 +89,6 @@ pub(super) struct OwnedFeeds {
     seen: Instant,
     /// Whether others may have polled the feeds that are here.
     is_outdated: bool,
-    /// When this gateway was last known to live; where it was silent since, until it has read its feeds.
-    alive: Time,
-    /// Since when nobody may have polled the feeds that are gained next, where that is long ago.
-    unpolled_since: Option<Time>,
     /// The feeds that were polled here because of pushes, though others own them, and when.
     pushed: BTreeMap<FeedName, Instant>,
 }
@@ -127,17 +120,13 @@ impl OwnedFeeds {
             comparing: JoinSet::new(),
             seen: now,
             is_outdated: false,
-            alive: Time::MIN,
-            unpolled_since: None,
             pushed: BTreeMap::new(),
         }
     }
 
-    /// The feeds were read as they are in this list. `alive`: when a gateway last noted that it polls.
-    pub(super) fn begin(&mut self, list: Arc<FeedList>, alive: Time) {
+    /// The feeds were read as they are in this list.
+    pub(super) fn begin(&mut self, list: Arc<FeedList>) {
         self.list = list;
-        // Otherwise others poll.
-        self.unpolled_since = (self.gateways.live().len() <= 1).then_some(alive);
     }
 
     /// Waits for what a comparison has found; for ever, where several gateways poll not.
@@ -224,7 +213,7 @@ impl PollScheduler {
 
     /// Follows which gateways live, and the list of feeds.
     pub(super) fn follow_gateways(&mut self) {
-        let (now, may_begin, wall) = (Instant::now(), self.may_begin(), self.clock.now());
+        let (now, may_begin) = (Instant::now(), self.may_begin());
         let Some(owned) = &mut self.owned else { return };
         let silent_for = now.saturating_duration_since(std::mem::replace(&mut owned.seen, now));
         if (!may_begin || silent_for > SILENT_AFTER) && owned.gateways.live().len() > 1 {
@@ -233,14 +222,12 @@ impl PollScheduler {
         if !may_begin {
             return;
         }
-        let alive = std::mem::replace(&mut owned.alive, wall);
         if std::mem::take(&mut owned.is_outdated) {
             tracing::warn!(
                 "this gateway was silent, and others may have polled its feeds: they are read again"
             );
             owned.compares_all = true;
             owned.compare_at = now;
-            owned.unpolled_since = Some(alive);
             owned.comparing.abort_all();
             self.checkpoints.abort_all();
             for name in self.known_here() {
@@ -267,8 +254,8 @@ impl PollScheduler {
 
     /// The feeds of which polling knows, but for those that leave it.
     fn known_here(&self) -> HashSet<FeedName> {
-        let polled = self.feeds.iter().filter(|(_, feed)| !feed.is_leaving());
-        polled.map(|(name, _)| name).chain(self.paused.keys()).cloned().collect()
+        let is_leaving = |name: &FeedName| self.feeds.get(name).is_some_and(|it| it.is_leaving());
+        self.table.names().into_iter().filter(|name| !is_leaving(name)).collect()
     }
 
     /// Takes in what a comparison has found.
@@ -306,12 +293,9 @@ impl PollScheduler {
         let now = self.clock.now();
         self.bench.attempts.take_over(marks);
         let reason = "it was due when this gateway took it over";
-        let basis = ResumeBasis { now, back: Duration::ZERO, reason };
-        let unpolled =
-            self.owned.as_mut().filter(|_| is_moved).and_then(|it| it.unpolled_since.take());
-        let polled =
-            unpolled.map_or(PolledUntil::Seen(now.minus(POLLED_BEFORE)), PolledUntil::Noted);
-        let mut resumed: Vec<ResumedFeed> = Vec::with_capacity(feeds.len());
+        let (step, most) = TAKEOVER_SPREAD;
+        let spread = step.saturating_mul(u32::try_from(feeds.len()).unwrap_or(u32::MAX)).min(most);
+        let basis = ResumeBasis { now, back: Duration::ZERO, reason, spread };
         for stored in feeds {
             // What ends here first is taken over with the next comparison; what came by a command is here.
             if self.feeds.contains_key(&stored.record.name) {
@@ -321,21 +305,9 @@ impl PollScheduler {
                 continue;
             }
             let is_new = !is_moved && stored.state.is_none();
-            if let Some(mut feed) = self.resume_feed(stored, polled, &basis) {
-                if is_new {
-                    let at = now.plus(FIRST_POLL_ELSEWHERE);
-                    feed.next = PlannedPoll::new(
-                        at,
-                        "the gateway that added it polls it for the first time",
-                    );
-                }
-                resumed.push(feed);
-            }
-        }
-        let due = resumed.iter().filter(|feed| feed.is_spread(now)).count();
-        let spread = TAKEOVER_SPREAD.over(due);
-        for feed in resumed {
-            self.go_on_with(feed, &basis, spread);
+            let reason = "the gateway that added it polls it for the first time";
+            let first = is_new.then(|| PlannedPoll::new(now.plus(FIRST_POLL_ELSEWHERE), reason));
+            self.resume_feed(stored, first, &basis);
         }
     }
 
@@ -361,7 +333,7 @@ impl PollScheduler {
                 let StoredFeed { record, state, .. } = stored;
                 let memory = Memory::of(&record, state, now);
                 self.insert_guest(record, memory);
-                return self.begin(&name, reply.into_iter().collect());
+                return self.begin(&name, reply.into_iter().collect(), None);
             }
             Some(_) | None => PollError::TooMany { limit: MAX_WAITING },
         };

@@ -1,20 +1,18 @@
-//! Schedules over a restart: what is taken over from the store, and what is written down now and
-//! then.
+//! Schedules over a restart: what is taken over from the store.
 
-use super::ownership::{OrderedStates, POLLED_BEFORE, StoredFeed, TAKEOVER_SPREAD};
+use super::ownership::{OrderedStates, StoredFeed, TAKEOVER_SPREAD};
 use super::{PollScheduler, START_STEP};
 use crate::domains::is_polled;
 use crate::error::RoundError;
 use crate::memory::Memory;
 use crate::pauses::MAX_HOST_PAUSE;
 use crate::reason::PlannedPoll;
-use crate::resume::{NOTE_EVERY, PolledUntil};
 use crate::schedule::phase;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Time};
+use tidegate_core::model::{FeedRecord, FeedStanding, Time};
 use tidegate_core::websub::subscriber;
-use tokio::time::Instant;
+use tidegate_net::fetch::PauseRequest;
 
 /// What feeds are resumed with.
 pub(super) struct ResumeBasis {
@@ -23,43 +21,8 @@ pub(super) struct ResumeBasis {
     pub(super) back: Duration,
     /// Why what is due is polled now.
     pub(super) reason: &'static str,
-}
-
-/// A feed that is gone on with.
-pub(super) struct ResumedFeed {
-    record: Arc<FeedRecord>,
-    memory: Memory,
-    pub(super) next: PlannedPoll,
-    pending: Option<Time>,
-    /// Whether it was polled before.
-    is_known: bool,
-    /// Whether somebody waits for it.
-    is_awaited: bool,
-}
-
-impl ResumedFeed {
-    /// Whether its poll is one of those that are spread.
-    pub(super) fn is_spread(&self, now: Time) -> bool {
-        !self.is_awaited && self.next.at <= now
-    }
-}
-
-/// How polls that are due at once are spread.
-#[derive(Clone, Copy)]
-pub(super) struct Spread {
-    /// By how much each feed lengthens it.
-    pub(super) step: Duration,
-    /// How long it is at most.
-    pub(super) most: Duration,
-}
-
-impl Spread {
-    /// Over how many milliseconds the polls of so many feeds are spread.
-    pub(super) fn over(self, feeds: usize) -> u64 {
-        let spread = self.step.saturating_mul(u32::try_from(feeds).unwrap_or(u32::MAX));
-        let spread = u64::try_from(spread.min(self.most).as_millis());
-        spread.unwrap_or(u64::MAX).max(1)
-    }
+    /// Over what time that is spread.
+    pub(super) spread: Duration,
 }
 
 impl PollScheduler {
@@ -78,132 +41,82 @@ impl PollScheduler {
         let noted = kept.map(|kept| kept.noted).max();
         // What was noted in the time that has still to come was noted before the clock was set back.
         let back = noted.map_or(Duration::ZERO, |noted| noted.since(now));
-        self.noted = noted.map(|noted| noted.min(now));
         let is_active = |record: &&Arc<FeedRecord>| is_polled(record) && self.owns(record);
         let active = records.values().filter(is_active).count();
         self.feeds.reserve(active);
-        let alive = self.noted.unwrap_or(now);
         let has_others = self.owned.as_ref().is_some_and(|it| it.gateways.live().len() > 1);
-        let (polled, spread) = match has_others {
-            // They polled its feeds.
-            true => (PolledUntil::Seen(now.minus(POLLED_BEFORE)), TAKEOVER_SPREAD),
-            false => {
-                let spread = Spread { step: START_STEP, most: self.settings.min_interval };
-                (PolledUntil::Noted(alive), spread)
-            }
-        };
-        let basis = ResumeBasis { now, back, reason: "it was due when polling began" };
-        let spread = spread.over(active);
+        let (step, most) =
+            if has_others { TAKEOVER_SPREAD } else { (START_STEP, self.settings.min_interval) };
+        let spread = step.saturating_mul(u32::try_from(active).unwrap_or(u32::MAX)).min(most);
+        let basis = ResumeBasis { now, back, reason: "it was due when polling began", spread };
         let mut states = OrderedStates::new(states);
         for record in records.values() {
             let state = states.next_of(&record.name);
-            if !self.owns(record) {
-                continue;
-            }
-            let stored = StoredFeed::read(store.as_ref(), Arc::clone(record), state).await?;
-            if let Some(feed) = self.resume_feed(stored, polled, &basis) {
-                self.go_on_with(feed, &basis, spread);
+            if self.owns(record) {
+                let stored = StoredFeed::read(store.as_ref(), Arc::clone(record), state).await?;
+                self.resume_feed(stored, None, &basis);
             }
         }
         if let Some(owned) = &mut self.owned {
-            owned.begin(records, alive);
+            owned.begin(records);
         }
         Ok(())
     }
 
-    /// Takes a feed over as the store knows it; `None`: it is not polled.
+    /// Polls a feed from now on as the store knows it, if it is to be polled. `first`: its first poll, instead of the one
+    /// that follows.
     pub(super) fn resume_feed(
         &mut self,
         stored: StoredFeed,
-        polled: PolledUntil,
+        first: Option<PlannedPoll>,
         basis: &ResumeBasis,
-    ) -> Option<ResumedFeed> {
+    ) {
         let StoredFeed { record, state, pending } = stored;
-        let ResumeBasis { now, back, .. } = *basis;
+        let ResumeBasis { now, back, reason, spread } = *basis;
         // What has still to be written is newer.
         let unsaved = self.unsaved.get(&record.name).filter(|state| state.url == record.url);
         let mut state = unsaved.cloned().or(state);
         if !is_polled(&record) {
             if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
-                self.keep_paused(state);
+                self.table.insert(record.name.clone(), Memory::from_stored(state, now));
             }
-            return None;
+            return;
         }
         if let Some(subscription) = state.as_mut().and_then(|it| it.subscription.as_mut()) {
             subscriber::resume(subscription, back, now);
         }
         let is_known = state.is_some();
         let memory = Memory::of(&record, state, now);
-        if let Some(pause) = memory.poll.rare.pause.as_ref().filter(|pause| pause.until > now) {
-            let left = pause.until.since(now).min(MAX_HOST_PAUSE);
-            let host = self.settings.host(&pause.address);
-            self.polite.pause(&host, left, Instant::now());
+        if let Some(pause) = memory.state.pause.as_ref().filter(|pause| pause.until > now) {
+            let wait = pause.until.since(now).min(MAX_HOST_PAUSE);
+            self.bench.hosts.pause(&PauseRequest { address: pause.address.clone(), wait });
         }
         let pending = pending.map(|at| self.bench.decisions.by_wall_clock(at, now));
         let bounds = self.settings.bounds(&record.options);
-        let next = memory.resume(&record.name, bounds, pending, (polled, now));
+        let next = first.or_else(|| memory.resume(bounds, pending, now));
         // Somebody waits for it, whose request made it when the gateway stopped.
         let is_awaited = next.is_none() && record.on_demand.is_some();
-        let next = next.unwrap_or_else(|| {
+        let mut next = next.unwrap_or_else(|| {
             // The pause that was asked for, of a store of an earlier version.
-            let at = memory.poll.rare.not_before.unwrap_or(now).min(now.plus(bounds.max()));
+            let at = memory.state.not_before.unwrap_or(now).min(now.plus(bounds.max()));
             PlannedPoll::new(at, "polling has just begun")
         });
-        Some(ResumedFeed { record, memory, next, pending, is_known, is_awaited })
-    }
-
-    /// Polls a feed from now on that was taken over; what is due is spread over `spread` milliseconds.
-    pub(super) fn go_on_with(&mut self, feed: ResumedFeed, basis: &ResumeBasis, spread: u64) {
-        let ResumedFeed { record, memory, mut next, pending, is_known, is_awaited } = feed;
-        let ResumeBasis { now, reason, .. } = *basis;
-        let mut offset = Duration::ZERO;
+        let spread = u64::try_from(spread.as_millis()).unwrap_or(u64::MAX).max(1);
         let later = if is_awaited { 0 } else { phase(&record.name) % spread };
-        let later = Duration::from_millis(later);
-        let seconds = Duration::from_secs(later.as_secs());
+        let seconds = Duration::from_secs(later / 1000);
+        let mut offset = 0;
         if next.at <= now {
-            (next.at, offset) = (now.plus(seconds), later.saturating_sub(seconds));
+            (next.at, offset) = (now.plus(seconds), later % 1000);
             if is_known {
                 next.reason = reason.into();
             }
         }
         let name = record.name.clone();
-        self.insert(record, memory, next);
+        self.insert(record, Some(memory), next);
         self.delay_step(&name, seconds);
         if let Some(feed) = self.feeds.get_mut(&name) {
-            (feed.pending, feed.offset) =
-                (pending, u16::try_from(offset.as_millis()).unwrap_or(u16::MAX));
-        }
-    }
-
-    /// Has those schedules written down that a restart would get wrong; one at least where none was
-    /// for `age`, so that a restart knows until when this gateway was alive.
-    pub(super) fn note_schedules(&mut self, age: Duration) {
-        self.note_at = Instant::now() + NOTE_EVERY;
-        let now = self.clock.now();
-        let mut strayed: Vec<FeedName> = Vec::new();
-        let mut any = None;
-        for (name, feed) in &self.feeds {
-            let Some(memory) = feed.memory.as_ref().filter(|it| it.was_polled()) else {
-                continue;
-            };
-            any.get_or_insert(name);
-            // Whose changes are told of is polled by its own interval after a restart.
-            let told = feed.hearing.covered || feed.hearing.by_hub;
-            let bounds = self.settings.bounds(&feed.record.options);
-            let due = feed.due.unwrap_or(now);
-            if !told && memory.strays(name, bounds, feed.pending, (due, now)) {
-                strayed.push(name.clone());
-            }
-        }
-        let is_old = |noted: Time| now.since(noted) >= age;
-        if strayed.is_empty() && self.noted.is_none_or(is_old) {
-            strayed.extend(any.cloned());
-        }
-        for name in strayed {
-            let Some(feed) = self.feeds.get_mut(&name) else { continue };
-            let Some(memory) = feed.memory.as_mut() else { continue };
-            let state = memory.write(&feed.record);
-            self.remember(&name, state);
+            feed.cell.lock().look_again = pending;
+            feed.offset = u16::try_from(offset).unwrap_or(u16::MAX);
         }
     }
 }

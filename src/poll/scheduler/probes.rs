@@ -1,17 +1,17 @@
-//! Rounds that ask for missing items: they wait in their host's line like polls.
+//! Rounds that ask for missing items: tasks that wait in their host's line like polls.
 
-use super::PollScheduler;
-use super::errands::{ErrandState, FinishedErrand};
+use super::errands::{Errand, ErrandState, FinishedErrand};
+use super::{PAUSE_MARGIN, PollScheduler};
 use crate::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR, HOST_DOUBTS_PER_HOUR};
 use crate::error::RoundError;
-use crate::politeness::{Errand, PoliteHost};
-use crate::probe::{self, ProbeResult};
+use crate::probe::{self, ProbeEnding, ProbeResult};
+use crate::schedule::describe_duration;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Probing};
 use tidegate_judge::probe::ProbePlan;
 use tidegate_status::FinishedProbe;
-use tokio::time::Instant;
 
 /// How often a feed is looked through for items that have long been in doubt.
 const DOUBTS_EVERY: Duration = Duration::from_secs(3600);
@@ -41,26 +41,17 @@ impl PollScheduler {
         }
     }
 
-    /// Puts what is to be asked at the end of its host's line.
-    pub(super) fn line_up(&mut self, name: &FeedName, plan: ProbePlan) {
-        let host = self.settings.host(plan.listed.as_str());
+    /// Asks what is planned, where the host was not asked too much within the hour.
+    pub(super) fn ask_pages(&mut self, name: &FeedName, mut plan: ProbePlan) {
+        let now = self.bench.decisions.running.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         if !matches!(feed.probing, ErrandState::None) {
             return;
         }
-        feed.probe_plan = Some(Box::new(plan));
-        self.enqueue(&Errand::Probe(name.clone()), host);
-        self.board.change(name, |status| status.probing = true);
-    }
-
-    /// Begins to ask, where the host was not asked too much within the hour.
-    pub(super) fn begin_probe(&mut self, name: &FeedName) {
-        let now = self.bench.decisions.running.now();
-        let cancel = self.cancel.child_token();
-        let bench = Arc::clone(&self.bench);
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let Some(host) = feed.probing.leave_line() else { return };
-        let Some(mut plan) = feed.probe_plan.take() else { return };
+        if let Some(left) = self.bench.hosts.paused(plan.listed.as_str()) {
+            return self.end_probing(name, Some(self.paused_note(left)));
+        }
+        let host = self.bench.hosts.host(plan.listed.as_str());
         let limit = match feed.record.options.probe {
             Probing::Off => 0,
             Probing::All => HOST_ASKS_PER_HOUR,
@@ -68,54 +59,65 @@ impl PollScheduler {
         };
         plan.items.truncate(self.hosts_asked.room(host.name(), limit, now));
         if plan.items.is_empty() {
-            self.polite.finish(&host, Instant::now());
-            self.board.change(name, |status| status.probing = false);
             return;
         }
         feed.asked.get_or_insert_default().record_requests(plan.items.len(), now);
         self.hosts_asked.record_requests(host.name(), plan.items.len(), now);
-        let sightings = feed.memory.as_ref().map(|memory| memory.sightings()).unwrap_or_default();
-        let record = Arc::clone(&feed.record);
-        let asking = probe::run(bench, record, *plan, host.spacing(), sightings, cancel.clone());
+        feed.cell.lock().probing = true;
+        let (bench, cancel) = (Arc::clone(&self.bench), self.cancel.child_token());
+        let (record, cell) = (Arc::clone(&feed.record), Arc::clone(&feed.cell));
+        let asking = probe::run(bench, record, cell, plan, cancel.clone());
         let task = async move { FinishedErrand::Probe(asking.await) };
-        self.run_errand(Errand::Probe(name.clone()), host, task, cancel);
+        self.run_errand(Errand::Probe(name.clone()), task, cancel);
     }
 
     pub(super) fn finish_probe(
         &mut self,
         name: &FeedName,
-        host: &PoliteHost,
-        result: Result<ProbeResult, RoundError>,
+        result: Result<ProbeEnding, RoundError>,
     ) {
-        let (now, aged) = (self.clock.now(), self.bench.decisions.running.now());
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        if let Ok(ProbeResult { refused: true, .. }) = &result {
-            feed.asked.get_or_insert_default().exhaust(FEED_ASKS_PER_HOUR, aged);
-            self.hosts_asked.exhaust(host.name(), aged);
-        }
-        let asked_for = result.as_ref().ok().and_then(|probed| probed.pause.clone());
-        let revision = result.as_ref().ok().and_then(|probed| probed.revision);
-        if let (Some(memory), Some(revision)) = (&mut feed.memory, revision) {
-            memory.answers_committed(revision);
-        }
-        match &result {
-            Ok(probed) => tracing::debug!(feed = %name, requests = probed.requests, "asked"),
-            Err(RoundError::Cancelled | RoundError::Overtaken) => {}
+        let now = self.bench.decisions.running.now();
+        let note = match result {
+            Ok(ProbeEnding::Paused(left)) => Some(self.paused_note(left)),
+            Ok(ProbeEnding::Asked(probed)) => {
+                let ProbeResult { at, requests, said, counts, revision, refused_by } = probed;
+                tracing::debug!(feed = %name, requests, "asked");
+                let Some(feed) = self.feeds.get_mut(name) else { return };
+                if let Some(host) = refused_by {
+                    feed.asked.get_or_insert_default().exhaust(FEED_ASKS_PER_HOUR, now);
+                    self.hosts_asked.exhaust(&host, now);
+                }
+                if let Some(revision) = revision {
+                    feed.cell.lock().memory.answers_committed(revision);
+                }
+                Some(FinishedProbe { at, requests, said, counts })
+            }
+            Err(RoundError::Cancelled | RoundError::Overtaken) => None,
             Err(error) => {
                 let error = error.report();
                 tracing::warn!(feed = %name, error, "asking for what is missing failed");
+                None
             }
+        };
+        self.end_probing(name, note);
+    }
+
+    fn end_probing(&self, name: &FeedName, note: Option<FinishedProbe>) {
+        let Some(feed) = self.feeds.get(name) else { return };
+        let mut polling = feed.cell.lock();
+        polling.probing = false;
+        if let Some(note) = note {
+            polling.add_probe(note);
         }
-        match result {
-            Ok(probed) => self.board.change(name, |status| {
-                status.probing = false;
-                let ProbeResult { at, requests, said, counts, .. } = probed;
-                status.add_probe(FinishedProbe { at, requests, said, counts });
-            }),
-            Err(_) => self.note_unasked(name, self.polite.paused(host, Instant::now()), now),
-        }
-        if let Some(asked_for) = asked_for {
-            self.pause(&asked_for);
-        }
+    }
+
+    /// Says that nothing was asked, or nothing more: the host wants to be left alone for so long still.
+    fn paused_note(&self, left: Duration) -> FinishedProbe {
+        let left = describe_duration(left.max(PAUSE_MARGIN));
+        let said = format!(
+            "nothing more was asked: the host asked for a pause (Retry-After), {left} of it are left"
+        );
+        let counts = BTreeMap::new();
+        FinishedProbe { at: self.clock.now(), requests: 0, said: vec![said], counts }
     }
 }

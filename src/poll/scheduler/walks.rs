@@ -1,12 +1,11 @@
 //! Walks through publishers' older documents: step by step, each in its host's line like a poll, and
 //! with a longer pause between two.
 
-use super::errands::{ErrandState, FinishedErrand};
+use super::errands::{Errand, ErrandState, FinishedErrand};
 use super::rounds::STORE_REST;
 use super::{CHECKPOINT_EVERY, PollScheduler};
 use crate::backfill::{self, Stepped};
 use crate::error::{PollError, RoundError};
-use crate::politeness::{Errand, PoliteHost};
 use crate::walk::{self, PAUSES};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,20 +22,17 @@ impl PollScheduler {
     /// Begins or goes on with the walk of a feed that was just taken over, where there is one.
     pub(super) fn resume_walk(&mut self, name: &FeedName) {
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        if feed.walk.is_none() && feed.record.options.backfill {
-            feed.walk = Some(Box::new(Backfill::begin(now)));
+        let Some(feed) = self.feeds.get(name) else { return };
+        let mut polling = feed.cell.lock();
+        let walk = &mut polling.memory.state.backfill;
+        if walk.is_none() && feed.record.options.backfill {
+            *walk = Some(Box::new(Backfill::begin(now)));
         }
-        let walk = feed.walk.clone();
-        if walk.is_none() && self.board.matches(name, |status| status.rare.backfill.is_none()) {
-            return;
-        }
-        if walk.as_ref().is_some_and(|walk| walk.is_walking())
-            && matches!(feed.walking, ErrandState::None)
-        {
+        let is_walking = walk.as_ref().is_some_and(|walk| walk.is_walking());
+        drop(polling);
+        if is_walking && matches!(feed.walking, ErrandState::None) {
             self.next_step(name, now);
         }
-        self.board.change(name, |status| status.rare.change(|rare| rare.backfill = walk));
     }
 
     /// What an operator orders.
@@ -46,23 +42,23 @@ impl PollScheduler {
         order: WalkOrder,
     ) -> Result<(), PollError> {
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name).filter(|feed| !feed.is_leaving()) else {
+        let Some(feed) = self.feeds.get(name).filter(|feed| !feed.is_leaving()) else {
             return Err(PollError::Unknown);
         };
+        let mut polling = feed.cell.lock();
+        let walk = &mut polling.memory.state.backfill;
         match order {
             WalkOrder::Start => {
-                let walk = feed.walk.take().map(|walk| *walk);
-                feed.walk = Some(Box::new(walk::asked_for(walk, now)));
+                *walk = Some(Box::new(walk::asked_for(walk.take().map(|walk| *walk), now)));
+                drop(polling);
                 self.resume_walk(name);
             }
             WalkOrder::Stop => {
-                self.forget(&Errand::Walk(name.clone()));
-                let Some(feed) = self.feeds.get_mut(name) else { return Ok(()) };
-                if let Some(walk) = feed.walk.as_mut().filter(|walk| walk.is_walking()) {
+                if let Some(walk) = walk.as_mut().filter(|walk| walk.is_walking()) {
                     walk::end(walk, WalkStanding::Stopped, "the operator stopped it", now);
                 }
-                let walk = feed.walk.clone();
-                self.board.change(name, |status| status.rare.change(|rare| rare.backfill = walk));
+                drop(polling);
+                self.forget(&Errand::Walk(name.clone()));
             }
         }
         self.save_aside(name);
@@ -79,55 +75,47 @@ impl PollScheduler {
 
     /// A walk that waits for its feed's first document needs wait no longer.
     pub(super) fn hurry_walk(&mut self, name: &FeedName, now: Time) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let waits = feed.walk.as_ref().is_some_and(|walk| walk.is_walking() && walk.next.is_none());
-        if let (true, ErrandState::Due(_)) = (waits, &feed.walking) {
+        let Some(feed) = self.feeds.get(name) else { return };
+        let waits = |walk: &Backfill| walk.is_walking() && walk.next.is_none();
+        if matches!(feed.walking, ErrandState::Due(_))
+            && feed.cell.lock().memory.state.backfill.as_deref().is_some_and(waits)
+        {
             self.next_step(name, now);
         }
     }
 
-    pub(super) fn next_step(&mut self, name: &FeedName, at: Time) {
+    fn next_step(&mut self, name: &FeedName, at: Time) {
         self.plan_errand(Errand::Walk(name.clone()), at);
     }
 
-    /// Puts a step that is due into its host's line.
-    pub(super) fn line_up_step(&mut self, name: FeedName) {
-        let Some(feed) = self.feeds.get(&name) else { return };
-        let next = feed.walk.as_ref().and_then(|walk| walk.next.as_deref());
-        let host = self.settings.host(next.unwrap_or(&feed.record.url));
-        self.enqueue(&Errand::Walk(name), host);
-    }
-
+    /// Begins a step that is due.
     pub(super) fn begin_step(&mut self, name: &FeedName) {
         let cancel = self.cancel.child_token();
         let bench = Arc::clone(&self.bench);
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        let Some(host) = feed.walking.leave_line() else { return };
-        let Some(walk) = feed.walk.clone() else { return };
+        feed.walking = ErrandState::None;
+        let Some(walk) = feed.cell.lock().memory.state.backfill.clone() else { return };
         let record = Arc::clone(&feed.record);
         let step = backfill::step(bench, record, *walk, self.owned.is_some(), cancel.clone());
         let task = async move { FinishedErrand::Step(step.await) };
-        self.run_errand(Errand::Walk(name.clone()), host, task, cancel);
+        self.run_errand(Errand::Walk(name.clone()), task, cancel);
     }
 
-    pub(super) fn finish_step(
-        &mut self,
-        name: &FeedName,
-        host: &PoliteHost,
-        stepped: Result<Stepped, RoundError>,
-    ) {
+    pub(super) fn finish_step(&mut self, name: &FeedName, stepped: Result<Stepped, RoundError>) {
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let mut asked_for = None;
+        let Some(feed) = self.feeds.get(name) else { return };
+        let mut polling = feed.cell.lock();
+        let memory = &mut polling.memory;
+        let next = memory.state.backfill.as_ref().and_then(|walk| walk.next.as_deref());
+        let host = self.bench.hosts.host(next.unwrap_or(&feed.record.url));
         let pause = host.spacing().saturating_mul(PAUSES).max(self.settings.walk_pause);
         let wait = match stepped {
             Ok(stepped) => {
-                asked_for = stepped.pause;
-                if let (Some(memory), Some(revision)) = (&mut feed.memory, stepped.revision) {
+                if let Some(revision) = stepped.revision {
                     memory.moved_on(revision);
                 }
                 tell(name, &stepped.walk);
-                feed.walk = Some(Box::new(stepped.walk));
+                memory.state.backfill = Some(Box::new(stepped.walk));
                 if stepped.is_given_up { pause } else { stepped.wait.unwrap_or(pause).max(pause) }
             }
             Err(error) if error.is_of_store(self.owned.is_some()) => {
@@ -141,41 +129,28 @@ impl PollScheduler {
                 DEFECT_PAUSE
             }
         };
-        let walk = feed.walk.clone();
-        if walk.as_ref().is_some_and(|walk| walk.is_walking()) {
+        let is_walking = memory.state.backfill.as_ref().is_some_and(|walk| walk.is_walking());
+        drop(polling);
+        if is_walking {
             self.next_step(name, now.plus(wait));
         }
-        self.board.change(name, |status| status.rare.change(|rare| rare.backfill = walk));
         self.save_aside(name);
-        if let Some(asked_for) = asked_for {
-            self.pause(&asked_for);
-        }
     }
 
-    /// Has the walk, and the subscription to a hub, written down with what else is remembered of its
-    /// feed: now, or when the round that is in flight is over.
+    /// Has what is remembered of a feed written down soon: its walk, or its subscription to a hub, is another one.
     pub(super) fn save_aside(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        feed.aside_is_unsaved = true;
-        let Some(memory) = &mut feed.memory else { return };
-        let state = memory.write(&feed.record);
-        self.remember(name, state);
-        self.checkpoint_at = Some(Instant::now());
+        if self.remember(name) {
+            self.checkpoint_at = Some(Instant::now());
+        }
     }
 
-    /// Takes what is to be written down of a feed.
-    pub(super) fn remember(&mut self, name: &FeedName, mut state: tidegate_core::model::PollState) {
-        let now = self.clock.now();
-        if let Some(schedule) = &mut state.schedule {
-            schedule.noted = now;
-            self.noted = Some(now);
-        }
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        state.backfill.clone_from(&feed.walk);
-        state.subscription.clone_from(&feed.subscription);
-        feed.aside_is_unsaved = false;
+    /// Has what is remembered of a feed written down. `false`: there is no such feed.
+    pub(super) fn remember(&mut self, name: &FeedName) -> bool {
+        let Some(feed) = self.feeds.get(name) else { return false };
+        let state = feed.cell.lock().memory.write(self.clock.now());
         self.unsaved.insert(name.clone(), state);
         self.checkpoint_at.get_or_insert(Instant::now() + CHECKPOINT_EVERY);
+        true
     }
 }
 

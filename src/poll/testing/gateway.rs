@@ -118,6 +118,7 @@ impl Publisher {
             wire_bytes: if known { 0 } else { text.len() as u64 },
             notes: Vec::new(),
             is_handed: false,
+            rate_reset: None,
             page_links: Vec::new(),
         })
     }

@@ -53,6 +53,7 @@ impl Script {
             wire_bytes: 1,
             notes: Vec::new(),
             is_handed: false,
+            rate_reset: None,
             page_links: Vec::new(),
             announced: None,
             links: tidegate_core::websub::HubLinks::default(),

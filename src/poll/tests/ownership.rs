@@ -166,9 +166,8 @@ fn subscribed(feed: &str) -> (PollState, String) {
         last_push: None,
         pushes: 0,
     };
-    let mut state = crate::memory::Memory::new(&record(feed), NOW).write(&record(feed));
-    state.subscription = Some(Box::new(subscription));
-    (state, token)
+    let state = PollState::new(&name(feed), &record(feed).url);
+    (PollState { subscription: Some(Box::new(subscription)), ..state }, token)
 }
 
 #[tokio::test(start_paused = true)]

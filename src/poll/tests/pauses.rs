@@ -66,6 +66,48 @@ async fn what_stands_in_the_line_of_a_host_waits_for_the_end_of_its_pause() {
     assert_eq!(publisher.requests(), 1 + feeds.len());
 }
 
+/// Of a host that takes one request a minute each feed is read in its turn, and none is refused.
+#[tokio::test(start_paused = true)]
+async fn a_slow_host_is_asked_at_the_pace_that_its_answers_tell() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    let (publisher, last) = (Publisher::new("one"), Arc::new(std::sync::Mutex::new(None)));
+    let feeds = Arc::clone(&publisher);
+    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let now = tokio::time::Instant::now();
+        let is_early = last.lock().unwrap().is_some_and(|last| now < last + MINUTE);
+        let answer = match is_early {
+            true => Err(busy(60)),
+            false => feeds.reply(&request),
+        };
+        *last.lock().unwrap() = Some(now);
+        let rate_reset = Some(MINUTE);
+        std::future::ready(answer.map(|fetched| Fetched { rate_reset, ..fetched }))
+    }));
+    let services = Services { fetch, ..publisher.services() };
+    let feeds = ["one", "two", "three", "four", "five"];
+    let gateway = Gateway::with_client(&store(&feeds), &publisher, services).await;
+    tokio::time::sleep(6 * MINUTE).await;
+    for feed in feeds {
+        let status = gateway.poller.status(&name(feed)).unwrap();
+        assert_eq!((status.totals.polls(), status.failures), (1, 0), "{feed}");
+        assert!(status.polls[0].notes[0].contains("takes few requests"), "{status:?}");
+    }
+}
+
+/// One that was refused all the same waits in line again, and not for its interval.
+#[tokio::test(start_paused = true)]
+async fn a_feed_that_a_slow_host_refused_is_tried_soon() {
+    for retry_after in [Some(Duration::from_secs(60)), None] {
+        let publisher = Publisher::new("one");
+        publisher.fails(FetchError::Status { code: 429, retry_after, redirected_to: None });
+        let gateway = Gateway::start(&store(&["news"]), &publisher).await;
+        gateway.polls("news", 1).await;
+        let next = next(&gateway, "news");
+        assert_eq!(next.at, later(60));
+        assert!(next.reason.contains("takes few requests"), "{next:?}");
+    }
+}
+
 /// What is asked for out of the ordinary speaks for the host too, and waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_walk_speaks_for_its_host_and_waits_for_it() {

@@ -2,6 +2,7 @@
 //! a publisher that is scripted.
 
 use super::*;
+use crate::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;
@@ -190,6 +191,7 @@ fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fe
                 wire_bytes: 1,
                 notes: Vec::new(),
                 is_handed: false,
+                rate_reset: None,
                 page_links: Vec::new(),
             })
         }

@@ -1,7 +1,8 @@
 //! What polling remembers over a restart, and what it must not.
 
 use super::*;
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, KILLS_BORNE};
+use crate::turns::LARGE_ENTRIES;
 use tidegate_core::model::{Attempt, FeedRecord};
 
 #[tokio::test]
@@ -116,32 +117,33 @@ async fn a_restart_polls_what_is_due_and_nothing_else() {
     gateway.polls("news", 1).await;
 }
 
-/// Polls that find nothing new write nothing, and a crash after them polls no feed early.
-#[tokio::test]
-async fn unchanged_polls_write_no_schedule_and_a_crash_finds_their_phase() {
+/// Polls that find nothing new are written down once an hour. After a crash a feed goes on from the last one that was.
+#[tokio::test(start_paused = true)]
+async fn unchanged_polls_are_written_once_an_hour_and_a_crash_polls_once_more() {
     let gateway = Gateway::with_news("one").await;
+    eventually(|| gateway.store.writes().1 == 1).await;
     let planned = gateway.status().next.unwrap().at;
     let interval = planned.since(NOW);
-    gateway.clock.set(planned);
-    gateway.polls("news", 2).await;
-    let (store, publisher) = (Arc::clone(&gateway.store), Arc::clone(&gateway.publisher));
-    let second = gateway.status().next.unwrap().at;
-    assert_eq!(second, planned.plus(interval));
-    // The first poll was written down some seconds after it, if at all: as a crash would leave it.
-    let saved = store.shelf.lock().unwrap().poll_states.clone();
-    gateway.task.abort();
-    let mut of_first = saved.clone();
-    if of_first.is_empty() {
-        let store = Gateway::with_news("one").await.stop().await;
-        of_first = store.shelf.lock().unwrap().poll_states.clone();
+    for polls in 2..=3 {
+        gateway.clock.set(gateway.status().next.unwrap().at);
+        gateway.polls("news", polls).await;
     }
-    // Another feed of the same store was written down since.
-    of_first.get_mut(&name("news")).unwrap().schedule.as_mut().unwrap().noted =
-        planned.plus(interval / 2);
-    store.shelf.lock().unwrap().poll_states = of_first;
-    let soon = planned.plus(interval / 2).since(NOW).as_secs() + 5;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(gateway.store.writes().1, 1);
+    let (store, publisher) = (Arc::clone(&gateway.store), Arc::clone(&gateway.publisher));
+    gateway.task.abort();
+    let soon = planned.plus(interval + interval / 2).since(NOW).as_secs();
     let gateway = Gateway::start_later(&store, &publisher, soon).await;
-    assert_eq!(gateway.status().next.unwrap().at, second);
+    assert!(gateway.status().next.unwrap().reason.contains("was due"));
+    gateway.polls("news", 1).await;
+    // One that is written is gone on from.
+    gateway.clock.set(later(3 * 3600));
+    gateway.polls("news", 2).await;
+    eventually(|| store.writes().1 == 2).await;
+    let next = gateway.status().next.unwrap();
+    gateway.task.abort();
+    let gateway = Gateway::start_later(&store, &publisher, 3 * 3600 + 60).await;
+    assert_eq!(gateway.status().next, Some(next));
 }
 
 fn large() -> &'static str {

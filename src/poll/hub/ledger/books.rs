@@ -63,7 +63,7 @@ pub(super) struct FeedBook {
 
 #[derive(Default)]
 pub(super) struct HostBook {
-    all: usize,
+    ids: HashSet<SubscriptionId>,
     /// Of them those that are not verified, by who asked.
     unverified: Shares,
 }
@@ -105,7 +105,7 @@ impl Inner {
             return full("this hub has no room for another subscription", settings.subscriptions);
         }
         let of_host = self.hosts.get(host);
-        if of_host.is_some_and(|host| host.all >= settings.per_host) {
+        if of_host.is_some_and(|host| host.ids.len() >= settings.per_host) {
             return full("this hub has no room for another callback there", settings.per_host);
         }
         if of_host.is_some_and(|host| !host.unverified.has_room(client, UNVERIFIED_PER_HOST)) {
@@ -132,13 +132,13 @@ impl Inner {
 
     /// The registrations with the cloud of one callback that are asked for.
     pub(super) fn of_cloud(&self, callback: &Url) -> Vec<SubscriptionId> {
-        let of = |entry: &BookEntry| {
-            let subscription = &entry.subscription;
-            subscription.manner == Manner::RssCloud
-                && subscription.callback == *callback
-                && subscription.is_asked_for()
+        let is_one = |id: &&SubscriptionId| {
+            self.entries.get(*id).map(|entry| &entry.subscription).is_some_and(|of| {
+                of.manner == Manner::RssCloud && of.callback == *callback && of.is_asked_for()
+            })
         };
-        self.entries.iter().filter(|(_, entry)| of(entry)).map(|(id, _)| *id).collect()
+        let of_host = self.hosts.get(&host_of(callback)).map(|host| &host.ids);
+        of_host.into_iter().flatten().filter(is_one).copied().collect()
     }
 
     /// The webhooks of a feed: one at most, but for what is to take its place.
@@ -212,18 +212,23 @@ impl Inner {
     ) {
         let unverified = subscription.is_unverified();
         let of_host = self.hosts.entry(Arc::clone(host)).or_default();
-        of_host.all = if comes { of_host.all + 1 } else { of_host.all.saturating_sub(1) };
+        let id = subscription.id();
+        if comes {
+            of_host.ids.insert(id);
+        } else {
+            of_host.ids.remove(&id);
+        }
         let step = if comes { Shares::add } else { Shares::remove };
         if unverified {
             step(&mut of_host.unverified, client);
             step(&mut self.unverified, client);
         }
-        if of_host.all == 0 {
+        if of_host.ids.is_empty() {
             self.hosts.remove(host);
         }
         let tried = subscription.pending.as_ref().filter(|of| unverified && of.attempts > 0);
         if let Some(pending) = tried {
-            let key = (pending.asked, subscription.id());
+            let key = (pending.asked, id);
             if comes {
                 self.tried.insert(key);
             } else {

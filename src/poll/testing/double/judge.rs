@@ -1,9 +1,8 @@
 //! A judge that decides by a few words.
 
 use super::{event, state};
-use crate::{
-    DocumentJudge, JudgeError, Judged, LedgerReader, ReceivedDocument, SharingContext, Wants,
-};
+use crate::judge::Wants;
+use crate::{DocumentJudge, JudgeError, Judged, LedgerReader, ReceivedDocument, SharingContext};
 use std::sync::Mutex;
 use std::time::Duration;
 use tidegate_core::model::{

@@ -217,7 +217,7 @@ pub(in crate::tests) fn hub_report(topic: &str) -> HubReport {
         last_push: None,
         pushes: 0,
     };
-    HubReport::new(subscription, None)
+    HubReport { subscription, disbelieved: RejectedPushes::default() }
 }
 
 #[async_trait]

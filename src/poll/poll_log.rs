@@ -139,18 +139,10 @@ mod tests {
 
     fn quiet(n: u32) -> FinishedPoll {
         FinishedPoll {
-            at: Time::from_unix(i64::from(n)),
             took: Duration::from_millis(3),
-            outcome: PollEnding::NotModified,
             asked_for: n.is_multiple_of(7),
             bytes: u64::from(n),
-            committed: false,
-            is_apart: false,
-            entries: None,
-            rewritten: 0,
-            counts: BTreeMap::new(),
-            failure: None,
-            notes: Vec::new(),
+            ..FinishedPoll::new(Time::from_unix(i64::from(n)), PollEnding::NotModified)
         }
     }
 

@@ -1,0 +1,249 @@
+//! What polling knows of each feed: kept once, for the scheduler and its rounds and for who asks how feeds stand.
+//! There may be a million, so that it is put into the values of `status` when somebody asks.
+
+use super::memory::Memory;
+use super::poll_log::PollLog;
+use super::reason::{PlannedPoll, whole_seconds};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::Duration;
+use tidegate_core::model::{FeedName, Time};
+use tidegate_status::{
+    FeedSummary, FinishedPoll, FinishedProbe, PROBES_KEPT, ParsedNote, PollEnding, PollFailure,
+    PollStatus, PollTotals, RejectedPushes,
+};
+
+/// What polling knows of one feed.
+pub(super) struct FeedPolling {
+    /// What rounds go on from, and what of it is stored. A round works on a copy, which takes its place in the end.
+    pub(super) memory: Memory,
+    log: PollLog,
+    /// The last document that was looked at.
+    document: Option<Box<ParsedNote>>,
+    /// Whether a request is being made.
+    pub(super) in_flight: bool,
+    /// Whether missing items are asked for, or wait to be.
+    pub(super) probing: bool,
+    pub(super) next: Option<PlannedPoll>,
+    /// Since when it is polled; `None`: it is paused.
+    since: Option<Time>,
+    /// The interval, in seconds, that it had when it was last read.
+    interval: u32,
+    /// When something that is pending can be decided.
+    pub(super) look_again: Option<Time>,
+    last_read: Option<Time>,
+    last_change: Option<Time>,
+    /// The last failure, if the last poll failed.
+    failure: Option<Box<PollFailure>>,
+    /// Why a document is held back, if one is.
+    pub(super) held: Option<Box<str>>,
+    /// The last rounds of asking, newest first.
+    probes: VecDeque<FinishedProbe>,
+    /// Pushes of its hub that were not believed.
+    pub(super) disbelieved: Option<Box<RejectedPushes>>,
+}
+
+impl FeedPolling {
+    pub(super) fn new(memory: Memory) -> Self {
+        Self {
+            memory,
+            log: PollLog::default(),
+            document: None,
+            in_flight: false,
+            probing: false,
+            next: None,
+            since: None,
+            interval: 0,
+            look_again: None,
+            last_read: None,
+            last_change: None,
+            failure: None,
+            held: None,
+            probes: VecDeque::new(),
+            disbelieved: None,
+        }
+    }
+
+    /// Takes in a round of asking for missing items.
+    pub(super) fn add_probe(&mut self, note: FinishedProbe) {
+        if note.counts.values().any(|count| *count > 0) {
+            self.last_change = Some(note.at);
+        }
+        self.probes.truncate(PROBES_KEPT - 1);
+        self.probes.push_front(note);
+    }
+
+    /// Takes in a poll, and the document that it looked at. `is_aside`: it was not the gateway's own, while its own
+    /// polls fail.
+    pub(super) fn add(&mut self, note: FinishedPoll, document: Option<ParsedNote>, is_aside: bool) {
+        if !is_aside {
+            self.failure = note.failure.clone().map(Box::new);
+        }
+        if note.failure.is_none() {
+            self.last_read = Some(note.at);
+        }
+        if note.outcome == PollEnding::Changed {
+            self.last_change = Some(note.at);
+        }
+        self.document = document.map(Box::new).or(self.document.take());
+        self.in_flight = false;
+        self.log.push(note);
+    }
+
+    /// It is polled from now on.
+    pub(super) const fn begin(&mut self, now: Time) {
+        self.since = Some(now);
+    }
+
+    /// It is not polled for the time being.
+    pub(super) fn pause(&mut self) {
+        (self.in_flight, self.probing, self.next, self.since) = (false, false, None, None);
+        (self.look_again, self.failure) = (None, None);
+    }
+
+    /// Whether it is not polled for the time being.
+    pub(super) const fn is_paused(&self) -> bool {
+        self.since.is_none()
+    }
+
+    /// The next poll is that one.
+    pub(super) fn plan(&mut self, next: PlannedPoll) {
+        // What is put off because it fails says nothing of how often it should be read.
+        if self.memory.state.failures == 0
+            && let Some(read) = self.last_read.or(self.since)
+        {
+            self.interval = whole_seconds(next.at.since(read));
+        }
+        self.next = Some(next);
+    }
+
+    /// A request is being made. Returns the poll that was planned.
+    pub(super) fn ask(&mut self) -> Option<PlannedPoll> {
+        self.in_flight = true;
+        self.next.take()
+    }
+
+    /// That it failed, though nothing was asked.
+    pub(super) fn fail(&mut self, failure: PollFailure) {
+        self.failure = Some(Box::new(failure));
+    }
+
+    /// The last failure, if the last poll failed.
+    pub(super) fn failure(&self) -> Option<&PollFailure> {
+        self.failure.as_deref()
+    }
+
+    fn summarize(&self) -> FeedSummary {
+        let read = self.last_read.or(self.since);
+        let interval = Duration::from_secs(u64::from(self.interval));
+        FeedSummary {
+            last_poll: self.log.last(),
+            next_poll: self.next.as_ref().map(|next| next.at),
+            is_in_flight: self.in_flight,
+            read,
+            stale_after: read.map(|read| FeedSummary::stale_after(read, interval)),
+            error: self.failure().map(|failure| failure.error.clone()),
+            ..FeedSummary::from(&self.memory.state)
+        }
+    }
+
+    fn describe(&self) -> PollStatus {
+        let mut status = PollStatus {
+            polls: self.log.polls(),
+            document: self.document.as_deref().cloned(),
+            same: self.memory.agreed(),
+            totals: self.log.totals(),
+            in_flight: self.in_flight,
+            next: self.next.as_ref().map(PlannedPoll::describe),
+            failure: self.failure().cloned(),
+            held: self.held.as_deref().map(str::to_owned),
+            look_again: self.look_again,
+            last_read: self.last_read,
+            last_change: self.last_change,
+            probing: self.probing,
+            probes: self.probes.clone(),
+            ..PollStatus::from(&self.memory.state)
+        };
+        status.hub = status.hub.filter(|_| !self.is_paused());
+        if let (Some(hub), Some(disbelieved)) = (&mut status.hub, &self.disbelieved) {
+            hub.disbelieved.clone_from(disbelieved);
+        }
+        status
+    }
+}
+
+/// The place of a feed, which the scheduler and the table share.
+pub(super) struct FeedCell(Mutex<FeedPolling>);
+
+impl FeedCell {
+    pub(super) fn lock(&self) -> MutexGuard<'_, FeedPolling> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All feeds, those that are paused included.
+#[derive(Default)]
+pub(super) struct FeedTable {
+    feeds: RwLock<BTreeMap<FeedName, Arc<FeedCell>>>,
+    /// Of all feeds, those that left included.
+    totals: Mutex<PollTotals>,
+}
+
+impl FeedTable {
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<FeedName, Arc<FeedCell>>> {
+        self.feeds.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a feed, in the place of one of its name.
+    pub(super) fn insert(&self, feed: FeedName, memory: Memory) -> Arc<FeedCell> {
+        let cell = Arc::new(FeedCell(Mutex::new(FeedPolling::new(memory))));
+        self.write().insert(feed, Arc::clone(&cell));
+        cell
+    }
+
+    pub(super) fn remove(&self, feed: &FeedName) {
+        self.write().remove(feed);
+    }
+
+    pub(super) fn get(&self, feed: &FeedName) -> Option<Arc<FeedCell>> {
+        self.feeds.read().unwrap_or_else(PoisonError::into_inner).get(feed).cloned()
+    }
+
+    /// All feeds as they are now.
+    fn all(&self) -> Vec<(FeedName, Arc<FeedCell>)> {
+        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
+        feeds.iter().map(|(feed, cell)| (feed.clone(), Arc::clone(cell))).collect()
+    }
+
+    pub(super) fn names(&self) -> Vec<FeedName> {
+        self.all().into_iter().map(|(feed, _)| feed).collect()
+    }
+
+    /// How a feed stands.
+    pub(super) fn status(&self, feed: &FeedName) -> Option<PollStatus> {
+        self.get(feed).map(|cell| cell.lock().describe())
+    }
+
+    /// How a feed stands, in short.
+    pub(super) fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
+        self.get(feed).map(|cell| cell.lock().summarize())
+    }
+
+    /// How all feeds stand, in short.
+    pub(super) fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
+        self.all().into_iter().map(|(feed, cell)| (feed, cell.lock().summarize())).collect()
+    }
+
+    /// Counts a poll.
+    pub(super) fn count(&self, note: &FinishedPoll) {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner).add(note);
+    }
+
+    /// Sums over all polls since the start.
+    pub(super) fn totals(&self) -> PollTotals {
+        *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

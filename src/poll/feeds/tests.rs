@@ -1,0 +1,88 @@
+//! How feeds stand.
+
+use super::*;
+use tidegate_core::model::{FeedRecord, FeedSource};
+use tidegate_status::FetchBlame;
+
+const DAY: i64 = 86_400;
+
+fn at(seconds: i64) -> Time {
+    Time::from_unix(1_795_000_000 + seconds)
+}
+
+fn feed() -> FeedPolling {
+    let name = FeedName::new("news").unwrap();
+    let record = FeedRecord::new(name, "http://a.example/", FeedSource::Api);
+    FeedPolling::new(Memory::new(&record, at(0)))
+}
+
+fn polled(entry: &mut FeedPolling, at: Time, failure: Option<&str>) {
+    let failure = failure.map(|error| PollFailure {
+        error: error.to_owned(),
+        blame: FetchBlame::Upstream,
+        status: None,
+    });
+    let failures = &mut entry.memory.state.failures;
+    *failures = if failure.is_some() { *failures + 1 } else { 0 };
+    let outcome = if failure.is_some() { PollEnding::Failed } else { PollEnding::Unchanged };
+    let note = FinishedPoll { failure, ..FinishedPoll::new(at, outcome) };
+    entry.add(note, None, false);
+}
+
+fn stands(entry: &FeedPolling) -> (Option<Time>, Option<Time>) {
+    let summary = entry.summarize();
+    (summary.read, summary.stale_after)
+}
+
+/// There may be a million.
+#[test]
+fn a_feed_takes_few_bytes() {
+    let sizes = [size_of::<FeedCell>(), size_of::<PlannedPoll>()];
+    assert!(sizes[0] <= 880 && sizes[1] <= 32, "{sizes:?}");
+}
+
+#[test]
+fn a_feed_is_stale_after_three_intervals_and_a_day_at_least() {
+    let mut entry = feed();
+    assert_eq!(stands(&entry), (None, None));
+    entry.begin(at(0));
+    entry.plan(PlannedPoll::new(at(DAY), "it is new"));
+    assert_eq!(stands(&entry), (Some(at(0)), Some(at(3 * DAY))));
+    polled(&mut entry, at(DAY), None);
+    entry.plan(PlannedPoll::new(at(DAY + 600), "as usual"));
+    assert_eq!(stands(&entry), (Some(at(DAY)), Some(at(2 * DAY))));
+}
+
+#[test]
+fn a_feed_that_is_put_off_because_it_fails_is_no_less_stale() {
+    let mut entry = feed();
+    entry.begin(at(0));
+    polled(&mut entry, at(60), None);
+    entry.plan(PlannedPoll::new(at(660), "as usual"));
+    polled(&mut entry, at(660), Some("it does not answer"));
+    entry.plan(PlannedPoll::new(at(5 * DAY), "it fails"));
+    assert_eq!(stands(&entry), (Some(at(60)), Some(at(60 + DAY))));
+    // One that failed before the start was read nobody knows when.
+    let mut entry = feed();
+    entry.memory.state.failures = 7;
+    entry.begin(at(0));
+    entry.plan(PlannedPoll::new(at(5 * DAY), "it fails"));
+    assert_eq!(stands(&entry), (Some(at(0)), Some(at(DAY))));
+    entry.ask();
+    let summary = entry.summarize();
+    assert_eq!((summary.is_in_flight, summary.next_poll), (true, None));
+}
+
+#[test]
+fn durations_are_counted_between_bounds() {
+    let mut totals = PollTotals::default();
+    for millis in [0, 50, 51, 1000, 60_000, 60_001, 9_000_000] {
+        let mut entry = feed();
+        polled(&mut entry, at(0), None);
+        let polls = entry.log.polls();
+        let note = polls.front().unwrap().clone();
+        totals.add(&FinishedPoll { took: Duration::from_millis(millis), ..note });
+    }
+    assert_eq!(totals.durations, [2, 1, 0, 0, 1, 0, 0, 0, 0, 1, 2]);
+    assert_eq!(totals.durations.iter().sum::<u64>(), totals.polls());
+}

@@ -1,0 +1,172 @@
+//! The lines of hosts as tasks share them: who has its turn gets a slot, which gives itself back when it is dropped.
+
+use super::politeness::{Dispatch, HostRules, PoliteHost, Politeness};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tidegate_core::model::FeedName;
+use tidegate_net::fetch::PauseRequest;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+/// Who waits in a line.
+enum Waiter {
+    /// A poll, as long as somebody has its ticket. There may be a million at a time.
+    Poll(FeedName, Weak<()>),
+    /// A task.
+    Task(oneshot::Sender<Result<HostSlot, Duration>>),
+}
+
+impl Waiter {
+    fn still_waits(&self) -> bool {
+        match self {
+            Self::Poll(_, ticket) => ticket.strong_count() > 0,
+            Self::Task(reply) => !reply.is_closed(),
+        }
+    }
+}
+
+/// A poll whose turn it is.
+pub enum PollTurn {
+    Begin(FeedName, HostSlot),
+    /// Its host has asked to be left alone, for so long still.
+    PutOff(FeedName, Duration),
+}
+
+/// The right to ask a host, until it is dropped.
+pub struct HostSlot {
+    queue: Arc<HostQueue>,
+    host: PoliteHost,
+}
+
+/// The lines of all hosts.
+pub struct HostQueue {
+    lines: Mutex<Politeness<Waiter>>,
+    /// Somebody came, or a slot was given back.
+    changed: Notify,
+    /// A host asked for a pause.
+    paused: Notify,
+}
+
+impl HostQueue {
+    /// No more than `at_once` requests at the same time.
+    pub fn new(at_once: usize, rules: HostRules) -> Arc<Self> {
+        let lines = Mutex::new(Politeness::new(at_once, rules));
+        Arc::new(Self { lines, changed: Notify::new(), paused: Notify::new() })
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Politeness<Waiter>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on with other rules.
+    pub fn reconfigure(&self, at_once: usize, rules: HostRules) {
+        self.lines().reconfigure(at_once, rules, Instant::now());
+        self.changed.notify_one();
+    }
+
+    /// The host of an address.
+    pub fn host(&self, address: &str) -> PoliteHost {
+        self.lines().rules.host(address)
+    }
+
+    /// Puts a poll in the line of the host of an address, from `begin` on; it leaves when its ticket is dropped.
+    pub fn line_up(
+        &self,
+        feed: FeedName,
+        address: &str,
+        is_listed: bool,
+        begin: Instant,
+    ) -> Arc<()> {
+        let ticket = Arc::new(());
+        let waiter = Waiter::Poll(feed, Arc::downgrade(&ticket));
+        self.lines().enqueue(waiter, address, is_listed, begin);
+        ticket
+    }
+
+    /// Waits in the line of the host of an address. The error is how long the host is still to be left alone.
+    pub async fn slot(&self, address: &str) -> Result<HostSlot, Duration> {
+        let (reply, turn) = oneshot::channel();
+        self.lines().enqueue(Waiter::Task(reply), address, false, Instant::now());
+        self.changed.notify_one();
+        // A queue that is gone lets nobody ask.
+        turn.await.unwrap_or(Err(Duration::ZERO))
+    }
+
+    /// Hands out slots to tasks, up to the next poll whose turn it is.
+    pub fn next(self: &Arc<Self>, now: Instant) -> Option<PollTurn> {
+        loop {
+            let next = self.lines().next(now, Waiter::still_waits)?;
+            match next {
+                Dispatch::PutOff(Waiter::Poll(feed, _), left) => {
+                    return Some(PollTurn::PutOff(feed, left));
+                }
+                Dispatch::PutOff(Waiter::Task(reply), left) => drop(reply.send(Err(left))),
+                Dispatch::Begin(waiter, host) => {
+                    let slot = HostSlot { queue: Arc::clone(self), host };
+                    match waiter {
+                        Waiter::Poll(feed, _) => return Some(PollTurn::Begin(feed, slot)),
+                        Waiter::Task(reply) => drop(reply.send(Ok(slot))),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes in that a host asks to be left alone, in answer to whatever request.
+    pub fn pause(&self, pause: &PauseRequest) {
+        let host = self.host(&pause.address);
+        tracing::debug!(host = host.full(), wait = ?pause.wait, "a host asked for a pause");
+        self.lines().pause(&pause.address, pause.wait, Instant::now());
+        self.changed.notify_one();
+        self.paused.notify_waiters();
+    }
+
+    /// How long the host of an address is still to be left alone.
+    pub fn paused(&self, address: &str) -> Option<Duration> {
+        self.lines().paused(address, Instant::now())
+    }
+
+    /// Waits until the host of an address asks to be left alone; for how long.
+    pub async fn until_paused(&self, address: &str) -> Duration {
+        loop {
+            let paused = self.paused.notified();
+            if let Some(left) = self.paused(address) {
+                return left;
+            }
+            paused.await;
+        }
+    }
+
+    /// See [`Politeness::ask_out_of_turn`].
+    pub fn ask_out_of_turn(&self, address: &str) -> Result<(), Duration> {
+        self.lines().ask_out_of_turn(address, Instant::now())
+    }
+
+    /// See [`Politeness::asked`].
+    pub fn asked(&self, address: &str) {
+        self.lines().asked(address, Instant::now());
+    }
+
+    /// When somebody may be let ask, if nothing else happens.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.lines().wake_at()
+    }
+
+    /// Waits until somebody may be let ask since something happened.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+impl HostSlot {
+    pub const fn host(&self) -> &PoliteHost {
+        &self.host
+    }
+}
+
+impl Drop for HostSlot {
+    fn drop(&mut self) {
+        self.queue.lines().finish(&self.host, Instant::now());
+        self.queue.changed.notify_one();
+    }
+}
