@@ -25,6 +25,7 @@ mod id;
 mod ignore;
 mod incoming;
 mod interruption;
+mod kinds;
 mod lineage;
 mod list_member;
 mod list_place;
