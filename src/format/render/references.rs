@@ -168,8 +168,8 @@ struct ReferenceWalk<'a> {
 impl ReferenceWalk<'_> {
     /// A tree that was read has a bounded depth.
     fn element(&mut self, element: &mut Element, outer: &Base, text: TextUse) {
-        let own = element.inherited().find(|attribute| attribute.name == "base");
-        let base = own.map_or(Cow::Borrowed(outer), |own| Cow::Owned(outer.within(&own.value)));
+        let own = element.own("base");
+        let base = own.map_or(Cow::Borrowed(outer), |own| Cow::Owned(outer.within(own)));
         let names = self.attributes_of(element);
         let is_text = element.namespace == XHTML;
         let around = if is_text { base.of_text() } else { Cow::Borrowed(&*base) };
