@@ -15,6 +15,9 @@ use tidegate_core::xml::address::{has_scheme, resolve};
 use tidegate_core::xml::collapsed;
 use url::Url;
 
+/// The member with the items of a feed, or of a collection.
+pub(super) const ITEMS: &str = "items";
+
 /// A place in the text, read member by member, so that a cut document still gives what is whole.
 pub(super) struct JsonReader<'a> {
     pub(super) text: &'a str,
@@ -62,9 +65,10 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Hands over what stands in the object that has begun here, up to its end, to where it is broken, or to
-    /// what is not taken.
+    /// what is not taken. `list`: the member whose items are handed over each by itself.
     pub(super) fn object<E: From<String>>(
         &mut self,
+        list: &str,
         mut take: impl FnMut(ObjectPart<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut has_items = false;
@@ -75,7 +79,7 @@ impl<'a> JsonReader<'a> {
         loop {
             let name = self.name()?;
             self.skip_space();
-            if name == "items" && !has_items && self.rest().starts_with('[') {
+            if !list.is_empty() && name == list && !has_items && self.rest().starts_with('[') {
                 has_items = true;
                 self.take('[');
                 take(ObjectPart::Items(self.at))?;
@@ -144,7 +148,7 @@ pub(super) fn read<'a>(
 ) -> Result<FeedDocument<'a>, ParseError> {
     let mut reader = JsonReader { text, at: start + 1 };
     let mut feed = Feed::default();
-    match reader.object(|part| feed.take(part, url, limits)) {
+    match reader.object(ITEMS, |part| feed.take(part, url, limits)) {
         Ok(()) => {}
         Err(Stop::Refuse(error)) => return Err(error),
         Err(Stop::Fault(reason)) => {

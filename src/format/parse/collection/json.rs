@@ -3,7 +3,7 @@
 use super::ITEM_LIMIT;
 use super::fields::{CollectionFile, Fields};
 use super::pox::ItemWriter;
-use crate::parse::json::{JsonReader, ObjectPart};
+use crate::parse::json::{ITEMS, JsonReader, ObjectPart};
 use crate::parse::out::{Lines, Out};
 use crate::parse::{Limits, ParseError};
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ pub(super) fn write(
 ) -> Result<bool, ParseError> {
     let mut found = CollectionMembers::default();
     let mut reader = JsonReader { text, at: start + 1 };
-    let torn = match reader.object(|part| found.take(part, limits)) {
+    let torn = match reader.object(ITEMS, |part| found.take(part, limits)) {
         Ok(()) => None,
         Err(Stop::Broken) => Some(reader.at),
         Err(Stop::Other) => return Ok(false),
