@@ -1,4 +1,4 @@
-//! `tidegate pull`: drives a [pull](tidegate_format::pull) over the network and keeps its replica in a folder.
+//! `tidegate pull`: [pulls](tidegate_format::pull) over the network and keeps the replica in a folder.
 
 mod folder;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::counted;
 use tidegate_format::parse::sync_markup::bare;
-use tidegate_format::pull::{self, Answer, Ask, Asked, FetchedBody, Next, PullOutcome, State};
+use tidegate_format::pull::{self, Answer, Ask, Asked, FetchedBody, PullOutcome, State};
 use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
 use tower::ServiceExt as _;
 use url::Url;
@@ -48,19 +48,11 @@ async fn pull_into(folder: &ReplicaFolder, options: PullOptions) -> Result<Pulle
     let before = held.saved.as_ref().map(|(_, replica)| replica.clone());
     let failed =
         |error| AppError::run(format!("{} was not brought up to date", into.display()), error);
-    let mut next = pull::begin(bare(url.clone()), limits, held.saved.clone()).map_err(failed)?;
     let mut line = PublisherLink::new(&url)?;
-    // Ends with the limit on requests, which the pull keeps.
-    let mut outcome = loop {
-        match next {
-            Next::Ask(pending) => {
-                let state = held.saved.as_ref().map(|(state, _)| state);
-                let answer = line.ask(&pending.ask, state).await;
-                next = pending.answer(answer).map_err(failed)?;
-            }
-            Next::Done(outcome) => break *outcome,
-        }
-    };
+    let state = held.saved.as_ref().map(|(state, _)| state);
+    let fetch = async |ask: &Ask| line.ask(ask, state).await;
+    let pulling = pull::pull(bare(url.clone()), limits, held.saved.clone(), fetch);
+    let mut outcome = pulling.await.map_err(failed)?;
     line.progress.finish_and_clear();
     outcome.warnings.splice(0..0, held.warning);
     let same = held.saved.is_some_and(|(state, _)| state == outcome.state);
@@ -131,19 +123,19 @@ impl PublisherLink {
         };
         let fetched = match self.fetch.clone().oneshot(request).await {
             Ok(fetched) => fetched,
-            Err(error) => return Answer::Failed(error.to_string()),
+            Err(error) => return Err(error.to_string()),
         };
         self.bytes = self.bytes.saturating_add(fetched.wire_bytes);
         let fetch::FetchAnswer::Document(document) = fetched.answer else {
-            return Answer::NotModified;
+            return Ok(None);
         };
         if document.delta && !deltas {
-            return Answer::Failed("the publisher sent a delta that nobody asked for".to_owned());
+            return Err("the publisher sent a delta that nobody asked for".to_owned());
         }
         let Ok(url) = Url::parse(&fetched.final_url) else {
-            return Answer::Failed("the address that answered is no URL".to_owned());
+            return Err("the address that answered is no URL".to_owned());
         };
-        Answer::Document(Box::new(FetchedBody {
+        Ok(Some(FetchedBody {
             url,
             bytes: document.bytes.to_vec(),
             content_type: document.content_type,

@@ -25,6 +25,7 @@ mod id;
 mod ignore;
 mod incoming;
 mod interruption;
+mod kinds;
 mod lineage;
 mod list_member;
 mod list_place;
@@ -53,7 +54,7 @@ pub use admin::{
     Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, HostPause, Order, PollSchedule,
     PollState, Probing, Without,
 };
-pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
+pub use archive::{Archive, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
 pub use attempt::Attempt;
 pub use backfill::{ArchiveLayout, Backfill, WalkStanding};
 pub use body_prints::BodyPrints;
@@ -71,7 +72,7 @@ pub use flaws::{Flaw, FlawHistory, Flaws};
 pub use gap::Gap;
 pub use head_history::HeadHistory;
 pub use held_entry::HeldEntry;
-pub use id::{EndpointId, FeedName, IdError, SupId, SupIdBasis, SyncId};
+pub use id::{ArchiveId, EndpointId, FeedName, IdError, SupId, SupIdBasis, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use incoming::{EntrySync, Incoming, Sharing};
 pub use interruption::{Interruption, InterruptionKind, Interruptions};

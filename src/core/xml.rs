@@ -20,7 +20,9 @@ mod text;
 pub mod tree;
 
 pub use date::{date, well_formed_date};
-pub use escape::{plain, plain_value, push_attribute, push_namespace, push_text, push_value};
+pub use escape::{
+    plain, plain_value, push_attribute, push_element, push_namespace, push_text, push_value,
+};
 pub use text::{
     collapsed, cut, declared_prefix, has_units, is_blank, is_char, is_name, is_space, shortened,
     split_name, trim, trimmed, units,

@@ -1,10 +1,10 @@
-//! A local replica of a feed: what to ask for next, and what comes of the answers. Pure.
+//! A local replica of a feed: what to ask for, and what comes of the answers. Pure.
 //!
 //! An SSE feed is followed by section 4.1 of SSE 1.0: the complete feed first, then partial ones,
 //! and the complete one again where `since` shows that something was missed. A plain feed is
 //! reconstructed from its archives as Feed History draft-05 section 6 has it (READINGS 3, row 3).
-//! A [`PendingPull`] says what to ask of a publisher and takes the answer; whoever drives it fetches
-//! and writes files. Merging two feed files ([`merged`]) is here as well.
+//! A [`pull`](pull()) asks by what it is given; its caller fetches and writes files. Merging two feed files
+//! ([`merged`]) is here as well.
 
 mod document;
 mod error;
@@ -23,8 +23,8 @@ mod tests;
 pub const BYTES_LIMIT: usize = 32 << 20;
 
 pub use error::{FeedFault, PullError};
-pub use exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
+pub use exchange::{Answer, Ask, Asked, FetchedBody, PullLimits, PullOutcome};
 pub use item::{ChangeKind, ItemChange};
 pub use merge::{MergedFeed, Side, merged};
-pub use session::{PendingPull, begin};
+pub use session::pull;
 pub use state::{ArchiveGap, Complete, ReplicaBasis, State};

@@ -29,7 +29,7 @@ pub mod collection_item;
 
 pub use base::{Added, Bases, with_bases};
 pub use change_feed::{ChangeEntry, ChangeFeed};
-pub use convert::{Neutral, Target, authors, write_entry};
+pub use convert::authors;
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 pub use json::sync_object;
 pub use kept::{KeptItem, KeptItems, members, write_around};
@@ -37,6 +37,7 @@ pub use opml::living_outlines;
 pub use relative::References;
 pub use tidegate_core::sync_markup::Dialect;
 
+use convert::Target;
 use entry::Entries;
 use head::Surroundings;
 use scope::{Extensions, Prefixes};

@@ -133,7 +133,7 @@ pub(super) async fn archive(
     let record = room.directory.served(&name, &audience).await?;
     let unknown =
         || Problem::not_found(format!("the feed {} has no archive of that id", record.name));
-    let id = ArchiveId::new(&id).ok_or_else(unknown)?;
+    let id = ArchiveId::new(&id).map_err(|_| unknown())?;
     let asked = ViewQuery::read(ViewKind::Reader, query.as_deref().unwrap_or_default())?;
     if asked.as_of.is_some() {
         let said = "an archive is a fixed document that says the same at all times; as-of is for \

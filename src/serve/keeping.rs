@@ -214,7 +214,7 @@ mod tests {
         let mut state = FeedState::untouched(Format::Atom10, at(0));
         (state.living, state.current, state.tombstones) = (30, 10, 2);
         state.archives = Chain {
-            newest: ArchiveId::new("new"),
+            newest: ArchiveId::new("new").ok(),
             first: 3,
             next: 10,
             unsealed: 4,

@@ -1,8 +1,7 @@
 //! Sealed segments of a feed's change log: the archive documents of Feed History.
 
-use super::id::checked;
-use super::{Item, Skeleton, SyncId, Tick, Time};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use super::{ArchiveId, Item, Skeleton, SyncId, Tick, Time};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 /// Where the sealing of a feed's change log stands.
@@ -34,51 +33,6 @@ impl Chain {
     /// How many archives are kept.
     pub const fn kept(&self) -> u64 {
         self.next.saturating_sub(self.first)
-    }
-}
-
-/// The id of an archive in its address: `[a-z0-9]{1,64}`. It tells nothing and never changes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ArchiveId(Box<str>);
-
-/// The longest id of an archive, in bytes.
-const ID_LIMIT: usize = 64;
-
-impl ArchiveId {
-    /// Checks and takes an id; `None` where no archive can have it.
-    pub fn new(text: &str) -> Option<Self> {
-        let fits = !text.is_empty() && text.len() <= ID_LIMIT;
-        let plain = text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-        (fits && plain).then(|| Self(text.into()))
-    }
-
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Serialize for ArchiveId {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for ArchiveId {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        checked(from, |text| Self::new(text).ok_or(format!("{text:?} is no id of an archive")))
-    }
-}
-
-impl std::fmt::Display for ArchiveId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::fmt::Debug for ArchiveId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ArchiveId({})", self.0)
     }
 }
 

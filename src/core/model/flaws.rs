@@ -1,5 +1,6 @@
 //! What keeps documents from being well-formed, and how far a feed is known for it.
 
+use super::kinds::set_of;
 use serde::{Deserialize, Serialize};
 
 /// A kind of flaw: each is one for which a strict XML processor refuses the document.
@@ -23,36 +24,11 @@ impl Flaw {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Bytes, Self::Characters, Self::References, Self::Tags, Self::Prefixes, Self::Around];
-
-    const fn bit(self) -> u8 {
-        1 << self as u8
-    }
 }
 
-/// The kinds of flaws that a document has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Flaws(u8);
-
-impl Flaws {
-    /// Adds a kind.
-    pub const fn insert(&mut self, flaw: Flaw) {
-        self.0 |= flaw.bit();
-    }
-
-    /// Adds the kinds of another set.
-    pub const fn join(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-
-    /// Whether a kind is among them.
-    pub const fn has(self, flaw: Flaw) -> bool {
-        self.0 & flaw.bit() != 0
-    }
-
-    /// Whether there are none: the document is well-formed.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
+set_of! {
+    /// The kinds of flaws that a document has.
+    Flaws(u8) of Flaw
 }
 
 /// How far a feed is known for flaws, and what of its last document is still doubted.
@@ -83,14 +59,14 @@ impl FlawHistory {
 
     /// Whether the feed always has flaws of all these kinds.
     pub fn are_usual(&self, flaws: Flaws) -> bool {
-        Flaw::ALL.iter().all(|flaw| !flaws.has(*flaw) || self.is_usual(*flaw))
+        Flaw::ALL.iter().all(|flaw| !flaws.contains(*flaw) || self.is_usual(*flaw))
     }
 
     /// Takes in the flaws of a document. Those of a feed's first document are its own way, for
     /// nothing else is known of it.
     pub fn note(&mut self, flaws: Flaws, is_first: bool) {
         for (row, flaw) in self.rows.iter_mut().zip(Flaw::ALL) {
-            *row = match (flaws.has(flaw), is_first) {
+            *row = match (flaws.contains(flaw), is_first) {
                 (false, _) => 0,
                 (true, true) => Self::USUAL,
                 (true, false) => row.saturating_add(1).min(Self::USUAL),
@@ -104,9 +80,7 @@ mod tests {
     use super::*;
 
     fn flaws(of: &[Flaw]) -> Flaws {
-        let mut flaws = Flaws::default();
-        of.iter().for_each(|flaw| flaws.insert(*flaw));
-        flaws
+        of.iter().copied().collect()
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn check(
 }
 
 /// Reads a text that is checked, without a copy of its own where the format lends it.
-pub(super) fn checked<'de, D: Deserializer<'de>, T, E: fmt::Display>(
+fn checked<'de, D: Deserializer<'de>, T, E: fmt::Display>(
     from: D,
     new: impl Fn(&str) -> Result<T, E>,
 ) -> Result<T, D::Error> {
@@ -217,6 +217,21 @@ impl SupId {
     pub fn new(text: &str) -> Result<Self, IdError> {
         check("SUP id", text, 128, "a SUP id is made of A-Z, a-z, 0-9 and '-'", |_, c| {
             c.is_ascii_alphanumeric() || c == '-'
+        })?;
+        Ok(Self(text.into()))
+    }
+}
+
+/// The id of an archive in its address: `[a-z0-9]{1,64}`. It tells nothing and never changes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArchiveId(Box<str>);
+identifier!(ArchiveId);
+
+impl ArchiveId {
+    /// Checks and takes the id of an archive.
+    pub fn new(text: &str) -> Result<Self, IdError> {
+        check("archive id", text, 64, "an archive id is made of a-z and 0-9", |_, c| {
+            c.is_ascii_lowercase() || c.is_ascii_digit()
         })?;
         Ok(Self(text.into()))
     }

@@ -4,6 +4,7 @@
 //! version, what has been learned of how the item changes, and what is still to come out.
 
 use super::Time;
+use super::kinds::set_of;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -81,69 +82,11 @@ impl NoiseClass {
             Self::Volatile => "a field that changes on most items at once",
         }
     }
-
-    const fn bit(self) -> u16 {
-        1 << self as u16
-    }
 }
 
-/// A set of classes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(from = "u16", into = "u16")]
-pub struct NoiseClasses(u16);
-
-impl From<u16> for NoiseClasses {
-    fn from(bits: u16) -> Self {
-        Self::from_bits(bits)
-    }
-}
-
-impl From<NoiseClasses> for u16 {
-    fn from(classes: NoiseClasses) -> Self {
-        classes.bits()
-    }
-}
-
-impl NoiseClasses {
-    /// The set as a number: one bit for each class, in the order of [`NoiseClass::ALL`].
-    pub const fn bits(self) -> u16 {
-        self.0
-    }
-
-    /// The set of a number; bits of no class are left out.
-    pub const fn from_bits(bits: u16) -> Self {
-        Self(bits & ((1 << NoiseClass::ALL.len()) - 1))
-    }
-
-    /// Adds a class.
-    pub const fn insert(&mut self, class: NoiseClass) {
-        self.0 |= class.bit();
-    }
-
-    /// Takes a class out.
-    pub const fn remove(&mut self, class: NoiseClass) {
-        self.0 &= !class.bit();
-    }
-
-    /// Adds every class of another set.
-    pub const fn join(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-
-    /// Whether a class is in it.
-    pub const fn contains(self, class: NoiseClass) -> bool {
-        self.0 & class.bit() != 0
-    }
-
-    /// Whether it is empty.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// The classes in it.
-    pub fn iter(self) -> impl Iterator<Item = NoiseClass> {
-        NoiseClass::ALL.into_iter().filter(move |class| self.contains(*class))
-    }
+set_of! {
+    /// A set of classes.
+    NoiseClasses(u16) of NoiseClass
 }
 
 impl fmt::Display for NoiseClasses {
@@ -154,12 +97,6 @@ impl fmt::Display for NoiseClasses {
             [one] => f.write_str(one),
             [all @ .., last] => write!(f, "{} and {last}", all.join(", ")),
         }
-    }
-}
-
-impl fmt::Debug for NoiseClasses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
     }
 }
 

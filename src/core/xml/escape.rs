@@ -46,6 +46,17 @@ pub fn push_attribute(out: &mut String, name: &str, value: &str) {
     out.push('"');
 }
 
+/// Adds an element with text.
+pub fn push_element(out: &mut String, name: &str, text: &str) {
+    for piece in ["<", name, ">"] {
+        out.push_str(piece);
+    }
+    push_text(out, text);
+    for piece in ["</", name, ">"] {
+        out.push_str(piece);
+    }
+}
+
 /// Adds the declaration of a prefix, or of the default namespace where the prefix is empty.
 pub fn push_namespace(out: &mut String, prefix: &str, namespace: &str) {
     if prefix.is_empty() {

@@ -87,6 +87,20 @@ impl Element {
         self
     }
 
+    /// This element with those of these attributes that have a value.
+    pub fn with_known(mut self, attributes: &[(&str, Option<&str>)]) -> Self {
+        for (name, value) in attributes {
+            value.iter().for_each(|value| self.set(name, value));
+        }
+        self
+    }
+
+    /// This element with a prefix.
+    pub fn prefixed(mut self, prefix: &str) -> Self {
+        prefix.clone_into(&mut self.prefix);
+        self
+    }
+
     /// This element with text behind what it contains.
     pub fn text(mut self, text: &str) -> Self {
         self.children.push(Node::Text(text.to_owned()));
@@ -136,6 +150,33 @@ impl Element {
     pub fn attribute(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|a| a.namespace.is_empty() && a.name == name);
         found.map(|attribute| attribute.value.as_str())
+    }
+
+    /// The same for whoever keeps it.
+    pub fn value(&self, name: &str) -> Option<String> {
+        self.attribute(name).map(str::to_owned)
+    }
+
+    /// Its own `xml:base` or `xml:lang`.
+    pub fn own(&self, name: &str) -> Option<&str> {
+        let found = self.inherited().find(|attribute| attribute.name == name);
+        found.map(|attribute| attribute.value.as_str())
+    }
+
+    /// Drops the child elements `name` of `namespace`.
+    pub fn drop_all(&mut self, namespace: &str, name: &str) {
+        self.children
+            .retain(|node| !matches!(node, Node::Element(child) if child.is(namespace, name)));
+    }
+
+    /// The text inside without the white space around it; `None` where there is none.
+    pub fn words(&self) -> Option<String> {
+        Some(self.content().trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// That of the first child `name` of `namespace`.
+    pub fn words_of(&self, namespace: &str, name: &str) -> Option<String> {
+        self.find(namespace, name)?.words()
     }
 
     /// All text inside.

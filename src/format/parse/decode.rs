@@ -390,7 +390,7 @@ mod tests {
         let read = |bytes: &[u8], charset, is_firm| {
             let before = Some(Before { charset, is_firm });
             let decoded = decode_as(bytes, None, before, &limits).unwrap();
-            let is_bad = decoded.flaws.has(Flaw::Bytes);
+            let is_bad = decoded.flaws.contains(Flaw::Bytes);
             (decoded.text.into_owned(), decoded.encoding, is_bad)
         };
         let garbage = b"<?xml version='1.0' encoding='UTF-8'?><a>\xC3\xBC \xFF\xFE<<& \xFF</a>";

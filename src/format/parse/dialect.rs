@@ -87,50 +87,33 @@ impl FeedDialect {
         }
     }
 
-    /// Writes how an element is named in a path. Gives the name where it stands so in the text.
-    pub fn segment<'a>(self, element: DocElement<'_, 'a>, out: &mut String) -> Option<&'a str> {
-        let name = self.name(element.doc(), element.ns(), element.name(), out);
-        if !self.is_atom_link(element) {
-            return name;
+    /// Writes how an element is named in a path.
+    pub fn segment(self, element: DocElement<'_, '_>, out: &mut String) {
+        self.name(element.doc(), element.ns(), element.name(), out);
+        if self.is_atom_link(element) {
+            out.push('[');
+            out.push_str(&relation(element));
+            out.push(']');
         }
-        out.push('[');
-        out.push_str(&relation(element));
-        out.push(']');
-        None
     }
 
     /// Writes a spelled name: the local one where it is the format's own, with the customary prefix where
-    /// there is one, with the namespace in braces otherwise. Gives the name where it stands so in the text.
-    pub fn name<'a>(
-        self,
-        doc: &Doc<'_>,
-        ns: Ns,
-        name: &'a str,
-        out: &mut String,
-    ) -> Option<&'a str> {
-        let (spelled, local) = split_name(name);
-        if self.owns(ns) {
-            out.push_str(local);
-            return Some(local);
-        }
+    /// there is one, with the namespace in braces otherwise.
+    pub fn name(self, doc: &Doc<'_>, ns: Ns, name: &str, out: &mut String) {
         match ns {
+            _ if self.owns(ns) => {}
             Ns::Other(number) => {
                 out.push('{');
                 out.push_str(doc.uri(number));
                 out.push('}');
-                out.push_str(local);
-                None
             }
+            Ns::None => out.push_str("{}"),
             _ => {
-                let prefix = ns.prefix().unwrap_or("{}");
-                out.push_str(prefix);
-                if ns != Ns::None {
-                    out.push(':');
-                }
-                out.push_str(local);
-                (spelled == prefix).then_some(name)
+                out.push_str(ns.prefix().unwrap_or("{}"));
+                out.push(':');
             }
         }
+        out.push_str(split_name(name).1);
     }
 }
 

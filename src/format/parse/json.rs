@@ -15,6 +15,9 @@ use tidegate_core::xml::address::{has_scheme, resolve};
 use tidegate_core::xml::collapsed;
 use url::Url;
 
+/// The member with the items of a feed, or of a collection.
+pub(super) const ITEMS: &str = "items";
+
 /// A place in the text, read member by member, so that a cut document still gives what is whole.
 pub(super) struct JsonReader<'a> {
     pub(super) text: &'a str,
@@ -22,17 +25,17 @@ pub(super) struct JsonReader<'a> {
 }
 
 impl<'a> JsonReader<'a> {
-    pub(super) fn rest(&self) -> &'a str {
+    fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    pub(super) fn skip_space(&mut self) {
+    fn skip_space(&mut self) {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
     }
 
     /// Takes a mark where it is the next thing.
-    pub(super) fn take(&mut self, mark: char) -> bool {
+    fn take(&mut self, mark: char) -> bool {
         self.skip_space();
         let found = self.rest().starts_with(mark);
         self.at += if found { mark.len_utf8() } else { 0 };
@@ -40,7 +43,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// The next value as it is written.
-    pub(super) fn value(&mut self) -> Result<(&'a RawValue, Range<usize>), String> {
+    fn value(&mut self) -> Result<(&'a RawValue, Range<usize>), String> {
         self.skip_space();
         let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter::<&RawValue>();
         match values.next() {
@@ -55,11 +58,63 @@ impl<'a> JsonReader<'a> {
     }
 
     /// The name of a member, with its colon.
-    pub(super) fn name(&mut self) -> Result<Cow<'a, str>, String> {
+    fn name(&mut self) -> Result<Cow<'a, str>, String> {
         let (name, _) = self.value()?;
         let name = item::text(name).ok_or("the name of a member is no text")?;
         if self.take(':') { Ok(name) } else { Err("a member has no ':'".to_owned()) }
     }
+
+    /// Hands over what stands in the object that has begun here, up to its end, to where it is broken, or to
+    /// what is not taken. `list`: the member whose items are handed over each by itself.
+    pub(super) fn object<E: From<String>>(
+        &mut self,
+        list: &str,
+        mut take: impl FnMut(ObjectPart<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut has_items = false;
+        if self.take('}') {
+            return Ok(());
+        }
+        // Ends with the text: each turn reads one member.
+        loop {
+            let name = self.name()?;
+            self.skip_space();
+            if !list.is_empty() && name == list && !has_items && self.rest().starts_with('[') {
+                has_items = true;
+                self.take('[');
+                take(ObjectPart::Items(self.at))?;
+                let mut is_over = self.take(']');
+                while !is_over {
+                    let (value, span) = self.value()?;
+                    take(ObjectPart::Item(value, span))?;
+                    is_over = self.take(']');
+                    if !is_over && !self.take(',') {
+                        let reason = "the list of items has no ',' between its items";
+                        return Err(reason.to_owned().into());
+                    }
+                }
+            } else {
+                let (value, span) = self.value()?;
+                take(ObjectPart::Member(name, value, span))?;
+            }
+            if self.take('}') {
+                return Ok(());
+            }
+            if !self.take(',') {
+                return Err("the feed object has no ',' between its members".to_owned().into());
+            }
+        }
+    }
+}
+
+/// What stands in an object that has a list of items.
+pub(super) enum ObjectPart<'a> {
+    /// A member that is not that list, and its place.
+    Member(Cow<'a, str>, &'a RawValue, Range<usize>),
+    /// The first list of items, with where it begins.
+    Items(usize),
+    /// One of its items, and its place.
+    Item(&'a RawValue, Range<usize>),
 }
 
 /// What serde_json says, without its own places, which count from where reading was taken up.
@@ -76,7 +131,7 @@ fn plain_words(error: &serde_json::Error) -> String {
 struct Feed<'a> {
     head: Head,
     version: Option<String>,
-    has_items: bool,
+    /// Where its items stand.
     items: Option<Range<usize>>,
     entries: Vec<Entry<'a>>,
     warnings: Vec<Warning>,
@@ -93,7 +148,7 @@ pub(super) fn read<'a>(
 ) -> Result<FeedDocument<'a>, ParseError> {
     let mut reader = JsonReader { text, at: start + 1 };
     let mut feed = Feed::default();
-    match members(&mut reader, &mut feed, url, limits) {
+    match reader.object(ITEMS, |part| feed.take(part, url, limits)) {
         Ok(()) => {}
         Err(Stop::Refuse(error)) => return Err(error),
         Err(Stop::Fault(reason)) => {
@@ -122,74 +177,43 @@ impl From<String> for Stop {
     }
 }
 
-fn members<'a>(
-    reader: &mut JsonReader<'a>,
-    feed: &mut Feed<'a>,
-    url: Option<&Url>,
-    limits: &Limits,
-) -> Result<(), Stop> {
-    if reader.take('}') {
-        return Ok(());
-    }
-    loop {
-        let name = reader.name()?;
-        reader.skip_space();
-        if name == "items" && !feed.has_items && reader.rest().starts_with('[') {
-            feed.has_items = true;
-            items(reader, feed, url, limits)?;
-        } else {
-            let (value, _) = reader.value()?;
-            member(feed, &name, value, url, limits);
-        }
-        if reader.take('}') {
-            return Ok(());
-        }
-        if !reader.take(',') {
-            return Err("the feed object has no ',' between its members".to_owned().into());
-        }
-    }
-}
-
-fn items<'a>(
-    reader: &mut JsonReader<'a>,
-    feed: &mut Feed<'a>,
-    url: Option<&Url>,
-    limits: &Limits,
-) -> Result<(), Stop> {
-    reader.take('[');
-    let start = reader.at;
-    feed.items = Some(start..start);
-    if reader.take(']') {
-        return Ok(());
-    }
-    loop {
-        let (value, span) = reader.value()?;
+impl<'a> Feed<'a> {
+    fn take(
+        &mut self,
+        part: ObjectPart<'a>,
+        url: Option<&Url>,
+        limits: &Limits,
+    ) -> Result<(), Stop> {
+        let (value, span) = match part {
+            ObjectPart::Member(name, value, _) => {
+                member(self, &name, value, url, limits);
+                return Ok(());
+            }
+            ObjectPart::Items(start) => {
+                self.items = Some(start..start);
+                return Ok(());
+            }
+            ObjectPart::Item(value, span) => (value, span),
+        };
         let at = span.start;
-        feed.items = Some(start..span.end);
-        if feed.entries.len() >= limits.entries {
-            let limit = limits.entries;
-            return Err(Stop::Refuse(ParseError::Limit { what: "entries", limit, at }));
+        self.items = self.items.take().map(|items| items.start..span.end);
+        let refuse = |what, limit| Err(Stop::Refuse(ParseError::Limit { what, limit, at }));
+        if self.entries.len() >= limits.entries {
+            return refuse("entries", limits.entries);
         }
         match item::entry(value, span, url, limits) {
             Ok((entry, cost)) => {
-                feed.cost = feed.cost.saturating_add(cost);
-                feed.entries.push(entry);
+                self.cost = self.cost.saturating_add(cost);
+                self.entries.push(entry);
             }
             Err(reason) => {
-                feed.fault.get_or_insert((at, reason));
+                self.fault.get_or_insert((at, reason));
             }
         }
-        if feed.cost > limits.projection {
-            let limit = limits.projection;
-            let what = "bytes in all fields";
-            return Err(Stop::Refuse(ParseError::Limit { what, limit, at }));
+        if self.cost > limits.projection {
+            return refuse("bytes in all fields", limits.projection);
         }
-        if reader.take(']') {
-            return Ok(());
-        }
-        if !reader.take(',') {
-            return Err("the list of items has no ',' between its items".to_owned().into());
-        }
+        Ok(())
     }
 }
 
@@ -231,7 +255,7 @@ fn member(feed: &mut Feed<'_>, name: &str, value: &RawValue, url: Option<&Url>, 
 fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocument<'a>, ParseError> {
     let version = feed.version.as_deref().unwrap_or_default();
     let says_so = version.contains("jsonfeed.org/version/");
-    let looks_so = feed.has_items && (feed.head.title.is_some() || !feed.entries.is_empty());
+    let looks_so = feed.items.is_some() && (feed.head.title.is_some() || !feed.entries.is_empty());
     let mut warnings = feed.warnings;
     if !says_so && !looks_so {
         if let Some((at, reason)) = feed.fault {
@@ -258,7 +282,7 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
             Completeness::Salvaged(format!("{reason} (byte {at})"))
         }
         // Without the list nothing says that there are no items.
-        None if !feed.has_items => {
+        None if feed.items.is_none() => {
             let reason = "the feed has no list of items".to_owned();
             return Err(ParseError::NothingWhole { reason, at: start });
         }

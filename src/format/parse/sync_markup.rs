@@ -40,6 +40,7 @@ const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
 pub const UPDATE_LIMIT: usize = 1_000;
 /// The most conflicts of an item.
 pub const CONFLICT_LIMIT: usize = 100;
+const MOST_CONFLICTS: (usize, &str) = (CONFLICT_LIMIT, "conflicts in one item");
 
 /// An entry whose `sx:sync` is read.
 pub(super) struct SyncedEntry<'t, 'a, 'r> {

@@ -1,8 +1,7 @@
-//! What a pull and whoever drives it say to each other.
+//! What a pull asks for, what it gets, and what comes of it.
 
 use super::BYTES_LIMIT;
 use super::item::ItemChange;
-use super::session::PendingPull;
 use super::state::State;
 use url::Url;
 
@@ -36,7 +35,7 @@ pub struct Ask {
 /// What is asked of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// What changed since the last pull: with the validators of [`State`], and a delta where the
+    /// What changed since the last pull: with the validators of its [`State`], and a delta where the
     /// publisher can tell one (RFC 3229, `A-IM: feed`).
     Changes,
     /// The whole document, unless it is the one of this tag.
@@ -60,24 +59,8 @@ pub struct FetchedBody {
     pub is_delta: bool,
 }
 
-/// An answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// A document.
-    Document(Box<FetchedBody>),
-    /// What was known still holds (304).
-    NotModified,
-    /// Nothing came; why, in words.
-    Failed(String),
-}
-
-/// What to do next.
-pub enum Next {
-    /// Ask for something, and give what came to [`PendingPull::answer`].
-    Ask(Box<PendingPull>),
-    /// It is done.
-    Done(Box<PullOutcome>),
-}
+/// An answer: what came; `None` where what was known still holds (304); why nothing came, in words.
+pub type Answer = Result<Option<FetchedBody>, String>;
 
 /// What came of a pull.
 #[derive(Debug, Clone, PartialEq, Eq)]

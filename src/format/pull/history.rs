@@ -6,7 +6,7 @@
 //! asks for it again, and then what stands there comes under what is known from above it, and over
 //! what is known from below.
 
-use super::document::{Document, ReplicaHead};
+use super::document::{Document, HistoryHead, ReplicaHead};
 use super::item::ReplicaItem;
 use super::state::{ArchiveGap, ReplicaBasis};
 use crate::parse::collection::ITEM_LIMIT;
@@ -49,19 +49,6 @@ struct ArchivePart {
     layer: Layer,
     /// Where reading on stopped.
     stopped: Option<String>,
-    is_tried: bool,
-}
-
-impl ArchivePart {
-    fn new(gap: ArchiveGap, is_tried: bool) -> Self {
-        Self { gap, layer: Layer::default(), stopped: None, is_tried }
-    }
-}
-
-struct HistoryStep {
-    url: Url,
-    /// The number of the part that it belongs to.
-    part: usize,
 }
 
 /// A walk through the archives of a feed.
@@ -76,10 +63,7 @@ pub(super) struct HistoryWalk {
     /// The items that the replica will have, and the bytes of their newest states.
     weighed: HashSet<String>,
     size: usize,
-    asking: Option<HistoryStep>,
     seen: HashSet<String>,
-    /// Nothing is asked for any more.
-    is_over: bool,
 }
 
 /// What a walk comes to.
@@ -92,28 +76,14 @@ pub(super) struct Reconstructed {
 }
 
 impl HistoryWalk {
-    /// A walk that asks only for what was missing before: the document that is subscribed to has
-    /// not changed. `kept`: how far earlier walks came; `before`: what they brought.
-    pub(super) fn again(head: ReplicaHead, kept: &ReplicaBasis, before: &[ReplicaItem]) -> Self {
-        let mut walk = Self::new(head, kept);
-        walk.weigh(before);
-        walk
-    }
-
-    /// A walk that begins at the document that is subscribed to.
-    pub(super) fn begin(document: Document, kept: &ReplicaBasis, before: &[ReplicaItem]) -> Self {
-        let Document { head, history, items, .. } = document;
-        let mut walk = Self::new(head, kept);
-        walk.weigh(&items);
-        walk.weigh(before);
-        walk.seen.extend(history.own.as_ref().map(Url::to_string));
-        walk.add(0, items, history.deleted);
-        // Nothing was read yet that it could lead back to.
-        let _ = walk.lead(history.older, 0);
-        walk
-    }
-
-    fn new(head: ReplicaHead, kept: &ReplicaBasis) -> Self {
+    /// A walk that asks only for what was missing before. `kept`: how far earlier walks came; `items` and
+    /// `before`: what the document that is subscribed to has, where it has changed, and what they brought.
+    pub(super) fn new(
+        head: ReplicaHead,
+        kept: &ReplicaBasis,
+        items: &[ReplicaItem],
+        before: &[ReplicaItem],
+    ) -> Self {
         let (known, gaps, deleted) = match kept {
             ReplicaBasis::History { archive, gaps, deleted } => {
                 (archive.clone(), &gaps[..], &deleted[..])
@@ -121,18 +91,39 @@ impl HistoryWalk {
             ReplicaBasis::Sse { .. } => (None, &[][..], &[][..]),
         };
         let newer = ArchiveGap { url: head.url.to_string(), until: known, above: Some(Vec::new()) };
-        let gaps = gaps.iter().map(|gap| ArchivePart::new(gap.clone(), false));
-        Self {
-            parts: std::iter::once(ArchivePart::new(newer, true)).chain(gaps).collect(),
+        let gaps = std::iter::once(newer).chain(gaps.iter().cloned());
+        let part = |gap| ArchivePart { gap, layer: Layer::default(), stopped: None };
+        let mut walk = Self {
+            parts: gaps.map(part).collect(),
             seen: HashSet::from([head.url.to_string()]),
             head,
             newest: None,
             deleted: deleted.iter().cloned().collect(),
             weighed: HashSet::new(),
             size: 0,
-            asking: None,
-            is_over: false,
-        }
+        };
+        walk.weigh(items);
+        walk.weigh(before);
+        walk
+    }
+
+    /// Begins at the document that is subscribed to; answers the first archive to ask for.
+    pub(super) fn begin(&mut self, items: Vec<ReplicaItem>, history: HistoryHead) -> Option<Url> {
+        self.seen.extend(history.own.as_ref().map(Url::to_string));
+        self.add(0, items, history.deleted);
+        // Nothing was read yet that it could lead back to.
+        self.lead(history.older, 0).unwrap_or_default()
+    }
+
+    /// How many parts it has.
+    pub(super) const fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Where a part begins that was missing before.
+    pub(super) fn gap(&self, part: usize) -> Option<Url> {
+        let url = Url::parse(&self.parts.get(part)?.gap.url).ok()?;
+        (!self.seen.contains(url.as_str())).then_some(url)
     }
 
     /// The bytes of the replica, and how many items it has, with the states of items that come under those that
@@ -163,43 +154,32 @@ impl HistoryWalk {
         Some(format!("the replica would have {found} {what}, which is above the limit, {limit}"))
     }
 
-    /// The next archive to ask for; `None` at the end.
-    pub(super) fn asks(&mut self) -> Option<&Url> {
-        // Each turn tries one gap.
-        while self.asking.is_none() && !self.is_over {
-            let mut parts = self.parts.iter_mut().enumerate();
-            let (number, part) = parts.find(|(_, part)| !part.is_tried)?;
-            part.is_tried = true;
-            if let Ok(url) = Url::parse(&part.gap.url)
-                && !self.seen.contains(url.as_str())
-            {
-                self.asking = Some(HistoryStep { url, part: number });
-            }
-        }
-        self.asking.as_ref().map(|step| &step.url)
-    }
-
-    /// Takes in the archive that was asked for; a warning where it leads back to a known one.
-    pub(super) fn takes(&mut self, document: Document) -> Option<String> {
-        let step = self.asking.take()?;
+    /// Takes in an archive, and answers the next older one that is not known; a warning where it leads back to a
+    /// known one.
+    pub(super) fn take(
+        &mut self,
+        url: &Url,
+        document: Document,
+        part: usize,
+    ) -> Result<Option<Url>, String> {
         if document.sharing.is_some() {
-            return Some(self.misses(&step, "it has sync markup, which the feed has not"));
+            return Err(self.miss(url, "it has sync markup, which the feed has not", part));
         }
         let Document { history, items, .. } = document;
-        self.seen.insert(step.url.to_string());
+        self.seen.insert(url.to_string());
         // "The value of the self link relation, if present, SHOULD be used as the URI of the feed
         // document it occurs in" (section 6).
-        let own = history.own.as_ref().unwrap_or(&step.url).to_string();
+        let own = history.own.as_ref().unwrap_or(url).to_string();
         self.seen.insert(own.clone());
-        if step.part == 0 {
+        if part == 0 {
             if self.known() == Some(&own) {
-                return None;
+                return Ok(None);
             }
             self.newest.get_or_insert(own);
         }
         self.weigh(&items);
-        self.add(step.part, items, history.deleted);
-        self.lead(history.older, step.part)
+        self.add(part, items, history.deleted);
+        self.lead(history.older, part)
     }
 
     /// The last archive of an earlier walk.
@@ -213,46 +193,31 @@ impl HistoryWalk {
         }
     }
 
-    /// The archive that was asked for cannot be had.
-    pub(super) fn lacks(&mut self, why: &str) -> Option<String> {
-        let step = self.asking.take()?;
-        Some(self.misses(&step, why))
-    }
-
-    /// What is still to be asked for is left for another time.
-    pub(super) fn stops(&mut self, why: &str) -> Option<String> {
-        let warning = self.lacks(why);
-        self.is_over = true;
-        warning
-    }
-
-    fn misses(&mut self, step: &HistoryStep, why: &str) -> String {
-        self.seen.insert(step.url.to_string());
-        let url = step.url.to_string();
-        let warning = format!(
-            "the archive {url} was not read: {why}; what is only there or in older ones is missing"
-        );
-        if let Some(part) = self.parts.get_mut(step.part) {
-            part.stopped = Some(url);
+    /// An archive cannot be had: its part ends there. Answers a warning.
+    pub(super) fn miss(&mut self, url: &Url, why: &str, part: usize) -> String {
+        self.seen.insert(url.to_string());
+        if let Some(part) = self.parts.get_mut(part) {
+            part.stopped = Some(url.to_string());
         }
-        warning
+        format!(
+            "the archive {url} was not read: {why}; what is only there or in older ones is missing"
+        )
     }
 
-    /// Goes on to the next older archive, where there is one that is not known.
-    fn lead(&mut self, older: Option<Url>, part: usize) -> Option<String> {
-        let url = older?;
+    /// The next older archive, where there is one that is not known.
+    fn lead(&self, older: Option<Url>, part: usize) -> Result<Option<Url>, String> {
+        let Some(url) = older else { return Ok(None) };
         // A part ends where the next one begins: what stands there comes under other entries.
         let mut parts = self.parts.iter().skip(part);
         let end = parts.next().and_then(|part| part.gap.until.as_ref());
         if end.into_iter().chain(parts.map(|below| &below.gap.url)).any(|end| *end == url.as_str())
         {
-            return None;
+            return Ok(None);
         }
         if self.seen.contains(url.as_str()) {
-            return Some(format!("the archives lead back to {url}, which was read already"));
+            return Err(format!("the archives lead back to {url}, which was read already"));
         }
-        self.asking = Some(HistoryStep { url, part });
-        None
+        Ok(Some(url))
     }
 
     /// The feed as all documents have it, over what is kept of it already.

@@ -1,8 +1,8 @@
-//! What to ask for next, and what comes of the answers.
+//! What is asked for, and what comes of the answers.
 
 use super::document::{Document, ReplicaHead};
 use super::error::PullError;
-use super::exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
+use super::exchange::{Answer, Ask, Asked, FetchedBody, PullLimits, PullOutcome};
 use super::history::{HistoryWalk, Reconstructed};
 use super::item::{ItemChange, ReplicaItem, SharedItem, changes};
 use super::replica;
@@ -13,7 +13,7 @@ use tidegate_core::model::Older;
 use url::Url;
 
 /// A pull that is under way.
-struct Pull {
+struct Pull<F> {
     limits: PullLimits,
     state: State,
     /// The replica that is there.
@@ -22,14 +22,7 @@ struct Pull {
     bytes: usize,
     warnings: Vec<String>,
     was_out_of_sync: bool,
-}
-
-/// A pull that waits for an answer.
-pub struct PendingPull {
-    /// What is to be asked for.
-    pub ask: Ask,
-    pull: Pull,
-    stage: Stage,
+    fetch: F,
 }
 
 /// The replica of the last pull.
@@ -39,33 +32,13 @@ struct WrittenReplica {
     items: Vec<ReplicaItem>,
 }
 
-/// What is asked for.
-enum Stage {
-    /// The document that is subscribed to.
-    Subscription,
-    /// The one that it calls `current`.
-    Current(Box<Given>),
-    /// The complete feed; what was read before it waits.
-    Complete(Box<Document>),
-    /// An archive.
-    Walk(Box<HistoryWalk>),
-}
-
-/// A plain document that calls another one `current`: what counts where that one cannot be had.
-struct Given {
-    /// The address that was subscribed to.
-    subscription: String,
-    /// How it was answered; without the bytes.
-    found: FetchedBody,
-    document: Document,
-}
-
-/// Begins a pull of the feed at `url`. `saved`: the state and the replica of the last one.
-pub fn begin(
+/// Pulls the feed at `url`. `saved`: the state and the replica of the last pull; `fetch` asks a publisher.
+pub async fn pull(
     url: Url,
     limits: PullLimits,
     saved: Option<(State, String)>,
-) -> Result<Next, PullError> {
+    fetch: impl AsyncFnMut(&Ask) -> Answer,
+) -> Result<PullOutcome, PullError> {
     let (state, text) = saved.map_or_else(
         || (State { subscription: url.to_string(), ..State::default() }, None),
         |(state, text)| (state, Some(text)),
@@ -78,68 +51,34 @@ pub fn begin(
     let written = text.map(read).transpose();
     let written =
         written.map_err(|source| PullError::Markup { url: "the replica".to_owned(), source })?;
-    let asked = if written.is_some() { Asked::Changes } else { Asked::Unless(None) };
     let (warnings, was_out_of_sync) = (Vec::new(), false);
-    let pull = Pull { limits, state, written, requests: 0, bytes: 0, warnings, was_out_of_sync };
-    Ok(pull.asks(Stage::Subscription, Ask { url, asked }))
+    let (requests, bytes) = (0, 0);
+    let pull = Pull { limits, state, written, requests, bytes, warnings, was_out_of_sync, fetch };
+    pull.subscription(&url).await
 }
 
-impl PendingPull {
-    /// Takes in what came, and says what to do next.
-    pub fn answer(self, answer: Answer) -> Result<Next, PullError> {
-        let Self { ask: Ask { url, .. }, mut pull, stage } = self;
-        if let Answer::Document(found) = &answer {
-            pull.bytes = pull.bytes.saturating_add(found.bytes.len());
-        }
-        match stage {
-            Stage::Subscription => pull.subscription(&url, answer),
-            Stage::Current(given) => pull.current(&url, *given, answer),
-            Stage::Complete(partial) => pull.complete(&url, *partial, answer),
-            Stage::Walk(walk) => pull.archive(walk, answer),
-        }
-    }
-}
-
-impl Pull {
-    fn asks(mut self, stage: Stage, ask: Ask) -> Next {
+impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
+    async fn ask(&mut self, url: &Url, asked: Asked) -> Answer {
         self.requests += 1;
-        Next::Ask(Box::new(PendingPull { ask, pull: self, stage }))
-    }
-
-    /// Asks for the complete feed, which replaces what is there.
-    fn asks_for_complete(self, url: Url, partial: Document) -> Next {
-        let known = match &self.state.kept {
-            ReplicaBasis::Sse { until: None, complete } if self.written.is_some() => {
-                complete.as_ref().filter(|complete| complete.url == url.as_str())
-            }
-            _ => None,
-        };
-        let tag = known.and_then(|complete| complete.etag.clone());
-        self.asks(Stage::Complete(Box::new(partial)), Ask { url, asked: Asked::Unless(tag) })
-    }
-
-    /// Asks for the next archive, or puts together what the archives say.
-    fn walks(mut self, mut walk: Box<HistoryWalk>) -> Result<Next, PullError> {
-        if let Some(url) = walk.asks().cloned() {
-            let limit = self.limits.requests;
-            if self.requests < limit {
-                return Ok(self.asks(Stage::Walk(walk), Ask { url, asked: Asked::Unless(None) }));
-            }
-            let why = format!("this pull has made {limit} requests, which is the limit");
-            self.warnings.extend(walk.stops(&why));
+        let answer = (self.fetch)(&Ask { url: url.clone(), asked }).await;
+        if let Ok(Some(found)) = &answer {
+            self.bytes = self.bytes.saturating_add(found.bytes.len());
         }
-        let Reconstructed { items, head, kept, deleted } = walk.ends(self.before().to_vec());
-        self.state.kept = kept;
-        self.ends(&items, &head, &deleted)
+        answer
     }
 
-    fn subscription(mut self, url: &Url, answer: Answer) -> Result<Next, PullError> {
-        let mut found = match answer {
-            Answer::Document(found) => *found,
-            Answer::NotModified => return self.unchanged(),
-            Answer::Failed(why) => {
-                return Err(PullError::Unread { url: url.to_string(), why });
-            }
+    /// Asks for a document, whatever of it is known.
+    async fn whole(&mut self, url: &Url) -> Result<FetchedBody, String> {
+        let unasked = || "the answer was 304 to a request without validators".to_owned();
+        self.ask(url, Asked::Unless(None)).await?.ok_or_else(unasked)
+    }
+
+    /// The document that is subscribed to.
+    async fn subscription(mut self, url: &Url) -> Result<PullOutcome, PullError> {
+        let asked = if self.written.is_some() { Asked::Changes } else { Asked::Unless(None) };
+        let unread = |why| PullError::Unread { url: url.to_string(), why };
+        let Some(mut found) = self.ask(url, asked).await.map_err(unread)? else {
+            return self.unchanged().await;
         };
         let mut document = Document::read(&found, None)?;
         self.warnings.append(&mut document.warnings);
@@ -149,68 +88,54 @@ impl Pull {
             let is_here = current == url || *current == found.url;
             document.sharing.is_none() && !is_here && history.own.as_ref() != Some(current)
         });
-        let Some(current) = current else {
-            return self.takes(&found, document);
-        };
-        found.bytes = Vec::new();
-        let subscription = std::mem::replace(&mut self.state.subscription, current.to_string());
-        let given = Box::new(Given { subscription, found, document });
-        Ok(self.asks(Stage::Current(given), Ask { url: current, asked: Asked::Unless(None) }))
-    }
-
-    /// The document that another one calls `current`; where it cannot be had, the other one counts
-    /// (READINGS 3, row 4).
-    fn current(mut self, url: &Url, given: Given, answer: Answer) -> Result<Next, PullError> {
-        let why = match answer {
-            Answer::Document(found) => match Document::read(&found, None) {
-                Ok(document) => return self.takes(&found, document),
-                Err(error) => error.to_string(),
-            },
-            Answer::NotModified => "the answer was 304 to a request without validators".to_owned(),
-            Answer::Failed(why) => why,
-        };
-        self.warnings.push(format!(
-            "the document {url}, which the feed calls current, was not read: {why}; the one that \
-             was given is gone on with"
-        ));
-        let Given { subscription, found, document } = given;
-        self.state.subscription = subscription;
-        self.takes(&found, document)
-    }
-
-    /// Takes in the document that is subscribed to.
-    fn takes(mut self, found: &FetchedBody, mut document: Document) -> Result<Next, PullError> {
-        self.warnings.append(&mut document.warnings);
-        self.state.etag.clone_from(&found.etag);
-        self.state.last_modified.clone_from(&found.last_modified);
-        self.state.answered_by = Some(found.url.to_string());
-        if document.sharing.is_some() { self.sse(document) } else { self.plain(document) }
+        if let Some(current) = current {
+            found.bytes = Vec::new();
+            let newer = self.whole(&current).await.and_then(|found| {
+                let document = Document::read(&found, None).map_err(|error| error.to_string())?;
+                Ok((found, document))
+            });
+            match newer {
+                Ok(newer) => {
+                    (found, document) = newer;
+                    self.warnings.append(&mut document.warnings);
+                    self.state.subscription = current.to_string();
+                }
+                Err(why) => self.warnings.push(format!(
+                    "the document {current}, which the feed calls current, was not read: {why}; \
+                     the one that was given is gone on with"
+                )),
+            }
+        }
+        self.state.etag = found.etag;
+        self.state.last_modified = found.last_modified;
+        self.state.answered_by = Some(found.url.into());
+        match document.sharing {
+            Some(_) => self.sse(document).await,
+            None => self.plain(document).await,
+        }
     }
 
     /// The document that is subscribed to is the one of the last pull.
-    fn unchanged(self) -> Result<Next, PullError> {
+    async fn unchanged(self) -> Result<PullOutcome, PullError> {
         let head = self.written.as_ref().map(|written| written.head.clone());
         let complete = match &self.state.kept {
-            ReplicaBasis::Sse { until: None, complete } => complete.as_ref(),
+            ReplicaBasis::Sse { until: None, complete: Some(known) } => Url::parse(&known.url).ok(),
             _ => None,
         };
-        let complete = complete.and_then(|complete| Url::parse(&complete.url).ok());
         let has_gaps =
             matches!(&self.state.kept, ReplicaBasis::History { gaps, .. } if !gaps.is_empty());
         match (head, complete) {
-            (Some(head), Some(url)) => {
-                Ok(self.asks_for_complete(url, Document::without_items(head)))
-            }
+            (Some(head), Some(url)) => self.complete(&url, Document::without_items(head)).await,
             (Some(head), None) if has_gaps => {
-                let walk = HistoryWalk::again(head, &self.state.kept, self.before());
-                self.walks(Box::new(walk))
+                let walk = HistoryWalk::new(head, &self.state.kept, &[], self.before());
+                self.walk(walk, None).await
             }
             _ => Ok(self.outcome(None, Vec::new(), self.before())),
         }
     }
 
     /// A plain feed: steps 2 and 3 of Feed History draft-05 section 6.
-    fn plain(mut self, document: Document) -> Result<Next, PullError> {
+    async fn plain(mut self, document: Document) -> Result<PullOutcome, PullError> {
         let is_whole = document.history.is_complete && !document.is_delta;
         let is_plain = matches!(self.state.kept, ReplicaBasis::History { .. });
         if !is_plain {
@@ -221,26 +146,75 @@ impl Pull {
             self.state.kept =
                 ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
         }
+        let Document { head, history, items, .. } = document;
         if is_whole {
-            let Document { head, history, items, .. } = document;
             let mut seen = HashSet::new();
             let once = items.into_iter().filter(|item| seen.insert(item.key().to_owned()));
             let items: Vec<ReplicaItem> = once.collect();
             return self.ends(&items, &head, &history.deleted);
         }
-        if document.history.has_pages {
+        if history.has_pages {
             self.warnings.push(
                 "the feed has pages (rel=\"next\"), which change while they are read: they are \
                  not followed"
                     .to_owned(),
             );
         }
-        let walk = HistoryWalk::begin(document, &self.state.kept, self.before());
-        self.walks(Box::new(walk))
+        let mut walk = HistoryWalk::new(head, &self.state.kept, &items, self.before());
+        let older = walk.begin(items, history);
+        self.walk(walk, older).await
+    }
+
+    /// Asks for archives, the one at `next` first, and puts together what they say.
+    async fn walk(
+        mut self,
+        mut walk: HistoryWalk,
+        mut next: Option<Url>,
+    ) -> Result<PullOutcome, PullError> {
+        'walk: for part in 0..walk.parts() {
+            next = next.or_else(|| walk.gap(part));
+            // Each turn asks for one more address, of which there is a limited number.
+            while let Some(url) = next.take() {
+                match self.archive(&url, &walk).await {
+                    Ok(mut document) => {
+                        self.warnings.append(&mut document.warnings);
+                        match walk.take(&url, document, part) {
+                            Ok(older) => next = older,
+                            Err(warning) => self.warnings.push(warning),
+                        }
+                    }
+                    Err((why, is_over)) => {
+                        self.warnings.push(walk.miss(&url, &why, part));
+                        if is_over {
+                            break 'walk;
+                        }
+                    }
+                }
+            }
+        }
+        let Reconstructed { items, head, kept, deleted } = walk.ends(self.before().to_vec());
+        self.state.kept = kept;
+        self.ends(&items, &head, &deleted)
+    }
+
+    /// Asks for an archive. Where it cannot be taken: why, and whether no other one is asked for.
+    async fn archive(&mut self, url: &Url, walk: &HistoryWalk) -> Result<Document, (String, bool)> {
+        let PullLimits { requests, bytes, items } = self.limits;
+        if self.requests >= requests {
+            let why = format!("this pull has made {requests} requests, which is the limit");
+            return Err((why, true));
+        }
+        let found = self.whole(url).await;
+        if self.bytes > bytes {
+            return Err((format!("this pull has read {bytes} bytes, which is the limit"), true));
+        }
+        let read = Document::read(&found.map_err(|why| (why, false))?, Some(Older::Archives));
+        let document = read.map_err(|error| (error.to_string(), false))?;
+        walk.refuses(&document, items).map_or(Ok(document), |why| Err((why, true)))
     }
 
     /// An SSE feed: sections 4.1.1 and 4.1.2 of SSE 1.0.
-    fn sse(mut self, partial: Document) -> Result<Next, PullError> {
+    async fn sse(mut self, partial: Document) -> Result<PullOutcome, PullError> {
         let cached = match &self.state.kept {
             ReplicaBasis::Sse { until, .. } if self.written.is_some() => until.clone(),
             _ => None,
@@ -252,42 +226,43 @@ impl Pull {
         let complete = partial.complete();
         match (cached, partial.bounds()) {
             // Section 4.1.2 step 2a: compared by code points.
-            (Some(cached), Some((since, _))) if *since > cached => {
-                self.was_out_of_sync = true;
-                self.anew(partial, complete)
-            }
+            (Some(cached), Some((since, _))) if *since > cached => self.was_out_of_sync = true,
             (Some(_), Some((_, until))) => {
                 let until = Some(until.clone());
                 self.state.kept = ReplicaBasis::Sse { until, complete: None };
-                self.merges(self.before().to_vec(), partial)
+                return self.merges(self.before().to_vec(), partial);
             }
             // Without bounds nobody can tell whether something was missed: the complete feed is
             // read each time, or there is none and this is all.
             (_, None) if complete.is_none() => {
                 self.state.kept = ReplicaBasis::default();
-                self.merges(self.before().to_vec(), partial)
+                return self.merges(self.before().to_vec(), partial);
             }
-            _ => self.anew(partial, complete),
+            _ => {}
         }
-    }
-
-    /// Section 4.1.1. What missed changes is not gone on with.
-    fn anew(mut self, partial: Document, complete: Option<Url>) -> Result<Next, PullError> {
+        // Section 4.1.1. What missed changes is not gone on with.
         if let Some(url) = complete {
-            return Ok(self.asks_for_complete(url, partial));
+            return self.complete(&url, partial).await;
         }
         let until = partial.bounds().map(|(_, until)| until.clone());
         self.state.kept = ReplicaBasis::Sse { until, complete: None };
         self.merges(Vec::new(), partial)
     }
 
-    fn complete(mut self, url: &Url, partial: Document, answer: Answer) -> Result<Next, PullError> {
+    /// Puts the complete feed in the place of what is there.
+    async fn complete(mut self, url: &Url, partial: Document) -> Result<PullOutcome, PullError> {
+        let tag = match &self.state.kept {
+            ReplicaBasis::Sse { until: None, complete: Some(known) }
+                if self.written.is_some() && known.url == url.as_str() =>
+            {
+                known.etag.clone()
+            }
+            _ => None,
+        };
         let failed = |why: String| PullError::Unread { url: url.to_string(), why };
-        let found = match answer {
-            Answer::Document(found) => found,
+        let Some(found) = self.ask(url, Asked::Unless(tag)).await.map_err(failed)? else {
             // Only asked for with a tag where there are no bounds.
-            Answer::NotModified => return self.merges(self.before().to_vec(), partial),
-            Answer::Failed(why) => return Err(failed(why)),
+            return self.merges(self.before().to_vec(), partial);
         };
         let mut document = Document::read(&found, None)?;
         self.warnings.append(&mut document.warnings);
@@ -298,7 +273,7 @@ impl Pull {
         let until = partial.bounds().map(|(_, until)| until);
         let whole = document.bounds().map(|(_, until)| until);
         let least = until.map(|until| until.min(whole.unwrap_or(until)).clone());
-        let read = Complete { url: url.to_string(), etag: found.etag.clone() };
+        let read = Complete { url: url.to_string(), etag: found.etag };
         let complete = Some(read).filter(|_| least.is_none());
         self.state.kept = ReplicaBasis::Sse { until: least, complete };
         // Section 4.1.2 step 2a: nothing here was created or last updated by a replica that only
@@ -307,7 +282,7 @@ impl Pull {
     }
 
     /// Section 4.1.2 step 3.
-    fn merges(&self, into: Vec<ReplicaItem>, partial: Document) -> Result<Next, PullError> {
+    fn merges(&self, into: Vec<ReplicaItem>, partial: Document) -> Result<PullOutcome, PullError> {
         let shared = |items: Vec<ReplicaItem>| -> Vec<SharedItem> {
             items.into_iter().filter_map(ReplicaItem::into_shared).collect()
         };
@@ -320,29 +295,6 @@ impl Pull {
     /// The items of the replica that is there.
     fn before(&self) -> &[ReplicaItem] {
         self.written.as_ref().map_or(&[], |written| &written.items)
-    }
-
-    fn archive(mut self, mut walk: Box<HistoryWalk>, answer: Answer) -> Result<Next, PullError> {
-        let warning = match answer {
-            _ if self.bytes > self.limits.bytes => {
-                let limit = self.limits.bytes;
-                walk.stops(&format!("this pull has read {limit} bytes, which is the limit"))
-            }
-            Answer::Document(found) => match Document::read(&found, Some(Older::Archives)) {
-                Ok(mut document) => match walk.refuses(&document, self.limits.items) {
-                    Some(why) => walk.stops(&why),
-                    None => {
-                        self.warnings.append(&mut document.warnings);
-                        walk.takes(document)
-                    }
-                },
-                Err(error) => walk.lacks(&error.to_string()),
-            },
-            Answer::NotModified => walk.lacks("the answer was 304 to a request without validators"),
-            Answer::Failed(why) => walk.lacks(&why),
-        };
-        self.warnings.extend(warning);
-        self.walks(walk)
     }
 
     /// Refuses to go on with a replica that was kept by other rules.
@@ -362,12 +314,11 @@ impl Pull {
         items: &[ReplicaItem],
         head: &ReplicaHead,
         deleted: &HashSet<String>,
-    ) -> Result<Next, PullError> {
+    ) -> Result<PullOutcome, PullError> {
         let text = replica::write(head, items)?;
         let changes = changes(self.before(), items, deleted);
         let is_same = self.written.as_ref().is_some_and(|written| written.text == text);
-        let text = (!is_same).then_some(text);
-        Ok(self.outcome(text, changes, items))
+        Ok(self.outcome((!is_same).then_some(text), changes, items))
     }
 
     fn outcome(
@@ -375,9 +326,9 @@ impl Pull {
         replica: Option<String>,
         changes: Vec<ItemChange>,
         items: &[ReplicaItem],
-    ) -> Next {
+    ) -> PullOutcome {
         let tombstones = items.iter().filter(|item| item.is_deleted()).count();
-        Next::Done(Box::new(PullOutcome {
+        PullOutcome {
             replica,
             state: self.state.clone(),
             changes,
@@ -385,7 +336,7 @@ impl Pull {
             living: items.len() - tombstones,
             tombstones,
             was_out_of_sync: self.was_out_of_sync,
-        }))
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod sharing;
 
 use super::*;
 use std::collections::BTreeMap;
+use std::task::{Context, Poll, Waker};
 use url::Url;
 
 const FEED: &str = "https://pub.example/feed";
@@ -34,7 +35,7 @@ impl Publisher {
     fn answer(&self, ask: &Ask, state: Option<&State>) -> Answer {
         let url = ask.url.to_string();
         let Some(text) = self.documents.get(&url) else {
-            return Answer::Failed("the publisher answered 404".to_owned());
+            return Err("the publisher answered 404".to_owned());
         };
         let etag = format!("\"{:x}\"", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
         let named = match &ask.asked {
@@ -42,10 +43,10 @@ impl Publisher {
             Asked::Unless(tag) => tag.clone(),
         };
         if self.conditional && named.as_ref() == Some(&etag) {
-            return Answer::NotModified;
+            return Ok(None);
         }
         let delta = self.deltas.get(&url).filter(|_| ask.asked == Asked::Changes);
-        Answer::Document(Box::new(FetchedBody {
+        Ok(Some(FetchedBody {
             url: ask.url.clone(),
             bytes: delta.unwrap_or(text).clone().into_bytes(),
             content_type: None,
@@ -71,19 +72,18 @@ impl Local {
         limits: PullLimits,
     ) -> Result<PullOutcome, PullError> {
         self.asked.clear();
-        let mut next = begin(Url::parse(FEED).unwrap(), limits, self.saved.clone())?;
-        let outcome = loop {
-            match next {
-                Next::Ask(pending) => {
-                    let ask = &pending.ask;
-                    self.asked.push(ask.url.path().trim_start_matches('/').to_owned());
-                    let state = self.saved.as_ref().map(|(state, _)| state);
-                    let answer = publisher.answer(ask, state);
-                    next = pending.answer(answer)?;
-                }
-                Next::Done(outcome) => break *outcome,
-            }
+        let (saved, asked) = (self.saved.clone(), &mut self.asked);
+        let state = saved.as_ref().map(|(state, _)| state.clone());
+        let fetch = async |ask: &Ask| {
+            asked.push(ask.url.path().trim_start_matches('/').to_owned());
+            publisher.answer(ask, state.as_ref())
         };
+        let pulling = std::pin::pin!(super::pull(Url::parse(FEED).unwrap(), limits, saved, fetch));
+        // Nothing is waited for: publishers here answer at once.
+        let Poll::Ready(outcome) = pulling.poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("a pull waits");
+        };
+        let outcome = outcome?;
         let before = self.saved.take().map(|(_, replica)| replica);
         let replica = outcome.replica.clone().or(before);
         self.saved = replica.map(|replica| (outcome.state.clone(), replica));

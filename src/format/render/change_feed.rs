@@ -118,13 +118,8 @@ impl ChangeEntry {
 }
 
 fn push_element(out: &mut String, name: &str, text: &str) {
-    out.push('<');
-    out.push_str(name);
-    out.push('>');
-    xml::push_text(out, text);
-    out.push_str("</");
-    out.push_str(name);
-    out.push_str(">\n");
+    xml::push_element(out, name, text);
+    out.push('\n');
 }
 
 fn push_link(out: &mut String, rel: &str, media_type: Option<&str>, address: &str) {

@@ -5,7 +5,7 @@
 //! what it came with.
 
 use super::collection_item::CollectionItem;
-use super::convert::{self, Neutral, Target};
+use super::convert::{self, Reading, Target};
 use super::entry::{is_contested, push_sync};
 use super::head::{push_links, push_sharing};
 use super::scope::base_of;
@@ -15,7 +15,7 @@ use std::fmt::Write;
 use tidegate_core::model::{Family, Item, ItemStatus, Markup, SyncExtras, Version};
 use tidegate_core::sync_markup::sx;
 use tidegate_core::xml::ns::{ATOM, HISTORY};
-use tidegate_core::xml::tree::{self, Attribute, Element, Node};
+use tidegate_core::xml::tree::{self, Element, Node};
 use tidegate_core::xml::{self, push_attribute};
 
 /// The prefixes of sync markup and of what is Atom's.
@@ -44,15 +44,14 @@ pub fn write<E>(
     if let Some(lang) = lang {
         push_attribute(out, "xml:lang", lang);
     }
-    out.push_str(">\n<atom:title>");
-    xml::push_text(out, &page.skeleton.title);
-    out.push_str("</atom:title><atom:id>");
-    xml::push_text(out, &page.addresses.reader);
-    let _ = write!(out, "</atom:id><atom:updated>{}</atom:updated>", page.state.updated_at);
+    out.push_str(">\n");
+    xml::push_element(out, "atom:title", &page.skeleton.title);
+    xml::push_element(out, "atom:id", &page.addresses.reader);
+    xml::push_element(out, "atom:updated", &page.state.updated_at.to_string());
     for author in convert::authors(page.skeleton) {
-        out.push_str("<atom:author><atom:name>");
-        xml::push_text(out, &author);
-        out.push_str("</atom:name></atom:author>");
+        out.push_str("<atom:author>");
+        xml::push_element(out, "atom:name", &author);
+        out.push_str("</atom:author>");
     }
     if let Some(link) = &page.skeleton.link {
         out.push_str("<atom:link rel=\"alternate\"");
@@ -140,9 +139,9 @@ impl<'a> ShownVersion<'a> {
     }
 
     /// The same in no format.
-    pub fn says(&self, page: &Page<'_>) -> Neutral {
+    pub fn says(&self, page: &Page<'_>) -> Reading {
         let markup = self.markup(page);
-        Neutral::of(&markup, &page.bases().base(&markup))
+        Reading::of(&markup, &page.bases().base(&markup))
     }
 
     /// The item of a collection that it was made from.
@@ -157,11 +156,8 @@ impl<'a> ShownVersion<'a> {
         if convert::read_entry(&markup).is_some() {
             return convert::whole(&markup, self.published_id, &base);
         }
-        // What the card says is still worth showing.
-        let target = own_target(&markup);
         let seen = self.version.history.topmost().stamp.when();
-        let element = Neutral::of_card(&markup.card).element(&target, seen);
-        let written = convert::write_entry(&element, &target, &markup.card, &markup.context);
+        let written = convert::write_card(&markup, &own_target(&markup), seen);
         convert::whole(&written, self.published_id, &base)
     }
 }
@@ -226,15 +222,11 @@ impl CollectionItems<'_> {
 
     /// Adds base and language where they are not those of the collection.
     fn push_attributes(&self, out: &mut String, element: &Element) {
-        let value = |name: &str| {
-            let found = element.inherited().find(|attribute: &&Attribute| attribute.name == name);
-            found.map(|attribute| attribute.value.as_str())
-        };
-        if let Some(base) = value("base").filter(|base| *base != self.base) {
+        if let Some(base) = element.own("base").filter(|base| *base != self.base) {
             push_attribute(out, "xml:base", base);
         }
-        if value("lang") != self.lang {
-            push_attribute(out, "xml:lang", value("lang").unwrap_or_default());
+        if element.own("lang") != self.lang {
+            push_attribute(out, "xml:lang", element.own("lang").unwrap_or_default());
         }
     }
 }

@@ -10,8 +10,8 @@ mod category;
 mod element;
 mod head;
 mod json_feed;
-mod neutral;
 mod rdf;
+mod reading;
 
 use super::Addresses;
 use super::references::{Base, make_absolute};
@@ -25,8 +25,8 @@ use tidegate_core::xml::tree::{self, Element};
 use tidegate_core::xml::{self, address};
 
 pub use author::{Person, authors, people};
-pub use category::{Category, Tags};
-pub use neutral::{Neutral, Text};
+pub use category::{Category, tags};
+pub use reading::{Reading, Text};
 
 /// What is converted to.
 #[derive(Debug, Clone, Copy)]
@@ -161,10 +161,10 @@ pub fn markup<'a>(
         (Format::Rss10 | Format::Rss090, Family::Rss) => rdf::item(markup, target),
         (Format::JsonFeed, Family::Atom) => json_feed::entry(markup, seen),
         (Format::Opml, Family::Atom) => outline(markup, seen),
-        _ => Some(Neutral::of(markup, &base).element(target, seen)),
+        _ => Some(Reading::of(markup, &base).element(target, seen)),
     };
     let mut root =
-        converted.unwrap_or_else(|| Neutral::of_card(&markup.card).element(target, seen));
+        converted.unwrap_or_else(|| Reading::of_card(&markup.card).element(target, seen));
     if markup.format != Format::Opml {
         make_absolute(&mut root, target.namespace, &base);
     }
@@ -180,7 +180,7 @@ pub fn markup<'a>(
 /// An outline of a list as an entry: Atom already, but for what RFC 4287 wants of every entry.
 fn outline(markup: &Markup, seen: Option<Time>) -> Option<Element> {
     let mut entry = read_entry(markup)?;
-    entry.children.retain(|node| !matches!(node, tree::Node::Element(e) if e.is(ATOM, "id")));
+    entry.drop_all(ATOM, "id");
     if entry.find(ATOM, "updated").is_none()
         && let Some(seen) = seen.or(markup.card.published)
     {
@@ -197,7 +197,7 @@ pub fn absolute(markup: &Markup, base: &Base) -> Option<Markup> {
     let own = if family == Family::Atom { ATOM.to_owned() } else { root.namespace.clone() };
     let mut changed = make_absolute(&mut root, &own, base);
     let guid = root.find(&own, "guid").filter(|_| family == Family::Rss);
-    if let Some(address) = guid.and_then(|guid| neutral::relative_permalink(guid, base)) {
+    if let Some(address) = guid.and_then(|guid| reading::relative_permalink(guid, base)) {
         // What the item is known by stays as it is; where it leads is said by a link.
         changed = true;
         if root.find(&own, "link").is_none() {
@@ -219,6 +219,12 @@ pub fn absolute(markup: &Markup, base: &Base) -> Option<Markup> {
     tree::move_prefix(&mut root, &own, "");
     let target = Target { family, namespace: &own };
     Some(write_entry(&root, &target, &markup.card, &markup.context))
+}
+
+/// What the card of an entry says that cannot be read: that is still worth showing.
+pub fn write_card(markup: &Markup, target: &Target<'_>, seen: Option<Time>) -> Markup {
+    let element = Reading::of_card(&markup.card).element(target, seen);
+    write_entry(&element, target, &markup.card, &markup.context)
 }
 
 /// Writes an entry's element as markup of the target's format that stands alone.
@@ -281,8 +287,7 @@ pub fn identifier(markup: &Markup) -> Option<String> {
         return None;
     }
     let item = read_entry(markup)?;
-    let identifier = item.find(DC, "identifier")?.content().trim().to_owned();
-    Some(identifier).filter(|identifier| !identifier.is_empty())
+    item.words_of(DC, "identifier")
 }
 
 /// An entry whole, as a tree in the current format of its family: with the id that it is published
@@ -306,11 +311,10 @@ pub fn whole(markup: &Markup, published: Option<&str>, base: &Base) -> Element {
     if let Some(published) = published {
         set_id(&mut root, (family, space), published);
     }
-    let own = root.inherited().find(|attribute| attribute.name == "base");
     let base = base.address().unwrap_or_default();
-    let base = own.map_or_else(|| base.to_owned(), |own| super::head::resolve(base, &own.value));
-    let lang = root.inherited().find(|attribute| attribute.name == "lang");
-    let lang = lang.map(|own| own.value.clone()).or_else(|| markup.context.lang.clone());
+    let own = root.own("base");
+    let base = own.map_or_else(|| base.to_owned(), |own| super::head::resolve(base, own));
+    let lang = root.own("lang").or(markup.context.lang.as_deref()).map(str::to_owned);
     root.attributes.retain(|attribute| attribute.prefix != "xml");
     root.attributes.insert(0, tree::Attribute::base(&base));
     root.attributes.extend(lang.map(|lang| tree::Attribute::lang(&lang)));
@@ -369,8 +373,7 @@ fn write_skeleton(old: &Skeleton, mut root: Element, family: Family) -> Skeleton
     for (prefix, name) in &namespaces {
         tidegate_core::xml::push_namespace(&mut text, prefix, name);
     }
-    let said = root.inherited().find(|attribute| attribute.name == "lang");
-    let lang = old.context.lang.clone().or_else(|| said.map(|said| said.value.clone()));
+    let lang = old.context.lang.as_deref().or(root.own("lang")).map(str::to_owned);
     let context = Context { namespaces, base: old.context.base.clone(), lang };
     if let Some(base) = &context.base {
         tidegate_core::xml::push_attribute(&mut text, "xml:base", base);

@@ -2,11 +2,10 @@
 
 use super::base::{self, Added, Bases};
 use super::collection::ShownVersion;
-use super::convert::{self, Neutral, Target};
+use super::convert::{self, Target};
 use super::scope::{Prefixes, Scope, borrow};
 use super::{Dialect, kept, tombstone};
 use std::borrow::Cow;
-use std::fmt::Write;
 use tidegate_core::model::{Family, Item, Markup, Shared, SyncExtras, Time, Version};
 use tidegate_core::sync::to_091;
 use tidegate_core::sync_markup::{sx, sx091};
@@ -127,10 +126,8 @@ impl Entries<'_> {
     ) {
         let mut markup = markup;
         if Parts::of(&markup).is_none() {
-            // Offsets that do not fit their text: what the card says is still worth showing.
-            let element = Neutral::of_card(&data.card).element(&self.target, seen);
-            let written = convert::write_entry(&element, &self.target, &data.card, &data.context);
-            markup = Cow::Owned(written);
+            // Offsets that do not fit their text.
+            markup = Cow::Owned(convert::write_card(data, &self.target, seen));
         }
         let attributes = Parts::of(&markup).map_or("", |parts| parts.attributes);
         let Added { entry, inside } = self.bases.given(&markup, attributes, scope.base.as_deref());
@@ -288,9 +285,7 @@ impl Entries<'_> {
         let Some(identifier) = convert::identifier(markup).filter(|id| id != published) else {
             return;
         };
-        let _ = write!(out, "<{prefix}:id>");
-        xml::push_text(out, &identifier);
-        let _ = write!(out, "</{prefix}:id>");
+        xml::push_element(out, &format!("{prefix}:id"), &identifier);
     }
 
     /// The scope inside an entry, for the entries in its `sx:conflicts`.

@@ -62,9 +62,7 @@ impl<'a> Surroundings<'a> {
             }
         }
         if family == Family::Atom && slots.id.is_none() {
-            let _ = write!(feed_level, "<{own}id>");
-            xml::push_text(&mut feed_level, &page.addresses.reader);
-            let _ = write!(feed_level, "</{own}id>");
+            xml::push_element(&mut feed_level, &format!("{own}id"), &page.addresses.reader);
         }
         if let (Some(mark), Some(prefix)) = (page.history.mark(), &prefixes.history) {
             let _ = write!(feed_level, "<{prefix}:{mark}/>");

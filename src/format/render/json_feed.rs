@@ -6,7 +6,7 @@ mod files;
 mod own;
 
 use super::collection::ShownVersion;
-use super::convert::{self, Neutral, Person, Tags, Text};
+use super::convert::{self, Person, Text};
 use super::head::own_address;
 use super::references::Base;
 use super::scope::base_of;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::model::{Family, Format};
 use tidegate_core::xml::html::plain_text;
 use tidegate_core::xml::ns::{ATOM, DC, FEED_SYNC};
-use tidegate_core::xml::tree;
+use tidegate_core::xml::tree::Element;
 
 /// The version that is written.
 pub const VERSION: &str = "https://jsonfeed.org/version/1.1";
@@ -77,25 +77,31 @@ fn head(page: &Page<'_>) -> Map<String, Value> {
         _ => Map::new(),
     };
     let said = convert::head(page.skeleton, page.addresses, Family::Atom);
-    let text = |name| said.find(ATOM, name).map(tree::Element::content);
-    let lang = said.inherited().find(|attribute| attribute.name == "lang");
-    let lang = page.skeleton.context.lang.clone().or_else(|| lang.map(|lang| lang.value.clone()));
-    let description = text("subtitle").map(|subtitle| plain_text(&subtitle));
+    let text = |name| said.words_of(ATOM, name);
+    let lang = page.skeleton.context.lang.as_deref().or(said.own("lang"));
     let members = [
-        ("description", description),
+        ("description", text("subtitle").map(|subtitle| plain_text(&subtitle).trim().to_owned())),
         ("icon", text("logo")),
         ("favicon", text("icon")),
-        ("language", lang),
+        ("language", lang.map(|lang| lang.trim().to_owned())),
     ];
-    for (name, value) in members {
-        if let Some(value) = value.map(|value| value.trim().to_owned()).filter(|v| !v.is_empty()) {
-            feed.entry(name).or_insert_with(|| value.into());
-        }
-    }
+    put_texts(&mut feed, members);
     if !feed.contains_key("authors") {
         put_authors(&mut feed, &convert::people(page.skeleton), &base);
     }
     feed
+}
+
+/// Adds texts that are not there yet.
+fn put_texts(
+    object: &mut Map<String, Value>,
+    texts: impl IntoIterator<Item = (&'static str, Option<String>)>,
+) {
+    for (name, text) in texts {
+        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+            object.entry(name).or_insert_with(|| text.into());
+        }
+    }
 }
 
 fn put_authors(object: &mut Map<String, Value>, people: &[Person], base: &Base) {
@@ -145,15 +151,13 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
         ("date_modified", modified.map(|time| time.to_string())),
         ("language", said.language.clone()),
     ];
-    for (name, text) in texts {
-        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-            item.entry(name).or_insert_with(|| text.into());
-        }
-    }
+    put_texts(&mut item, texts);
     if !item.contains_key("authors") {
         put_authors(&mut item, &said.authors, &base);
     }
-    let tags = tags(&said);
+    let subjects = said.foreign.iter().filter(|element| element.is(DC, "subject"));
+    let categories = said.categories.iter().map(|category| category.shown().to_owned());
+    let tags = convert::tags(categories.chain(subjects.map(Element::content)));
     if !tags.is_empty() {
         item.entry("tags").or_insert_with(|| tags.into());
     }
@@ -163,15 +167,4 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     item.insert("id".to_owned(), shown.published_id.unwrap_or_default().into());
     item.insert("_sharing".to_owned(), json::sync_object(shown.version, Vec::new()));
     Value::Object(item)
-}
-
-/// The names of the categories, each once.
-fn tags(said: &Neutral) -> Vec<String> {
-    let subjects = said.foreign.iter().filter(|element| element.is(DC, "subject"));
-    let subjects = subjects.map(tree::Element::content);
-    let mut tags = Tags::default();
-    for tag in said.categories.iter().map(|category| category.shown().to_owned()).chain(subjects) {
-        tags.add(&tag);
-    }
-    tags.into_vec()
 }

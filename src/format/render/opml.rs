@@ -5,7 +5,7 @@
 //! The items of other feeds are links (OPML 2.0, `type="link"`), without their texts.
 
 use super::collection::ShownVersion;
-use super::convert::{self, Neutral};
+use super::convert::{self, Reading};
 use super::entry::{borrowed, is_contested};
 use super::head::push_sharing;
 use super::{Addresses, Container, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind};
@@ -24,29 +24,8 @@ use tidegate_core::xml::{self, push_attribute};
 /// The prefix of sync markup.
 const SX: &str = "sx";
 
-/// What an outline says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct OutlineElement {
-    attributes: Vec<Attribute>,
-    /// Elements that are neither outlines nor sync markup.
-    other: Vec<Element>,
-}
-
-impl OutlineElement {
-    fn of(attributes: &[(&str, &str)]) -> Self {
-        let mut said = Self::default();
-        for (name, value) in attributes {
-            said.put(name, value);
-        }
-        said
-    }
-
-    fn put(&mut self, name: &str, value: &str) {
-        self.attributes.extend(Element::default().with(name, value).attributes);
-    }
-}
-
-type RenderedOutline<'a> = OutlineItem091<OutlineElement, &'a Version<Markup>>;
+/// An outline's element, with what it has beside outlines and sync markup.
+type RenderedOutline<'a> = OutlineItem091<Element, &'a Version<Markup>>;
 
 /// Renders a page, and the items that follow those that it has: outlines stand in each other, so that all
 /// are taken before any is written. There is one dialect of sync markup for lists.
@@ -63,9 +42,8 @@ pub fn write<E>(
     push_attribute(out, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE);
     out.push_str(">\n<head>\n");
     for (name, text) in head(page) {
-        out.push_str(&format!("<{name}>"));
-        xml::push_text(out, &text);
-        out.push_str(&format!("</{name}>\n"));
+        xml::push_element(out, &name, &text);
+        out.push('\n');
     }
     push_sharing(out, page, SX);
     out.push_str("\n</head>\n<body>");
@@ -122,10 +100,10 @@ fn head(page: &Page<'_>) -> Vec<(String, String)> {
 fn outlines<'a>(
     page: &Page<'a>,
     items: impl Iterator<Item = &'a Item>,
-) -> Outlines<OutlineElement, &'a Version<Markup>> {
+) -> Outlines<Element, &'a Version<Markup>> {
     let shown = items.filter(|item| page.shows(item));
     let shown = shown.map(|item| (item, said(page, &ShownVersion::of(page, item))));
-    let items: Vec<(&Item, (ListPosition, OutlineElement))> = shown.collect();
+    let items: Vec<(&Item, (ListPosition, Element))> = shown.collect();
     // Two lists may call their folders alike: one of the same list is meant, the nearest in front, else
     // the first behind.
     let mut behind: HashMap<(Option<&str>, &str), &SyncId> = HashMap::new();
@@ -174,7 +152,7 @@ struct ListPosition {
 }
 
 /// What an item says as an outline, and where it stands.
-fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, OutlineElement) {
+fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, Element) {
     let data = &shown.version.data;
     let entry = (!shown.version.deleted && data.xml.contains("outline"))
         .then(|| convert::read_entry(data))
@@ -186,7 +164,7 @@ fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, OutlineElem
         }
         None if shown.version.deleted => {
             let title = shown.markup(page).card.title.clone();
-            (ListPosition::default(), OutlineElement::of(&[("text", &title)]))
+            (ListPosition::default(), outline_of(&title))
         }
         None => (ListPosition::default(), link(&shown.says(page))),
     };
@@ -205,39 +183,43 @@ impl ListPosition {
     }
 }
 
+fn outline_of(text: &str) -> Element {
+    Element::new("", "outline").with("text", text)
+}
+
 /// What the entry of an outline says. `link`: where it leads.
-fn outline(entry: &Element, own: &Element, link: Option<&str>) -> OutlineElement {
+fn outline(entry: &Element, own: &Element, link: Option<&str>) -> Element {
     let title = entry.find(&entry.namespace, "title").map(Element::content).unwrap_or_default();
-    let mut said = OutlineElement::of(&[("text", &title)]);
+    let mut said = outline_of(&title);
     let has_site = own.attributes.iter().any(|a| a.name.eq_ignore_ascii_case("htmlUrl"));
     if let Some(site) = link.filter(|link| !has_site && Some(*link) != address(&own.attributes)) {
-        said.put("htmlUrl", site);
+        said.set("htmlUrl", site);
     }
     let is_text = |a: &&Attribute| !a.namespace.is_empty() || a.name != "text";
     said.attributes.extend(own.attributes.iter().filter(is_text).cloned());
     // What only looks like an outline would be read as one that nobody listed.
-    said.other = own.elements().filter(|other| !has_outlines(other)).cloned().collect();
+    own.elements().filter(|other| !has_outlines(other)).for_each(|other| said.push(other.clone()));
     said
 }
 
 /// What an item says that is no outline.
-fn link(item: &Neutral) -> OutlineElement {
+fn link(item: &Reading) -> Element {
     let has_title = !item.title.trim().is_empty();
     let text = Some(item.title.as_str()).filter(|_| has_title).or(item.link.as_deref());
-    let mut said = OutlineElement::of(&[("text", text.unwrap_or_default())]);
+    let mut said = outline_of(text.unwrap_or_default());
     if let Some(link) = &item.link {
-        said.put("type", "link");
-        said.put("url", link);
+        said.set("type", "link");
+        said.set("url", link);
     }
     if let Some(published) = item.published {
-        said.put("created", &published.rfc822());
+        said.set("created", &published.rfc822());
     }
     if !item.categories.is_empty() {
         // A slash would make a hierarchy of a name (OPML 2.0, `category`), and a comma two of one.
         let name = |category: &convert::Category| {
             category.shown().replace('/', "\u{2044}").replace(',', "\u{201A}")
         };
-        said.put("category", &item.categories.iter().map(name).collect::<Vec<_>>().join(","));
+        said.set("category", &item.categories.iter().map(name).collect::<Vec<_>>().join(","));
     }
     said
 }
@@ -256,14 +238,9 @@ fn address(attributes: &[Attribute]) -> Option<&str> {
 }
 
 /// With the id that its entry has in feeds, where nothing else tells it.
-fn with_id(mut said: OutlineElement, published: &str) -> OutlineElement {
+fn with_id(mut said: Element, published: &str) -> Element {
     if !published.is_empty() && address(&said.attributes) != Some(published) {
-        said.attributes.push(Attribute {
-            prefix: OUTLINE_PREFIX.to_owned(),
-            namespace: OUTLINE.to_owned(),
-            name: "id".to_owned(),
-            value: published.to_owned(),
-        });
+        said.attributes.push(Attribute::of(OUTLINE_PREFIX, OUTLINE, "id", published));
     }
     said
 }
@@ -282,7 +259,7 @@ fn push(out: &mut String, page: &Page<'_>, outline: &RenderedOutline<'_>) {
         sx091::sync_element(out, SX, None, &item, &mut |_, _| {});
         out.push_str("</outline>");
     });
-    for child in &outline.data.data.other {
+    for child in outline.data.data.elements() {
         tree::write(out, child, &mut scope());
     }
 }
@@ -293,7 +270,7 @@ fn scope() -> Vec<(String, String)> {
 }
 
 /// Adds the start tag. `parent`: what a version that lost stood in.
-fn push_said(out: &mut String, said: &OutlineElement, parent: Option<&str>) {
+fn push_said(out: &mut String, said: &Element, parent: Option<&str>) {
     out.push_str("<outline");
     let mut bound = scope();
     let mut names: HashSet<(&str, &str)> = HashSet::new();

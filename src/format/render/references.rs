@@ -160,6 +160,12 @@ enum TextUse {
     Html,
 }
 
+impl TextUse {
+    const fn html_if(is_html: bool) -> Self {
+        if is_html { Self::Html } else { Self::Unsaid }
+    }
+}
+
 struct ReferenceWalk<'a> {
     own: &'a str,
     changed: bool,
@@ -168,8 +174,8 @@ struct ReferenceWalk<'a> {
 impl ReferenceWalk<'_> {
     /// A tree that was read has a bounded depth.
     fn element(&mut self, element: &mut Element, outer: &Base, text: TextUse) {
-        let own = element.inherited().find(|attribute| attribute.name == "base");
-        let base = own.map_or(Cow::Borrowed(outer), |own| Cow::Owned(outer.within(&own.value)));
+        let own = element.own("base");
+        let base = own.map_or(Cow::Borrowed(outer), |own| Cow::Owned(outer.within(own)));
         let names = self.attributes_of(element);
         let is_text = element.namespace == XHTML;
         let around = if is_text { base.of_text() } else { Cow::Borrowed(&*base) };
@@ -239,8 +245,7 @@ impl ReferenceWalk<'_> {
                 "icon" | "logo" | "uri" => TextUse::Reference,
                 "title" | "subtitle" | "summary" | "content" | "rights" => {
                     let kind = child.attribute("type").unwrap_or("text").to_ascii_lowercase();
-                    let is_html = matches!(kind.as_str(), "html" | "text/html");
-                    if is_html { TextUse::Html } else { TextUse::Unsaid }
+                    TextUse::html_if(matches!(kind.as_str(), "html" | "text/html"))
                 }
                 _ => TextUse::Unsaid,
             },
@@ -252,11 +257,7 @@ impl ReferenceWalk<'_> {
             CONTENT if name == "encoded" => TextUse::Html,
             WFW => TextUse::Reference,
             MEDIA if name == "description" => {
-                if child.attribute("type") == Some("html") {
-                    TextUse::Html
-                } else {
-                    TextUse::Unsaid
-                }
+                TextUse::html_if(child.attribute("type") == Some("html"))
             }
             _ => TextUse::Unsaid,
         }

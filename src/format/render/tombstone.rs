@@ -1,6 +1,6 @@
 //! Deleted items: a shell that is a valid item (READINGS 1, row 19), and `at:deleted-entry`.
 
-use super::convert::{Neutral, Person, Target, Text, write_entry};
+use super::convert::{Person, Reading, Target, Text, write_entry};
 use std::fmt::Write;
 use tidegate_core::model::{Deletion, Family, Markup, Version};
 use tidegate_core::xml;
@@ -23,7 +23,7 @@ pub fn shell(
     let card = &version.data.card;
     let last = card.updated.max(card.published);
     let updated = version.history.topmost().stamp.when().max(last);
-    let mut shell = Neutral::of_card(card);
+    let mut shell = Reading::of_card(card);
     if shell.title.trim().is_empty() {
         UNTITLED.clone_into(&mut shell.title);
     }

@@ -30,5 +30,5 @@ pub(super) fn archive_id(
         add(&item.updates.value().to_be_bytes());
         add(&item.bytes.to_be_bytes());
     }
-    ArchiveId::new(&base32(sha, HASH_BYTES))
+    ArchiveId::new(&base32(sha, HASH_BYTES)).ok()
 }

@@ -81,7 +81,7 @@ impl DoubtfulChanges {
         for at in &matching.fresh {
             // A byte that was lost may be a letter in another charset, which the second look tells.
             let Some(entry) = document.entries.get(*at) else { continue };
-            let is_lossy = document.flaws.has(Flaw::Bytes) && entry.markup.contains(REPLACED);
+            let is_lossy = document.flaws.contains(Flaw::Bytes) && entry.markup.contains(REPLACED);
             let is_hurt = is_salvaged || is_lossy;
             let print = xxhash_rust::xxh3::xxh3_64(entry.markup.as_bytes());
             if is_hurt && doubt.prints.wait(print, flaws) {
@@ -203,7 +203,7 @@ impl SharedDoubt {
                 Some(known) => differs(&parts.whole, known, entry, said),
                 // Garbage in the id of a known item makes another of it.
                 None => {
-                    let bytes = document.flaws.has(Flaw::Bytes) && is_hurt(entry, said);
+                    let bytes = document.flaws.contains(Flaw::Bytes) && is_hurt(entry, said);
                     bytes || natives.contains(identity::native(entry).shown.as_str())
                 }
             };

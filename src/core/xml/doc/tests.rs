@@ -321,7 +321,7 @@ fn each_flaw_has_its_kind() {
     for (text, kind) in flaws {
         let flaws = read(text).findings.flaws;
         assert!(
-            Flaw::ALL.iter().all(|flaw| flaws.has(*flaw) == (*flaw == kind)),
+            Flaw::ALL.iter().all(|flaw| flaws.contains(*flaw) == (*flaw == kind)),
             "{text}: {flaws:?}"
         );
     }

@@ -3,7 +3,7 @@
 use super::ITEM_LIMIT;
 use super::fields::{CollectionFile, Fields};
 use super::pox::ItemWriter;
-use crate::parse::json::JsonReader;
+use crate::parse::json::{ITEMS, JsonReader, ObjectPart};
 use crate::parse::out::{Lines, Out};
 use crate::parse::{Limits, ParseError};
 use serde_json::{Map, Value};
@@ -26,11 +26,17 @@ pub(super) fn write(
     limits: &Limits,
 ) -> Result<bool, ParseError> {
     let mut found = CollectionMembers::default();
-    let end = members(text, start, limits, &mut found)?;
+    let mut reader = JsonReader { text, at: start + 1 };
+    let torn = match reader.object(ITEMS, |part| found.take(part, limits)) {
+        Ok(()) => None,
+        Err(Stop::Broken) => Some(reader.at),
+        Err(Stop::Other) => return Ok(false),
+        Err(Stop::Refuse(error)) => return Err(error),
+    };
     let says_sharing = found.head.iter().any(|(name, _)| name == "sharing");
     // A collection need not have items yet (section 2.2).
-    let is_empty = end == End::Whole && found.items.is_empty() || end == End::Bare && says_sharing;
-    if matches!(end, End::Other | End::Bare) && !is_empty {
+    let is_empty = torn.is_none() && found.items.is_empty() && (found.has_items || says_sharing);
+    if torn.is_none() && !found.has_items && !is_empty {
         return Ok(false);
     }
     let value = |span: &Range<usize>| {
@@ -50,7 +56,7 @@ pub(super) fn write(
         return Ok(false);
     }
     // Its items would be taken for plain ones of a JSON Feed.
-    if let End::Torn { at } = end {
+    if let Some(at) = torn {
         let reason = "the collection is broken or ends early".to_owned();
         return Err(ParseError::NothingWhole { reason, at });
     }
@@ -82,84 +88,47 @@ pub(super) fn write(
 #[derive(Default)]
 struct CollectionMembers {
     head: Vec<(String, Range<usize>)>,
+    has_items: bool,
     items: Vec<Range<usize>>,
 }
 
-/// How an object ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// It is whole, and has items.
-    Whole,
-    /// It has no items.
-    Bare,
-    /// It is a JSON Feed.
+/// Why reading ends early.
+enum Stop {
+    /// The object is broken. Where nothing in it is shared, it is for the reader of JSON Feed to say what is wrong.
+    Broken,
+    /// It is no collection.
     Other,
-    /// It is broken there. Where nothing in it is shared, it is for the reader of JSON Feed to say what
-    /// is wrong.
-    Torn { at: usize },
+    /// It is refused.
+    Refuse(ParseError),
 }
 
-/// Finds the members, up to where the text is broken.
-fn members(
-    text: &str,
-    start: usize,
-    limits: &Limits,
-    found: &mut CollectionMembers,
-) -> Result<End, ParseError> {
-    let mut reader = JsonReader { text, at: start + 1 };
-    let mut has_items = false;
-    if reader.take('}') {
-        return Ok(End::Other);
-    }
-    // Ends with the text: each turn reads one member.
-    loop {
-        let Ok(name) = reader.name() else { return Ok(End::Torn { at: reader.at }) };
-        reader.skip_space();
-        if name == "items" && !has_items && reader.rest().starts_with('[') {
-            has_items = true;
-            if items(&mut reader, &mut found.items, limits)?.is_none() {
-                return Ok(End::Torn { at: reader.at });
-            }
-        } else {
-            let Ok((raw, span)) = reader.value() else { return Ok(End::Torn { at: reader.at }) };
-            let is_version = name == "version" && raw.get().contains("jsonfeed.org");
-            if is_version || found.head.len() >= limits.head_values {
-                return Ok(End::Other);
-            }
-            found.head.push((name.into_owned(), span));
-        }
-        if reader.take('}') {
-            return Ok(if has_items { End::Whole } else { End::Bare });
-        }
-        if !reader.take(',') {
-            return Ok(End::Torn { at: reader.at });
-        }
+impl From<String> for Stop {
+    fn from(_: String) -> Self {
+        Self::Broken
     }
 }
 
-/// Where the items stand; `None` where the list is broken.
-fn items(
-    reader: &mut JsonReader<'_>,
-    items: &mut Vec<Range<usize>>,
-    limits: &Limits,
-) -> Result<Option<()>, ParseError> {
-    let limit = ITEM_LIMIT.min(limits.entries);
-    reader.take('[');
-    if reader.take(']') {
-        return Ok(Some(()));
-    }
-    loop {
-        if items.len() >= limit {
-            return Err(ParseError::Limit { what: "items", limit, at: reader.at });
+impl CollectionMembers {
+    fn take(&mut self, part: ObjectPart<'_>, limits: &Limits) -> Result<(), Stop> {
+        match part {
+            ObjectPart::Member(name, value, span) => {
+                let is_version = name == "version" && value.get().contains("jsonfeed.org");
+                if is_version || self.head.len() >= limits.head_values {
+                    return Err(Stop::Other);
+                }
+                self.head.push((name.into_owned(), span));
+            }
+            ObjectPart::Items(_) => self.has_items = true,
+            ObjectPart::Item(_, span) => {
+                let limit = ITEM_LIMIT.min(limits.entries);
+                if self.items.len() >= limit {
+                    let (what, at) = ("items", span.start);
+                    return Err(Stop::Refuse(ParseError::Limit { what, limit, at }));
+                }
+                self.items.push(span);
+            }
         }
-        let Ok((_, span)) = reader.value() else { return Ok(None) };
-        items.push(span);
-        if reader.take(']') {
-            return Ok(Some(()));
-        }
-        if !reader.take(',') {
-            return Ok(None);
-        }
+        Ok(())
     }
 }
 

@@ -1,11 +1,9 @@
 //! One item of a JSON Feed.
 
-use super::Limits;
+use super::{JsonReader, Limits, ObjectPart};
 use crate::parse::entry::FIELD_COST;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{Context, Entry, Field, Slots};
@@ -45,23 +43,18 @@ pub(super) fn list(value: &RawValue) -> Vec<&RawValue> {
 
 /// The members of an object in their order; none where it is no object.
 pub(super) fn members(value: &RawValue) -> Vec<(String, &RawValue)> {
-    struct Members;
-    impl<'a> Visitor<'a> for Members {
-        type Value = Vec<(String, &'a RawValue)>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut out = Vec::new();
-            while let Some(member) = map.next_entry()? {
-                out.push(member);
+    let mut found = Vec::new();
+    if value.get().starts_with('{') {
+        let mut reader = JsonReader { text: value.get(), at: 1 };
+        // A value that was read is whole.
+        let _ = reader.object("", |part| {
+            if let ObjectPart::Member(name, value, _) = part {
+                found.push((name.into_owned(), value));
             }
-            Ok(out)
-        }
+            Ok::<_, String>(())
+        });
     }
-    serde_json::Deserializer::from_str(value.get()).deserialize_map(Members).unwrap_or_default()
+    found
 }
 
 /// An item, and what its projection costs.

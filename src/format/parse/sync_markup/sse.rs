@@ -2,12 +2,10 @@
 //! 2.6; READINGS 1, row 1).
 
 use super::conflict::dialect_of_item;
-use super::error::{fault, invalid, number, required};
-use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children, sync_of};
+use super::error::{fault, invalid, number, push_within, stamp, sync_id};
+use super::{MOST_CONFLICTS, UPDATE_LIMIT, children, sync_of};
 use crate::parse::dialect::FeedDialect;
-use tidegate_core::model::{
-    EndpointId, History, Shared, Stamp, SyncFault, SyncId, SyncMarkupError, Time, Update, Version,
-};
+use tidegate_core::model::{History, Shared, SyncFault, SyncMarkupError, Time, Update, Version};
 use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::ns::Ns;
 
@@ -38,11 +36,7 @@ pub(super) fn read<'t, 'a>(
                 let wanted = shared.winner.id.to_string();
                 return Err(fault(item, SyncFault::OtherConflict { found, wanted }));
             }
-            if shared.conflicts.len() >= CONFLICT_LIMIT {
-                let what = "conflicts in one item";
-                return Err(fault(item, SyncFault::TooMany { what, limit: CONFLICT_LIMIT }));
-            }
-            shared.conflicts.push(conflict);
+            push_within(&mut shared.conflicts, MOST_CONFLICTS, item, || Ok(conflict))?;
             open.push(sync);
         }
     }
@@ -53,8 +47,7 @@ fn version<'t, 'a>(
     item: DocElement<'t, 'a>,
     sync: DocElement<'t, 'a>,
 ) -> Result<Version<DocElement<'t, 'a>>, SyncMarkupError> {
-    let id = required(sync, SYNC, "id")?;
-    let id = SyncId::new(&id).map_err(|error| invalid(sync, SYNC, "id", &id, &error))?;
+    let id = sync_id(sync, SYNC)?;
     let updates = number(sync, SYNC, "updates")?;
     let deleted = flag(sync, "deleted")?.unwrap_or(false);
     let noconflicts = flag(sync, "noconflicts")?;
@@ -65,29 +58,15 @@ fn version<'t, 'a>(
 fn history(sync: DocElement<'_, '_>) -> Result<Option<History>, SyncMarkupError> {
     let mut updates = Vec::new();
     for element in children(sync, Ns::Sx, "history") {
-        if updates.len() >= UPDATE_LIMIT {
-            let what = "sx:history in one sx:sync";
-            return Err(fault(element, SyncFault::TooMany { what, limit: UPDATE_LIMIT }));
-        }
-        updates.push(update(element)?);
+        let most = (UPDATE_LIMIT, "sx:history in one sx:sync");
+        push_within(&mut updates, most, element, || update(element))?;
     }
     Ok(History::from_newest_first(updates))
 }
 
 pub(super) fn update(element: DocElement<'_, '_>) -> Result<Update, SyncMarkupError> {
     let sequence = number(element, HISTORY, "sequence")?;
-    let when = element.attribute("when").map(|text| {
-        Time::parse_rfc3339(&text).map_err(|e| invalid(element, HISTORY, "when", &text, &e))
-    });
-    let by = element.attribute("by").map(|text| {
-        EndpointId::new(&text).map_err(|error| invalid(element, HISTORY, "by", &text, &error))
-    });
-    let stamp = match (when.transpose()?, by.transpose()?) {
-        (Some(when), Some(by)) => Stamp::Both { when, by },
-        (Some(when), None) => Stamp::When(when),
-        (None, Some(by)) => Stamp::By(by),
-        (None, None) => return Err(fault(element, SyncFault::NoStamp(HISTORY))),
-    };
+    let stamp = stamp(element, HISTORY, |name| element.attribute(name), Time::parse_rfc3339)?;
     Ok(Update { sequence, stamp })
 }
 

@@ -1,10 +1,10 @@
 //! What an `sx:sync` element of SSE 0.91 says (its sections 2.3 to 2.5 and 5).
 
 use super::conflict::dialect_of_item;
-use super::error::{fault, invalid, number, required};
-use super::{CONFLICT_LIMIT, UPDATE_LIMIT, children, sync_of};
+use super::error::{self, fault, invalid, number, push_within, sync_id};
+use super::{MOST_CONFLICTS, UPDATE_LIMIT, children, sync_of};
 use crate::parse::dialect::FeedDialect;
-use tidegate_core::model::{EndpointId, Stamp, SyncFault, SyncId, SyncMarkupError, Time};
+use tidegate_core::model::{Stamp, SyncFault, SyncId, SyncMarkupError, Time};
 use tidegate_core::sync::{Conflict091, Item091};
 use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::ns::Ns;
@@ -38,8 +38,7 @@ fn alone<'t, 'a>(
     item: DocElement<'t, 'a>,
 ) -> Result<Option<SyncedItem091<'t, 'a>>, SyncMarkupError> {
     let Some(sync) = sync_of(item, Ns::Sx091)? else { return Ok(None) };
-    let id = required(sync, SYNC, "id")?;
-    let id = SyncId::new(&id).map_err(|error| invalid(sync, SYNC, "id", &id, &error))?;
+    let id = sync_id(sync, SYNC)?;
     let history = children(sync, Ns::Sx091, "history").next();
     let history = history.ok_or_else(|| fault(sync, SyncFault::NoHistory))?;
     let read = Item091 {
@@ -58,11 +57,8 @@ fn alone<'t, 'a>(
 fn updates(history: DocElement<'_, '_>) -> Result<Vec<Stamp>, SyncMarkupError> {
     let mut updates = Vec::new();
     for element in children(history, Ns::Sx091, "update") {
-        if updates.len() >= UPDATE_LIMIT {
-            let what = "sx:update in one sx:history";
-            return Err(fault(element, SyncFault::TooMany { what, limit: UPDATE_LIMIT }));
-        }
-        updates.push(stamp(element, UPDATE)?);
+        let most = (UPDATE_LIMIT, "sx:update in one sx:history");
+        push_within(&mut updates, most, element, || stamp(element, UPDATE))?;
     }
     Ok(updates)
 }
@@ -75,28 +71,32 @@ fn conflicts<'t, 'a>(
     let mut conflicts = Vec::new();
     let lists = children(sync, Ns::Sx091, "conflicts");
     for element in lists.flat_map(|list| children(list, Ns::Sx091, "conflict")) {
-        if conflicts.len() >= CONFLICT_LIMIT {
-            let what = "conflicts in one item";
-            return Err(fault(element, SyncFault::TooMany { what, limit: CONFLICT_LIMIT }));
-        }
-        let (version, edit) = (number(element, CONFLICT, "version")?, stamp(element, CONFLICT)?);
-        let mut items = element.children();
-        let item = items.find(|item| dialect_of_item(*item, dialect).is_some());
-        let item = item.map(alone).transpose()?.flatten().map(|(_, item)| item);
-        // What stands in it is for each application to say (section 5.2): it may be no version of the item.
-        let item = item.filter(|item| item.id == *id).unwrap_or_else(|| Item091 {
-            id: id.clone(),
-            version,
-            deleted: false,
-            conflict: false,
-            last: edit.clone(),
-            updates: Vec::new(),
-            conflicts: Vec::new(),
-            data: element,
-        });
-        conflicts.push(Conflict091 { version, edit, data: ConflictItem(Box::new(item)) });
+        push_within(&mut conflicts, MOST_CONFLICTS, element, || conflict(element, id, dialect))?;
     }
     Ok(conflicts)
+}
+
+fn conflict<'t, 'a>(
+    element: DocElement<'t, 'a>,
+    id: &SyncId,
+    dialect: FeedDialect,
+) -> Result<Conflict091<ConflictItem<'t, 'a>>, SyncMarkupError> {
+    let (version, edit) = (number(element, CONFLICT, "version")?, stamp(element, CONFLICT)?);
+    let mut items = element.children();
+    let item = items.find(|item| dialect_of_item(*item, dialect).is_some());
+    let item = item.map(alone).transpose()?.flatten().map(|(_, item)| item);
+    // What stands in it is for each application to say (section 5.2): it may be no version of the item.
+    let item = item.filter(|item| item.id == *id).unwrap_or_else(|| Item091 {
+        id: id.clone(),
+        version,
+        deleted: false,
+        conflict: false,
+        last: edit.clone(),
+        updates: Vec::new(),
+        conflicts: Vec::new(),
+        data: element,
+    });
+    Ok(Conflict091 { version, edit, data: ConflictItem(Box::new(item)) })
 }
 
 /// `when` and `by`; an empty one is as good as none (section 2.4).
@@ -104,21 +104,9 @@ pub(in crate::parse) fn stamp(
     element: DocElement<'_, '_>,
     name: &'static str,
 ) -> Result<Stamp, SyncMarkupError> {
-    let value = |attribute| element.attribute(attribute).filter(|text| !text.trim().is_empty());
+    let value = |name: &str| element.attribute(name).filter(|text| !text.trim().is_empty());
     let wanted = "a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
-    let when = value("when").map(|text| {
-        let when = Time::parse_rfc2822(&text);
-        when.ok_or_else(|| invalid(element, name, "when", &text, &wanted))
-    });
-    let by = value("by").map(|text| {
-        EndpointId::new(&text).map_err(|error| invalid(element, name, "by", &text, &error))
-    });
-    match (when.transpose()?, by.transpose()?) {
-        (Some(when), Some(by)) => Ok(Stamp::Both { when, by }),
-        (Some(when), None) => Ok(Stamp::When(when)),
-        (None, Some(by)) => Ok(Stamp::By(by)),
-        (None, None) => Err(fault(element, SyncFault::NoStamp(name))),
-    }
+    error::stamp(element, name, value, |text| Time::parse_rfc2822(text).ok_or(wanted))
 }
 
 /// A boolean: absent and empty are `false` (section 2.3).

@@ -22,7 +22,7 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
     let mut entry = Element::new(ATOM, "entry");
     entry.attributes.extend(old.inherited().cloned());
     convert_children(&old, &mut entry);
-    entry.children.retain(|node| !matches!(node, Node::Element(e) if e.is(ATOM, "id")));
+    entry.drop_all(ATOM, "id");
     dates(&old, &mut entry, &markup.card, seen);
     Some(entry)
 }
@@ -57,10 +57,7 @@ fn convert_children(old: &Element, new: &mut Element) {
             "generator" => new.push(generator(child)),
             "id" => new.push(Element::new(ATOM, "id").text(child.content().trim())),
             "link" => {
-                let mut link = child.clone();
-                link.prefix.clear();
-                link.namespace = ATOM.to_owned();
-                new.push(link);
+                new.push(Element { namespace: ATOM.to_owned(), ..child.clone().prefixed("") });
             }
             // Dates are converted by `dates`; a feed's are ours. The rest has no equivalent.
             _ => {}
@@ -83,14 +80,9 @@ fn person(old: &Element) -> Element {
 }
 
 fn generator(old: &Element) -> Element {
-    let mut generator = Element::new(ATOM, "generator");
-    if let Some(url) = old.attribute("url") {
-        generator.set("uri", url);
-    }
-    if let Some(version) = old.attribute("version") {
-        generator.set("version", version);
-    }
-    generator.text(&old.content())
+    Element::new(ATOM, "generator")
+        .with_known(&[("uri", old.attribute("url")), ("version", old.attribute("version"))])
+        .text(&old.content())
 }
 
 /// A content construct: `mode` and a media type become one of the types of RFC 4287 section 3.1.1.

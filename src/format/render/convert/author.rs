@@ -28,10 +28,7 @@ impl Person {
 
     /// A person of Atom; `None` without a name.
     pub fn of_atom(element: &Element) -> Option<Self> {
-        let said = |name| {
-            let found = element.find(ATOM, name).map(|part| part.content().trim().to_owned());
-            found.filter(|text| !text.is_empty())
-        };
+        let said = |name| element.words_of(ATOM, name);
         Some(Self { name: said("name")?, uri: said("uri"), email: said("email") })
     }
 

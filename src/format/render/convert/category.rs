@@ -67,26 +67,11 @@ impl Categories {
     }
 }
 
-/// Tags that say something, in their order, each once.
-#[derive(Debug, Default)]
-pub struct Tags {
-    found: Vec<String>,
-    known: HashSet<String>,
-}
-
-impl Tags {
-    /// Adds one.
-    pub fn add(&mut self, tag: &str) {
-        let tag = tag.trim();
-        if !tag.is_empty() && self.known.insert(tag.to_owned()) {
-            self.found.push(tag.to_owned());
-        }
-    }
-
-    /// All of them.
-    pub fn into_vec(self) -> Vec<String> {
-        self.found
-    }
+/// The tags that say something, in their order, each once.
+pub fn tags<T: AsRef<str>>(tags: impl IntoIterator<Item = T>) -> Vec<String> {
+    let mut known = HashSet::new();
+    let tags = tags.into_iter().map(|tag| tag.as_ref().trim().to_owned());
+    tags.filter(|tag| !tag.is_empty() && known.insert(tag.clone())).collect()
 }
 
 #[cfg(test)]
@@ -132,8 +117,6 @@ mod tests {
 
     #[test]
     fn tags_are_there_once() {
-        let mut tags = Tags::default();
-        [" a", "", "b", "a", " "].iter().for_each(|tag| tags.add(tag));
-        assert_eq!(tags.into_vec(), ["a", "b"]);
+        assert_eq!(tags([" a", "", "b", "a", " "]), ["a", "b"]);
     }
 }

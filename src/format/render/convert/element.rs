@@ -5,21 +5,20 @@
 
 use super::Target;
 use super::category::Category;
-use super::neutral::{Enclosure, Neutral, Text};
+use super::reading::{Enclosure, Reading, Text};
 use crate::render::media;
 use tidegate_core::model::{Family, Time};
 use tidegate_core::xml::address::is_address;
 use tidegate_core::xml::ns::{ATOM, CONTENT, DC, SLASH, THREADING};
 use tidegate_core::xml::tree::{Attribute, Element};
 
-impl Neutral {
+impl Reading {
     /// As the element of an entry in the target's format, without id.
     pub fn element(self, target: &Target<'_>, seen: Option<Time>) -> Element {
         let space = target.namespace;
         let mut entry = Element::new(space, target.entry());
         entry.attributes.clone_from(&self.attributes);
-        let is_said = entry.inherited().any(|attribute| attribute.name == "lang");
-        if let (Some(language), false) = (&self.language, is_said) {
+        if let (Some(language), None) = (&self.language, entry.own("lang")) {
             entry.attributes.push(Attribute::lang(language));
         }
         match target.family {
@@ -54,12 +53,8 @@ impl Neutral {
         for category in &self.categories {
             entry.push(category.element(space));
         }
-        for link in self.links.iter().filter(|link| link.attribute("href").is_some_and(is_address))
-        {
-            let mut link = link.clone();
-            link.namespace = space.to_owned();
-            link.prefix.clear();
-            entry.push(link);
+        for link in self.address_links() {
+            entry.push(Element { namespace: space.to_owned(), ..link.clone().prefixed("") });
         }
         if let Some((address, count)) =
             self.comments.as_ref().filter(|(address, _)| is_address(address))
@@ -71,15 +66,11 @@ impl Neutral {
             entry.push(replies);
         }
         for enclosure in self.enclosures.iter().filter(|enclosure| is_address(&enclosure.address)) {
-            let mut link = linked("enclosure", &enclosure.address);
-            let title = ("title", &enclosure.title);
-            for (name, value) in [("type", &enclosure.media), ("length", &enclosure.length), title]
-            {
-                if let Some(value) = value {
-                    link.set(name, value);
-                }
-            }
-            entry.push(link);
+            entry.push(linked("enclosure", &enclosure.address).with_known(&[
+                ("type", enclosure.media.as_deref()),
+                ("length", enclosure.length.as_deref()),
+                ("title", enclosure.title.as_deref()),
+            ]));
         }
         if let Some(rights) = &self.rights {
             entry.push(simple("rights", rights));
@@ -94,6 +85,10 @@ impl Neutral {
                 entry.push(simple(name, &text.html()).with("type", "html"));
             }
         }
+    }
+
+    fn address_links(&self) -> impl Iterator<Item = &Element> {
+        self.links.iter().filter(|link| link.attribute("href").is_some_and(is_address))
     }
 
     fn fill_rss(&self, item: &mut Element, space: &str) {
@@ -140,10 +135,7 @@ impl Neutral {
         for enclosure in self.enclosures.iter().filter(|enclosure| is_address(&enclosure.address)) {
             item.push(enclosure.rss(space));
         }
-        for link in self.links.iter().filter(|link| link.attribute("href").is_some_and(is_address))
-        {
-            item.push(link.clone());
-        }
+        self.address_links().for_each(|link| item.push(link.clone()));
         if let Some((title, address)) = &self.source {
             item.push(simple("source", title).with("url", address));
         }
@@ -159,31 +151,34 @@ impl Neutral {
 }
 
 impl Category {
+    /// Of an element of Atom.
+    pub fn of_atom(element: &Element) -> Self {
+        let term = element.value("term").unwrap_or_default();
+        Self { term, scheme: element.value("scheme"), label: element.value("label") }
+    }
+
+    /// Of an element of RSS.
+    pub fn of_rss(element: &Element) -> Self {
+        let term = element.words().unwrap_or_default();
+        Self { term, scheme: element.value("domain"), label: None }
+    }
+
     /// As Atom's.
     pub fn element(&self, space: &str) -> Element {
-        let mut category = Element::new(space, "category").with("term", &self.term);
         // RFC 4287 section 4.2.2.2: a scheme is an IRI.
         let scheme = self.scheme.as_deref().filter(|scheme| is_address(scheme));
-        for (name, value) in [("scheme", scheme), ("label", self.label.as_deref())] {
-            if let Some(value) = value {
-                category.set(name, value);
-            }
-        }
-        category
+        Element::new(space, "category")
+            .with("term", &self.term)
+            .with_known(&[("scheme", scheme), ("label", self.label.as_deref())])
     }
 
     /// As that of RSS, which has one text: what people read. Where that is not the term, Atom's own
     /// element stands beside it.
     pub fn push_rss(&self, item: &mut Element, space: &str) {
-        let mut category = Element::new(space, "category").text(self.shown());
-        if let Some(scheme) = &self.scheme {
-            category.set("domain", scheme);
-        }
-        item.push(category);
+        let category = Element::new(space, "category").text(self.shown());
+        item.push(category.with_known(&[("domain", self.scheme.as_deref())]));
         if self.label.is_some() {
-            let mut whole = self.element(ATOM);
-            whole.prefix = "atom".to_owned();
-            item.push(whole);
+            item.push(self.element(ATOM).prefixed("atom"));
         }
     }
 }
@@ -210,8 +205,6 @@ fn is_number(text: &str) -> bool {
 }
 
 /// An element of a module, with its customary prefix.
-fn module(prefix: &str, namespace: &str, name: &str, text: &str) -> Element {
-    let mut element = Element::new(namespace, name).text(text);
-    element.prefix = prefix.to_owned();
-    element
+pub fn module(prefix: &str, namespace: &str, name: &str, text: &str) -> Element {
+    Element::new(namespace, name).text(text).prefixed(prefix)
 }

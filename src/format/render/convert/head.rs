@@ -2,6 +2,7 @@
 
 use super::author::{self, Person};
 use super::category::Category;
+use super::element::module;
 use super::read_skeleton;
 use crate::render::Addresses;
 use tidegate_core::model::Skeleton;
@@ -23,7 +24,7 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
     let mut push = |name: &str, text: &str| channel.push(Element::new("", name).text(text));
     let said = |name| {
         let element = feed.find(ATOM, name)?;
-        let text = element.content().trim().to_owned();
+        let text = element.words()?;
         let is_html = element.attribute("type").is_some_and(|kind| kind.contains("html"));
         // Where RSS has plain text.
         Some(if is_html && name != "subtitle" { plain_text(&text) } else { text })
@@ -36,8 +37,7 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
     push("title", &title);
     push("link", link);
     push("description", &said("subtitle").unwrap_or_else(|| title.clone()));
-    let language = feed.inherited().find(|attribute| attribute.name == "lang");
-    let language = language.map(|language| &language.value).or(skeleton.context.lang.as_ref());
+    let language = feed.own("lang").or(skeleton.context.lang.as_deref());
     if let Some(language) = language.filter(|language| !language.is_empty()) {
         push("language", language);
     }
@@ -49,10 +49,8 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
     }
     push_people(&mut channel, feed);
     for category in feed.elements().filter(|element| element.is(ATOM, "category")) {
-        let value = |name| category.attribute(name).map(ToOwned::to_owned);
-        let term = value("term").unwrap_or_default();
-        let label = value("label").filter(|label| *label != term);
-        let category = Category { term, scheme: value("scheme"), label };
+        let mut category = Category::of_atom(category);
+        category.label = category.label.filter(|label| *label != category.term);
         if !category.shown().is_empty() {
             category.push_rss(&mut channel, "");
         }
@@ -64,10 +62,10 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
         channel.push(image.child(part("title", &title)).child(part("link", link)));
     }
     if let (Some(_), Some(icon)) = (&logo, &icon) {
-        channel.push(of_atom(Element::new(ATOM, "icon").text(icon)));
+        channel.push(module("atom", ATOM, "icon", icon));
     }
     for other in feed.elements().filter(|element| is_other_link(element, skeleton)) {
-        channel.push(of_atom(other.clone()));
+        channel.push(other.clone().prefixed("atom"));
     }
     push_foreign(&mut channel, feed, ATOM);
     channel
@@ -77,9 +75,7 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
 fn push_people(channel: &mut Element, feed: &Element) {
     for (kind, name) in [("author", "creator"), ("contributor", "contributor")] {
         for person in author::named(feed, kind) {
-            let mut core = Element::new(DC, name).text(&person.name);
-            core.prefix = "dc".to_owned();
-            channel.push(core);
+            channel.push(module("dc", DC, name, &person.name));
             let email = person.email.filter(|_| kind == "author");
             if let Some(email) = email.filter(|_| channel.find("", "managingEditor").is_none()) {
                 let editor = format!("{email} ({})", person.name);
@@ -97,22 +93,13 @@ fn is_other_link(element: &Element, skeleton: &Skeleton) -> bool {
     element.is(ATOM, "link") && address.is_some() && !is_site
 }
 
-/// An element of Atom in a feed of RSS.
-fn of_atom(mut element: Element) -> Element {
-    element.prefix = "atom".to_owned();
-    element
-}
-
 /// A channel's own elements as those of an Atom feed. Its id is not among them: the gateway's stands
 /// in.
 pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
     let own = channel.namespace.as_str();
     let mut feed = Element::new(ATOM, "feed");
     let mut push = |name: &str, text: &str| feed.push(Element::new(ATOM, name).text(text));
-    let said = |space: &str, name| {
-        let found = channel.find(space, name).map(|element| element.content().trim().to_owned());
-        found.filter(|text| !text.is_empty())
-    };
+    let said = |space: &str, name| channel.words_of(space, name);
     push("title", &skeleton.title);
     if let Some(rights) = said(own, "copyright").or_else(|| said(DC, "rights")) {
         push("rights", &rights);
@@ -120,11 +107,9 @@ pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
     if let Some(generator) = said(own, "generator") {
         push("generator", &generator);
     }
-    let image = channel.find(own, "image").and_then(|image| image.find(own, "url"));
-    let image = image.map(|url| url.content().trim().to_owned());
-    let cover = || channel.find(ITUNES, "image")?.attribute("href").map(ToOwned::to_owned);
-    let said_logo = || said(ATOM, "logo");
-    if let Some(logo) = image.filter(|url| !url.is_empty()).or_else(said_logo).or_else(cover) {
+    let image = channel.find(own, "image").and_then(|image| image.words_of(own, "url"));
+    let cover = || channel.find(ITUNES, "image")?.value("href");
+    if let Some(logo) = image.or_else(|| said(ATOM, "logo")).or_else(cover) {
         push("logo", &logo);
     }
     if let Some(icon) = said(ATOM, "icon") {
@@ -137,15 +122,12 @@ pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
         feed.push(Element::new(ATOM, "link").with("rel", "alternate").with("href", link));
     }
     for other in channel.elements().filter(|element| is_other_link(element, skeleton)) {
-        let mut link = other.clone();
-        link.prefix.clear();
-        feed.push(link);
+        feed.push(other.clone().prefixed(""));
     }
     for category in channel.elements().filter(|element| element.is(own, "category")) {
-        let (term, scheme) = (category.content().trim().to_owned(), category.attribute("domain"));
-        let scheme = scheme.map(ToOwned::to_owned);
-        if !term.is_empty() {
-            feed.push(Category { term, scheme, label: None }.element(ATOM));
+        let category = Category::of_rss(category);
+        if !category.term.is_empty() {
+            feed.push(category.element(ATOM));
         }
     }
     // RFC 4287 section 4.1.1 wants an author somewhere.

@@ -1,12 +1,13 @@
 //! JSON Feed 1.0 and 1.1 to Atom 1.0.
 
-use super::atom_date;
-use super::category::Tags;
+use super::category::tags;
+use super::element::module;
+use super::{Person, atom_date};
 use serde_json::Value;
 use tidegate_core::model::{Card, Markup, Skeleton, Time};
 use tidegate_core::xml::address::is_address;
 use tidegate_core::xml::ns::{ATOM, ITUNES, MEDIA};
-use tidegate_core::xml::tree::Element;
+use tidegate_core::xml::tree::{Attribute, Element};
 
 /// The feed element of a skeleton.
 pub fn feed(skeleton: &Skeleton) -> Element {
@@ -15,7 +16,7 @@ pub fn feed(skeleton: &Skeleton) -> Element {
     let title = string(&json, "title").unwrap_or(&skeleton.title);
     feed.push(simple("title", title));
     if let Some(language) = string(&json, "language") {
-        feed.attributes.push(tidegate_core::xml::tree::Attribute::lang(language));
+        feed.attributes.push(Attribute::lang(language));
     }
     // RFC 4287 section 4.2.6: an id is an IRI.
     if let Some(id) = string(&json, "feed_url").filter(|id| is_address(id)) {
@@ -32,7 +33,7 @@ pub fn feed(skeleton: &Skeleton) -> Element {
     push_authors(&mut feed, &json);
     // RFC 4287 section 4.1.1 wants an author somewhere.
     if feed.find(ATOM, "author").is_none() {
-        feed.push(Element::new(ATOM, "author").child(simple("name", title)));
+        feed.push(Person { name: title.to_owned(), ..Person::default() }.element(ATOM, "author"));
     }
     feed
 }
@@ -52,7 +53,7 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
     let card: &Card = &markup.card;
     let mut entry = Element::new(ATOM, "entry");
     if let Some(language) = string(&json, "language") {
-        entry.attributes.push(tidegate_core::xml::tree::Attribute::lang(language));
+        entry.attributes.push(Attribute::lang(language));
     }
     entry.push(simple("title", string(&json, "title").unwrap_or_default()));
     if let Some(page) = string(&json, "url").or(card.link.as_deref()) {
@@ -72,9 +73,7 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
         }
     }
     push_authors(&mut entry, &json);
-    let mut tags = Tags::default();
-    list(&json, "tags").filter_map(Value::as_str).for_each(|tag| tags.add(tag));
-    for tag in tags.into_vec() {
+    for tag in tags(list(&json, "tags").filter_map(Value::as_str)) {
         entry.push(Element::new(ATOM, "category").with("term", &tag));
     }
     if let Some(summary) = string(&json, "summary") {
@@ -86,9 +85,7 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
         entry.push(simple("content", text).with("type", "text"));
     }
     let media = |name: &str, address: &str| {
-        let mut element = Element::new(MEDIA, name).with("url", address);
-        element.prefix = "media".to_owned();
-        element
+        Element::new(MEDIA, name).with("url", address).prefixed("media")
     };
     // Some readers look for the one, some for the other.
     let (image, banner) = (string(&json, "image"), string(&json, "banner_image"));
@@ -105,25 +102,19 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
     let mut durations =
         list(&json, "attachments").filter_map(|one| one.get("duration_in_seconds")?.as_f64());
     if let Some(seconds) = durations.next().filter(|seconds| *seconds > 0.0) {
-        let mut duration = Element::new(ITUNES, "duration").text(&format!("{seconds:.0}"));
-        duration.prefix = "itunes".to_owned();
-        entry.push(duration);
+        entry.push(module("itunes", ITUNES, "duration", &format!("{seconds:.0}")));
     }
     Some(entry)
 }
 
 fn push_attachment(entry: &mut Element, attachment: &Value) {
     let Some(address) = string(attachment, "url") else { return };
-    let mut enclosure = link("enclosure", address);
-    for (from, to) in [("mime_type", "type"), ("title", "title")] {
-        if let Some(value) = string(attachment, from) {
-            enclosure.set(to, value);
-        }
-    }
-    if let Some(size) = attachment.get("size_in_bytes").and_then(Value::as_u64) {
-        enclosure.set("length", &size.to_string());
-    }
-    entry.push(enclosure);
+    let size = attachment.get("size_in_bytes").and_then(Value::as_u64);
+    entry.push(link("enclosure", address).with_known(&[
+        ("type", string(attachment, "mime_type")),
+        ("title", string(attachment, "title")),
+        ("length", size.map(|size| size.to_string()).as_deref()),
+    ]));
 }
 
 /// Authors of version 1.1 (`authors`), else the one of 1.0 (`author`).
@@ -133,11 +124,8 @@ fn push_authors(element: &mut Element, json: &Value) {
     for author in authors {
         let (name, address) = (string(author, "name"), string(author, "url"));
         let Some(shown) = name.or(address) else { continue };
-        let mut person = Element::new(ATOM, "author").child(simple("name", shown));
-        if let Some(address) = address {
-            person.push(simple("uri", address));
-        }
-        element.push(person);
+        let (name, uri) = (shown.to_owned(), address.map(str::to_owned));
+        element.push(Person { name, uri, email: None }.element(ATOM, "author"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The files and images of an entry: its enclosures, and what Media RSS and the podcasts' module say.
 
-use crate::render::convert::{Neutral, Text};
+use crate::render::convert::{Reading, Text};
 use serde::Serialize;
 use tidegate_core::xml::address::is_address;
 use tidegate_core::xml::ns::{ITUNES, MEDIA};
@@ -75,7 +75,7 @@ impl<'a> MediaElements<'a> {
 
 impl Files {
     /// Of an entry.
-    pub fn of(entry: &Neutral) -> Self {
+    pub fn of(entry: &Reading) -> Self {
         let mut said = MediaElements::default();
         entry.foreign.iter().for_each(|element| said.look(element, 0));
         let mut attachments: Vec<Attachment> = Vec::new();
@@ -95,8 +95,7 @@ impl Files {
         for content in &said.contents {
             let Some(url) = content.attribute("url") else { continue };
             let media = content.attribute("type").filter(|media| media.contains('/'));
-            let title =
-                content.elements().find(|child| child.name == "title").map(Element::content);
+            let title = content.elements().find(|child| child.name == "title");
             add(
                 &mut attachments,
                 Attachment {
@@ -104,9 +103,7 @@ impl Files {
                     mime_type: media
                         .unwrap_or_else(|| crate::render::media::of_address(url))
                         .to_owned(),
-                    title: title
-                        .map(|title| title.trim().to_owned())
-                        .filter(|title| !title.is_empty()),
+                    title: title.and_then(Element::words),
                     size_in_bytes: content.attribute("fileSize").and_then(number),
                     duration_in_seconds: content.attribute("duration").and_then(seconds),
                 },
@@ -127,11 +124,9 @@ impl Files {
             .chain(pictures.filter_map(|picture| picture.attribute("url")))
             .chain(enclosed.map(|enclosure| enclosure.address.as_str()));
         let image = images.find(|address| is_address(address)).map(ToOwned::to_owned);
-        let description = said.descriptions.iter().find(|d| !d.content().trim().is_empty());
-        let description = description.map(|description| {
-            let text = description.content().trim().to_owned();
+        let description = said.descriptions.iter().find_map(|description| {
             let is_html = description.attribute("type") == Some("html");
-            if is_html { Text::Html(text) } else { Text::Plain(text) }
+            description.words().map(if is_html { Text::Html } else { Text::Plain })
         });
         Self { image, description, attachments }
     }

@@ -1,7 +1,7 @@
 //! The members that a publisher's own JSON Feed has, as JSON Feed 1.1 has them: version 1.0 had one
 //! `author`. All references are absolute.
 
-use crate::render::convert::Tags;
+use crate::render::convert::tags;
 use crate::render::media;
 use crate::render::references::{Base, absolute_html};
 use serde_json::{Map, Value};
@@ -44,11 +44,9 @@ pub fn item(text: &str, base: &Base) -> Option<Map<String, Value>> {
     {
         *html = absolute;
     }
-    let mut tags = Tags::default();
-    for tag in item.remove("tags").iter().filter_map(Value::as_array).flatten() {
-        tags.add(tag.as_str().unwrap_or_default());
-    }
-    let tags = tags.into_vec();
+    let written = item.remove("tags");
+    let written = written.iter().filter_map(Value::as_array).flatten();
+    let tags = tags(written.filter_map(Value::as_str));
     if !tags.is_empty() {
         item.insert("tags".to_owned(), tags.into());
     }

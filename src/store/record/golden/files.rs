@@ -230,7 +230,7 @@ fn state() -> StateRecord {
         archives: Chain {
             sealed: Some(Tick::at(at(29))),
             unsealed: 2,
-            newest: ArchiveId::new("abc123"),
+            newest: ArchiveId::new("abc123").ok(),
             first: 3,
             next: 5,
             free: 4,
@@ -449,7 +449,7 @@ fn archive_note() -> ArchiveNote {
     ArchiveNote {
         number: 4,
         id: ArchiveId::new("abc123").unwrap(),
-        previous: ArchiveId::new("abc122"),
+        previous: ArchiveId::new("abc122").ok(),
         sealed: at(30),
         until: Tick::at(at(29)),
         entries: 19,

@@ -1,4 +1,4 @@
-//! What an entry says, in no format: the step between two families.
+//! What an entry says, in no format: what is written of it in other formats, and shown.
 
 use super::author::{self, Person};
 use super::category::{Categories, Category};
@@ -13,7 +13,7 @@ use tidegate_core::xml::tree::{self, Attribute, Element, Node};
 
 /// An entry without its format. All its references are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Neutral {
+pub struct Reading {
     /// The title as plain text; empty where there is none.
     pub title: String,
     /// The address of its page.
@@ -99,16 +99,16 @@ pub struct Enclosure {
     pub title: Option<String>,
 }
 
-impl Neutral {
+impl Reading {
     /// Of an entry in any format; `base` is where its relative references lead.
     pub fn of(markup: &Markup, base: &Base) -> Self {
-        let mut neutral = Self::of_card(&markup.card);
+        let card = Self::of_card(&markup.card);
         let entry = match markup.format {
             Format::JsonFeed => json_feed::entry(markup, None),
             Format::Atom03 => atom03::entry(markup, None),
             _ => read_entry(markup),
         };
-        let Some(mut entry) = entry else { return neutral };
+        let Some(mut entry) = entry else { return card };
         let own = match markup.format.family() {
             Family::Atom => ATOM.to_owned(),
             Family::Rss => entry.namespace.clone(),
@@ -116,18 +116,17 @@ impl Neutral {
         references::make_absolute(&mut entry, &own, base);
         let guid = entry.find(&own, "guid").filter(|_| own != ATOM);
         let permalink = guid.and_then(|guid| relative_permalink(guid, base));
-        let mut reading = Reading { own, permalink, ..Reading::default() };
-        for node in std::mem::take(&mut entry.children) {
+        let foreign = entry.attributes.iter().filter(|attribute| !attribute.namespace.is_empty());
+        let language = entry.own("lang").map(str::to_owned);
+        let entry_reading = Self { attributes: foreign.cloned().collect(), language, ..card };
+        let mut reader =
+            EntryReader { own, entry: entry_reading, permalink, ..EntryReader::default() };
+        for node in entry.children {
             if let Node::Element(child) = node {
-                reading.child(child);
+                reader.child(child);
             }
         }
-        let foreign = entry.attributes.iter().filter(|attribute| !attribute.namespace.is_empty());
-        neutral.attributes = foreign.cloned().collect();
-        let said = entry.inherited().find(|attribute| attribute.name == "lang");
-        neutral.language = said.map(|said| said.value.clone());
-        neutral.settle(reading);
-        neutral
+        reader.finish()
     }
 
     /// Of what a card says: no content.
@@ -141,81 +140,15 @@ impl Neutral {
             ..Self::default()
         }
     }
-
-    /// Takes what was read where there is more than one place for it.
-    fn settle(&mut self, reading: Reading) {
-        let Reading { own, entry, creators, authors, source_authors, .. } = reading;
-        let mut texts = [reading.whole, reading.content, reading.description, reading.summary];
-        if own == ATOM {
-            // There a module's word for it comes second.
-            texts.swap(0, 1);
-        }
-        let mut people = creators;
-        let is_named = !people.is_empty();
-        for author in authors {
-            // The bare address of somebody who has a name already.
-            let is_mail = author.email.is_none() && author.name.contains('@');
-            if !(is_named && is_mail) {
-                author::add(&mut people, author);
-            }
-        }
-        if people.is_empty() {
-            people = std::mem::take(&mut self.authors);
-        }
-        if people.is_empty() {
-            // RFC 4287 section 4.2.1: the source's authors are those of an entry without any.
-            people = source_authors;
-        }
-        let mut texts = texts.into_iter().flatten().filter(|text| !text.is_blank());
-        let content = texts.next();
-        let words = content.as_ref().map(Text::html);
-        let same =
-            |text: &Text| words.as_deref().is_some_and(|words| words.trim() == text.html().trim());
-        let summary = texts.find(|text| !same(text));
-        let link = self.link.take().or(reading.alternate).or(reading.permalink);
-        let language = self.language.take().or(entry.language);
-        let link = link.map(address::encoded);
-        let mut links = entry.links;
-        let addresses = links.iter_mut().flat_map(|link| &mut link.attributes);
-        for address in addresses.filter(|part| part.namespace.is_empty() && part.name == "href") {
-            address.value = address::encoded(std::mem::take(&mut address.value));
-        }
-        links.retain(|other| {
-            other.attribute("rel") != Some("alternate")
-                || other.attribute("href") != link.as_deref()
-        });
-        *self = Self {
-            title: std::mem::take(&mut self.title),
-            published: self.published,
-            updated: self.updated,
-            attributes: std::mem::take(&mut self.attributes),
-            authors: people,
-            content,
-            summary,
-            link,
-            language,
-            links,
-            categories: reading.categories.into_vec(),
-            ..entry
-        };
-        for enclosure in &mut self.enclosures {
-            enclosure.address = address::encoded(std::mem::take(&mut enclosure.address));
-        }
-        for address in self.comments.iter_mut().map(|(address, _)| address) {
-            *address = address::encoded(std::mem::take(address));
-        }
-        if let (Some((_, count)), Some(said)) = (&mut self.comments, reading.count) {
-            count.get_or_insert(said);
-        }
-    }
 }
 
 /// What is read of an entry's elements, before it is known which of them count.
 #[derive(Debug, Default)]
-struct Reading {
+struct EntryReader {
     /// The namespace of the format's own elements.
     own: String,
-    entry: Neutral,
+    /// With what the card says.
+    entry: Reading,
     categories: Categories,
     /// `dc:creator`, then the authors by the format's own means.
     creators: Vec<Person>,
@@ -229,11 +162,58 @@ struct Reading {
     alternate: Option<String>,
     /// The address that a `guid` is which is relative.
     permalink: Option<String>,
+    /// `dc:language`.
+    language: Option<String>,
     /// `slash:comments`.
     count: Option<String>,
 }
 
-impl Reading {
+impl EntryReader {
+    /// What counts where there is more than one place for it.
+    fn finish(self) -> Reading {
+        let Self { mut entry, creators: mut people, .. } = self;
+        let is_named = !people.is_empty();
+        for author in self.authors {
+            // The bare address of somebody who has a name already.
+            let is_mail = author.email.is_none() && author.name.contains('@');
+            if !(is_named && is_mail) {
+                author::add(&mut people, author);
+            }
+        }
+        // RFC 4287 section 4.2.1: the source's authors are those of an entry without any.
+        let known = [people, entry.authors, self.source_authors];
+        entry.authors = known.into_iter().find(|known| !known.is_empty()).unwrap_or_default();
+        let mut texts = [self.whole, self.content, self.description, self.summary];
+        if self.own == ATOM {
+            // There a module's word for it comes second.
+            texts.swap(0, 1);
+        }
+        let mut texts = texts.into_iter().flatten().filter(|text| !text.is_blank());
+        entry.content = texts.next();
+        let words = entry.content.as_ref().map(Text::html).unwrap_or_default();
+        entry.summary = texts.find(|text| words.trim() != text.html().trim());
+        entry.link = entry.link.or(self.alternate).or(self.permalink);
+        entry.language = entry.language.or(self.language);
+        entry.categories = self.categories.into_vec();
+        if let (Some((_, count)), Some(said)) = (&mut entry.comments, self.count) {
+            count.get_or_insert(said);
+        }
+        let parts = entry.links.iter_mut().flat_map(|link| &mut link.attributes);
+        let links = parts.filter(|part| part.namespace.is_empty() && part.name == "href");
+        let addresses = (entry.link.iter_mut())
+            .chain(links.map(|part| &mut part.value))
+            .chain(entry.enclosures.iter_mut().map(|enclosure| &mut enclosure.address))
+            .chain(entry.comments.iter_mut().map(|(address, _)| address));
+        for address in addresses {
+            *address = address::encoded(std::mem::take(address));
+        }
+        let page = entry.link.as_deref();
+        entry.links.retain(|other| {
+            other.attribute("rel") != Some("alternate") || other.attribute("href") != page
+        });
+        entry
+    }
+
     fn child(&mut self, child: Element) {
         if child.namespace == ATOM {
             self.atom(&child);
@@ -245,20 +225,15 @@ impl Reading {
     }
 
     fn atom(&mut self, child: &Element) {
-        let value = |name| child.attribute(name).map(ToOwned::to_owned);
         let entry = &mut self.entry;
         match child.name.as_str() {
             "link" => self.link(child),
             "author" => self.authors.extend(Person::of_atom(child)),
             "contributor" => entry.contributors.extend(Person::of_atom(child)),
-            "category" => {
-                let term = value("term").unwrap_or_default();
-                let (scheme, label) = (value("scheme"), value("label"));
-                self.categories.add(Category { term, scheme, label });
-            }
-            "content" => match child.attribute("src") {
+            "category" => self.categories.add(Category::of_atom(child)),
+            "content" => match child.value("src") {
                 Some(address) => {
-                    let (address, media) = (address.to_owned(), value("type"));
+                    let media = child.value("type");
                     entry.enclosures.push(Enclosure { address, media, ..Enclosure::default() });
                 }
                 None => self.content = self.content.take().or_else(|| text(child)),
@@ -274,13 +249,12 @@ impl Reading {
     }
 
     fn link(&mut self, link: &Element) {
-        let value = |name| link.attribute(name).map(ToOwned::to_owned);
-        let Some(address) = value("href") else { return };
-        let media = value("type");
+        let Some(address) = link.value("href") else { return };
+        let media = link.value("type");
         let is_page = media.as_deref().is_none_or(|media| media.contains("html"));
         match link.attribute("rel").unwrap_or("alternate") {
             "enclosure" => {
-                let (length, title) = (value("length"), value("title"));
+                let (length, title) = (link.value("length"), link.value("title"));
                 self.entry.enclosures.push(Enclosure { address, media, length, title });
             }
             "replies" if is_page && self.entry.comments.is_none() => {
@@ -294,8 +268,7 @@ impl Reading {
                 if relation == "alternate" && is_page {
                     self.alternate.get_or_insert(address);
                 }
-                let mut link = link.clone();
-                link.prefix = "atom".to_owned();
+                let mut link = link.clone().prefixed("atom");
                 if link.attribute("rel").is_none() {
                     link.set("rel", "alternate");
                 }
@@ -305,26 +278,22 @@ impl Reading {
     }
 
     fn rss(&mut self, child: &Element) {
-        let value = |name| child.attribute(name).map(ToOwned::to_owned);
-        let said = || Some(child.content().trim().to_owned()).filter(|text| !text.is_empty());
         let entry = &mut self.entry;
         match child.name.as_str() {
-            "author" => self.authors.extend(said().as_deref().and_then(Person::of_rss)),
-            "category" => {
-                let (term, scheme) = (said().unwrap_or_default(), value("domain"));
-                self.categories.add(Category { term, scheme, label: None });
-            }
-            "comments" => entry.comments = said().map(|address| (address, None)),
+            "author" => self.authors.extend(child.words().as_deref().and_then(Person::of_rss)),
+            "category" => self.categories.add(Category::of_rss(child)),
+            "comments" => entry.comments = child.words().map(|address| (address, None)),
             "description" => {
                 self.description.get_or_insert(Text::Html(tree::escaped_html(child)));
             }
             "enclosure" => {
-                let (media, length) = (value("type"), value("length"));
-                let address = value("url").unwrap_or_default();
+                let (media, length) = (child.value("type"), child.value("length"));
+                let address = child.value("url").unwrap_or_default();
                 entry.enclosures.push(Enclosure { address, media, length, title: None });
             }
             "source" => {
-                entry.source = value("url").map(|address| (said().unwrap_or_default(), address));
+                let title = || child.words().unwrap_or_default();
+                entry.source = child.value("url").map(|address| (title(), address));
             }
             _ => {}
         }
@@ -332,7 +301,6 @@ impl Reading {
 
     /// What is said by the means of a module that both families share.
     fn module(&mut self, child: Element) {
-        let said = || Some(child.content().trim().to_owned()).filter(|text| !text.is_empty());
         let entry = &mut self.entry;
         match (child.namespace.as_str(), child.name.as_str()) {
             (CONTENT, "encoded") => {
@@ -344,12 +312,12 @@ impl Reading {
             (DC, "contributor") => {
                 author::add(&mut entry.contributors, Person::named(&child.content()));
             }
-            (DC, "rights") => entry.rights = entry.rights.take().or_else(said),
-            (DC, "language") => entry.language = said(),
+            (DC, "rights") => entry.rights = entry.rights.take().or_else(|| child.words()),
+            (DC, "language") => self.language = child.words(),
             // Dates are told by the card.
             (DC, "date") | ("", _) => {}
             (SLASH, "comments") => {
-                self.count = said();
+                self.count = child.words();
                 entry.foreign.push(child);
             }
             _ => entry.foreign.push(child),
@@ -361,7 +329,7 @@ impl Reading {
 fn atom_source(source: &Element) -> Option<(String, String)> {
     let mut links = source.elements().filter(|child| child.is(ATOM, "link"));
     let own = links.find(|link| link.attribute("rel") == Some("self"));
-    let address = own.and_then(|link| link.attribute("href")).map(ToOwned::to_owned);
+    let address = own.and_then(|link| link.value("href"));
     let address = address.or_else(|| source.find(ATOM, "id").map(Element::content))?;
     let title = source.find(ATOM, "title").map(Element::content).unwrap_or_default();
     Some((title, address))
