@@ -23,6 +23,7 @@ use super::shared_work::WorkRequest;
 use super::{AppState, SharedState, answers, html};
 use axum::body::Bytes;
 use axum::response::Response;
+use maud::{PreEscaped, html};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -146,7 +147,9 @@ pub(super) async fn show(
     if wants_json {
         return Ok(html::data(answer));
     }
-    let content = page::around(&record.name, query.resolved.as_ref(), &answer);
+    // It was written as text here.
+    let list = PreEscaped(String::from_utf8_lossy(&answer));
+    let content = html! { (html::trail(&record.name, None, "Conflicts")) (list) };
     Ok(viewer.form_page(&format!("Conflicts in {}", record.name), &content))
 }
 
@@ -154,16 +157,12 @@ pub(super) async fn show(
 pub(super) struct ConflictsQuery {
     /// Only those behind this one, in the order of sync ids.
     after: Option<SyncId>,
-    /// What was resolved a moment ago.
-    resolved: Option<SyncId>,
 }
 
 impl ReadQuery for ConflictsQuery {
     fn read(query: &str) -> Result<Self, Problem> {
-        let query = Query::read(query)?;
-        let item =
-            |key| query.parse(key, &format!("{key} is a sync id"), |id| SyncId::new(id).ok());
-        Ok(Self { after: item("after")?, resolved: item("resolved")? })
+        let read = |id: &str| SyncId::new(id).ok();
+        Ok(Self { after: Query::read(query)?.parse("after", "after is a sync id", read)? })
     }
 }
 

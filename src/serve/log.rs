@@ -100,7 +100,8 @@ impl ChangeLog {
         if after == newest {
             return Ok(LogAfter::Epochs(Vec::new()));
         }
-        if newest.0 - after.0 <= BEGIN || self.begins().is_some_and(|begin| begin.0 <= after.0 + 1)
+        if newest.0 - after.0 <= BEGIN
+            || self.range().is_some_and(|(begin, _)| begin.0 <= after.0 + 1)
         {
             self.refresh(newest).await?;
             if let Some(epochs) = self.remembered(after, newest, limit) {
@@ -117,14 +118,10 @@ impl ChangeLog {
         }
     }
 
-    fn begins(&self) -> Option<Epoch> {
+    /// The first and the last epoch that are remembered.
+    fn range(&self) -> Option<(Epoch, Epoch)> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.front().map(|first| first.epoch)
-    }
-
-    fn ends(&self) -> Option<Epoch> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.back().map(|last| last.epoch)
+        Some((recent.front()?.epoch, recent.back()?.epoch))
     }
 
     fn remembered(
@@ -145,14 +142,17 @@ impl ChangeLog {
 
     /// Reads what is new up to `newest` into memory.
     async fn refresh(&self, newest: Epoch) -> Result<(), StoreError> {
-        if self.ends().is_some_and(|end| end >= newest) {
+        if self.range().is_some_and(|(_, end)| end >= newest) {
             return Ok(());
         }
         let _turn = self.reading.lock().await;
         // What is kept ends nearer to the newest with each round; where it lies too far behind, it
         // begins anew.
         loop {
-            let end = self.ends().filter(|end| newest.0.saturating_sub(end.0) <= BEGIN * 4);
+            let end = self
+                .range()
+                .map(|(_, end)| end)
+                .filter(|end| newest.0.saturating_sub(end.0) <= BEGIN * 4);
             let from = end.unwrap_or(Epoch(newest.0.saturating_sub(BEGIN)));
             if from >= newest {
                 return Ok(());

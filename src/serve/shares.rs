@@ -86,40 +86,14 @@ impl<K: Clone + Eq + Hash> FairShares<K> {
 #[derive(Debug)]
 pub(super) struct SharedLimit<K> {
     pub(super) all: Arc<Semaphore>,
-    limit: u32,
     pub(super) shares: FairShares<K>,
-}
-
-/// A part of a limit, until it is dropped.
-pub(super) struct SharePermit<K: Eq + Hash> {
-    _all: OwnedSemaphorePermit,
-    _share: Share<K>,
-}
-
-/// What is used up of a limit: the share of a key, or what there is in all.
-pub(super) enum UsedUp {
-    Share(u32),
-    All(u32),
 }
 
 impl<K: Clone + Eq + Hash> SharedLimit<K> {
     /// `limit` in all, `each` for each key.
     pub(super) fn new(limit: u32, each: u32) -> Self {
         let all = Arc::new(Semaphore::new(usize::try_from(limit).unwrap_or(usize::MAX)));
-        Self { all, limit, shares: FairShares::new(each) }
-    }
-
-    /// One of it for a key, now.
-    pub(super) fn try_take(&self, key: &K) -> Result<SharePermit<K>, UsedUp> {
-        let share = self.shares.try_take(key, 1).ok_or(UsedUp::Share(self.shares.each))?;
-        let all = Arc::clone(&self.all).try_acquire_owned();
-        Ok(SharePermit { _all: all.map_err(|_| UsedUp::All(self.limit))?, _share: share })
-    }
-
-    /// How much is taken.
-    #[cfg(test)]
-    pub(super) fn taken(&self) -> usize {
-        usize::try_from(self.limit).unwrap() - self.all.available_permits()
+        Self { all, shares: FairShares::new(each) }
     }
 }
 
