@@ -4,9 +4,10 @@
 
 use super::client::Client;
 use super::connections::Connection;
+use crate::locked;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -33,7 +34,7 @@ pub(super) enum BudgetEnd {
 
 /// Who holds something, and on which connection.
 #[derive(Debug)]
-pub(super) struct Holder {
+pub(super) struct BudgetHolder {
     /// `None`: a trusted proxy, which has no share of its own.
     pub(super) client: Option<Client>,
     /// It is ended where it gives way; without one nothing does.
@@ -43,7 +44,7 @@ pub(super) struct Holder {
     pub(super) is_action: bool,
 }
 
-impl Holder {
+impl BudgetHolder {
     fn site(&self) -> Option<Client> {
         self.client.map(Client::site)
     }
@@ -97,14 +98,14 @@ impl HeldThings {
 #[derive(Debug, Default)]
 struct BudgetTable {
     next: u64,
-    holders: BTreeMap<u64, Holder>,
+    holders: BTreeMap<u64, BudgetHolder>,
     all: HeldThings,
     clients: HashMap<Client, HeldThings>,
     sites: HashMap<Client, HeldThings>,
 }
 
 impl BudgetTable {
-    fn insert(&mut self, holder: Holder) -> u64 {
+    fn insert(&mut self, holder: BudgetHolder) -> u64 {
         let id = self.next;
         self.next += 1;
         self.all.add(holder.thing);
@@ -133,7 +134,7 @@ impl BudgetTable {
         let Some(connection) = self.holders.get(&id).and_then(|it| it.connection.clone()) else {
             return;
         };
-        let is_its = |holder: &Holder| holder.connection() == Some(connection.key());
+        let is_its = |holder: &BudgetHolder| holder.connection() == Some(connection.key());
         let its = self.holders.iter().filter(|(_, holder)| is_its(holder));
         let its: Vec<u64> = its.map(|(id, _)| *id).collect();
         its.into_iter().for_each(|id| self.remove(id));
@@ -145,17 +146,17 @@ impl BudgetTable {
     /// its connection would free nothing.
     fn at_rest(
         &self,
-        newcomer: &Holder,
+        newcomer: &BudgetHolder,
         patience: Duration,
-        is_one: impl Fn(&Holder) -> bool,
+        is_one: impl Fn(&BudgetHolder) -> bool,
     ) -> Option<u64> {
-        let rests = |holder: &Holder| {
+        let rests = |holder: &BudgetHolder| {
             let is_other = holder.connection() != newcomer.connection();
             holder.rests().filter(|rests| *rests >= patience && is_other)
         };
         let moves = self.holders.values().filter(|holder| rests(holder).is_none());
         let moving: HashSet<usize> = moves.map(|holder| holder.thing.0).collect();
-        let most = |holder: &Holder| {
+        let most = |holder: &BudgetHolder| {
             let of = holder.site().and_then(|site| self.sites.get(&site));
             of.map_or(0, |held| held.sum)
         };
@@ -169,7 +170,7 @@ impl BudgetTable {
     }
 
     /// A holder of the site that alone holds most, where that is more than the newcomer will have.
-    fn of_the_greatest(&self, newcomer: &Holder) -> Option<u64> {
+    fn of_the_greatest(&self, newcomer: &BudgetHolder) -> Option<u64> {
         let own = newcomer.site().and_then(|site| self.sites.get(&site));
         let than = own.map_or(newcomer.thing.1, |held| held.with(newcomer.thing));
         let alone = |held: &HeldThings| -> u64 {
@@ -181,7 +182,7 @@ impl BudgetTable {
         };
         let greatest = self.sites.iter().map(|(site, held)| (*site, alone(held)));
         let greatest: HashMap<Client, u64> = greatest.filter(|(_, sum)| *sum > than).collect();
-        let rank = |(id, holder): (&u64, &Holder)| {
+        let rank = |(id, holder): (&u64, &BudgetHolder)| {
             let site = holder.site()?;
             let (sum, held) = (greatest.get(&site)?, self.sites.get(&site)?);
             let goes = !holder.is_action
@@ -196,7 +197,7 @@ impl BudgetTable {
     /// Makes room for a newcomer within the shares of its client and its site, and in all.
     fn make_room(
         &mut self,
-        newcomer: &Holder,
+        newcomer: &BudgetHolder,
         shares: BudgetShares,
         patience: Duration,
     ) -> Result<(), BudgetEnd> {
@@ -207,11 +208,11 @@ impl BudgetTable {
         };
         if let Some(client) = newcomer.client {
             while is_over(self.clients.get(&client), shares.each) {
-                let of = |holder: &Holder| holder.client == Some(client);
+                let of = |holder: &BudgetHolder| holder.client == Some(client);
                 self.cut(self.at_rest(newcomer, patience, of).ok_or(BudgetEnd::Share)?);
             }
             while is_over(self.sites.get(&client.site()), shares.site) {
-                let of = |holder: &Holder| holder.site() == Some(client.site());
+                let of = |holder: &BudgetHolder| holder.site() == Some(client.site());
                 self.cut(self.at_rest(newcomer, patience, of).ok_or(BudgetEnd::Share)?);
             }
         }
@@ -240,20 +241,16 @@ impl Budget {
         Arc::new(Self { shares, patience, table: Mutex::default(), freed: Notify::new() })
     }
 
-    fn table(&self) -> MutexGuard<'_, BudgetTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Something of it for a newcomer, until that is dropped.
-    pub(super) fn take(self: &Arc<Self>, newcomer: Holder) -> Result<HeldBudget, BudgetEnd> {
-        let mut table = self.table();
+    pub(super) fn take(self: &Arc<Self>, newcomer: BudgetHolder) -> Result<HeldBudget, BudgetEnd> {
+        let mut table = locked(&self.table);
         self.take_from(&mut table, newcomer)
     }
 
     fn take_from(
         self: &Arc<Self>,
         table: &mut BudgetTable,
-        newcomer: Holder,
+        newcomer: BudgetHolder,
     ) -> Result<HeldBudget, BudgetEnd> {
         table.make_room(&newcomer, self.shares, self.patience)?;
         Ok(HeldBudget { id: table.insert(newcomer), budget: Arc::clone(self) })
@@ -266,15 +263,15 @@ impl Budget {
         connection: Option<Connection>,
         is_action: bool,
     ) -> Result<HeldBudget, BudgetEnd> {
-        let mut table = self.table();
+        let mut table = locked(&self.table);
         let thing = (usize::try_from(table.next).unwrap_or(usize::MAX), 1);
-        let newcomer = Holder { client: Some(client), connection, thing, is_action };
+        let newcomer = BudgetHolder { client: Some(client), connection, thing, is_action };
         self.take_from(&mut table, newcomer)
     }
 
     /// The same whether there is room or not.
-    pub(super) fn take_anyway(self: &Arc<Self>, newcomer: Holder) -> HeldBudget {
-        HeldBudget { id: self.table().insert(newcomer), budget: Arc::clone(self) }
+    pub(super) fn take_anyway(self: &Arc<Self>, newcomer: BudgetHolder) -> HeldBudget {
+        HeldBudget { id: locked(&self.table).insert(newcomer), budget: Arc::clone(self) }
     }
 
     /// Comes when something was given back after this was called.
@@ -284,18 +281,22 @@ impl Budget {
 
     /// How much a client has.
     pub(super) fn of(&self, client: Client) -> u64 {
-        self.table().clients.get(&client).map_or(0, |held| held.sum)
+        locked(&self.table).clients.get(&client).map_or(0, |held| held.sum)
     }
 
     /// Does something with every connection.
     pub(super) fn for_each(&self, act: impl Fn(&Connection)) {
-        self.table().holders.values().filter_map(|holder| holder.connection.as_ref()).for_each(act);
+        locked(&self.table)
+            .holders
+            .values()
+            .filter_map(|holder| holder.connection.as_ref())
+            .for_each(act);
     }
 
     /// How many hold something, and how much that is.
     #[cfg(test)]
     pub(super) fn held(&self) -> (usize, u64) {
-        let table = self.table();
+        let table = locked(&self.table);
         assert_eq!(table.holders.is_empty(), table.clients.is_empty() && table.sites.is_empty());
         (table.holders.len(), table.all.sum)
     }
@@ -310,7 +311,7 @@ pub(super) struct HeldBudget {
 
 impl Drop for HeldBudget {
     fn drop(&mut self) {
-        self.budget.table().remove(self.id);
+        locked(&self.budget.table).remove(self.id);
         self.budget.freed.notify_waiters();
     }
 }

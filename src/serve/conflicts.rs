@@ -21,11 +21,12 @@ use super::problem::Problem;
 use super::query::Query;
 use super::shared_work::WorkRequest;
 use super::{AppState, SharedState, answers, html};
+use crate::locked;
 use axum::body::Bytes;
 use axum::response::Response;
 use maud::{PreEscaped, html};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Revision, SyncId};
 use tidegate_status::schema;
@@ -82,18 +83,14 @@ impl Contested {
         let failed = match counted {
             Ok(Ok(counted)) => {
                 let counted = Arc::new(counted);
-                *self.last() = Some(Arc::clone(&counted));
+                *locked(&self.last) = Some(Arc::clone(&counted));
                 return Some(counted);
             }
             Ok(Err(error)) => error.to_string(),
             Err(late) => late.to_string(),
         };
         tracing::debug!(error = failed, "what is in conflict is told as it was known last");
-        self.last().clone()
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<ContestedFeeds>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.last).clone()
     }
 
     async fn count_all(&self) -> Result<BTreeMap<FeedName, u32>, StoreError> {

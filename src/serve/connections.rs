@@ -12,7 +12,7 @@ mod limits;
 pub(super) use activity::{Activity, Busy, ClientTurn, Ending, EndingWatch};
 pub(super) use limits::ConnectionLimits;
 
-use super::budget::{Budget, BudgetShares, HeldBudget, Holder};
+use super::budget::{Budget, BudgetHolder, BudgetShares, HeldBudget};
 use super::client::Client;
 use activity::SweepClock;
 use std::ops::Deref;
@@ -62,7 +62,8 @@ impl Connections {
             |(budget, is_reserved)| {
                 let connection = Connection { activity: Arc::clone(&activity), is_reserved };
                 let (thing, own) = ((connection.key(), 1), Some(connection.clone()));
-                let held = budget.take(Holder { client, connection: own, thing, is_action: false });
+                let held =
+                    budget.take(BudgetHolder { client, connection: own, thing, is_action: false });
                 Some(ConnectionSlot { connection, _held: held.ok()? })
             },
         )

@@ -143,13 +143,18 @@ use shares::FairShares;
 use site_service::ListenerSite;
 use spool::Spool;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use unnamed_proxies::UnnamedProxies;
+
+/// What a mutex guards: whoever panicked while it was locked left it whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The longest body of a request, in bytes.
 pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;

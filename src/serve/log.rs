@@ -1,7 +1,8 @@
 //! The change log as every door reads it: the newest epochs from memory, older ones from the store.
 
+use crate::locked;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tidegate_store::{ClosedEpoch, Epoch, Store, StoreCondition, StoreError};
 use tokio::sync::watch;
 
@@ -120,7 +121,7 @@ impl ChangeLog {
 
     /// The first and the last epoch that are remembered.
     fn range(&self) -> Option<(Epoch, Epoch)> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = locked(&self.recent);
         Some((recent.front()?.epoch, recent.back()?.epoch))
     }
 
@@ -130,7 +131,7 @@ impl ChangeLog {
         newest: Epoch,
         limit: usize,
     ) -> Option<Vec<Arc<ClosedEpoch>>> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = locked(&self.recent);
         let first = recent.front()?.epoch;
         if first.0 > after.0 + 1 {
             return None;
@@ -158,7 +159,7 @@ impl ChangeLog {
                 return Ok(());
             }
             let read = self.store.epochs_after(from, BATCH).await?;
-            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut recent = locked(&self.recent);
             let follows = read.first().is_some_and(|first| first.epoch.0 == from.0 + 1);
             if end.is_none() || !follows {
                 recent.clear();

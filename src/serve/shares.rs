@@ -1,9 +1,10 @@
 //! Something that is shared out by key (by client, by feed): each has so much of it at a time, and where that is bounded
 //! all of them together have so much.
 
+use crate::locked;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -35,7 +36,7 @@ impl<K: Clone + Eq + Hash> FairShares<K> {
     }
 
     fn share(&self, key: &K) -> (Arc<Semaphore>, Share<K>) {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = locked(&self.table);
         let fresh = || Arc::new(Semaphore::new(usize::try_from(self.each).unwrap_or(usize::MAX)));
         let own = Arc::clone(table.entry(key.clone()).or_insert_with(fresh));
         // What is waited for in vain is let go of like what was had.
@@ -100,7 +101,7 @@ impl<K: Clone + Eq + Hash> SharedLimit<K> {
 impl<K: Eq + Hash> Drop for Share<K> {
     fn drop(&mut self) {
         self.permit = None;
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = locked(&self.table);
         // Whoever has or waits for some holds on to it.
         if table.get(&self.key).is_some_and(|own| Arc::strong_count(own) == 1) {
             table.remove(&self.key);

@@ -19,6 +19,7 @@ use std::future::{pending, ready as at_once};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tower::{ServiceExt, service_fn};
 
@@ -180,9 +181,9 @@ impl http_body::Body for ArrivingBody {
 impl Drop for ArrivingBody {
     fn drop(&mut self) {
         let left = self.body.take().filter(|body| !self.asks_first && !body.is_end_stream());
-        if let Some(left) = left {
+        if let (Some(left), Ok(runtime)) = (left, Handle::try_current()) {
             // Beside the answer, which a client may be reading already.
-            tokio::spawn(timeout(DRAIN_TIME, drain(left)));
+            runtime.spawn(timeout(DRAIN_TIME, drain(left)));
         }
     }
 }

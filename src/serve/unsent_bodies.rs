@@ -12,7 +12,7 @@
 mod body;
 
 use super::SharedState;
-use super::budget::{Budget, BudgetEnd, BudgetShares, Holder};
+use super::budget::{Budget, BudgetEnd, BudgetHolder, BudgetShares};
 use super::client::Client;
 use super::connections::Connection;
 use super::problem::{Problem, RETRY_SOON};
@@ -69,7 +69,7 @@ pub(super) async fn count(
     let is_action = !request.method().is_safe();
     let is_head = request.method() == Method::HEAD;
     let mut response = next.run(request).await;
-    let holder = |thing| Holder { client: Some(client), connection, thing, is_action };
+    let holder = |thing| BudgetHolder { client: Some(client), connection, thing, is_action };
     let file = response.extensions_mut().remove::<Arc<SpooledFile>>();
     if let Some(file) = file.filter(|_| !is_head) {
         return match room.file_bodies.take(holder((Arc::as_ptr(&file).addr(), file.len()))) {

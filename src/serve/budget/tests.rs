@@ -28,7 +28,7 @@ impl Stage {
     fn take(&self, last: u8, at: usize, thing: HeldThing) -> Result<HeldBudget, BudgetEnd> {
         let connection = self.connections.get(at).cloned();
         let client = Some(client(last));
-        self.budget.take(Holder { client, connection, thing, is_action: false })
+        self.budget.take(BudgetHolder { client, connection, thing, is_action: false })
     }
 
     /// The gateway works for these.
@@ -120,7 +120,7 @@ fn what_frees_nothing_is_not_cut() {
     stage.pass(PATIENCE);
     assert_eq!(stage.take(1, 0, (5, 25)).err(), Some(BudgetEnd::All));
     assert_eq!(stage.cut(), [2]);
-    let holder = Holder { client: None, connection: None, thing: (5, 25), is_action: true };
+    let holder = BudgetHolder { client: None, connection: None, thing: (5, 25), is_action: true };
     let last = stage.budget.take_anyway(holder);
     assert_eq!(stage.budget.held(), (4, 105), "how an action ended is said");
     drop(last);
@@ -134,7 +134,7 @@ fn an_action_that_is_carried_out_gives_way_to_nobody() {
         .map(|at| {
             let connection = stage.connections.get(at).cloned();
             let (client, thing) = (Some(client(1)), (at, 1));
-            stage.budget.take(Holder { client, connection, thing, is_action: true }).unwrap()
+            stage.budget.take(BudgetHolder { client, connection, thing, is_action: true }).unwrap()
         })
         .collect();
     assert_eq!(stage.take(2, 9, (9, 1)).err(), Some(BudgetEnd::All));

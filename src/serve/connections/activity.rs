@@ -1,8 +1,9 @@
 //! What a connection is doing, and whether it is to end.
 
 use super::limits::ConnectionAge;
+use crate::locked;
 use std::sync::atomic::{AtomicIsize, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -141,7 +142,7 @@ impl Activity {
         }
         self.told.store(self.clock.load(Ordering::Relaxed), Ordering::Release);
         self.ending.fetch_max(ending as u8, Ordering::AcqRel);
-        if let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(waker) = locked(&self.waker).take() {
             waker.wake();
         }
     }
@@ -176,7 +177,7 @@ impl EndingWatch {
         let seen = self.activity.ending();
         if !self.waker.as_ref().is_some_and(|known| known.will_wake(waker)) || seen != Ending::No {
             self.waker = Some(waker.clone());
-            let mut told = self.activity.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = locked(&self.activity.waker);
             *told = Some(waker.clone());
         }
         // Behind the registration: what is told from here on wakes the task.

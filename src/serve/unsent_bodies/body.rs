@@ -111,7 +111,7 @@ impl http_body::Body for Unsent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Budget, BudgetShares, Holder};
+    use crate::budget::{Budget, BudgetHolder, BudgetShares};
     use crate::client::Client;
     use http_body_util::BodyExt as _;
     use std::time::Duration;
@@ -122,7 +122,7 @@ mod tests {
         let (budget, whole) = (Budget::new(shares, Duration::ZERO), Bytes::from(vec![0; 40_000]));
         let thing = (whole.as_ptr().addr(), 40_000);
         let client = Some(Client::at([192, 0, 2, 1].into()));
-        let holder = Holder { client, connection: None, thing, is_action: false };
+        let holder = BudgetHolder { client, connection: None, thing, is_action: false };
         let mut body = Unsent::of_memory(whole.clone(), budget.take(holder).unwrap());
         let mut pieces = Vec::new();
         while let Some(piece) = body.frame().await {
