@@ -147,7 +147,9 @@ fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {
         @if status.polling.probing || !status.polling.probes.is_empty() { (probes(status)) }
         @if let Some(walk) = &status.polling.backfill { (older(walk, status.options.secret)) }
         (detail.discarded.part(&status.name))
-        @if let Some(state) = state { (keeping::part(detail, state)) }
+        @if let Some(state) = state {
+            (keeping::part((&status.name, status.pending_absences), state, &detail.kept, detail.oldest.as_ref()))
+        }
         @if let Some(character) = &detail.character {
             h2 { "What was learned of it" }
             p { (character.words) "." }

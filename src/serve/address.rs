@@ -2,6 +2,7 @@
 
 use super::audience::AudienceKey;
 use super::origins::FeedPlaces;
+use super::query::{CONTAINERS, DIALECTS, word};
 use super::readers::KnownReader;
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
@@ -211,24 +212,12 @@ impl Site {
     }
 
     fn query(&self, form: DocumentForm) -> String {
-        let container = form.container.map(|container| match container {
-            Container::Atom => "as=atom",
-            Container::Rss => "as=rss",
-            Container::Pox => "as=pox",
-            Container::Json => "as=json",
-            Container::JsonFeed => "as=jsonfeed",
-            Container::Opml => "as=opml",
-        });
-        let dialect = match form.dialect {
-            same if same == self.dialect(None, form.container) => None,
-            Dialect::Sse => Some("sx=sse"),
-            Dialect::FeedSync => Some("sx=feedsync"),
-            Dialect::Sse091 => Some("sx=sse-0.91"),
-        };
-        match (container, dialect) {
-            (None, None) => String::new(),
-            (Some(one), None) | (None, Some(one)) => format!("?{one}"),
-            (Some(container), Some(dialect)) => format!("?{container}&{dialect}"),
+        let container = form.container.map(|of| format!("as={}", word(&CONTAINERS, &of)));
+        let is_default = form.dialect == self.dialect(None, form.container);
+        let dialect = (!is_default).then(|| format!("sx={}", word(&DIALECTS, &form.dialect)));
+        match container.into_iter().chain(dialect).collect::<Vec<_>>().join("&") {
+            none if none.is_empty() => none,
+            query => format!("?{query}"),
         }
     }
 

@@ -290,9 +290,12 @@ fn find(room: &AppState, listener: Listener, client: Client, request: &mut Reque
     if may_sign_in && (room.sessions.is_open(headers) || room.admits(client, headers)) {
         return Audience::operator(room);
     }
-    match identified(room, headers) {
-        Identified::As(audience) if takes_token => audience,
-        Identified::Wrong => public(takes_token),
+    match auth::password(headers).map(|password| room.readers.find(&password)) {
+        Some(Some(reader)) if takes_token => {
+            let sight = Sight::Reader { reader, is_path: false };
+            Audience { sight, ..Audience::public(room) }
+        }
+        Some(None) if !room.readers.is_empty() => public(takes_token),
         _ => public(false),
     }
 }
@@ -309,26 +312,6 @@ pub(super) fn challenged(said: &str) -> Response {
 /// Whether a header may say who asks.
 fn may_identify(name: &HeaderName) -> bool {
     *name == header::AUTHORIZATION || *name == header::COOKIE
-}
-
-/// Who a request says that it is from.
-enum Identified {
-    As(Audience),
-    /// It names a password that opens nothing.
-    Wrong,
-    Nobody,
-}
-
-fn identified(room: &AppState, headers: &HeaderMap) -> Identified {
-    let Some(password) = auth::password(headers) else { return Identified::Nobody };
-    match room.readers.find(&password) {
-        Some(reader) => {
-            let sight = Sight::Reader { reader, is_path: false };
-            Identified::As(Audience { sight, ..Audience::public(room) })
-        }
-        None if room.readers.is_empty() => Identified::Nobody,
-        None => Identified::Wrong,
-    }
 }
 
 /// Puts another path into an address, whose query stays.

@@ -21,10 +21,12 @@ use super::problem::Problem;
 use super::query::Query;
 use super::shared_work::WorkRequest;
 use super::{AppState, SharedState, answers, html};
+use crate::locked;
 use axum::body::Bytes;
 use axum::response::Response;
+use maud::{PreEscaped, html};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Revision, SyncId};
 use tidegate_status::schema;
@@ -81,18 +83,14 @@ impl Contested {
         let failed = match counted {
             Ok(Ok(counted)) => {
                 let counted = Arc::new(counted);
-                *self.last() = Some(Arc::clone(&counted));
+                *locked(&self.last) = Some(Arc::clone(&counted));
                 return Some(counted);
             }
             Ok(Err(error)) => error.to_string(),
             Err(late) => late.to_string(),
         };
         tracing::debug!(error = failed, "what is in conflict is told as it was known last");
-        self.last().clone()
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<ContestedFeeds>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.last).clone()
     }
 
     async fn count_all(&self) -> Result<BTreeMap<FeedName, u32>, StoreError> {
@@ -146,7 +144,9 @@ pub(super) async fn show(
     if wants_json {
         return Ok(html::data(answer));
     }
-    let content = page::around(&record.name, query.resolved.as_ref(), &answer);
+    // It was written as text here.
+    let list = PreEscaped(String::from_utf8_lossy(&answer));
+    let content = html! { (html::trail(&record.name, None, "Conflicts")) (list) };
     Ok(viewer.form_page(&format!("Conflicts in {}", record.name), &content))
 }
 
@@ -154,16 +154,12 @@ pub(super) async fn show(
 pub(super) struct ConflictsQuery {
     /// Only those behind this one, in the order of sync ids.
     after: Option<SyncId>,
-    /// What was resolved a moment ago.
-    resolved: Option<SyncId>,
 }
 
 impl ReadQuery for ConflictsQuery {
     fn read(query: &str) -> Result<Self, Problem> {
-        let query = Query::read(query)?;
-        let item =
-            |key| query.parse(key, &format!("{key} is a sync id"), |id| SyncId::new(id).ok());
-        Ok(Self { after: item("after")?, resolved: item("resolved")? })
+        let read = |id: &str| SyncId::new(id).ok();
+        Ok(Self { after: Query::read(query)?.parse("after", "after is a sync id", read)? })
     }
 }
 

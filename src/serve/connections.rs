@@ -12,181 +12,61 @@ mod limits;
 pub(super) use activity::{Activity, Busy, ClientTurn, Ending, EndingWatch};
 pub(super) use limits::ConnectionLimits;
 
+use super::budget::{Budget, BudgetHolder, BudgetShares, HeldBudget};
 use super::client::Client;
 use activity::SweepClock;
-use std::collections::HashMap;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// The part of all connections that one peer may have which is no trusted proxy, and that of its site.
-const PEER_PART: usize = 8;
-const SITE_PART: usize = 4;
+const PEER_PART: u64 = 8;
+const SITE_PART: u64 = 4;
 /// Connections beyond the others, for who asks whether the gateway is alive.
-const RESERVE: usize = 16;
+const RESERVE: u64 = 16;
 
-/// How many connections there may be.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ConnectionShares {
-    /// Of all together.
-    pub(super) all: usize,
-    /// Of one peer.
-    pub(super) each: usize,
-    /// Of the peers of one site.
-    pub(super) site: usize,
-}
-
-impl ConnectionShares {
-    /// Those of a gateway with so many connections.
-    pub(super) const fn of(all: usize) -> Self {
-        Self { all, each: all.div_ceil(PEER_PART), site: all.div_ceil(SITE_PART) }
-    }
-
-    /// Those of a listener for operators, who have as many as one client.
-    pub(super) const fn of_operators(self) -> Self {
-        Self { all: self.each, each: self.each, site: self.each }
-    }
-}
-
-#[derive(Debug)]
-struct OpenConnection {
-    peer: Client,
-    is_proxy: bool,
-    is_reserved: bool,
-    activity: Arc<Activity>,
-}
-
-#[derive(Debug, Default)]
-struct ConnectionTable {
-    next: u64,
-    open: HashMap<u64, OpenConnection>,
-    reserved: usize,
-    /// How many each peer has, and each site, proxies left out.
-    peers: HashMap<Client, usize>,
-    sites: HashMap<Client, usize>,
-}
-
-fn count(of: &HashMap<Client, usize>, client: Client) -> usize {
-    of.get(&client).copied().unwrap_or(0)
-}
-
-fn uncount(of: &mut HashMap<Client, usize>, client: Client) {
-    if let Some(count) = of.get_mut(&client) {
-        *count -= 1;
-        if *count == 0 {
-            of.remove(&client);
-        }
-    }
-}
-
-impl ConnectionTable {
-    fn insert(&mut self, open: OpenConnection) -> u64 {
-        let id = self.next;
-        self.next += 1;
-        self.reserved += usize::from(open.is_reserved);
-        if !open.is_proxy {
-            *self.peers.entry(open.peer).or_default() += 1;
-            *self.sites.entry(open.peer.site()).or_default() += 1;
-        }
-        self.open.insert(id, open);
-        id
-    }
-
-    fn remove(&mut self, id: u64) -> Option<OpenConnection> {
-        let open = self.open.remove(&id)?;
-        self.reserved -= usize::from(open.is_reserved);
-        if !open.is_proxy {
-            uncount(&mut self.peers, open.peer);
-            uncount(&mut self.sites, open.peer.site());
-        }
-        Some(open)
-    }
-
-    /// The connection at rest that goes first of these: of the site and the peer that have most, the one whose client
-    /// has not gone on for longest.
-    fn at_rest(&self, is_one: impl Fn(&OpenConnection) -> bool) -> Option<u64> {
-        let all = self.open.iter();
-        let all = all.filter(|(_, open)| is_one(open) && open.activity.is_at_rest());
-        let rank = |id: u64, open: &OpenConnection| {
-            let most = match open.is_proxy {
-                true => (0, 0),
-                false => (count(&self.sites, open.peer.site()), count(&self.peers, open.peer)),
-            };
-            (std::cmp::Reverse(most), open.activity.rested(), id)
-        };
-        all.min_by_key(|(id, open)| rank(**id, open)).map(|(id, _)| *id)
-    }
-
-    /// The oldest connection of the site that has most, where that is more than `fewer` will have.
-    fn of_the_greatest(&self, fewer: usize) -> Option<u64> {
-        let (greatest, count) = self.sites.iter().max_by_key(|(_, count)| **count)?;
-        if *count <= fewer + 1 {
-            return None;
-        }
-        let its = |open: &OpenConnection| {
-            !open.is_proxy && !open.is_reserved && open.peer.site() == *greatest
-        };
-        self.open.iter().filter(|(_, open)| its(open)).map(|(id, _)| *id).min()
-    }
+/// The shares of a gateway with so many connections.
+pub(super) const fn shares(all: u64) -> BudgetShares {
+    BudgetShares { all, each: all.div_ceil(PEER_PART), site: all.div_ceil(SITE_PART) }
 }
 
 /// Every connection that is open.
 #[derive(Debug)]
 pub(super) struct Connections {
-    shares: ConnectionShares,
-    table: Mutex<ConnectionTable>,
+    open: Arc<Budget>,
+    reserve: Arc<Budget>,
     begun: Instant,
     clock: SweepClock,
 }
 
 impl Connections {
     /// None yet.
-    pub(super) fn new(shares: ConnectionShares) -> Arc<Self> {
-        let (table, clock) = (Mutex::default(), SweepClock::default());
-        Arc::new(Self { shares, table, begun: Instant::now(), clock })
-    }
-
-    fn table(&self) -> MutexGuard<'_, ConnectionTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn new(shares: BudgetShares) -> Self {
+        let reserve = BudgetShares { all: RESERVE, each: RESERVE, site: RESERVE };
+        let [open, reserve] = [shares, reserve].map(|shares| Budget::new(shares, Duration::ZERO));
+        Self { open, reserve, begun: Instant::now(), clock: SweepClock::default() }
     }
 
     /// Whether a peer has all the connections that one may have.
     pub(super) fn has_its_share(&self, peer: Client) -> bool {
-        count(&self.table().peers, peer) >= self.shares.each
+        self.open.of(peer) >= self.open.shares.each
     }
 
     /// A place for a connection of this peer; `None` where it is to be closed.
-    pub(super) fn place(self: &Arc<Self>, peer: Client, is_proxy: bool) -> Option<ConnectionSlot> {
-        let ConnectionShares { all, each, site } = self.shares;
-        let mut table = self.table();
-        let of_site = count(&table.sites, peer.site());
-        let is_others = |open: &OpenConnection| open.is_proxy || open.is_reserved;
-        let (is_full, goes) = if !is_proxy && count(&table.peers, peer) >= each {
-            (true, table.at_rest(|open| !is_others(open) && open.peer == peer))
-        } else if !is_proxy && of_site >= site {
-            (true, table.at_rest(|open| !is_others(open) && open.peer.site() == peer.site()))
-        } else if table.open.len() - table.reserved >= all {
-            // A proxy's connection may be of a client that has no other.
-            let fewer = if is_proxy { 0 } else { of_site };
-            let goes = table.at_rest(|open| !open.is_reserved);
-            (true, goes.or_else(|| table.of_the_greatest(fewer)))
-        } else {
-            (false, None)
-        };
-        let is_reserved = is_full && goes.is_none();
-        let goes = match is_reserved && table.reserved >= RESERVE {
-            true => Some(table.at_rest(|open| open.is_reserved)?),
-            false => goes,
-        };
-        if let Some(open) = goes.and_then(|id| table.remove(id)) {
-            open.activity.end(Ending::Now);
-        }
+    pub(super) fn place(&self, peer: Client, is_proxy: bool) -> Option<ConnectionSlot> {
         let activity = Arc::new(Activity::new(Arc::clone(&self.clock)));
-        let open = OpenConnection { peer, is_proxy, is_reserved, activity: Arc::clone(&activity) };
-        let id = table.insert(open);
-        let connection = Connection { activity, is_reserved };
-        Some(ConnectionSlot { id, connection, all: Arc::clone(self) })
+        let client = (!is_proxy).then_some(peer);
+        [(&self.open, false), (&self.reserve, true)].into_iter().find_map(
+            |(budget, is_reserved)| {
+                let connection = Connection { activity: Arc::clone(&activity), is_reserved };
+                let (thing, own) = ((connection.key(), 1), Some(connection.clone()));
+                let held =
+                    budget.take(BudgetHolder { client, connection: own, thing, is_action: false });
+                Some(ConnectionSlot { connection, _held: held.ok()? })
+            },
+        )
     }
 
     /// Ends the connections that have come to a limit, and where the server `is_closing` all others when
@@ -195,8 +75,10 @@ impl Connections {
         let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.clock.store(now, Ordering::Relaxed);
         let least = if is_closing { Ending::Graceful } else { Ending::No };
-        for open in self.table().open.values() {
-            open.activity.end(limits.ending(&open.activity.age(now)).max(least));
+        for budget in [&self.open, &self.reserve] {
+            budget.for_each(|Connection { activity, .. }| {
+                activity.end(limits.ending(&activity.age(now)).max(least));
+            });
         }
     }
 }
@@ -226,11 +108,10 @@ impl Connection {
         Arc::as_ptr(&self.activity).addr()
     }
 
-    /// One of a test.
+    /// One of a test, whose time is that of a clock.
     #[cfg(test)]
-    pub(super) fn new() -> Self {
-        let activity = Arc::new(Activity::new(SweepClock::default()));
-        Self { activity, is_reserved: false }
+    pub(super) fn timed_by(clock: &SweepClock) -> Self {
+        Self { activity: Arc::new(Activity::new(Arc::clone(clock))), is_reserved: false }
     }
 
     /// Whether it was ended.
@@ -243,9 +124,8 @@ impl Connection {
 /// A connection's place.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
-    id: u64,
     pub(super) connection: Connection,
-    all: Arc<Connections>,
+    _held: HeldBudget,
 }
 
 impl Deref for ConnectionSlot {
@@ -253,12 +133,6 @@ impl Deref for ConnectionSlot {
 
     fn deref(&self) -> &Connection {
         &self.connection
-    }
-}
-
-impl Drop for ConnectionSlot {
-    fn drop(&mut self) {
-        self.all.table().remove(self.id);
     }
 }
 
@@ -270,8 +144,8 @@ mod tests {
         Client::at([192, 0, 2, last].into())
     }
 
-    fn connections(all: usize, each: usize) -> Arc<Connections> {
-        Connections::new(ConnectionShares { all, each, site: all })
+    fn connections(all: u64, each: u64) -> Connections {
+        Connections::new(BudgetShares { all, each, site: all })
     }
 
     #[test]
@@ -359,7 +233,7 @@ mod tests {
             reserved.push(place);
         }
         let cut = reserved.iter().filter(|place| place.is_cut()).count();
-        assert_eq!(reserved.len() - cut, RESERVE);
+        assert_eq!(u64::try_from(reserved.len() - cut), Ok(RESERVE));
         assert!(reserved[..cut].iter().all(|place| place.is_cut()), "who has waited longest goes");
         let _busy: Vec<_> = reserved.iter().map(|place| place.activity.begin(true)).collect();
         assert!(connections.place(peer(1), false).is_none(), "these are busy as well");
@@ -371,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_site_has_a_share_however_many_networks_it_has() {
-        let connections = Connections::new(ConnectionShares { all: 8, each: 2, site: 4 });
+        let connections = Connections::new(BudgetShares { all: 8, each: 2, site: 4 });
         let at = |network: u16| {
             Client::at(std::net::Ipv6Addr::new(0x2001, 0xdb8, 7, network, 0, 0, 0, 1).into())
         };

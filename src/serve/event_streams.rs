@@ -12,13 +12,15 @@ pub(super) use line::EpochLine;
 
 use super::AppState;
 use super::audience::Audience;
+use super::budget::{Budget, BudgetEnd, BudgetShares, HeldBudget};
 use super::client::Client;
 use super::directory::Listing;
 use super::problem::Problem;
 use super::query::Query;
-use super::shares::{SharePermit, SharedLimit, UsedUp};
 use position::Position;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::FeedName;
 
 /// Event streams at once, and long polls that wait: each a quarter of the connections that are served, and not more
@@ -26,7 +28,7 @@ use tidegate_core::model::FeedName;
 pub(super) const STREAMS_AT_ONCE: usize = 256;
 const PART: usize = 4;
 /// Of each, those of one client.
-const EACH: u32 = 32;
+const EACH: u64 = 32;
 /// The most feeds that one request names.
 const FEEDS_LIMIT: usize = 100;
 /// The longest query that is read, in bytes.
@@ -36,36 +38,36 @@ const EPOCHS: usize = 64;
 
 /// How many event streams there may be, and how many requests that wait.
 pub(super) struct EventStreams {
-    streams: SharedLimit<Client>,
-    waiting: SharedLimit<Client>,
+    streams: Arc<Budget>,
+    waiting: Arc<Budget>,
 }
 
 impl EventStreams {
     /// None yet, of a gateway with so many connections.
     pub(super) fn new(connections: usize) -> Self {
         let limit = connections.div_ceil(PART).min(STREAMS_AT_ONCE);
-        let limit = || SharedLimit::new(u32::try_from(limit).unwrap_or(u32::MAX), EACH);
-        Self { streams: limit(), waiting: limit() }
+        let all = u64::try_from(limit).unwrap_or(u64::MAX);
+        let shares = BudgetShares { all, each: EACH, site: all };
+        // What is waited for is a change: no connection is ended for another.
+        let [streams, waiting] = [(); 2].map(|()| Budget::new(shares, Duration::MAX));
+        Self { streams, waiting }
     }
 
     /// How many streams are open.
     #[cfg(test)]
     pub(super) fn open_streams(&self) -> usize {
-        self.streams.taken()
+        self.streams.held().0
     }
 }
 
 /// A permit for one more; where there is none, why.
-fn enter(
-    limit: &SharedLimit<Client>,
-    client: Client,
-    what: &str,
-) -> Result<SharePermit<Client>, String> {
-    limit.try_take(&client).map_err(|used_up| match used_up {
-        UsedUp::Share(each) => {
-            format!("{each} {what} of your address are open, which is the limit")
+fn enter(budget: &Arc<Budget>, client: Client, what: &str) -> Result<HeldBudget, String> {
+    let shares = budget.shares;
+    budget.take_one(client, None, false).map_err(|end| match end {
+        BudgetEnd::Share => {
+            format!("{} {what} of your address are open, which is the limit", shares.each)
         }
-        UsedUp::All(all) => format!("{all} {what} are open, which is the limit"),
+        BudgetEnd::All => format!("{} {what} are open, which is the limit", shares.all),
     })
 }
 

@@ -69,7 +69,7 @@ pub(super) fn why_beside_hold(status: &FeedStatus, state: Option<&FeedState>) ->
 }
 
 /// What of an aggregate's sources it does not have.
-fn ungathered(note: &GatherNote) -> Vec<String> {
+pub(super) fn ungathered(note: &GatherNote) -> Vec<String> {
     let mut parts = Vec::new();
     let error = note.error.as_ref();
     parts.extend(error.map(|error| format!("it could not be brought up to date: {error}")));

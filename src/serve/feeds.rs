@@ -11,7 +11,7 @@ use super::openapi::{
     Unchanged,
 };
 use super::problem::Problem;
-use super::query::{self, ViewQuery};
+use super::query::{self, CONTAINERS, DIALECTS, ViewQuery};
 use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::Rendition;
 use super::rendition_cache::{Delta, RenditionCache, ViewRequest};
@@ -57,11 +57,11 @@ type ViewInput = (State<SharedState>, (Audience, Client), NameInPath, Uri, Metho
 
 describe! {
     /// A container.
-    pub(super) ContainerWord: words(["atom", "rss", "pox", "json", "jsonfeed", "opml"]);
+    pub(super) ContainerWord: words(CONTAINERS.map(|(word, _)| word));
     /// A container, or the page.
-    ReaderForm: words(["atom", "rss", "pox", "json", "jsonfeed", "opml", "html"]);
+    ReaderForm: words(CONTAINERS.map(|(word, _)| word).into_iter().chain(["html"]));
     /// A dialect.
-    DialectWord: words(["sse", "feedsync", "sse-0.91"]);
+    DialectWord: words(DIALECTS.map(|(word, _)| word));
     /// A time.
     Moment: text().format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
 }

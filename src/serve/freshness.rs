@@ -4,7 +4,6 @@
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, event_streams};
 use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tidegate_store::StoreCondition;
 
@@ -46,14 +45,12 @@ pub(super) fn is_refused<B>(request: &http::Request<B>) -> bool {
     request.extensions().get::<UnseenDatabase>().is_some()
 }
 
-/// Answers, and refuses what [`wait_for_store`] refused: behind what counts and logs answers.
-pub(super) async fn refuse(request: Request, next: Next) -> Response {
-    let Some(UnseenDatabase(problem)) = request.extensions().get().cloned() else {
-        return next.run(request).await;
-    };
-    // To an `EventSource` any other status than 200 would be the end.
-    if event_streams::is_event_source(&request) {
-        return event_streams::ended("ask another gateway");
-    }
-    problem.into_response()
+/// The answer to what [`wait_for_store`] refused: behind what counts and logs answers.
+pub(super) fn refusal(request: &Request) -> Option<Response> {
+    let UnseenDatabase(problem) = request.extensions().get().cloned()?;
+    Some(match event_streams::is_event_source(request) {
+        // Any other status than 200 would be the end.
+        true => event_streams::ended("ask another gateway"),
+        false => problem.into_response(),
+    })
 }

@@ -3,34 +3,32 @@
 //! Where many clients guess, each has fewer. No client waits for the guesses of others.
 
 use super::auth::{AdminToken, bearer};
+use super::cache::Cache;
 use super::client::Client;
+use super::pace::{Paces, Rate};
 use super::problem::Problem;
 use super::readers::WRONG_TOKEN_PAUSE;
 use super::{AppState, SharedState};
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio::time::Instant;
 
-/// How many different wrong tokens of one client are compared within the window: before so many of all clients were,
-/// and afterwards.
-const EACH: (usize, usize) = (8, 2);
-const ALL: usize = 64;
+/// How many different wrong tokens of one client are compared in [`WINDOW`], at once or as time goes by, and of all
+/// clients before each has fewer.
+const EACH: Rate = Rate { burst: 8, each: Duration::from_millis(7_500) };
+const FEWER: Rate = Rate { burst: 2, each: Duration::from_secs(30) };
+const ALL: Rate = Rate { burst: 64, each: Duration::from_millis(937) };
 const WINDOW: Duration = Duration::from_secs(60);
-/// How many sites of clients are remembered.
-const CLIENTS: usize = 16 * 1024;
+/// How many wrong tokens are remembered.
+const REMEMBERED: u64 = 16 * 1024;
 
-/// The wrong tokens of a window, by their hashes.
+/// The wrong tokens that came lately, by their hashes, and how fast they come.
 #[derive(Debug)]
-pub(super) struct Guesses(Mutex<GuessTable>);
-
-#[derive(Debug)]
-struct GuessTable {
-    begun: Instant,
-    all: usize,
-    clients: HashMap<Client, Vec<[u8; 32]>>,
+pub(super) struct Guesses {
+    wrong: Cache<(Client, [u8; 32]), ()>,
+    clients: Paces<Client>,
+    all: Paces<()>,
+    told: Paces<()>,
 }
 
 /// What a token is.
@@ -45,61 +43,40 @@ enum TokenComparison {
     Held(Duration),
 }
 
-impl GuessTable {
-    fn new() -> Self {
-        Self { begun: Instant::now(), all: 0, clients: HashMap::new() }
-    }
-}
-
 impl Guesses {
     /// Nobody has guessed.
     pub(super) fn new() -> Self {
-        Self(Mutex::new(GuessTable::new()))
+        let (clients, all, told) = (Paces::default(), Paces::default(), Paces::default());
+        Self { wrong: Cache::lasting(REMEMBERED, WINDOW), clients, all, told }
     }
 
     fn compare(&self, token: &AdminToken, client: Client, presented: &str) -> TokenComparison {
-        let (hash, client) = (Sha256::digest(presented).into(), client.site());
-        // A proxy may send such a token of everybody's, another one each hour, for the gateway to tell who it is. One of
-        // administration that looks so is too long to be guessed.
-        if is_json_web_token(presented) {
-            let is_right = token.has_hash(&hash);
-            return if is_right {
-                TokenComparison::Right
-            } else {
-                TokenComparison::Wrong { is_new: false }
-            };
+        let (hash, client): ([u8; 32], _) = (Sha256::digest(presented).into(), client.site());
+        let is_right = token.has_hash(&hash);
+        // A proxy may send a JSON Web Token of everybody's, another one each hour, for the gateway to tell who it is. One
+        // of administration that looks so is too long to be guessed. A program that goes on with an old token learns
+        // nothing either.
+        if is_json_web_token(presented) || self.wrong.get(&(client, hash)).is_some() {
+            let wrong = TokenComparison::Wrong { is_new: false };
+            return if is_right { TokenComparison::Right } else { wrong };
         }
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if table.begun.elapsed() >= WINDOW {
-            *table = GuessTable::new();
+        let are_many = !self.all.wait(&(), ALL).is_zero();
+        let rate = if are_many { FEWER } else { EACH };
+        if let Err(wait) = self.clients.take(&client, rate) {
+            return TokenComparison::Held(wait);
         }
-        let wrong = table.clients.get(&client).map_or(&[][..], Vec::as_slice);
-        // A program that goes on with an old token learns nothing.
-        let is_known = wrong.contains(&hash);
-        let most = if table.all < ALL { EACH.0 } else { EACH.1 };
-        if !is_known && wrong.len() >= most {
-            return TokenComparison::Held(WINDOW.saturating_sub(table.begun.elapsed()));
-        }
-        if token.has_hash(&hash) {
+        if is_right {
+            self.clients.give_back(&client, rate);
             return TokenComparison::Right;
         }
-        if !is_known {
-            table.all += 1;
-            if table.all == ALL {
-                tracing::warn!(
-                    tokens = ALL,
-                    clients = table.clients.len(),
-                    "the administration token is being guessed, or programs send wrong ones"
-                );
-            }
-            if table.clients.len() >= CLIENTS
-                && let Some(any) = table.clients.keys().next().copied()
-            {
-                table.clients.remove(&any);
-            }
-            table.clients.entry(client).or_default().push(hash);
+        self.wrong.insert((client, hash), ());
+        let told = Rate { burst: 1, each: WINDOW };
+        if self.all.take(&(), ALL).is_err() && self.told.take(&(), told).is_ok() {
+            tracing::warn!(
+                "the administration token is being guessed, or many programs send wrong ones"
+            );
         }
-        TokenComparison::Wrong { is_new: !is_known }
+        TokenComparison::Wrong { is_new: true }
     }
 }
 
@@ -158,7 +135,7 @@ mod tests {
         let (guesses, token) = (Guesses::new(), AdminToken::new("correct-horse-staple").unwrap());
         let compare = |n, presented: &str| guesses.compare(&token, client(n), presented);
         let right = "correct-horse-staple";
-        for n in 0..EACH.0 {
+        for n in 0..EACH.burst {
             assert_eq!(compare(1, right), TokenComparison::Right, "after {n} wrong ones");
             // One token again and again is one guess.
             for is_new in [true, false, false] {
@@ -166,41 +143,34 @@ mod tests {
                 assert_eq!(wrong, TokenComparison::Wrong { is_new });
             }
         }
-        tokio::time::advance(WINDOW / 4).await;
         for presented in [right, "wrong-too"] {
-            assert_eq!(compare(1, presented), TokenComparison::Held(WINDOW * 3 / 4));
+            assert_eq!(compare(1, presented), TokenComparison::Held(EACH.each));
         }
         assert_eq!(compare(1, "wrong-0"), TokenComparison::Wrong { is_new: false });
         // Many clients together have fewer guesses, and none that is right waits for those of others.
         let mut told = 0;
         for n in 2..1000 {
-            told += (0..EACH.0)
+            told += (0..EACH.burst)
                 .filter(|guess| {
                     compare(n, &format!("{guess}")) == TokenComparison::Wrong { is_new: true }
                 })
                 .count();
         }
-        assert!(told < ALL + EACH.0 + 1000 * EACH.1, "{told} of {}", 1000 * EACH.0);
+        assert!(told < 64 + 8 + 1000 * 2, "{told} of 8000");
         assert_eq!(compare(1000, right), TokenComparison::Right);
         tokio::time::advance(WINDOW).await;
         assert_eq!(compare(1, right), TokenComparison::Right);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn networks_of_a_site_guess_as_one_client_and_sites_are_not_forgotten_all_at_once() {
+    async fn networks_of_a_site_guess_as_one_client() {
         let (guesses, token) = (Guesses::new(), AdminToken::new("correct-horse-staple").unwrap());
         let network = |n: u16| Client::at(Ipv6Addr::new(0x2001, 0xdb8, 7, n, 0, 0, 0, 1).into());
-        let told = (0..1000)
-            .filter(|n| {
-                let wrong = guesses.compare(&token, network(*n), &format!("wrong-{n}"));
-                wrong == TokenComparison::Wrong { is_new: true }
-            })
-            .count();
-        assert_eq!(told, EACH.0);
-        for n in 0..=u16::try_from(CLIENTS).unwrap() {
-            guesses.compare(&token, client(n), "wrong");
-        }
-        assert_eq!(guesses.0.lock().unwrap().clients.len(), CLIENTS);
+        let is_told = |n: &u16| {
+            let wrong = guesses.compare(&token, network(*n), &format!("wrong-{n}"));
+            wrong == TokenComparison::Wrong { is_new: true }
+        };
+        assert_eq!((0..1000).filter(is_told).count(), 8);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
 use super::SharedState;
-use super::answers::{FeedDetail, Interval, duration, retired};
+use super::answers::{Interval, duration, retired};
 use super::cache::Cache;
 use super::html::moment;
 use maud::{Markup, html};
@@ -66,13 +66,7 @@ fn left(state: &FeedState) -> Option<(u64, Time)> {
 }
 
 /// The part of the page about a feed.
-pub(super) fn part(detail: &FeedDetail, state: &FeedState) -> Markup {
-    let status = &detail.feed.status;
-    let feed = (&status.name, status.pending_absences);
-    shown(feed, state, &detail.kept, detail.oldest.as_ref())
-}
-
-fn shown(
+pub(super) fn part(
     (feed, missing): (&FeedName, u32),
     state: &FeedState,
     kept: &KeptAnswer,
@@ -245,7 +239,7 @@ mod tests {
         let news = FeedName::new("news").unwrap();
         let page = |keeping: &Keeping| {
             let kept = KeptAnswer::new(&kept, Some(&state), Some(&oldest), keeping);
-            shown((&news, 4), &state, &kept, Some(&oldest)).into_string()
+            part((&news, 4), &state, &kept, Some(&oldest)).into_string()
         };
         let first = page(&keeping);
         for said in [

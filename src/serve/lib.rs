@@ -12,6 +12,7 @@ mod answers;
 mod archives;
 mod audience;
 mod auth;
+mod budget;
 mod cache;
 mod callback;
 mod change_feed;
@@ -122,6 +123,7 @@ use address::Site;
 use admission::Admission;
 use arc_swap::ArcSwap;
 use axum::Router;
+use budget::Budget;
 use conflicts::Contested;
 use control::SiteSettings;
 use directory::Directory;
@@ -141,14 +143,18 @@ use shares::FairShares;
 use site_service::ListenerSite;
 use spool::Spool;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use unnamed_proxies::UnnamedProxies;
-use unsent_bodies::Bodies;
+
+/// What a mutex guards: whoever panicked while it was locked left it whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The longest body of a request, in bytes.
 pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;
@@ -217,9 +223,9 @@ struct AppState {
     sup: SupDocuments,
     lists: opml::Lists,
     doors: EventStreams,
-    bodies: Arc<Bodies>,
+    bodies: Arc<Budget>,
     /// Bodies on their way out of files.
-    file_bodies: Arc<Bodies>,
+    file_bodies: Arc<Budget>,
     metrics: Metrics,
     ready: ReadyAnswers,
     closing: CancellationToken,
@@ -304,8 +310,8 @@ impl AppState {
             sup,
             lists,
             doors: EventStreams::new(settings.connections),
-            bodies: Bodies::new(settings.memory),
-            file_bodies: Bodies::of_files(),
+            bodies: unsent_bodies::memory_budget(settings.memory),
+            file_bodies: unsent_bodies::file_budget(),
             metrics,
             ready: ReadyAnswers::new(),
             closing,

@@ -1,14 +1,15 @@
 //! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
 
+use super::budget::BudgetShares;
 use super::client::{Client, Peer};
 use super::connections::{
-    ConnectionLimits, ConnectionShares, ConnectionSlot, Connections, Ending, EndingWatch,
+    ConnectionLimits, ConnectionSlot, Connections, Ending, EndingWatch, shares,
 };
 use super::control::SiteControl;
 use super::pace::{Paces, Rate};
 use super::readers::SiteReaders;
 use super::site_service::{ListenerSite, SiteService};
-use super::stall::Unstalled;
+use super::stall::WatchedStream;
 use super::tls::{Handshakes, TlsKeys};
 use super::topics::SiteTopics;
 use super::unnamed_proxies::Sign;
@@ -101,17 +102,25 @@ impl SiteServer {
         operators: Option<TcpListener>,
     ) -> Result<(), ServeError> {
         let Self { room, connections, shutdown, tls } = self;
-        let (limits, shares) = (ConnectionLimits::USUAL, ConnectionShares::of(connections));
+        let shares = shares(u64::try_from(connections).unwrap_or(u64::MAX));
+        let limits = ConnectionLimits::USUAL;
         let Some(operators) = operators else {
             let listener = (listener, tls, Listener::Everybody);
             return serve(listener, room, (limits, shares), shutdown).await;
         };
         // Whichever ends first ends the other.
+        let each = shares.each;
         let readers = (listener, tls, Listener::Readers);
         let operators = (operators, None, Listener::Operators);
         let (one, other) = tokio::join!(
             serve(readers, Arc::clone(&room), (limits, shares), shutdown.clone()),
-            serve(operators, room, (limits, shares.of_operators()), shutdown),
+            // Operators have as many as one client.
+            serve(
+                operators,
+                room,
+                (limits, BudgetShares { all: each, site: each, ..shares }),
+                shutdown
+            ),
         );
         one.and(other)
     }
@@ -121,11 +130,11 @@ impl SiteServer {
 pub(super) async fn serve(
     (listener, tls, of): (TcpListener, Option<Arc<TlsKeys>>, Listener),
     room: SharedState,
-    (limits, shares): (ConnectionLimits, ConnectionShares),
+    (limits, shares): (ConnectionLimits, BudgetShares),
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let site = ListenerSite::new(Arc::clone(&room), of);
-    let open = Connections::new(shares);
+    let open = Arc::new(Connections::new(shares));
     let builder = Arc::new(builder());
     let handshakes = tls.map(|keys| Arc::new(Handshakes::new(keys)));
     let connections = TaskTracker::new();
@@ -134,7 +143,7 @@ pub(super) async fn serve(
     if of != Listener::Operators {
         connections.spawn(async move { following.sup.keep(&ending).await });
     }
-    let watching = watch_limits(Arc::clone(&room), Arc::clone(&open), limits, shutdown.clone());
+    let watching = watch_limits(Arc::clone(&open), limits, shutdown.clone());
     let (watching, told) = (tokio::spawn(watching), Paces::default());
     let ended = loop {
         let accepted = tokio::select! {
@@ -152,8 +161,7 @@ pub(super) async fn serve(
                 let service = SiteService { site, peer, connection };
                 connections.spawn(async move {
                     let tls = handshakes.as_deref();
-                    serve_connection((stream, tls), &place, (&builder, service), limits.stall)
-                        .await;
+                    serve_connection((stream, tls), &place, (&builder, service)).await;
                     drop((counted, place));
                 });
             }
@@ -180,7 +188,6 @@ pub(super) async fn serve(
 
 /// Ends what comes to a limit, for as long as it runs.
 async fn watch_limits(
-    room: SharedState,
     open: Arc<Connections>,
     limits: ConnectionLimits,
     shutdown: CancellationToken,
@@ -192,9 +199,6 @@ async fn watch_limits(
             () = tokio::time::sleep(limits.pace()) => {}
         }
         open.sweep(&limits, shutdown.is_cancelled());
-        for bodies in [&room.bodies, &room.file_bodies] {
-            bodies.cut_untaken(limits.untaken);
-        }
     }
 }
 
@@ -202,7 +206,7 @@ async fn watch_limits(
 async fn accept(
     listener: &TcpListener,
     room: &AppState,
-    open: &Arc<Connections>,
+    open: &Connections,
 ) -> io::Result<Option<(TcpStream, Peer, ConnectionSlot)>> {
     let (stream, from) = listener.accept().await?;
     let peer = from.ip();
@@ -224,7 +228,6 @@ async fn serve_connection(
     (stream, tls): (TcpStream, Option<&Handshakes>),
     place: &ConnectionSlot,
     (builder, service): (&Builder<TokioExecutor>, SiteService),
-    stall: Duration,
 ) {
     // Answers are small and whole; waiting to fill packets would only delay them.
     let set = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
@@ -232,7 +235,7 @@ async fn serve_connection(
         tracing::debug!(%error, "a connection was gone before it was served");
         return;
     }
-    let stream = Unstalled::new(stream, stall).telling(Arc::clone(&place.activity));
+    let stream = WatchedStream::new(stream, Arc::clone(&place.activity));
     let Some(tls) = tls else { return answer(stream, place, builder, service).await };
     let Peer(peer) = service.peer;
     let is_proxy = service.site.room.settings.load().proxies.are_trusted(peer);

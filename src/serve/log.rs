@@ -1,7 +1,8 @@
 //! The change log as every door reads it: the newest epochs from memory, older ones from the store.
 
+use crate::locked;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tidegate_store::{ClosedEpoch, Epoch, Store, StoreCondition, StoreError};
 use tokio::sync::watch;
 
@@ -104,7 +105,8 @@ impl ChangeLog {
         if after == newest {
             return Ok(LogAfter::Epochs(Vec::new()));
         }
-        if newest.0 - after.0 <= BEGIN || self.begins().is_some_and(|begin| begin.0 <= after.0 + 1)
+        if newest.0 - after.0 <= BEGIN
+            || self.range().is_some_and(|(begin, _)| begin.0 <= after.0 + 1)
         {
             self.refresh(newest).await?;
             if let Some(epochs) = self.remembered(after, newest, limit) {
@@ -121,14 +123,10 @@ impl ChangeLog {
         }
     }
 
-    fn begins(&self) -> Option<Epoch> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.front().map(|first| first.epoch)
-    }
-
-    fn ends(&self) -> Option<Epoch> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.back().map(|last| last.epoch)
+    /// The first and the last epoch that are remembered.
+    fn range(&self) -> Option<(Epoch, Epoch)> {
+        let recent = locked(&self.recent);
+        Some((recent.front()?.epoch, recent.back()?.epoch))
     }
 
     fn remembered(
@@ -137,7 +135,7 @@ impl ChangeLog {
         newest: Epoch,
         limit: usize,
     ) -> Option<Vec<Arc<ClosedEpoch>>> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = locked(&self.recent);
         let first = recent.front()?.epoch;
         if first.0 > after.0 + 1 {
             return None;
@@ -149,20 +147,23 @@ impl ChangeLog {
 
     /// Reads what is new up to `newest` into memory.
     async fn refresh(&self, newest: Epoch) -> Result<(), StoreError> {
-        if self.ends().is_some_and(|end| end >= newest) {
+        if self.range().is_some_and(|(_, end)| end >= newest) {
             return Ok(());
         }
         let _turn = self.reading.lock().await;
         // What is kept ends nearer to the newest with each round; where it lies too far behind, it
         // begins anew.
         loop {
-            let end = self.ends().filter(|end| newest.0.saturating_sub(end.0) <= BEGIN * 4);
+            let end = self
+                .range()
+                .map(|(_, end)| end)
+                .filter(|end| newest.0.saturating_sub(end.0) <= BEGIN * 4);
             let from = end.unwrap_or(Epoch(newest.0.saturating_sub(BEGIN)));
             if from >= newest {
                 return Ok(());
             }
             let read = self.store.epochs_after(from, BATCH).await?;
-            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut recent = locked(&self.recent);
             let follows = read.first().is_some_and(|first| first.epoch.0 == from.0 + 1);
             if end.is_none() || !follows {
                 recent.clear();

@@ -14,13 +14,14 @@ use self::figures::{ByLabel, Figure, Figures, gauge, whole};
 use super::hub::HubTotals;
 use super::origins::PassOutcome;
 use super::tls::TlsKeys;
+use crate::locked;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use tidegate_core::model::FeedName;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -123,13 +124,13 @@ impl Metrics {
         limit: u64,
         bytes: impl Fn() -> u64 + Send + Sync + 'static,
     ) {
-        let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut caches = locked(&self.caches);
         caches.push((cache, limit, Arc::new(bytes)));
     }
 
     /// Looks what the caches keep, until when the certificate is good, and what the process takes.
     pub(super) async fn measure(&self) {
-        let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let caches = locked(&self.caches).clone();
         let kept = caches.iter().map(|(cache, _, bytes)| (*cache, whole(bytes())));
         let limits = caches.iter().map(|(cache, limit, _)| (*cache, whole(*limit)));
         let (about, most) = ("Bytes that a cache of answers keeps", "Bytes that it keeps at most");

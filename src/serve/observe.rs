@@ -3,7 +3,7 @@
 
 use super::audience::X_ROBOTS_TAG;
 use super::problem::{Problem, RETRY_SOON};
-use super::{SharedState, callback, html, routes};
+use super::{SharedState, callback, freshness, html, routes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -74,13 +74,13 @@ pub(super) fn logs_every_answer() -> bool {
     tracing::enabled!(tracing::Level::DEBUG)
 }
 
-/// Notes which route an answer is of, for what is around the routing.
-pub(super) async fn note_route(
-    route: Option<MatchedPath>,
-    request: Request,
-    next: Next,
-) -> Response {
-    note(next.run(request).await, route)
+/// Answers what has a route within its time, and notes which it is for what is around the routing.
+pub(super) async fn routed(route: Option<MatchedPath>, request: Request, next: Next) -> Response {
+    let response = match freshness::refusal(&request) {
+        Some(refused) => refused,
+        None => in_time(route.as_ref(), request, next).await,
+    };
+    note(response, route)
 }
 
 /// An answer of a route, where it is of one.
@@ -92,8 +92,8 @@ pub(super) fn note(mut response: Response, route: Option<MatchedPath>) -> Respon
 }
 
 /// Gives up on an answer that takes too long; a body that comes too slowly counts as well.
-pub(super) async fn time_limit(request: Request, next: Next) -> Response {
-    let limit = time_limit_of(&request);
+async fn in_time(route: Option<&MatchedPath>, request: Request, next: Next) -> Response {
+    let limit = route.map_or(REQUEST_TIMEOUT, |route| routes::time_limit(route.as_str()));
     let is_safe = request.method().is_safe();
     let answered = tokio::time::timeout(limit, next.run(request)).await;
     answered.unwrap_or_else(|_| {
@@ -106,12 +106,6 @@ pub(super) async fn time_limit(request: Request, next: Next) -> Response {
             format!("{said}; what was begun goes on: see what came of it before you ask again");
         Problem::new(StatusCode::GATEWAY_TIMEOUT, said).into_response()
     })
-}
-
-/// How long the answer to a request may take.
-pub(super) fn time_limit_of(request: &Request) -> Duration {
-    let route = request.extensions().get::<MatchedPath>();
-    route.map_or(REQUEST_TIMEOUT, |route| routes::time_limit(route.as_str()))
 }
 
 /// The headers that every answer has.
@@ -145,7 +139,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_action_that_takes_too_long_is_said_to_go_on() {
         let never = || pending::<()>();
-        let router = Router::new().route("/", get(never).post(never)).layer(from_fn(time_limit));
+        let router = Router::new().route("/", get(never).post(never)).layer(from_fn(routed));
         for (method, status) in [
             (Method::GET, StatusCode::SERVICE_UNAVAILABLE),
             (Method::POST, StatusCode::GATEWAY_TIMEOUT),

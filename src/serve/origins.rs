@@ -41,6 +41,7 @@ use super::problem::Problem;
 use super::reading::FETCH_DEST;
 use super::site_service::ListenerSite;
 use super::{SharedState, error_page, request_rules};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -226,7 +227,7 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
                     let is_page = error_page::is_wanted(&request);
                     let request = match config.passes {
                         PassMode::Through => request,
-                        PassMode::Redirect => request_rules::without_body(request),
+                        PassMode::Redirect => request.map(|_| Body::empty()),
                     };
                     let (answer, outcome) = answer(room, (origin, &rest), request, next).await;
                     let is_problem = matches!(

@@ -1,8 +1,9 @@
 //! How fast each of many may do something: so much at once, and from then on one more each time that so long has passed.
 
+use crate::locked;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -42,18 +43,14 @@ impl<K> Default for Paces<K> {
 }
 
 impl<K: Clone + Eq + Hash> Paces<K> {
-    fn times(&self) -> MutexGuard<'_, HashMap<K, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// How long a key has to wait for its next time at this rate.
     pub(super) fn wait(&self, key: &K, rate: Rate) -> Duration {
-        rate.next(self.times().get(key), Instant::now()).1
+        rate.next(locked(&self.0).get(key), Instant::now()).1
     }
 
     /// Takes one time of a key's; or how long it has to wait for one.
     pub(super) fn take(&self, key: &K, rate: Rate) -> Result<(), Duration> {
-        let (now, mut times) = (Instant::now(), self.times());
+        let (now, mut times) = (Instant::now(), locked(&self.0));
         let (free, wait) = rate.next(times.get(key), now);
         if !wait.is_zero() {
             return Err(wait);
@@ -69,14 +66,14 @@ impl<K: Clone + Eq + Hash> Paces<K> {
 
     /// Gives one back that was taken.
     pub(super) fn give_back(&self, key: &K, rate: Rate) {
-        if let Some(free) = self.times().get_mut(key) {
+        if let Some(free) = locked(&self.0).get_mut(key) {
             *free = free.checked_sub(rate.each).unwrap_or(*free);
         }
     }
 
     /// Whether the whole burst of a key is free.
     pub(super) fn is_unused(&self, key: &K) -> bool {
-        self.times().get(key).is_none_or(|free| *free <= Instant::now())
+        locked(&self.0).get(key).is_none_or(|free| *free <= Instant::now())
     }
 }
 
@@ -116,7 +113,7 @@ mod tests {
         for key in 1..=2 * REMEMBERED {
             assert!(pace.take(&key, RATE).is_ok());
         }
-        assert!(pace.times().len() <= REMEMBERED);
+        assert!(locked(&pace.0).len() <= REMEMBERED);
         assert_eq!(pace.take(&0, RATE), Err(SECOND), "who has to wait begins anew for no others");
     }
 }

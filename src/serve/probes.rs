@@ -16,7 +16,7 @@ use std::time::Duration;
 use tidegate_status::TicksAhead;
 use tidegate_store::StoreError;
 use tokio::task::yield_now;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 /// The most feeds that are counted anew for each scrape, before it is answered.
@@ -111,37 +111,31 @@ pub(super) async fn metrics(
 /// told what was counted last: a scrape costs the same however many feeds there are.
 async fn measure_feeds(room: &SharedState) -> Result<(), StoreError> {
     let listing = room.directory.listing().await?;
-    let counting = room.metrics.counting();
-    if listing.len() > FEW_FEEDS {
-        if let Ok(turn) = counting.try_lock_owned() {
-            let room = Arc::clone(room);
-            tokio::spawn(async move {
-                let count = async {
-                    count_polling(&room, &listing).await;
-                    count_stored(&room, &listing, COUNT_WITHIN).await
-                };
-                tokio::select! {
-                    () = room.closing.cancelled() => {}
-                    counted = count => note_uncounted(counted),
-                }
-                drop(turn);
-            });
-        }
-        return Ok(());
+    let are_many = listing.len() > FEW_FEEDS;
+    if !are_many {
+        count_polling(room, &listing).await;
     }
-    count_polling(room, &listing).await;
-    // A scrape that comes while another counts is told what was counted last, where anything was.
-    let turn = match Arc::clone(&counting).try_lock_owned() {
-        Ok(turn) => turn,
-        Err(_) if room.metrics.has_stored() => return Ok(()),
-        Err(_) => match timeout(CONTESTED_WITHIN, counting.lock_owned()).await {
-            Ok(turn) => turn,
-            Err(_) => return Ok(()),
-        },
-    };
-    let counted = count_stored(room, &listing, CONTESTED_WITHIN).await;
-    drop(turn);
-    counted
+    // A scrape that comes while another counts is told what was counted last.
+    let Ok(turn) = room.metrics.counting().try_lock_owned() else { return Ok(()) };
+    let room = Arc::clone(room);
+    let counting = tokio::spawn(async move {
+        let count = async {
+            if are_many {
+                count_polling(&room, &listing).await;
+            }
+            let within = if are_many { COUNT_WITHIN } else { CONTESTED_WITHIN };
+            count_stored(&room, &listing, within).await
+        };
+        tokio::select! {
+            () = room.closing.cancelled() => {}
+            counted = count => note_uncounted(counted),
+        }
+        drop(turn);
+    });
+    if !are_many {
+        let _ = counting.await;
+    }
+    Ok(())
 }
 
 /// Says that feeds could not be counted; the store itself has said why.

@@ -114,8 +114,9 @@ impl ViewQuery {
             ViewKind::Reader | ViewKind::Complete => None,
         };
         let wanted = "as is one of atom, rss, pox, json, jsonfeed and opml; of the reader view, html is one too";
-        let container = query.parse("as", wanted, container)?;
-        let dialect = query.parse("sx", "sx is one of sse, feedsync and sse-0.91", dialect)?;
+        let container = query.parse("as", wanted, |word| named(&CONTAINERS, word))?;
+        let wanted = "sx is one of sse, feedsync and sse-0.91";
+        let dialect = query.parse("sx", wanted, |word| named(&DIALECTS, word))?;
         let wanted = "as-of is a time like 2026-11-20T16:20:05Z; the + of an offset is written %2B";
         let as_of = query.parse("as-of", wanted, |value| Time::parse_rfc3339(value).ok())?;
         Ok(Self { container, dialect, since, as_of })
@@ -129,25 +130,25 @@ pub(super) fn is_plain(query: &str) -> bool {
     !query.contains(['%', '+']) && query.split('&').all(plain)
 }
 
-fn container(value: &str) -> Option<Container> {
-    Some(match value {
-        "atom" => Container::Atom,
-        "rss" => Container::Rss,
-        "pox" => Container::Pox,
-        "json" => Container::Json,
-        "jsonfeed" => Container::JsonFeed,
-        "opml" => Container::Opml,
-        _ => return None,
-    })
+/// The words for containers (`?as=`) and for dialects of the sync markup (`?sx=`).
+pub(super) const CONTAINERS: [(&str, Container); 6] = [
+    ("atom", Container::Atom),
+    ("rss", Container::Rss),
+    ("pox", Container::Pox),
+    ("json", Container::Json),
+    ("jsonfeed", Container::JsonFeed),
+    ("opml", Container::Opml),
+];
+pub(super) const DIALECTS: [(&str, Dialect); 3] =
+    [("sse", Dialect::Sse), ("feedsync", Dialect::FeedSync), ("sse-0.91", Dialect::Sse091)];
+
+/// The word for one of them.
+pub(super) fn word<T: PartialEq>(words: &[(&'static str, T)], of: &T) -> &'static str {
+    words.iter().find(|(_, it)| it == of).map_or("", |(word, _)| word)
 }
 
-fn dialect(value: &str) -> Option<Dialect> {
-    Some(match value {
-        "sse" => Dialect::Sse,
-        "feedsync" => Dialect::FeedSync,
-        "sse-0.91" => Dialect::Sse091,
-        _ => return None,
-    })
+fn named<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
+    words.iter().find(|(name, _)| *name == word).map(|(_, it)| *it)
 }
 
 #[cfg(test)]

@@ -124,54 +124,19 @@ impl ReadyAnswers {
     }
 }
 
-/// What is ready for a request.
-struct ReadyDocument {
-    answer: Arc<ReadyAnswer>,
-    rendition: Arc<Rendition>,
-    /// The date that stands for it, where it has one.
-    modified: Option<Time>,
-    /// Whether the client has it.
-    is_known: bool,
-}
-
-fn find<B: http_body::Body>(room: &AppState, request: &Request<B>) -> Option<ReadyDocument> {
+/// Whether a request is a plain read, whose answer may be ready.
+fn is_plain<B: http_body::Body>(request: &Request<B>) -> bool {
     let (version, headers) = (request.version(), request.headers());
     let is_http_1 = version == Version::HTTP_11 || version == Version::HTTP_10;
-    let is_plain = request.method() == Method::GET && is_http_1 && request.body().is_end_stream();
     // Somebody who goes to the address in a browser may get a page, and the router says what a host is.
     let is_routed = headers.contains_key(A_IM)
         || headers.get(FETCH_DEST).is_some_and(|dest| dest == NAVIGATION)
         || !request_rules::has_one_host(request)
         // Each answer has a line in the log.
-        || observe::logs_every_answer();
-    if !is_plain || is_routed {
-        return None;
-    }
-    // Where the whole address was written, the router looks at it.
-    let target = request.uri().path_and_query().filter(|_| request.uri().authority().is_none())?;
-    let standing = |encoding: Encoding| {
-        let ready = room.ready.find(target.as_str(), encoding)?;
-        let (rendition, modified) = ready.read.standing(room, headers)?;
-        Some((ready, rendition, modified))
-    };
-    let best = encoding(headers, true);
-    let (ready, rendition, modified) = match standing(best) {
-        // What is too large for memory has no zstd.
-        None if best == Encoding::Zstd => standing(encoding(headers, false))?,
-        found => found?,
-    };
-    let encoding = ready.read.encoding;
-    let body = rendition.body(encoding);
-    let known = known(headers, &rendition, encoding, modified);
-    // One that names another representation is the router's.
-    if known.is_some_and(|known| known != encoding) {
-        return None;
-    }
-    let is_known = known.is_some();
-    if !is_known && (encoding != best || body.content.len() > WHOLE) {
-        return None;
-    }
-    Some(ReadyDocument { answer: ready, rendition, modified, is_known })
+        || observe::logs_every_answer()
+        // Where the whole address was written, the router looks at it.
+        || request.uri().authority().is_some();
+    request.method() == Method::GET && is_http_1 && request.body().is_end_stream() && !is_routed
 }
 
 /// The answer to a request that came over a connection, where it is ready and what is in memory is not too old.
@@ -180,16 +145,34 @@ pub(super) fn answer<B: http_body::Body>(
     peer: Peer,
     request: &Request<B>,
 ) -> Option<Response<Body>> {
-    let found = find(room, request)?;
-    let ReadyDocument { answer: ready, rendition, modified, is_known } = found;
-    let (status, head, bytes) = if is_known {
-        (StatusCode::NOT_MODIFIED, &ready.not_modified, Bytes::new())
-    } else {
-        let body = rendition.body(ready.read.encoding);
-        let BodyContent::Memory(bytes) = &body.content else { return None };
-        (StatusCode::OK, &ready.whole, bytes.clone())
+    let (headers, target) = (request.headers(), request.uri().path_and_query()?);
+    let standing = |encoding: Encoding| {
+        let ready = room.ready.find(target.as_str(), encoding)?;
+        let (rendition, modified) = ready.read.standing(room, headers)?;
+        Some((ready, rendition, modified))
     };
-    client::note_unnamed_proxy(room, peer, request.headers());
+    if !is_plain(request) {
+        return None;
+    }
+    let best = encoding(headers, true);
+    let (ready, rendition, modified) = match standing(best) {
+        // What is too large for memory has no zstd.
+        None if best == Encoding::Zstd => standing(encoding(headers, false))?,
+        found => found?,
+    };
+    let encoding = ready.read.encoding;
+    let content = &rendition.body(encoding).content;
+    let (status, head, bytes) = match (known(headers, &rendition, encoding, modified), content) {
+        (Some(known), _) if known == encoding => {
+            (StatusCode::NOT_MODIFIED, &ready.not_modified, Bytes::new())
+        }
+        (None, BodyContent::Memory(bytes)) if encoding == best && content.len() <= WHOLE => {
+            (StatusCode::OK, &ready.whole, bytes.clone())
+        }
+        // One that names another representation is the router's.
+        _ => return None,
+    };
+    client::note_unnamed_proxy(room, peer, headers);
     if modified.is_some() {
         room.metrics.cache_hit();
     }

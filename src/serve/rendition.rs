@@ -44,18 +44,6 @@ pub(super) enum BodyContent {
     File(Arc<SpooledFile>),
 }
 
-impl From<Bytes> for BodyContent {
-    fn from(bytes: Bytes) -> Self {
-        Self::Memory(bytes)
-    }
-}
-
-impl From<Arc<SpooledFile>> for BodyContent {
-    fn from(file: Arc<SpooledFile>) -> Self {
-        Self::File(file)
-    }
-}
-
 impl BodyContent {
     /// How many there are.
     pub(super) fn len(&self) -> u64 {

@@ -3,24 +3,20 @@
 
 use super::client::Peer;
 use super::problem::Problem;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
-use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// How much of a body that nobody reads is read and dropped, in bytes: a client that is still writing
 /// when the connection closes never sees the answer.
-const DRAIN_BYTES: u64 = 16 * 1024 * 1024;
+const DRAIN_BYTES: usize = 16 * 1024 * 1024;
 /// How long that may take.
-const DRAIN_TIME: Duration = Duration::from_secs(10);
+pub(super) const DRAIN_TIME: Duration = Duration::from_secs(10);
 
 /// Refuses a request of HTTP/1.1 that does not name one host (RFC 9112 section 3.2).
 pub(super) async fn one_host(request: Request, next: Next) -> Response {
@@ -55,78 +51,14 @@ fn is_host(value: &HeaderValue) -> bool {
     host.is_empty() || (!host.contains('@') && host.parse::<Authority>().is_ok())
 }
 
-/// Reads on, within bounds, what a handler left of a request's body.
-pub(super) async fn drain(request: Request, next: Next) -> Response {
-    let (request, left) = share_body(request);
-    let response = next.run(request).await;
-    read_rest(left);
-    response
-}
-
-/// The same of a request whose body nobody is going to read: it goes on without one.
-pub(super) fn without_body(request: Request) -> Request {
-    let (request, left) = share_body(request);
-    read_rest(left);
-    request.map(|_| Body::empty())
-}
-
-/// The body of a request once more, where its client sends one.
-fn share_body(request: Request) -> (Request, Option<SharedBody>) {
-    // Who asks before it sends sends nothing where the answer is no.
-    let asks_first = request.headers().contains_key(header::EXPECT);
-    if asks_first || request.body().is_end_stream() {
-        return (request, None);
-    }
-    let (parts, body) = request.into_parts();
-    let body = Arc::new(Mutex::new(body));
-    let left = SharedBody(Arc::clone(&body));
-    (Request::from_parts(parts, Body::new(SharedBody(body))), Some(left))
-}
-
-fn read_rest(left: Option<SharedBody>) {
-    if let Some(left) = left.filter(|left| !left.is_end_stream()) {
-        // Beside the answer, which a client may be reading already.
-        tokio::spawn(tokio::time::timeout(DRAIN_TIME, rest(left)));
-    }
-}
-
-async fn rest(mut body: SharedBody) {
-    let mut read = 0_u64;
+/// Reads on, within bounds, what nobody read of a request's body.
+pub(super) async fn drain(mut body: impl http_body::Body<Data = Bytes> + Unpin) {
+    let mut read = 0;
     while let Some(Ok(frame)) = body.frame().await {
-        let length = frame.data_ref().map_or(0, |data| data.len());
-        read = read.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
+        read += frame.data_ref().map_or(0, Bytes::len);
         if read > DRAIN_BYTES {
             return;
         }
-    }
-}
-
-/// A body of which somebody else may read on.
-struct SharedBody(Arc<Mutex<Body>>);
-
-impl SharedBody {
-    fn with<T>(&self, look: impl FnOnce(&mut Body) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl http_body::Body for SharedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.with(|body| Pin::new(body).poll_frame(context))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.with(|body| body.is_end_stream())
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.with(|body| body.size_hint())
     }
 }
 

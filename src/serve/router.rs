@@ -4,7 +4,7 @@ use super::problem::Problem;
 use super::routes::{self, Access, ROUTES};
 use super::{
     API, Listener, REQUEST_BODY_LIMIT, SharedState, audience, auth, compressed, error_page,
-    freshness, observe, prefix, query, request_rules, unsent_bodies,
+    observe, prefix, query, request_rules, unsent_bodies,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -43,9 +43,7 @@ pub(super) fn own_routes(room: SharedState, listener: Listener) -> Router {
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
-        .layer(from_fn(observe::time_limit))
-        .layer(from_fn(freshness::refuse))
-        .layer(from_fn(observe::note_route))
+        .layer(from_fn(observe::routed))
         .with_state(Arc::clone(&room));
     // Around the routing: the path that is routed has no token in it.
     Router::new()
@@ -53,7 +51,6 @@ pub(super) fn own_routes(room: SharedState, listener: Listener) -> Router {
         .layer(from_fn_with_state((Arc::clone(&room), listener), audience::enter))
         .layer(from_fn(error_page::show))
         .layer(from_fn_with_state(prefix, prefix::put_before))
-        .layer(from_fn(request_rules::drain))
         .layer(from_fn(request_rules::one_host))
         .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
         .layer(from_fn_with_state(Arc::clone(&room), unsent_bodies::count))

@@ -3,9 +3,10 @@
 
 use super::admission::{Admission, Admitted, Overloaded, Work};
 use super::client::Client;
+use crate::locked;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_store::{FeedList, StoreError};
 use tokio::sync::watch;
@@ -47,13 +48,9 @@ struct JoinedWork<K: Eq + Hash, V, E> {
     all: Flights<K, V, E>,
 }
 
-fn table<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
-    all.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<K: Clone + Eq + Hash, V, E> JoinedWork<K, V, E> {
     fn join(all: &Flights<K, V, E>, key: &K) -> Self {
-        let mut flights = table(all);
+        let mut flights = locked(all);
         let new = || (Arc::new(watch::channel(WorkStage::Waiting).0), 0);
         let (progress, parts) = flights.entry(key.clone()).or_insert_with(new);
         *parts += 1;
@@ -70,7 +67,7 @@ impl<K: Eq + Hash, V, E> JoinedWork<K, V, E> {
 
     /// Changes how many take part, unless it is over.
     fn leave(&self, left: impl FnOnce(usize) -> usize) {
-        let mut flights = table(&self.all);
+        let mut flights = locked(&self.all);
         let Some((progress, parts)) = flights.get_mut(&self.key) else { return };
         if Arc::ptr_eq(progress, &self.progress) {
             *parts = left(*parts);
@@ -185,7 +182,7 @@ impl<T> Default for LastMade<T> {
 impl<T> LastMade<T> {
     /// What was made of this list, where it may be given again.
     pub(super) fn get(&self, feeds: &Arc<FeedList>) -> Option<Arc<T>> {
-        let last = table(&self.0);
+        let last = locked(&self.0);
         let (of, until, made) = last.as_ref()?;
         (Arc::ptr_eq(of, feeds) && Instant::now() < *until).then(|| Arc::clone(made))
     }
@@ -194,7 +191,7 @@ impl<T> LastMade<T> {
     pub(super) fn keep(&self, feeds: &Arc<FeedList>, begun: Instant, made: &Arc<T>) {
         let age = begun.elapsed().saturating_mul(AGE).clamp(LEAST_AGE, MOST_AGE);
         let until = Instant::now() + age;
-        *table(&self.0) = Some((Arc::clone(feeds), until, Arc::clone(made)));
+        *locked(&self.0) = Some((Arc::clone(feeds), until, Arc::clone(made)));
     }
 }
 

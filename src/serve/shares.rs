@@ -1,9 +1,10 @@
 //! Something that is shared out by key (by client, by feed): each has so much of it at a time, and where that is bounded
 //! all of them together have so much.
 
+use crate::locked;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -35,7 +36,7 @@ impl<K: Clone + Eq + Hash> FairShares<K> {
     }
 
     fn share(&self, key: &K) -> (Arc<Semaphore>, Share<K>) {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = locked(&self.table);
         let fresh = || Arc::new(Semaphore::new(usize::try_from(self.each).unwrap_or(usize::MAX)));
         let own = Arc::clone(table.entry(key.clone()).or_insert_with(fresh));
         // What is waited for in vain is let go of like what was had.
@@ -86,47 +87,21 @@ impl<K: Clone + Eq + Hash> FairShares<K> {
 #[derive(Debug)]
 pub(super) struct SharedLimit<K> {
     pub(super) all: Arc<Semaphore>,
-    limit: u32,
     pub(super) shares: FairShares<K>,
-}
-
-/// A part of a limit, until it is dropped.
-pub(super) struct SharePermit<K: Eq + Hash> {
-    _all: OwnedSemaphorePermit,
-    _share: Share<K>,
-}
-
-/// What is used up of a limit: the share of a key, or what there is in all.
-pub(super) enum UsedUp {
-    Share(u32),
-    All(u32),
 }
 
 impl<K: Clone + Eq + Hash> SharedLimit<K> {
     /// `limit` in all, `each` for each key.
     pub(super) fn new(limit: u32, each: u32) -> Self {
         let all = Arc::new(Semaphore::new(usize::try_from(limit).unwrap_or(usize::MAX)));
-        Self { all, limit, shares: FairShares::new(each) }
-    }
-
-    /// One of it for a key, now.
-    pub(super) fn try_take(&self, key: &K) -> Result<SharePermit<K>, UsedUp> {
-        let share = self.shares.try_take(key, 1).ok_or(UsedUp::Share(self.shares.each))?;
-        let all = Arc::clone(&self.all).try_acquire_owned();
-        Ok(SharePermit { _all: all.map_err(|_| UsedUp::All(self.limit))?, _share: share })
-    }
-
-    /// How much is taken.
-    #[cfg(test)]
-    pub(super) fn taken(&self) -> usize {
-        usize::try_from(self.limit).unwrap() - self.all.available_permits()
+        Self { all, shares: FairShares::new(each) }
     }
 }
 
 impl<K: Eq + Hash> Drop for Share<K> {
     fn drop(&mut self) {
         self.permit = None;
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = locked(&self.table);
         // Whoever has or waits for some holds on to it.
         if table.get(&self.key).is_some_and(|own| Arc::strong_count(own) == 1) {
             table.remove(&self.key);

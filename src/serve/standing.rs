@@ -56,24 +56,6 @@ pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup
         @if status.hub.as_ref().is_some_and(|hub| hub.distrusted_until.is_some()) {
             br; span.bad { "its hub is not believed" }
         }
-        @if let Some(note) = &status.gathered {
-            @if let Some(error) = &note.error { br; span.bad { "not up to date: " (text(error)) } }
-            @if note.troubled > 0 {
-                br; a.bad href={ "/feeds/" (status.name) "/about#sources" } {
-                    "nothing new from " (note.troubled) " of " (status.options.sharing.sources.len())
-                }
-            }
-            @if !note.left_out.is_empty() {
-                br; a.bad href={ "/feeds/" (status.name) "/about#left-out" } {
-                    (note.left_out.len()) " not taken over"
-                }
-            }
-        }
-        @if status.pending_absences > 0 {
-            br; span.quiet { a href={ "/feeds/" (status.name) "/about#missing" } {
-                (status.pending_absences) " missing, to be confirmed"
-            } }
-        }
     }
 }
 

@@ -195,11 +195,6 @@ async fn looked_at(
     Ok(found)
 }
 
-/// Its publisher's address of a feed. Where the gateway asks a site is for its operator.
-fn publishers(room: &SharedState, url: &Url) -> String {
-    room.origins.place_of(url).unwrap_or_else(|| url.to_string())
-}
-
 /// The feed of the gateway whose upstream is at one of these addresses, which needs no request. What a reader's token
 /// opens goes before what is for everybody, and a private feed of those before others.
 async fn known(
@@ -224,7 +219,8 @@ async fn known(
         return Ok(None);
     };
     let site = if is_own(&record.name) { audience.site() } else { &room.site };
-    let (url, address) = (publishers(room, url), Some(address(site, &record.name)));
+    let url = room.origins.place_of(url).unwrap_or_else(|| url.to_string());
+    let address = Some(address(site, &record.name));
     let title = title(room, record).await?;
     let title = title.unwrap_or_else(|| shown(&url, record.options.secret));
     Ok(Some(OfferedFeed { url, title, address }))
@@ -252,44 +248,46 @@ async fn made(
     (audience, client): (&Audience, Client),
     typed: &str,
 ) -> Result<OfferedFeed, Problem> {
-    let mut found = offered(room, (audience, client), typed).await?;
-    let feed = if found.len() == 1 { found.pop() } else { None };
-    let several = "that address leads to several feeds; send the url of one of them";
-    let (mut feed, traits) = feed.ok_or_else(|| Problem::new(StatusCode::CONFLICT, several))?;
-    if feed.address.is_some() {
+    let (mut typed, mut title) = (typed.to_owned(), String::new());
+    // A page names a feed, and that is looked at.
+    for _ in 0..2 {
+        let mut found = offered(room, (audience, client), &typed).await?;
+        let feed = if found.len() == 1 { found.pop() } else { None };
+        let several = "that address leads to several feeds; send the url of one of them";
+        let (mut feed, traits) = feed.ok_or_else(|| Problem::new(StatusCode::CONFLICT, several))?;
+        if feed.address.is_some() {
+            return Ok(feed);
+        }
+        let (site, url) = admitted(room, &feed.url)?;
+        if site.shows_key(&url) {
+            return Err(has_key());
+        }
+        // The page may call it otherwise.
+        if feed.title.is_empty() {
+            feed.title = title;
+        }
+        let Some(traits) = traits else {
+            (typed, title) = (feed.url, feed.title);
+            continue;
+        };
+        let name = make(room, (audience, client), (site, url), traits).await?;
+        feed.address = Some(address(&room.site, &name));
+        if feed.title.is_empty() {
+            feed.title = shown(&feed.url, None);
+        }
         return Ok(feed);
     }
-    let (site, mut url) = admitted(room, &feed.url)?;
-    if site.shows_key(&url) {
-        return Err(has_key());
-    }
+    Err(Problem::not_found("the address that the page names has no feed"))
+}
+
+/// Makes a feed of an address of a site.
+async fn make(
+    room: &SharedState,
+    (audience, client): (&Audience, Client),
+    (site, url): (AdmittedSite, Url),
+    traits: FeedTraits,
+) -> Result<FeedName, Problem> {
     let service = Arc::clone(room.origins.service()?);
-    let traits = match traits {
-        Some(traits) => traits,
-        None => match looked_at(room, (&site, client), &url).await? {
-            FoundAddress::Closed(why) => return Err(closed(why)),
-            FoundAddress::Feed(there) => {
-                if let Some(feed) =
-                    known(room, audience, &site, &[&there.end, &there.lasting]).await?
-                {
-                    return Ok(feed);
-                }
-                if site.shows_key(&there.lasting) {
-                    return Err(has_key());
-                }
-                url = there.lasting;
-                feed.url = publishers(room, &url);
-                // The page may call it otherwise.
-                if !there.title.is_empty() {
-                    feed.title = there.title;
-                }
-                there.traits
-            }
-            FoundAddress::Page(_) | FoundAddress::Nothing => {
-                return Err(Problem::not_found("the address that the page names has no feed"));
-            }
-        },
-    };
     if !audience.is_operator() {
         room.origins.take_share(&site, client)?;
     }
@@ -303,11 +301,7 @@ async fn made(
         NotMade::Later => Problem::later(error.to_string(), RETRY_SOON),
     })?;
     room.origins.looks.note_found(&place, client);
-    feed.address = Some(address(&room.site, &name));
-    if feed.title.is_empty() {
-        feed.title = shown(&feed.url, None);
-    }
-    Ok(feed)
+    Ok(name)
 }
 
 /// A feed that is made here is everybody's.

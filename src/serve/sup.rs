@@ -17,13 +17,14 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::{About, Rendition};
+use crate::locked;
 use arc_swap::ArcSwapOption;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Uri, header};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Revision, SupId};
@@ -242,7 +243,7 @@ impl SupDocuments {
         self.log.catch_up().await?;
         let _turn = self.reading.lock().await;
         loop {
-            let after = Epoch(self.windows().epoch());
+            let after = Epoch(locked(&self.windows).epoch());
             let epochs = match self.log.after(after, EPOCHS).await? {
                 LogAfter::Epochs(epochs) => epochs,
                 LogAfter::Gone { oldest } => {
@@ -256,7 +257,7 @@ impl SupDocuments {
                 // The log of a store never gets shorter at its new end while it is open.
                 LogAfter::Ahead => Vec::new(),
             };
-            let mut windows = self.windows();
+            let mut windows = locked(&self.windows);
             if epochs.is_empty() {
                 // The epoch that was to be closed as the store stopped may be there, and other gateways show it.
                 if let Some(stop) = stop {
@@ -273,10 +274,6 @@ impl SupDocuments {
                 windows.add_epoch(self.closed(&sealed));
             }
         }
-    }
-
-    fn windows(&self) -> std::sync::MutexGuard<'_, Windows> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn closed(&self, sealed: &ClosedEpoch) -> Closed {
@@ -320,7 +317,7 @@ fn make(
     (period, is_listed): (u32, &dyn Fn(&SupId) -> bool),
 ) -> std::io::Result<(Rendition, Epoch)> {
     let (text, shown, epoch) = {
-        let windows = windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let windows = locked(windows);
         let window = windows.window(period);
         let address = |period| site.at(&format!("/sup.json?seconds={period}"));
         (window.write(periods, address, is_listed), window.updated, Epoch(window.epoch))

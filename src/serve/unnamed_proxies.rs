@@ -2,8 +2,9 @@
 //! by client, all who come through such a proxy have one share of.
 
 use super::client::Client;
+use crate::locked;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// How many peers the log tells of. Anybody can send the headers of a proxy.
 const PEERS_TOLD: usize = 64;
@@ -36,7 +37,7 @@ impl UnnamedProxies {
     /// Tells the operator of a peer; whether it did: not where it has before, or of too many others.
     pub(super) fn tell(&self, peer: Client, sign: Sign) -> bool {
         let Client::At(address) = peer else { return false };
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = locked(&self.0);
         let tells = told.len() < PEERS_TOLD && told.insert(peer);
         if tells {
             tracing::warn!(

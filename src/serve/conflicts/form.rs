@@ -13,7 +13,6 @@ use crate::problem::Problem;
 use axum::response::Response;
 use maud::html;
 use tidegate_core::model::{FeedName, Item, SyncId, counted};
-use tidegate_core::xml::address::percent_encoded;
 use tidegate_format::parse::Amendment;
 use tidegate_judge::record::local::{Act, CheckedEntry, EntryError, Resolution};
 
@@ -25,16 +24,12 @@ pub(crate) async fn resolve(
 ) -> Result<Response, Problem> {
     let (feed, address) = (&record.name, format!("/feeds/{}/conflicts", record.name));
     let done = match form {
-        Ok(form) if form.get("keep") == "winners" => {
-            keep_winners(&viewer.room, feed, &form).await.map(|said| (address.clone(), said))
-        }
-        Ok(form) => resolve_one(&viewer.room, feed, &form).await.map(|id| {
-            (format!("{address}?resolved={}", percent_encoded(id.as_str())), String::new())
-        }),
+        Ok(form) if form.get("keep") == "winners" => keep_winners(&viewer.room, feed, &form).await,
+        Ok(form) => resolve_one(&viewer.room, feed, &form).await,
         Err(problem) => Err(problem),
     };
     match done {
-        Ok((address, said)) => viewer.see(&address, &said),
+        Ok(said) => viewer.see(&address, &said),
         Err(problem) => {
             let back = html! { p.links { a href=(address) { "Back to the conflicts" } } };
             Ok(forms::not_done("Not resolved", &problem, &back))
@@ -47,7 +42,7 @@ async fn resolve_one(
     room: &SharedState,
     feed: &FeedName,
     form: &SentForm,
-) -> Result<SyncId, Problem> {
+) -> Result<String, Problem> {
     let unknown = || Problem::not_found("there is no item of that sync id");
     let id = SyncId::new(form.get("item")).map_err(|_| unknown())?;
     let keep = match form.get("keep") {
@@ -67,9 +62,9 @@ async fn resolve_one(
         },
     };
     let expected = Some(form.get("etag").to_owned());
-    let act = Act::Resolve { id: id.clone(), keep, conflicts: None, expected };
-    edit::done(room, feed, act).await?;
-    Ok(id)
+    let said = format!("Resolved. The item {id} has a new version.");
+    edit::done(room, feed, Act::Resolve { id, keep, conflicts: None, expected }).await?;
+    Ok(said)
 }
 
 /// Keeps the winner of each item that the page showed, as it showed it, and says what came of it. An item that

@@ -3,11 +3,11 @@
 use super::list::{ConflictList, ConflictVersion, ItemInConflict, LosingVersion};
 use super::{ConflictsForm, LOSERS_SHOWN};
 use crate::address::item_page;
-use crate::html::{cut, moment, outward, text, trail};
+use crate::html::{cut, moment, outward, text};
 use crate::session::sign_in_address;
 use crate::{items, plain};
-use maud::{Markup, PreEscaped, html};
-use tidegate_core::model::{FeedName, Format, Markup as Bytes, SyncId, counted};
+use maud::{Markup, html};
+use tidegate_core::model::{FeedName, Format, Markup as Bytes, counted};
 use tidegate_core::xml::address::percent_encoded;
 use tidegate_judge::diff::{beginning, text_field};
 
@@ -15,20 +15,6 @@ use tidegate_judge::diff::{beginning, text_field};
 const EXCERPT: usize = 600;
 /// The longest text that is put into the form for a new one, in bytes.
 const PREFILLED: usize = 64 * 1024;
-
-/// All of the page but its title: `contests` as they were made, and what was resolved a moment ago.
-pub(super) fn around(feed: &FeedName, resolved: Option<&SyncId>, contests: &[u8]) -> Markup {
-    html! {
-        (trail(feed, None, "Conflicts"))
-        @if let Some(id) = resolved {
-            p.note.done role="status" {
-                "Resolved. " a href=(item_page(feed, id)) { "What the item is now" } "."
-            }
-        }
-        // It was written as text here.
-        (PreEscaped(String::from_utf8_lossy(contests)))
-    }
-}
 
 /// The conflicts of the page.
 pub(super) fn conflicts(list: &ConflictList, form: ConflictsForm) -> Markup {

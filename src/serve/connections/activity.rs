@@ -1,8 +1,9 @@
 //! What a connection is doing, and whether it is to end.
 
 use super::limits::ConnectionAge;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::locked;
+use std::sync::atomic::{AtomicIsize, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -38,7 +39,8 @@ pub(crate) struct Activity {
     worked_on: AtomicIsize,
     /// Bytes that came and went since `rested`.
     moved: AtomicUsize,
-    is_stalled: AtomicBool,
+    /// Since when bytes of an answer wait for the client to take them, by the clock and one more; 0: none do.
+    stalled: AtomicU64,
     protocol: AtomicU8,
     clock: SweepClock,
     /// When it was accepted, when its client last went on and when it was told to end, by that clock.
@@ -58,7 +60,7 @@ impl Activity {
             requests: AtomicUsize::new(0),
             worked_on: AtomicIsize::new(0),
             moved: AtomicUsize::new(0),
-            is_stalled: AtomicBool::new(false),
+            stalled: AtomicU64::new(0),
             protocol: AtomicU8::new(UNKNOWN),
             clock,
             opened,
@@ -75,9 +77,11 @@ impl Activity {
             let protocol = if is_http_1 { HTTP_1 } else { HTTP_2 };
             self.protocol.store(protocol, Ordering::Relaxed);
         }
-        self.requests.fetch_add(1, Ordering::AcqRel);
         self.worked_on.fetch_add(1, Ordering::AcqRel);
-        self.goes_on();
+        // To ask for more is not to take what was asked for before.
+        if self.requests.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.goes_on();
+        }
         let request =
             Arc::new(RequestActivity { activity: Arc::clone(self), rests: AtomicUsize::new(0) });
         Busy { turn: ClientTurn { request, is_waited_for: false } }
@@ -90,20 +94,27 @@ impl Activity {
 
     /// Whether bytes of an answer wait for the client to take them.
     pub(crate) fn stalls(&self, is_stalled: bool) {
-        self.is_stalled.store(is_stalled, Ordering::Release);
+        let now = self.clock.load(Ordering::Relaxed).saturating_add(1);
+        self.stalled.store(if is_stalled { now } else { 0 }, Ordering::Release);
     }
 
     fn is_idle(&self) -> bool {
-        self.requests.load(Ordering::Acquire) == 0 && !self.is_stalled.load(Ordering::Acquire)
+        self.requests.load(Ordering::Acquire) == 0 && self.stalled.load(Ordering::Acquire) == 0
     }
 
     /// Whether nothing goes on but what its client lets go on.
-    pub(super) fn is_at_rest(&self) -> bool {
+    fn is_at_rest(&self) -> bool {
         self.worked_on.load(Ordering::Acquire) <= 0
     }
 
+    /// For how long its client has been waited for, where nothing else goes on.
+    pub(crate) fn rests(&self) -> Option<Duration> {
+        let since = self.clock.load(Ordering::Relaxed).saturating_sub(self.rested());
+        self.is_at_rest().then(|| Duration::from_millis(since))
+    }
+
     /// When its client last went on.
-    pub(super) fn rested(&self) -> u64 {
+    fn rested(&self) -> u64 {
         self.rested.load(Ordering::Relaxed)
     }
 
@@ -117,6 +128,9 @@ impl Activity {
             has_asked: protocol != UNKNOWN,
             // HTTP/2 has pings for that.
             head: (protocol == HTTP_1 && self.is_idle()).then(|| since(self.rested())),
+            untaken: (self.requests.load(Ordering::Acquire) > 0 && self.is_at_rest())
+                .then(|| since(self.rested())),
+            stalled: self.stalled.load(Ordering::Acquire).checked_sub(1).map(since),
             ending: is_ending.then(|| since(self.told.load(Ordering::Acquire))),
         }
     }
@@ -128,7 +142,7 @@ impl Activity {
         }
         self.told.store(self.clock.load(Ordering::Relaxed), Ordering::Release);
         self.ending.fetch_max(ending as u8, Ordering::AcqRel);
-        if let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(waker) = locked(&self.waker).take() {
             waker.wake();
         }
     }
@@ -163,7 +177,7 @@ impl EndingWatch {
         let seen = self.activity.ending();
         if !self.waker.as_ref().is_some_and(|known| known.will_wake(waker)) || seen != Ending::No {
             self.waker = Some(waker.clone());
-            let mut told = self.activity.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = locked(&self.activity.waker);
             *told = Some(waker.clone());
         }
         // Behind the registration: what is told from here on wakes the task.
@@ -229,6 +243,12 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
+    /// The answer is there, for the client to take.
+    pub(crate) fn answer(&mut self) {
+        self.turn.is(true);
+        self.turn.request.activity.goes_on();
+    }
+
     /// Whether the client is waited for with the body of the request.
     pub(crate) fn turn_of_body(&self) -> ClientTurn {
         ClientTurn { request: Arc::clone(&self.turn.request), is_waited_for: false }

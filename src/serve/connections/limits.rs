@@ -18,7 +18,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) head: Duration,
     /// How long a client may take nothing of an answer (HTTP/1.1, and whole HTTP/2 connections).
     pub(crate) stall: Duration,
-    /// How long a client may take nothing of one body (streams of HTTP/2 as well).
+    /// How long a client may take nothing of its answers, or send nothing of its requests (streams of HTTP/2 as well).
     pub(crate) untaken: Duration,
     /// After which a connection is asked to end; a client opens a new one.
     pub(crate) lifetime: Duration,
@@ -35,6 +35,10 @@ pub(super) struct ConnectionAge {
     pub(super) has_asked: bool,
     /// Since the last answer went out, while no further request of HTTP/1.1 is there.
     pub(super) head: Option<Duration>,
+    /// Since its client last took or sent something, while requests are in flight and all of them wait for that.
+    pub(super) untaken: Option<Duration>,
+    /// Since bytes of an answer wait for its client to take them.
+    pub(super) stalled: Option<Duration>,
     /// Since it was asked to end.
     pub(super) ending: Option<Duration>,
 }
@@ -52,7 +56,8 @@ impl ConnectionLimits {
 
     /// How far apart two looks at all connections are.
     pub(crate) fn pace(&self) -> Duration {
-        let all = [self.first_request, self.head, self.untaken, self.lifetime, self.drain];
+        let all =
+            [self.first_request, self.head, self.stall, self.untaken, self.lifetime, self.drain];
         all.into_iter().fold(PACE, |pace, limit| pace.min(limit / LOOKS))
     }
 
@@ -63,6 +68,8 @@ impl ConnectionLimits {
         if age.ending.is_some_and(|time| is_over(time, self.drain))
             || (!age.has_asked && is_over(age.open, self.first_request))
             || age.head.is_some_and(|time| is_over(time, self.head))
+            || age.untaken.is_some_and(|time| is_over(time, self.untaken))
+            || age.stalled.is_some_and(|time| is_over(time, self.stall))
         {
             Ending::Now
         } else if is_over(age.open, self.lifetime) {
@@ -79,19 +86,27 @@ mod tests {
 
     #[test]
     fn each_limit_ends_what_is_older_and_nothing_before() {
-        const NEW: ConnectionAge =
-            ConnectionAge { open: Duration::ZERO, has_asked: true, head: None, ending: None };
+        const NEW: ConnectionAge = ConnectionAge {
+            open: Duration::ZERO,
+            has_asked: true,
+            head: None,
+            untaken: None,
+            stalled: None,
+            ending: None,
+        };
         let limits = ConnectionLimits::USUAL;
         let pace = limits.pace();
         assert_eq!(pace, PACE);
         type AgeAfter = fn(Duration) -> ConnectionAge;
-        let of: [(AgeAfter, Duration, Ending); 4] = [
+        let of: [(AgeAfter, Duration, Ending); 6] = [
             (
                 |open| ConnectionAge { open, has_asked: false, ..NEW },
                 limits.first_request,
                 Ending::Now,
             ),
             (|head| ConnectionAge { head: Some(head), ..NEW }, limits.head, Ending::Now),
+            (|rests| ConnectionAge { untaken: Some(rests), ..NEW }, limits.untaken, Ending::Now),
+            (|stalls| ConnectionAge { stalled: Some(stalls), ..NEW }, limits.stall, Ending::Now),
             (|open| ConnectionAge { open, ..NEW }, limits.lifetime, Ending::Graceful),
             (|ending| ConnectionAge { ending: Some(ending), ..NEW }, limits.drain, Ending::Now),
         ];

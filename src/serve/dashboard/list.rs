@@ -8,8 +8,8 @@ use crate::problem::Problem;
 use crate::query::Query;
 use std::cmp::Reverse;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, FeedState, Tick, Time, counted};
-use tidegate_status::{FeedSummary, GatherNote};
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, FeedState, Tick, Time};
+use tidegate_status::FeedSummary;
 
 /// How many feeds a page shows.
 pub(super) const PAGE: usize = 50;
@@ -119,14 +119,9 @@ pub(super) struct OverviewFeed {
     /// The folder that it is in first, and the others; empty for none.
     pub(super) folder: String,
     pub(super) also: Vec<String>,
-    pub(super) last_poll: Option<Time>,
-    pub(super) next_poll: Option<Time>,
-    /// Whether another gateway polls it.
-    pub(super) is_elsewhere: bool,
-    /// Whether its polls fail, and how many did in a row.
+    pub(super) polling: FeedSummary,
+    /// Whether its polls fail.
     pub(super) is_failing: bool,
-    pub(super) failures: u32,
-    pub(super) error: Option<String>,
     /// Why a document is held back, if one is.
     pub(super) held: Option<String>,
     /// How many items are in conflict.
@@ -135,8 +130,6 @@ pub(super) struct OverviewFeed {
     pub(super) gap: Option<Time>,
     /// Where permanent redirects lead, as it may be shown.
     pub(super) moved_to: Option<String>,
-    /// Whether its hub is not believed.
-    pub(super) is_hub_distrusted: bool,
     /// What an aggregate could not gather, in words.
     pub(super) ungathered: Option<String>,
     /// When its last versions were taken in.
@@ -152,17 +145,14 @@ impl OverviewFeed {
     /// Puts together what is known of a feed; `is_private`: only readers with a token may read it.
     pub(super) fn new(
         (record, is_private): (&FeedRecord, bool),
-        summary: FeedSummary,
+        polling: FeedSummary,
         state: Option<&FeedState>,
         contested: u32,
         now: Time,
     ) -> Self {
-        let is_failing = summary.is_failing(record);
-        let FeedSummary { last_poll, next_poll, failures, error, gaps, .. } = summary;
-        let FeedSummary { moved_to, is_hub_distrusted, gathered, is_elsewhere, .. } = summary;
         let hold = state.and_then(|state| state.hold.as_ref());
-        let sources = record.options.sharing.sources.len();
         let secret = record.options.secret;
+        let ungathered = polling.gathered.as_ref().map(explain::ungathered);
         Self {
             name: record.name.clone(),
             title: record.shown_label(None).text.unwrap_or_else(|| record.name.to_string()),
@@ -175,23 +165,18 @@ impl OverviewFeed {
             is_private,
             folder: String::new(),
             also: Vec::new(),
-            last_poll,
-            next_poll,
-            is_elsewhere,
-            is_failing,
-            failures,
-            error,
+            is_failing: polling.is_failing(record),
             held: hold.map(|hold| hold.reason.clone()),
             contested,
-            gap: gaps.lately(now),
-            moved_to: moved_to.map(|address| shown(&address, secret)),
-            is_hub_distrusted,
-            ungathered: gathered.and_then(|note| ungathered(&note, sources)),
+            gap: polling.gaps.lately(now),
+            moved_to: polling.moved_to.as_ref().map(|address| shown(address, secret)),
+            ungathered: ungathered.filter(|parts| !parts.is_empty()).map(|parts| parts.join("; ")),
             changed: state.and_then(|state| state.tick),
             decides: state.and_then(|state| state.next_decision_at),
             current: state.map_or(0, |state| state.current),
             living: state.map_or(0, |state| state.living),
             tombstones: state.map_or(0, |state| state.tombstones),
+            polling,
         }
     }
 
@@ -201,7 +186,7 @@ impl OverviewFeed {
             || self.held.is_some()
             || self.contested > 0
             || self.gap.is_some()
-            || self.is_hub_distrusted
+            || self.polling.is_hub_distrusted
             || self.ungathered.is_some()
     }
 
@@ -210,17 +195,6 @@ impl OverviewFeed {
         let texts = [self.name.as_str(), &self.title, &self.address, &self.folder];
         text.is_empty() || texts.iter().any(|in_it| in_it.to_lowercase().contains(text))
     }
-}
-
-/// What an aggregate of so many sources does not have, in words.
-fn ungathered(note: &GatherNote, sources: usize) -> Option<String> {
-    let error = note.error.as_ref().map(|error| format!("not up to date: {error}"));
-    let troubled = (note.troubled > 0)
-        .then(|| format!("nothing new from {} of {sources} sources", note.troubled));
-    let left_out = (!note.left_out.is_empty())
-        .then(|| format!("{} not taken over", counted(note.left_out.len(), "item")));
-    let parts: Vec<String> = [error, troubled, left_out].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// The feeds of a page.
@@ -238,7 +212,9 @@ pub(super) fn select<'a>(feeds: &'a [OverviewFeed], query: &DashboardQuery) -> L
         FeedOrder::List => {}
         FeedOrder::Title => found.sort_by_cached_key(|feed| feed.title.to_lowercase()),
         FeedOrder::Changed => found.sort_by_key(|feed| Reverse(feed.changed)),
-        FeedOrder::Next => found.sort_by_key(|feed| (feed.next_poll.is_none(), feed.next_poll)),
+        FeedOrder::Next => {
+            found.sort_by_key(|feed| (feed.polling.next_poll.is_none(), feed.polling.next_poll))
+        }
         FeedOrder::Items => found.sort_by_key(|feed| Reverse(feed.living)),
     }
     let place = PagePlace::new(found.len(), query.page, PAGE);
@@ -348,7 +324,7 @@ mod tests {
             let query = DashboardQuery { search: search.to_owned(), ..DashboardQuery::default() };
             assert_eq!(names(&select(&feeds, &query)).join(" "), shown, "{search}");
         }
-        feeds[3].next_poll = Some(Time::from_unix(5));
+        feeds[3].polling.next_poll = Some(Time::from_unix(5));
         feeds[2].living = 9;
         for (order, first) in [
             (FeedOrder::List, "failing"),

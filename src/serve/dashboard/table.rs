@@ -122,8 +122,8 @@ fn trouble(feed: &OverviewFeed, now: Time) -> Markup {
     html! {
         @if feed.is_failing {
             span.pill.bad { "failing" } span.quiet {
-                " " (feed.failures) " in a row"
-                @if let Some(error) = &feed.error { ": " (text(error)) }
+                " " (feed.polling.failures) " in a row"
+                @if let Some(error) = &feed.polling.error { ": " (text(error)) }
             } " "
         }
         @if let Some(held) = &feed.held {
@@ -138,7 +138,7 @@ fn trouble(feed: &OverviewFeed, now: Time) -> Markup {
             a.pill.warn href=(about("")) { "items may have been missed" } " "
             span.quiet { (ago(gap, now)) } " "
         }
-        @if feed.is_hub_distrusted { a.pill.warn href=(about("#hub")) { "its hub is not believed" } " " }
+        @if feed.polling.is_hub_distrusted { a.pill.warn href=(about("#hub")) { "its hub is not believed" } " " }
         @if let Some(words) = &feed.ungathered {
             a.pill.warn href=(about("#sources")) { "incomplete" } span.quiet { " " (text(words)) } " "
         }
@@ -229,9 +229,9 @@ fn row(row: &FeedRow<'_>, now: Time) -> Markup {
             @match feed.changed { Some(tick) => (ago(tick.time(), now)), None => span.quiet { "none yet" } }
         }
         td data-label="Polled" {
-            @match (feed.last_poll, feed.next_poll) {
+            @match (feed.polling.last_poll, feed.polling.next_poll) {
                 (None, None) if feed.address.is_empty() => span.quiet { "–" },
-                (None, None) if feed.is_elsewhere => span.quiet { "by another gateway" },
+                (None, None) if feed.polling.is_elsewhere => span.quiet { "by another gateway" },
                 (None, None) => span.quiet { "never" },
                 (last, next) => {
                     @match last { Some(at) => (ago(at, now)), None => "not yet" }

@@ -14,13 +14,12 @@ use crate::problem::Problem;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use futures_util::StreamExt as _;
+use futures_util::stream::poll_fn;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use http_body::Frame;
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tidegate_status::schema;
 use tidegate_store::{ClosedEpoch, in_words};
@@ -95,7 +94,7 @@ pub(crate) async fn events(
             return Ok(streaming(later.into()));
         }
     };
-    let (pieces, stream) = mpsc::channel(PIECES);
+    let (pieces, mut stream) = mpsc::channel(PIECES);
     let sent = Instant::now();
     let writer =
         EventWriter { room: Arc::clone(&room), asked, at: begin, said: begin, sent, pieces };
@@ -103,7 +102,8 @@ pub(crate) async fn events(
         writer.run().await;
         drop(place);
     });
-    Ok(streaming(Body::new(Stream(stream))))
+    let stream = poll_fn(move |context| stream.poll_recv(context)).map(Ok::<_, Infallible>);
+    Ok(streaming(Body::from_stream(stream)))
 }
 
 /// Whether an `EventSource` asks for a stream.
@@ -125,21 +125,6 @@ fn streaming(body: Body) -> Response {
     // A proxy that collects answers before it sends them would hold the events back.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     response
-}
-
-/// The body of a stream: pieces as they come.
-struct Stream(mpsc::Receiver<Bytes>);
-
-impl http_body::Body for Stream {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
-    }
 }
 
 /// Why a stream ends.

@@ -54,28 +54,27 @@ impl Position {
 
     /// Reads a position: `5f0c31ab-17`, `5f0c31ab-17.3` or `0`.
     pub(super) fn read(text: &str) -> Result<Self, Problem> {
-        let (mark, text) = match text.split_once('-') {
-            None => (Some(None), text),
-            Some((mark, rest)) => {
-                let digits = mark.len() == 8 && mark.bytes().all(|b| b.is_ascii_hexdigit());
-                (digits.then(|| u32::from_str_radix(mark, 16).ok()), rest)
-            }
-        };
+        let said = "after is an id that was given out here, or 0";
+        Self::parse(text).ok_or_else(|| Problem::parameter("after", said))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
         let number = |text: &str| {
-            let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-            digits.then(|| text.parse::<u64>().ok()).flatten()
+            let number = text.parse::<u64>().ok();
+            number.filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let (mark, text) = match text.split_once('-') {
+            None => (None, text),
+            Some((mark, rest)) => {
+                let is_one = mark.len() == 8 && mark.bytes().all(|b| b.is_ascii_hexdigit());
+                (Some(u32::from_str_radix(mark, 16).ok().filter(|_| is_one)?), rest)
+            }
         };
         let (epoch, part) = match text.split_once('.') {
-            None => (number(text), Some(None)),
-            Some((epoch, part)) => {
-                let part = number(part).and_then(|part| usize::try_from(part).ok());
-                (number(epoch), part.map(Some))
-            }
+            None => (text, None),
+            Some((epoch, part)) => (epoch, Some(usize::try_from(number(part)?).ok()?)),
         };
-        match (mark, epoch, part) {
-            (Some(mark), Some(epoch), Some(part)) => Ok(Self { mark, epoch: Epoch(epoch), part }),
-            _ => Err(Problem::parameter("after", "after is an id that was given out here, or 0")),
-        }
+        Some(Self { mark, epoch: Epoch(number(epoch)?), part })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Figures that are not counted as things happen: each is told as it was when it was last looked at.
 
+use crate::locked;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -8,7 +9,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Metric, Unit};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A figure with its name and what it says.
 #[derive(Debug, Clone)]
@@ -80,24 +81,15 @@ impl EncodeMetric for ConstHistogram {
 pub(super) struct Figures(Arc<Mutex<BTreeMap<&'static str, Vec<Figure>>>>);
 
 impl Figures {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<&'static str, Vec<Figure>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Has these figures told in the place of those that came from there before.
     pub(super) fn set(&self, source: &'static str, figures: Vec<Figure>) {
-        self.all().insert(source, figures);
-    }
-
-    /// Whether any came from there.
-    pub(super) fn has(&self, source: &'static str) -> bool {
-        self.all().contains_key(source)
+        locked(&self.0).insert(source, figures);
     }
 }
 
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.all().values().flatten().try_for_each(|Figure { name, help, unit, value }| {
+        locked(&self.0).values().flatten().try_for_each(|Figure { name, help, unit, value }| {
             let help = format!("{help}.");
             let kind = value.metric_type();
             value.encode(encoder.encode_descriptor(name, &help, unit.as_ref(), kind)?)

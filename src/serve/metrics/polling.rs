@@ -9,9 +9,6 @@ use std::time::Duration;
 use tidegate_core::model::{FeedRecord, FeedStanding, Time};
 use tidegate_status::{FeedSummary, PollTotals, TicksAhead};
 
-/// Where the figures of stored feeds come from.
-const STORED: &str = "stored";
-
 /// Sums over feeds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct FeedCounts {
@@ -132,7 +129,7 @@ impl Metrics {
             )
             .of(Unit::Seconds),
         ];
-        self.figures.set(STORED, figures);
+        self.figures.set("stored", figures);
     }
 
     /// Says which feeds have items in conflict.
@@ -146,11 +143,6 @@ impl Metrics {
             gauge("items_in_conflict", "Items with unresolved conflicts", counts.items_in_conflict),
         ];
         self.figures.set("conflicts", figures);
-    }
-
-    /// Whether it was ever said how feeds stand in the store.
-    pub(crate) fn has_stored(&self) -> bool {
-        self.figures.has(STORED)
     }
 
     /// Takes over what the operator's side counted since the start.

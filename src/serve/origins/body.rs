@@ -2,11 +2,9 @@
 //! beginning is read, which names its feeds.
 
 use super::pages::PAGE_LIMIT;
-use super::slots::longer;
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -161,23 +159,14 @@ impl Body for BegunBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let rest = self.rest.size_hint();
-        self.beginning.as_ref().map_or(rest, |read| longer(&rest, read))
-    }
-}
-
-/// No body, of which nobody says how long it would be.
-pub(super) struct NoSize;
-
-impl Body for NoSize {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(None)
+        let (rest, mut hint) = (self.rest.size_hint(), SizeHint::new());
+        let read = self.beginning.as_ref().map_or(0, Bytes::len);
+        let read = u64::try_from(read).unwrap_or(u64::MAX);
+        hint.set_lower(rest.lower().saturating_add(read));
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper.saturating_add(read));
+        }
+        hint
     }
 }
 

@@ -4,8 +4,9 @@
 use super::super::cache::Cache;
 use super::super::client::Client;
 use super::looks::key;
+use crate::locked;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, Time};
 use tokio::sync::Notify;
@@ -54,13 +55,9 @@ pub(super) struct Wish {
 }
 
 impl AskedFeeds {
-    fn times(&self) -> MutexGuard<'_, HashMap<FeedName, Time>> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes that a feed was asked for or announced.
     pub fn note(&self, feed: &FeedName, now: Time) {
-        self.times().entry(feed.clone()).and_modify(|at| *at = now.max(*at)).or_insert(now);
+        locked(&self.times).entry(feed.clone()).and_modify(|at| *at = now.max(*at)).or_insert(now);
     }
 
     /// Notes that a feed was asked for that was let go.
@@ -71,7 +68,7 @@ impl AskedFeeds {
 
     /// Forgets when a feed was asked for that is no more.
     pub fn forget(&self, feed: &FeedName) {
-        self.times().remove(feed);
+        locked(&self.times).remove(feed);
     }
 
     /// Comes when a feed was asked for that was let go.
@@ -81,7 +78,7 @@ impl AskedFeeds {
 
     /// When each was, since the start.
     pub fn all(&self) -> HashMap<FeedName, Time> {
-        self.times().clone()
+        locked(&self.times).clone()
     }
 
     /// Notes that a client asks for an address.

@@ -6,9 +6,10 @@ use super::super::client::Client;
 use super::super::pace::{Paces, Rate};
 use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
+use crate::locked;
 use http::StatusCode;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
@@ -111,10 +112,6 @@ pub(super) struct Look {
 
 pub(super) fn key(url: &str) -> u64 {
     xxh3_64(url.as_bytes())
-}
-
-fn locked(running: &RunningLooks) -> MutexGuard<'_, HashMap<u64, watch::Receiver<bool>>> {
-    running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Looks {

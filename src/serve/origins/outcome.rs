@@ -68,7 +68,7 @@ impl ServedOrigin {
                  that the process may open"
             );
         }
-        Self { site, slots: SiteSlots::new(requests) }
+        Self { site, slots: Arc::new(SiteSlots::new(requests)) }
     }
 
     pub(super) fn count(&self, metrics: &Metrics, outcome: PassOutcome) {

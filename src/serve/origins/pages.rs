@@ -3,15 +3,15 @@
 
 use super::super::SharedState;
 use super::super::cache::Cache;
+use super::super::watched_body::{PolledFrame, WatchedBody};
 use super::OriginRequest;
 use super::looks::key;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
-use http_body::{Body, Frame, SizeHint};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
 use tidegate_net::origin::{
     BodyError, PassAnswer, PassedBody, WholeAnswer, is_for_everybody, says_page,
@@ -92,15 +92,34 @@ pub(super) fn noticing(
     let Some(turn) = room.origins.pages.turn(&asked.url, status, &headers) else {
         return PassAnswer { status, headers, body };
     };
-    let copied = CopiedBody {
-        body,
-        copy: Some(BytesMut::new()),
-        room: Arc::clone(room),
-        asked: asked.clone(),
-        headers: headers.clone(),
-        turn: Some(turn),
+    let (room, asked, of_page) = (Arc::clone(room), asked.clone(), headers.clone());
+    // Taken where it is too large, broken off, or whole.
+    let mut copied = Some((BytesMut::new(), turn));
+    let watch = move |body: &PassedBody, came: &PolledFrame<BodyError>| {
+        let Poll::Ready(frame) = came else { return };
+        let data = match frame {
+            Some(Ok(frame)) => frame.data_ref(),
+            Some(Err(_)) => return copied = None,
+            None => None,
+        };
+        let copy = |(mut copy, turn): (BytesMut, _)| {
+            copy.extend_from_slice(data.map(Bytes::as_ref).unwrap_or_default());
+            (copy.len() <= PAGE_LIMIT).then_some((copy, turn))
+        };
+        copied = copied.take().and_then(copy);
+        // Who knows the length does not ask for the end.
+        if (frame.is_none() || body.is_end_stream())
+            && let Some((copy, turn)) = copied.take()
+        {
+            let (room, asked) = (Arc::clone(&room), asked.clone());
+            let answer = WholeAnswer { headers: of_page.clone(), body: copy.freeze() };
+            tokio::spawn(async move {
+                read(&room, &asked, answer).await;
+                drop(turn);
+            });
+        }
     };
-    PassAnswer { status, headers, body: copied.boxed_unsync() }
+    PassAnswer { status, headers, body: WatchedBody::new(body, watch).boxed_unsync() }
 }
 
 /// Reads what a page announces.
@@ -131,73 +150,5 @@ pub(super) async fn announce(
         if let Some(name) = known {
             room.directory.note_asked(name);
         }
-    }
-}
-
-/// The body of a page, of which a copy is made as it passes by.
-struct CopiedBody {
-    body: PassedBody,
-    /// `None`: it is too large, or was read.
-    copy: Option<BytesMut>,
-    room: SharedState,
-    asked: OriginRequest,
-    headers: HeaderMap,
-    turn: Option<OwnedSemaphorePermit>,
-}
-
-impl CopiedBody {
-    fn copy(&mut self, bytes: &Bytes) {
-        let Some(copy) = &mut self.copy else { return };
-        if copy.len() + bytes.len() > PAGE_LIMIT {
-            (self.copy, self.turn) = (None, None);
-        } else {
-            copy.extend_from_slice(bytes);
-        }
-    }
-
-    fn finish(&mut self) {
-        let turn = self.turn.take();
-        let Some(copy) = self.copy.take() else { return };
-        let (room, asked) = (Arc::clone(&self.room), self.asked.clone());
-        let answer =
-            WholeAnswer { headers: std::mem::take(&mut self.headers), body: copy.freeze() };
-        tokio::spawn(async move {
-            read(&room, &asked, answer).await;
-            drop(turn);
-        });
-    }
-}
-
-impl Body for CopiedBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        match &frame {
-            Some(Ok(frame)) => {
-                if let Some(bytes) = frame.data_ref() {
-                    self.copy(bytes);
-                }
-                // Who knows the length does not ask for the end.
-                if self.body.is_end_stream() {
-                    self.finish();
-                }
-            }
-            Some(Err(_)) => self.copy = None,
-            None => self.finish(),
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

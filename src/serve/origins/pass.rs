@@ -3,14 +3,16 @@
 use super::super::SharedState;
 use super::super::client::Client;
 use super::super::problem::Problem;
-use super::body::NoSize;
 use super::making::{begin_look, may_be};
 use super::send::{OURS, send};
 use super::{OriginRequest, PassOutcome, pages};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use std::convert::Infallible;
 use tidegate_net::origin::{OriginPlace, PassAnswer, may_make_feed, to_client};
 
 /// Headers that reach beyond the path of who sends them.
@@ -99,7 +101,10 @@ fn passed(
     let has_no_body = *method == Method::HEAD
         || matches!(answer.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     // Its length is said by the headers, or not at all.
-    let body = if has_no_body { Body::new(NoSize) } else { Body::new(answer.body) };
+    let body = match has_no_body {
+        true => Body::from_stream(stream::empty::<Result<Bytes, Infallible>>()),
+        false => Body::new(answer.body),
+    };
     let mut response = Response::new(body);
     *response.status_mut() = answer.status;
     *response.headers_mut() = headers;

@@ -2,10 +2,10 @@
 
 use super::super::SharedState;
 use super::super::auth;
-use super::super::client::Client;
 use super::super::client::Peer;
 use super::super::problem::Problem;
 use super::super::session::COOKIE;
+use super::super::watched_body::{PolledFrame, WatchedBody};
 use super::OriginRequest;
 use super::service::PassError;
 use axum::body::Body;
@@ -15,8 +15,8 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use std::net::{IpAddr, Ipv4Addr};
 use tidegate_net::origin::{
-    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, has_other_coding,
-    to_origin,
+    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PassedBody, PublicName,
+    has_other_coding, to_origin,
 };
 
 /// Our cookie, which no origin sees and none sets.
@@ -30,7 +30,6 @@ pub(super) async fn send(
     body: Body,
 ) -> Result<PassAnswer, Problem> {
     let service = room.origins.service()?;
-    let client = parts.extensions.get().copied().unwrap_or(Client::Own);
     let has_body = !body.is_end_stream();
     if has_body && matches!(parts.method, Method::GET | Method::HEAD) {
         let said = "a GET or HEAD with a body is not passed on";
@@ -39,34 +38,30 @@ pub(super) async fn send(
     let (body, _slow) = match has_body {
         true => {
             let body = body.map_err(BodyError::from).boxed_unsync();
-            let by = (&asked.site.config().url, client);
-            let (body, slow) = room.origins.uploads.read_ahead(by, body).await?;
+            let (site, request) = (&asked.site.config().url, &parts.extensions);
+            let (body, slow) = room.origins.uploads.read_ahead(site, request, body).await?;
             (Some(body), slow)
         }
         false => (None, None),
     };
-    let slot = asked.slots.acquire(client).await?;
+    let slot = asked.slots.acquire(&parts.extensions, !parts.method.is_safe()).await?;
     let via = &room.origins.via;
     let forwarded = asked.site.public_name().map(|name| forwarded(room, parts, name));
     let mut headers = to_origin(&parts.headers, asked.site.host(), OURS, forwarded.as_ref(), via);
     if is_our_authorization(room, &parts.headers) {
         headers.remove(header::AUTHORIZATION);
     }
-    let body = body.map(|body| slot.upload(body));
-    if body.is_none() && !parts.method.is_safe() {
-        slot.begin_action();
-    }
     let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
-    let answer = tokio::select! {
-        answer = service.pass(PassRequest { method, url, target, headers, body }) => answer,
-        problem = slot.lost() => return Err(problem),
-    };
+    let answer = service.pass(PassRequest { method, url, target, headers, body }).await;
     let answer = answer.map_err(problem_of)?;
     if has_other_coding(&answer.headers) {
         let said = "the site's answer has a transfer coding other than chunked";
         return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
     }
-    Ok(PassAnswer { body: slot.answer(answer.body), ..answer })
+    let hold = move |_: &PassedBody, _: &PolledFrame<BodyError>| {
+        let _held = &slot;
+    };
+    Ok(PassAnswer { body: WatchedBody::new(answer.body, hold).boxed_unsync(), ..answer })
 }
 
 pub(super) fn problem_of(error: PassError) -> Problem {

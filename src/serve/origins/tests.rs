@@ -212,10 +212,15 @@ async fn networks_of_a_site_are_one_client_wherever_something_is_shared_out() {
     // Requests at a site: all of them drip, and none gives way to a newcomer of the same site.
     let slots = SiteSlots::new(16);
     let mut held = Vec::new();
+    let request = |n| {
+        let mut request = http::Extensions::new();
+        request.insert(of_site(n));
+        request
+    };
     for n in 0..8 {
-        held.push(slots.acquire(of_site(n)).await.ok().unwrap());
+        held.push(slots.acquire(&request(n), false).await.ok().unwrap());
     }
-    assert!(slots.acquire(of_site(8)).await.is_err(), "it has its share");
+    assert!(slots.acquire(&request(8), false).await.is_err(), "it has its share");
     // Looks at addresses.
     let looks = Looks::new();
     let looked = async |client| looks.leave((&site, client), Duration::ZERO).await.is_ok();

@@ -8,8 +8,7 @@ use super::looks::{LookPermit, LookTurns};
 use super::send::problem_of;
 use super::service::PassError;
 use super::slots::SiteSlots;
-use http::StatusCode;
-use std::sync::Arc;
+use http::{Extensions, StatusCode};
 use std::time::Duration;
 use tidegate_net::origin::PassedBody;
 use tokio::time::sleep;
@@ -26,7 +25,7 @@ const CLIENT_SLOW: u32 = 2;
 
 /// The uploads that are read.
 pub(super) struct Uploads {
-    ahead: Arc<SiteSlots>,
+    ahead: SiteSlots,
     slow: LookTurns,
 }
 
@@ -38,15 +37,17 @@ impl Uploads {
     /// A body of which enough has come for the site to be asked, and the leave of a slow one.
     pub(super) async fn read_ahead(
         &self,
-        (site, client): (&Url, Client),
+        site: &Url,
+        request: &Extensions,
         body: PassedBody,
     ) -> Result<(PassedBody, Option<LookPermit>), Problem> {
         let late = || {
             let said = "the body of the request does not come";
             Problem::new(StatusCode::REQUEST_TIMEOUT, said)
         };
-        let slot = self.ahead.acquire(client).await?;
-        let mut reading = ReadingBody::new(slot.upload(body), TIME);
+        let client = request.get().copied().unwrap_or(Client::Own);
+        let _slot = self.ahead.acquire(request, false).await?;
+        let mut reading = ReadingBody::new(body, TIME);
         let leave = tokio::select! {
             biased;
             read = reading.read(AHEAD) => match read {
@@ -54,7 +55,6 @@ impl Uploads {
                 Ok(ReadEnd::Late) => return Err(late()),
                 Err(_) => return Err(problem_of(PassError::Unsent)),
             },
-            _ = slot.lost() => return Err(late()),
             leave = async {
                 sleep(SLOW_AFTER).await;
                 self.slow.acquire((site, client), TIME).await
@@ -74,8 +74,10 @@ mod tests {
     use tidegate_net::origin::BodyError;
     use tokio::time::{Instant, timeout};
 
-    fn client(last: u8) -> Client {
-        Client::at([192, 0, 2, last].into())
+    fn request_of(last: u8) -> Extensions {
+        let mut request = Extensions::new();
+        request.insert(Client::at([192, 0, 2, last].into()));
+        request
     }
 
     fn body(pieces: impl Stream<Item = Bytes> + Send + 'static) -> PassedBody {
@@ -90,7 +92,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_site_is_asked_once_a_body_has_come_or_flows() {
         let (uploads, site) = (Uploads::new(), Url::parse("http://a/").unwrap());
-        let of = async |last: u8, body| uploads.read_ahead((&site, client(last)), body).await;
+        let of = async |last: u8, body| uploads.read_ahead(&site, &request_of(last), body).await;
         let whole = stream::iter([&b"a"[..], b"b"].map(Bytes::from_static));
         let flows = stream::repeat(Bytes::from_static(&[b'x'; 1024]));
         let at = Instant::now();

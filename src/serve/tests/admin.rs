@@ -283,7 +283,7 @@ async fn queries_are_understood_as_a_whole() {
         ("/feeds/news/conflicts?utm_source=x", 200),
         ("/feeds/news/conflicts?after=", 400),
         ("/feeds/news/conflicts?after=a&after=b", 400),
-        ("/feeds/news/conflicts?resolved=%20", 400),
+        ("/feeds/news/conflicts?after=%20", 400),
         ("/sup.json?seconds=60&seconds=60", 400),
     ] {
         assert_eq!(site.get(path).await.status(), status, "{path}");

@@ -134,9 +134,9 @@ async fn pages_tell_what_an_aggregate_does_not_have_and_escape_it() {
     *site.operator.said.lock().unwrap() = Some(aggregate());
     let page = text(site.get("/").await).await;
     for shown in [
-        "not up to date: the disk is &lt;q&gt;full&lt;/q&gt;",
+        "it could not be brought up to date: the disk is &lt;q&gt;full&lt;/q&gt;; nothing new comes from a",
         "href=\"/feeds/news/about#sources\">incomplete</a>",
-        "nothing new from 2 of 3 sources; 1 item not taken over",
+        "one item is not taken over as its source has it",
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
     }

@@ -1,7 +1,8 @@
 //! The sockets, over real connections. Times are limits of the server, never of the test.
 
 use super::*;
-use crate::connections::{ConnectionLimits, ConnectionShares};
+use crate::budget::BudgetShares;
+use crate::connections::{ConnectionLimits, shares};
 use crate::listen::{ServeError, serve};
 use crate::metrics::MetricsFormat;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -32,7 +33,7 @@ pub(super) async fn serving(
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
     let listener = (listener, None, Listener::Everybody);
-    (at, tokio::spawn(serve(listener, room, (limits, ConnectionShares::of(1024)), closing)))
+    (at, tokio::spawn(serve(listener, room, (limits, shares(1024)), closing)))
 }
 
 pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
@@ -297,7 +298,7 @@ async fn one_peer_with_many_connections_shuts_nobody_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
-    let shares = ConnectionShares { all: 16, each: 8, site: 8 };
+    let shares = BudgetShares { all: 16, each: 8, site: 8 };
     let listener = (listener, None, Listener::Everybody);
     let _server = tokio::spawn(serve(listener, room, (PATIENT, shares), closing));
     let from = |last: u8| async move {
@@ -331,7 +332,7 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
-    let shares = ConnectionShares { all: 2, each: 1, site: 1 };
+    let shares = BudgetShares { all: 2, each: 1, site: 1 };
     let listener = (listener, None, Listener::Everybody);
     let _server = tokio::spawn(serve(listener, room, (PATIENT, shares), closing));
     let ask = |last: u8, path: &'static str| async move {

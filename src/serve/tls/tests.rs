@@ -1,7 +1,7 @@
 //! Certificates that are none, and handshakes that hang.
 
 use super::*;
-use crate::connections::{ConnectionShares, Connections};
+use crate::connections::{Connections, shares};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -99,7 +99,7 @@ fn the_end_of_a_certificate_is_known_whether_it_has_come_or_not() {
 }
 
 async fn slot(client: Client) -> ConnectionSlot {
-    Connections::new(ConnectionShares::of(1024)).place(client, false).unwrap()
+    Connections::new(shares(1024)).place(client, false).unwrap()
 }
 
 fn client(last: u8) -> Client {

@@ -1,6 +1,6 @@
 //! A body that is handed over in pieces, out of memory or out of a file, and counted until they have gone.
 
-use super::Sending;
+use crate::budget::HeldBudget;
 use crate::spool::SpooledFile;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -11,30 +11,45 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
 
-/// A body is handed over in pieces of so many bytes, each of which is heard of when it has gone.
-pub(super) const PIECE: usize = 16 * 1024;
+/// A body is handed over in pieces of so many bytes, so that it is seen how its client takes it.
+const PIECE: usize = 16 * 1024;
 /// A file is read in pieces of so many bytes.
 const FILE_PIECE: usize = 64 * 1024;
 
-/// The body of an answer. The bytes go before what counts them does: another document may be in their
-/// place afterwards.
-pub(crate) struct Unsent {
-    pub(super) rest: Rest,
-    pub(super) sending: Arc<Sending>,
-}
-
-/// What of a body is not handed over yet.
-pub(super) enum Rest {
+/// The body of an answer.
+pub(super) enum Unsent {
     Memory(Bytes),
     File {
         file: Arc<SpooledFile>,
         offset: u64,
         /// The next piece.
         reading: Option<JoinHandle<io::Result<Bytes>>>,
+        _held: HeldBudget,
     },
 }
 
-impl Rest {
+/// A document until its last byte has gone. The bytes go before what counts them does: another document may be in their
+/// place afterwards.
+struct HeldDocument {
+    bytes: Bytes,
+    _held: HeldBudget,
+}
+
+impl AsRef<[u8]> for HeldDocument {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Unsent {
+    pub(super) fn of_memory(bytes: Bytes, held: HeldBudget) -> Self {
+        Self::Memory(Bytes::from_owner(HeldDocument { bytes, _held: held }))
+    }
+
+    pub(super) fn of_file(file: Arc<SpooledFile>, held: HeldBudget) -> Self {
+        Self::File { file, offset: 0, reading: None, _held: held }
+    }
+
     fn len(&self) -> u64 {
         match self {
             Self::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
@@ -49,7 +64,7 @@ impl Rest {
                 let length = bytes.len().min(PIECE);
                 Poll::Ready(Ok(bytes.split_to(length)))
             }
-            Self::File { file, offset, reading } => {
+            Self::File { file, offset, reading, .. } => {
                 let (from, at) = (&*file, *offset);
                 let task = reading.get_or_insert_with(|| {
                     let file = Arc::clone(from);
@@ -76,39 +91,52 @@ impl http_body::Body for Unsent {
         if self.is_end_stream() {
             return Poll::Ready(None);
         }
-        let read = ready!(self.rest.poll_piece(context));
+        let read = ready!(self.poll_piece(context));
         // The client sees by its length that the body is broken off.
-        let bytes = read.inspect_err(|error| {
+        let read = read.inspect_err(|error| {
             tracing::error!(%error, "a document could not be read from its file as it was sent");
-        })?;
-        self.sending.goes_on();
-        let piece = UnsentPiece { bytes, sending: Arc::clone(&self.sending) };
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
+        });
+        Poll::Ready(Some(read.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.len() == 0
+        self.len() == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest.len())
+        SizeHint::with_exact(self.len())
     }
 }
 
-/// A piece of a body that was handed over, until it has gone.
-struct UnsentPiece {
-    bytes: Bytes,
-    sending: Arc<Sending>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::{Budget, BudgetHolder, BudgetShares};
+    use crate::client::Client;
+    use http_body_util::BodyExt as _;
+    use std::time::Duration;
 
-impl AsRef<[u8]> for UnsentPiece {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Drop for UnsentPiece {
-    fn drop(&mut self) {
-        self.sending.goes_on();
+    #[tokio::test]
+    async fn a_document_is_held_until_its_last_byte_has_gone() {
+        let shares = BudgetShares { all: 1 << 20, each: 1 << 20, site: 1 << 20 };
+        let (budget, whole) = (Budget::new(shares, Duration::ZERO), Bytes::from(vec![0; 40_000]));
+        let thing = (whole.as_ptr().addr(), 40_000);
+        let client = Some(Client::at([192, 0, 2, 1].into()));
+        let holder = BudgetHolder { client, connection: None, thing, is_action: false };
+        let mut body = Unsent::of_memory(whole.clone(), budget.take(holder).unwrap());
+        let mut pieces = Vec::new();
+        while let Some(piece) = body.frame().await {
+            pieces.push(piece.unwrap().into_data().unwrap());
+        }
+        let lengths: Vec<usize> = pieces.iter().map(Bytes::len).collect();
+        assert_eq!(lengths, [PIECE, PIECE, 40_000 - 2 * PIECE]);
+        assert_eq!(pieces[1].as_ptr(), whole[PIECE..].as_ptr(), "nothing is copied");
+        drop(body);
+        pieces.truncate(1);
+        let part = pieces[0].slice(9..10);
+        pieces.clear();
+        assert_eq!(budget.held(), (1, 40_000), "a byte of it is still somewhere");
+        drop(part);
+        assert_eq!(budget.held(), (0, 0));
     }
 }

@@ -1,0 +1,320 @@
+//! A budget that clients share: connections, requests at a site, documents on their way. Each client has a share of it,
+//! and each site of clients. Where it is used up, connections give way whose clients keep the gateway waiting, and then
+//! those of the site with most, where that is more than the newcomer has.
+
+use super::client::Client;
+use super::connections::Connection;
+use crate::locked;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+/// What is held: what tells it from all else, and its size. What several hold counts once.
+pub(super) type HeldThing = (usize, u64);
+
+/// How much there is in all, and of this for one client and for one site of clients.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BudgetShares {
+    pub(super) all: u64,
+    pub(super) each: u64,
+    pub(super) site: u64,
+}
+
+/// What is used up of a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BudgetEnd {
+    /// The share of the client.
+    Share,
+    /// All, and nobody gives way.
+    All,
+}
+
+/// Who holds something, and on which connection.
+#[derive(Debug)]
+pub(super) struct BudgetHolder {
+    /// `None`: a trusted proxy, which has no share of its own.
+    pub(super) client: Option<Client>,
+    /// It is ended where it gives way; without one nothing does.
+    pub(super) connection: Option<Connection>,
+    pub(super) thing: HeldThing,
+    /// Whether it gives way only while its client is waited for.
+    pub(super) is_action: bool,
+}
+
+impl BudgetHolder {
+    fn site(&self) -> Option<Client> {
+        self.client.map(Client::site)
+    }
+
+    fn connection(&self) -> Option<usize> {
+        self.connection.as_ref().map(Connection::key)
+    }
+
+    /// For how long its client has kept the gateway waiting, where it does.
+    fn rests(&self) -> Option<Duration> {
+        self.connection.as_ref()?.activity.rests()
+    }
+}
+
+/// Things that are held, each with its size and how many hold it.
+#[derive(Debug, Default)]
+struct HeldThings {
+    things: HashMap<usize, (u64, usize)>,
+    sum: u64,
+}
+
+impl HeldThings {
+    /// How much more it would be with a thing.
+    fn more(&self, (thing, size): HeldThing) -> u64 {
+        if self.things.contains_key(&thing) { 0 } else { size }
+    }
+
+    fn with(&self, thing: HeldThing) -> u64 {
+        self.sum.saturating_add(self.more(thing))
+    }
+
+    fn holders(&self, (thing, _): HeldThing) -> usize {
+        self.things.get(&thing).map_or(0, |(_, holders)| *holders)
+    }
+
+    fn add(&mut self, thing: HeldThing) {
+        self.sum = self.with(thing);
+        self.things.entry(thing.0).or_insert((thing.1, 0)).1 += 1;
+    }
+
+    fn remove(&mut self, (thing, _): HeldThing) {
+        let Some((size, holders)) = self.things.get_mut(&thing) else { return };
+        *holders = holders.saturating_sub(1);
+        if *holders == 0 {
+            self.sum = self.sum.saturating_sub(*size);
+            self.things.remove(&thing);
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct BudgetTable {
+    next: u64,
+    holders: BTreeMap<u64, BudgetHolder>,
+    all: HeldThings,
+    clients: HashMap<Client, HeldThings>,
+    sites: HashMap<Client, HeldThings>,
+}
+
+impl BudgetTable {
+    fn insert(&mut self, holder: BudgetHolder) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.all.add(holder.thing);
+        for (of, client) in [(&mut self.clients, holder.client), (&mut self.sites, holder.site())] {
+            client.into_iter().for_each(|client| of.entry(client).or_default().add(holder.thing));
+        }
+        self.holders.insert(id, holder);
+        id
+    }
+
+    fn remove(&mut self, id: u64) {
+        let Some(holder) = self.holders.remove(&id) else { return };
+        self.all.remove(holder.thing);
+        for (of, client) in [(&mut self.clients, holder.client), (&mut self.sites, holder.site())] {
+            let Some(client) = client else { continue };
+            let held = of.entry(client).or_default();
+            held.remove(holder.thing);
+            if held.things.is_empty() {
+                of.remove(&client);
+            }
+        }
+    }
+
+    /// Ends the connection of a holder, and forgets all that it held.
+    fn cut(&mut self, id: u64) {
+        let Some(connection) = self.holders.get(&id).and_then(|it| it.connection.clone()) else {
+            return;
+        };
+        let is_its = |holder: &BudgetHolder| holder.connection() == Some(connection.key());
+        let its = self.holders.iter().filter(|(_, holder)| is_its(holder));
+        let its: Vec<u64> = its.map(|(id, _)| *id).collect();
+        its.into_iter().for_each(|id| self.remove(id));
+        connection.cut();
+    }
+
+    /// The holder that gives way first of those whose clients have been waited for so long: of the site that has most, the
+    /// one that has been for longest. None of a thing that somebody moves, or that goes where the newcomer does: to end
+    /// its connection would free nothing.
+    fn at_rest(
+        &self,
+        newcomer: &BudgetHolder,
+        patience: Duration,
+        is_one: impl Fn(&BudgetHolder) -> bool,
+    ) -> Option<u64> {
+        let rests = |holder: &BudgetHolder| {
+            let is_other = holder.connection() != newcomer.connection();
+            holder.rests().filter(|rests| *rests >= patience && is_other)
+        };
+        let moves = self.holders.values().filter(|holder| rests(holder).is_none());
+        let moving: HashSet<usize> = moves.map(|holder| holder.thing.0).collect();
+        let most = |holder: &BudgetHolder| {
+            let of = holder.site().and_then(|site| self.sites.get(&site));
+            of.map_or(0, |held| held.sum)
+        };
+        let all = self
+            .holders
+            .iter()
+            .filter(|(_, holder)| is_one(holder) && !moving.contains(&holder.thing.0));
+        all.filter_map(|(id, holder)| Some((most(holder), rests(holder)?, Reverse(*id))))
+            .max()
+            .map(|(.., Reverse(id))| id)
+    }
+
+    /// A holder of the site that alone holds most, where that is more than the newcomer will have.
+    fn of_the_greatest(&self, newcomer: &BudgetHolder) -> Option<u64> {
+        let own = newcomer.site().and_then(|site| self.sites.get(&site));
+        let than = own.map_or(newcomer.thing.1, |held| held.with(newcomer.thing));
+        let alone = |held: &HeldThings| -> u64 {
+            let its = held
+                .things
+                .iter()
+                .filter(|(thing, (_, holders))| self.all.holders((**thing, 0)) == *holders);
+            its.map(|(_, (size, _))| *size).fold(0, u64::saturating_add)
+        };
+        let greatest = self.sites.iter().map(|(site, held)| (*site, alone(held)));
+        let greatest: HashMap<Client, u64> = greatest.filter(|(_, sum)| *sum > than).collect();
+        let rank = |(id, holder): (&u64, &BudgetHolder)| {
+            let site = holder.site()?;
+            let (sum, held) = (greatest.get(&site)?, self.sites.get(&site)?);
+            let goes = !holder.is_action
+                && holder.connection.is_some()
+                && holder.connection() != newcomer.connection()
+                && held.holders(holder.thing) == self.all.holders(holder.thing);
+            goes.then_some((*sum, holder.thing.1, Reverse(*id)))
+        };
+        self.holders.iter().filter_map(rank).max().map(|(.., Reverse(id))| id)
+    }
+
+    /// Makes room for a newcomer within the shares of its client and its site, and in all.
+    fn make_room(
+        &mut self,
+        newcomer: &BudgetHolder,
+        shares: BudgetShares,
+        patience: Duration,
+    ) -> Result<(), BudgetEnd> {
+        let thing = newcomer.thing;
+        // What is more than all there is comes in when nothing else is there.
+        let is_over = |held: Option<&HeldThings>, most: u64| {
+            held.is_some_and(|held| held.sum > 0 && held.more(thing) > 0 && held.with(thing) > most)
+        };
+        if let Some(client) = newcomer.client {
+            while is_over(self.clients.get(&client), shares.each) {
+                let of = |holder: &BudgetHolder| holder.client == Some(client);
+                self.cut(self.at_rest(newcomer, patience, of).ok_or(BudgetEnd::Share)?);
+            }
+            while is_over(self.sites.get(&client.site()), shares.site) {
+                let of = |holder: &BudgetHolder| holder.site() == Some(client.site());
+                self.cut(self.at_rest(newcomer, patience, of).ok_or(BudgetEnd::Share)?);
+            }
+        }
+        while is_over(Some(&self.all), shares.all) {
+            let goes = self.at_rest(newcomer, patience, |_| true);
+            let goes = goes.or_else(|| self.of_the_greatest(newcomer));
+            self.cut(goes.ok_or(BudgetEnd::All)?);
+        }
+        Ok(())
+    }
+}
+
+/// A budget, and who holds what of it.
+#[derive(Debug)]
+pub(super) struct Budget {
+    pub(super) shares: BudgetShares,
+    /// How long a client may keep the gateway waiting before its connection gives way.
+    patience: Duration,
+    table: Mutex<BudgetTable>,
+    freed: Notify,
+}
+
+impl Budget {
+    /// Nobody holds anything.
+    pub(super) fn new(shares: BudgetShares, patience: Duration) -> Arc<Self> {
+        Arc::new(Self { shares, patience, table: Mutex::default(), freed: Notify::new() })
+    }
+
+    /// Something of it for a newcomer, until that is dropped.
+    pub(super) fn take(self: &Arc<Self>, newcomer: BudgetHolder) -> Result<HeldBudget, BudgetEnd> {
+        let mut table = locked(&self.table);
+        self.take_from(&mut table, newcomer)
+    }
+
+    fn take_from(
+        self: &Arc<Self>,
+        table: &mut BudgetTable,
+        newcomer: BudgetHolder,
+    ) -> Result<HeldBudget, BudgetEnd> {
+        table.make_room(&newcomer, self.shares, self.patience)?;
+        Ok(HeldBudget { id: table.insert(newcomer), budget: Arc::clone(self) })
+    }
+
+    /// One of it, which is nothing that another holds.
+    pub(super) fn take_one(
+        self: &Arc<Self>,
+        client: Client,
+        connection: Option<Connection>,
+        is_action: bool,
+    ) -> Result<HeldBudget, BudgetEnd> {
+        let mut table = locked(&self.table);
+        let thing = (usize::try_from(table.next).unwrap_or(usize::MAX), 1);
+        let newcomer = BudgetHolder { client: Some(client), connection, thing, is_action };
+        self.take_from(&mut table, newcomer)
+    }
+
+    /// The same whether there is room or not.
+    pub(super) fn take_anyway(self: &Arc<Self>, newcomer: BudgetHolder) -> HeldBudget {
+        HeldBudget { id: locked(&self.table).insert(newcomer), budget: Arc::clone(self) }
+    }
+
+    /// Comes when something was given back after this was called.
+    pub(super) fn freed(&self) -> Notified<'_> {
+        self.freed.notified()
+    }
+
+    /// How much a client has.
+    pub(super) fn of(&self, client: Client) -> u64 {
+        locked(&self.table).clients.get(&client).map_or(0, |held| held.sum)
+    }
+
+    /// Does something with every connection.
+    pub(super) fn for_each(&self, act: impl Fn(&Connection)) {
+        locked(&self.table)
+            .holders
+            .values()
+            .filter_map(|holder| holder.connection.as_ref())
+            .for_each(act);
+    }
+
+    /// How many hold something, and how much that is.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> (usize, u64) {
+        let table = locked(&self.table);
+        assert_eq!(table.holders.is_empty(), table.clients.is_empty() && table.sites.is_empty());
+        (table.holders.len(), table.all.sum)
+    }
+}
+
+/// Something of a budget, until this is dropped.
+#[derive(Debug)]
+pub(super) struct HeldBudget {
+    id: u64,
+    budget: Arc<Budget>,
+}
+
+impl Drop for HeldBudget {
+    fn drop(&mut self) {
+        locked(&self.budget.table).remove(self.id);
+        self.budget.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests;
