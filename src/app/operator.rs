@@ -19,12 +19,12 @@ mod standing;
 
 pub(super) use gather::Gathered;
 pub(super) use list_feeds::SeenList;
+pub(super) use reload::Reloaded;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use tidegate_config::{Config, Publish};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
@@ -70,9 +70,6 @@ pub(super) struct AdminService {
     config: RwLock<Config>,
     public_url: String,
     hub: Option<Hub>,
-    /// What a reload reaches beside polling and the hub.
-    reloaded: OnceLock<reload::Reloaded>,
-    closing: AtomicBool,
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
     /// What was noted of aggregates.
@@ -95,7 +92,6 @@ impl AdminService {
         hub: Option<Hub>,
     ) -> Self {
         let config = RwLock::new(reload::without_feeds(config));
-        let closing = AtomicBool::new(false);
         let changing = Mutex::new(());
         Self {
             store,
@@ -111,18 +107,12 @@ impl AdminService {
             config,
             public_url,
             hub,
-            reloaded: OnceLock::new(),
-            closing,
             changing,
             gathered: gathered::AggregateBoard::default(),
             lists: list_feeds::ListBoard::default(),
             absent: pending::AbsentItems::new(),
             stored: standing::StoredSummaries::default(),
         }
-    }
-
-    pub(super) fn closing(&self) {
-        self.closing.store(true, Ordering::Release);
     }
 
     /// How feeds are republished, and what is kept of them.
@@ -142,6 +132,13 @@ impl AdminService {
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         self.poller.decisions().decide_and_commit(record, self.clock.as_ref(), names, decide).await
+    }
+
+    /// Has the hub look at its topics: a feed that became private is none any more.
+    fn feeds_changed(&self) {
+        if let Some(hub) = &self.hub {
+            hub.check_topics();
+        }
     }
 
     /// Lets changes leave the window of a feed, and what is too old its ledger and archives.
@@ -225,13 +222,6 @@ fn stopped(error: PollError) -> OperatorError {
 
 #[async_trait]
 impl Operator for AdminService {
-    fn ready(&self) -> Result<(), String> {
-        if self.closing.load(Ordering::Acquire) {
-            return Err("the gateway is shutting down".to_owned());
-        }
-        Ok(())
-    }
-
     fn totals(&self) -> PollTotals {
         self.poller.totals()
     }

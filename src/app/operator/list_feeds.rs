@@ -143,9 +143,7 @@ impl AdminService {
         for records in changed {
             self.store.put_feeds(records).await?;
         }
-        if let Some(reloaded) = self.reloaded.get() {
-            reloaded.feeds_changed();
-        }
+        self.feeds_changed();
         for record in plan.new.iter().chain(&plan.switched) {
             self.poller.put(record.clone()).await.map_err(stopped)?;
         }
