@@ -1,11 +1,9 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
 mod access;
-mod delete_missing;
 mod export;
 mod gather;
 mod gathered;
-mod hold;
 mod list;
 mod list_feeds;
 mod local;
@@ -32,8 +30,8 @@ use tidegate_core::model::{
     Tick, Time,
 };
 use tidegate_core::websub::Verification;
-use tidegate_judge::record::Observation;
 use tidegate_judge::record::local::{Act, Acted};
+use tidegate_judge::record::{self as judge, DeletionError, Observation};
 use tidegate_net::fetch::Services;
 use tidegate_poll::hub::Hub;
 use tidegate_poll::{PollError, Poller, RoundError};
@@ -406,7 +404,19 @@ impl Operator for AdminService {
         feed: &FeedName,
         item: &SyncId,
     ) -> Result<Option<Tick>, OperatorError> {
-        self.bury(feed, item).await
+        let record = self.record(feed).await?;
+        // What left the complete view may be deleted still.
+        let names = [item.to_string()];
+        self.decide_and_commit(&record, &names, |round| {
+            let verdict = judge::delete_missing(round, item).map_err(|error| match error {
+                DeletionError::Unknown => OperatorError::UnknownItem(feed.clone()),
+                _ => OperatorError::Conflict(error.to_string()),
+            })?;
+            let change = verdict.and_then(|verdict| verdict.change);
+            let tick = change.as_ref().and_then(|change| change.tick);
+            Ok((change, tick))
+        })
+        .await
     }
 
     async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError> {
@@ -440,7 +450,11 @@ impl Operator for AdminService {
 
     async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError> {
         let record = self.record(feed).await?;
-        self.decide(&record, decision).await?;
+        self.decide_and_commit(&record, &[], |round| match judge::decide(round, decision).change {
+            None => Err(OperatorError::Conflict(format!("nothing of the feed {feed} is held"))),
+            change => Ok((change, ())),
+        })
+        .await?;
         // A released document comes out with the poll that finds it again. Where none can be made now, the decision is
         // stored all the same.
         if decision == Decision::Release
