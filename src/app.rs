@@ -19,6 +19,7 @@ mod operator;
 mod options;
 mod origins;
 mod outgoing;
+mod progress;
 mod pull;
 mod reach;
 mod readers;
@@ -35,19 +36,17 @@ mod tls;
 mod token;
 mod visits;
 
-pub use compact::{CompactOptions, compact};
+pub use compact::compact;
 pub use demo::{Demo, demo};
 pub use error::AppError;
 pub use export::{ExportOptions, export, export_of};
 pub use gateway::{Gateway, Outside};
-pub use health::{HealthOptions, health};
+pub use health::health;
 pub use import::{
     ImportOptions, Imported, ImportedState, LeftOutCredentials, import, import_at, import_to,
     read_bounded,
 };
-pub use options::{
-    ConfigSource, DemoOptions, PullOptions, ReplayOptions, ServeOptions, SupOptions,
-};
+pub use options::{ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway};

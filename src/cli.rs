@@ -43,7 +43,7 @@ fn run(command: Command) -> Result<(), AppError> {
     match command {
         Command::Serve(args) => {
             logs::start(args.log);
-            blocking(app::serve(args.options()))?
+            blocking(app::serve(args.settings()))?
         }
         Command::Demo(args) => {
             logs::start_quiet(args.log);
@@ -51,7 +51,7 @@ fn run(command: Command) -> Result<(), AppError> {
             blocking(app::demo(args.options(has_colour)))?
         }
         Command::Check(args) => check(args.file().as_deref(), &mut std::io::stdout()),
-        Command::Health(args) => blocking(app::health(args.options()))?,
+        Command::Health(args) => blocking(app::health(args.settings()))?,
         Command::Replay(args) => app::replay(&args.options()),
         Command::Pull(args) => {
             logs::start(args.log);
@@ -74,7 +74,7 @@ fn run(command: Command) -> Result<(), AppError> {
             import::print_export(&carried, &file, &mut std::io::stdout().lock())
         }
         Command::Compact(args) => {
-            let compacted = blocking(app::compact(args.options()))??;
+            let compacted = blocking(app::compact(args.settings()))??;
             compact::print(&compacted, &mut std::io::stdout().lock())
         }
         Command::Sup(args) => blocking(app::sup(args.options()))?,
@@ -85,11 +85,7 @@ fn run(command: Command) -> Result<(), AppError> {
         Command::Man(args) => documents::man(args.into.as_deref(), &mut std::io::stdout().lock()),
         Command::Merge(args) => {
             let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
-            let merged = merge::merge(&args.local, &args.incoming, &mut out, &mut err);
-            merged.map_err(|error| match error {
-                merge::MergeCommandError::Write(error) => AppError::output(error),
-                error => AppError::Input(error.to_string()),
-            })
+            merge::merge(&args.local, &args.incoming, &mut out, &mut err)
         }
     }
 }

@@ -3,10 +3,8 @@
 //! `tidegate demo` and for tests. Needs no network.
 //!
 //! What the feeds say at step n is a pure function ([`Script`]); [`publisher`] only serves it. What is told
-//! follows from what the gateway did alone ([`FeedFollower`], [`Storyteller`]), never from the script.
+//! follows from what the gateway did alone ([`Storyteller`]), never from the script.
 
-mod accident;
-mod follow;
 mod harbour;
 mod lighthouse;
 mod pilots;
@@ -15,14 +13,12 @@ mod publisher;
 mod story;
 mod timeline;
 
-pub use accident::Accident;
-pub use follow::{EVENTS_READ, FeedFacts, FeedFollower, Incident};
 pub use harbour::PATH as HARBOUR;
 pub use lighthouse::PATH as LIGHTHOUSE;
 pub use pilots::{ITEM as PILOTS_ITEM, PATH as PILOTS, own_version};
-pub use places::{ALL_SHOWN_AT, PILOTS_FEED, Welcome, configuration};
+pub use places::{ALL_SHOWN_AT, PILOTS_FEED, configuration, welcome};
 pub use publisher::publisher;
-pub use story::{StoryKind, StoryLine, Storyteller};
+pub use story::{EVENTS_READ, FeedFacts, StoryKind, StoryLine, Storyteller};
 pub use timeline::{Post, Timeline};
 
 use std::time::Duration;

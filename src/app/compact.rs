@@ -1,25 +1,16 @@
 //! `tidegate compact`: writes the store anew, without what was removed from it.
 
 use super::import::unopened;
-use super::{AppError, ConfigSource, disk};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use super::{AppError, ConfigSource, disk, progress};
 use std::sync::Arc;
 use tidegate_core::clock::SystemClock;
 use tidegate_store::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, compact as rewrite,
 };
 
-/// What `tidegate compact` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CompactOptions {
-    /// Where the configuration comes from.
-    pub settings: ConfigSource,
-}
-
-/// Writes the store of a gateway anew.
-pub async fn compact(options: CompactOptions) -> Result<Compacted, AppError> {
-    let config = options.settings.load()?.config;
+/// Writes the store of a gateway of this configuration anew.
+pub async fn compact(settings: ConfigSource) -> Result<Compacted, AppError> {
+    let config = settings.load()?.config;
     let DiskRequest { path, endpoint, .. } = disk::on_disk(&config).ok_or_else(|| {
         AppError::Input(format!(
             "store.kind is {:?}, and only a store on disk is written anew; PostgreSQL gives space back by itself (VACUUM)",
@@ -35,7 +26,7 @@ pub async fn compact(options: CompactOptions) -> Result<Compacted, AppError> {
         min_free: config.store.space.min_free,
         clock: Arc::new(SystemClock),
     };
-    let bar = bar();
+    let bar = progress::bar("{wide_bar} {percent} %, {eta} left", 0);
     let told = |CompactProgress { done, total }| {
         bar.set_length(total);
         bar.set_position(done);
@@ -46,13 +37,4 @@ pub async fn compact(options: CompactOptions) -> Result<Compacted, AppError> {
         CompactError::Store(error) => unopened(error),
         error => AppError::run("the store was not compacted", error),
     })
-}
-
-/// A bar on a terminal, nothing elsewhere.
-fn bar() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{wide_bar} {percent} %, {eta} left");
-    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

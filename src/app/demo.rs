@@ -1,18 +1,19 @@
 //! `tidegate demo`: the gateway in front of a small publisher of its own, and what happens as a story.
 
+use super::error::joined;
 use super::serve::{ConfigOrigin, Signals, announce, run};
-use super::token::DemoToken;
-use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside};
+use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside, token};
 use crate::demo::{
-    EVENTS_READ, FeedFacts, FeedFollower, Incident, PILOTS_FEED, PILOTS_ITEM, Script, StoryLine,
-    Storyteller, Welcome, configuration, own_version, publisher,
+    EVENTS_READ, FeedFacts, PILOTS_FEED, PILOTS_ITEM, Script, StoryLine, Storyteller,
+    configuration, own_version, publisher, welcome,
 };
+use std::collections::HashMap;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Checked, Config};
-use tidegate_core::model::{Count, EventKind, FeedName, SyncId};
+use tidegate_core::model::{Count, Event, EventKind, FeedName, SyncId};
 use tidegate_judge::record::local::{Act, CheckedEntry};
 use tidegate_serve::Operator;
 use tidegate_store::{Epoch, Store, StoreError};
@@ -67,9 +68,7 @@ async fn end_publisher(
     shutdown: &CancellationToken,
 ) -> Result<(), AppError> {
     shutdown.cancel();
-    let published =
-        publishing.await.map_err(|error| AppError::run("the demo's publisher failed", error))?;
-    published.map_err(|error| AppError::run("the demo's publisher failed", error))
+    joined("the demo's publisher failed", publishing.await)
 }
 
 /// A publisher and a gateway in front of it. Its publisher goes on by [`Demo::publish`] alone.
@@ -94,12 +93,12 @@ impl Demo {
         let (steps, step) = watch::channel(0);
         let script = Script::new(outside.clock.now(), options.every);
         let publishing = tokio::spawn(publisher(listener, script, step, shutdown.clone()));
-        let token = DemoToken::find(options.data.as_deref())?;
-        let config = configuration(address, options.listen, options.data.clone(), token.setting());
+        let (setting, shown) = token::of_demo(options.data.as_deref())?;
+        let config = configuration(address, options.listen, options.data.clone(), setting);
         let gateway = Gateway::start(&config, outside).await?;
-        let (own, token) = (format!("http://{}", gateway.address()), token.shown()?);
-        let (publisher, every) = (address, options.every);
-        let welcome = Welcome { publisher, gateway: &own, every, token: &token }.to_string();
+        let own = format!("http://{}", gateway.address());
+        let token = shown.map_or_else(|| token::kept(&config.store.path), Ok)?;
+        let welcome = welcome(address, &own, options.every, &token);
         let story = Story::new(&gateway, &config, Storyteller::new(own, token));
         Ok(Self { gateway, config, welcome, story, publishing, steps, shutdown })
     }
@@ -136,7 +135,7 @@ impl Demo {
 struct Story {
     store: Arc<dyn Store>,
     operator: Arc<dyn Operator>,
-    feeds: Vec<FeedFollower>,
+    feeds: Vec<FeedName>,
     teller: Storyteller,
     epoch: Epoch,
     began: Instant,
@@ -145,7 +144,7 @@ struct Story {
 
 impl Story {
     fn new(gateway: &Gateway, config: &Config, teller: Storyteller) -> Self {
-        let feeds = config.feeds.iter().map(|feed| FeedFollower::new(feed.name.clone()));
+        let feeds = config.feeds.iter().map(|feed| feed.name.clone());
         let epoch = *gateway.store().watch_epochs().borrow();
         Self {
             store: Arc::clone(gateway.store()),
@@ -162,27 +161,53 @@ impl Story {
     async fn look(&mut self) -> Vec<StoryLine> {
         let mut lines = Vec::new();
         let at = self.began.elapsed();
-        for at_feed in 0..self.feeds.len() {
-            let Some(follower) = self.feeds.get_mut(at_feed) else { break };
-            let feed = follower.feed().clone();
-            let Ok(Some(facts)) = facts(&self.store, &self.operator, &feed).await else { continue };
-            for mut incident in follower.incidents(&facts) {
-                add_versions(&self.store, &feed, &mut incident).await;
-                lines.extend(self.teller.tell(at, &feed, &incident));
+        for feed in self.feeds.clone() {
+            if let Ok(Some(facts)) = self.facts(&feed).await {
+                lines.extend(self.teller.tell(at, &feed, &facts));
             }
         }
         let epochs = self.store.epochs_after(self.epoch, EPOCHS_READ).await.unwrap_or_default();
         for closed in epochs {
             self.epoch = closed.epoch;
             for change in closed.changes {
-                let incident = Incident::Logged { epoch: closed.epoch.0 };
-                lines.extend(self.teller.tell(at, &change.feed, &incident));
+                lines.extend(self.teller.tell_of_log(at, &change.feed, closed.epoch.0));
             }
         }
         if !self.has_written {
             self.has_written = self.write_own_version().await.unwrap_or(false);
         }
         lines
+    }
+
+    /// What the gateway says of a feed now; `None` before there is anything.
+    async fn facts(&self, feed: &FeedName) -> Result<Option<FeedFacts>, StoreError> {
+        let Ok(status) = self.operator.status(feed).await else { return Ok(None) };
+        let Some(state) = self.store.state(feed).await? else { return Ok(None) };
+        let events = self.store.events(feed, EVENTS_READ).await?;
+        let contested = self.store.contested(feed).await?;
+        let mut versions = HashMap::new();
+        for event in self.teller.new_events(feed, &events) {
+            if let Some(pair) = self.versions_of(feed, event).await {
+                versions.insert((event.id.clone(), event.tick), pair);
+            }
+        }
+        Ok(Some(FeedFacts { polling: status.polling, state, events, versions, contested }))
+    }
+
+    /// Which version an edit took the place of, and which one it made. Of an item that others change as well neither
+    /// has a number of its own.
+    async fn versions_of(&self, feed: &FeedName, event: &Event) -> Option<(Count, Count)> {
+        let known = self.store.known(feed, &event.id).await.ok()??;
+        if event.kind != EventKind::Updated || known.origin.is_shared() {
+            return None;
+        }
+        let notes = self.store.versions(feed, &event.id, VERSIONS_READ).await.ok()?;
+        notes.windows(2).find_map(|pair| match pair {
+            [now, before] if Some(now.tick) == event.tick && !before.deleted => {
+                Some((before.updates, now.updates))
+            }
+            _ => None,
+        })
     }
 
     /// Changes the item that another endpoint shares, as soon as it is there in its first version; whether
@@ -198,38 +223,4 @@ impl Story {
         let act = Act::Update { id, entry, expected: Some(known.updates) };
         Some(self.operator.item(&feed, act).await.is_ok())
     }
-}
-
-/// What the gateway says of a feed now; `None` before there is anything.
-async fn facts(
-    store: &Arc<dyn Store>,
-    operator: &Arc<dyn Operator>,
-    feed: &FeedName,
-) -> Result<Option<FeedFacts>, StoreError> {
-    let Ok(status) = operator.status(feed).await else { return Ok(None) };
-    let Some(state) = store.state(feed).await? else { return Ok(None) };
-    let events = store.events(feed, EVENTS_READ).await?;
-    let contested = store.contested(feed).await?;
-    Ok(Some(FeedFacts { polling: status.polling, state, events, contested }))
-}
-
-/// Looks up which version an edit made, and which one it took the place of. Of an item that others change
-/// as well neither has a number of its own.
-async fn add_versions(store: &Arc<dyn Store>, feed: &FeedName, incident: &mut Incident) {
-    let Incident::Item { event, versions } = incident else { return };
-    let is_ours = match store.known(feed, &event.id).await {
-        Ok(Some(known)) => !known.origin.is_shared(),
-        _ => false,
-    };
-    if event.kind != EventKind::Updated || !is_ours {
-        return;
-    }
-    let notes = store.versions(feed, &event.id, VERSIONS_READ).await.unwrap_or_default();
-    let pair = notes.windows(2).find_map(|pair| match pair {
-        [now, before] if Some(now.tick) == event.tick && !before.deleted => {
-            Some((before.updates, now.updates))
-        }
-        _ => None,
-    });
-    *versions = pair;
 }

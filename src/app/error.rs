@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use tidegate_config::ConfigError;
+use tokio::task::JoinError;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -31,9 +32,6 @@ pub enum AppError {
     /// Whoever read what it prints reads no further, as `head` does: there is nothing to tell.
     #[error("standard output was closed")]
     OutputClosed,
-    /// The command is not part of this build.
-    #[error("{command} is not part of this build")]
-    NotBuilt { command: &'static str },
 }
 
 impl AppError {
@@ -57,7 +55,7 @@ impl AppError {
             Self::OutputClosed => 0,
             Self::Config(_) | Self::Input(_) => 2,
             Self::Refused { status, .. } if is_input(*status) => 2,
-            Self::Refused { .. } | Self::Run { .. } | Self::NotBuilt { .. } => 1,
+            Self::Refused { .. } | Self::Run { .. } => 1,
         }
     }
 
@@ -77,6 +75,27 @@ impl AppError {
         }
         report
     }
+}
+
+/// What came of a task; `failed`: what did not go well where it ended badly or says so itself.
+pub(super) fn joined<T, E: Error + Send + Sync + 'static>(
+    failed: &str,
+    ended: Result<Result<T, E>, JoinError>,
+) -> Result<T, AppError> {
+    let done = ended.map_err(|error| AppError::run(failed, error))?;
+    done.map_err(|error| AppError::run(failed, error))
+}
+
+/// Does work that waits for the disk.
+pub(super) async fn blocking<T, E>(
+    failed: &str,
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, AppError>
+where
+    T: Send + 'static,
+    E: Error + Send + Sync + 'static,
+{
+    joined(failed, tokio::task::spawn_blocking(work).await)
 }
 
 /// Whether a status blames what was typed or configured, and not how things are just now.

@@ -1,6 +1,7 @@
 //! `tidegate export FILE`: the whole state of a gateway in one file, whether it runs or not.
 
 use super::disk::LastingStore;
+use super::error::{blocking, joined};
 use super::import::{ImportedState, LeftOutCredentials, lasting, open};
 use super::{AppError, ConfigSource, GatewayOptions, RunningGateway};
 use http::Method;
@@ -8,6 +9,7 @@ use std::fs::{DirEntry, File, Metadata};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tidegate_core::model::Time;
 use tidegate_store::portable::{
     ExportHead, ExportReader, ExportTotals, ExportWriter, PortableError,
 };
@@ -16,6 +18,9 @@ use tokio::sync::mpsc;
 
 /// How many pieces wait to be written, each as large as an entry or a document may be.
 const WAITING: usize = 4;
+
+/// What failed where a state is read and no file comes of it.
+const UNWRITTEN: &str = "the state could not be written";
 
 /// What `tidegate export` is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,30 +43,36 @@ pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
         let said = "of a gateway elsewhere, name its address with --gateway";
         return Err(AppError::Input(format!("there is no data folder {}; {said}", path.display())));
     }
-    if file.exists() {
-        return Err(AppError::Input(format!("{} is there already; name another", file.display())));
-    }
+    refuse_taken(&file)?;
     let store = open(&config).await?;
-    let written = write_named(store.as_ref(), &file).await;
+    let written = write_named(&file, async |_, to| write(store.as_ref(), to).await).await;
     let closed = store.close().await;
     let carried = written?;
     closed.map_err(|error| AppError::run("the store could not be closed", error))?;
     Ok(carried)
 }
 
-/// Writes the file, and gives it its name once it is whole.
-async fn write_named(store: &dyn Store, file: &Path) -> Result<ImportedState, AppError> {
+fn refuse_taken(file: &Path) -> Result<(), AppError> {
+    match file.exists() {
+        true => Err(AppError::Input(format!("{} is there already; name another", file.display()))),
+        false => Ok(()),
+    }
+}
+
+/// Has a file written beside its place, at the path that `write` is given too, and gives it its name once it is whole.
+async fn write_named(
+    file: &Path,
+    write: impl AsyncFnOnce(&Path, File) -> Result<ImportedState, AppError>,
+) -> Result<ImportedState, AppError> {
     let (new, to) = create_beside(file).map_err(|error| unwritten(error.into()))?;
     // It stays locked until it has its name.
     let _locked = to.try_clone();
-    let carried = write(store, to)
-        .await
-        .and_then(|carried| {
-            std::fs::rename(&new, file)
-                .map_err(|error| AppError::run("the file could not be given its name", error))?;
-            Ok(carried)
-        })
-        .inspect_err(|_| drop(std::fs::remove_file(&new)))?;
+    let named = write(&new, to).await.and_then(|carried| {
+        std::fs::rename(&new, file)
+            .map_err(|error| AppError::run("the file could not be given its name", error))?;
+        Ok(carried)
+    });
+    let carried = named.inspect_err(|_| drop(std::fs::remove_file(&new)))?;
     // That the name is durable as well cannot be had everywhere.
     let _ = sync_folder(file);
     Ok(carried)
@@ -93,7 +104,6 @@ fn is_left_behind(entry: &DirEntry) -> bool {
 /// A new file beside another, with its path, which is to have that one's name once it is whole. It is locked, and only
 /// its owner reads it: it holds secrets of subscriptions. What earlier exports left behind is removed.
 fn create_beside(file: &Path) -> std::io::Result<(PathBuf, File)> {
-    use std::os::unix::fs::OpenOptionsExt;
     let folder = folder_of(file);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if is_left_behind(&entry) {
@@ -102,10 +112,16 @@ fn create_beside(file: &Path) -> std::io::Result<(PathBuf, File)> {
     }
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let path = folder.join(format!(".{name}.{}{UNFINISHED}", std::process::id()));
-    let new = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+    let new = create_private(&path)?;
     // Where a file cannot be locked, nobody else finds it so either.
     let _ = new.try_lock();
     Ok((path, new))
+}
+
+/// A new file that only its owner can read; never one that is there.
+pub(super) fn create_private(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// The folder that a file is in.
@@ -129,7 +145,7 @@ async fn write(store: &dyn Store, to: File) -> Result<ImportedState, AppError> {
 }
 
 fn unwritten(error: PortableError) -> AppError {
-    AppError::run("the state could not be written", error)
+    AppError::run(UNWRITTEN, error)
 }
 
 /// What was written, and where to.
@@ -158,14 +174,9 @@ pub(super) async fn write_to<W: Write + Send + 'static>(
     let carried = store.export(sender).await;
     let written = writing.await;
     carried.map_err(|error| AppError::run("the state could not be read", error))?;
-    let written =
-        written.map_err(|error| AppError::run("the state could not be written", error))?;
-    let (writer, left_out) = written.map_err(unwritten)?;
+    let (writer, left_out) = joined(UNWRITTEN, written)?;
     // Only what was handed over whole gets its end.
-    let finishing = tokio::task::spawn_blocking(move || writer.finish()).await;
-    let finished =
-        finishing.map_err(|error| AppError::run("the state could not be written", error));
-    let (totals, to) = finished?.map_err(unwritten)?;
+    let (totals, to) = blocking(UNWRITTEN, move || writer.finish()).await?;
     Ok(WrittenState { totals, left_out, to })
 }
 
@@ -197,49 +208,41 @@ pub(super) fn is_in_use(error: &AppError) -> bool {
 
 /// Has a gateway that runs hand its state over. The file gets its name once it is proved whole.
 async fn export_running(file: &Path, gateway: &GatewayOptions) -> Result<ImportedState, AppError> {
-    if file.exists() {
-        return Err(AppError::Input(format!("{} is there already; name another", file.display())));
-    }
+    refuse_taken(file)?;
     let gateway = RunningGateway::find(gateway)?;
     let mut answer = gateway.open(Method::GET, ("/export", &[]), None).await?;
-    let (new, mut to) = create_beside(file).map_err(|error| unwritten(error.into()))?;
-    let taking = async {
+    let take = async |new: &Path, mut to: File| {
         while let Some(chunk) = answer.chunk().await.map_err(|error| gateway.unreached(error))? {
             to.write_all(&chunk).map_err(|error| unwritten(error.into()))?;
         }
         to.sync_all().map_err(|error| unwritten(error.into()))?;
-        let whole = prove(new.clone()).await?;
-        std::fs::rename(&new, file)
-            .map_err(|error| AppError::run("the file could not be given its name", error))?;
-        Ok::<_, AppError>(whole)
+        let new = new.to_owned();
+        let proved = blocking("the file is not whole", move || prove(&new)).await?;
+        Ok::<_, AppError>(proved.state)
     };
-    let taken = taking.await.inspect_err(|_| drop(std::fs::remove_file(&new)))?;
-    // That the name is durable as well cannot be had everywhere.
-    let _ = sync_folder(file);
-    Ok(taken)
+    write_named(file, take).await
 }
 
-/// Reads a file from beginning to end, and says what is in it.
-async fn prove(file: PathBuf) -> Result<ImportedState, AppError> {
-    let failed = "the file is not whole";
-    let reading = tokio::task::spawn_blocking(move || {
-        let from = File::open(file)?;
-        let bytes = from.metadata()?.len();
-        let mut reader = ExportReader::open(from)?;
-        let mut left_out = LeftOutCredentials::default();
-        while let Some(mut piece) = reader.next_piece()? {
-            left_out.note(&mut piece);
-        }
-        let totals = reader.totals();
-        Ok::<_, PortableError>(ImportedState {
-            feeds: totals.feeds,
-            items: totals.items,
-            bytes,
-            left_out,
-        })
-    });
-    let read = reading.await.map_err(|error| AppError::run(failed, error))?;
-    read.map_err(|error| AppError::run(failed, error))
+/// A file with the state of a gateway, which was read from beginning to end and is whole.
+pub(super) struct ProvedState {
+    pub(super) head: ExportHead,
+    /// The last moment that it knows of.
+    pub(super) latest: Time,
+    pub(super) state: ImportedState,
+}
+
+/// Reads a file from beginning to end, and says what is in it. Blocks.
+pub(super) fn prove(file: &Path) -> Result<ProvedState, PortableError> {
+    let from = File::open(file)?;
+    let bytes = from.metadata()?.len();
+    let mut reader = ExportReader::open(from)?;
+    let (mut left_out, mut latest) = (LeftOutCredentials::default(), Time::from_unix(0));
+    while let Some(mut piece) = reader.next_piece()? {
+        latest = piece.latest().map_or(latest, |other| latest.max(other));
+        left_out.note(&mut piece);
+    }
+    let (head, ExportTotals { feeds, items }) = (reader.head().clone(), reader.totals());
+    Ok(ProvedState { head, latest, state: ImportedState { feeds, items, bytes, left_out } })
 }
 
 #[cfg(test)]

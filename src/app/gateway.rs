@@ -3,8 +3,8 @@
 pub(super) mod settings;
 
 use super::disk::LastingStore;
-use super::hub::{HubAccess, Served};
-use super::operator::AdminService;
+use super::error::blocking;
+use super::operator::{AdminService, Reloaded};
 use super::tls::CertificateFiles;
 use super::{
     AppError, aggregates, disk, feeds, lists, origins, outgoing, readers, retention, space, token,
@@ -51,18 +51,15 @@ pub struct Gateway {
     origin: String,
     address: SocketAddr,
     admin_address: Option<SocketAddr>,
-    readers: serve::SiteReaders,
     desk: Arc<AdminService>,
+    reloaded: Reloaded,
     store: Arc<dyn Store>,
     polling: CancellationToken,
     serving: CancellationToken,
     poll_task: JoinHandle<()>,
     serve_task: JoinHandle<Result<(), ServeError>>,
-    age_task: JoinHandle<()>,
-    gather_task: JoinHandle<()>,
-    list_task: JoinHandle<()>,
-    /// Looks after the certificate, where there is to be one.
-    tls_task: Option<JoinHandle<()>>,
+    /// What ends with polling, and before the store.
+    background: Vec<JoinHandle<()>>,
     hub_task: Option<JoinHandle<()>>,
 }
 
@@ -197,46 +194,42 @@ impl Gateway {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             operator: Arc::clone(&desk) as Arc<dyn serve::Operator>,
-            hub: hub.clone().map(|hub| Arc::new(HubAccess(hub)) as Arc<dyn serve::HubService>),
+            hub: hub.clone(),
             settings,
             folder: keeps.then(|| config.store.path.clone()),
             origins: origins::settings(config, &public_address, &desk),
         };
         let keys = tls.as_ref().map(CertificateFiles::keys);
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
-        desk.attach(server.control(), space.clone(), tls.clone());
-        let topics = Arc::new(Served(server.topics()));
-        let readers = server.readers();
+        let site = server.control();
+        let reloaded = Reloaded { site, space: space.clone(), tls: tls.clone() };
+        let topics = server.topics();
         let serve_task = tokio::spawn(server.run(listener, admin_listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let (wall, ends) = (Arc::clone(&clock), polling.clone());
         tokio::spawn(origins::maintain(Arc::clone(&desk), Arc::clone(&wall), ends.clone()));
         let (clocks, work) = ((clock, running), (Arc::clone(&desk), space.clone()));
         let aging = feeds::run_maintenance(Arc::clone(&store), clocks, work, ends.clone());
-        let age_task = tokio::spawn(aging);
         let listing = lists::maintain_lists(Arc::clone(&store), Arc::clone(&desk), ends.clone());
-        let list_task = tokio::spawn(listing);
         let gathering = aggregates::gather(Arc::clone(&store), Arc::clone(&desk), ends);
-        let gather_task = tokio::spawn(gathering);
+        let mut background =
+            vec![tokio::spawn(aging), tokio::spawn(listing), tokio::spawn(gathering)];
         if let Some(space) = space {
             tokio::spawn(space::watch(space, polling.clone()));
         }
-        let tls_task = tls.map(|tls| tokio::spawn(tls.watch(wall, polling.clone())));
+        background.extend(tls.map(|tls| tokio::spawn(tls.watch(wall, polling.clone()))));
         Ok(Self {
             origin,
             address,
             admin_address,
-            readers,
-            gather_task,
-            list_task,
-            tls_task,
+            background,
             desk,
+            reloaded,
             store,
             polling,
             serving,
             poll_task,
             serve_task,
-            age_task,
             hub_task,
         })
     }
@@ -269,11 +262,7 @@ impl Gateway {
     /// Goes on with another configuration. Answers the keys that differ and need a restart, by table and
     /// name: what is in force of them stays. Where it fails, nothing has changed.
     pub async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
-        // Before anything is changed: a token that cannot be read leaves all as it was.
-        let readers = readers::readers(config)?;
-        let restart = self.desk.reload(config.clone()).await?;
-        self.readers.replace(readers);
-        Ok(restart)
+        self.desk.reload(config.clone(), &self.reloaded).await
     }
 
     /// Whether serving, polling or the hub has ended by itself.
@@ -284,15 +273,11 @@ impl Gateway {
 
     /// Ends in order: no new polls, then the answers in flight, then the store.
     pub async fn stop(self) -> Result<(), AppError> {
-        self.desk.closing();
         self.polling.cancel();
         self.serving.cancel();
         let polled = self.poll_task.await;
         let served = self.serve_task.await;
-        let _ = self.age_task.await;
-        let _ = self.gather_task.await;
-        let _ = self.list_task.await;
-        if let Some(task) = self.tls_task {
+        for task in self.background {
             let _ = task.await;
         }
         let delivered = match self.hub_task {
@@ -375,11 +360,7 @@ async fn open(
         let store = request.open(clock)?;
         Ok::<_, StoreError>(space::limit(store, space, limits))
     };
-    let opened = tokio::task::spawn_blocking(open).await;
-    let store = opened
-        .map_err(|error| AppError::run("the store could not be opened", error))?
-        .map_err(|error| AppError::run("the store could not be opened", error))?;
-    Ok(Arc::new(store))
+    Ok(Arc::new(blocking("the store could not be opened", open).await?))
 }
 
 #[cfg(test)]

@@ -21,16 +21,9 @@ const ANSWER_LIMIT: u64 = 16 * 1024;
 /// How an answer begins where the gateway lives.
 const ALIVE: &str = "HTTP/1.1 200 ";
 
-/// What `tidegate health` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HealthOptions {
-    /// Where the configuration comes from, which says where the gateway listens.
-    pub settings: ConfigSource,
-}
-
 /// Asks `/healthz` where the gateway of this configuration listens. An error where it does not answer.
-pub async fn health(options: HealthOptions) -> Result<(), AppError> {
-    let server = options.settings.load()?.config.server;
+pub async fn health(settings: ConfigSource) -> Result<(), AppError> {
+    let server = settings.load()?.config.server;
     let address = reachable(server.listen);
     let asking = ask(address, &server);
     let answer = match tokio::time::timeout(ANSWER_TIME, asking).await {

@@ -9,11 +9,11 @@ pub use left_out::LeftOutCredentials;
 pub(super) use plan::ImportPlan;
 
 use super::disk::{self, LastingStore};
+use super::error::joined;
 use super::export::is_in_use;
-use super::{AppError, ConfigSource, GatewayOptions, RunningGateway, space};
-use indicatif::{ProgressBar, ProgressStyle};
+use super::{AppError, ConfigSource, GatewayOptions, RunningGateway, progress, space};
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegate_config::Config;
@@ -255,7 +255,7 @@ pub(super) fn read_list(
 
 async fn write(store: &Arc<EmbeddedStore>, plan: &ImportPlan) -> Result<(), AppError> {
     let records: Vec<&FeedRecord> = plan.new.iter().chain(&plan.placed).collect();
-    let bar = progress(records.len());
+    let bar = progress::bar("{wide_bar} {pos} of {len} feeds", records.len());
     for records in records.chunks(AT_ONCE) {
         let mut writing = JoinSet::new();
         for record in records {
@@ -264,22 +264,10 @@ async fn write(store: &Arc<EmbeddedStore>, plan: &ImportPlan) -> Result<(), AppE
         }
         while let Some(written) = writing.join_next().await {
             let failed = "a feed could not be stored; those before it are, and the list can be imported again";
-            written
-                .map_err(|error| AppError::run(failed, error))?
-                .map_err(|error| AppError::run(failed, error))?;
+            joined(failed, written)?;
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
     Ok(())
-}
-
-/// A bar on a terminal, nothing elsewhere.
-fn progress(length: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{wide_bar} {pos} of {len} feeds");
-    let bar = ProgressBar::new(u64::try_from(length).unwrap_or(u64::MAX));
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

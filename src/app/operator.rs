@@ -1,11 +1,9 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
 mod access;
-mod delete_missing;
 mod export;
 mod gather;
 mod gathered;
-mod hold;
 mod list;
 mod list_feeds;
 mod local;
@@ -19,12 +17,12 @@ mod standing;
 
 pub(super) use gather::Gathered;
 pub(super) use list_feeds::SeenList;
+pub(super) use reload::Reloaded;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use tidegate_config::{Config, Publish};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
@@ -32,8 +30,8 @@ use tidegate_core::model::{
     Tick, Time,
 };
 use tidegate_core::websub::Verification;
-use tidegate_judge::record::Observation;
 use tidegate_judge::record::local::{Act, Acted};
+use tidegate_judge::record::{self as judge, DeletionError, Observation};
 use tidegate_net::fetch::Services;
 use tidegate_poll::hub::Hub;
 use tidegate_poll::{PollError, Poller, RoundError};
@@ -70,9 +68,6 @@ pub(super) struct AdminService {
     config: RwLock<Config>,
     public_url: String,
     hub: Option<Hub>,
-    /// What a reload reaches beside polling and the hub.
-    reloaded: OnceLock<reload::Reloaded>,
-    closing: AtomicBool,
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
     /// What was noted of aggregates.
@@ -95,7 +90,6 @@ impl AdminService {
         hub: Option<Hub>,
     ) -> Self {
         let config = RwLock::new(reload::without_feeds(config));
-        let closing = AtomicBool::new(false);
         let changing = Mutex::new(());
         Self {
             store,
@@ -111,18 +105,12 @@ impl AdminService {
             config,
             public_url,
             hub,
-            reloaded: OnceLock::new(),
-            closing,
             changing,
             gathered: gathered::AggregateBoard::default(),
             lists: list_feeds::ListBoard::default(),
             absent: pending::AbsentItems::new(),
             stored: standing::StoredSummaries::default(),
         }
-    }
-
-    pub(super) fn closing(&self) {
-        self.closing.store(true, Ordering::Release);
     }
 
     /// How feeds are republished, and what is kept of them.
@@ -142,6 +130,13 @@ impl AdminService {
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         self.poller.decisions().decide_and_commit(record, self.clock.as_ref(), names, decide).await
+    }
+
+    /// Has the hub look at its topics: a feed that became private is none any more.
+    fn feeds_changed(&self) {
+        if let Some(hub) = &self.hub {
+            hub.check_topics();
+        }
     }
 
     /// Lets changes leave the window of a feed, and what is too old its ledger and archives.
@@ -240,13 +235,6 @@ fn stopped(error: PollError) -> OperatorError {
 
 #[async_trait]
 impl Operator for AdminService {
-    fn ready(&self) -> Result<(), String> {
-        if self.closing.load(Ordering::Acquire) {
-            return Err("the gateway is shutting down".to_owned());
-        }
-        Ok(())
-    }
-
     fn totals(&self) -> PollTotals {
         self.poller.totals()
     }
@@ -427,7 +415,19 @@ impl Operator for AdminService {
         feed: &FeedName,
         item: &SyncId,
     ) -> Result<Option<Tick>, OperatorError> {
-        self.bury(feed, item).await
+        let record = self.record(feed).await?;
+        // What left the complete view may be deleted still.
+        let names = [item.to_string()];
+        self.decide_and_commit(&record, &names, |round| {
+            let verdict = judge::delete_missing(round, item).map_err(|error| match error {
+                DeletionError::Unknown => OperatorError::UnknownItem(feed.clone()),
+                _ => OperatorError::Conflict(error.to_string()),
+            })?;
+            let change = verdict.and_then(|verdict| verdict.change);
+            let tick = change.as_ref().and_then(|change| change.tick);
+            Ok((change, tick))
+        })
+        .await
     }
 
     async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError> {
@@ -461,7 +461,11 @@ impl Operator for AdminService {
 
     async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError> {
         let record = self.record(feed).await?;
-        self.decide(&record, decision).await?;
+        self.decide_and_commit(&record, &[], |round| match judge::decide(round, decision).change {
+            None => Err(OperatorError::Conflict(format!("nothing of the feed {feed} is held"))),
+            change => Ok((change, ())),
+        })
+        .await?;
         // A released document comes out with the poll that finds it again. Where none can be made now, the decision is
         // stored all the same.
         if decision == Decision::Release

@@ -64,13 +64,6 @@ pub fn variables() -> Variables {
     Variables::new(std::env::vars_os().map(|(name, value)| (shown(name), shown(value))))
 }
 
-/// What `tidegate serve` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServeOptions {
-    /// Where the configuration comes from.
-    pub settings: ConfigSource,
-}
-
 /// What `tidegate demo` is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DemoOptions {

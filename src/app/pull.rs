@@ -2,10 +2,9 @@
 
 mod folder;
 
-use super::{AppError, PullOptions};
+use super::{AppError, PullOptions, progress};
 use folder::ReplicaFolder;
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use indicatif::ProgressBar;
 use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::counted;
@@ -84,8 +83,12 @@ impl PublisherLink {
         let fetch = fetch::services(settings)
             .map_err(|error| AppError::run("the HTTP client could not be made", error))?
             .fetch;
-        let clock = SystemClock;
-        Ok(Self { fetch, given: given.clone(), clock, progress: progress(), requests: 0, bytes: 0 })
+        let progress = progress::bar("{spinner} {wide_msg}", 0);
+        if !progress.is_hidden() {
+            progress.enable_steady_tick(TICK);
+        }
+        let given = given.clone();
+        Ok(Self { fetch, given, clock: SystemClock, progress, requests: 0, bytes: 0 })
     }
 
     async fn ask(&mut self, ask: &Ask, saved: Option<&State>) -> Answer {
@@ -144,15 +147,4 @@ impl PublisherLink {
             is_delta: document.delta,
         }))
     }
-}
-
-/// A line on a terminal, nothing elsewhere.
-fn progress() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{spinner} {wide_msg}");
-    let bar = ProgressBar::new_spinner();
-    bar.enable_steady_tick(TICK);
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
 }

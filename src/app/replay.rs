@@ -1,8 +1,7 @@
 //! `tidegate replay`: recorded documents through the core, printed line by line.
 
-use super::{AppError, ReplayOptions};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{IsTerminal, Write};
+use super::{AppError, ReplayOptions, progress};
+use std::io::Write;
 use std::sync::Arc;
 use tidegate_config::{Polling, Publish};
 use tidegate_core::clock::ManualClock;
@@ -34,7 +33,8 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
         .map_err(|error| AppError::run("no runtime could be started", error))?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut summary = Summary::default();
-    let progress = progress(&all);
+    let documents = all.iter().map(|series| series.documents.len()).sum();
+    let progress = progress::bar("{bar:40} {pos}/{len} documents, {eta} left", documents);
     for (number, series) in all.iter().enumerate() {
         let mut unwritten = None;
         let print = |line: DocumentReport| {
@@ -108,16 +108,6 @@ fn print(out: &mut impl Write, line: &DocumentReport, json: bool) -> std::io::Re
         lines.extend(words.iter().map(|words| format!("  {what}: {words}")));
     }
     lines.iter().try_for_each(|line| writeln!(out, "{}", printable(line)))
-}
-
-/// A bar on a terminal, nothing elsewhere.
-fn progress(all: &[Series]) -> ProgressBar {
-    let documents = all.iter().map(|s| s.documents.len() as u64).sum();
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} documents, {eta} left");
-    ProgressBar::new(documents).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 #[cfg(test)]

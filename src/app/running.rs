@@ -180,7 +180,7 @@ impl RunningGateway {
 /// The address of a gateway that is named; what is not an address is the caller's mistake.
 fn base(text: &str) -> Result<Url, AppError> {
     let wrong = |why: String| AppError::Input(format!("the address of the gateway is none: {why}"));
-    let text = config::public_address(text).map_err(|why| wrong(why.to_string()))?;
+    let text = config::public_address(text).map_err(wrong)?;
     Url::parse(&text).map_err(|why| wrong(why.to_string()))
 }
 

@@ -1,7 +1,7 @@
 //! `tidegate serve`: runs until it is told to stop.
 
 use super::service::{self, ServiceManager};
-use super::{AppError, ConfigSource, Gateway, Outside, ServeOptions, startup};
+use super::{AppError, ConfigSource, Gateway, Outside, startup};
 use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
@@ -13,8 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs the gateway until SIGTERM or SIGINT; SIGHUP reads the configuration again.
-pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
-    let ServeOptions { mut settings } = options;
+pub async fn serve(mut settings: ConfigSource) -> Result<(), AppError> {
     let listener = service::listener()?;
     if let Some(listener) = &listener {
         settings.listen_on(listener)?;

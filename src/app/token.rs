@@ -1,9 +1,9 @@
 //! The administration token: configured, from the environment, or made at the first start.
 
+use super::export::create_private;
 use super::{AppError, disk};
-use std::fs::OpenOptions;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tidegate_config::{AdminTokenSetting, Config, SecretToken, StoreKind};
 use tidegate_serve as serve;
 
@@ -100,47 +100,28 @@ pub(super) fn of_environment() -> Option<String> {
     std::env::var(VARIABLE).ok().filter(|token| !token.is_empty())
 }
 
-/// The token of the demonstration, which tells it to its visitor.
-pub(super) enum DemoToken {
-    /// That of the environment, which is not written to a terminal: its visitor has it.
-    Environment(SecretToken),
-    /// That which is kept in a data folder, or made when the gateway starts.
-    Kept(PathBuf),
-    /// One that was made for this run.
-    Made(SecretToken),
+/// The token of a demonstration with this data folder, which tells it to its visitor: what the configuration says of
+/// it, and what a shell is to be given for it. `None`: what the gateway keeps in the folder once it runs, see [`kept`].
+pub(super) fn of_demo(
+    data: Option<&Path>,
+) -> Result<(AdminTokenSetting, Option<String>), AppError> {
+    if let Some(token) = of_environment() {
+        let wrong = |why| AppError::Input(format!("{VARIABLE} is of no use: {why}"));
+        let token = SecretToken::new(&token).map_err(wrong)?;
+        // It is not written to a terminal: its visitor has it.
+        return Ok((AdminTokenSetting::Here(token), Some(format!("${VARIABLE}"))));
+    }
+    if data.is_some() {
+        return Ok((AdminTokenSetting::Unset, None));
+    }
+    let made = random_token(SHORT_BYTES)?;
+    let token = SecretToken::new(&made).map_err(AppError::Input)?;
+    Ok((AdminTokenSetting::Here(token), Some(made)))
 }
 
-impl DemoToken {
-    /// Finds the token of a demonstration with this data folder; without one it is made.
-    pub(super) fn find(data: Option<&Path>) -> Result<Self, AppError> {
-        if let Some(token) = of_environment() {
-            let wrong = |why| AppError::Input(format!("{VARIABLE} is of no use: {why}"));
-            return SecretToken::new(&token).map(Self::Environment).map_err(wrong);
-        }
-        match data {
-            Some(folder) => Ok(Self::Kept(folder.join(FILE))),
-            None => SecretToken::new(&random_token(SHORT_BYTES)?)
-                .map(Self::Made)
-                .map_err(AppError::Input),
-        }
-    }
-
-    /// What the configuration says of it.
-    pub(super) fn setting(&self) -> AdminTokenSetting {
-        match self {
-            Self::Made(token) | Self::Environment(token) => AdminTokenSetting::Here(token.clone()),
-            Self::Kept(_) => AdminTokenSetting::Unset,
-        }
-    }
-
-    /// What a shell is to be given for it, once the gateway runs.
-    pub(super) fn shown(&self) -> Result<String, AppError> {
-        match self {
-            Self::Environment(_) => Ok(format!("${VARIABLE}")),
-            Self::Kept(path) => read(path),
-            Self::Made(token) => Ok(token.reveal().to_owned()),
-        }
-    }
+/// The token that a gateway keeps in its data folder.
+pub(super) fn kept(data: &Path) -> Result<String, AppError> {
+    read(&data.join(FILE))
 }
 
 fn random_token(bytes: usize) -> Result<String, AppError> {
@@ -185,13 +166,8 @@ fn kept_or_made(path: &Path, keeps: bool) -> Result<String, AppError> {
     Ok(token)
 }
 
-/// Writes a file that only its owner can read; never over one that is there.
 fn write(path: &Path, token: &str) -> std::io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = create_private(path)?;
     writeln!(file, "{token}")?;
     file.sync_all()
 }
@@ -218,24 +194,20 @@ mod tests {
 
     #[test]
     fn the_token_of_a_demonstration_is_told_and_another_each_time() {
-        let made = || match DemoToken::find(None).unwrap() {
-            DemoToken::Made(token) => token,
-            _ => panic!("the tests run without the variable"),
+        let made = || match of_demo(None).unwrap() {
+            (AdminTokenSetting::Here(token), shown) => {
+                assert_eq!(shown.as_deref(), Some(token.reveal()));
+                token
+            }
+            other => panic!("none was made: {other:?}"),
         };
         let (one, other) = (made(), made());
-        assert_eq!(one.reveal().len(), 32);
         assert_ne!(one, other);
-        let shown = DemoToken::Made(one.clone());
-        assert_eq!(shown.shown().unwrap(), one.reveal());
-        assert_eq!(shown.setting(), AdminTokenSetting::Here(one));
-        // What is kept is what the gateway made in its folder.
+        assert_eq!(one.reveal().len(), 2 * SHORT_BYTES);
         let folder = tempfile::tempdir().unwrap();
+        assert_eq!(of_demo(Some(folder.path())).unwrap(), (AdminTokenSetting::Unset, None));
         let token = kept_or_made(&folder.path().join(FILE), true).unwrap();
-        let kept = DemoToken::find(Some(folder.path())).unwrap();
-        assert_eq!(kept.setting(), AdminTokenSetting::Unset);
-        assert_eq!(kept.shown().unwrap(), token);
-        let given = DemoToken::Environment(other);
-        assert_eq!(given.shown().unwrap(), "$TIDEGATE_ADMIN_TOKEN");
+        assert_eq!(kept(folder.path()).unwrap(), token);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 pub mod client;
 
 use crate::app::{
-    CompactOptions, ConfigSource, DemoOptions, ExportOptions, HealthOptions, ImportOptions,
-    PullOptions, ReplayOptions, ServeOptions, SupOptions, rule_names,
+    ConfigSource, DemoOptions, ExportOptions, ImportOptions, PullOptions, ReplayOptions,
+    SupOptions, rule_names,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -12,7 +12,7 @@ use client::{ClientCommand, GatewayArgs};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tidegate_config::{Overrides, WebError, duration, feed_address, public_address};
+use tidegate_config::{Overrides, duration, feed_address, public_address};
 use tidegate_core::model::Without;
 use tidegate_format::pull::PullLimits;
 use url::Url;
@@ -55,7 +55,7 @@ pub enum Command {
     /// Write the whole state of a gateway to one file, whether it runs or not
     Export(ExportArgs),
     /// Write the store of a gateway that is not running anew, without what was redacted or pruned
-    Compact(CompactArgs),
+    Compact(FolderArgs),
     /// Merge two SSE feeds and print the result in the format of the first
     Merge(MergeArgs),
     #[command(flatten)]
@@ -97,17 +97,13 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log: LogFormat,
     /// Feeds to add, named after host and path
-    #[arg(value_name = "FEED_URL", value_parser = feed)]
+    #[arg(value_name = "FEED_URL", value_parser = feed_address)]
     pub feeds: Vec<Url>,
 }
 
-fn feed(text: &str) -> Result<Url, WebError> {
-    feed_address(text)
-}
-
 impl ServeArgs {
-    /// What the gateway is asked to do.
-    pub fn options(self) -> ServeOptions {
+    /// Where its configuration comes from.
+    pub fn settings(self) -> ConfigSource {
         let path = file(self.config.as_deref());
         let overrides = Overrides {
             listen: self.listen,
@@ -116,7 +112,7 @@ impl ServeArgs {
             allow_private: self.allow_private,
             feeds: self.feeds,
         };
-        ServeOptions { settings: ConfigSource::File { path, overrides } }
+        ConfigSource::File { path, overrides }
     }
 }
 
@@ -147,7 +143,7 @@ pub struct DemoArgs {
 
 /// A duration that is not zero: a publisher that changes without pause is no demonstration.
 fn interval(text: &str) -> Result<Duration, String> {
-    let value = duration(text).map_err(|error| error.to_string())?;
+    let value = duration(text)?;
     if value.is_zero() { Err("the shortest is 1s".to_owned()) } else { Ok(value) }
 }
 
@@ -186,11 +182,11 @@ pub struct HealthArgs {
 }
 
 impl HealthArgs {
-    /// Which gateway is asked.
-    pub fn options(self) -> HealthOptions {
+    /// The configuration of the gateway that is asked.
+    pub fn settings(self) -> ConfigSource {
         let path = file(self.config.as_deref());
         let overrides = Overrides { listen: self.listen, ..Overrides::default() };
-        HealthOptions { settings: ConfigSource::File { path, overrides } }
+        ConfigSource::File { path, overrides }
     }
 }
 
@@ -228,7 +224,7 @@ fn rule(text: &str) -> Result<String, String> {
 #[derive(Debug, Args)]
 pub struct PullArgs {
     /// The feed: one with sync markup, or a plain one
-    #[arg(value_name = "URL", value_parser = feed)]
+    #[arg(value_name = "URL", value_parser = feed_address)]
     pub url: Url,
     /// The folder that the replica is kept in; replica.xml there is the feed
     #[arg(long, value_name = "DIR")]
@@ -263,7 +259,7 @@ impl PullArgs {
 #[derive(Debug, Args)]
 pub struct SupArgs {
     /// The address of the SUP document
-    #[arg(value_name = "URL", value_parser = feed)]
+    #[arg(value_name = "URL", value_parser = feed_address)]
     pub url: Url,
     /// Print one line of JSON for each change
     #[arg(long)]
@@ -326,20 +322,6 @@ impl ExportArgs {
     }
 }
 
-/// `tidegate compact`.
-#[derive(Debug, Args)]
-pub struct CompactArgs {
-    #[command(flatten)]
-    folder: FolderArgs,
-}
-
-impl CompactArgs {
-    /// What a compaction is asked to do.
-    pub fn options(self) -> CompactOptions {
-        CompactOptions { settings: self.folder.settings() }
-    }
-}
-
 /// Which data folder a command works on.
 #[derive(Debug, Args)]
 pub struct FolderArgs {
@@ -352,7 +334,8 @@ pub struct FolderArgs {
 }
 
 impl FolderArgs {
-    fn settings(self) -> ConfigSource {
+    /// The configuration that says where the folder is.
+    pub fn settings(self) -> ConfigSource {
         let path = file(self.config.as_deref());
         let overrides = Overrides { data: self.data, ..Overrides::default() };
         ConfigSource::File { path, overrides }
@@ -391,10 +374,10 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
-    fn serve(args: &[&str]) -> Result<ServeOptions, clap::error::ErrorKind> {
+    fn serve(args: &[&str]) -> Result<ConfigSource, clap::error::ErrorKind> {
         let typed = ["tidegate", "serve"].iter().chain(args);
         match Cli::try_parse_from(typed).map_err(|error| error.kind())?.command {
-            Command::Serve(args) => Ok(args.options()),
+            Command::Serve(args) => Ok(args.settings()),
             other => panic!("{other:?}"),
         }
     }
@@ -406,7 +389,7 @@ mod tests {
 
     #[test]
     fn every_option_of_serve_arrives() {
-        let options = serve(&[
+        let settings = serve(&[
             "-c",
             "f.toml",
             "-l",
@@ -419,7 +402,7 @@ mod tests {
             "https://example.org/a",
             "http://127.0.0.1:9/b",
         ]);
-        let ConfigSource::File { path, overrides } = options.unwrap().settings else {
+        let ConfigSource::File { path, overrides } = settings.unwrap() else {
             panic!("serve reads a file");
         };
         assert_eq!(path, Some(PathBuf::from("f.toml")));

@@ -118,7 +118,7 @@ pub(super) fn lasting(bounds: RangeInclusive<u64>) -> Kind<Duration> {
     let [least, most] = [bounds.start(), bounds.end()].map(|s| written(Duration::from_secs(*s)));
     Kind::new(format!("`{least}` to `{most}`"), move |node| {
         let text = node.text()?;
-        let value = duration(text).map_err(|error| error.to_string())?;
+        let value = duration(text)?;
         let fits = bounds.contains(&value.as_secs());
         let wrong = || format!("{text:?} is out of bounds; write {least:?} to {most:?}");
         fits.then_some(value).ok_or_else(wrong)

@@ -37,7 +37,7 @@ mod webhook;
 mod websub;
 
 pub use access::without_login;
-pub use duration::{DurationError, duration, written};
+pub use duration::{duration, written};
 pub use external::{External, look_up};
 pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
 pub use feed_config::{Aggregate, FeedConfig};
@@ -48,12 +48,12 @@ pub use origins::{ALLOW_LIMIT, AllowConfig, ORIGIN_LIMIT, OWN_STEPS};
 pub use overrides::Overrides;
 pub use polling::Polling;
 pub use publish::{DeltaViews, Publish};
-pub use readers::{READER_FEEDS_LIMIT, READER_LIMIT, ReaderConfig, ReaderToken, ReaderTokenError};
+pub use readers::{READER_FEEDS_LIMIT, READER_LIMIT, ReaderConfig, ReaderToken};
 pub use server::{AdminTokenSetting, PageAudience, SecretToken, ServerSection};
 pub use store::{StoreKind, StoreSettings};
 pub use sup::SupConfig;
 pub use variables::Variables;
-pub use web::{WebError, feed_address, public_address};
+pub use web::{feed_address, public_address};
 pub use webhook::WebhookConfig;
 pub use websub::Websub;
 

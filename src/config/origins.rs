@@ -7,7 +7,7 @@ use super::keys::{
 use super::kinds::{flag, lasting, number, parsed, word_or_flag};
 use super::section::Section;
 use super::server::ServerSection;
-use super::web::{WebError, bare_address};
+use super::web::bare_address;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -254,7 +254,7 @@ pub(super) fn read_allowed(top: &mut Section<'_, '_, '_>) -> Vec<AllowConfig> {
 }
 
 /// Checks the address of a site, and has it end with a slash.
-fn folder_address(text: &str) -> Result<Url, WebError> {
+fn folder_address(text: &str) -> Result<Url, String> {
     let mut url = bare_address(text)?;
     if !url.path().ends_with('/') {
         let path = format!("{}/", url.path());

@@ -61,33 +61,6 @@ section! {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReaderToken(String);
 
-/// Why a text is no token of a reader. Does not repeat it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ReaderTokenError {
-    /// It has a character that would have to be escaped in an address.
-    #[error("has a character other than A-Z, a-z, 0-9, - and _; {MAKE_ONE}")]
-    Alphabet,
-    /// It may be guessed.
-    #[error(
-        "may be guessed: it has {length} characters, and {} are the least (32 where all are hexadecimal \
-         digits); {MAKE_ONE}",
-        ReaderToken::LEAST
-    )]
-    Short {
-        /// Its length, in bytes.
-        length: usize,
-    },
-    /// It says the same again and again.
-    #[error("may be guessed: it has only a few different characters; {MAKE_ONE}")]
-    Monotonous,
-    /// It is too long.
-    #[error("has {length} characters, the limit is {}", ReaderToken::LIMIT)]
-    Long {
-        /// Its length, in bytes.
-        length: usize,
-    },
-}
-
 const MAKE_ONE: &str = "make one with: openssl rand -hex 16";
 
 impl ReaderToken {
@@ -101,22 +74,27 @@ impl ReaderToken {
     pub const LIMIT: usize = 128;
 
     /// Checks a token: long enough that nobody guesses it, of characters that stand in an address as
-    /// they are.
-    pub fn new(text: &str) -> Result<Self, ReaderTokenError> {
+    /// they are. What is said of one that is none does not repeat it.
+    pub fn new(text: &str) -> Result<Self, String> {
         let length = text.len();
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         if !text.bytes().all(is_plain) {
-            return Err(ReaderTokenError::Alphabet);
+            return Err(format!("has a character other than A-Z, a-z, 0-9, - and _; {MAKE_ONE}"));
         }
         if length > Self::LIMIT {
-            return Err(ReaderTokenError::Long { length });
+            return Err(format!("has {length} characters, the limit is {}", Self::LIMIT));
         }
         let is_hexadecimal = text.bytes().all(|b| b.is_ascii_hexdigit());
         if length < if is_hexadecimal { Self::LEAST_HEXADECIMAL } else { Self::LEAST } {
-            return Err(ReaderTokenError::Short { length });
+            return Err(format!(
+                "may be guessed: it has {length} characters, and {} are the least (32 where all are hexadecimal \
+                 digits); {MAKE_ONE}",
+                Self::LEAST
+            ));
         }
         if text.bytes().collect::<BTreeSet<u8>>().len() < Self::LEAST_DIFFERENT {
-            return Err(ReaderTokenError::Monotonous);
+            let said = "may be guessed: it has only a few different characters";
+            return Err(format!("{said}; {MAKE_ONE}"));
         }
         Ok(Self(text.to_owned()))
     }
@@ -180,9 +158,7 @@ fn check_token(
     seen: &mut Vec<(SecretSource, usize)>,
 ) {
     let checked = match token {
-        SecretSource::Literal(text) => {
-            ReaderToken::new(text.reveal()).map(|_| ()).map_err(|error| error.to_string())
-        }
+        SecretSource::Literal(text) => ReaderToken::new(text.reveal()).map(drop),
         SecretSource::LeftOut => {
             Err("is not in the file: \"stored\" is for the API alone".to_owned())
         }
@@ -311,12 +287,10 @@ mod tests {
     fn tokens_are_long_enough() {
         assert!(ReaderToken::new(TOKEN).is_ok());
         assert!(ReaderToken::new("AbCdEfGhIjKlMnOpQrStUv").is_ok());
-        assert_eq!(
-            ReaderToken::new("AbCdEfGhIjKlMnOpQrStU"),
-            Err(ReaderTokenError::Short { length: 21 })
-        );
-        let long = "Aa1_Bb2-".repeat(17);
-        assert_eq!(ReaderToken::new(&long), Err(ReaderTokenError::Long { length: 136 }));
+        let short = ReaderToken::new("AbCdEfGhIjKlMnOpQrStU").unwrap_err();
+        assert!(short.starts_with("may be guessed: it has 21 characters, and 22 are"), "{short}");
+        let long = ReaderToken::new(&"Aa1_Bb2-".repeat(17)).unwrap_err();
+        assert_eq!(long, "has 136 characters, the limit is 128");
         assert!(!format!("{:?}", ReaderToken::new(TOKEN)).contains(TOKEN));
     }
 }

@@ -165,7 +165,7 @@ impl fmt::Debug for SecretToken {
 
 /// How much memory answers take.
 fn memory(text: &str) -> Result<u64, String> {
-    let memory = size(text).map_err(|error| error.to_string())?;
+    let memory = size(text)?;
     let least = || format!("{text:?} is too little; write \"32MiB\" or more");
     Some(memory).filter(|memory| *memory >= MEMORY).ok_or_else(least)
 }

@@ -28,7 +28,7 @@ section! {
 }
 
 fn period(text: &str) -> Result<u32, String> {
-    let period = duration(text).map_err(|error| error.to_string())?;
+    let period = duration(text)?;
     let seconds = u32::try_from(period.as_secs()).unwrap_or(u32::MAX);
     if (1..=PERIOD_LIMIT).contains(&seconds) {
         return Ok(seconds);

@@ -6,59 +6,27 @@ use url::Url;
 /// The longest address that is taken, in bytes.
 const ADDRESS_LIMIT: usize = 4096;
 
-/// Why a text is no address to use. Credentials in an address are not repeated in the message.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WebError {
-    /// It is no URL.
-    #[error(
-        "{text:?} is not a web address ({why}); write one like \"https://example.org/feed.xml\""
-    )]
-    Form {
-        /// The text as written.
-        text: String,
-        /// What the parser said.
-        why: url::ParseError,
-    },
-    /// It has white space or a control character.
-    #[error("the address has white space or a control character; write those as %20 and the like")]
-    Space,
-    /// It is too long.
-    #[error("the address is {length} bytes long, the limit is {limit}")]
-    TooLong {
-        /// Bytes found.
-        length: usize,
-        /// Bytes allowed.
-        limit: usize,
-    },
-    /// Its scheme is not of the web.
-    #[error("the address has the scheme {scheme:?}; write http or https")]
-    Scheme {
-        /// The scheme found.
-        scheme: String,
-    },
-    /// Its credentials cannot be sent.
-    #[error("the address {why}")]
-    Login { why: String },
-    /// A part must not be there.
-    #[error("the address has {part}; write only scheme, host, port and path")]
-    Part {
-        /// The part found.
-        part: &'static str,
-    },
-}
-
-fn web(text: &str) -> Result<Url, WebError> {
+/// Checks that a text is an address of the web; otherwise says what is wrong, without repeating credentials in it.
+fn web(text: &str) -> Result<Url, String> {
     if text.len() > ADDRESS_LIMIT {
-        return Err(WebError::TooLong { length: text.len(), limit: ADDRESS_LIMIT });
+        let length = text.len();
+        return Err(format!("the address is {length} bytes long, the limit is {ADDRESS_LIMIT}"));
     }
     // The parser would quietly drop these; in a file they are a slip of the pen.
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(WebError::Space);
+        let said =
+            "the address has white space or a control character; write those as %20 and the like";
+        return Err(said.to_owned());
     }
-    let url = Url::parse(text).map_err(|why| WebError::Form { text: hidden(text), why })?;
+    let url = Url::parse(text).map_err(|why| {
+        let text = hidden(text);
+        format!(
+            "{text:?} is not a web address ({why}); write one like \"https://example.org/feed.xml\""
+        )
+    })?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        scheme => Err(WebError::Scheme { scheme: scheme.to_owned() }),
+        scheme => Err(format!("the address has the scheme {scheme:?}; write http or https")),
     }
 }
 
@@ -72,21 +40,21 @@ fn hidden(text: &str) -> String {
 
 /// Checks the address of an upstream: `http` or `https`, perhaps with credentials. A fragment is cut off,
 /// since it is never sent.
-pub fn feed_address(text: &str) -> Result<Url, WebError> {
+pub fn feed_address(text: &str) -> Result<Url, String> {
     let mut url = web(text)?;
-    take_login(&mut url.clone()).map_err(|why| WebError::Login { why })?;
+    take_login(&mut url.clone()).map_err(|why| format!("the address {why}"))?;
     url.set_fragment(None);
     Ok(url)
 }
 
 /// Checks the address under which the gateway is reached: no credentials, query or fragment. A
 /// slash at its end is cut off, so that `{public_url}/feeds/NAME` is well made.
-pub fn public_address(text: &str) -> Result<String, WebError> {
+pub fn public_address(text: &str) -> Result<String, String> {
     bare_address(text).map(|url| url.as_str().trim_end_matches('/').to_owned())
 }
 
 /// Checks an address that may have a scheme, a host, a port and a path, and nothing else.
-pub(super) fn bare_address(text: &str) -> Result<Url, WebError> {
+pub(super) fn bare_address(text: &str) -> Result<Url, String> {
     let url = web(text)?;
     let parts = [
         ("credentials", !url.username().is_empty() || url.password().is_some()),
@@ -94,7 +62,9 @@ pub(super) fn bare_address(text: &str) -> Result<Url, WebError> {
         ("a fragment", url.fragment().is_some()),
     ];
     match parts.into_iter().find(|(_, there)| *there) {
-        Some((part, _)) => Err(WebError::Part { part }),
+        Some((part, _)) => {
+            Err(format!("the address has {part}; write only scheme, host, port and path"))
+        }
         None => Ok(url),
     }
 }
@@ -126,10 +96,8 @@ mod tests {
         ] {
             assert!(feed_address(bad).is_err(), "{bad:?} was taken");
         }
-        assert!(matches!(
-            feed_address(&format!("http://h/{}", "x".repeat(ADDRESS_LIMIT))),
-            Err(WebError::TooLong { .. })
-        ));
+        let long = feed_address(&format!("http://h/{}", "x".repeat(ADDRESS_LIMIT)));
+        assert_eq!(long.unwrap_err(), "the address is 4105 bytes long, the limit is 4096");
     }
 
     #[test]
@@ -156,7 +124,7 @@ mod tests {
     #[test]
     fn a_password_is_not_repeated() {
         for text in ["https://user:hunter2@example.org/", "https://user:hunter2@h:99999/"] {
-            let said = public_address(text).map_err(|e| e.to_string());
+            let said = public_address(text);
             assert!(said.is_err_and(|said| !said.contains("hunter2")), "{text}");
         }
     }

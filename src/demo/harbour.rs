@@ -1,11 +1,11 @@
 //! The notices of a harbour office: RSS 2.0, with a build date and counters that change all the
 //! time and mean nothing, and with accidents.
 
-use super::accident::Accident;
 use super::timeline::{Post, Timeline};
 use super::{Script, ScriptedDocument};
 use quick_xml::escape::escape;
 use std::fmt::Write;
+use std::ops::Range;
 
 /// Where the publisher has it.
 pub const PATH: &str = "/harbour.xml";
@@ -21,6 +21,14 @@ pub(super) const TIMELINE: Timeline = Timeline {
     rename_one_in: 0,
     rename_after: 0,
 };
+
+/// Accidents happen again after so many steps.
+const REPEAT_EVERY: u32 = 75;
+/// The steps of every repetition at which the document breaks off.
+const BROKEN_OFF_AT: Range<u32> = 14..16;
+/// The steps of every repetition at which the office's program has overwritten every text. It lasts, so that
+/// a visitor has time to release what is held.
+const OVERWRITTEN_AT: Range<u32> = 19..28;
 
 /// What every text is while the office's program has overwritten them.
 const OVERWRITTEN: &str = "<p>Please enable JavaScript to read this notice.</p>";
@@ -81,13 +89,10 @@ const NOTICES: [(&str, &str); 12] = [
 ];
 
 pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
-    let accident = Accident::at(step);
+    let place = step % REPEAT_EVERY;
+    let is_overwritten = OVERWRITTEN_AT.contains(&place);
     // What was overwritten stays as it was then.
-    let step = match accident {
-        Some(Accident::Overwritten { since }) => since,
-        _ => step,
-    };
-    let is_overwritten = matches!(accident, Some(Accident::Overwritten { .. }));
+    let step = if is_overwritten { step - place + OVERWRITTEN_AT.start } else { step };
     let changed = script.time(i64::from(step));
     let mut body = String::from(
         r#"<?xml version="1.0" encoding="utf-8"?>
@@ -105,7 +110,7 @@ pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
         item(&mut body, script, post, step, is_overwritten);
     }
     let _ = writeln!(body, "</channel>\n</rss>\n<!-- built in 0.{:03} s -->", 37 + step % 61);
-    if accident == Some(Accident::BrokenOff) {
+    if BROKEN_OFF_AT.contains(&place) {
         break_off(&mut body);
     }
     ScriptedDocument { path: PATH, media_type: "application/rss+xml; charset=utf-8", body, changed }

@@ -62,34 +62,15 @@ fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
     })
 }
 
-/// What is printed at the start: what runs, and where to look.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Welcome<'a> {
-    /// The publisher's address.
-    pub publisher: SocketAddr,
-    /// The gateway's: `http://127.0.0.1:8080`.
-    pub gateway: &'a str,
-    /// How often the publisher's feeds change.
-    pub every: Duration,
-    /// The administration token as a shell is to be given it.
-    pub token: &'a str,
-}
-
-impl std::fmt::Display for Welcome<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { publisher, gateway, every, token } = self;
-        let all = written(every.saturating_mul(ALL_SHOWN_AT));
-        writeln!(f, "Open {gateway}/ in a browser: the dashboard of this gateway.")?;
-        writeln!(
-            f,
-            "Behind it, a publisher changes its feeds every {}: http://{publisher}{LIGHTHOUSE}",
-            written(*every)
-        )?;
-        writeln!(f, "Pages and API ask for the administration token {token}")?;
-        writeln!(
-            f,
-            "  curl -X POST -H \"Authorization: Bearer {token}\" {gateway}/api/v1/feeds/harbour/poll"
-        )?;
-        writeln!(f, "What happens is told below, everything once in about {all}. Ctrl-C ends it.")
-    }
+/// What is printed at the start: what runs, and where to look. `gateway`: its address, `http://127.0.0.1:8080`;
+/// `every`: how often the publisher's feeds change; `token`: that of administration as a shell is to be given it.
+pub fn welcome(publisher: SocketAddr, gateway: &str, every: Duration, token: &str) -> String {
+    let (every, all) = (written(every), written(every.saturating_mul(ALL_SHOWN_AT)));
+    format!(
+        "Open {gateway}/ in a browser: the dashboard of this gateway.\n\
+         Behind it, a publisher changes its feeds every {every}: http://{publisher}{LIGHTHOUSE}\n\
+         Pages and API ask for the administration token {token}\n  \
+         curl -X POST -H \"Authorization: Bearer {token}\" {gateway}/api/v1/feeds/harbour/poll\n\
+         What happens is told below, everything once in about {all}. Ctrl-C ends it.\n"
+    )
 }

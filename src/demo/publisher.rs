@@ -2,7 +2,6 @@
 
 use super::{Script, ScriptedDocument};
 use axum::Router;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use std::io;
@@ -19,23 +18,16 @@ pub async fn publisher(
     steps: watch::Receiver<u32>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let router = Router::new().fallback(answer).with_state(PublisherStage { script, steps });
+    let answer = move |address: Uri, headers: HeaderMap| {
+        let documents = script.feeds(*steps.borrow());
+        let asked = documents.into_iter().find(|document| document.path == address.path());
+        std::future::ready(match asked {
+            Some(document) => respond(document, &headers),
+            None => (StatusCode::NOT_FOUND, "there are only three feeds here\n").into_response(),
+        })
+    };
+    let router = Router::new().fallback(answer);
     axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await
-}
-
-#[derive(Debug, Clone)]
-struct PublisherStage {
-    script: Script,
-    steps: watch::Receiver<u32>,
-}
-
-async fn answer(State(stage): State<PublisherStage>, address: Uri, headers: HeaderMap) -> Response {
-    let step = *stage.steps.borrow();
-    let documents = stage.script.feeds(step);
-    match documents.into_iter().find(|document| document.path == address.path()) {
-        Some(document) => respond(document, &headers),
-        None => (StatusCode::NOT_FOUND, "there are only three feeds here\n").into_response(),
-    }
 }
 
 /// Answers with the document, or with 304 where the client has it.

@@ -17,12 +17,12 @@ mod worker;
 pub use ledger::{AskError, SubscriptionCount};
 
 use crate::domains::ownership_key;
-use async_trait::async_trait;
 use budget::Budgets;
 use bytes::Bytes;
 use http::HeaderMap;
 use ledger::Ledger;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
@@ -84,33 +84,32 @@ pub struct Calling {
     pub allow_private: AllowPrivate,
 }
 
-/// The documents that can be subscribed to, as they are served: the seam to the side that serves.
-#[async_trait]
-pub trait Topics: Send + Sync + 'static {
-    /// Whether there is such a document.
-    async fn stands(&self, topic: &str) -> Result<(), NoHubDocument>;
-
-    /// The document as it is now, as a GET of the topic would answer it.
-    async fn document(&self, topic: &str) -> Result<HubDocument, NoHubDocument>;
-
+/// What the hub asks of the side that serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TopicRequest {
+    /// Whether there is a document at this address; the one that is answered is empty.
+    Exists(String),
+    /// The document at this address as it is now, as a GET would answer it.
+    Document(String),
     /// The oldest changes of a feed after a tick, as a webhook is told them.
-    async fn changes(
-        &self,
-        feed: &FeedName,
-        after: Option<Tick>,
-    ) -> Result<HubChanges, NoHubDocument>;
+    Changes(FeedName, Option<Tick>),
 }
 
-/// Changes of a feed to deliver, and the tick up to which they go.
-pub type HubChanges = (HubDocument, Option<Tick>);
+/// Answers the hub's requests: the documents that can be subscribed to, as they are served.
+pub type Topics = Arc<dyn Fn(TopicRequest) -> TopicReply + Send + Sync>;
+
+/// What comes of a request for a document.
+pub type TopicReply = Pin<Box<dyn Future<Output = Result<HubDocument, NoHubDocument>> + Send>>;
 
 /// A document to deliver.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HubDocument {
     /// `Content-Type`, and the `Link`s to the hub and to the topic (section 7).
     pub headers: HeaderMap,
     /// Its bytes, in no encoding.
     pub body: Bytes,
+    /// Of changes, the tick up to which they go.
+    pub until: Option<Tick>,
 }
 
 /// Why there is no document.
@@ -240,7 +239,7 @@ impl Hub {
     }
 
     /// Verifies and delivers until it is cancelled.
-    pub async fn run(self, topics: Arc<dyn Topics>, cancel: CancellationToken) {
+    pub async fn run(self, topics: Topics, cancel: CancellationToken) {
         worker::run(self.0, topics, cancel).await;
     }
 }

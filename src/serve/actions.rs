@@ -79,11 +79,11 @@ async fn carry_out(
             "The held document was dropped: readers keep what they have.".to_owned()
         }
         FeedAction::Pause => {
-            admin::set_paused(room, feed, true).await?;
+            operator.pause(feed, true).await?;
             "Paused: the feed is served as it is, and not polled.".to_owned()
         }
         FeedAction::Resume => {
-            admin::set_paused(room, feed, false).await?;
+            operator.pause(feed, false).await?;
             "The feed is polled again.".to_owned()
         }
         FeedAction::Backfill => {

@@ -13,13 +13,11 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
-use serde::Serialize;
 use serde_json::Value;
-use tidegate_core::model::{FeedName, Time};
+use tidegate_core::model::FeedName;
 use tidegate_status::describe;
-use tidegate_status::schema::{self, text as any_text};
+use tidegate_status::schema::text as any_text;
 use url::Url;
-use utoipa::ToSchema;
 
 /// The longest address, in bytes.
 const ADDRESS_LIMIT: usize = 2_000;
@@ -80,33 +78,19 @@ pub(super) fn candidates(typed: &str) -> Option<Vec<Url>> {
     Some(vec![first, other])
 }
 
-/// What is at an address; of a feed, also the name that it gets where nobody chooses one.
-enum SeenAddress {
-    Page(Vec<FoundFeed>),
-    Feed(Box<FeedPreview>, FeedName),
-}
-
 async fn look(room: &SharedState, address: &str) -> Result<Markup, Problem> {
     Ok(match look_at(room, address).await? {
-        SeenAddress::Page(found) => choose(address, &found),
-        SeenAddress::Feed(feed, name) => preview(&feed, &name),
+        AddressPreview::Page { feeds, .. } => choose(address, &feeds),
+        AddressPreview::Feed(feed) => preview(&feed),
     })
 }
 
-async fn look_at(room: &SharedState, address: &str) -> Result<SeenAddress, Problem> {
+async fn look_at(room: &SharedState, address: &str) -> Result<AddressPreview, Problem> {
     if address.len() > ADDRESS_LIMIT {
-        return Err(Problem::parameter(
-            "url",
-            format!("an address has at most {ADDRESS_LIMIT} bytes"),
-        ));
+        let said = format!("an address has at most {ADDRESS_LIMIT} bytes");
+        return Err(Problem::parameter("url", said));
     }
-    Ok(match room.operator.preview(address).await? {
-        AddressPreview::Page(found) => SeenAddress::Page(found),
-        AddressPreview::Feed(feed) => {
-            let name = room.operator.name_for(&feed.url).await?;
-            SeenAddress::Feed(Box::new(feed), name)
-        }
-    })
+    Ok(room.operator.preview(address).await?)
 }
 
 async fn add(room: &SharedState, address: &str, form: &SentForm) -> Result<FeedName, Problem> {
@@ -147,52 +131,9 @@ describe! {
     SoughtAddress: object("url", any_text().min_length(Some(1)).max_length(Some(2000)).examples(["example.org"]));
 }
 
-/// What is at an address.
-#[derive(Serialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Preview {
-    Feed(PreviewedFeed),
-    /// A page, with the feeds that it names or that were found where sites usually have one.
-    Page {
-        url: String,
-        feeds: Vec<FoundFeed>,
-    },
-}
-
-/// A feed as it would begin.
-#[derive(Serialize, ToSchema)]
-struct PreviewedFeed {
-    /// Its address; where permanent redirects lead, if they do.
-    url: String,
-    /// The name that it gets where nobody chooses one.
-    #[schema(value_type = schema::FeedName)]
-    name: FeedName,
-    format: &'static str,
-    title: String,
-    entries: usize,
-    first_entries: Vec<PreviewedEntry>,
-    /// How it would be judged.
-    remarks: Vec<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct PreviewedEntry {
-    title: String,
-    #[schema(value_type = Option<schema::Time>)]
-    time: Option<Time>,
-}
-
-impl PreviewedFeed {
-    fn new(feed: FeedPreview, name: FeedName) -> Self {
-        let FeedPreview { url, format, title, entries, titles, remarks, is_list: _ } = feed;
-        let first = titles.into_iter().map(|(title, time)| PreviewedEntry { title, time });
-        Self { url, name, format, title, entries, first_entries: first.collect(), remarks }
-    }
-}
-
 /// Says what is at the address of a site or a feed; nothing is added.
 #[utoipa::path(post, path = "/api/v1/preview", operation_id = "previewAddress", request_body = SoughtAddress, responses(
-    (status = 200, description = "A feed, or a page with feeds.", body = Preview),
+    (status = 200, description = "A feed, or a page with feeds.", body = AddressPreview),
     BadRequest,
 ))]
 pub(super) async fn preview_address(
@@ -202,12 +143,7 @@ pub(super) async fn preview_address(
     let missing = || Problem::parameter("url", "url, the address to look at, is missing");
     let typed = object.text("url")?.filter(|url| !url.is_empty()).ok_or_else(missing)?;
     object.finish()?;
-    let address = completed(&typed);
-    let preview = match look_at(&room, &address).await? {
-        SeenAddress::Page(feeds) => Preview::Page { url: address, feeds },
-        SeenAddress::Feed(feed, name) => Preview::Feed(PreviewedFeed::new(*feed, name)),
-    };
-    Ok(answer(StatusCode::OK, &preview))
+    Ok(answer(StatusCode::OK, &look_at(&room, &completed(&typed)).await?))
 }
 
 fn address_form(typed: &str, is_first: bool) -> Markup {
@@ -251,7 +187,7 @@ fn choose(address: &str, found: &[FoundFeed]) -> Markup {
 }
 
 /// A feed before it is added.
-fn preview(feed: &FeedPreview, name: &FeedName) -> Markup {
+fn preview(feed: &FeedPreview) -> Markup {
     html! {
         h2 { @if feed.title.is_empty() { "A feed without a title" } @else { (html::text(&feed.title)) } }
         p.lead {
@@ -261,7 +197,7 @@ fn preview(feed: &FeedPreview, name: &FeedName) -> Markup {
         form.choices method="post" action="/add" {
             input type="hidden" name="url" value=(feed.url);
             label { span { "Name: it is published here as /feeds/NAME, and the name stays" }
-                input name="name" value=(name) required pattern="[a-z0-9][a-z0-9\\-]{0,63}"
+                input name="name" value=(feed.name) required pattern="[a-z0-9][a-z0-9\\-]{0,63}"
                     autocomplete="off" spellcheck="false"; }
             @if feed.is_list {
                 label { span { "The feeds of the list" }
@@ -273,15 +209,15 @@ fn preview(feed: &FeedPreview, name: &FeedName) -> Markup {
             div.buttons { button name="do" value="add" { "Add this feed" } }
         }
         h2 { "What would be published" }
-        @if feed.titles.is_empty() { p.quiet { "Nothing yet: it has no entries." } }
-        ol { @for (title, time) in &feed.titles {
+        @if feed.first_entries.is_empty() { p.quiet { "Nothing yet: it has no entries." } }
+        ol { @for entry in &feed.first_entries {
             li {
-                @if title.is_empty() { span.quiet { "without a title" } } @else { (html::text(title)) }
-                @if let Some(time) = time { " " span.quiet { (html::moment(*time)) } }
+                @if entry.title.is_empty() { span.quiet { "without a title" } } @else { (html::text(&entry.title)) }
+                @if let Some(time) = entry.time { " " span.quiet { (html::moment(time)) } }
             }
         } }
-        @if feed.entries > feed.titles.len() {
-            p.quiet { "and " (feed.entries - feed.titles.len()) " more" }
+        @if feed.entries > feed.first_entries.len() {
+            p.quiet { "and " (feed.entries - feed.first_entries.len()) " more" }
         }
         h2 { "How it would be judged" }
         ul { @for remark in &feed.remarks { li { (html::text(remark)) "." } } }

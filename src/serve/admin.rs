@@ -194,15 +194,6 @@ pub(super) async fn remove(
     done
 }
 
-/// Stops polling a feed, or goes on with it.
-pub(super) async fn set_paused(
-    room: &AppState,
-    feed: &FeedName,
-    paused: bool,
-) -> Result<(), OperatorError> {
-    room.operator.pause(feed, paused).await
-}
-
 /// Stops a feed, which answers 410 from then on.
 #[utoipa::path(delete, path = "/api/v1/feeds/{name}", operation_id = "removeFeed",
     params(("purge" = Option<bool>, Query, description = "Whether its data are removed too.")),
@@ -257,7 +248,7 @@ pub(super) async fn pause(
     let words = [("pause", true), ("resume", false)];
     let paused = put::action(body, Some(true), words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
-    to_the_end(async move { set_paused(&acting, &feed, paused).await }).await?;
+    to_the_end(async move { acting.operator.pause(&feed, paused).await }).await?;
     Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?))
 }
 

@@ -3,6 +3,7 @@
 use super::auth::AdminToken;
 use super::client::Proxies;
 use super::keeping::Keeping;
+use super::readers::ReaderAccess;
 use super::{AppState, ServeSettings, SharedState};
 use ipnet::IpNet;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub struct ReloadableSettings {
     pub admin_token: Option<AdminToken>,
     /// How much is kept of every feed; to be shown.
     pub keeping: Keeping,
+    /// Who may read private feeds.
+    pub readers: Vec<ReaderAccess>,
 }
 
 /// What every handler reads of it.
@@ -44,6 +47,13 @@ impl AppState {
             hub.check_topics();
         }
     }
+
+    /// Takes these readers in the place of those before: streams, long polls and subscriptions end whose
+    /// token is revoked. Which feeds are private is read anew as well.
+    pub(super) fn replace_readers(&self, readers: Vec<ReaderAccess>) {
+        self.readers.replace(readers);
+        self.feeds_changed();
+    }
 }
 
 /// A handle on a site that is served.
@@ -55,14 +65,9 @@ impl SiteControl {
         Self(room)
     }
 
-    /// Says that feeds were changed behind the site's back; one that became private is no topic any more.
-    pub fn feeds_changed(&self) {
-        self.0.feeds_changed();
-    }
-
     /// Goes on with other settings. Another token ends who is signed in with the one before.
     pub fn reconfigure(&self, settings: ReloadableSettings) {
-        let ReloadableSettings { trusted_proxies, admin_token, keeping } = settings;
+        let ReloadableSettings { trusted_proxies, admin_token, keeping, readers } = settings;
         let before = self.0.settings.load_full();
         let token = admin_token.unwrap_or_else(|| before.admin_token.clone());
         if token != before.admin_token {
@@ -70,5 +75,6 @@ impl SiteControl {
         }
         let (proxies, admin_token) = (Proxies::new(trusted_proxies), token);
         self.0.settings.store(Arc::new(SiteSettings { proxies, admin_token, keeping }));
+        self.0.replace_readers(readers);
     }
 }

@@ -288,7 +288,7 @@ async fn made(
     let page = html! {
         @if !known.ahead.is_empty() { p.bad { (known.ahead) "." } }
         @if !known.knows_conflicts { p.bad { (CONFLICTS_UNKNOWN) "." } }
-        (table::content(&page, room.operator.ready()))
+        (table::content(&page))
         @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
     };
     let page = Arc::new(page);

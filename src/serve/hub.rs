@@ -1,7 +1,6 @@
 //! `POST /websub`: requests to the hub (WebSub section 5.1), and what administration sees of it.
 //!
-//! This module checks what is asked and of which document; whoever keeps subscriptions stands behind
-//! [`HubService`]. Nothing here calls anybody.
+//! This module checks what is asked and of which document. The hub keeps subscriptions; nothing here calls anybody.
 
 use super::SharedState;
 use super::answers::answer;
@@ -10,103 +9,36 @@ use super::extract::TypedQuery;
 use super::openapi::NotFound;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use async_trait::async_trait;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
-use std::net::IpAddr;
 use tidegate_core::model::{FeedName, Tick, Time, mask_token};
-use tidegate_core::websub::{
-    CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Secret, Subscription,
-};
+use tidegate_core::websub::{CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Subscription};
+use tidegate_poll::hub::{AskError, SubscriptionCount};
 use tidegate_status::describe;
 use tidegate_status::schema::{self, words};
-use url::Url;
+use tidegate_store::StoreError;
 use utoipa::ToSchema;
 
 /// The most subscriptions that one answer lists.
 const SHOWN: usize = 1000;
 
-/// Keeps the subscriptions: the seam to the hub. A double stands in for it in tests.
-#[async_trait]
-pub trait HubService: Send + Sync + 'static {
-    /// Takes a request of a client about a document of `feed`. Durable on return.
-    async fn ask(
-        &self,
-        feed: &FeedName,
-        request: HubRequest,
-        client: Option<IpAddr>,
-    ) -> Result<(), HubError>;
-
-    /// Registers a callback with the cloud for a document of `feed`. Durable on return.
-    async fn register(
-        &self,
-        feed: &FeedName,
-        topic: String,
-        callback: Url,
-        client: Option<IpAddr>,
-    ) -> Result<(), HubError>;
-
-    /// Has a feed's webhook be this one, or none. Durable on return.
-    async fn set_webhook(
-        &self,
-        feed: &FeedName,
-        webhook: Option<(Url, Secret)>,
-    ) -> Result<(), HubError>;
-
-    /// The subscriptions, of one feed or of all, at most `limit`.
-    fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription>;
-
-    /// Looks soon whether every topic is still there, because a feed has gone.
-    fn check_topics(&self);
-
-    /// How many there are.
-    fn totals(&self) -> HubTotals;
-}
-
-/// Why the hub does not take a request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HubError {
-    /// The request cannot be done as it stands; says why.
-    #[error("{0}")]
-    BadRequest(String),
-    /// There is no such subscription.
-    #[error("{0}")]
-    Unknown(String),
-    /// A limit is reached; says which.
-    #[error("{0}")]
-    Full(String),
-    /// Nothing can be stored just now; says why.
-    #[error("{0}")]
-    Later(String),
-    /// It failed here; says why.
-    #[error("{0}")]
-    Internal(String),
-}
-
-/// What the hub has counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
-pub struct HubTotals {
-    /// Subscriptions in force.
-    pub active: usize,
-    /// Subscriptions that are not, or not any more.
-    pub pending: usize,
-    /// Deliveries that arrived since the start.
-    pub delivered: u64,
-    /// Deliveries that failed since the start.
-    pub failed: u64,
-}
-
-impl From<HubError> for Problem {
-    fn from(error: HubError) -> Self {
+impl From<AskError> for Problem {
+    fn from(error: AskError) -> Self {
+        let said = error.to_string();
         match error {
-            HubError::BadRequest(said) => Self::new(StatusCode::BAD_REQUEST, said),
-            HubError::Unknown(said) => Self::not_found(said),
-            HubError::Full(said) | HubError::Later(said) => Self::later(said, RETRY_SOON),
-            HubError::Internal(said) => {
+            AskError::Callback(_) | AskError::Mode(_) => Self::new(StatusCode::BAD_REQUEST, said),
+            AskError::Unknown => Self::not_found(said),
+            AskError::Pending | AskError::Full { .. } => Self::later(said, RETRY_SOON),
+            AskError::Store(error)
+                if error.is_passing() || matches!(error, StoreError::LowSpace { .. }) =>
+            {
+                Self::later(said, RETRY_SOON)
+            }
+            AskError::Store(_) => {
                 tracing::error!(error = said, "the hub could not take a request");
                 Self::later("the hub could not store the request", RETRY_SOON)
             }
@@ -167,14 +99,28 @@ pub(super) async fn list(
     };
     let all = hub.subscriptions(feed.as_ref(), SHOWN);
     let subscriptions = all.iter().map(SubscriptionAnswer::from).collect();
-    let list = SubscriptionList { totals: hub.totals(), shown_at_most: SHOWN, subscriptions };
+    let SubscriptionCount { active, pending, delivered, failed } = hub.count();
+    let list = SubscriptionList {
+        active,
+        pending,
+        delivered,
+        failed,
+        shown_at_most: SHOWN,
+        subscriptions,
+    };
     Ok(answer(StatusCode::OK, &list))
 }
 
 #[derive(Serialize, ToSchema)]
 struct SubscriptionList {
-    #[serde(flatten)]
-    totals: HubTotals,
+    /// Subscriptions in force.
+    active: usize,
+    /// Subscriptions that are not, or not any more.
+    pending: usize,
+    /// Deliveries that arrived since the start.
+    delivered: u64,
+    /// Deliveries that failed since the start.
+    failed: u64,
     shown_at_most: usize,
     subscriptions: Vec<SubscriptionAnswer>,
 }

@@ -102,22 +102,20 @@ pub use cache::Cache;
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use control::{ReloadableSettings, SiteControl};
 pub use files::connections_within_files;
-pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use openapi::api_description;
 pub use operator::{
     AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
-    Operator, OperatorError, Put, PutFeed, Redacted,
+    Operator, OperatorError, PreviewedEntry, Put, PutFeed, Redacted,
 };
 pub use origins::{
     AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
     OriginService, OriginSettings, PassError, document_or_page,
 };
-pub use readers::{ReaderAccess, ReaderKey, SiteReaders};
+pub use readers::{ReaderAccess, ReaderKey};
 pub use settings::ServeSettings;
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
-pub use topics::{NoTopic, SiteTopics, TopicDocument};
 
 use address::Site;
 use admission::Admission;
@@ -146,6 +144,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
+use tidegate_poll::hub::Hub;
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -179,7 +178,7 @@ pub struct ServerConfig {
     /// Acts for administration.
     pub operator: Arc<dyn Operator>,
     /// Keeps the subscriptions of the WebSub hub, where there is one.
-    pub hub: Option<Arc<dyn HubService>>,
+    pub hub: Option<Hub>,
     /// How this gateway shows itself.
     pub settings: ServeSettings,
     /// The folder for documents that are too large for memory; `None`: all stay there.
@@ -193,7 +192,7 @@ struct AppState {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     operator: Arc<dyn Operator>,
-    hub: Option<Arc<dyn HubService>>,
+    hub: Option<Hub>,
     site: Arc<Site>,
     readers: KnownReaders,
     challenge: bool,

@@ -7,11 +7,9 @@ use super::connections::{
 };
 use super::control::SiteControl;
 use super::pace::{Paces, Rate};
-use super::readers::SiteReaders;
 use super::site_service::{ListenerSite, SiteService};
 use super::stall::WatchedStream;
 use super::tls::{Handshakes, TlsKeys};
-use super::topics::SiteTopics;
 use super::unnamed_proxies::Sign;
 use super::{AppState, Listener, ServerConfig, SharedState};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -22,6 +20,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+use tidegate_poll::hub::Topics;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -79,19 +78,18 @@ impl SiteServer {
         Self { tls, ..self }
     }
 
-    /// Its documents, for who delivers them.
-    pub fn topics(&self) -> SiteTopics {
-        SiteTopics::new(Arc::clone(&self.room))
+    /// Its documents, for the hub that delivers them.
+    pub fn topics(&self) -> Topics {
+        let room = Arc::clone(&self.room);
+        Arc::new(move |request| {
+            let room = Arc::clone(&room);
+            Box::pin(async move { room.hub_document(request).await })
+        })
     }
 
     /// What changes of it while it is served.
     pub fn control(&self) -> SiteControl {
         SiteControl::new(Arc::clone(&self.room))
-    }
-
-    /// Who may read private feeds, for who reads the configuration again.
-    pub fn readers(&self) -> SiteReaders {
-        SiteReaders::new(Arc::clone(&self.room))
     }
 
     /// Serves until it is told to stop, then lets the answers in flight finish. `operators`: the listener

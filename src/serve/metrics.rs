@@ -11,7 +11,6 @@ pub(super) use self::polling::FeedCounts;
 
 use self::exposition::in_prometheus_format;
 use self::figures::{ByLabel, Figure, Figures, gauge, whole};
-use super::hub::HubTotals;
 use super::origins::PassOutcome;
 use super::tls::TlsKeys;
 use crate::locked;
@@ -23,6 +22,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 use std::sync::{Arc, Mutex, OnceLock};
 use tidegate_core::model::FeedName;
+use tidegate_poll::hub::SubscriptionCount;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AnswerLabels {
@@ -192,7 +192,7 @@ impl Metrics {
     }
 
     /// Takes over what the hub counted.
-    pub(super) fn hub(&self, totals: HubTotals) {
+    pub(super) fn hub(&self, totals: SubscriptionCount) {
         let standings = [("active", totals.active), ("pending", totals.pending)];
         let standings = standings.map(|(standing, number)| (standing, whole(number)));
         let outcomes = [("delivered", totals.delivered), ("failed", totals.failed)];

@@ -16,9 +16,6 @@ use utoipa::ToSchema;
 /// What administration asks of the side that polls. A double stands in for it in tests.
 #[async_trait]
 pub trait Operator: Send + Sync + 'static {
-    /// Whether feeds are being polled; otherwise the reason why not, for `/readyz`.
-    fn ready(&self) -> Result<(), String>;
-
     /// What was counted since the start, for `/metrics`.
     fn totals(&self) -> PollTotals;
 
@@ -197,30 +194,49 @@ pub struct PutFeed {
 }
 
 /// What is at an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[schema(as = Preview)]
 pub enum AddressPreview {
     Feed(FeedPreview),
-    /// A page, with the feeds that it names or that were found where sites usually have them.
-    Page(Vec<FoundFeed>),
+    /// A page, with the feeds that it names or that were found where sites usually have one.
+    Page {
+        url: String,
+        feeds: Vec<FoundFeed>,
+    },
 }
 
 /// A feed as it would begin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
+#[schema(as = PreviewedFeed)]
 pub struct FeedPreview {
     /// Its address; where permanent redirects lead, if they do.
     pub url: String,
+    /// The name that it gets where nobody chooses one.
+    #[schema(value_type = schema::FeedName)]
+    pub name: FeedName,
     /// The format in words.
     pub format: &'static str,
     /// Whether it is a subscription list.
+    #[serde(skip)]
     pub is_list: bool,
     /// Its title; empty where it has none.
     pub title: String,
     /// How many entries it has.
     pub entries: usize,
-    /// The titles of the first, at most [`FeedPreview::TITLES`], with their times where they have any.
-    pub titles: Vec<(String, Option<Time>)>,
-    /// What there is to say of how it will be judged.
+    /// The first of them, at most [`FeedPreview::TITLES`].
+    pub first_entries: Vec<PreviewedEntry>,
+    /// How it would be judged.
     pub remarks: Vec<String>,
+}
+
+/// An entry of a feed as it would begin.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
+pub struct PreviewedEntry {
+    /// Empty where it has none.
+    pub title: String,
+    #[schema(value_type = Option<schema::Time>)]
+    pub time: Option<Time>,
 }
 
 impl FeedPreview {

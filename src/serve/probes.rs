@@ -51,7 +51,6 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
     if room.closing.is_cancelled() {
         return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
     }
-    room.operator.ready().map_err(|why| Problem::later(why, RETRY_SOON))?;
     let condition = room.store.condition();
     if let Some(stop) = &condition.stop {
         return Err(Problem::later(stop.to_string(), RETRY_SOON));
@@ -88,7 +87,7 @@ pub(super) async fn metrics(
     room.metrics.totals(room.operator.totals());
     room.metrics.measure().await;
     if let Some(hub) = &room.hub {
-        room.metrics.hub(hub.totals());
+        room.metrics.hub(hub.count());
     }
     let format = match wants_open_metrics(&headers) {
         true => MetricsFormat::OpenMetrics,

@@ -2,7 +2,6 @@
 
 pub(super) mod report;
 
-use super::SharedState;
 use super::client::Client;
 use super::shares::FairShares;
 use arc_swap::ArcSwap;
@@ -205,7 +204,7 @@ impl KnownReaders {
 
     /// Takes these in the place of those before. What a reader has open ends whose
     /// token is not among them, or opens other feeds now.
-    fn replace(&self, readers: Vec<ReaderAccess>) {
+    pub(super) fn replace(&self, readers: Vec<ReaderAccess>) {
         let before = self.all.load_full();
         let kept =
             |access: &ReaderAccess| before.all.iter().find(|reader| reader.access == *access);
@@ -229,23 +228,6 @@ impl KnownReaders {
         let Ok(_held) = self.held.try_acquire() else { return false };
         tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
         true
-    }
-}
-
-/// The readers of a running site, for who reads the configuration again.
-#[derive(Clone)]
-pub struct SiteReaders(SharedState);
-
-impl SiteReaders {
-    pub(super) const fn new(room: SharedState) -> Self {
-        Self(room)
-    }
-
-    /// Takes these readers in the place of those before: streams, long polls and subscriptions end whose
-    /// token is revoked. Which feeds are private is read anew as well.
-    pub fn replace(&self, readers: Vec<ReaderAccess>) {
-        self.0.readers.replace(readers);
-        self.0.feeds_changed();
     }
 }
 

@@ -1,4 +1,4 @@
-//! The documents that can be subscribed to, for who delivers them: the very bytes and headers that a
+//! The documents that can be subscribed to, for the hub that delivers them: the very bytes and headers that a
 //! reader gets.
 
 use super::audience::{Audience, Revoked, ServedFeed};
@@ -9,122 +9,101 @@ use super::problem::Problem;
 use super::query::{ViewQuery, is_plain};
 use super::rendition::BodyContent;
 use super::rendition_cache::ViewRequest;
-use super::{AppState, SharedState, webhook};
-use axum::body::Bytes;
+use super::{AppState, webhook};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tidegate_core::model::{FeedName, Tick};
 use tidegate_format::render::ViewKind;
+use tidegate_poll::hub::{HubDocument, NoHubDocument, TopicRequest};
 use tidegate_store::{KnownGateway, StoreCondition};
 
-/// The documents of a site, by their addresses.
-#[derive(Clone)]
-pub struct SiteTopics(SharedState);
-
-/// A document as it is delivered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TopicDocument {
-    /// `Content-Type` and `Link`.
-    pub headers: HeaderMap,
-    /// The bytes, in no encoding.
-    pub body: Bytes,
+/// What the directory says of a feed: one that is unknown or was removed has gone.
+fn gone_or_later(problem: &Problem) -> NoHubDocument {
+    match problem.status() {
+        StatusCode::NOT_FOUND | StatusCode::GONE => {
+            NoHubDocument::Gone(problem.detail().to_owned())
+        }
+        _ => later(problem),
+    }
 }
 
-/// Why there is no document at an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoTopic {
-    /// There is none, or none any more; says why.
-    Gone(String),
-    /// It is too large to be delivered, at so many bytes.
-    TooLarge(u64),
-    /// It cannot be had just now; says why.
-    Later(String),
+/// A token opens nothing by the readers of this gateway, and may open it by those of another one.
+fn of_other_readers() -> NoHubDocument {
+    let said = "the token of its address may be in the configuration of another gateway";
+    NoHubDocument::Later(said.to_owned())
 }
 
-impl NoTopic {
-    /// What the directory says of a feed: one that is unknown or was removed has gone.
-    fn of_feed(problem: &Problem) -> Self {
-        match problem.status() {
-            StatusCode::NOT_FOUND | StatusCode::GONE => Self::Gone(problem.detail().to_owned()),
-            _ => Self::later(problem),
+/// Everything else may be mended: another public address, a view that is not available now.
+fn later(problem: &Problem) -> NoHubDocument {
+    NoHubDocument::Later(problem.detail().to_owned())
+}
+
+impl AppState {
+    /// Answers the hub.
+    pub(super) async fn hub_document(
+        &self,
+        request: TopicRequest,
+    ) -> Result<HubDocument, NoHubDocument> {
+        match request {
+            TopicRequest::Exists(topic) => {
+                self.hub_topic(&topic).await.map(|_| HubDocument::default())
+            }
+            TopicRequest::Document(topic) => self.document_of(&topic).await,
+            TopicRequest::Changes(feed, after) => self.changes_of(&feed, after).await,
         }
     }
 
-    /// A token opens nothing by the readers of this gateway, and may open it by those of another one.
-    fn of_other_readers() -> Self {
-        let said = "the token of its address may be in the configuration of another gateway";
-        Self::Later(said.to_owned())
-    }
-
-    /// Everything else may be mended: another public address, a view that is not available now.
-    fn later(problem: &Problem) -> Self {
-        Self::Later(problem.detail().to_owned())
-    }
-}
-
-impl SiteTopics {
-    pub(super) const fn new(room: SharedState) -> Self {
-        Self(room)
-    }
-
-    /// Whether there is a document at this address.
-    pub async fn stands(&self, topic: &str) -> Result<(), NoTopic> {
-        self.found(topic).await?;
-        Ok(())
-    }
-
     /// The document at this address as it is now, never an earlier one.
-    pub async fn document(&self, topic: &str) -> Result<TopicDocument, NoTopic> {
-        let room = &self.0;
-        let (record, wish) = self.found(topic).await?;
-        let newest = room.shelf.newest(&record, wish).await;
-        let rendition = newest.map_err(|problem| NoTopic::later(&problem))?;
+    async fn document_of(&self, topic: &str) -> Result<HubDocument, NoHubDocument> {
+        let (record, wish) = self.hub_topic(topic).await?;
+        let newest = self.shelf.newest(&record, wish).await;
+        let rendition = newest.map_err(|problem| later(&problem))?;
         let mut headers = HeaderMap::new();
         for link in rendition.head.get_all(header::LINK) {
             headers.append(header::LINK, link.clone());
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));
         match &rendition.body(Encoding::Identity).content {
-            BodyContent::Memory(bytes) => Ok(TopicDocument { headers, body: bytes.clone() }),
-            BodyContent::File(file) => Err(NoTopic::TooLarge(file.len())),
+            BodyContent::Memory(body) => {
+                Ok(HubDocument { headers, body: body.clone(), until: None })
+            }
+            BodyContent::File(file) => Err(NoHubDocument::TooLarge(file.len())),
         }
     }
 
-    /// The oldest changes of a feed after a tick, as its webhook is told them, and the tick up to which they go.
-    pub async fn changes(
+    /// The oldest changes of a feed after a tick, as its webhook is told them.
+    async fn changes_of(
         &self,
         feed: &FeedName,
         after: Option<Tick>,
-    ) -> Result<(TopicDocument, Option<Tick>), NoTopic> {
-        let room = &self.0;
+    ) -> Result<HubDocument, NoHubDocument> {
         // The operator said where they go.
-        let served = room.directory.served(feed.as_str(), &Audience::operator(room)).await;
-        let record = served.map_err(|problem| NoTopic::of_feed(&problem))?;
-        let message = webhook::message(room, &record, after).await;
-        let (body, until) = message.map_err(|error| NoTopic::Later(error.to_string()))?;
+        let served = self.directory.served(feed.as_str(), &Audience::operator(self)).await;
+        let record = served.map_err(|problem| gone_or_later(&problem))?;
+        let message = webhook::message(self, &record, after).await;
+        let (body, until) = message.map_err(|error| NoHubDocument::Later(error.to_string()))?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok((TopicDocument { headers, body }, until))
+        Ok(HubDocument { headers, body, until })
     }
 
-    async fn found(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoTopic> {
-        let room = &self.0;
-        let later = |problem: Problem| NoTopic::later(&problem);
-        let is_outdated = have_others_readers(&room.store.condition());
-        let (audience, place) = match room.place(topic) {
+    async fn hub_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoHubDocument> {
+        let is_outdated = have_others_readers(&self.store.condition());
+        let (audience, place) = match self.place(topic) {
             Ok(found) => found,
-            Err(NoPlace::Revoked) if is_outdated => return Err(NoTopic::of_other_readers()),
+            Err(NoPlace::Revoked) if is_outdated => return Err(of_other_readers()),
             Err(NoPlace::Revoked) => {
-                return Err(NoTopic::Gone("the token of its address is revoked".to_owned()));
+                let said = "the token of its address is revoked";
+                return Err(NoHubDocument::Gone(said.to_owned()));
             }
-            Err(NoPlace::Foreign(problem)) => return Err(later(problem)),
+            Err(NoPlace::Foreign(problem)) => return Err(later(&problem)),
         };
-        let served = room.directory.served(&place.name, &audience).await;
+        let served = self.directory.served(&place.name, &audience).await;
         let may_open = is_outdated && audience.reader().is_some();
         let record = served.map_err(|problem| match may_open && problem.is_unknown_feed() {
-            true => NoTopic::of_other_readers(),
-            false => NoTopic::of_feed(&problem),
+            true => of_other_readers(),
+            false => gone_or_later(&problem),
         })?;
-        let wish = room.wish(&place).map_err(later)?;
+        let wish = self.wish(&place).map_err(|problem| later(&problem))?;
         Ok((record, wish))
     }
 }

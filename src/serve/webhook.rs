@@ -1,5 +1,4 @@
-//! A feed's webhook: what is delivered to it, and how administration sets it. Who delivers stands behind
-//! [`super::HubService`].
+//! A feed's webhook: what is delivered to it, and how administration sets it. The hub delivers.
 
 use super::answers::{self, EventAnswer, answer, object};
 use super::change_feed::compared_versions;
@@ -8,7 +7,7 @@ use super::hub::SubscriptionAnswer;
 use super::openapi::{BadRequest, Conflict, NotFound};
 use super::operator::OperatorError;
 use super::problem::Problem;
-use super::{AppState, HubService, SharedState};
+use super::{AppState, SharedState};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
@@ -21,6 +20,7 @@ use tidegate_core::model::{
 };
 use tidegate_core::websub::{Manner, Secret, webhook};
 use tidegate_format::render::ViewKind;
+use tidegate_poll::hub::Hub;
 use tidegate_status::describe;
 use tidegate_status::schema::{self, text};
 use tidegate_store::{EVENTS_KEPT, StoreError};
@@ -129,10 +129,7 @@ async fn change(
 }
 
 /// The hub, and the feed that a request is about, where its webhook can be changed.
-async fn found(
-    room: &SharedState,
-    name: FeedName,
-) -> Result<(Arc<dyn HubService>, Arc<FeedRecord>), Problem> {
+async fn found(room: &SharedState, name: FeedName) -> Result<(Hub, Arc<FeedRecord>), Problem> {
     let Some(hub) = &room.hub else {
         let said = "webhooks are delivered by the hub, and there is none here: websub.hub is false";
         return Err(Problem::not_found(said));
@@ -140,7 +137,7 @@ async fn found(
     let listing = room.directory.listing().await?;
     let record = listing.get(&name).filter(|record| record.standing != FeedStanding::Gone);
     let record = record.ok_or(OperatorError::UnknownFeed(name))?;
-    Ok((Arc::clone(hub), Arc::clone(record)))
+    Ok((hub.clone(), Arc::clone(record)))
 }
 
 fn refuse_if_filed(record: &FeedRecord) -> Result<(), Problem> {
@@ -177,7 +174,7 @@ struct WebhookAnswer {
 }
 
 impl WebhookAnswer {
-    fn new(hub: &dyn HubService, feed: &FeedName) -> Self {
+    fn new(hub: &Hub, feed: &FeedName) -> Self {
         let all = hub.subscriptions(Some(feed), usize::MAX);
         let webhook = all.iter().find(|of| of.manner == Manner::Webhook);
         Self { feed: feed.clone(), webhook: webhook.map(SubscriptionAnswer::from), secret: None }
@@ -195,7 +192,7 @@ pub(super) async fn show(
     FeedInPath(name): FeedInPath,
 ) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
-    Ok(answer(StatusCode::OK, &WebhookAnswer::new(hub.as_ref(), &record.name)))
+    Ok(answer(StatusCode::OK, &WebhookAnswer::new(&hub, &record.name)))
 }
 
 /// Has a feed's changes delivered to an address.
@@ -222,7 +219,7 @@ pub(super) async fn put(
     };
     hub.set_webhook(&record.name, Some((url, signing))).await?;
     let secret = made.map(|made| made.reveal().to_owned());
-    let webhook = WebhookAnswer::new(hub.as_ref(), &record.name);
+    let webhook = WebhookAnswer::new(&hub, &record.name);
     Ok(answer(StatusCode::OK, &WebhookAnswer { secret, ..webhook }))
 }
 
@@ -239,7 +236,7 @@ pub(super) async fn delete(
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
     hub.set_webhook(&record.name, None).await?;
-    Ok(answer(StatusCode::OK, &WebhookAnswer::new(hub.as_ref(), &record.name)))
+    Ok(answer(StatusCode::OK, &WebhookAnswer::new(&hub, &record.name)))
 }
 
 fn read(mut body: JsonFields) -> Result<(Url, Option<Secret>), Problem> {

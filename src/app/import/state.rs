@@ -4,16 +4,14 @@
 use super::{ImportedState, LeftOutCredentials, lasting, unreadable};
 use crate::app::AppError;
 use crate::app::disk::LastingStore;
-use crate::app::export::sync_folder;
+use crate::app::error::{blocking, joined};
+use crate::app::export::{ProvedState, prove, sync_folder};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::Time;
-use tidegate_store::portable::{
-    Copying, ExportHead, ExportReader, ExportTotals, ImportMessage, PortableError,
-};
+use tidegate_store::portable::{Copying, ExportHead, ExportReader, ImportMessage, PortableError};
 use tidegate_store::{DiskRequest, EmbeddedStore, FreshStore, Store, is_vacant};
 use tokio::sync::mpsc;
 
@@ -37,7 +35,10 @@ pub(super) async fn bring_in(
         let said = "has a store or something else in it already; name a folder that is empty or not there with --data";
         return Err(AppError::Input(format!("{} {said}", path.display())));
     }
-    let (head, known) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
+    let path = file.to_owned();
+    let proved = tokio::task::spawn_blocking(move || prove(&path)).await;
+    let proved = proved.map_err(|error| AppError::run("the file could not be read", error))?;
+    let ProvedState { head, latest, state } = proved.map_err(|error| wrong(&error))?;
     let endpoint = &head.endpoint;
     if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| *wanted != endpoint) {
         let said = format!(
@@ -45,16 +46,16 @@ pub(super) async fn bring_in(
         );
         return Err(wrong(&said));
     }
-    let copying = Copying::new(known, clock.now());
+    let copying = Copying::new(latest, clock.now());
     let ExportHead { endpoint, sup_ids } = head;
-    let (totals, left_out) = match request.in_place_of(endpoint, sup_ids) {
+    match request.in_place_of(endpoint, sup_ids) {
         LastingStore::Disk(request) => {
             let (target, min_free) = (request.path.clone(), config.store.space.min_free);
             let (fresh, store) =
-                blocking(move || FreshStore::begin(request, min_free, clock)).await?;
+                blocking(UNSTORED, move || FreshStore::begin(request, min_free, clock)).await?;
             let filled = fill(file.to_owned(), store, copying).await;
             let is_whole = filled.is_ok();
-            blocking(move || match is_whole {
+            blocking(UNSTORED, move || match is_whole {
                 true => fresh.put_in_place(),
                 false => {
                     fresh.discard();
@@ -64,10 +65,10 @@ pub(super) async fn bring_in(
             .await?;
             // The folder's files are durable; that its name is as well cannot be had everywhere.
             let _ = sync_folder(&target);
-            filled?
+            filled?;
         }
         request @ LastingStore::Postgres(_) => {
-            let store = blocking(move || request.open(clock)).await?;
+            let store = blocking(UNSTORED, move || request.open(clock)).await?;
             let live = store.gateways().map(|it| it.live()).unwrap_or_default();
             if let Some(other) = live.iter().find(|it| !it.is_this) {
                 let _ = store.close().await;
@@ -77,53 +78,22 @@ pub(super) async fn bring_in(
                 );
                 return Err(AppError::Input(said));
             }
-            fill(file.to_owned(), store, copying).await?
+            fill(file.to_owned(), store, copying).await?;
         }
-    };
-    let bytes = std::fs::metadata(file).map(|data| data.len()).unwrap_or_default();
-    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
-}
-
-/// Does work that waits for the disk.
-async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, AppError>
-where
-    T: Send + 'static,
-    E: std::error::Error + Send + Sync + 'static,
-{
-    let done = tokio::task::spawn_blocking(work).await;
-    let done = done.map_err(|error| AppError::run(UNSTORED, error))?;
-    done.map_err(|error| AppError::run(UNSTORED, error))
-}
-
-/// Reads a file from beginning to end: its head, and the last moment that it knows of.
-async fn proved(file: PathBuf) -> Result<Result<(ExportHead, Time), PortableError>, AppError> {
-    let reading = tokio::task::spawn_blocking(move || {
-        let mut reader = ExportReader::open(File::open(file)?)?;
-        let mut known = Time::from_unix(0);
-        while let Some(piece) = reader.next_piece()? {
-            known = piece.latest().map_or(known, |latest| known.max(latest));
-        }
-        Ok((reader.head().clone(), known))
-    });
-    reading.await.map_err(|error| AppError::run("the file could not be read", error))
+    }
+    Ok(state)
 }
 
 /// Fills an empty store, and closes it.
-async fn fill(
-    file: PathBuf,
-    store: EmbeddedStore,
-    copying: Copying,
-) -> Result<(ExportTotals, LeftOutCredentials), AppError> {
+async fn fill(file: PathBuf, store: EmbeddedStore, copying: Copying) -> Result<(), AppError> {
     let (sender, pieces) = mpsc::channel(WAITING);
     let reading = tokio::task::spawn_blocking(move || read(&file, &sender, copying));
     let brought = store.import(pieces).await;
     let closed = store.close().await;
-    let read = reading.await.map_err(|error| AppError::run(UNSTORED, error))?;
     // Where the file could not be read, that is why the rest broke off.
-    let read = read.map_err(|error| AppError::run(UNSTORED, error))?;
+    joined(UNSTORED, reading.await)?;
     brought.map_err(|error| AppError::run(UNSTORED, error))?;
-    closed.map_err(|error| AppError::run(UNSTORED, error))?;
-    Ok(read)
+    closed.map_err(|error| AppError::run(UNSTORED, error))
 }
 
 /// Sends the pieces on as the copy has them, and then that these were all. After an error
@@ -132,13 +102,13 @@ fn read(
     file: &Path,
     to: &mpsc::Sender<ImportMessage>,
     mut copying: Copying,
-) -> Result<(ExportTotals, LeftOutCredentials), PortableError> {
+) -> Result<(), PortableError> {
     let mut reader = ExportReader::open(File::open(file)?)?;
     let mut left_out = LeftOutCredentials::default();
     while let Some(mut piece) = reader.next_piece()? {
         left_out.note(&mut piece);
         if to.blocking_send(ImportMessage::Record(copying.piece(piece))).is_err() {
-            return Ok((reader.totals(), left_out));
+            return Ok(());
         }
     }
     for piece in copying.end() {
@@ -148,13 +118,13 @@ fn read(
     }
     // Who does not take it any more says why.
     let _ = to.blocking_send(ImportMessage::End);
-    Ok((reader.totals(), left_out))
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::{EndpointId, FeedName, FeedRecord, FeedSource, SupIdBasis};
+    use tidegate_core::model::{EndpointId, FeedName, FeedRecord, FeedSource, SupIdBasis, Time};
     use tidegate_store::portable::{ExportRecord, ExportWriter};
 
     /// What is sent of a file, and whether it was read to its end.

@@ -150,9 +150,7 @@ impl AdminService {
         let changed: BTreeMap<&FeedName, &FeedRecord> = changed.collect();
         let changed: Vec<FeedRecord> = changed.into_values().cloned().collect();
         self.store.put_feeds(&changed, feeds).await?;
-        if let Some(reloaded) = self.reloaded.get() {
-            reloaded.feeds_changed();
-        }
+        self.feeds_changed();
         for record in plan.new.iter().chain(&plan.switched) {
             self.poller.put(record.clone()).await.map_err(stopped)?;
         }

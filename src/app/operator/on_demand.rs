@@ -199,9 +199,7 @@ impl AdminService {
             return Ok(());
         }
         self.store.put_feeds(&changed, &feeds).await?;
-        if let Some(reloaded) = self.reloaded.get() {
-            reloaded.feeds_changed();
-        }
+        self.feeds_changed();
         let same = changed.into_iter().filter(|record| moved.iter().all(|m| m.name != record.name));
         self.poller.share(same.map(Arc::new).collect()).await.map_err(super::stopped)?;
         for record in moved {
@@ -379,9 +377,7 @@ impl AdminService {
         }
         self.write(&record, &feeds).await.map_err(|error| not_made(&error))?;
         let poll = self.poller.put_and_poll(record).await.map_err(|error| not_made(&error))?;
-        if let Some(reloaded) = self.reloaded.get() {
-            reloaded.feeds_changed();
-        }
+        self.feeds_changed();
         tracing::info!(feed = %name, "a request made this feed");
         Ok(NewFeed::Made(name, poll))
     }

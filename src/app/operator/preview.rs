@@ -10,7 +10,8 @@ use tidegate_format::parse::discover::{
 };
 use tidegate_format::parse::{self, Limits, ParseError};
 use tidegate_net::fetch::{self, FetchAnswer, FetchRequest, FetchedDocument, Services};
-use tidegate_serve::{AddressPreview, FeedPreview, FoundFeed, OperatorError};
+use tidegate_serve::{AddressPreview, FeedPreview, FoundFeed, OperatorError, PreviewedEntry};
+use tidegate_store::FeedList;
 use tower::ServiceExt as _;
 use url::Url;
 
@@ -60,18 +61,18 @@ impl AdminService {
 
     /// Reads a document where that keeps nobody waiting, one at a time.
     async fn kind_of(&self, found: AtAddress) -> Result<PreviewKind, OperatorError> {
+        let feeds = self.store.feed_list().await?;
         // Never closed.
         let turn = self.previews.acquire().await.ok();
-        let kind = tokio::task::spawn_blocking(move || kind(&found)).await;
+        let kind = tokio::task::spawn_blocking(move || kind(&found, &feeds)).await;
         drop(turn);
         let broken = |error| OperatorError::Internal(format!("the document was not read: {error}"));
-        kind.map_err(broken)?.map_err(|error| OperatorError::BadRequest(error.to_string()))
+        kind.map_err(broken)?
     }
 
     /// Says what is at an address.
     pub(super) async fn look_at(&self, url: &str) -> Result<AddressPreview, OperatorError> {
-        let given =
-            fetch::read_url(url).map_err(|why| OperatorError::BadRequest(why.to_string()))?;
+        let given = read_url(url)?;
         let found = self.fetch_once(&given).await?;
         let page = found.url.clone();
         let PageFeeds { named, likely } = match self.kind_of(found).await? {
@@ -83,10 +84,11 @@ impl AdminService {
             title: link.title,
         };
         let named: Vec<FoundFeed> = named.into_iter().map(with_credentials).collect();
-        Ok(AddressPreview::Page(match named.is_empty() {
+        let feeds = match named.is_empty() {
             true => self.likely_feed(&page, &given, likely).await.into_iter().collect(),
             false => named,
-        }))
+        };
+        Ok(AddressPreview::Page { url: url.to_owned(), feeds })
     }
 
     /// The first feed in time at the addresses of a page that may be one's, and where sites usually have one.
@@ -111,21 +113,32 @@ impl AdminService {
 
     /// The name that a feed at an address gets.
     pub(super) async fn free_name(&self, url: &str) -> Result<FeedName, OperatorError> {
-        let url = fetch::read_url(url).map_err(|why| OperatorError::BadRequest(why.to_string()))?;
-        let feeds = self.store.feed_list().await?;
-        let (url, _) = config::without_login(url);
-        let name = config::feed_name(&url, |name| feeds.contains_key(name));
-        let none = "both names of this address are taken; it may have been added already";
-        name.ok_or_else(|| OperatorError::Conflict(none.to_owned()))
+        free_name(read_url(url)?, self.store.feed_list().await?.as_ref())
     }
 }
 
-fn kind(found: &AtAddress) -> Result<PreviewKind, ParseError> {
+fn read_url(url: &str) -> Result<Url, OperatorError> {
+    fetch::read_url(url).map_err(|why| OperatorError::BadRequest(why.to_string()))
+}
+
+fn free_name(url: Url, feeds: &FeedList) -> Result<FeedName, OperatorError> {
+    let (url, _) = config::without_login(url);
+    let name = config::feed_name(&url, |name| feeds.contains_key(name));
+    let none = "both names of this address are taken; it may have been added already";
+    name.ok_or_else(|| OperatorError::Conflict(none.to_owned()))
+}
+
+fn kind(found: &AtAddress, feeds: &FeedList) -> Result<PreviewKind, OperatorError> {
     let AtAddress { document, url, lasting, links } = found;
     let limits = Limits::default();
-    let decoded = parse::decode(&document.bytes, document.content_type.as_deref(), &limits)?;
+    let wrong = |error: ParseError| OperatorError::BadRequest(error.to_string());
+    let decoded = parse::decode(&document.bytes, document.content_type.as_deref(), &limits);
+    let decoded = decoded.map_err(wrong)?;
     match parse::document(&decoded.text, Some(url), &limits) {
-        Ok(document) => Ok(PreviewKind::Feed(preview(&document, lasting.clone()))),
+        Ok(document) => {
+            let name = free_name(read_url(lasting)?, feeds)?;
+            Ok(PreviewKind::Feed(preview(&document, lasting.clone(), name)))
+        }
         Err(ParseError::Html { .. }) => {
             let mut feeds = page_feeds(&decoded.text, url);
             let in_headers = header_feeds(links.iter().map(String::as_str), url);
@@ -134,22 +147,23 @@ fn kind(found: &AtAddress) -> Result<PreviewKind, ParseError> {
             feeds.named.extend(in_headers);
             Ok(PreviewKind::Page(feeds))
         }
-        Err(error) => Err(error),
+        Err(error) => Err(wrong(error)),
     }
 }
 
-fn preview(document: &FeedDocument<'_>, url: String) -> FeedPreview {
-    let titles = document.entries.iter().take(FeedPreview::TITLES).map(|entry| {
+fn preview(document: &FeedDocument<'_>, url: String, name: FeedName) -> FeedPreview {
+    let first = document.entries.iter().take(FeedPreview::TITLES).map(|entry| {
         let title = entry.title.as_deref().unwrap_or_default().to_owned();
-        (title, entry.published.or(entry.updated))
+        PreviewedEntry { title, time: entry.published.or(entry.updated) }
     });
     FeedPreview {
         url,
+        name,
         format: format_name(document.format),
         is_list: document.format == Format::Opml,
         title: document.head.title.clone().unwrap_or_default(),
         entries: document.entries.len(),
-        titles: titles.collect(),
+        first_entries: first.collect(),
         remarks: remarks(document),
     }
 }

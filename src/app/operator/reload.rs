@@ -3,7 +3,7 @@
 use super::AdminService;
 use crate::app::gateway::settings;
 use crate::app::tls::CertificateFiles;
-use crate::app::{AppError, feeds, outgoing, token};
+use crate::app::{AppError, feeds, outgoing, readers, token};
 use ipnet::IpNet;
 use std::sync::{Arc, PoisonError};
 use tidegate_config::{AdminTokenSetting, Config};
@@ -14,17 +14,10 @@ use tidegate_serve::{Keeping, ReloadableSettings, SiteControl};
 use tidegate_store::{FreeSpace, SpaceLimits};
 
 /// What a reload reaches beside polling and the hub.
-pub(super) struct Reloaded {
-    site: SiteControl,
-    space: Option<Arc<FreeSpace>>,
-    tls: Option<CertificateFiles>,
-}
-
-impl Reloaded {
-    /// Tells the site that feeds were changed.
-    pub(super) fn feeds_changed(&self) {
-        self.site.feeds_changed();
-    }
+pub(in crate::app) struct Reloaded {
+    pub(in crate::app) site: SiteControl,
+    pub(in crate::app) space: Option<Arc<FreeSpace>>,
+    pub(in crate::app) tls: Option<CertificateFiles>,
 }
 
 /// All that a running gateway takes over from a configuration, but for its feeds. A key that changes nothing
@@ -57,19 +50,12 @@ impl LiveSettings {
 }
 
 impl AdminService {
-    /// Reaches these from now on when the configuration is read again.
-    pub(in crate::app) fn attach(
-        &self,
-        site: SiteControl,
-        space: Option<Arc<FreeSpace>>,
-        tls: Option<CertificateFiles>,
-    ) {
-        // There is one site, and it is attached once.
-        let _ = self.reloaded.set(Reloaded { site, space, tls });
-    }
-
     /// Takes a new configuration; names the keys that differ and need a restart, which stay as they are.
-    pub(in crate::app) async fn reload(&self, mut config: Config) -> Result<Vec<String>, AppError> {
+    pub(in crate::app) async fn reload(
+        &self,
+        mut config: Config,
+        reloaded: &Reloaded,
+    ) -> Result<Vec<String>, AppError> {
         let turn = self.turn().await;
         let (_one, _) = turn.map_err(|error| AppError::run("the feeds cannot be read", error))?;
         let before = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -78,11 +64,11 @@ impl AdminService {
         let live = LiveSettings::from_config(&config, &self.public_url);
         // What can fail comes first, and last of that what is stored: then all of it is taken.
         let admin_token = token::changed(&before, &config)?;
+        let readers = readers::readers(&config)?;
         let services = outgoing::services(live.fetch.clone())?;
         let calling = outgoing::calling(&config, live.fetch, &services)?;
-        let reloaded = self.reloaded.get();
-        let certificate = reloaded.and_then(|reloaded| reloaded.tls.as_ref());
-        let certificate = certificate.map(CertificateFiles::read).transpose()?;
+        let Reloaded { site, space, tls } = reloaded;
+        let certificate = tls.as_ref().map(CertificateFiles::read).transpose()?;
         let store = self.store.as_ref();
         let publish = settings::publisher(store, &config, &self.public_url)?;
         let changed = feeds::reconcile(store, &config, now).await?;
@@ -96,15 +82,13 @@ impl AdminService {
             hub.reconfigure(calling, live.hub);
         }
         *self.services.write().unwrap_or_else(PoisonError::into_inner) = services;
-        if let Some(Reloaded { site, space, tls }) = reloaded {
-            let (trusted_proxies, keeping) = (live.trusted_proxies, live.keeping);
-            site.reconfigure(ReloadableSettings { trusted_proxies, admin_token, keeping });
-            if let Some(space) = space {
-                space.set_limits(live.space);
-            }
-            if let (Some(tls), Some(certificate)) = (tls, certificate) {
-                tls.show(certificate, now);
-            }
+        let (trusted_proxies, keeping) = (live.trusted_proxies, live.keeping);
+        site.reconfigure(ReloadableSettings { trusted_proxies, admin_token, keeping, readers });
+        if let Some(space) = space {
+            space.set_limits(live.space);
+        }
+        if let (Some(tls), Some(certificate)) = (tls, certificate) {
+            tls.show(certificate, now);
         }
         publish();
         self.open_all().await;

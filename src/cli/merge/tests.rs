@@ -7,7 +7,7 @@ const SHARED: &str = "<rss xmlns:sx=\"http://www.microsoft.com/schemas/sse\"><ch
                       </channel></rss>";
 
 /// What is printed on standard output and standard error; the files are local.xml and incoming.xml.
-fn printed(local: &str, incoming: &str) -> Result<(String, String), MergeCommandError> {
+fn printed(local: &str, incoming: &str) -> Result<(String, String), AppError> {
     let folder = tempfile::tempdir().unwrap();
     let paths = ["local.xml", "incoming.xml"].map(|name| folder.path().join(name));
     std::fs::write(&paths[0], local).unwrap();
@@ -40,10 +40,10 @@ fn what_is_wrong_is_named_by_file_and_line() {
     ] {
         let error = printed(&local, &incoming).unwrap_err();
         assert!(error.to_string().contains(wanted), "{error}");
-        assert_eq!(error.exit_code(), 2);
+        assert_eq!(error.exit_status(), 2);
     }
     let nowhere = Path::new("no-such-file.xml");
     let error = merge(nowhere, nowhere, &mut Vec::new(), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().starts_with("no-such-file.xml: the file cannot be read: "));
-    assert_eq!(error.exit_code(), 2);
+    assert_eq!(error.exit_status(), 2);
 }

@@ -2,7 +2,7 @@
 
 use super::lanes::host_of;
 use super::ledger::{NOT_PUBLIC, Task};
-use super::{HubDocument, HubShared, NoHubDocument, Topics};
+use super::{HubShared, NoHubDocument, TopicRequest, Topics};
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -46,7 +46,7 @@ pub(super) enum CallOutcome {
 }
 
 /// Does what a task says.
-pub(super) async fn perform(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOutcome {
+pub(super) async fn perform(shared: &HubShared, topics: &Topics, task: &Task) -> CallOutcome {
     if !shared.can_call() {
         return CallOutcome::PutOff(OTHER_CALLS.to_owned());
     }
@@ -120,7 +120,7 @@ async fn ask(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
     shared.call(Manner::WebSub).oneshot(request).await
 }
 
-async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOutcome {
+async fn deliver(shared: &HubShared, topics: &Topics, task: &Task) -> CallOutcome {
     let subscription = &task.subscription;
     // Read before the document, which so has this change at least.
     let tick = match shared.tick(&subscription.feed).await {
@@ -129,21 +129,27 @@ async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOu
     };
     let active = subscription.active.as_ref();
     let told = active.and_then(|active| active.told);
-    let document = match subscription.manner {
-        Manner::WebSub => topics.document(&subscription.topic).await.map(|all| (all, tick)),
-        Manner::RssCloud => {
-            topics.stands(&subscription.topic).await.map(|()| (notice(&subscription.topic), tick))
-        }
-        Manner::Webhook => topics.changes(&subscription.feed, told).await,
+    let topic = subscription.topic.clone();
+    let wanted = match subscription.manner {
+        Manner::WebSub => TopicRequest::Document(topic),
+        Manner::RssCloud => TopicRequest::Exists(topic),
+        Manner::Webhook => TopicRequest::Changes(subscription.feed.clone(), told),
     };
-    let (document, tick) = match document {
+    let document = match topics(wanted).await {
         Ok(document) => document,
         Err(NoHubDocument::Gone(why)) => return CallOutcome::End { why, of_document: false },
         Err(NoHubDocument::TooLarge(bytes)) => return too_large(bytes),
         Err(NoHubDocument::Later(why)) => return CallOutcome::PutOff(why),
     };
+    let (mut headers, body, tick) = match subscription.manner {
+        Manner::WebSub => (document.headers, document.body, tick),
+        Manner::RssCloud => {
+            let (headers, body) = notice(&subscription.topic);
+            (headers, body, tick)
+        }
+        Manner::Webhook => (document.headers, document.body, document.until),
+    };
     let failed = |why: String| CallOutcome::Pushed(Push::Failed { why, after: None }, tick);
-    let (mut headers, body) = (document.headers, document.body);
     // A webhook is told changes, which have a bound of their own.
     if subscription.manner == Manner::WebSub && body.len() > DOCUMENT_LIMIT {
         return too_large(u64::try_from(body.len()).unwrap_or(u64::MAX));
@@ -192,10 +198,10 @@ fn too_large(bytes: u64) -> CallOutcome {
 }
 
 /// What the cloud says instead of the document.
-fn notice(topic: &str) -> HubDocument {
+fn notice(topic: &str) -> (HeaderMap, Bytes) {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
-    HubDocument { headers, body: cloud::changed(topic).into() }
+    (headers, cloud::changed(topic).into())
 }
 
 fn unheard(error: &FetchError) -> VerificationResult {
@@ -229,7 +235,7 @@ fn describe_error(error: &FetchError, manner: Manner) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::{Calling, Hub, HubConfig, HubSettings};
+    use crate::hub::{Calling, Hub, HubConfig, HubDocument, HubSettings};
     use crate::testing::owners::gateway;
     use std::sync::Arc;
     use tidegate_core::clock::ManualClock;
@@ -238,26 +244,12 @@ mod tests {
     use tidegate_net::fetch::{AllowPrivate, Call};
     use tidegate_store::EmbeddedStore;
 
-    /// Makes documents of so many bytes, whatever else it does for that.
-    struct Made<F>(F);
-
-    #[async_trait::async_trait]
-    impl<F: Fn() -> usize + Send + Sync + 'static> Topics for Made<F> {
-        async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
-            Ok(())
-        }
-
-        async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
-            Ok(HubDocument { headers: HeaderMap::new(), body: vec![b' '; (self.0)()].into() })
-        }
-
-        async fn changes(
-            &self,
-            _: &FeedName,
-            after: Option<Tick>,
-        ) -> Result<crate::hub::HubChanges, NoHubDocument> {
-            Ok((self.document("").await?, after))
-        }
+    /// Documents of so many bytes, whatever else is done for that.
+    fn made(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
+        Arc::new(move |_| {
+            let body = vec![b' '; bytes()].into();
+            Box::pin(async { Ok(HubDocument { body, ..HubDocument::default() }) })
+        })
     }
 
     fn clock() -> Arc<ManualClock> {
@@ -294,10 +286,10 @@ mod tests {
             Ok(Called { status: 410, body, whole, retry_after: None, location: None })
         });
         let (hub, task) = (hub(store, Call::new(gone)).await, delivery());
-        let outcome = perform(&hub.0, &Made(|| DOCUMENT_LIMIT + 1), &task).await;
+        let outcome = perform(&hub.0, &made(|| DOCUMENT_LIMIT + 1), &task).await;
         let CallOutcome::End { why, of_document: true } = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("at most 16777216"), "{why}");
-        let outcome = perform(&hub.0, &Made(|| DOCUMENT_LIMIT), &task).await;
+        let outcome = perform(&hub.0, &made(|| DOCUMENT_LIMIT), &task).await;
         assert_eq!(outcome, CallOutcome::Pushed(Push::Gone, None));
     }
 
@@ -320,7 +312,7 @@ mod tests {
         for manner in [Manner::WebSub, Manner::RssCloud, Manner::Webhook] {
             let mut task = delivery();
             task.subscription.manner = manner;
-            let outcome = perform(&hub.0, &Made(|| 1), &task).await;
+            let outcome = perform(&hub.0, &made(|| 1), &task).await;
             let push = if manner == Manner::Webhook { Push::Taken } else { Push::Gone };
             assert_eq!(outcome, CallOutcome::Pushed(push, None), "{manner:?}");
         }
@@ -336,7 +328,7 @@ mod tests {
         shared.gateways = Some(gateway(1));
         for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {
             let task = Task { duty, ..delivery() };
-            let outcome = perform(&shared, &Made(|| 1), &task).await;
+            let outcome = perform(&shared, &made(|| 1), &task).await;
             assert!(matches!(outcome, CallOutcome::PutOff(_)), "{duty:?}: {outcome:?}");
         }
     }

@@ -5,7 +5,7 @@ use super::budget::Purpose;
 use super::calls::{self, CallOutcome};
 use super::lanes::{LaneTurn, Lanes};
 use super::ledger::Task;
-use super::{HubShared, NoHubDocument, Topics};
+use super::{HubShared, NoHubDocument, TopicRequest, Topics};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,11 +28,7 @@ const EPOCHS: usize = 256;
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
 /// Runs until it is cancelled.
-pub(super) async fn run(
-    shared: Arc<HubShared>,
-    topics: Arc<dyn Topics>,
-    cancel: CancellationToken,
-) {
+pub(super) async fn run(shared: Arc<HubShared>, topics: Topics, cancel: CancellationToken) {
     let sealed = shared.store.watch_announced();
     let at = *sealed.borrow();
     let owners = shared.gateways.as_ref().map(|gateways| gateways.changes());
@@ -68,7 +64,7 @@ const READ_IN_A_SECOND: u32 = 20_000;
 
 struct Worker {
     shared: Arc<HubShared>,
-    topics: Arc<dyn Topics>,
+    topics: Topics,
     sealed: watch::Receiver<Epoch>,
     /// The last epoch that was read.
     at: Epoch,
@@ -204,7 +200,8 @@ impl Worker {
         let mut gone = HashMap::new();
         let feeds = self.shared.store.listed();
         for topic in self.shared.ledger.topics(|feed| self.shared.owns(feeds.as_deref(), feed)) {
-            if let Err(NoHubDocument::Gone(why)) = self.topics.stands(&topic).await {
+            let found = (self.topics)(TopicRequest::Exists(topic.clone())).await;
+            if let Err(NoHubDocument::Gone(why)) = found {
                 let shown = mask_token(&topic);
                 tracing::info!(topic = %shown, why, "the hub ends the subscriptions of a topic");
                 gone.insert(topic, why);
@@ -247,7 +244,7 @@ impl Worker {
             let duty = task.duty;
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             let call = self.calls.spawn(async move {
-                let outcome = calls::perform(&shared, topics.as_ref(), &task).await;
+                let outcome = calls::perform(&shared, &topics, &task).await;
                 take_over(&shared, id, &task, outcome, shared.clock.now());
                 if let Err(error) = shared.ledger.flush().await {
                     tracing::warn!(

@@ -25,11 +25,10 @@ pub(super) struct DashboardPage<'a> {
     pub(super) now: Time,
 }
 
-/// The page within its frame. `ready`: why nothing is polled, where that is so.
-pub(super) fn content(page: &DashboardPage<'_>, ready: Result<(), String>) -> Markup {
+/// The page within its frame.
+pub(super) fn content(page: &DashboardPage<'_>) -> Markup {
     let totals = page.totals;
     html! {
-        @if let Err(why) = ready { p.bad { "Not polling: " (why) } }
         @if totals.shown_by(FeedFilter::All) == 0 && totals.shown_by(FeedFilter::Gone) == 0 { (none_yet()) } @else {
             (numbers(page))
             (problems(page))

@@ -472,12 +472,12 @@ async fn an_export_goes_out_piece_by_piece_and_breaks_off_where_it_fails() {
     let answer = site.call("GET", "/export", "").await;
     assert_eq!(header(&answer, "content-type"), "application/vnd.tidegate.export");
     assert_eq!(text(answer).await, "tidegate");
-    site.operator.idle.store(true, Ordering::SeqCst);
+    site.operator.breaks_off.store(true, Ordering::SeqCst);
     let answer = site.call("GET", "/export", "").await;
     assert_eq!(answer.status(), 200);
     assert!(http_body_util::BodyExt::collect(answer.into_body()).await.is_err());
     // A gateway that ends lets go of who takes it.
-    site.operator.idle.store(false, Ordering::SeqCst);
+    site.operator.breaks_off.store(false, Ordering::SeqCst);
     site.closing.cancel();
     let answer = site.call("GET", "/export", "").await;
     assert!(http_body_util::BodyExt::collect(answer.into_body()).await.is_err());

@@ -423,9 +423,6 @@ async fn a_site_without_a_hub_says_so() {
 async fn life_and_readiness_are_two_things() {
     let site = Site::new();
     assert_eq!(site.get("/readyz").await.status(), 200);
-    site.operator.idle.store(true, Ordering::SeqCst);
-    problem(site.get("/readyz").await, 503).await;
-    site.operator.idle.store(false, Ordering::SeqCst);
     site.closing.cancel();
     let shutting_down = problem(site.get("/readyz").await, 503).await;
     assert!(shutting_down["detail"].as_str().unwrap().contains("shutting down"));

@@ -5,9 +5,9 @@ use super::sockets::{PATIENT, raw, serving};
 use super::*;
 use crate::audience::Audience;
 use crate::readers::{ReaderAccess, ReaderKey, WRONG_TOKEN_PAUSE};
-use crate::{SiteReaders, SiteTopics};
 use data_encoding::BASE64;
 use tidegate_core::model::{FeedStanding, Format};
+use tidegate_poll::hub::{NoHubDocument, TopicRequest};
 
 /// The private feed. Nothing else is called so.
 pub(super) const SECRET: &str = "hidden-diary";
@@ -421,7 +421,7 @@ async fn a_feed_that_becomes_private_is_gone_at_once() {
     assert!(sup.contains(&radio), "{sup}");
     assert_eq!(site.get("/feeds/radio").await.status(), 200);
     site.store.edit_record("radio", |record| record.private = true);
-    SiteReaders::new(site.room.clone()).replace(readers());
+    site.room.replace_readers(readers());
     problem(site.get("/feeds/radio").await, 404).await;
     let sup = text(site.get("/sup.json").await).await;
     assert!(!sup.contains(&radio), "{sup}");
@@ -443,7 +443,7 @@ async fn a_revoked_token_ends_what_is_open() {
     let begun = tokio::time::Instant::now();
     let revoking = async {
         tokio::time::sleep(Duration::from_secs(3)).await;
-        SiteReaders::new(site.room.clone()).replace(vec![readers().remove(1)]);
+        site.room.replace_readers(vec![readers().remove(1)]);
     };
     let (poll, (), said) = tokio::join!(site.get(&waits), revoking, text(stream));
     assert_eq!(begun.elapsed(), Duration::from_secs(3));
@@ -466,23 +466,26 @@ async fn a_revoked_token_ends_what_is_open() {
 #[tokio::test(start_paused = true)]
 async fn the_hub_knows_a_private_topic_by_its_token_alone() {
     let site = site();
-    let topics = SiteTopics::new(site.room.clone());
+    let exists =
+        async |topic: &str| site.room.hub_document(TopicRequest::Exists(topic.to_owned())).await;
+    let document =
+        async |topic: &str| site.room.hub_document(TopicRequest::Document(topic.to_owned())).await;
     let at = |path: &str| format!("https://feeds.example.org{path}/feeds/{SECRET}");
-    assert!(topics.stands(&at("")).await.is_err());
+    assert!(exists(&at("")).await.is_err());
     let own = at(&format!("/t/{ANN}"));
-    assert_eq!(topics.stands(&own).await, Ok(()));
-    let document = topics.document(&own).await.unwrap();
-    let said = String::from_utf8_lossy(&document.body).into_owned();
+    assert!(exists(&own).await.is_ok());
+    let delivered = document(&own).await.unwrap();
+    let said = String::from_utf8_lossy(&delivered.body).into_owned();
     assert!(said.contains(&format!("/t/{ANN}/feeds/{SECRET}/complete")), "{said}");
-    let links = document.headers["link"].to_str().unwrap().to_owned();
+    let links = delivered.headers["link"].to_str().unwrap().to_owned();
     assert_all_below(&links, &format!("https://feeds.example.org/t/{ANN}"));
     for wrong in [at(&format!("/t/{BOB}")), at("/t/0123456789abcdef0123456789abcdee")] {
-        let missing = topics.stands(&wrong).await.unwrap_err();
-        assert!(matches!(missing, crate::NoTopic::Gone(_)), "{missing:?}");
+        let missing = exists(&wrong).await.unwrap_err();
+        assert!(matches!(missing, NoHubDocument::Gone(_)), "{missing:?}");
     }
-    SiteReaders::new(site.room.clone()).replace(Vec::new());
-    let missing = topics.document(&own).await.unwrap_err();
-    assert!(matches!(missing, crate::NoTopic::Gone(_)), "{missing:?}");
+    site.room.replace_readers(Vec::new());
+    let missing = document(&own).await.unwrap_err();
+    assert!(matches!(missing, NoHubDocument::Gone(_)), "{missing:?}");
 }
 
 #[tokio::test]

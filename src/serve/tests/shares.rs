@@ -183,14 +183,14 @@ async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave(
     let lists = || site.operator.lists.load(Ordering::SeqCst);
     assert_eq!(lists(), 1);
     // What was made of it is shown again as well.
-    site.operator.idle.store(true, Ordering::SeqCst);
+    site.operator.failed.store(1, Ordering::SeqCst);
     for (path, is_kept) in [("/", true), ("/?q=news", false), ("/?q=news", false)] {
         let page = text(site.ask(of(client(1), path)).await).await;
-        assert_eq!(page.contains("Not polling"), !is_kept, "{path}");
+        assert_eq!(page.contains(" 12 failed."), !is_kept, "{path}");
     }
-    site.operator.idle.store(false, Ordering::SeqCst);
+    site.operator.failed.store(0, Ordering::SeqCst);
     let page = text(site.ask(of(client(2), "/?q=news")).await).await;
-    assert!(page.contains("Not polling"), "it is the page of before");
+    assert!(page.contains("12 failed."), "it is the page of before");
     // What everybody sees is shown again for twenty times as long as it took, whatever is looked for in it.
     tokio::time::sleep(Duration::from_secs(19)).await;
     for path in ["/", "/?q=news", "/?q=radio&sort=title", "/?show=held&page=2", "/recent"] {

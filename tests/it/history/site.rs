@@ -34,9 +34,6 @@ fn never<T>() -> Result<T, OperatorError> {
 
 #[async_trait]
 impl Operator for Nobody {
-    fn ready(&self) -> Result<(), String> {
-        Ok(())
-    }
     fn totals(&self) -> PollTotals {
         PollTotals::default()
     }

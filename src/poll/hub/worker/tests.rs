@@ -5,7 +5,6 @@ use super::super::{Calling, Hub, HubConfig, HubDocument, HubSettings};
 use super::*;
 use crate::testing::owners::{gateway, live};
 use bytes::Bytes;
-use http::HeaderMap;
 use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{EndpointId, FeedName, Tick};
@@ -18,25 +17,12 @@ const NOW: Time = Time::from_unix(1_795_191_605);
 const TOPIC: &str = "https://gate.example/feeds/news";
 const KNOWN: &str = "https://reader.example/known";
 
-struct News;
-
-#[async_trait::async_trait]
-impl Topics for News {
-    async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
-        Ok(())
-    }
-
-    async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
-        Ok(HubDocument { headers: HeaderMap::new(), body: Bytes::from_static(b"news") })
-    }
-
-    async fn changes(
-        &self,
-        _: &FeedName,
-        after: Option<Tick>,
-    ) -> Result<crate::hub::HubChanges, NoHubDocument> {
-        Ok((self.document("").await?, after))
-    }
+/// Documents that all say the same.
+fn news() -> Topics {
+    Arc::new(|_| {
+        let body = Bytes::from_static(b"news");
+        Box::pin(async { Ok(HubDocument { body, ..HubDocument::default() }) })
+    })
 }
 
 /// How often the known callback was delivered to, and how often others were asked.
@@ -110,7 +96,7 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         let seen = Seen::default();
         let hub = open(memory(&clock), clock, reader(&seen, answers_strangers)).await;
         let cancel = CancellationToken::new();
-        let task = tokio::spawn(hub.clone().run(Arc::new(News), cancel.clone()));
+        let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
         asks(&hub, KNOWN).await;
         eventually(|| hub.count().active == 1).await;
         for number in 0..190 {
@@ -141,7 +127,7 @@ async fn silent_callbacks_delay_no_other() {
         let clock = Arc::new(ManualClock::at(NOW));
         let hub = open(memory(&clock), clock, reader(&Seen::default(), false)).await;
         let cancel = CancellationToken::new();
-        let task = tokio::spawn(hub.clone().run(Arc::new(News), cancel.clone()));
+        let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
         for number in 0..100 {
             asks_as(&hub, Some("192.0.2.1"), &format!("https://silent{number}.example/")).await;
         }
@@ -158,27 +144,20 @@ async fn silent_callbacks_delay_no_other() {
 /// A document that grew beyond what is delivered, with many who want it.
 #[tokio::test(start_paused = true)]
 async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
-    #[derive(Default)]
-    struct Large(Mutex<usize>);
-    #[async_trait::async_trait]
-    impl Topics for Large {
-        async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
-            Ok(())
-        }
-
-        async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
-            *self.0.lock().unwrap() += 1;
-            Err(NoHubDocument::TooLarge(17 << 20))
-        }
-
-        async fn changes(
-            &self,
-            _: &FeedName,
-            _: Option<Tick>,
-        ) -> Result<crate::hub::HubChanges, NoHubDocument> {
-            Err(NoHubDocument::Later("nobody wants them".to_owned()))
-        }
-    }
+    let made = Arc::new(Mutex::new(0));
+    let topics: Topics = {
+        let made = Arc::clone(&made);
+        Arc::new(move |request| {
+            let is_document = matches!(request, TopicRequest::Document(_));
+            *made.lock().unwrap() += usize::from(is_document);
+            Box::pin(async move {
+                match is_document {
+                    true => Err(NoHubDocument::TooLarge(17 << 20)),
+                    false => Ok(HubDocument::default()),
+                }
+            })
+        })
+    };
     let asked = Arc::new(Mutex::new(Vec::new()));
     let call = {
         let asked = Arc::clone(&asked);
@@ -195,9 +174,8 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     };
     let clock = Arc::new(ManualClock::at(NOW));
     let hub = open(memory(&clock), clock, call).await;
-    let (topics, cancel) = (Arc::new(Large::default()), CancellationToken::new());
-    let task =
-        tokio::spawn(hub.clone().run(Arc::clone(&topics) as Arc<dyn Topics>, cancel.clone()));
+    let cancel = CancellationToken::new();
+    let task = tokio::spawn(hub.clone().run(topics, cancel.clone()));
     for number in 0..200 {
         asks(&hub, &format!("https://reader{number}.example/")).await;
     }
@@ -219,7 +197,7 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     assert!(posts > 0 && asked.lock().unwrap().len() - posts == 200);
     let count = hub.count();
     assert_eq!((count.active, count.pending), (1, 0));
-    assert!(*topics.0.lock().unwrap() <= 200);
+    assert!(*made.lock().unwrap() <= 200);
     cancel.cancel();
     task.await.unwrap();
 }
@@ -233,7 +211,7 @@ async fn nobody_is_called_until_this_gateway_is_known_to_live() {
     let (mut shared, this) = (Arc::into_inner(opened.0).unwrap(), gateway(1));
     shared.gateways = Some(Arc::clone(&this));
     let (hub, cancel) = (Hub(Arc::new(shared)), CancellationToken::new());
-    let task = tokio::spawn(hub.clone().run(Arc::new(News), cancel.clone()));
+    let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
     asks(&hub, KNOWN).await;
     sleep(Duration::from_secs(5)).await;
     assert_eq!(*seen.lock().unwrap(), (0, 0));

@@ -7,7 +7,10 @@ use tidegate_core::model::{Interruption, InterruptionKind};
 #[derive(Default)]
 pub(in crate::tests) struct TestOperator {
     pub(in crate::tests) asked: Mutex<Vec<String>>,
-    pub(in crate::tests) idle: AtomicBool,
+    /// An export breaks off before its end.
+    pub(in crate::tests) breaks_off: AtomicBool,
+    /// How many polls failed beside the usual ones.
+    pub(in crate::tests) failed: AtomicUsize,
     /// An action gives way this often before it is done.
     pub(in crate::tests) slow: AtomicUsize,
     /// How long it takes to tell how all feeds are, how often it was asked, and by how many at once at
@@ -222,16 +225,10 @@ pub(in crate::tests) fn hub_report(topic: &str) -> HubReport {
 
 #[async_trait]
 impl Operator for TestOperator {
-    fn ready(&self) -> Result<(), String> {
-        if self.idle.load(Ordering::SeqCst) {
-            Err("polling has not begun".to_owned())
-        } else {
-            Ok(())
-        }
-    }
     fn totals(&self) -> PollTotals {
         let durations = [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-        PollTotals { failed: 11, commits: 12, durations, ..PollTotals::default() }
+        let failed = 11 + self.failed.load(Ordering::SeqCst) as u64;
+        PollTotals { failed, commits: 12, durations, ..PollTotals::default() }
     }
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
         self.listed().await;
@@ -258,22 +255,23 @@ impl Operator for TestOperator {
     }
     async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError> {
         if url.contains("site") {
-            let url = "https://site.example/<b>/feed".to_owned();
-            return Ok(AddressPreview::Page(vec![FoundFeed {
-                url,
-                title: "<i>Posts</i>".to_owned(),
-            }]));
+            let found = "https://site.example/<b>/feed".to_owned();
+            let found = FoundFeed { url: found, title: "<i>Posts</i>".to_owned() };
+            return Ok(AddressPreview::Page { url: url.to_owned(), feeds: vec![found] });
         }
         if url.contains("nothing") {
             return Err(OperatorError::BadRequest("the upstream sent <s>nothing</s>".to_owned()));
         }
         Ok(AddressPreview::Feed(FeedPreview {
             url: url.to_owned(),
+            name: name("fresh"),
             format: "An Atom feed",
             is_list: false,
             title: "<u>News</u>".to_owned(),
             entries: 12,
-            titles: vec![("<b>One</b>".to_owned(), Some(at(0))), (String::new(), None)],
+            first_entries: [("<b>One</b>", Some(at(0))), ("", None)]
+                .map(|(title, time)| PreviewedEntry { title: title.to_owned(), time })
+                .to_vec(),
             remarks: vec!["at byte 7: <q>odd</q>".to_owned()],
         }))
     }
@@ -300,7 +298,7 @@ impl Operator for TestOperator {
         for piece in ["tide", "gate"] {
             sender.try_send(Ok(piece.into())).unwrap();
         }
-        if self.idle.load(Ordering::SeqCst) {
+        if self.breaks_off.load(Ordering::SeqCst) {
             sender.try_send(Err(std::io::Error::other("the disk failed"))).unwrap();
         }
         Ok(stream)
