@@ -65,7 +65,7 @@ fn new<'a>(site: &Arc<Site>, plan: &'a ProbePlan, pause: Duration) -> Asking<'a>
 
 async fn ask(site: &Arc<Site>) -> (Replies, bool) {
     let plan = plan();
-    let mut asking = new(&site, &plan, Duration::from_secs(1));
+    let mut asking = new(site, &plan, Duration::from_secs(1));
     let replies = asking.all(&plan).await;
     assert_eq!(usize::try_from(asking.requests).unwrap(), site.asked().len());
     (replies, asking.refused)
