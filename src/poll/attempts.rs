@@ -15,11 +15,11 @@ pub const KILLS_BORNE: u32 = 2;
 /// The marks, by feed.
 pub struct Attempts {
     store: Arc<dyn Store>,
-    marks: Mutex<BTreeMap<FeedName, Mark>>,
+    marks: Mutex<BTreeMap<FeedName, AttemptMark>>,
 }
 
 /// A mark, and whether the store has still to be told of it. One that is over is kept for that alone.
-struct Mark {
+struct AttemptMark {
     attempt: Attempt,
     is_unwritten: bool,
 }
@@ -30,12 +30,12 @@ impl Attempts {
         Self { store, marks: Mutex::default() }
     }
 
-    fn marks(&self) -> MutexGuard<'_, BTreeMap<FeedName, Mark>> {
+    fn marks(&self) -> MutexGuard<'_, BTreeMap<FeedName, AttemptMark>> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set(&self, attempt: Attempt, is_unwritten: bool) {
-        self.marks().insert(attempt.feed.clone(), Mark { attempt, is_unwritten });
+        self.marks().insert(attempt.feed.clone(), AttemptMark { attempt, is_unwritten });
     }
 
     /// Takes over the marks of feeds that this gateway polls from now on. One that is open shows that a gateway
@@ -124,10 +124,11 @@ impl Attempts {
 
     /// An operator wants the feed polled, whatever happened. Whether it was stopped.
     pub fn lift(&self, feed: &FeedName) -> bool {
-        let is_stopped = |it: &&mut Mark| it.attempt.kills >= KILLS_BORNE && !it.attempt.is_open;
+        let is_stopped =
+            |it: &&mut AttemptMark| it.attempt.kills >= KILLS_BORNE && !it.attempt.is_open;
         let mut marks = self.marks();
         let Some(mark) = marks.get_mut(feed).filter(is_stopped) else { return false };
-        *mark = Mark { attempt: mark.attempt.clone().over(), is_unwritten: true };
+        *mark = AttemptMark { attempt: mark.attempt.clone().over(), is_unwritten: true };
         true
     }
 

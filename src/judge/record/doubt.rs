@@ -23,7 +23,7 @@ const REPLACED: char = '\u{FFFD}';
 
 /// What of a document, and of the complete feed that it names, waits to be seen again.
 #[derive(Debug, Default)]
-pub(super) struct Doubt {
+pub(super) struct DocumentDoubt {
     /// The fingerprints of all that waits.
     prints: Vec<u64>,
     /// Whether one of the two is doubted, whatever of it waits.
@@ -39,7 +39,7 @@ pub fn read_before(snapshot: Option<&Snapshot>, prints: BodyPrints) -> Option<Be
     flaws.charset.as_deref().map(|charset| Before { charset, is_firm })
 }
 
-impl Doubt {
+impl DocumentDoubt {
     /// A document as far as it is believed; `None` where nothing of it waits. What it does not list may
     /// be what is broken in it, so that it is a part. `prints`: its fingerprints, where it is believed
     /// when it is seen again as it was.

@@ -2,7 +2,7 @@
 
 use super::compare::{self, ChangedEntry, Comparison};
 use super::confirm_absence::{conclude, seen_while_held};
-use super::doubt::Doubt;
+use super::doubt::DocumentDoubt;
 use super::draft::{ChangeDraft, EventDetails};
 use super::held::HoldDecision;
 use super::held_entries::{self, ReleasedEntry, released};
@@ -41,7 +41,7 @@ pub fn take_in_shared<'a>(
 ) -> Result<Verdict, ObservationError> {
     let first = Snapshot::untouched(document.format, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
-    let mut doubt = Doubt::default();
+    let mut doubt = DocumentDoubt::default();
     let mut reduce = |document: &FeedDocument<'a>, prints| {
         let rest = redacted_filter::without(snapshot, document);
         doubt.believed(round, rest.as_ref().unwrap_or(document), prints).or(rest)
@@ -68,7 +68,7 @@ fn judge_shared(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
-    (prints, doubt): (BodyPrints, &Doubt),
+    (prints, doubt): (BodyPrints, &DocumentDoubt),
 ) -> Result<Verdict, ObservationError> {
     let parts = shared::parts(snapshot, document, peers.complete);
     let Some(parts) = &parts else {
@@ -107,7 +107,7 @@ fn judge_plain<'a>(
     round: &'a Observation<'a>,
     (whole, snapshot): (&'a Snapshot, &'a Snapshot),
     document: &FeedDocument<'_>,
-    (prints, doubt): (BodyPrints, &Doubt),
+    (prints, doubt): (BodyPrints, &DocumentDoubt),
     merged: Option<(&'a SharedSplit<'a>, ChangeDraft<'a>, Discard)>,
 ) -> Result<Verdict, ObservationError> {
     let matching = identity::matching(snapshot, document, &round.options.without);

@@ -72,7 +72,7 @@ pub(super) struct LaneTurn {
 
 /// The subscriptions of one owner and one host that wait.
 #[derive(Debug)]
-struct HostQueue {
+struct CallbackQueue {
     host: Arc<str>,
     in_doubt: bool,
     ids: VecDeque<SubscriptionId>,
@@ -80,7 +80,7 @@ struct HostQueue {
 
 /// What waits for one owner, hosts in turn.
 #[derive(Debug, Default)]
-struct OwnerQueue(VecDeque<HostQueue>);
+struct OwnerQueue(VecDeque<CallbackQueue>);
 
 impl OwnerQueue {
     /// The next whose host is free.
@@ -154,7 +154,7 @@ impl Lane {
             Some(queue) => queue.ids.push_back(turn.id),
             None => {
                 let (host, in_doubt) = (Arc::clone(&turn.host), turn.in_doubt);
-                queues.push_back(HostQueue { host, in_doubt, ids: [turn.id].into() });
+                queues.push_back(CallbackQueue { host, in_doubt, ids: [turn.id].into() });
             }
         }
     }

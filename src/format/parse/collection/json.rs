@@ -29,9 +29,9 @@ pub(super) fn write(
     let mut reader = JsonReader { text, at: start + 1 };
     let torn = match reader.object(ITEMS, |part| found.take(part, limits)) {
         Ok(()) => None,
-        Err(Stop::Broken) => Some(reader.at),
-        Err(Stop::Other) => return Ok(false),
-        Err(Stop::Refuse(error)) => return Err(error),
+        Err(ItemStop::Broken) => Some(reader.at),
+        Err(ItemStop::Other) => return Ok(false),
+        Err(ItemStop::Refuse(error)) => return Err(error),
     };
     let says_sharing = found.head.iter().any(|(name, _)| name == "sharing");
     // A collection need not have items yet (section 2.2).
@@ -93,7 +93,7 @@ struct CollectionMembers {
 }
 
 /// Why reading ends early.
-enum Stop {
+enum ItemStop {
     /// The object is broken. Where nothing in it is shared, it is for the reader of JSON Feed to say what is wrong.
     Broken,
     /// It is no collection.
@@ -102,19 +102,19 @@ enum Stop {
     Refuse(ParseError),
 }
 
-impl From<String> for Stop {
+impl From<String> for ItemStop {
     fn from(_: String) -> Self {
         Self::Broken
     }
 }
 
 impl CollectionMembers {
-    fn take(&mut self, part: ObjectPart<'_>, limits: &Limits) -> Result<(), Stop> {
+    fn take(&mut self, part: ObjectPart<'_>, limits: &Limits) -> Result<(), ItemStop> {
         match part {
             ObjectPart::Member(name, value, span) => {
                 let is_version = name == "version" && value.get().contains("jsonfeed.org");
                 if is_version || self.head.len() >= limits.head_values {
-                    return Err(Stop::Other);
+                    return Err(ItemStop::Other);
                 }
                 self.head.push((name.into_owned(), span));
             }
@@ -123,7 +123,7 @@ impl CollectionMembers {
                 let limit = ITEM_LIMIT.min(limits.entries);
                 if self.items.len() >= limit {
                     let (what, at) = ("items", span.start);
-                    return Err(Stop::Refuse(ParseError::Limit { what, limit, at }));
+                    return Err(ItemStop::Refuse(ParseError::Limit { what, limit, at }));
                 }
                 self.items.push(span);
             }
