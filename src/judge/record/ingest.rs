@@ -41,18 +41,19 @@ pub fn take_in_shared<'a>(
 ) -> Result<Verdict, ObservationError> {
     let first = Snapshot::untouched(document.format, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
-    let mut doubt = DocumentDoubt::default();
-    let mut reduce = |document: &FeedDocument<'a>, prints| {
-        let rest = redacted_filter::without(snapshot, document);
-        doubt.believed(round, rest.as_ref().unwrap_or(document), prints).or(rest)
-    };
-    let rest = reduce(document, Some(prints));
+    let rest = redacted_filter::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
-    let complete = peers.complete.and_then(|complete| reduce(complete, None));
-    let peers = Peers { complete: complete.as_ref().or(peers.complete), ..*peers };
     if let Some(verdict) = held::hold_whole(round, snapshot, document, prints) {
         return Ok(verdict);
     }
+    let mut doubt = DocumentDoubt::default();
+    let believed = doubt.believed(round, document, Some(prints));
+    let document = believed.as_ref().unwrap_or(document);
+    let complete = peers.complete.and_then(|complete| {
+        let rest = redacted_filter::without(snapshot, complete);
+        doubt.believed(round, rest.as_ref().unwrap_or(complete), None).or(rest)
+    });
+    let peers = Peers { complete: complete.as_ref().or(peers.complete), ..*peers };
     let mut verdict = judge_shared(round, snapshot, document, &peers, (prints, &doubt))?;
     verdict.doubt = doubt.describe().filter(|_| verdict.held.is_none());
     if verdict.doubt.is_some() {

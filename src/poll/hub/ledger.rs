@@ -4,11 +4,12 @@
 //! gateways write of subscriptions is read again and again.
 
 mod books;
+mod others;
 
 use super::HubSettings;
 use super::lanes::{LaneTurn, host_of};
 use books::Inner;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tidegate_core::model::{FeedName, Tick, Time};
@@ -349,37 +350,6 @@ impl Ledger {
         count
     }
 
-    /// How many changes were written: told before the store is read.
-    pub(super) fn writes(&self) -> u64 {
-        self.inner().writes
-    }
-
-    /// Takes in the subscriptions as the store has them: those that other gateways took or called. What is to be
-    /// written here, was since `writes`, or is being called, stays as it is, but for a later request. Answers whether any
-    /// is new here.
-    pub(super) fn take_in(&self, stored: Vec<Subscription>, writes: u64, now: Time) -> bool {
-        let mut inner = self.inner();
-        inner.forget_written(writes);
-        let before = inner.entries.len();
-        let mut gone: HashSet<SubscriptionId> = inner.entries.keys().copied().collect();
-        for subscription in stored {
-            let id = subscription.id();
-            gone.remove(&id);
-            inner.take_in(id, subscription, now);
-        }
-        let is_any_new = inner.entries.len() > before;
-        gone.retain(|id| !inner.is_own(*id));
-        gone.into_iter().for_each(|id| inner.drop_entry(id));
-        is_any_new
-    }
-
-    /// Reckons anew what is due: other gateways own feeds since.
-    pub(super) fn schedule_all(&self, now: Time) {
-        let mut inner = self.inner();
-        let ids: Vec<SubscriptionId> = inner.entries.keys().copied().collect();
-        ids.into_iter().for_each(|id| inner.schedule(id, now));
-    }
-
     /// What is due of feeds that this gateway owns: ends leases, and answers whom to call.
     pub(super) fn due(&self, now: Time, owns: impl Fn(&FeedName) -> bool) -> Vec<LaneTurn> {
         let mut locked = self.inner();
@@ -407,17 +377,6 @@ impl Ledger {
             }
         }
         due
-    }
-
-    /// Has those wait no more that waited for their turn: whose they are is another's to say.
-    pub(super) fn put_back(&self, ids: impl IntoIterator<Item = SubscriptionId>, now: Time) {
-        let mut inner = self.inner();
-        for id in ids {
-            if let Some(entry) = inner.entries.get_mut(&id) {
-                entry.busy = false;
-            }
-            inner.schedule(id, now);
-        }
     }
 
     /// When something is due next.
