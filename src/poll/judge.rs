@@ -89,7 +89,7 @@ pub struct Judged {
     pub newest: Option<Time>,
     /// Why only a part of it counts, where that is so.
     pub partial: Option<String>,
-    /// What was wrong with it, at most [`MAX_WARNINGS`].
+    /// What was wrong with it, at most `MAX_WARNINGS`.
     pub warnings: Vec<String>,
     /// What it was to a walk through older documents, where it was read for one.
     pub walked: Option<Walked>,

@@ -238,7 +238,7 @@ impl Poller {
     }
 
     /// Takes in a push. One that is signed with our secret has its feed polled, whatever it says: at
-    /// most one such poll of a feed waits, however many pushes there are. Where [`MAX_COMMANDS`] wait
+    /// most one such poll of a feed waits, however many pushes there are. Where `MAX_COMMANDS` wait
     /// already it is turned away, not lost.
     pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
         let (callback, stored) = match self.callbacks.by_token(token) {

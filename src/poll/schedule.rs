@@ -44,7 +44,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Bounds; the upper one is raised to the lower one, and that to [`FLOOR`].
+    /// Bounds; the upper one is raised to the lower one, and that to `FLOOR`.
     pub fn new(min: Duration, max: Duration) -> Self {
         let min = min.max(FLOOR);
         Self { min, max: max.max(min) }
