@@ -48,12 +48,21 @@ pub fn take_in_shared<'a>(
     }
     let mut doubt = DocumentDoubt::default();
     let believed = doubt.believed(round, document, Some(prints));
-    let document = believed.as_ref().unwrap_or(document);
     let complete = peers.complete.and_then(|complete| {
         let rest = redacted_filter::without(snapshot, complete);
         doubt.believed(round, rest.as_ref().unwrap_or(complete), None).or(rest)
     });
     let peers = Peers { complete: complete.as_ref().or(peers.complete), ..*peers };
+    if let Some(believed) = &believed {
+        // What waits counts for whether the document is held.
+        let mut whole = document.clone();
+        whole.completeness.clone_from(&believed.completeness);
+        let verdict = judge_shared(round, snapshot, &whole, &peers, (prints, &doubt))?;
+        if verdict.held.is_some() {
+            return Ok(verdict);
+        }
+    }
+    let document = believed.as_ref().unwrap_or(document);
     let mut verdict = judge_shared(round, snapshot, document, &peers, (prints, &doubt))?;
     verdict.doubt = doubt.describe().filter(|_| verdict.held.is_none());
     if verdict.doubt.is_some() {
