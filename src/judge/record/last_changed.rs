@@ -14,10 +14,7 @@ pub(super) fn note(draft: &mut ChangeDraft<'_>) {
     if is_rearranged(draft, &anew) || (draft.deletes() && has_no_tombstones(draft)) {
         draft.state.deltas_from = render;
     }
-    if anew.is_empty() {
-        return;
-    }
-    for index in draft.positions(|known| anew.contains(&known.id)) {
+    for index in draft.indices(&anew) {
         draft.change(index, |item| item.touched = render);
     }
 }

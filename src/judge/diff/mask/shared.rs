@@ -83,14 +83,23 @@ pub fn vote(feed: &mut FeedNoise, varied: &Varied, now: Time) {
         span.last = now;
         return;
     }
-    add(feed, path, (Some(before), Some(after)), *stamped, now);
+    add(feed, path, (Some(before), Some(after)), now, |span| {
+        span.items = 1;
+        span.stamped = *stamped;
+    });
 }
 
 /// The words before and after a place, where they are the same in all items.
 type Words<'a> = (Option<&'a str>, Option<&'a str>);
 
 /// Adds a place; where there are too many, that of which least was seen makes room.
-fn add(feed: &mut FeedNoise, path: &str, words: Words<'_>, stamped: bool, now: Time) {
+fn add(
+    feed: &mut FeedNoise,
+    path: &str,
+    words: Words<'_>,
+    now: Time,
+    how: impl FnOnce(&mut SharedSpan),
+) {
     if feed.spans.len() >= FeedNoise::SPAN_LIMIT {
         let weakest = feed.spans.iter().enumerate();
         let weakest = weakest.min_by_key(|(_, span)| (span.items, span.last));
@@ -98,15 +107,17 @@ fn add(feed: &mut FeedNoise, path: &str, words: Words<'_>, stamped: bool, now: T
             feed.spans.remove(at);
         }
     }
-    feed.spans.push(SharedSpan {
+    let mut span = SharedSpan {
         path: path.to_owned(),
         before: words.0.map(str::to_owned),
         after: words.1.map(str::to_owned),
-        items: 1,
-        stamped,
+        items: 0,
+        stamped: false,
         since: now,
         last: now,
-    });
+    };
+    how(&mut span);
+    feed.spans.push(span);
 }
 
 /// Learns which places between words varied in most of `items` at once; says whether one has come
@@ -146,7 +157,7 @@ pub fn sweep_spans(
                 span.last = now;
                 is_new |= span.in_force() && !was;
             }
-            None => add(feed, path, *words, false, now),
+            None => add(feed, path, *words, now, |span| span.items = 1),
         }
     }
     is_new

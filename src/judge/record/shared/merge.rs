@@ -1,16 +1,18 @@
 //! Incorporating what a document shares (SSE 1.0 section 3.3).
 
 use super::super::draft::{ChangeDraft, EventDetails};
-use super::super::newcomer::{newcomer, quote, resemble};
+use super::super::newcomer::{describe, newcomer};
 use super::datum::{DataOwner, Datum, bare, bear, extras_of, history_words, merged, reason};
 use super::gap::{can_be_ours, is_id_of};
 use super::offer::{Offer, OfferedBody};
 use super::order::{is_first_of_changes, newest};
 use super::{Issued, LEAP_LIMIT, Peers, SharedSplit};
+use crate::diff;
 use crate::identity;
 use crate::record::ITEMS_LIMIT;
+use crate::record::doubt::SharedDoubt;
 use crate::record::local::{self, PolicyResult};
-use crate::record::redacted_filter::KnownNames;
+use crate::record::redacted_filter::KeptOut;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
     ConflictPolicy, Conflicting, Count, EndpointId, Entry, EventKind, FeedDocument, Incoming,
@@ -54,6 +56,7 @@ pub(in crate::record) fn merge(
     parts: &SharedSplit<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
+    doubt: &SharedDoubt,
 ) -> MergeReport {
     let mut listed: HashSet<&SyncId> =
         document.entries.iter().filter_map(Entry::shared).map(|said| said.id()).collect();
@@ -65,9 +68,13 @@ pub(in crate::record) fn merge(
     merging.replaced = Some(&parts.replaced);
     // The complete feed first (section 4.1), each from its last entry to its first, so that what
     // stands above, the newer, is made later.
-    for source in peers.complete.into_iter().chain([document]) {
+    let complete = peers.complete.map(|complete| (complete, true));
+    for (source, is_of_complete) in complete.into_iter().chain([(document, false)]) {
         for entry in source.entries.iter().rev() {
             let Some(said) = entry.shared() else { continue };
+            if doubt.waits(is_of_complete, said.id()) {
+                continue;
+            }
             let is_listed = listed.contains(said.id());
             let (body, origin) = (OfferedBody::Entry(source, entry), Origin::Upstream);
             let takes_over = false;
@@ -87,7 +94,7 @@ pub(in crate::record) struct Merging<'m, 'd> {
     /// What other feeds know of items that bear this gateway's name.
     issued: Option<&'m Issued>,
     /// What was redacted, which must not come back in a conflict of another item.
-    kept_out: KnownNames,
+    kept_out: KeptOut,
     /// Items that were compared until now and are shared from now on, by native id.
     replaced: Option<&'m HashMap<String, usize>>,
     /// Whether items are made here as well: then all that live are shown.
@@ -114,7 +121,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             whole,
             places,
             issued: None,
-            kept_out: KnownNames::new(whole.known.iter(), LedgerEntry::is_redacted),
+            kept_out: KeptOut::new(whole.known.iter(), LedgerEntry::is_redacted),
             replaced: None,
             is_local,
             is_ours: false,
@@ -249,10 +256,10 @@ impl<'m, 'd> Merging<'m, 'd> {
             return;
         };
         let native = identity::native(&entry);
-        let replaced = self.replaced.and_then(|replaced| replaced.get(&native)).copied();
+        let replaced = self.replaced.and_then(|replaced| replaced.get(&native.shown)).copied();
         let replaced = replaced.filter(|at| self.draft.item(*at).is_some_and(|k| !k.is_deleted()));
         let now = self.draft.round.now;
-        let key = format!("{native}##{id}");
+        let key = format!("{}##{id}", native.shown);
         let mut known = newcomer(&entry, &native, &key, id.clone(), |_| false, self.draft);
         let old = replaced.and_then(|at| self.draft.item(at));
         if let Some(published) = old.map(|old| old.published_id.as_str()).or(offer.published_id) {
@@ -396,10 +403,16 @@ impl<'m, 'd> Merging<'m, 'd> {
         let mut next = known.clone();
         let entry = if winner.data.place == DataOwner::Entry { offer.body.entry() } else { None };
         if let Some(entry) = &entry {
-            resemble(&mut next, entry, self.draft.round);
+            describe(&mut next, entry);
+            next.prints = diff::fingerprint(entry, &self.draft.round.options.ignore).prints;
             next.bytes = print;
+            next.noise.scheme = diff::SCHEME;
         } else if let Some(markup) = &markup {
-            quote(&mut next, markup);
+            next.title.clone_from(&markup.card.title);
+            next.link.clone_from(&markup.card.link);
+            (next.published, next.updated) = (markup.card.published, markup.card.updated);
+            next.prints.clear();
+            next.bytes = diff::markup_print(markup);
         }
         bear(&mut next, winner);
         next.sse091 = sse091;
@@ -467,13 +480,16 @@ impl<'m, 'd> Merging<'m, 'd> {
             && !known.is_deleted()
             && offer.is_listed;
         let Some(entry) = offer.body.entry().filter(|_| is_newest) else { return };
-        let (print, round) = (offer.body.print(), self.draft.round);
+        let portrait = diff::fingerprint(&entry, &self.draft.round.options.ignore);
+        let print = offer.body.print();
+        let is_other = portrait.prints != known.prints && print != known.bytes;
         self.draft.change(index, |item| {
-            resemble(item, &entry, round);
+            describe(item, &entry);
+            item.prints = portrait.prints;
             item.bytes = print;
+            item.noise.scheme = diff::SCHEME;
         });
-        let has_other = |item: &LedgerEntry| item.prints != known.prints && print != known.bytes;
-        if self.draft.item(index).is_some_and(has_other) {
+        if is_other {
             self.draft.keep_latest(known.id.clone(), offer.body.markup());
         }
     }
