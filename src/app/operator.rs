@@ -156,9 +156,8 @@ impl AdminService {
     }
 
     /// The time of the next change of the list of subscriptions.
-    async fn next_change(&self) -> Result<Time, OperatorError> {
-        let feeds = self.store.feed_list().await?;
-        Ok(FeedRecord::next_change(feeds.values().map(Arc::as_ref), self.clock.now()))
+    fn next_change(&self, feeds: &FeedList) -> Time {
+        FeedRecord::next_change(feeds.values().map(Arc::as_ref), self.clock.now())
     }
 
     /// The turn to change feeds, and the list as the last one left it, at whichever gateway.
@@ -180,7 +179,7 @@ impl AdminService {
         titles: BTreeMap<FeedName, String>,
     ) -> Result<usize, StoreError> {
         let (_one, feeds) = self.turn().await?;
-        let when = FeedRecord::next_change(feeds.values().map(Arc::as_ref), self.clock.now());
+        let when = self.next_change(&feeds);
         let mut changed = Vec::new();
         for (name, title) in titles {
             let Some(before) = feeds.get(&name) else { continue };
@@ -301,7 +300,7 @@ impl Operator for AdminService {
         if let Some(before) = &before {
             record.own_if_changed(before);
         }
-        record.follow(before.as_ref(), self.next_change().await?, self.store.endpoint());
+        record.follow(before.as_ref(), self.next_change(&feeds), self.store.endpoint());
         self.write(&record, &feeds).await?;
         self.poller.put(record.clone()).await.map_err(stopped)?;
         self.open(&record).await?;
@@ -317,7 +316,7 @@ impl Operator for AdminService {
         // asked for again.
         record.standing = FeedStanding::Gone;
         record.access = None;
-        record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
+        record.follow(Some(&before), self.next_change(&feeds), self.store.endpoint());
         self.write(&record, &feeds).await?;
         self.poller.remove(feed).await.map_err(stopped)?;
         if before.adds_feeds {
@@ -348,7 +347,7 @@ impl Operator for AdminService {
             record.source = FeedSource::Api;
             record.own_if_changed(&before);
         }
-        record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
+        record.follow(Some(&before), self.next_change(&feeds), self.store.endpoint());
         self.write(&record, &feeds).await?;
         self.poller.put(record).await.map_err(stopped)
     }
