@@ -1,7 +1,7 @@
 //! From what differs to what it means: evidence of absence, its confirmation, and the brake.
 //!
 //! Absence is evidence with a type, never a conclusion by itself. Each rule is small, named and
-//! tested alone; ARCHITECTURE.md has the table of which evidence leads to what. Pure.
+//! tested alone; docs/design/judgement.md has the table of which evidence leads to what. Pure.
 //!
 //! `absence` finds the evidence; `confirm` decides by time and observations; [`probe::conclude`] adds
 //! what the permalinks answered, and is what others call.
