@@ -1,4 +1,4 @@
-//! What the source cites, and whether it is there: rows of `docs/design/readings.md` ("READINGS 1,
+//! What the source cites, and whether it is there: rows of `tests/it/spec/READINGS.md` ("READINGS 1,
 //! row 34", numbers by section), sections of the other documents of `docs/design` ("CONTRACT, Words"),
 //! and documents by their path.
 
@@ -128,7 +128,7 @@ fn unresolved(
 
 #[test]
 fn every_citation_leads_to_its_place() {
-    let rows = rows(&read("docs/design/readings.md"));
+    let rows = rows(&read("tests/it/spec/READINGS.md"));
     let headings: BTreeMap<_, _> =
         DOCUMENTS.iter().map(|(word, path)| (*word, headings(&read(path)))).collect();
     let mut files: Vec<(String, String)> = Vec::new();
