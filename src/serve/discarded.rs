@@ -4,7 +4,6 @@ use super::html;
 use maud::{Markup, html};
 use serde::Serialize;
 use tidegate_core::model::{FeedName, ItemStatus, LedgerEntry, Snapshot, SyncId, Time};
-use tidegate_status::schema;
 use utoipa::ToSchema;
 
 /// The most that are listed.
@@ -21,11 +20,9 @@ pub(super) struct Discarded {
 
 #[derive(Serialize, ToSchema)]
 struct DiscardedItem {
-    #[schema(value_type = schema::SyncId)]
     sync_id: SyncId,
     native_id: String,
     title: String,
-    #[schema(value_type = schema::Time)]
     since: Time,
 }
 

@@ -301,13 +301,10 @@ struct IfMatch {
 /// What was done with an item; durable.
 #[derive(Serialize, ToSchema)]
 struct ItemChanged {
-    #[schema(value_type = schema::FeedName)]
     feed: FeedName,
-    #[schema(value_type = schema::SyncId)]
     sync_id: SyncId,
     #[schema(value_type = u32)]
     updates: Count,
-    #[schema(value_type = Option<schema::Time>)]
     tick: Tick,
     deleted: bool,
     conflicts: u32,

@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use tidegate_core::model::FeedName;
 use tidegate_status::describe;
-use tidegate_status::schema::{self, words};
+use tidegate_status::schema::words;
 use utoipa::{IntoParams, ToSchema};
 
 /// The most feeds of an answer, and how many it has where no number is asked for.
@@ -45,7 +45,6 @@ pub(super) struct FeedListQuery {
     #[param(rename = "show", value_type = Option<FeedFilterWord>, inline)]
     filter: Option<FeedFilter>,
     /// Only those behind this one.
-    #[param(value_type = Option<schema::FeedName>)]
     after: Option<FeedName>,
     /// At most so many.
     #[param(required = false, minimum = 1, maximum = 1000, default = 500)]

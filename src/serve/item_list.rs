@@ -20,7 +20,7 @@ use tidegate_core::model::{
     Count, FeedName, ItemStatus, LedgerEntry, Snapshot, SyncId, Tick, Time,
 };
 use tidegate_status::describe;
-use tidegate_status::schema::{self, words};
+use tidegate_status::schema::words;
 use tidegate_store::StoreError;
 use utoipa::{IntoParams, ToSchema};
 
@@ -195,21 +195,17 @@ pub(super) struct ItemList {
 /// An item of a list; of one whose text was taken out, nothing that leads to it.
 #[derive(Serialize, ToSchema)]
 struct ListedItem {
-    #[schema(value_type = schema::SyncId)]
     sync_id: SyncId,
     published_id: String,
     native_id: Option<String>,
     title: Option<String>,
     link: Option<String>,
-    #[schema(value_type = schema::Time)]
     first_seen: Time,
     standing: &'static str,
-    #[schema(value_type = Option<schema::Time>)]
     standing_since: Option<Time>,
     missing: bool,
     #[schema(value_type = u32)]
     updates: Count,
-    #[schema(value_type = Option<schema::Time>)]
     tick: Tick,
     conflicts: u32,
     /// How it stands for people, and since when.

@@ -1,12 +1,10 @@
 //! The page of an item: its versions, each with its reason, its bytes, and what differs between two
 //! of them. HTML for people, JSON when asked for.
 
-mod bytes;
 mod compare;
 mod decide;
 mod described;
 mod difference;
-mod evicted;
 mod page;
 mod query;
 mod text_diff;
@@ -14,37 +12,41 @@ mod text_diff;
 pub(super) use self::compare::{Differences, FieldDifference};
 pub(super) use self::decide::act;
 pub(super) use self::described::ItemDetail;
+pub(super) use self::difference::compared;
 pub(super) use self::page::{ItemContent, fields as differing};
 pub(super) use self::query::ItemQuery;
 pub(super) use self::text_diff::CompareBudget;
 
-use self::described::{ItemDifference, ItemFacts};
+use self::described::ItemFacts;
 use self::query::VersionChoice;
 use super::address::{Site, item_page};
 use super::admission::{Work, WorkKind};
+use super::audience::ServedFeed;
+use super::conditional::{Representation, add};
 use super::documents::{DocumentKey, DocumentKind, ServedDocument};
 use super::extract::{ServedItem, TypedQuery, Viewer, unknown_item};
 use super::openapi::{Gone, NotFound, Unchanged};
-use super::problem::{Problem, RETRY_SOON};
-use super::{AppState, answers, html};
+use super::problem::Problem;
+use super::rendition::{About, Rendition};
+use super::{AppState, SharedState, answers, html};
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::model::{
     Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
 };
 use tidegate_judge::{PendingAbsence, diff};
 use tidegate_store::{StoreError, VersionNote};
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
 
 /// How many versions are shown, newest first.
 const VERSIONS_SHOWN: usize = 200;
 /// How much memory all comparisons of versions may take at once, in KiB.
 pub(super) const COMPARISONS_KIB: usize = 192 * 1024;
-/// How long a comparison waits for it.
-const TURN_WAIT: Duration = Duration::from_secs(15);
+/// What publishers write is hostile: of the bytes of a version nothing runs, nothing is loaded, and the page is of no
+/// origin, whatever a browser takes it for.
+const BYTES_POLICY: HeaderValue =
+    HeaderValue::from_static("sandbox; default-src 'none'; frame-ancestors 'none'");
 
 /// How many times an item is in memory while two of its versions are compared.
 const TIMES: u64 = 8;
@@ -125,28 +127,24 @@ pub(super) async fn item(
     TypedQuery(asked): TypedQuery<ItemQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Viewer { room, client, .. } = &viewer;
-    let revision = revision(room, &record.name).await?;
+    let (room, is_json) = (&viewer.room, viewer.wants_json);
+    let state = room.store.state(&record.name).await?;
+    let revision = state.ok_or_else(|| unknown_item(&record.name))?.revision;
     // What an item takes is known once it was read.
     let work = Work::new(&record.name, WorkKind::Item(id.clone()));
-    let ask = room.admission.request(*client, work, 1);
-    let is_json = viewer.wants_json;
+    let ask = room.admission.request(viewer.client, work, 1);
     let kind = DocumentKind::Item { id: id.clone(), query: asked, is_json };
-    let key = DocumentKey {
-        audience: record.site.key(),
-        feed: record.name.clone(),
-        revision: Some(revision),
-        kind,
-    };
-    let make = || {
-        let (room, site) = (Arc::clone(room), Arc::clone(&record.site));
-        let (feed, id) = (record.name.clone(), id.clone());
-        async move { made(&room, &site, (&feed, &id), (asked, is_json)).await }
-    };
+    let (audience, feed) = (record.site.key(), record.name.clone());
+    let key = DocumentKey { audience, feed, revision: Some(revision), kind };
+    let make = || make_document(Arc::clone(room), record.clone(), id.clone(), (asked, is_json));
     let document = room.documents.get(key, ask, make).await?;
     let content = match &*document {
         ServedDocument::Item(content) => content,
-        ServedDocument::Encoded(rendition) => return Ok(bytes::answer(rendition, &headers)),
+        ServedDocument::Encoded(bytes) => {
+            let modified = Some(bytes.shown);
+            let bytes = Representation { modified, ..bytes.represented(&headers) };
+            return Ok(bytes.answer(&headers));
+        }
         page if !is_json => return Ok(html::whole_page(page.text())),
         data => return Ok(html::data(data.text())),
     };
@@ -154,43 +152,66 @@ pub(super) async fn item(
     Ok(viewer.page(&content.title, &content.with(&record.name, &acting)))
 }
 
-/// The revision of a feed that has items.
-async fn revision(room: &AppState, feed: &FeedName) -> Result<Revision, Problem> {
-    let state = room.store.state(feed).await?;
-    state.map(|state| state.revision).ok_or_else(|| unknown_item(feed))
-}
-
 /// Makes what an address answers.
-async fn made(
-    room: &AppState,
-    site: &Site,
-    item: (&FeedName, &SyncId),
+async fn make_document(
+    room: SharedState,
+    record: ServedFeed,
+    id: SyncId,
     (asked, is_json): (ItemQuery, bool),
 ) -> Result<ServedDocument, Problem> {
-    let subject = subject(room, site, item).await?;
+    let subject = subject(&room, &record.site, (&record.name, &id)).await?;
     Ok(match asked {
-        ItemQuery::Page if is_json => {
-            let facts = ItemFacts::new(&site.at(""), &subject);
-            answers::text(&facts.into_answer(&subject.known)).into()
-        }
+        ItemQuery::Page if is_json => item_as_data(&record.site, &subject),
         ItemQuery::Page => {
-            let pending = pending(room, &subject).await;
+            let pending = pending(&room, &subject).await;
             ServedDocument::Item(page::item(&subject, pending.as_ref()))
         }
         ItemQuery::Version(which) => {
-            let (note, markup) = bytes_of(room, &subject, which).await?;
-            bytes::document(&subject, note.as_ref(), markup).into()
+            let (note, markup) = bytes_of(&room, &subject, which).await?;
+            bytes_as_document(&subject, note.as_ref(), markup).into()
         }
         ItemQuery::Difference(old, new) => {
-            let difference = difference::compare_versions(room, &subject, old, new).await?;
+            let difference = difference::compare_versions(&room, &subject, old, new).await?;
             if is_json {
-                answers::text(&ItemDifference::new(&subject, &difference)).into()
+                answers::text(&difference.as_data(&subject)).into()
             } else {
                 let content = page::difference(&subject, &difference);
                 html::document(&html::text(subject.title()), &content).into()
             }
         }
     })
+}
+
+/// An item as everybody may read it.
+fn item_as_data(site: &Site, subject: &Subject) -> ServedDocument {
+    let (known, facts) = (&subject.known, ItemFacts::new(&site.at(""), subject));
+    let native_id = (!known.is_redacted()).then_some(&known.native_shown);
+    let pending = known.absence.as_ref().map(|absence| {
+        json!({
+            "evidence": absence.evidence,
+            "since": absence.since,
+            "observations": absence.observations,
+        })
+    });
+    let mut item = answers::value(&facts);
+    item["native_id"] = json!(native_id);
+    item["pending"] = json!(pending);
+    item.to_string().into()
+}
+
+/// The bytes of a version, as they were taken in: as plain text that no browser may make anything else of. `note`: of
+/// the version, where they are those of one.
+fn bytes_as_document(subject: &Subject, note: Option<&VersionNote>, markup: Markup) -> Rendition {
+    let shown = note.map_or(subject.item.tick.time(), |note| note.shown);
+    let media_type = "text/plain; charset=utf-8";
+    let about = About { media_type, shown, revision: Revision(0), token: None };
+    let mut bytes = Rendition::unpacked(markup.xml, about).with([
+        // The bytes of a version never change, but they may be redacted.
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::CONTENT_SECURITY_POLICY, BYTES_POLICY),
+    ]);
+    add(&mut bytes.head, header::LINK, &format!("<{}>; rel=\"up\"", subject.address()));
+    bytes
 }
 
 /// What is to come of an item that is missing.
@@ -206,7 +227,7 @@ async fn subject(
     (feed, id): (&FeedName, &SyncId),
 ) -> Result<Subject, Problem> {
     let Some(mut item) = room.store.item(feed, id).await? else {
-        return Err(evicted::missing(room, site, (feed, id)).await);
+        return Err(missing(room, site, feed, id).await?);
     };
     let known = room.store.known(feed, id).await?.ok_or_else(|| unknown_item(feed))?;
     let versions = room.store.versions(feed, id, VERSIONS_SHOWN).await?;
@@ -273,19 +294,33 @@ fn not_kept(subject: &Subject, updates: Count) -> Problem {
     })
 }
 
-/// What differs between two versions, where both can be read, within what is left of a budget.
-pub(super) async fn compared(
+/// Why a feed has no item of a sync id: it left the ledger, so that it is in archives alone, or never was there.
+async fn missing(
     room: &AppState,
-    (old, new): (Markup, Markup),
-    budget: &mut CompareBudget,
-) -> Result<Option<Differences>, Problem> {
-    let bytes = |markup: &Markup| u64::try_from(markup.xml.len()).unwrap_or(u64::MAX);
-    let turn = turn(room, compare::cost(bytes(&old), bytes(&new))).await?;
-    let mut left = *budget;
-    let compare = move || (compare::versions(&old, &new, &mut left), left);
-    let (differences, left) = aside(turn, compare).await?;
-    *budget = left;
-    Ok(differences)
+    site: &Site,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Problem, StoreError> {
+    let state = room.store.state(feed).await?.filter(|state| state.evictions.count > 0);
+    let Some(state) = state else { return Ok(unknown_item(feed)) };
+    let stubs = room.store.stubs(feed, &[id.to_string()]).await?;
+    let stub = stubs.into_iter().find(|stub| stub.id == *id);
+    let Some(stub) = stub else { return Ok(unknown_item(feed)) };
+    let was = if stub.deleted { "which was deleted," } else { "one of its oldest," };
+    let said = format!(
+        "the item, {was} left the complete view of the feed {feed} at {}; it comes back as itself where \
+         its publisher lists it again",
+        stub.since
+    );
+    let gone = |said| Problem::new(StatusCode::GONE, said).with("published_id", stub.published_id);
+    Ok(match state.archives.newest.filter(|_| !stub.deleted) {
+        Some(newest) => {
+            let archives = site.archive(feed, &newest, site.dialect.into());
+            gone(format!("{said}, and is in its archives, the newest of which is {archives}"))
+                .with("archives", archives)
+        }
+        None => gone(said),
+    })
 }
 
 /// What an item without a title is called: by the beginning of its text, where it has any.
@@ -317,30 +352,4 @@ pub(super) fn standing(standing: &ItemStatus) -> (&'static str, Option<Time>) {
         ItemStatus::Discarded { since } => ("discarded", Some(*since)),
         ItemStatus::Evicted { since, .. } => ("evicted", Some(*since)),
     }
-}
-
-/// Waits until so many bytes of memory may be taken, at most [`TURN_WAIT`]; the whole budget is enough for anything.
-async fn turn(room: &AppState, cost: u64) -> Result<OwnedSemaphorePermit, Problem> {
-    let kib = usize::try_from(cost / 1024).unwrap_or(usize::MAX).clamp(1, COMPARISONS_KIB);
-    let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-    let turn = Arc::clone(&room.comparisons).acquire_many_owned(kib);
-    let busy =
-        |_| Problem::later("too many versions are compared just now; ask again soon", RETRY_SOON);
-    timeout(TURN_WAIT, turn).await.map_err(busy)?.map_err(|_| broken_off())
-}
-
-fn broken_off() -> Problem {
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the comparison broke off")
-}
-
-/// Runs a comparison where it may take its time.
-async fn aside<T: Send + 'static>(
-    turn: OwnedSemaphorePermit,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
-    let done = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        work()
-    });
-    done.await.map_err(|_| broken_off())
 }

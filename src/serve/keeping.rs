@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{ArchiveNote, FeedName, FeedState, Revision, Time, counted, shown_size};
 use tidegate_judge::archive;
-use tidegate_status::schema;
 use tidegate_store::{Holdings, Retention, Store, StoreError};
 use utoipa::ToSchema;
 
@@ -133,10 +132,8 @@ pub(super) struct KeptAnswer {
     past_document_bytes: u64,
     archives: Option<u64>,
     archive_bytes: Option<u64>,
-    #[schema(value_type = Option<schema::Time>)]
     oldest_archive: Option<Time>,
     /// How far back the feed can be read.
-    #[schema(value_type = Option<schema::Time>)]
     back_to: Option<Time>,
     limits: KeptLimits,
 }

@@ -13,7 +13,7 @@ pub struct ListNote {
     pub following: usize,
     pub dropped: usize,
     /// The feeds that follow it by name, at most [`ListNote::LIMIT`].
-    #[schema(value_type = Vec<schema::FeedName>, max_items = 50)]
+    #[schema(max_items = 50)]
     pub feeds: Vec<FeedName>,
     /// How many of its feeds were here already, added by hand or by another list.
     pub known: usize,
@@ -43,7 +43,6 @@ pub struct RefusedFeed {
 #[schema(as = ListMember)]
 pub struct MemberNote {
     #[serde(rename = "name")]
-    #[schema(value_type = schema::FeedName)]
     pub list: FeedName,
     #[schema(value_type = schema::MemberStanding)]
     pub standing: MemberStanding,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use tidegate_core::model::{FeedName, SyncId, Tick};
 use tidegate_judge::PendingAbsence;
 use tidegate_status::describe;
-use tidegate_status::schema::{self, text, words};
+use tidegate_status::schema::{text, words};
 use tidegate_store::EVENTS_KEPT;
 use utoipa::ToSchema;
 
@@ -163,9 +163,7 @@ describe! {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ItemRedacted)]
 struct RedactedItem {
-    #[schema(value_type = schema::FeedName)]
     feed: FeedName,
-    #[schema(value_type = schema::SyncId)]
     sync_id: SyncId,
     #[schema(value_type = RedactedWord)]
     standing: &'static str,
@@ -183,13 +181,10 @@ struct RedactedItem {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ItemDeleted)]
 struct DeletedItem {
-    #[schema(value_type = schema::FeedName)]
     feed: FeedName,
-    #[schema(value_type = schema::SyncId)]
     sync_id: SyncId,
     #[schema(value_type = True)]
     deleted: bool,
     was_deleted: bool,
-    #[schema(value_type = Option<schema::Time>)]
     tick: Option<Tick>,
 }

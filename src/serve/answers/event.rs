@@ -20,7 +20,6 @@ describe! {
 pub(crate) struct EventAnswer {
     #[schema(value_type = EventWord)]
     pub(crate) kind: EventKind,
-    #[schema(value_type = schema::SyncId)]
     pub(crate) sync_id: SyncId,
     pub(crate) native_id: String,
     /// Of an item that was renamed.
@@ -29,10 +28,8 @@ pub(crate) struct EventAnswer {
     old_native_id: Option<String>,
     pub(crate) title: String,
     /// The tick of the version that it made, where it made one.
-    #[schema(value_type = Option<schema::Time>)]
     tick: Option<Tick>,
     pub(crate) reason: String,
-    #[schema(value_type = schema::Time)]
     pub(crate) at: Time,
     /// When the item was first seen missing, where its deletion was confirmed later.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,18 +48,15 @@ impl From<&Event> for EventAnswer {
 /// An item that is missing with nothing concluded yet.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PendingItem {
-    #[schema(value_type = schema::SyncId)]
     pub(crate) sync_id: SyncId,
     pub(crate) native_id: String,
     pub(crate) title: String,
     #[schema(value_type = String)]
     pub(crate) evidence: Evidence,
     pub(crate) reason: String,
-    #[schema(value_type = schema::Time)]
     since: Time,
     observations: u32,
     needed: u32,
-    #[schema(value_type = schema::Time)]
     decides_at: Time,
     would: &'static str,
     probe: Option<ProbeReport>,
@@ -93,12 +87,10 @@ impl From<&PendingAbsence> for PendingItem {
 #[schema(as = ProbeAnswer)]
 struct ProbeReport {
     asked: u32,
-    #[schema(value_type = schema::Time)]
     last: Time,
     #[schema(value_type = Option<Heard>)]
     answer: Option<&'static str>,
     status: Option<u16>,
-    #[schema(value_type = Option<schema::Time>)]
     since: Option<Time>,
     silence: Option<String>,
 }

@@ -12,7 +12,7 @@ use tidegate_core::model::{
     Hold, ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding, shown_text,
 };
 use tidegate_judge::{self as judge, Quiet};
-use tidegate_status::schema::{self, numbers, words};
+use tidegate_status::schema::{numbers, words};
 use tidegate_status::{FeedStatus, ParsedNote, describe};
 use utoipa::ToSchema;
 
@@ -39,10 +39,8 @@ pub(crate) struct FeedAnswer {
     /// Items with unresolved conflicts; null where the database does not tell.
     pub(crate) conflicts: Option<u32>,
     /// Since when its polls fail; null where the last one did not.
-    #[schema(value_type = Option<schema::Time>)]
     failing_since: Option<Time>,
     /// When its publisher was last read without a failure.
-    #[schema(value_type = Option<schema::Time>)]
     last_read: Option<Time>,
     /// Why the last poll failed; null where it did not.
     last_error: Option<String>,
@@ -86,7 +84,6 @@ struct MadeFeed {
     /// The site of `[[origin]]` or `[[allow]]`.
     site: String,
     /// When it was last asked for, as far as that was written down: once a day.
-    #[schema(value_type = schema::Time)]
     asked: Time,
     /// Whether it is paused until it is asked for again.
     let_go: bool,
@@ -144,9 +141,7 @@ struct BackfillAnswer {
     bytes: u64,
     next: Option<String>,
     failures: u32,
-    #[schema(value_type = schema::Time)]
     started: Time,
-    #[schema(value_type = Option<schema::Time>)]
     ended: Option<Time>,
     note: Option<String>,
 }
@@ -193,11 +188,9 @@ impl From<&Character> for CharacterAnswer {
 pub(crate) struct HoldAnswer {
     pub(crate) reason: String,
     kind: String,
-    #[schema(value_type = schema::Time)]
     since: Time,
     observations: u32,
     needed: u32,
-    #[schema(value_type = schema::Time)]
     believed_at: Time,
     documents: u32,
     kept: u32,
@@ -234,12 +227,9 @@ pub(crate) const fn retired(state: &FeedState, missing: u32) -> u32 {
 #[schema(as = FeedState)]
 struct StateAnswer {
     revision: u64,
-    #[schema(value_type = Option<schema::Time>)]
     until: Option<Tick>,
     window: SyncWindow,
-    #[schema(value_type = Option<schema::Time>)]
     complete_since: Option<Tick>,
-    #[schema(value_type = schema::Time)]
     shown: Time,
     format: &'static str,
     says_complete: bool,
@@ -248,16 +238,13 @@ struct StateAnswer {
     archives: ArchiveTotals,
     character: CharacterAnswer,
     hold: Option<HoldAnswer>,
-    #[schema(value_type = Option<schema::Time>)]
     ripens: Option<Time>,
 }
 
 /// The window of the sync view.
 #[derive(Serialize, ToSchema)]
 struct SyncWindow {
-    #[schema(value_type = Option<schema::Time>)]
     since: Option<Tick>,
-    #[schema(value_type = Option<schema::Time>)]
     until: Option<Tick>,
 }
 
@@ -275,9 +262,7 @@ struct ItemCounts {
 #[derive(Serialize, ToSchema)]
 struct EvictedItems {
     count: u64,
-    #[schema(value_type = Option<schema::Time>)]
     since: Option<Time>,
-    #[schema(value_type = Option<schema::Time>)]
     latest: Option<Time>,
 }
 
@@ -287,7 +272,6 @@ struct ArchiveTotals {
     dropped: u64,
     bytes: u64,
     unsealed: u32,
-    #[schema(value_type = Option<schema::Time>)]
     sealed_until: Option<Tick>,
 }
 
@@ -364,7 +348,6 @@ pub(crate) struct FeedDetail {
 /// An item that changed without making a version, and why.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UnseenChange {
-    #[schema(value_type = schema::SyncId)]
     pub(crate) sync_id: SyncId,
     native_id: String,
     pub(crate) title: String,
@@ -393,8 +376,5 @@ pub(crate) struct FeedViews {
 #[serde(untagged)]
 pub(crate) enum ActedFeed {
     Read(Box<FeedDetail>),
-    Unread {
-        #[schema(value_type = schema::FeedName)]
-        name: FeedName,
-    },
+    Unread { name: FeedName },
 }

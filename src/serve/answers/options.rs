@@ -69,9 +69,7 @@ pub(crate) struct ShownOptions {
     max_interval: Option<String>,
     local: bool,
     title: Option<String>,
-    #[schema(value_type = Vec<schema::FeedName>)]
     sources: Vec<FeedName>,
-    #[schema(value_type = Vec<schema::FeedName>)]
     shares_with: Vec<FeedName>,
     #[schema(value_type = ConflictRule)]
     conflicts: String,

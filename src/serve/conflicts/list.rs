@@ -10,13 +10,11 @@ use serde::{Serialize, Serializer};
 use tidegate_core::model::{EndpointId, FeedName, Item, Markup, SyncId, Time, Version};
 use tidegate_core::xml::address::percent_encoded;
 use tidegate_judge::record::local;
-use tidegate_status::schema;
 use utoipa::ToSchema;
 
 /// Items in conflict.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ConflictList {
-    #[schema(value_type = schema::FeedName)]
     pub(super) feed: FeedName,
     pub(super) count: usize,
     pub(super) conflicts: Vec<ItemInConflict>,
@@ -29,7 +27,6 @@ pub(crate) struct ConflictList {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ItemInConflict {
-    #[schema(value_type = schema::SyncId)]
     pub(super) sync_id: SyncId,
     published_id: String,
     page: String,
@@ -57,9 +54,7 @@ pub(super) struct ConflictVersion {
     pub(super) title: String,
     pub(super) link: Option<String>,
     pub(super) author: Option<String>,
-    #[schema(value_type = Option<schema::Time>)]
     published: Option<Time>,
-    #[schema(value_type = Option<schema::Time>)]
     updated: Option<Time>,
     format: &'static str,
     #[serde(serialize_with = "text_alone")]

@@ -11,7 +11,6 @@ use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
-use tidegate_status::schema;
 use utoipa::ToSchema;
 
 /// How many feeds of a reader are named, and how many of those that are no feeds here.
@@ -82,10 +81,10 @@ struct ReaderAnswer {
     all_private: bool,
     /// How many feeds may be read.
     count: usize,
-    #[schema(value_type = Vec<schema::FeedName>, max_items = 1000)]
+    #[schema(max_items = 1000)]
     feeds: Vec<FeedName>,
     /// Feeds of the reader's configuration that are not here.
-    #[schema(value_type = Vec<schema::FeedName>, max_items = 100)]
+    #[schema(max_items = 100)]
     missing: Vec<FeedName>,
 }
 
