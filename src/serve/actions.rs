@@ -6,7 +6,7 @@ use super::forms::{self, SentForm};
 use super::operator::OperatorError;
 use super::paging::{NamedChoice as _, choices};
 use super::problem::Problem;
-use super::{AppState, admin, html};
+use super::{AppState, SharedState, admin};
 use axum::response::Response;
 use maud::{Markup, html};
 use std::sync::Arc;
@@ -18,13 +18,14 @@ use tidegate_status::{PollResponse, WalkOrder};
 
 choices! {
     /// What can be done with a feed.
-    enum FeedAction {
+    pub(super) enum FeedAction {
         Poll = "poll", "Poll now";
         Release = "release", "Release the held document";
         Drop = "drop", "Drop the held document";
         Pause = "pause", "Pause";
         Resume = "resume", "Resume";
         Backfill = "backfill", "Read older documents";
+        StopBackfill = "stop-backfill", "Stop reading older documents";
         /// Delete it, when the name of the feed was typed.
         Remove = "remove", "Delete";
     }
@@ -42,59 +43,65 @@ pub(super) async fn act(
         FeedAction::Remove if form.get("name").trim() != name.as_str() => {
             Err(Problem::parameter("name", "type the name of the feed to delete it"))
         }
-        _ => {
-            let (room, feed) = (Arc::clone(&viewer.room), name.clone());
-            admin::to_the_end(async move { carry_out(&room, &feed, action).await }).await
-        }
+        _ => carry_out(&viewer.room, &name, action).await,
     };
+    let to = if action == FeedAction::Remove { "/" } else { &back };
     match done {
-        Ok(said) if action == FeedAction::Remove => viewer.see("/", &said),
-        Ok(said) => viewer.see(&back, &said),
-        Err(problem) => {
-            let rest = html! {
-                (html::trail(&name, Some((&back, "About")), "Not done"))
-                p.links { a href=(back) { "Back to the feed" } }
-            };
-            Ok(forms::not_done("Not done", &problem, &rest))
-        }
+        Ok(said) => viewer.see(to, &said),
+        Err(problem) => Ok(forms::not_done_with(&name, (&back, "About"), &problem)),
     }
 }
 
-/// Does it; answers what came of it, as a sentence.
-async fn carry_out(
+/// Does it, to its end, whoever waits for it; answers what came of it, as a sentence.
+pub(super) async fn carry_out(
+    room: &SharedState,
+    feed: &FeedName,
+    action: FeedAction,
+) -> Result<String, Problem> {
+    let (room, feed) = (Arc::clone(room), feed.clone());
+    admin::to_the_end(async move { act_on(&room, &feed, action).await }).await
+}
+
+async fn act_on(
     room: &AppState,
     feed: &FeedName,
     action: FeedAction,
 ) -> Result<String, OperatorError> {
     let operator = &room.operator;
-    Ok(match action {
-        FeedAction::Poll => polled(&operator.poll_now(feed).await?),
+    let said = match action {
+        FeedAction::Poll => return Ok(polled(&operator.poll_now(feed).await?)),
         FeedAction::Release => {
             operator.hold(feed, Decision::Release).await?;
             "The held document was released: the poll that finds it again publishes what it says."
-                .to_owned()
         }
         FeedAction::Drop => {
             operator.hold(feed, Decision::Drop).await?;
-            "The held document was dropped: readers keep what they have.".to_owned()
+            "The held document was dropped: readers keep what they have."
         }
         FeedAction::Pause => {
             operator.pause(feed, true).await?;
-            "Paused: the feed is served as it is, and not polled.".to_owned()
+            "Paused: the feed is served as it is, and not polled."
         }
         FeedAction::Resume => {
             operator.pause(feed, false).await?;
-            "The feed is polled again.".to_owned()
+            "The feed is polled again."
         }
         FeedAction::Backfill => {
             operator.backfill(feed, WalkOrder::Start).await?;
-            "The publisher's older documents are being read, slowly.".to_owned()
+            "The publisher's older documents are being read, slowly."
+        }
+        FeedAction::StopBackfill => {
+            operator.backfill(feed, WalkOrder::Stop).await?;
+            "The publisher's older documents are not read any more."
         }
         FeedAction::Remove => {
             admin::remove(room, feed, false).await?;
-            format!("The feed {feed} was deleted: its address answers 410 from now on.")
+            return Ok(format!(
+                "The feed {feed} was deleted: its address answers 410 from now on."
+            ));
         }
-    })
+    };
+    Ok(said.to_owned())
 }
 
 /// What came of a poll, as a sentence.

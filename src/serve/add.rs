@@ -107,7 +107,7 @@ async fn add_new(room: &SharedState, put: PutFeed, name: &str) -> Result<FeedNam
         name => FeedName::new(name).map_err(|why| Problem::parameter("name", why.to_string()))?,
     };
     let put = PutFeed { must_be_new: true, ..put };
-    admin::put_feed(room, &name, put).await?;
+    put::put_feed(room, &name, put).await?;
     Ok(name)
 }
 

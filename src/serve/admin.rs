@@ -2,30 +2,35 @@
 
 pub(super) mod items;
 
+use super::actions::{self, FeedAction};
 use super::admission::{Work, WorkKind};
 use super::answers::{
     ActedFeed, EventAnswer, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, PendingItem,
-    TakenSettings, UnseenChange, answer, object, optional,
+    UnseenChange, answer, object, optional,
 };
 use super::client::Client;
-use super::conditional::add;
+use super::conditional::{add, unkept};
 use super::discarded::Discarded;
-use super::extract::{FeedInPath, JsonObject, NewFeedInPath, TypedQuery};
+use super::extract::{FeedInPath, JsonObject, TypedQuery};
 use super::keeping::KeptAnswer;
 use super::life::FeedLife;
 use super::openapi::{ActedOn, BadRequest, Conflict, NotFound};
-use super::operator::{OperatorError, Put, PutFeed};
+use super::operator::OperatorError;
 use super::problem::Problem;
 use super::query::Query;
 use super::{API, AppState, SharedState, explain, put};
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use futures_util::stream::poll_fn;
 use http::{StatusCode, header};
+use std::io;
 use std::sync::Arc;
-use tidegate_core::model::{Decision, FeedName, FeedState, InterruptionKind, Interruptions, Time};
+use std::task::Poll;
+use tidegate_core::model::{FeedName, FeedState, InterruptionKind, Interruptions, Time};
 use tidegate_judge as judge;
 use tidegate_status::schema::words;
-use tidegate_status::{FeedStatus, PollResponse, WalkOrder, describe};
+use tidegate_status::{FeedStatus, PollResponse, describe};
 use tidegate_store::StoreError;
 
 /// How many events of a feed or an item are shown.
@@ -41,25 +46,17 @@ pub(super) async fn show(
     client: Client,
     FeedInPath(name): FeedInPath,
 ) -> Result<Response, Problem> {
-    Ok(answer(StatusCode::OK, &detail(&room, client, &name).await?))
-}
-
-/// What is said of a feed, as it is when this is called: nobody shares what was made for another.
-async fn detail(
-    room: &SharedState,
-    client: Client,
-    name: &FeedName,
-) -> Result<FeedDetail, Problem> {
-    let state = room.store.state(name).await?;
+    let state = room.store.state(&name).await?;
     let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
-    let work = Work::new(name, WorkKind::Ledger);
+    let work = Work::new(&name, WorkKind::Ledger);
     let cost = room.admission.cost_of(&work, items);
-    let (telling, of) = (Arc::clone(room), name.clone());
-    let told = async move { read_detail(&telling, &of).await };
-    room.admission.run(client, &work, cost, told).await
+    // As it is when this is called: nobody shares what was made for another.
+    let reading = Arc::clone(&room);
+    let detail = async move { read_detail(&reading, &name).await };
+    Ok(answer(StatusCode::OK, &room.admission.run(client, &work, cost, detail).await?))
 }
 
-/// The same without waiting for a turn, for who has just acted on the feed: a refusal would be taken for
+/// All that is known of a feed without waiting for a turn, for who has just acted on the feed: a refusal would be taken for
 /// one of the action, which was carried out. Where the store cannot be read just now, the name alone.
 pub(super) async fn acted_feed(room: &SharedState, name: &FeedName) -> Result<ActedFeed, Problem> {
     match read_detail(room, name).await {
@@ -133,48 +130,12 @@ fn interruptions(status: &FeedStatus, state: Option<&FeedState>, now: Time) -> I
     all
 }
 
-/// Adds a feed or changes it.
-///
-/// Replaces the options of the feed. A new address keeps the history.
-#[utoipa::path(put, path = "/api/v1/feeds/{name}", operation_id = "putFeed", request_body = TakenSettings, responses(
-    (status = 200, description = "It was changed.", body = ActedFeed),
-    (status = 201, description = "It was added.", body = ActedFeed, headers(("Location"))),
-    BadRequest,
-    Conflict,
-))]
-pub(super) async fn put(
-    State(room): State<SharedState>,
-    NewFeedInPath(name): NewFeedInPath,
-    JsonObject(body): JsonObject,
-) -> Result<Response, Problem> {
-    match put_feed(&room, &name, put::settings(&body.0)?).await? {
-        Put::Created => created(&room, &name).await,
-        Put::Changed => Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?)),
-    }
-}
-
 /// The answer about a feed that was just added.
 pub(super) async fn created(room: &SharedState, name: &FeedName) -> Result<Response, Problem> {
     let mut response = answer(StatusCode::CREATED, &acted_feed(room, name).await?);
     let at = room.site.at(&format!("{API}/feeds/{name}"));
     add(response.headers_mut(), header::LOCATION, &at);
     Ok(response)
-}
-
-/// Adds a feed or changes it, to its end, whoever waits for it.
-pub(super) async fn put_feed(
-    room: &SharedState,
-    feed: &FeedName,
-    wanted: PutFeed,
-) -> Result<Put, Problem> {
-    let (acting, feed) = (Arc::clone(room), feed.clone());
-    let done = to_the_end(async move {
-        let done = acting.operator.put(&feed, wanted).await;
-        // Even what failed may have been stored.
-        acting.feeds_changed();
-        done
-    });
-    done.await
 }
 
 /// Stops a feed for good, and tells who subscribed to it.
@@ -230,11 +191,8 @@ pub(super) async fn hold(
     FeedInPath(name): FeedInPath,
     JsonObject(body): JsonObject,
 ) -> Result<Response, Problem> {
-    let words = [("release", Decision::Release), ("drop", Decision::Drop)];
-    let action = put::action(body, None, words)?;
-    let (acting, feed) = (Arc::clone(&room), name.clone());
-    to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
-    Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?))
+    let words = [("release", FeedAction::Release), ("drop", FeedAction::Drop)];
+    act(&room, &name, put::action(body, None, words)?, StatusCode::OK).await
 }
 
 /// Stops polling a feed, or goes on with it.
@@ -245,11 +203,9 @@ pub(super) async fn pause(
     FeedInPath(name): FeedInPath,
     JsonObject(body): JsonObject<true>,
 ) -> Result<Response, Problem> {
-    let words = [("pause", true), ("resume", false)];
-    let paused = put::action(body, Some(true), words)?;
-    let (acting, feed) = (Arc::clone(&room), name.clone());
-    to_the_end(async move { acting.operator.pause(&feed, paused).await }).await?;
-    Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?))
+    let words = [("pause", FeedAction::Pause), ("resume", FeedAction::Resume)];
+    let action = put::action(body, Some(FeedAction::Pause), words)?;
+    act(&room, &name, action, StatusCode::OK).await
 }
 
 /// Reads the publisher's older documents once, or stops that.
@@ -265,11 +221,20 @@ pub(super) async fn backfill(
     FeedInPath(name): FeedInPath,
     JsonObject(body): JsonObject<true>,
 ) -> Result<Response, Problem> {
-    let words = [("start", WalkOrder::Start), ("stop", WalkOrder::Stop)];
-    let action = put::action(body, Some(WalkOrder::Start), words)?;
-    let (acting, feed) = (Arc::clone(&room), name.clone());
-    to_the_end(async move { acting.operator.backfill(&feed, action).await }).await?;
-    Ok(answer(StatusCode::ACCEPTED, &acted_feed(&room, &name).await?))
+    let words = [("start", FeedAction::Backfill), ("stop", FeedAction::StopBackfill)];
+    let action = put::action(body, Some(FeedAction::Backfill), words)?;
+    act(&room, &name, action, StatusCode::ACCEPTED).await
+}
+
+/// Does something with a feed; answers the feed afterwards.
+async fn act(
+    room: &SharedState,
+    name: &FeedName,
+    action: FeedAction,
+    status: StatusCode,
+) -> Result<Response, Problem> {
+    actions::carry_out(room, name, action).await?;
+    Ok(answer(status, &acted_feed(room, name).await?))
 }
 
 /// Lets an action run to its end even when the caller goes away or the time for the answer is up:
@@ -283,6 +248,26 @@ pub(super) async fn to_the_end<T: Send + 'static>(
             Err(OperatorError::Internal(format!("the action did not end: {error}")).into())
         }
     }
+}
+
+/// Hands over the whole state of the gateway as one file, while it goes on; one at a time.
+///
+/// The file proves itself whole; an answer that breaks off is of no use.
+#[utoipa::path(get, path = "/api/v1/export", operation_id = "exportState", responses(
+    (status = 200, description = "The file, as `tidegate export` writes it.", body = serde_json::Value,
+        content_type = "application/vnd.tidegate.export", headers(("Content-Disposition"))),
+    Conflict,
+))]
+pub(super) async fn export(State(room): State<SharedState>) -> Result<Response, Problem> {
+    let mut stream = room.operator.export().await?;
+    let mut closing = Box::pin(room.closing.clone().cancelled_owned());
+    let pieces = poll_fn(move |context| match closing.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(Some(Err(io::Error::other("the gateway is shutting down")))),
+        Poll::Pending => stream.poll_recv(context),
+    });
+    let mut response = unkept("application/vnd.tidegate.export", Body::from_stream(pieces));
+    add(response.headers_mut(), header::CONTENT_DISPOSITION, "attachment; filename=\"gateway.tg\"");
+    Ok(response)
 }
 
 describe! {

@@ -4,9 +4,9 @@
 use super::audience::ServedFeed;
 use super::extract::Viewer;
 use super::forms::{self, SentForm};
-use super::operator::{OperatorError, PutFeed};
+use super::operator::OperatorError;
 use super::problem::Problem;
-use super::{SharedState, admin, html, patch, put};
+use super::{SharedState, html, put};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -87,7 +87,7 @@ pub(super) async fn show(viewer: Viewer, record: ServedFeed) -> Result<Response,
         true => html! { p.note { "The configuration names this feed: it is changed there." } },
         false => {
             let status = viewer.room.operator.status(&record.name).await?;
-            form(&record, &patch::written(&status))
+            form(&record, &put::written(&status))
         }
     };
     let trail = html::trail(&record.name, None, "Edit");
@@ -101,7 +101,7 @@ pub(super) async fn send(
     sent: SentForm,
 ) -> Result<Response, Problem> {
     let status = viewer.room.operator.status(&record.name).await?;
-    let mut settings = patch::written(&status);
+    let mut settings = put::written(&status);
     match change(&viewer.room, &record, &mut settings, &sent).await {
         Ok(()) => viewer.see(&format!("/feeds/{}/about", record.name), "The feed was changed."),
         Err(problem) => {
@@ -144,10 +144,7 @@ async fn change(
             text => settings.insert(key.to_owned(), text.into()),
         };
     }
-    let read = put::settings(settings)?;
-    let wanted = PutFeed { keeps_paused: true, ..read };
-    admin::put_feed(room, &record.name, wanted).await?;
-    Ok(())
+    put::change(room, &record.name, settings).await
 }
 
 fn form(record: &FeedRecord, settings: &Map<String, Value>) -> Markup {

@@ -4,9 +4,9 @@
 use super::observe::{POLL_TIMEOUT, REQUEST_TIMEOUT};
 use super::{
     API, REQUEST_BODY_LIMIT, SharedState, about, actions, add, address, admin, archives, callback,
-    change_feed, cloud, conflicts, dashboard, edit, event_streams, export, feed_form, feed_list,
-    feeds, html, hub, import_list, item_list, items, openapi, operator, opml, patch, probes,
-    readers, session, subscribe, sup, webhook,
+    change_feed, cloud, conflicts, dashboard, edit, event_streams, feed_form, feed_list, feeds,
+    html, hub, import_list, item_list, items, openapi, operator, opml, probes, put, readers,
+    session, subscribe, sup, webhook,
 };
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -112,14 +112,14 @@ fn administration() -> Vec<Route> {
         Route::described(Operator, routes!(probes::metrics)),
         Route::described(Api, routes!(feed_list::list, add::create)),
         Route::described(Api, routes!(add::preview_address)).slow(),
-        Route::described(Api, routes!(admin::show, admin::put, patch::change, admin::delete)),
+        Route::described(Api, routes!(admin::show, put::put, put::patch, admin::delete)),
         Route::described(Api, routes!(admin::poll)).slow(),
         Route::described(Api, routes!(admin::hold)),
         Route::described(Api, routes!(admin::pause)),
         Route::described(Api, routes!(admin::backfill)),
         Route::described(Api, routes!(webhook::show, webhook::put, webhook::delete)),
         Route::described(Api, routes!(import_list::post)).with_body(operator::LIST_LIMIT),
-        Route::described(Api, routes!(export::export)),
+        Route::described(Api, routes!(admin::export)),
         Route::described(Api, routes!(readers::report::list)),
         Route::described(Api, routes!(hub::list)),
         Route::described(Api, routes!(admin::items::list, edit::create))

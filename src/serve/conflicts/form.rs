@@ -11,7 +11,6 @@ use crate::forms::{self, SentForm};
 use crate::plain;
 use crate::problem::Problem;
 use axum::response::Response;
-use maud::html;
 use tidegate_core::model::{FeedName, Item, SyncId, counted};
 use tidegate_format::parse::Amendment;
 use tidegate_judge::record::local::{Act, CheckedEntry, EntryError, Resolution};
@@ -30,10 +29,7 @@ pub(crate) async fn resolve(
     };
     match done {
         Ok(said) => viewer.see(&address, &said),
-        Err(problem) => {
-            let back = html! { p.links { a href=(address) { "Back to the conflicts" } } };
-            Ok(forms::not_done("Not resolved", &problem, &back))
-        }
+        Err(problem) => Ok(forms::not_done_with(feed, (&address, "Conflicts"), &problem)),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::forms::{self, SentForm};
 use crate::paging::{NamedChoice as _, choices};
 use crate::problem::Problem;
 use crate::session::sign_in_address;
-use crate::{SharedState, admin, edit, html};
+use crate::{SharedState, admin, edit};
 use axum::response::Response;
 use maud::{Markup, html};
 use tidegate_core::model::{FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId};
@@ -51,13 +51,7 @@ pub(crate) async fn act(
     let address = item_page(&record.name, &id);
     match carry_out(&viewer.room, &record, &id, (form.action()?, &form)).await {
         Ok(said) => viewer.see(&address, &said),
-        Err(problem) => {
-            let rest = html! {
-                (html::trail(&record.name, Some((&address, "Item")), "Not done"))
-                p.links { a href=(address) { "Back to the item" } }
-            };
-            Ok(forms::not_done("Not done", &problem, &rest))
-        }
+        Err(problem) => Ok(forms::not_done_with(&record.name, (&address, "Item"), &problem)),
     }
 }
 

@@ -45,54 +45,47 @@ pub(super) fn bands(
 impl Band<'_> {
     /// The band as a shape of this height, with what it shows in words.
     pub(super) fn draw(&self, height: &str) -> Markup {
-        let class = match self.kind {
-            InterruptionKind::Failed => "band failed",
-            InterruptionKind::Held => "band held",
-        };
         let [left, width] = [self.left, self.right - self.left].map(|at| format!("{at:.1}"));
         html! {
-            rect class=(class) x=(left) y="0" width=(width) height=(height) {
-                title { (text(&self.words())) }
-            }
-        }
-    }
-
-    fn words(&self) -> String {
-        match self.shown.as_slice() {
-            [] => String::new(),
-            [one] => in_words(one),
-            [first, .., last] => {
-                let times = counted(self.shown.len(), "time");
-                format!("{} {times}, {}: {}", self.kind.name(), lasting(first, last), reason(last))
+            rect class={ "band " (class(self.kind)) } x=(left) y="0" width=(width) height=(height) {
+                title { (text(&in_words(&self.shown))) }
             }
         }
     }
 }
 
-/// What an interruption was, in a sentence without its full stop.
-pub(super) fn in_words(one: &Interruption) -> String {
-    format!("{} {}: {}", one.kind.name(), lasting(one, one), reason(one))
-}
-
-fn reason(one: &Interruption) -> &str {
-    match one.kind {
-        InterruptionKind::Held => judge::hold_reason(&one.reason),
-        InterruptionKind::Failed => &one.reason,
+/// The class of what shows an interruption.
+pub(super) const fn class(kind: InterruptionKind) -> &'static str {
+    match kind {
+        InterruptionKind::Failed => "failed",
+        InterruptionKind::Held => "held",
     }
 }
 
-fn lasting(first: &Interruption, last: &Interruption) -> String {
-    match last.until {
+/// What interruptions of one kind were, the last one's reason among it, in a sentence without its full stop.
+pub(super) fn in_words(all: &[&Interruption]) -> String {
+    let [first, ..] = all else { return String::new() };
+    let last = all.last().unwrap_or(first);
+    let times = match all.len() {
+        1 => String::new(),
+        times => format!("{}, ", counted(times, "time")),
+    };
+    let lasting = match last.until {
         Some(until) => format!("from {} to {until}", first.since),
         None => format!("since {}", first.since),
-    }
+    };
+    let reason = match last.kind {
+        InterruptionKind::Held => judge::hold_reason(&last.reason),
+        InterruptionKind::Failed => &last.reason,
+    };
+    format!("{} {times}{lasting}: {reason}", last.kind.name())
 }
 
 /// How often each kind is among the interruptions, in words; empty where there are none.
 pub(super) fn counts(all: &Interruptions) -> String {
     let kinds = [InterruptionKind::Held, InterruptionKind::Failed];
-    let count = |kind| all.iter().filter(|one| one.kind == kind).count();
-    let told = kinds.into_iter().map(|kind| (kind, count(kind))).filter(|(_, count)| *count > 0);
+    let count = |kind| (kind, all.iter().filter(|one| one.kind == kind).count());
+    let told = kinds.map(count).into_iter().filter(|(_, count)| *count > 0);
     let told = told.map(|(kind, count)| format!("{} {}", kind.name(), counted(count, "time")));
     told.collect::<Vec<_>>().join(", ")
 }
@@ -143,7 +136,7 @@ mod tests {
         let expected = [(Failed, 10.0, 14.5, 2), (Held, 11.0, 30.0, 1), (Failed, 40.0, 45.0, 1)];
         assert_eq!(drawn(&all), expected);
         let bands = bands(&all, at(0), x);
-        let words = bands[0].words();
+        let words = in_words(&bands[0].shown);
         assert_eq!(
             words,
             "failing 2 times, from 2027-01-15T08:01:40Z to 2027-01-15T08:02:10Z: no. 125"
