@@ -1,37 +1,41 @@
 //! `/api/v1`: administration of feeds (CONTRACT, Administration API). The token was checked before.
 
-pub(super) mod items;
-
 use super::actions::{self, FeedAction};
 use super::admission::{Work, WorkKind};
 use super::answers::{
-    ActedFeed, EventAnswer, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, PendingItem,
+    ActedFeed, EventAnswer, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, PendingItem, True,
     UnseenChange, answer, object, optional,
 };
 use super::client::Client;
 use super::conditional::{add, unkept};
-use super::discarded::Discarded;
-use super::extract::{FeedInPath, JsonObject, TypedQuery};
-use super::keeping::KeptAnswer;
+use super::extract::{FeedInPath, ItemInPath, JsonObject, TypedQuery};
+use super::item_list::{ItemList, ItemListQuery};
+use super::items::{self, ItemDetail};
+use super::keeping::{Discarded, KeptAnswer};
 use super::life::FeedLife;
 use super::openapi::{ActedOn, BadRequest, Conflict, NotFound};
-use super::operator::OperatorError;
+use super::operator::{OperatorError, Redacted};
 use super::problem::Problem;
 use super::query::Query;
-use super::{API, AppState, SharedState, explain, put};
-use axum::body::Body;
+use super::{API, AppState, SharedState, explain, item_list, put};
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::poll_fn;
 use http::{StatusCode, header};
+use serde::Serialize;
 use std::io;
 use std::sync::Arc;
 use std::task::Poll;
-use tidegate_core::model::{FeedName, FeedState, InterruptionKind, Interruptions, Time};
+use tidegate_core::model::{
+    FeedName, FeedState, InterruptionKind, Interruptions, SyncId, Tick, Time,
+};
 use tidegate_judge as judge;
-use tidegate_status::schema::words;
+use tidegate_judge::PendingAbsence;
+use tidegate_status::schema::{text, words};
 use tidegate_status::{FeedStatus, PollResponse, describe};
-use tidegate_store::StoreError;
+use tidegate_store::{EVENTS_KEPT, StoreError};
+use utoipa::ToSchema;
 
 /// How many events of a feed or an item are shown.
 pub(super) const EVENTS_SHOWN: usize = 100;
@@ -89,6 +93,7 @@ pub(super) async fn read_detail(
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
     let contested = room.contested.count(name).await?;
+    let kept = room.store.holdings(name).await?;
     let is_private = listing.private().contains(name);
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
     let known = state.as_ref();
@@ -112,7 +117,7 @@ pub(super) async fn read_detail(
             conflicts: at("/conflicts"),
             archive: newest.map(|id| at(&format!("/archive/{id}"))),
         },
-        kept: KeptAnswer::count(room, name, known, oldest.as_ref()).await?,
+        kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &room.settings.load().keeping),
         feed: FeedAnswer::new(status, record, known, Some(contested), is_private, now),
         state,
         oldest,
@@ -277,4 +282,169 @@ describe! {
     PauseAction: optional("action", words(["pause", "resume"]).default(Some("pause".into())));
     /// What becomes of the reading of older documents.
     BackfillAction: optional("action", words(["start", "stop"]).default(Some("start".into())));
+}
+
+/// The longest reason for a redaction, in bytes.
+pub(super) const REASON_LIMIT: usize = 500;
+
+/// What a redaction does not reach by itself.
+pub(super) const REDACTION_LEAVES: &str = "what is served and kept has the text no more; its old bytes stay in the \
+     data folder until the gateway is stopped and `tidegate compact` was run, and in backups, exports and \
+     what readers fetched";
+
+/// Lists items, the newest first, 50 a page.
+#[utoipa::path(get, path = "/api/v1/feeds/{name}/items", operation_id = "listItems", params(ItemListQuery), responses(
+    (status = 200, description = "A page of items; the last where the page is behind it.", body = ItemList),
+    BadRequest,
+    NotFound,
+))]
+pub(super) async fn list_items(
+    State(room): State<SharedState>,
+    client: Client,
+    FeedInPath(name): FeedInPath,
+    TypedQuery(query): TypedQuery<ItemListQuery>,
+) -> Result<Response, Problem> {
+    if !room.directory.listing().await?.contains_key(&name) {
+        return Err(OperatorError::UnknownFeed(name).into());
+    }
+    let listed = item_list::answered(&room, client, &name, (query, true)).await?;
+    Ok(unkept("application/json", Bytes::clone(&listed)))
+}
+
+/// All that is known of an item.
+#[utoipa::path(get, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "showItem", responses(
+    (status = 200, description = "The item.", body = ItemDetail, headers(("ETag", description = "What `If-Match` of a change says."))),
+    NotFound,
+))]
+pub(super) async fn show_item(
+    State(room): State<SharedState>,
+    ItemInPath(name, id): ItemInPath,
+) -> Result<Response, Problem> {
+    let status = room.operator.status(&name).await?;
+    let (item, known) = items::detail(&room, &name, &id).await?;
+    let events = room.store.events(&name, EVENTS_KEPT).await?;
+    let events = events.iter().filter(|event| event.id == known.id).take(EVENTS_SHOWN);
+    let pending = PendingAbsence::new(&known, &status.options, status.polling.same);
+    let updates = known.updates;
+    let item = item.into_detail(&known, pending.as_ref(), events.map(EventAnswer::from).collect());
+    let mut response = answer(StatusCode::OK, &item);
+    let tag = format!("\"{}\"", updates.value());
+    add(response.headers_mut(), header::ETAG, &tag);
+    Ok(response)
+}
+
+/// The reason for a redaction; `None` where none was given.
+pub(super) fn redaction_reason(text: &str) -> Result<Option<String>, Problem> {
+    let text = text.trim();
+    match text.len() > REASON_LIMIT {
+        true => Err(Problem::parameter(
+            "reason",
+            format!("reason is a text of at most {REASON_LIMIT} bytes"),
+        )),
+        false => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
+    }
+}
+
+/// Takes the text of an item out of everything, to its end, whoever waits for it.
+pub(super) async fn redact_item(
+    room: &SharedState,
+    feed: &FeedName,
+    id: &SyncId,
+    reason: Option<String>,
+) -> Result<Redacted, Problem> {
+    let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
+    let done = to_the_end(async move { acting.operator.redact(&of, &which, reason).await }).await;
+    // Even what failed may have been stored, and no copy of the text may be served on.
+    room.shelf.forget(feed);
+    done
+}
+
+/// Deletes a publisher's missing item, to its end, whoever waits for it; `None` where it was deleted before.
+pub(super) async fn delete_missing_item(
+    room: &SharedState,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Option<Tick>, Problem> {
+    let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
+    to_the_end(async move { acting.operator.delete_missing(&of, &which).await }).await
+}
+
+/// Takes the text of an item out of everything that is kept.
+#[utoipa::path(post, path = "/api/v1/feeds/{name}/items/{id}/redact", operation_id = "redactItem",
+    request_body = Option<Redaction>, responses(
+        (status = 200, description = "Its text is gone.", body = RedactedItem),
+        NotFound,
+        Conflict,
+    ))]
+pub(super) async fn redact(
+    State(room): State<SharedState>,
+    ItemInPath(name, id): ItemInPath,
+    JsonObject(mut body): JsonObject<true>,
+) -> Result<Response, Problem> {
+    let reason = body.text("reason")?.map(|reason| redaction_reason(&reason)).transpose()?;
+    body.finish()?;
+    let done = redact_item(&room, &name, &id, reason.flatten()).await?;
+    let (feed, sync_id) = (name, id);
+    let item = RedactedItem {
+        feed,
+        sync_id,
+        standing: "redacted",
+        deleted: true,
+        kept_out: true,
+        left: REDACTION_LEAVES,
+        done,
+    };
+    Ok(answer(StatusCode::OK, &item))
+}
+
+/// Deletes an item of a publisher that is missing from its document.
+#[utoipa::path(post, path = "/api/v1/feeds/{name}/items/{id}/delete", operation_id = "deleteMissingItem", responses(
+    (status = 200, description = "It is deleted.", body = DeletedItem),
+    NotFound,
+    Conflict,
+))]
+pub(super) async fn delete_missing(
+    State(room): State<SharedState>,
+    ItemInPath(name, id): ItemInPath,
+) -> Result<Response, Problem> {
+    let tick = delete_missing_item(&room, &name, &id).await?;
+    let (feed, sync_id, was_deleted) = (name, id, tick.is_none());
+    Ok(answer(StatusCode::OK, &DeletedItem { feed, sync_id, deleted: true, was_deleted, tick }))
+}
+
+describe! {
+    /// Why a text is taken out.
+    Redaction: optional("reason", text().max_length(Some(REASON_LIMIT)));
+    /// Always `redacted`.
+    RedactedWord: words(["redacted"]);
+}
+
+/// An item whose text was taken out.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ItemRedacted)]
+struct RedactedItem {
+    feed: FeedName,
+    sync_id: SyncId,
+    #[schema(value_type = RedactedWord)]
+    standing: &'static str,
+    #[schema(value_type = True)]
+    deleted: bool,
+    #[schema(value_type = True)]
+    kept_out: bool,
+    /// What a redaction does not reach by itself.
+    left: &'static str,
+    #[serde(flatten)]
+    done: Redacted,
+}
+
+/// An item that is deleted.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ItemDeleted)]
+struct DeletedItem {
+    feed: FeedName,
+    sync_id: SyncId,
+    #[schema(value_type = True)]
+    deleted: bool,
+    was_deleted: bool,
+    tick: Option<Tick>,
 }

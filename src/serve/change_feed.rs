@@ -76,10 +76,7 @@ pub(super) async fn show(
     let (audience, feed) = (record.site.key(), record.name.clone());
     let (revision, kind) = (Some(state.revision), DocumentKind::Changes(form));
     let key = DocumentKey { audience, feed, revision, kind };
-    let make = || {
-        let (room, record) = (Arc::clone(&room), record.clone());
-        async move { made(&room, &record, &state, form).await }
-    };
+    let make = || made(Arc::clone(&room), record.clone(), state, form);
     let document = room.documents.get(key, ask, make).await?;
     // What a page leads to depends on who looks, so that it is packed when that was put in.
     let Some(rendition) = document.encoded() else {
@@ -112,12 +109,12 @@ fn form(query: &Query, headers: &HeaderMap) -> Result<ChangeFeedForm, Problem> {
 }
 
 async fn made(
-    room: &SharedState,
-    record: &ServedFeed,
-    state: &FeedState,
+    room: SharedState,
+    record: ServedFeed,
+    state: FeedState,
     form: ChangeFeedForm,
 ) -> Result<ServedDocument, Problem> {
-    let feed = gather(room, record).await?;
+    let feed = gather(&room, &record).await?;
     // Text that is removed, and versions that are not kept any more, leave the document without a change.
     let (name, shown, revision) = (record.name.clone(), state.updated_at, state.revision);
     let packing = tokio::task::spawn_blocking(move || {

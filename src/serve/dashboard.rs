@@ -1,29 +1,29 @@
 //! `/`: what the gateway does, at a glance: sums, problems, and the feeds, page by page.
 
 mod list;
-mod own;
-mod placement;
-mod recent;
-mod spark;
 mod table;
 
 pub(super) use list::FeedFilter;
-pub(super) use recent::{pill, recent};
 
-use self::list::{DashboardQuery, ListTotals, OverviewFeed, PAGE};
+use self::list::{DashboardQuery, FeedOrder, ListTotals, OverviewFeed, PAGE};
 use self::table::DashboardPage;
+use super::address::item_page;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
 use super::cache::Cache;
+use super::client::Client;
 use super::conflicts::{CONTESTED_WITHIN, ContestedFeeds};
 use super::extract::{TypedQuery, Viewer};
+use super::html::{self, ago, text};
 use super::problem::{Problem, RETRY_SOON};
+use super::readers::KnownReader;
 use super::shared_work::{LastMade, SingleFlight, WorkRequest};
-use super::{AppState, subscribe};
+use super::{AppState, SharedState, subscribe};
 use axum::response::Response;
 use maud::{Markup, html};
+use std::cmp::Reverse;
 use std::sync::Arc;
-use tidegate_core::model::{Event, FeedName, FeedStanding, Time, counted};
+use tidegate_core::model::{Event, EventKind, FeedName, FeedRecord, FeedStanding, Time, counted};
 use tidegate_status::TicksAhead;
 use tidegate_store::{Epoch, KnownGateway, StoreStop};
 use tokio::task::yield_now;
@@ -88,8 +88,11 @@ struct FeedRow<'a> {
 }
 
 /// Looks at all feeds.
-async fn look(viewer: &Viewer) -> Result<Arc<OverviewFeeds>, Problem> {
-    let Viewer { room, audience, client, .. } = viewer;
+async fn look(
+    room: &SharedState,
+    audience: &Audience,
+    client: Client,
+) -> Result<Arc<OverviewFeeds>, Problem> {
     let listing = room.directory.listing().await?;
     let kept = audience.is_public().then(|| room.overview.everybodys.get(listing.list()));
     if let Some(kept) = kept.flatten() {
@@ -97,7 +100,7 @@ async fn look(viewer: &Viewer) -> Result<Arc<OverviewFeeds>, Problem> {
     }
     let cost = u64::try_from(listing.len()).unwrap_or(u64::MAX).saturating_mul(LOOK);
     let work = Work::of_all(WorkKind::Standing);
-    let ask = WorkRequest { client: *client, work, cost, tells: false };
+    let ask = WorkRequest { client, work, cost, tells: false };
     let list = listing.id();
     let make = || {
         let (room, audience) = (Arc::clone(room), audience.clone());
@@ -133,14 +136,15 @@ pub(super) async fn page(
     TypedQuery(query): TypedQuery<DashboardQuery>,
 ) -> Result<Response, Problem> {
     if let Some(reader) = viewer.audience.reader() {
-        return own::page(&viewer, reader).await;
+        return own_page(&viewer, reader).await;
     }
     let Viewer { room, audience, .. } = &viewer;
     let condition = room.store.condition();
     if let Some(stop) = &condition.stop {
         return Ok(viewer.page("Feeds", &while_stopped(room, audience, stop).await));
     }
-    let (known, making) = (look(&viewer).await?, Arc::clone(room));
+    let (known, making) =
+        (look(&viewer.room, &viewer.audience, viewer.client).await?, Arc::clone(room));
     let page = match known.pages.get(&query) {
         Some(page) => page,
         None => show(&viewer, async move { made(&making, &known, query).await }).await?,
@@ -165,20 +169,14 @@ fn gateways(known: &[KnownGateway], newest: Epoch) -> Markup {
     html! {
         @if known.len() > 1 {
             h2 { "Gateways" }
-            div.wide { table {
-                thead { tr {
-                    th scope="col" { "Gateway" } th scope="col" { "Polls" }
-                    th scope="col" { "Heard of" }
-                } }
-                tbody { @for gateway in known { tr {
-                    th scope="row" { (gateway.name) @if gateway.is_this { " (this one)" } }
-                    td { @if gateway.polls { "its part of the feeds" } @else { "nothing" } }
-                    td {
-                        (counted(gateway.beat_age.as_secs(), "second")) " ago"
-                        @if gateway.is_this { "; it shows epoch " (newest.0) }
-                    }
-                } } }
-            } }
+            (html::table(&["Gateway", "Polls", "Heard of"], &html! { @for gateway in known { tr {
+                th scope="row" { (gateway.name) @if gateway.is_this { " (this one)" } }
+                td { @if gateway.polls { "its part of the feeds" } @else { "nothing" } }
+                td {
+                    (counted(gateway.beat_age.as_secs(), "second")) " ago"
+                    @if gateway.is_this { "; it shows epoch " (newest.0) }
+                }
+            } } }))
         }
     }
 }
@@ -220,27 +218,27 @@ async fn listed(
             yield_now().await;
         }
     }
-    placement::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
+    list::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
     Ok(feeds)
 }
 
 /// The names of the feeds that are looked for, in their order; without a filter also those that were deleted. Fails
 /// where that depends on which feeds have items in conflict and this is not known.
 pub(super) async fn find(
-    room: &AppState,
+    room: &SharedState,
+    client: Client,
     search: &str,
     filter: Option<FeedFilter>,
-    in_conflict: Option<&ContestedFeeds>,
 ) -> Result<Vec<FeedName>, Problem> {
-    if in_conflict.is_none() && filter.is_some_and(FeedFilter::needs_conflicts) {
+    let known = look(room, &Audience::operator(room), client).await?;
+    if !known.knows_conflicts && filter.is_some_and(FeedFilter::needs_conflicts) {
         return Err(Problem::later(CONFLICTS_UNKNOWN, RETRY_SOON));
     }
-    let feeds = listed(room, &Audience::operator(room), in_conflict).await?;
     let is_found = |feed: &&OverviewFeed| {
         filter.is_none_or(|filter| filter.admits(feed)) && feed.contains(search)
     };
     let mut names: Vec<FeedName> =
-        feeds.iter().filter(is_found).map(|feed| feed.name.clone()).collect();
+        known.feeds.iter().filter(is_found).map(|feed| feed.name.clone()).collect();
     names.sort();
     Ok(names)
 }
@@ -294,6 +292,107 @@ async fn made(
     let page = Arc::new(page);
     known.pages.insert(query, Arc::clone(&page));
     Ok(page)
+}
+
+/// How many feeds are listed; the list of subscriptions has all.
+const OWN_SHOWN: usize = 1_000;
+
+/// The own_page of a reader.
+async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Result<Response, Problem> {
+    let (room, audience) = (&*viewer.room, &viewer.audience);
+    let listing = room.directory.listing().await?;
+    let served = |record: &&Arc<FeedRecord>| record.standing != FeedStanding::Gone;
+    let (mut rows, mut more) = (Vec::new(), 0_usize);
+    for record in listing.seen_by(audience).filter(served) {
+        if rows.len() >= OWN_SHOWN {
+            more += 1;
+            continue;
+        }
+        let shown = room.store.state(&record.name).await?.map(|state| state.updated_at);
+        let address = format!("/feeds/{}", record.name);
+        rows.push(html! { tr {
+            td { a href={ (address) "/about" } { (text(&record.shown_title())) } }
+            td { @match shown { Some(at) => (ago(at, room.clock.now())), None => "not read yet" } }
+            td { a href=(address) { code { (audience.site().at(&address)) } } }
+        } });
+    }
+    let content = html! {
+        p { "What " (reader.name()) " may read here. The addresses are a key to these feeds: whoever has one \
+            can read the feed. Give each to your feed reader, or all of them as "
+            a href="/subscriptions.opml" { "a list of subscriptions (OPML)" } "." }
+        @if rows.is_empty() { p.empty { "There is no feed for this token yet." } }
+        @else {
+            (html::table(&["Feed", "Last change", "Address"], &html! { @for row in &rows { (row) } }))
+        }
+        @if more > 0 { p.quiet { (more) " more are in the list of subscriptions." } }
+        @if room.origins.admits_any() { (bookmarklet(&audience.site().at(subscribe::PATH))) }
+    };
+    Ok(viewer.page("Your feeds", &content))
+}
+
+/// How many changes are shown, and how many of one feed at most, so that a busy one hides no other.
+const RECENT_SHOWN: usize = 100;
+const RECENT_EACH: usize = 10;
+
+/// `GET /recent`.
+pub(super) async fn recent(viewer: Viewer) -> Result<Response, Problem> {
+    let (known, making) =
+        (look(&viewer.room, &viewer.audience, viewer.client).await?, Arc::clone(&viewer.room));
+    let content = show(&viewer, async move { make_recent(&making, &known.feeds).await }).await?;
+    Ok(viewer.page("Recent changes", &content))
+}
+
+async fn make_recent(room: &AppState, feeds: &[OverviewFeed]) -> Result<Markup, Problem> {
+    let order = FeedOrder::Changed;
+    let newest = list::select(feeds, &DashboardQuery { order, ..DashboardQuery::default() });
+    let (mut lines, now) = (Vec::new(), room.clock.now());
+    for feed in &newest.feeds {
+        let events = room.store.events(&feed.name, RECENT_EACH + 1).await?;
+        let is_cut = events.len() > RECENT_EACH;
+        for (at, event) in events.iter().take(RECENT_EACH).enumerate() {
+            let has_more = is_cut && at + 1 == RECENT_EACH;
+            lines.push((event.at, recent_line(feed, event, has_more, now)));
+        }
+    }
+    lines.sort_by_key(|(at, _)| Reverse(*at));
+    Ok(html! {
+        @if lines.is_empty() {
+            p.empty { "Nothing has changed yet. " a href="/" { "See how the feeds are polled" } "." }
+        } @else {
+            ol.recent { @for (_, line) in lines.iter().take(RECENT_SHOWN) { (line) } }
+        }
+    })
+}
+
+/// A change of a feed; `has_more`: whether the feed has more changes behind this one than are shown here.
+fn recent_line(feed: &OverviewFeed, event: &Event, has_more: bool, now: Time) -> Markup {
+    let about = format!("/feeds/{}/about", feed.name);
+    html! { li {
+        span.when { (ago(event.at, now)) }
+        (pill(event.kind))
+        div {
+            a.title href=(item_page(&feed.name, &event.id)) {
+                @if event.title.is_empty() { (event.id) } @else { (text(&event.title)) }
+            }
+            " " span.quiet { "in " a href=(about) { (text(&feed.title)) } }
+            div.quiet { (text(&event.reason)) }
+            @if has_more {
+                div.quiet { a href={ (about) "#happened" } { "and more in this feed" } }
+            }
+        }
+    } }
+}
+
+/// What happened, as a word in its colour.
+pub(super) fn pill(kind: EventKind) -> Markup {
+    let colour = match kind {
+        EventKind::Created | EventKind::Undeleted => "good",
+        EventKind::Updated => "edit",
+        EventKind::Deleted => "bad",
+        EventKind::Rekeyed => "warn",
+        _ => "",
+    };
+    html! { span class={ "pill " (colour) } { (kind.word()) } }
 }
 
 #[cfg(test)]

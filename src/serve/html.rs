@@ -263,6 +263,20 @@ pub(super) fn item(feed: &FeedName, id: &SyncId, title: &str) -> Markup {
     html! { a href=(item_page(feed, id)) { (text(title)) } }
 }
 
+/// A table under these headings.
+pub(super) fn table(headings: &[&str], rows: &Markup) -> Markup {
+    html! { div.wide { table {
+        thead { tr { @for heading in headings { th { (heading) } } } }
+        tbody { (rows) }
+    } } }
+}
+
+/// How many of all there are are shown, where that is not all.
+pub(super) fn shown_of(shown: usize, all: impl TryInto<usize>) -> Markup {
+    let all = all.try_into().unwrap_or(usize::MAX);
+    html! { @if all > shown { p.quiet { (shown) " of " (all) " are shown." } } }
+}
+
 /// Where a page stands: the way to it from the feeds; `here` is what it is called.
 pub(super) fn trail(feed: &FeedName, up: Option<(&str, &str)>, here: &str) -> Markup {
     html! {

@@ -1,19 +1,19 @@
 //! `/feeds/NAME/items`: the items of a feed, page by page. HTML for people, JSON when asked for.
 
-mod page;
-
 use super::admission::{Work, WorkKind};
 use super::audience::{AudienceKey, ServedFeed};
 use super::client::Client;
 use super::documents::{DocumentKey, DocumentKind};
 use super::extract::{ReadQuery, TypedQuery, Viewer};
+use super::html::{self, ago, text};
 use super::openapi::{Gone, NotFound};
 use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::problem::Problem;
 use super::query::Query;
-use super::{SharedState, answers, html, items};
+use super::{SharedState, answers, items};
 use axum::body::Bytes;
 use axum::response::Response;
+use maud::{Markup, html};
 use serde::Serialize;
 use std::sync::Arc;
 use tidegate_core::model::{
@@ -154,15 +154,12 @@ pub(super) async fn answered(
     let (audience, revision) = (AudienceKey::Public, state.map(|state| state.revision));
     let kind = DocumentKind::Items { query: query.clone(), is_json };
     let key = DocumentKey { audience, feed: feed.clone(), revision, kind };
-    let make = || {
-        let (room, feed) = (Arc::clone(room), feed.clone());
-        async move { made(&room, feed, query, is_json).await }
-    };
+    let make = || made(Arc::clone(room), feed.clone(), query, is_json);
     Ok(room.documents.get(key, ask, make).await?.text())
 }
 
 async fn made(
-    room: &SharedState,
+    room: SharedState,
     feed: FeedName,
     query: ItemListQuery,
     is_json: bool,
@@ -171,25 +168,22 @@ async fn made(
     let asked = query.clone();
     // All of a ledger is looked at, where that keeps nobody waiting.
     let found = tokio::task::spawn_blocking(move || ItemList::new(snapshot.as_ref(), &asked)).await;
-    let (mut list, place) = found.map_err(|_| StoreError::Closed)?;
+    let mut list = found.map_err(|_| StoreError::Closed)?;
     if is_json {
         return Ok(answers::text(&list));
     }
     for item in list.items.iter_mut().filter(|item| item.title.as_deref() == Some("")) {
-        item.title = Some(items::stand_in_title(room, &feed, &item.sync_id).await?);
+        item.title = Some(items::stand_in_title(&room, &feed, &item.sync_id).await?);
     }
-    Ok(page::content((&feed, &query), &list, place, room.clock.now()).into_string().into())
+    Ok(content((&feed, &query), &list, room.clock.now()).into_string().into())
 }
 
 /// A page of items.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ItemList {
     items: Vec<ListedItem>,
-    matches: usize,
-    #[schema(minimum = 1)]
-    page: usize,
-    #[schema(minimum = 1)]
-    pages: usize,
+    #[serde(flatten)]
+    place: PagePlace,
 }
 
 /// An item of a list; of one whose text was taken out, nothing that leads to it.
@@ -217,14 +211,13 @@ struct ListedItem {
 }
 
 impl ItemList {
-    /// What a query finds, the newest first, and where that is among all.
-    fn new(snapshot: Option<&Snapshot>, query: &ItemListQuery) -> (Self, PagePlace) {
+    /// What a query finds, the newest first.
+    fn new(snapshot: Option<&Snapshot>, query: &ItemListQuery) -> Self {
         let known = snapshot.map(Snapshot::newest_first).unwrap_or_default();
         let found: Vec<_> = known.into_iter().filter(|known| query.admits(known)).collect();
         let place = PagePlace::new(found.len(), query.page, PAGE);
         let items = found.into_iter().skip(place.skipped()).take(PAGE).map(ListedItem::from);
-        let PagePlace { matches, page, pages, .. } = place;
-        (Self { items: items.collect(), matches, page, pages }, place)
+        Self { items: items.collect(), place }
     }
 }
 
@@ -249,4 +242,50 @@ impl From<&LedgerEntry> for ListedItem {
             former_id: shown.and_then(|known| known.aliases.first().cloned()),
         }
     }
+}
+
+/// The page without its frame.
+fn content((feed, query): (&FeedName, &ItemListQuery), list: &ItemList, now: Time) -> Markup {
+    html! {
+        (html::trail(feed, None, "Items"))
+        form.search role="search" action={ "/feeds/" (feed) "/items" } method="get" {
+            label { span { "Search" }
+                input type="search" name="q" value=(query.search) placeholder="Title or id"; }
+            (paging::select("show", "Show", query.filter, |_| String::new()))
+            button type="submit" { "Show" }
+        }
+        @if list.items.is_empty() {
+            p.empty { "No item matches. " a href={ "/feeds/" (feed) "/items" } { "Show all items" } }
+        } @else {
+            table.items {
+                thead { tr {
+                    th scope="col" { "Item" } th scope="col" { "State" } th scope="col" { "First seen" }
+                    th scope="col" { "Last version" } th.number scope="col" { "Versions" }
+                } }
+                tbody { @for item in &list.items { (row(feed, item, now)) } }
+            }
+        }
+        (list.place.links("items", |page| query.address(feed, page)))
+        p.quiet { "The same as data: this address with " code { "Accept: application/json" } "." }
+    }
+}
+
+fn row(feed: &FeedName, item: &ListedItem, now: Time) -> Markup {
+    let (word, since) = item.shown_standing;
+    html! { tr {
+        td {
+            (html::item(feed, &item.sync_id, item.title.as_deref().unwrap_or_default()))
+            @if let Some(id) = &item.former_id { div.quiet { "once " (text(id)) } }
+        }
+        td data-label="State" {
+            span {
+                span class={ "badge " (word) } { (word) }
+                @if let Some(since) = since { " " span.quiet { (ago(since, now)) } }
+                @if item.conflicts > 0 { " " span.pill.bad { "in conflict" } }
+            }
+        }
+        td data-label="First seen" { (ago(item.first_seen, now)) }
+        td data-label="Last version" { (ago(item.tick.time(), now)) }
+        td.number data-label="Versions" { (item.updates.value()) }
+    } }
 }

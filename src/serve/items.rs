@@ -2,31 +2,25 @@
 //! of them. HTML for people, JSON when asked for.
 
 mod compare;
-mod decide;
 mod described;
-mod difference;
 mod page;
-mod query;
 mod text_diff;
 
-pub(super) use self::compare::{Differences, FieldDifference};
-pub(super) use self::decide::act;
+pub(super) use self::compare::{Differences, FieldDifference, compared};
 pub(super) use self::described::ItemDetail;
-pub(super) use self::difference::compared;
-pub(super) use self::page::{ItemContent, fields as differing};
-pub(super) use self::query::ItemQuery;
+pub(super) use self::page::{ItemContent, act, fields as differing};
 pub(super) use self::text_diff::CompareBudget;
 
 use self::described::ItemFacts;
-use self::query::VersionChoice;
 use super::address::{Site, item_page};
 use super::admission::{Work, WorkKind};
 use super::audience::ServedFeed;
 use super::conditional::{Representation, add};
 use super::documents::{DocumentKey, DocumentKind, ServedDocument};
-use super::extract::{ServedItem, TypedQuery, Viewer, unknown_item};
+use super::extract::{ReadQuery, ServedItem, TypedQuery, Viewer, unknown_item};
 use super::openapi::{Gone, NotFound, Unchanged};
 use super::problem::Problem;
+use super::query::Query;
 use super::rendition::{About, Rendition};
 use super::{AppState, SharedState, answers, html};
 use axum::response::Response;
@@ -148,7 +142,7 @@ pub(super) async fn item(
         page if !is_json => return Ok(html::whole_page(page.text())),
         data => return Ok(html::data(data.text())),
     };
-    let acting = decide::part(&viewer, &record, &id).await?;
+    let acting = page::part(&viewer, &record, &id).await?;
     Ok(viewer.page(&content.title, &content.with(&record.name, &acting)))
 }
 
@@ -171,7 +165,7 @@ async fn make_document(
             bytes_as_document(&subject, note.as_ref(), markup).into()
         }
         ItemQuery::Difference(old, new) => {
-            let difference = difference::compare_versions(&room, &subject, old, new).await?;
+            let difference = compare::compare_versions(&room, &subject, old, new).await?;
             if is_json {
                 answers::text(&difference.as_data(&subject)).into()
             } else {
@@ -351,5 +345,91 @@ pub(super) fn standing(standing: &ItemStatus) -> (&'static str, Option<Time>) {
         ItemStatus::Redacted { since } => ("redacted", Some(*since)),
         ItemStatus::Discarded { since } => ("discarded", Some(*since)),
         ItemStatus::Evicted { since, .. } => ("evicted", Some(*since)),
+    }
+}
+
+/// A version of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum VersionChoice {
+    /// The newest bytes, whether they made a version or not.
+    Newest,
+    /// The version of this number.
+    Number(Count),
+}
+
+/// What is asked of an item's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum ItemQuery {
+    /// The item with its versions.
+    Page,
+    /// `?version=N` or `?version=newest`: the bytes of one.
+    Version(VersionChoice),
+    /// `?diff=A..B`: what differs between two, the older first.
+    Difference(VersionChoice, VersionChoice),
+}
+
+impl ReadQuery for ItemQuery {
+    fn read(query: &str) -> Result<Self, Problem> {
+        let query = Query::read(query)?;
+        let version =
+            query.parse("version", "version is the number of a version, or newest", which)?;
+        let wanted = "diff is two numbers of versions, the older first: 3..4; newest is one too";
+        let difference = query.parse("diff", wanted, |value| {
+            let (old, new) = value.split_once("..")?;
+            Some((which(old)?, which(new)?))
+        })?;
+        match (version, difference) {
+            (None, None) => Ok(Self::Page),
+            (Some(version), None) => Ok(Self::Version(version)),
+            (None, Some((old, new))) => Ok(Self::Difference(old, new)),
+            (Some(_), Some(_)) => Err(Problem::parameter("diff", "diff is given beside version")),
+        }
+    }
+}
+
+fn which(text: &str) -> Option<VersionChoice> {
+    if text == "newest" {
+        return Some(VersionChoice::Newest);
+    }
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| digits)?;
+    Count::new(number).ok().map(VersionChoice::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_is_read() {
+        let number = |number| VersionChoice::Number(Count::new(number).unwrap());
+        for (query, asked) in [
+            ("", ItemQuery::Page),
+            ("utm_source=x", ItemQuery::Page),
+            ("version=3", ItemQuery::Version(number(3))),
+            ("version=newest", ItemQuery::Version(VersionChoice::Newest)),
+            ("diff=3..4", ItemQuery::Difference(number(3), number(4))),
+            ("diff=4..newest&x=y", ItemQuery::Difference(number(4), VersionChoice::Newest)),
+        ] {
+            assert_eq!(ItemQuery::read(query).unwrap(), asked, "{query}");
+        }
+        for (query, parameter) in [
+            ("version=", "version"),
+            ("version=0", "version"),
+            ("version=-1", "version"),
+            ("version=%2B1", "version"),
+            ("version=99999999999", "version"),
+            ("diff=3", "diff"),
+            ("diff=3...4", "diff"),
+            ("diff=..", "diff"),
+            ("version=1&version=1", "version"),
+            ("version=1&diff=1..2", "diff"),
+        ] {
+            let problem = serde_json::to_value(ItemQuery::read(query).unwrap_err()).unwrap();
+            assert_eq!(
+                (&problem["parameter"], &problem["status"]),
+                (&parameter.into(), &400.into())
+            );
+        }
     }
 }

@@ -3,6 +3,8 @@
 use super::problem::Problem;
 use super::query::Query;
 use maud::{Markup, html};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The longest text that is searched for, in characters; the rest is cut off.
 const SEARCH_LIMIT: usize = 100;
@@ -108,14 +110,17 @@ pub(super) fn address(path: &str, pairs: &[(&str, &str)], page: usize) -> String
 }
 
 /// Where a page is in a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct PagePlace {
     /// How many entries all pages have together.
-    pub(super) matches: usize,
-    /// Which page it is, from 1, and how many there are.
-    pub(super) page: usize,
-    pub(super) pages: usize,
+    matches: usize,
+    /// Which page it is, and how many there are.
+    #[schema(minimum = 1)]
+    page: usize,
+    #[schema(minimum = 1)]
+    pages: usize,
     /// How many entries a page has at most.
+    #[serde(skip)]
     size: usize,
 }
 

@@ -62,7 +62,7 @@ pub(super) async fn page(
     let state = state.ok_or_else(unread)?;
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
     let ask = room.admission.request(client, work, u64::from(state.current));
-    let (readers, audience) = readers::report::told_to(room, audience, record).await?;
+    let (readers, audience) = readers::told_to(room, audience, record).await?;
     let (feed, revision) = (record.name.clone(), Some(state.revision));
     let key = DocumentKey { audience, feed, revision, kind: DocumentKind::Reading };
     let make = || {

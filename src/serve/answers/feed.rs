@@ -2,14 +2,13 @@
 
 use super::{EventAnswer, PendingItem, ShownOptions};
 use crate::address::shown;
-use crate::discarded::Discarded;
-use crate::keeping::KeptAnswer;
+use crate::keeping::{Discarded, KeptAnswer};
 use crate::life::FeedLife;
-use crate::readers::report::PrivateReaders;
+use crate::readers::PrivateReaders;
 use serde::Serialize;
 use tidegate_core::model::{
-    ArchiveLayout, ArchiveNote, Backfill, Character, Decision, FeedName, FeedRecord, FeedState,
-    Hold, ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding, shown_text,
+    ArchiveLayout, ArchiveNote, Backfill, Character, Decision, Evictions, FeedName, FeedRecord,
+    FeedState, Hold, ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding, shown_text,
 };
 use tidegate_judge::{self as judge, Quiet};
 use tidegate_status::schema::{numbers, words};
@@ -234,7 +233,7 @@ struct StateAnswer {
     format: &'static str,
     says_complete: bool,
     counts: ItemCounts,
-    evicted: EvictedItems,
+    evicted: Evictions,
     archives: ArchiveTotals,
     character: CharacterAnswer,
     hold: Option<HoldAnswer>,
@@ -258,14 +257,6 @@ struct ItemCounts {
     tombstones: u32,
 }
 
-/// Items that left the complete view.
-#[derive(Serialize, ToSchema)]
-struct EvictedItems {
-    count: u64,
-    since: Option<Time>,
-    latest: Option<Time>,
-}
-
 #[derive(Serialize, ToSchema)]
 struct ArchiveTotals {
     kept: u64,
@@ -278,7 +269,7 @@ struct ArchiveTotals {
 impl StateAnswer {
     /// What is known of a feed of which so many items are missing.
     fn new(state: &FeedState, missing: u32) -> Self {
-        let (chain, evictions) = (&state.archives, state.evictions);
+        let chain = &state.archives;
         Self {
             revision: state.revision.0,
             until: state.tick,
@@ -294,11 +285,7 @@ impl StateAnswer {
                 retired: retired(state, missing),
                 tombstones: state.tombstones,
             },
-            evicted: EvictedItems {
-                count: evictions.count,
-                since: evictions.since,
-                latest: evictions.latest,
-            },
+            evicted: state.evictions,
             archives: ArchiveTotals {
                 kept: chain.kept(),
                 dropped: chain.first,

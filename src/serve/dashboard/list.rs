@@ -7,8 +7,11 @@ use crate::paging::{self, NamedChoice as _, PagePlace, choices};
 use crate::problem::Problem;
 use crate::query::Query;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, FeedState, Tick, Time};
+use tidegate_core::model::{
+    FeedName, FeedRecord, FeedStanding, FeedState, ListPlace, Tick, Time, listed, shown_text,
+};
 use tidegate_status::FeedSummary;
 
 /// How many feeds a page shows.
@@ -150,8 +153,6 @@ impl OverviewFeed {
         contested: u32,
         now: Time,
     ) -> Self {
-        let hold = state.and_then(|state| state.hold.as_ref());
-        let secret = record.options.secret;
         let ungathered = polling.gathered.as_ref().map(explain::ungathered);
         Self {
             name: record.name.clone(),
@@ -166,10 +167,13 @@ impl OverviewFeed {
             folder: String::new(),
             also: Vec::new(),
             is_failing: polling.is_failing(record),
-            held: hold.map(|hold| hold.reason.clone()),
+            held: state.and_then(|state| state.hold.as_ref()).map(|hold| hold.reason.clone()),
             contested,
             gap: polling.gaps.lately(now),
-            moved_to: polling.moved_to.as_ref().map(|address| shown(address, secret)),
+            moved_to: polling
+                .moved_to
+                .as_ref()
+                .map(|address| shown(address, record.options.secret)),
             ungathered: ungathered.filter(|parts| !parts.is_empty()).map(|parts| parts.join("; ")),
             changed: state.and_then(|state| state.tick),
             decides: state.and_then(|state| state.next_decision_at),
@@ -258,6 +262,39 @@ impl ListTotals {
         let found = self.shown.iter().find(|(of, _)| *of == filter);
         found.map_or(0, |(_, feeds)| *feeds)
     }
+}
+
+/// Puts feeds into the order of the reader's list, and says where each is in it.
+pub(super) fn place<'a>(feeds: &mut [OverviewFeed], records: impl Iterator<Item = &'a FeedRecord>) {
+    let mut order: HashMap<&FeedName, usize> = HashMap::with_capacity(feeds.len());
+    let by_name = feeds.iter_mut().map(|feed| (feed.name.clone(), feed));
+    let mut by_name: HashMap<FeedName, &mut OverviewFeed> = by_name.collect();
+    for (at, (record, place)) in listed(records).into_iter().enumerate() {
+        let Some(feed) = by_name.get_mut(&record.name) else { continue };
+        let folder = place.map(folder_path).unwrap_or_default();
+        if order.contains_key(&record.name) {
+            feed.also.push(folder);
+            continue;
+        }
+        order.insert(&record.name, at);
+        feed.folder = folder;
+        // What the reader calls it goes before what its publisher does.
+        let label = place.filter(|place| place.label.name().is_some());
+        if let Some(title) = label.and_then(|place| record.shown_label(Some(place)).text) {
+            feed.title = title;
+        }
+    }
+    // What the list does not know yet comes last.
+    feeds.sort_by_key(|feed| order.get(&feed.name).copied().unwrap_or(usize::MAX));
+}
+
+/// The folders around a place, as a page shows them.
+fn folder_path(place: &ListPlace) -> String {
+    let names = place.folders.iter().map(|folder| {
+        let name = folder.label.heading().map(|name| shown_text(name, None));
+        name.unwrap_or_else(|| "(no name)".to_owned())
+    });
+    names.collect::<Vec<_>>().join(" / ")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The picture as SVG within a page: shapes and classes alone, so that the style sheet colours it.
 
-use super::bands::{self, bands};
-use super::{Departure, FeedLife, LifeLine};
+use super::{Departure, FeedLife, LifeLine, bands, class, counts, in_words};
 use crate::address::item_page;
 use crate::html::{cut, text};
 use maud::{Markup, html};
@@ -135,7 +134,7 @@ pub(crate) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
                         span.key.gone { "deleted" }
                         @for kind in [InterruptionKind::Held, InterruptionKind::Failed] {
                             @if interruptions.iter().any(|it| it.kind == kind) {
-                                " " span class={ "key band " (bands::class(kind)) } { (kind.name()) }
+                                " " span class={ "key band " (class(kind)) } { (kind.name()) }
                             }
                         }
                     }
@@ -143,7 +142,7 @@ pub(crate) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
                         details {
                             summary { "When it was held or failing" }
                             ul.plain { @for one in interruptions.iter().rev() {
-                                li { (text(&bands::in_words(&[one]))) }
+                                li { (text(&in_words(&[one]))) }
                             } }
                         }
                     }
@@ -180,7 +179,7 @@ fn words(life: &FeedLife) -> String {
         let _ = write!(words, "; {renames} under another id");
     }
     if !life.interruptions.is_empty() {
-        let _ = write!(words, "; {}", bands::counts(&life.interruptions));
+        let _ = write!(words, "; {}", counts(&life.interruptions));
     }
     words
 }

@@ -53,11 +53,10 @@ pub(super) fn write(
         let _ = writeln!(opml, "<dateModified>{}</dateModified>", until.rfc822());
     }
     let _ = write!(opml, "<{PREFIX}:sharing");
-    if let Some(since) = asked.since {
-        xml::push_attribute(&mut opml, "since", &since.rfc822());
-    }
-    if let Some(until) = until {
-        xml::push_attribute(&mut opml, "until", &until.rfc822());
+    for (name, time) in [("since", asked.since), ("until", until)] {
+        if let Some(time) = time {
+            xml::push_attribute(&mut opml, name, &time.rfc822());
+        }
     }
     opml.push_str(" version=\"0.91\"");
     if asked.since.is_some() {
