@@ -6,9 +6,8 @@ use super::answers::{
     ActedFeed, EventAnswer, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, PendingItem, True,
     UnseenChange, answer, object, optional,
 };
-use super::client::Client;
 use super::conditional::{add, unkept};
-use super::extract::{FeedInPath, ItemInPath, JsonObject, TypedQuery};
+use super::extract::{FeedCall, ItemCall, JsonObject, TypedQuery};
 use super::item_list::{ItemList, ItemListQuery};
 use super::items::{self, ItemDetail};
 use super::keeping::{Discarded, KeptAnswer};
@@ -45,11 +44,7 @@ pub(super) const EVENTS_SHOWN: usize = 100;
     (status = 200, description = "The feed.", body = FeedDetail),
     NotFound,
 ))]
-pub(super) async fn show(
-    State(room): State<SharedState>,
-    client: Client,
-    FeedInPath(name): FeedInPath,
-) -> Result<Response, Problem> {
+pub(super) async fn show(FeedCall { room, client, name }: FeedCall) -> Result<Response, Problem> {
     let state = room.store.state(&name).await?;
     let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
     let work = Work::new(&name, WorkKind::Ledger);
@@ -165,8 +160,7 @@ pub(super) async fn remove(
     params(("purge" = Option<bool>, Query, description = "Whether its data are removed too.")),
     responses((status = 204, description = "Done."), NotFound, Conflict))]
 pub(super) async fn delete(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     TypedQuery(query): TypedQuery<Query>,
 ) -> Result<Response, Problem> {
     let purge = query.flag("purge")?.unwrap_or(false);
@@ -180,10 +174,7 @@ pub(super) async fn delete(
     NotFound,
     Conflict,
 ))]
-pub(super) async fn poll(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
-) -> Result<Response, Problem> {
+pub(super) async fn poll(FeedCall { room, name, .. }: FeedCall) -> Result<Response, Problem> {
     let report = to_the_end(async move { room.operator.poll_now(&name).await }).await?;
     Ok(answer(StatusCode::OK, &report))
 }
@@ -192,8 +183,7 @@ pub(super) async fn poll(
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/hold", operation_id = "decideHold", request_body = HoldAction,
     responses(ActedOn, BadRequest, NotFound, Conflict))]
 pub(super) async fn hold(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject,
 ) -> Result<Response, Problem> {
     let words = [("release", FeedAction::Release), ("drop", FeedAction::Drop)];
@@ -204,8 +194,7 @@ pub(super) async fn hold(
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/pause", operation_id = "pauseFeed",
     request_body = Option<PauseAction>, responses(ActedOn, BadRequest, NotFound, Conflict))]
 pub(super) async fn pause(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject<true>,
 ) -> Result<Response, Problem> {
     let words = [("pause", FeedAction::Pause), ("resume", FeedAction::Resume)];
@@ -222,8 +211,7 @@ pub(super) async fn pause(
         Conflict,
     ))]
 pub(super) async fn backfill(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject<true>,
 ) -> Result<Response, Problem> {
     let words = [("start", FeedAction::Backfill), ("stop", FeedAction::StopBackfill)];
@@ -299,9 +287,7 @@ pub(super) const REDACTION_LEAVES: &str = "what is served and kept has the text 
     NotFound,
 ))]
 pub(super) async fn list_items(
-    State(room): State<SharedState>,
-    client: Client,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, client, name }: FeedCall,
     TypedQuery(query): TypedQuery<ItemListQuery>,
 ) -> Result<Response, Problem> {
     if !room.directory.listing().await?.contains_key(&name) {
@@ -317,8 +303,7 @@ pub(super) async fn list_items(
     NotFound,
 ))]
 pub(super) async fn show_item(
-    State(room): State<SharedState>,
-    ItemInPath(name, id): ItemInPath,
+    ItemCall { room, feed: name, id }: ItemCall,
 ) -> Result<Response, Problem> {
     let status = room.operator.status(&name).await?;
     let (item, known) = items::detail(&room, &name, &id).await?;
@@ -377,8 +362,7 @@ pub(super) async fn delete_missing_item(
         Conflict,
     ))]
 pub(super) async fn redact(
-    State(room): State<SharedState>,
-    ItemInPath(name, id): ItemInPath,
+    ItemCall { room, feed: name, id }: ItemCall,
     JsonObject(mut body): JsonObject<true>,
 ) -> Result<Response, Problem> {
     let reason = body.text("reason")?.map(|reason| redaction_reason(&reason)).transpose()?;
@@ -404,8 +388,7 @@ pub(super) async fn redact(
     Conflict,
 ))]
 pub(super) async fn delete_missing(
-    State(room): State<SharedState>,
-    ItemInPath(name, id): ItemInPath,
+    ItemCall { room, feed: name, id }: ItemCall,
 ) -> Result<Response, Problem> {
     let tick = delete_missing_item(&room, &name, &id).await?;
     let (feed, sync_id, was_deleted) = (name, id, tick.is_none());

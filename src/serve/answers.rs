@@ -52,8 +52,6 @@ pub(super) fn object(name: &str, value: impl Into<RefOr<Schema>>) -> ObjectBuild
 }
 
 describe! {
-    /// What happened.
-    EventWord: words(EventKind::ALL.into_iter().chain([EventKind::Backfilled, EventKind::Discarded]));
     /// Whether the item is there.
     Heard: words(["gone", "there"]);
 }
@@ -62,7 +60,6 @@ describe! {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Event)]
 pub(super) struct EventAnswer {
-    #[schema(value_type = EventWord)]
     pub(super) kind: EventKind,
     pub(super) sync_id: SyncId,
     pub(super) native_id: String,
@@ -95,7 +92,6 @@ pub(super) struct PendingItem {
     pub(super) sync_id: SyncId,
     pub(super) native_id: String,
     pub(super) title: String,
-    #[schema(value_type = String)]
     pub(super) evidence: Evidence,
     pub(super) reason: String,
     since: Time,

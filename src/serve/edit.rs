@@ -3,15 +3,13 @@
 
 use super::address::item_page;
 use super::answers::{object, optional};
-use super::client::Client;
 use super::conditional::{add, unkept};
 use super::conflicts::{ConflictList, ConflictsQuery};
-use super::extract::{FeedInPath, ItemInPath, JsonFields, JsonObject, TypedQuery, WholeBody};
+use super::extract::{FeedCall, ItemCall, JsonFields, JsonObject, TypedQuery, WholeBody};
 use super::openapi::{BadRequest, Conflict, NotFound, Stale, Unprocessable};
 use super::problem::Problem;
 use super::query::Query;
 use super::{API, SharedState, admin, answers, conflicts, put};
-use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
@@ -43,8 +41,7 @@ pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
         Unprocessable,
     ))]
 pub(super) async fn create(
-    State(room): State<SharedState>,
-    FeedInPath(feed): FeedInPath,
+    FeedCall { room, name: feed, .. }: FeedCall,
     TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
@@ -71,8 +68,7 @@ pub(super) async fn create(
         Unprocessable,
     ))]
 pub(super) async fn update(
-    State(room): State<SharedState>,
-    ItemInPath(feed, id): ItemInPath,
+    ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
@@ -87,8 +83,7 @@ pub(super) async fn update(
 #[utoipa::path(delete, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "deleteItem", params(IfMatch),
     responses((status = 200, description = "It was deleted.", body = ItemChanged, headers(("ETag"))), NotFound, Conflict, Stale))]
 pub(super) async fn delete(
-    State(room): State<SharedState>,
-    ItemInPath(feed, id): ItemInPath,
+    ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let expected = expected(&headers)?;
@@ -107,8 +102,7 @@ pub(super) async fn delete(
         Unprocessable,
     ))]
 pub(super) async fn restore(
-    State(room): State<SharedState>,
-    ItemInPath(feed, id): ItemInPath,
+    ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
@@ -136,8 +130,7 @@ pub(super) async fn restore(
         Unprocessable,
     ))]
 pub(super) async fn resolve(
-    State(room): State<SharedState>,
-    ItemInPath(feed, id): ItemInPath,
+    ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
     JsonObject(mut body): JsonObject,
 ) -> Result<Response, Problem> {
@@ -167,9 +160,7 @@ pub(super) async fn resolve(
     params(("after" = Option<schema::SyncId>, Query, description = "Only items behind this one.")),
     responses((status = 200, description = "The conflicts.", body = ConflictList), NotFound))]
 pub(super) async fn conflicts(
-    State(room): State<SharedState>,
-    client: Client,
-    FeedInPath(feed): FeedInPath,
+    FeedCall { room, client, name: feed }: FeedCall,
     TypedQuery(query): TypedQuery<ConflictsQuery>,
 ) -> Result<Response, Problem> {
     room.operator.status(&feed).await?;

@@ -4,7 +4,7 @@
 use super::SharedState;
 use super::admin::{acted_feed, created, to_the_end};
 use super::answers::{self, ActedFeed, FeedPatch, ShownOptions, TakenSettings, answer};
-use super::extract::{FeedInPath, JsonFields, JsonObject, NewFeedInPath};
+use super::extract::{FeedCall, JsonFields, JsonObject, NewFeedInPath};
 use super::openapi::{BadRequest, Conflict, NotFound};
 use super::operator::{Put, PutFeed};
 use super::problem::Problem;
@@ -47,8 +47,7 @@ pub(super) async fn put(
     Conflict,
 ))]
 pub(super) async fn patch(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     JsonObject(wanted): JsonObject,
 ) -> Result<Response, Problem> {
     // What another gateway has answered is not taken back.

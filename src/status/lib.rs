@@ -38,10 +38,8 @@ pub struct FeedStatus {
     #[schema(value_type = Option<String>)]
     pub url: String,
     /// Who added it.
-    #[schema(value_type = schema::FeedSource)]
     pub source: FeedSource,
     /// Whether it is polled and served.
-    #[schema(value_type = schema::FeedStanding)]
     pub standing: FeedStanding,
     /// What the operator says of it.
     #[serde(skip)]

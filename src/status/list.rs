@@ -1,6 +1,5 @@
 //! What there is to say of subscription lists whose feeds are feeds here, and of those feeds.
 
-use super::schema;
 use serde::Serialize;
 use tidegate_core::model::{FeedName, MemberStanding};
 use utoipa::ToSchema;
@@ -44,7 +43,6 @@ pub struct RefusedFeed {
 pub struct MemberNote {
     #[serde(rename = "name")]
     pub list: FeedName,
-    #[schema(value_type = schema::MemberStanding)]
     pub standing: MemberStanding,
     /// Whether the feeds of the list follow it still.
     #[serde(rename = "followed")]

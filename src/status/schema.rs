@@ -5,9 +5,7 @@ pub use tidegate_core::model::{FeedName, SyncId, Time};
 
 use serde::Serialize;
 use serde_json::Value;
-use tidegate_core::model::{
-    EventKind, FeedSource as Source, FeedStanding as Standing, MemberStanding as Membership,
-};
+use tidegate_core::model::EventKind;
 use tidegate_net::fetch::FetchBlame;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
@@ -49,13 +47,6 @@ pub fn numbers(value: &impl Serialize) -> ObjectBuilder {
 }
 
 describe! {
-    /// Who added a feed.
-    pub FeedSource: words([Source::File, Source::CommandLine, Source::Api]);
-    /// Whether a feed is polled and served.
-    pub FeedStanding: words([Standing::Active, Standing::Paused, Standing::Gone]);
-    /// Whether the list has it, dropped it (so that it was paused), or the operator changed it by hand, so that it
-    /// follows the list no more.
-    pub MemberStanding: words([Membership::Listed, Membership::Dropped, Membership::Own]);
     /// Who has to do something about a failure.
     pub Blame: words([
         FetchBlame::Network,

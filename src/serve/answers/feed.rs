@@ -11,13 +11,11 @@ use tidegate_core::model::{
     FeedState, Hold, ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding, shown_text,
 };
 use tidegate_judge::{self as judge, Quiet};
-use tidegate_status::schema::{numbers, words};
+use tidegate_status::schema::numbers;
 use tidegate_status::{FeedStatus, ParsedNote, describe};
 use utoipa::ToSchema;
 
 describe! {
-    /// What the operator decided about a held document.
-    HoldDecision: words([Decision::Release, Decision::Drop]);
     /// What was counted of the feed's documents.
     CharacterNumbers: numbers(&Character::default());
 }
@@ -130,9 +128,7 @@ impl Listed {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Backfill)]
 struct BackfillAnswer {
-    #[schema(value_type = String)]
     state: WalkStanding,
-    #[schema(value_type = Option<String>)]
     layout: Option<ArchiveLayout>,
     documents: u32,
     items: u32,
@@ -193,7 +189,6 @@ pub(crate) struct HoldAnswer {
     believed_at: Time,
     documents: u32,
     kept: u32,
-    #[schema(value_type = Option<HoldDecision>)]
     decision: Option<Decision>,
     pub(crate) words: String,
 }

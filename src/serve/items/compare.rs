@@ -46,36 +46,29 @@ pub(crate) struct Differences {
     pub(crate) same: usize,
 }
 
-/// The kinds of fields, in the order to show them: a name, and whether it is a text for people.
-const TITLE: (u8, &str, bool) = (0, "Title", false);
-const TEXT: (u8, &str, bool) = (1, "Text", true);
-const SUMMARY: (u8, &str, bool) = (2, "Summary", true);
-const LINK: (u8, &str, bool) = (3, "Link", false);
-const ENCLOSURE: (u8, &str, bool) = (4, "Enclosure", false);
-const DATE: (u8, &str, bool) = (5, "Date", false);
-const AUTHOR: (u8, &str, bool) = (6, "Author", true);
-const CATEGORY: (u8, &str, bool) = (7, "Category", true);
-const ID: (u8, &str, bool) = (8, "Id", false);
-const OTHER: (u8, &str, bool) = (9, "Other", false);
-
+/// What kind of field a path names: its place in the order to show them, its name, and whether it is a text for people.
 fn kind(path: &str) -> (u8, &'static str, bool) {
     let element = path.split('@').next().unwrap_or(path);
     // A link's relation stands in brackets behind its name.
     let top = element.split(['/', '[']).next().unwrap_or(element);
     if path.starts_with("media:") || path.contains("enclosure") || top == "attachments" {
-        return ENCLOSURE;
+        return (4, "Enclosure", false);
     }
     match top.trim_end_matches(|c: char| c.is_ascii_digit()) {
-        "title" => TITLE,
-        "content" | "content:encoded" | "description" | "content_html" | "content_text" => TEXT,
-        "summary" | "itunes:summary" | "itunes:subtitle" => SUMMARY,
-        "link" | "url" | "external_url" | "comments" | "source" => LINK,
+        "title" => (0, "Title", false),
+        "content" | "content:encoded" | "description" | "content_html" | "content_text" => {
+            (1, "Text", true)
+        }
+        "summary" | "itunes:summary" | "itunes:subtitle" => (2, "Summary", true),
+        "link" | "url" | "external_url" | "comments" | "source" => (3, "Link", false),
         "updated" | "published" | "pubDate" | "dc:date" | "dcterms:modified" | "modified"
-        | "issued" | "created" | "date_published" | "date_modified" => DATE,
-        "author" | "dc:creator" | "authors" | "contributor" | "itunes:author" => AUTHOR,
-        "category" | "dc:subject" | "tags" | "itunes:keywords" => CATEGORY,
-        "id" | "guid" => ID,
-        _ => OTHER,
+        | "issued" | "created" | "date_published" | "date_modified" => (5, "Date", false),
+        "author" | "dc:creator" | "authors" | "contributor" | "itunes:author" => {
+            (6, "Author", true)
+        }
+        "category" | "dc:subject" | "tags" | "itunes:keywords" => (7, "Category", true),
+        "id" | "guid" => (8, "Id", false),
+        _ => (9, "Other", false),
     }
 }
 
