@@ -294,8 +294,10 @@ fn happened(name: &FeedName, events: &[EventAnswer]) -> Markup {
     }
 }
 
+// What a feed's page says of the subscription list that added it, and a list's page of its feeds.
+
 /// What there is to say of lists.
-pub(super) fn list_part(status: &FeedStatus) -> Markup {
+fn list_part(status: &FeedStatus) -> Markup {
     html! {
         @if let Some(note) = &status.list { p.quiet { "Of lists: " (membership(note)) "." } }
         @if let Some(note) = &status.feeds_of_list { (list_feeds(note)) }
@@ -308,7 +310,7 @@ fn membership(note: &MemberNote) -> Markup {
     html! {
         (before)
         @if note.is_private { "a private list" } @else {
-            "the list " a href={ "/list_feeds/" (note.list) "/about" } { (note.list) }
+            "the list " a href={ "/feeds/" (note.list) "/about" } { (note.list) }
         }
         (after)
     }
@@ -316,7 +318,7 @@ fn membership(note: &MemberNote) -> Markup {
 
 fn list_feeds(note: &ListNote) -> Markup {
     html! {
-        h2 #list_feeds { "The list_feeds of the list" }
+        h2 #feeds { "The feeds of the list" }
         @if let Some(error) = &note.error {
             p.bad { "They could not be brought up to date: " (text(error)) "." }
         }
@@ -366,7 +368,7 @@ mod tests {
             is_private: false,
         };
         let shown = membership(&note).into_string();
-        assert_eq!(shown, "the list <a href=\"/list_feeds/ours/about\">ours</a> no longer has it");
+        assert_eq!(shown, "the list <a href=\"/feeds/ours/about\">ours</a> no longer has it");
         note.is_private = true;
         assert_eq!(membership(&note).into_string(), "a private list no longer has it");
     }
@@ -388,14 +390,10 @@ mod tests {
         };
         let shown = list_feeds(&note).into_string();
         assert!(!shown.contains("<script>") && !shown.contains("<b>"), "{shown}");
-        for list_part in [
-            "60 list_feeds follow",
-            "1 of them is paused",
-            "2 more were",
-            "1 of 60 are",
-            "1 of 9 are",
-        ] {
-            assert!(shown.contains(list_part), "{list_part}: {shown}");
+        for part in
+            ["60 feeds follow", "1 of them is paused", "2 more were", "1 of 60 are", "1 of 9 are"]
+        {
+            assert!(shown.contains(part), "{part}: {shown}");
         }
     }
 
@@ -408,7 +406,7 @@ mod tests {
             let mut note = MemberNote { list, standing, is_followed: true, is_private: false };
             let said = membership(&note).into_string();
             let link = format!(
-                "the list <a href=\"/list_feeds/{name}/about\">{name}</a> added it; it was changed"
+                "the list <a href=\"/feeds/{name}/about\">{name}</a> added it; it was changed"
             );
             assert!(said.starts_with(&link), "{said}");
             note.is_private = true;

@@ -161,6 +161,9 @@ pub(super) fn buttons(record: &FeedRecord, state: Option<&FeedState>) -> Markup 
     }
 }
 
+// `/feeds/NAME/edit`: what the operator says of a feed, as a form. What the form does not have stays as it is, credentials
+// among it.
+
 /// A choice of the form: its key, a label, and the values with what they mean. A value is JSON; the empty one
 /// is that the key is not there.
 type FormChoice = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -187,7 +190,7 @@ const CHOICES: [FormChoice; 7] = [
             ("\"auto\"", "as seen"),
             ("\"newest-first\"", "newest first"),
             ("\"oldest-first\"", "oldest first"),
-            ("\"updated\"", "by change_settings"),
+            ("\"updated\"", "by change"),
             ("\"none\"", "by rank or by hand"),
         ],
     ),
@@ -271,7 +274,7 @@ fn is_filed(record: &FeedRecord) -> bool {
     record.standing == FeedStanding::Active && record.source != FeedSource::Api
 }
 
-/// Changes the feed as the settings_form says; what it says stands in `settings` then, also where it is refused.
+/// Changes the feed as the form says; what it says stands in `settings` then, also where it is refused.
 async fn change_settings(
     room: &SharedState,
     record: &FeedRecord,
@@ -299,7 +302,7 @@ async fn change_settings(
 fn settings_form(record: &FeedRecord, settings: &Map<String, Value>) -> Markup {
     let text = |key: &str| settings.get(key).and_then(Value::as_str).unwrap_or_default();
     html! {
-        settings_form.choices method="post" action={ "/feeds/" (record.name) "/edit" } {
+        form.choices method="post" action={ "/feeds/" (record.name) "/edit" } {
             @if record.has_upstream() {
                 label { span { "The publisher's address" }
                     input type="text" inputmode="url" name="url" value=(text("url")) required

@@ -112,8 +112,7 @@ async fn add_new(room: &SharedState, put: PutFeed, name: &str) -> Result<FeedNam
 /// Adds a feed under a new name.
 #[utoipa::path(post, path = "/api/v1/feeds", operation_id = "addFeed", request_body = NewFeed, responses(
     (status = 201, description = "It was added.", body = ActedFeed, headers(("Location"))),
-    BadRequest,
-    Conflict,
+    BadRequest, Conflict,
 ))]
 pub(super) async fn create(
     State(room): State<SharedState>,
@@ -224,11 +223,13 @@ fn preview(feed: &FeedPreview) -> Markup {
     }
 }
 
-/// The longest upload: a list, and what a import_form has around it.
+// `/add/list`: the feeds of a subscription list (OPML) are added by an upload, with their folders and names.
+
+/// The longest upload: a list, and what a form has around it.
 pub(super) const UPLOAD_LIMIT: usize = LIST_LIMIT + 64 * 1024;
 /// How many feeds that were added are named.
 const NAMED: usize = 200;
-/// How many fields of a import_form are read_upload.
+/// How many fields of a form are read.
 const FIELDS: usize = 8;
 
 const IMPORT_TITLE: &str = "Import a list";
@@ -261,7 +262,7 @@ pub(super) async fn show_import(viewer: Viewer) -> Response {
     }
 }
 
-/// `POST /add/list`, with a file. Who may send it is known before anything of it is read_upload.
+/// `POST /add/list`, with a file. Who may send it is known before anything of it is read.
 pub(super) async fn upload(
     viewer: Viewer,
     headers: HeaderMap,
@@ -286,7 +287,7 @@ async fn import(room: &SharedState, list: Bytes, rearrange: bool) -> Result<Impo
     to_the_end(async move { acting.operator.import_list(list, rearrange).await }).await
 }
 
-/// The file of the import_form, and whether it says where its feeds stand.
+/// The file of the form, and whether it says where its feeds stand.
 async fn read_upload(
     body: Result<Multipart, MultipartRejection>,
 ) -> Result<(Bytes, bool), Problem> {
@@ -314,7 +315,7 @@ fn import_form() -> Markup {
     html! {
         p { "Feed readers export their subscriptions as OPML. Choose such a file: its feeds are added, with their \
              folders and names." }
-        import_form.choices method="post" action="/add/list" enctype="multipart/import_form-data" {
+        form.choices method="post" action="/add/list" enctype="multipart/form-data" {
             label { span { "File" }
                 input type="file" name="list" accept=".opml,.xml,text/x-opml,text/xml,application/xml" required; }
             label.inline {

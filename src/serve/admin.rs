@@ -8,16 +8,14 @@ use super::answers::{
 };
 use super::conditional::{add, unkept};
 use super::extract::{FeedCall, ItemCall, JsonObject, TypedQuery};
-use super::item_list::{ItemList, ItemListQuery};
-use super::items::{self, ItemDetail};
 use super::keeping::{Discarded, KeptAnswer};
 use super::life::FeedLife;
 use super::openapi::{ActedOn, BadRequest, Conflict, NotFound};
 use super::operator::{OperatorError, Redacted};
 use super::problem::Problem;
 use super::query::Query;
-use super::{API, AppState, SharedState, explain, item_list, put};
-use axum::body::{Body, Bytes};
+use super::{API, AppState, SharedState, explain, put};
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::poll_fn;
@@ -30,10 +28,9 @@ use tidegate_core::model::{
     FeedName, FeedState, InterruptionKind, Interruptions, SyncId, Tick, Time,
 };
 use tidegate_judge as judge;
-use tidegate_judge::PendingAbsence;
 use tidegate_status::schema::{text, words};
 use tidegate_status::{FeedStatus, PollResponse, describe};
-use tidegate_store::{EVENTS_KEPT, StoreError};
+use tidegate_store::StoreError;
 use utoipa::ToSchema;
 
 /// How many events of a feed or an item are shown.
@@ -171,8 +168,7 @@ pub(super) async fn delete(
 /// Polls now, and answers when the result is durable.
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/poll", operation_id = "pollFeed", responses(
     (status = 200, description = "What came of it; also of a poll that failed.", body = PollResponse),
-    NotFound,
-    Conflict,
+    NotFound, Conflict,
 ))]
 pub(super) async fn poll(FeedCall { room, name, .. }: FeedCall) -> Result<Response, Problem> {
     let report = to_the_end(async move { room.operator.poll_now(&name).await }).await?;
@@ -206,9 +202,7 @@ pub(super) async fn pause(
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/backfill", operation_id = "backfillFeed",
     request_body = Option<BackfillAction>, responses(
         (status = 202, description = "The feed afterwards.", body = ActedFeed),
-        BadRequest,
-        NotFound,
-        Conflict,
+        BadRequest, NotFound, Conflict,
     ))]
 pub(super) async fn backfill(
     FeedCall { room, name, .. }: FeedCall,
@@ -272,6 +266,8 @@ describe! {
     BackfillAction: optional("action", words(["start", "stop"]).default(Some("start".into())));
 }
 
+// Items of a publisher: what an operator decides about them.
+
 /// The longest reason for a redaction, in bytes.
 pub(super) const REASON_LIMIT: usize = 500;
 
@@ -279,44 +275,6 @@ pub(super) const REASON_LIMIT: usize = 500;
 pub(super) const REDACTION_LEAVES: &str = "what is served and kept has the text no more; its old bytes stay in the \
      data folder until the gateway is stopped and `tidegate compact` was run, and in backups, exports and \
      what readers fetched";
-
-/// Lists items, the newest first, 50 a page.
-#[utoipa::path(get, path = "/api/v1/feeds/{name}/items", operation_id = "listItems", params(ItemListQuery), responses(
-    (status = 200, description = "A page of items; the last where the page is behind it.", body = ItemList),
-    BadRequest,
-    NotFound,
-))]
-pub(super) async fn list_items(
-    FeedCall { room, client, name }: FeedCall,
-    TypedQuery(query): TypedQuery<ItemListQuery>,
-) -> Result<Response, Problem> {
-    if !room.directory.listing().await?.contains_key(&name) {
-        return Err(OperatorError::UnknownFeed(name).into());
-    }
-    let listed = item_list::answered(&room, client, &name, (query, true)).await?;
-    Ok(unkept("application/json", Bytes::clone(&listed)))
-}
-
-/// All that is known of an item.
-#[utoipa::path(get, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "showItem", responses(
-    (status = 200, description = "The item.", body = ItemDetail, headers(("ETag", description = "What `If-Match` of a change says."))),
-    NotFound,
-))]
-pub(super) async fn show_item(
-    ItemCall { room, feed: name, id }: ItemCall,
-) -> Result<Response, Problem> {
-    let status = room.operator.status(&name).await?;
-    let (item, known) = items::detail(&room, &name, &id).await?;
-    let events = room.store.events(&name, EVENTS_KEPT).await?;
-    let events = events.iter().filter(|event| event.id == known.id).take(EVENTS_SHOWN);
-    let pending = PendingAbsence::new(&known, &status.options, status.polling.same);
-    let updates = known.updates;
-    let item = item.into_detail(&known, pending.as_ref(), events.map(EventAnswer::from).collect());
-    let mut response = answer(StatusCode::OK, &item);
-    let tag = format!("\"{}\"", updates.value());
-    add(response.headers_mut(), header::ETAG, &tag);
-    Ok(response)
-}
 
 /// The reason for a redaction; `None` where none was given.
 pub(super) fn redaction_reason(text: &str) -> Result<Option<String>, Problem> {
@@ -358,8 +316,7 @@ pub(super) async fn delete_missing_item(
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/items/{id}/redact", operation_id = "redactItem",
     request_body = Option<Redaction>, responses(
         (status = 200, description = "Its text is gone.", body = RedactedItem),
-        NotFound,
-        Conflict,
+        NotFound, Conflict,
     ))]
 pub(super) async fn redact(
     ItemCall { room, feed: name, id }: ItemCall,
@@ -384,8 +341,7 @@ pub(super) async fn redact(
 /// Deletes an item of a publisher that is missing from its document.
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/items/{id}/delete", operation_id = "deleteMissingItem", responses(
     (status = 200, description = "It is deleted.", body = DeletedItem),
-    NotFound,
-    Conflict,
+    NotFound, Conflict,
 ))]
 pub(super) async fn delete_missing(
     ItemCall { room, feed: name, id }: ItemCall,

@@ -25,7 +25,7 @@ use tidegate_core::model::{Event, EventKind, FeedName, FeedState, LedgerEntry, S
 use tidegate_format::render::{ChangeEntry, ChangeFeed, Container};
 use tidegate_status::describe;
 use tidegate_status::schema::words;
-use tidegate_store::VersionNote;
+use tidegate_store::{StoreError, VersionNote};
 
 /// The most entries of a feed of changes.
 const ENTRIES: usize = 50;
@@ -54,11 +54,7 @@ describe! {
             (Object = "application/feed+json"),
             (String = "text/html"),
         )),
-        Unchanged,
-        BadRequest,
-        NotFound,
-        Gone,
-        Later,
+        Unchanged, BadRequest, NotFound, Gone, Later,
     ))]
 pub(super) async fn show(
     State(room): State<SharedState>,
@@ -186,20 +182,17 @@ async fn entry(
     let feed = &record.name;
     let versions = room.store.versions(feed, &event.id, VERSIONS_READ).await?;
     let pair = compared_versions(&versions, tick);
-    let differences = match pair {
-        Some((old, new)) => {
-            let old = room.store.version(feed, &event.id, old.updates).await?;
-            let new = room.store.version(feed, &event.id, new.updates).await?;
-            match (old.and_then(|old| old.markup), new.and_then(|new| new.markup)) {
-                (Some(old), Some(new)) => {
-                    budget.next_entry();
-                    items::compared(room, (old, new), budget).await?
-                }
-                _ => None,
-            }
-        }
-        None => None,
+    let read = async |note: &VersionNote| -> Result<_, StoreError> {
+        let version = room.store.version(feed, &event.id, note.updates).await?;
+        Ok(version.and_then(|version| version.markup))
     };
+    let mut differences = None;
+    if let Some((old, new)) = pair
+        && let (Some(old), Some(new)) = (read(old).await?, read(new).await?)
+    {
+        budget.next_entry();
+        differences = items::compared(room, (old, new), budget).await?;
+    }
     let page = record.site.at(&item_page(feed, &event.id));
     let link = known.link.as_deref().and_then(followable).map(str::to_owned);
     let mut title = event.title.clone();

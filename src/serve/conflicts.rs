@@ -10,8 +10,9 @@ use super::admission::{Work, WorkKind};
 use super::audience::ServedFeed;
 use super::cache::Cache;
 use super::client::Client;
+use super::conditional::unkept;
 use super::documents::{DocumentKey, DocumentKind};
-use super::extract::{ReadQuery, TypedQuery, Viewer};
+use super::extract::{FeedCall, ReadQuery, TypedQuery, Viewer};
 use super::items::{self, CompareBudget, Differences, FieldDifference};
 use super::openapi::{Gone, NotFound};
 use super::problem::Problem;
@@ -123,8 +124,7 @@ impl Contested {
             (ConflictList = "application/json"),
             (String = "text/html"),
         )),
-        NotFound,
-        Gone,
+        NotFound, Gone,
     ))]
 pub(super) async fn show(
     viewer: Viewer,
@@ -162,14 +162,18 @@ impl ReadQuery for ConflictsQuery {
     }
 }
 
-/// The same for the administration.
-pub(super) async fn listed(
-    room: &SharedState,
-    client: Client,
-    feed: &FeedName,
-    query: ConflictsQuery,
-) -> Result<Bytes, Problem> {
-    answered(room, client, (feed, &room.site), (query.after, ConflictsForm::JSON)).await
+/// Lists items with unresolved conflicts.
+#[utoipa::path(get, path = "/api/v1/feeds/{name}/conflicts", operation_id = "listConflicts",
+    params(("after" = Option<schema::SyncId>, Query, description = "Only items behind this one.")),
+    responses((status = 200, description = "The conflicts.", body = ConflictList), NotFound))]
+pub(super) async fn list(
+    FeedCall { room, client, name: feed }: FeedCall,
+    TypedQuery(query): TypedQuery<ConflictsQuery>,
+) -> Result<Response, Problem> {
+    room.operator.status(&feed).await?;
+    let of = (&feed, &room.site);
+    let listed = answered(&room, client, of, (query.after, ConflictsForm::JSON)).await?;
+    Ok(unkept("application/json", listed))
 }
 
 /// What is told of a feed's conflicts, made once for each revision and all who ask.

@@ -6,13 +6,13 @@ mod table;
 pub(super) use list::FeedFilter;
 
 use self::list::{DashboardQuery, FeedOrder, ListTotals, OverviewFeed, PAGE};
-use self::table::DashboardPage;
 use super::address::item_page;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
 use super::cache::Cache;
 use super::client::Client;
-use super::conflicts::{CONTESTED_WITHIN, ContestedFeeds};
+use super::conflicts::CONTESTED_WITHIN;
+use super::directory::Listing;
 use super::extract::{TypedQuery, Viewer};
 use super::html::{self, ago, text};
 use super::problem::{Problem, RETRY_SOON};
@@ -73,18 +73,35 @@ struct OverviewFeeds {
 }
 
 impl OverviewFeeds {
-    fn new(feeds: Vec<OverviewFeed>, knows_conflicts: bool, now: Time) -> Self {
-        let mut ahead = TicksAhead::default();
-        feeds.iter().for_each(|feed| ahead.note(&feed.name, feed.changed, now));
+    /// Looks at all feeds that an audience sees.
+    async fn gather(
+        room: &AppState,
+        listing: &Listing,
+        audience: &Audience,
+    ) -> Result<Self, Problem> {
+        let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
+        let mut summaries = room.operator.summaries().await?;
+        let now = room.clock.now();
+        let (mut feeds, mut ahead) = (Vec::with_capacity(listing.len()), TicksAhead::default());
+        for record in listing.seen_by(audience) {
+            let state = room.store.state(&record.name).await?;
+            let contested = in_conflict.as_ref().and_then(|all| all.get(&record.name).copied());
+            let summary = summaries.remove(&record.name).unwrap_or_default();
+            // An aggregate may be private for one of its sources.
+            let record = (&**record, listing.private().contains(&record.name));
+            let contested = contested.unwrap_or_default();
+            let feed = OverviewFeed::new(record, summary, state.as_ref(), contested, now);
+            ahead.note(&feed.name, feed.changed, now);
+            feeds.push(feed);
+            if feeds.len() % LOOKED_AT_IN_A_ROW == 0 {
+                yield_now().await;
+            }
+        }
+        list::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
         let totals = ListTotals::new(&feeds, now);
-        Self { feeds, knows_conflicts, now, totals, ahead, pages: Cache::of(PAGES_KEPT) }
+        let (knows_conflicts, pages) = (in_conflict.is_some(), Cache::of(PAGES_KEPT));
+        Ok(Self { feeds, knows_conflicts, now, totals, ahead, pages })
     }
-}
-
-/// A feed on the page, with what happened to it, newest first.
-struct FeedRow<'a> {
-    feed: &'a OverviewFeed,
-    events: Vec<Event>,
 }
 
 /// Looks at all feeds.
@@ -106,10 +123,8 @@ async fn look(
         let (room, audience) = (Arc::clone(room), audience.clone());
         async move {
             let begun = Instant::now();
-            let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
-            let feeds = listed(&room, &audience, in_conflict.as_ref()).await.map_err(Arc::new)?;
-            let now = room.clock.now();
-            let made = Arc::new(OverviewFeeds::new(feeds, in_conflict.is_some(), now));
+            let made = OverviewFeeds::gather(&room, &listing, &audience).await;
+            let made = Arc::new(made.map_err(Arc::new)?);
             if audience.is_public() && made.knows_conflicts {
                 room.overview.everybodys.keep(listing.list(), begun, &made);
             }
@@ -143,8 +158,7 @@ pub(super) async fn page(
     if let Some(stop) = &condition.stop {
         return Ok(viewer.page("Feeds", &while_stopped(room, audience, stop).await));
     }
-    let (known, making) =
-        (look(&viewer.room, &viewer.audience, viewer.client).await?, Arc::clone(room));
+    let (known, making) = (look(room, audience, viewer.client).await?, Arc::clone(room));
     let page = match known.pages.get(&query) {
         Some(page) => page,
         None => show(&viewer, async move { made(&making, &known, query).await }).await?,
@@ -194,34 +208,6 @@ async fn while_stopped(room: &AppState, audience: &Audience, stop: &StoreStop) -
     }
 }
 
-/// What is known of all feeds, in the order of the reader's list; `in_conflict`: which have items in conflict, where
-/// that is known.
-async fn listed(
-    room: &AppState,
-    audience: &Audience,
-    in_conflict: Option<&ContestedFeeds>,
-) -> Result<Vec<OverviewFeed>, Problem> {
-    let listing = room.directory.listing().await?;
-    let mut summaries = room.operator.summaries().await?;
-    let now = room.clock.now();
-    let mut feeds = Vec::with_capacity(listing.len());
-    for record in listing.seen_by(audience) {
-        let state = room.store.state(&record.name).await?;
-        let contested = in_conflict.and_then(|counted| counted.get(&record.name).copied());
-        let summary = summaries.remove(&record.name).unwrap_or_default();
-        // An aggregate may be private for one of its sources.
-        let is_private = listing.private().contains(&record.name);
-        let record = (&**record, is_private);
-        let contested = contested.unwrap_or_default();
-        feeds.push(OverviewFeed::new(record, summary, state.as_ref(), contested, now));
-        if feeds.len() % LOOKED_AT_IN_A_ROW == 0 {
-            yield_now().await;
-        }
-    }
-    list::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
-    Ok(feeds)
-}
-
 /// The names of the feeds that are looked for, in their order; without a filter also those that were deleted. Fails
 /// where that depends on which feeds have items in conflict and this is not known.
 pub(super) async fn find(
@@ -267,26 +253,16 @@ async fn made(
     if let Some(page) = known.pages.get(&query) {
         return Ok(page);
     }
-    let (feeds, now) = (&known.feeds, known.now);
-    let list = list::select(feeds, &query);
-    let mut rows = Vec::with_capacity(list.feeds.len());
+    let list = list::select(&known.feeds, &query);
+    let mut events = Vec::with_capacity(list.feeds.len());
     for feed in &list.feeds {
-        let events = room.store.events(&feed.name, EVENTS_READ).await?;
-        rows.push(FeedRow { feed, events });
+        events.push(room.store.events(&feed.name, EVENTS_READ).await?);
     }
-    let page = DashboardPage {
-        query: &query,
-        totals: &known.totals,
-        polls: room.operator.totals(),
-        problems: table::worst(feeds),
-        list: &list,
-        rows,
-        now,
-    };
+    let polls = room.operator.totals();
     let page = html! {
         @if !known.ahead.is_empty() { p.bad { (known.ahead) "." } }
         @if !known.knows_conflicts { p.bad { (CONFLICTS_UNKNOWN) "." } }
-        (table::content(&page))
+        (table::content(known, &query, &list, &events, &polls))
         @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
     };
     let page = Arc::new(page);
@@ -294,10 +270,12 @@ async fn made(
     Ok(page)
 }
 
+// `/t/TOKEN/`: the feeds of one reader, with the addresses to give to a feed reader.
+
 /// How many feeds are listed; the list of subscriptions has all.
 const OWN_SHOWN: usize = 1_000;
 
-/// The own_page of a reader.
+/// The page of a reader.
 async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Result<Response, Problem> {
     let (room, audience) = (&*viewer.room, &viewer.audience);
     let listing = room.directory.listing().await?;
@@ -329,6 +307,8 @@ async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Result<Response, Pro
     };
     Ok(viewer.page("Your feeds", &content))
 }
+
+// `/recent`: what changed lately in all feeds.
 
 /// How many changes are shown, and how many of one feed at most, so that a busy one hides no other.
 const RECENT_SHOWN: usize = 100;

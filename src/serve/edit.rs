@@ -3,8 +3,7 @@
 
 use super::address::item_page;
 use super::answers::{object, optional};
-use super::conditional::{add, unkept};
-use super::conflicts::{ConflictList, ConflictsQuery};
+use super::conditional::add;
 use super::extract::{FeedCall, ItemCall, JsonFields, JsonObject, TypedQuery, WholeBody};
 use super::openapi::{BadRequest, Conflict, NotFound, Stale, Unprocessable};
 use super::problem::Problem;
@@ -35,10 +34,7 @@ pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
     request_body(content((ItemEntry = "application/json"), (AtomEntry = "application/atom+xml"))),
     responses(
         (status = 201, description = "It was made.", body = ItemChanged, headers(("Location"), ("ETag"))),
-        BadRequest,
-        NotFound,
-        Conflict,
-        Unprocessable,
+        BadRequest, NotFound, Conflict, Unprocessable,
     ))]
 pub(super) async fn create(
     FeedCall { room, name: feed, .. }: FeedCall,
@@ -61,11 +57,7 @@ pub(super) async fn create(
     request_body(content((ItemEntry = "application/json"), (AtomEntry = "application/atom+xml"))),
     responses(
         (status = 200, description = "It was changed.", body = ItemChanged, headers(("ETag"))),
-        BadRequest,
-        NotFound,
-        Conflict,
-        Stale,
-        Unprocessable,
+        BadRequest, NotFound, Conflict, Stale, Unprocessable,
     ))]
 pub(super) async fn update(
     ItemCall { room, feed, id }: ItemCall,
@@ -96,10 +88,7 @@ pub(super) async fn delete(
     request_body(content((Option<ItemEntry> = "application/json"), (Option<AtomEntry> = "application/atom+xml"))),
     responses(
         (status = 200, description = "It was restored.", body = ItemChanged, headers(("ETag"))),
-        NotFound,
-        Conflict,
-        Stale,
-        Unprocessable,
+        NotFound, Conflict, Stale, Unprocessable,
     ))]
 pub(super) async fn restore(
     ItemCall { room, feed, id }: ItemCall,
@@ -123,11 +112,7 @@ pub(super) async fn restore(
     request_body = ConflictResolution,
     responses(
         (status = 200, description = "They were resolved.", body = ItemChanged, headers(("ETag"))),
-        BadRequest,
-        NotFound,
-        Conflict,
-        Stale,
-        Unprocessable,
+        BadRequest, NotFound, Conflict, Stale, Unprocessable,
     ))]
 pub(super) async fn resolve(
     ItemCall { room, feed, id }: ItemCall,
@@ -153,19 +138,6 @@ pub(super) async fn resolve(
     let keep = keep.ok_or_else(missing)?;
     let acted = done(&room, &feed, Act::Resolve { id, keep, conflicts, expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
-}
-
-/// Lists items with unresolved conflicts.
-#[utoipa::path(get, path = "/api/v1/feeds/{name}/conflicts", operation_id = "listConflicts",
-    params(("after" = Option<schema::SyncId>, Query, description = "Only items behind this one.")),
-    responses((status = 200, description = "The conflicts.", body = ConflictList), NotFound))]
-pub(super) async fn conflicts(
-    FeedCall { room, client, name: feed }: FeedCall,
-    TypedQuery(query): TypedQuery<ConflictsQuery>,
-) -> Result<Response, Problem> {
-    room.operator.status(&feed).await?;
-    let listed = conflicts::listed(&room, client, &feed, query).await?;
-    Ok(unkept("application/json", listed))
 }
 
 /// Has it done to its end, whoever waits for it.
@@ -306,6 +278,8 @@ fn answer(status: StatusCode, feed: FeedName, acted: Acted) -> Response {
     add(response.headers_mut(), header::ETAG, &tag);
     response
 }
+
+// The entry in a body: Atom, or a few fields as JSON.
 
 /// The most categories of an entry.
 const CATEGORIES_LIMIT: usize = 100;

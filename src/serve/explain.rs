@@ -179,6 +179,8 @@ fn events(counts: &EventCounts) -> Vec<String> {
     happened.map(|(kind, number)| format!("{number} {}", word(kind))).collect()
 }
 
+// How a feed stands, as pages show it.
+
 /// Where a feed's items come from.
 pub(super) fn origin(status: &FeedStatus) -> Markup {
     let sharing = &status.options.sharing;
@@ -215,7 +217,7 @@ pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup
                 span.bad { "failing, " (polling.failures) " in a row" }
                 @if let Some(since) = polling.failing_since() { " since " (moment(since)) }
                 @match polling.last_read {
-                    Some(at) => { "; poll_result read " (moment(at)) },
+                    Some(at) => { "; last read " (moment(at)) },
                     None if state.is_none() => "; never read",
                     None => {},
                 }

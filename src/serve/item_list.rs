@@ -3,10 +3,12 @@
 use super::admission::{Work, WorkKind};
 use super::audience::{AudienceKey, ServedFeed};
 use super::client::Client;
+use super::conditional::unkept;
 use super::documents::{DocumentKey, DocumentKind};
-use super::extract::{ReadQuery, TypedQuery, Viewer};
+use super::extract::{FeedCall, ReadQuery, TypedQuery, Viewer};
 use super::html::{self, ago, text};
-use super::openapi::{Gone, NotFound};
+use super::openapi::{BadRequest, Gone, NotFound};
+use super::operator::OperatorError;
 use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::problem::Problem;
 use super::query::Query;
@@ -121,8 +123,7 @@ impl ItemListQuery {
         (ItemList = "application/json"),
         (String = "text/html"),
     )),
-    NotFound,
-    Gone,
+    NotFound, Gone,
 ))]
 pub(super) async fn show(
     viewer: Viewer,
@@ -139,8 +140,24 @@ pub(super) async fn show(
     Ok(viewer.page(&title, &maud::PreEscaped(content.into_owned())))
 }
 
+/// Lists items, the newest first, 50 a page.
+#[utoipa::path(get, path = "/api/v1/feeds/{name}/items", operation_id = "listItems", params(ItemListQuery), responses(
+    (status = 200, description = "A page of items; the last where the page is behind it.", body = ItemList),
+    BadRequest, NotFound,
+))]
+pub(super) async fn list(
+    FeedCall { room, client, name }: FeedCall,
+    TypedQuery(query): TypedQuery<ItemListQuery>,
+) -> Result<Response, Problem> {
+    if !room.directory.listing().await?.contains_key(&name) {
+        return Err(OperatorError::UnknownFeed(name).into());
+    }
+    let listed = answered(&room, client, &name, (query, true)).await?;
+    Ok(unkept("application/json", listed))
+}
+
 /// The items of a feed as data, or as a page without its frame.
-pub(super) async fn answered(
+async fn answered(
     room: &SharedState,
     client: Client,
     feed: &FeedName,
@@ -246,16 +263,13 @@ impl From<&LedgerEntry> for ListedItem {
 
 /// The page without its frame.
 fn content((feed, query): (&FeedName, &ItemListQuery), list: &ItemList, now: Time) -> Markup {
+    let address = format!("/feeds/{feed}/items");
+    let choices = paging::select("show", "Show", query.filter, |_| String::new());
     html! {
         (html::trail(feed, None, "Items"))
-        form.search role="search" action={ "/feeds/" (feed) "/items" } method="get" {
-            label { span { "Search" }
-                input type="search" name="q" value=(query.search) placeholder="Title or id"; }
-            (paging::select("show", "Show", query.filter, |_| String::new()))
-            button type="submit" { "Show" }
-        }
+        (paging::search_form(&address, &query.search, "Title or id", &choices))
         @if list.items.is_empty() {
-            p.empty { "No item matches. " a href={ "/feeds/" (feed) "/items" } { "Show all items" } }
+            p.empty { "No item matches. " a href=(address) { "Show all items" } }
         } @else {
             table.items {
                 thead { tr {

@@ -7,17 +7,18 @@ mod page;
 mod text_diff;
 
 pub(super) use self::compare::{Differences, FieldDifference, compared};
-pub(super) use self::described::ItemDetail;
 pub(super) use self::page::{ItemContent, act, fields as differing};
 pub(super) use self::text_diff::CompareBudget;
 
-use self::described::ItemFacts;
+use self::described::{ItemDetail, ItemFacts};
 use super::address::{Site, item_page};
+use super::admin::EVENTS_SHOWN;
 use super::admission::{Work, WorkKind};
+use super::answers::EventAnswer;
 use super::audience::ServedFeed;
 use super::conditional::{Representation, add};
 use super::documents::{DocumentKey, DocumentKind, ServedDocument};
-use super::extract::{ReadQuery, ServedItem, TypedQuery, Viewer, unknown_item};
+use super::extract::{ItemCall, ReadQuery, ServedItem, TypedQuery, Viewer, unknown_item};
 use super::openapi::{Gone, NotFound, Unchanged};
 use super::problem::Problem;
 use super::query::Query;
@@ -31,7 +32,7 @@ use tidegate_core::model::{
     Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
 };
 use tidegate_judge::{PendingAbsence, diff};
-use tidegate_store::{StoreError, VersionNote};
+use tidegate_store::{EVENTS_KEPT, StoreError, VersionNote};
 
 /// How many versions are shown, newest first.
 const VERSIONS_SHOWN: usize = 200;
@@ -111,9 +112,7 @@ impl Subject {
             (String = "text/x-opml"),
             (String = "text/plain"),
         )),
-        Unchanged,
-        NotFound,
-        Gone,
+        Unchanged, NotFound, Gone,
     ))]
 pub(super) async fn item(
     viewer: Viewer,
@@ -237,14 +236,23 @@ async fn subject(
     Ok(Subject { feed: feed.clone(), item, known, versions })
 }
 
-/// An item of a feed with its versions, as the administration shows it, and its ledger entry.
-pub(super) async fn detail(
-    room: &AppState,
-    feed: &FeedName,
-    id: &SyncId,
-) -> Result<(ItemFacts, LedgerEntry), Problem> {
-    let subject = subject(room, &room.site, (feed, id)).await?;
-    Ok((ItemFacts::new(&room.site.at(""), &subject), subject.known))
+/// All that is known of an item.
+#[utoipa::path(get, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "showItem", responses(
+    (status = 200, description = "The item.", body = ItemDetail, headers(("ETag", description = "What `If-Match` of a change says."))),
+    NotFound,
+))]
+pub(super) async fn detail(ItemCall { room, feed, id }: ItemCall) -> Result<Response, Problem> {
+    let status = room.operator.status(&feed).await?;
+    let subject = subject(&room, &room.site, (&feed, &id)).await?;
+    let events = room.store.events(&feed, EVENTS_KEPT).await?;
+    let events = events.iter().filter(|event| event.id == subject.known.id).take(EVENTS_SHOWN);
+    let pending = PendingAbsence::new(&subject.known, &status.options, status.polling.same);
+    let events = events.map(EventAnswer::from).collect();
+    let item = ItemDetail::new(&room.site.at(""), &subject, pending.as_ref(), events);
+    let mut response = answers::answer(StatusCode::OK, &item);
+    let tag = format!("\"{}\"", subject.known.updates.value());
+    add(response.headers_mut(), header::ETAG, &tag);
+    Ok(response)
 }
 
 /// The bytes of a version, or the newest ones.

@@ -143,6 +143,8 @@ impl KeptAnswer {
     }
 }
 
+// Items that were discarded (SSE 1.0 section 4.1.2): in no view any more, and told of here.
+
 /// The most that are listed.
 const DISCARDED_SHOWN: usize = 100;
 

@@ -122,6 +122,8 @@ impl FeedLife {
     }
 }
 
+// Bands over the times in which a feed did not go on as usual: one for all that would touch.
+
 /// The least width of a band: what was seen once is one, too.
 const LEAST_WIDTH: f64 = 2.0;
 /// Bands that are closer to each other are one, in units of the picture: a pixel where it is as wide.

@@ -96,6 +96,18 @@ pub(super) fn select<T: NamedChoice>(
     }
 }
 
+/// The form that searches a list; `hint`: what is searched in; `choices`: its further fields.
+pub(super) fn search_form(action: &str, search: &str, hint: &str, choices: &Markup) -> Markup {
+    html! {
+        form.search role="search" action=(action) method="get" {
+            label { span { "Search" }
+                input type="search" name="q" value=(search) placeholder=(hint); }
+            (choices)
+            button type="submit" { "Show" }
+        }
+    }
+}
+
 /// The address of a page of a list; values that are empty are left out.
 pub(super) fn address(path: &str, pairs: &[(&str, &str)], page: usize) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());

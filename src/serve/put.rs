@@ -23,8 +23,7 @@ use tidegate_status::FeedStatus;
 #[utoipa::path(put, path = "/api/v1/feeds/{name}", operation_id = "putFeed", request_body = TakenSettings, responses(
     (status = 200, description = "It was changed.", body = ActedFeed),
     (status = 201, description = "It was added.", body = ActedFeed, headers(("Location"))),
-    BadRequest,
-    Conflict,
+    BadRequest, Conflict,
 ))]
 pub(super) async fn put(
     State(room): State<SharedState>,
@@ -42,9 +41,7 @@ pub(super) async fn put(
 /// The keys that it has replace those of the feed, null takes one back, and the rest stays, a pause among it.
 #[utoipa::path(patch, path = "/api/v1/feeds/{name}", operation_id = "patchFeed", request_body = FeedPatch, responses(
     (status = 200, description = "It was changed.", body = ActedFeed),
-    BadRequest,
-    NotFound,
-    Conflict,
+    BadRequest, NotFound, Conflict,
 ))]
 pub(super) async fn patch(
     FeedCall { room, name, .. }: FeedCall,

@@ -238,6 +238,8 @@ impl KnownReaders {
     }
 }
 
+// What is shown of readers: to the operator alone, since they are not told of each other.
+
 /// How many feeds of a reader are named, and how many of those that are no feeds here.
 const FEEDS_SHOWN: usize = 1_000;
 const MISSING_SHOWN: usize = 100;

@@ -126,13 +126,12 @@ fn administration() -> Vec<Route> {
         Route::described(Api, routes!(admin::export)),
         Route::described(Api, routes!(readers::list)),
         Route::described(Api, routes!(hub::list)),
-        Route::described(Api, routes!(admin::list_items, edit::create))
-            .with_body(edit::ENTRY_LIMIT),
-        Route::described(Api, routes!(admin::show_item, edit::update, edit::delete))
+        Route::described(Api, routes!(item_list::list, edit::create)).with_body(edit::ENTRY_LIMIT),
+        Route::described(Api, routes!(items::detail, edit::update, edit::delete))
             .with_body(edit::ENTRY_LIMIT),
         Route::described(Api, routes!(edit::restore)).with_body(edit::ENTRY_LIMIT),
         Route::described(Api, routes!(edit::resolve)).with_body(edit::ENTRY_LIMIT),
-        Route::described(Api, routes!(edit::conflicts)),
+        Route::described(Api, routes!(conflicts::list)),
         Route::described(Api, routes!(admin::delete_missing)),
         Route::described(Api, routes!(admin::redact)),
     ]

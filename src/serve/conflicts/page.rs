@@ -237,6 +237,9 @@ fn title(version: &ConflictVersion) -> String {
     }
 }
 
+// `POST /feeds/NAME/conflicts`: what a person chose on the page. Who is not signed in sends the admin token in the body,
+// over the page's own origin; it is kept nowhere.
+
 /// `POST /feeds/NAME/conflicts`.
 pub(crate) async fn resolve(
     viewer: Viewer,
@@ -321,6 +324,8 @@ fn written(form: &SentForm, item: &Item) -> Result<CheckedEntry, Problem> {
     let title = (title != before.card.title.trim()).then(|| title.to_owned());
     Ok(CheckedEntry::amended(before, Amendment { title, text, ..Amendment::default() })?)
 }
+
+// What kind of text a version has, and how it was written. Pure.
 
 /// The version whose text a new one begins with: the winner, or, where that is a deletion, the first
 /// of the others that is none.

@@ -1,4 +1,4 @@
-//! Two versions of an item field by field. Pure.
+//! Two versions of an item field by field, which is pure; and what comparing them may take.
 
 use super::text_diff::{CompareBudget, TextComparison, TextPiece, compare};
 use super::{COMPARISONS_KIB, Subject, VersionChoice, bytes_of};
@@ -166,6 +166,8 @@ fn field(
     told(compare(before, after, budget), is_markup)
 }
 
+// What differs between two versions of an item, and what comparing them may take.
+
 /// How long a comparison waits for memory.
 const MEMORY_WAIT: Duration = Duration::from_secs(15);
 
@@ -207,7 +209,7 @@ pub(super) async fn compare_versions(
     let (new_note, new) = bytes_of(room, subject, new).await?;
     if let Some(tombstone) = [&old_note, &new_note].into_iter().flatten().find(|n| n.deleted) {
         let said = format!(
-            "version {} is a tombstone: the item was deleted, and no text of it is left to compare_aside",
+            "version {} is a tombstone: the item was deleted, and no text of it is left to compare",
             tombstone.updates.value()
         );
         return Err(Problem::not_found(said));

@@ -3,14 +3,14 @@
 use super::{Subject, standing};
 use crate::answers::{EventAnswer, PendingItem};
 use serde::Serialize;
-use tidegate_core::model::{Count, EndpointId, FeedName, LedgerEntry, SyncId, Tick, Time, Update};
+use tidegate_core::model::{Count, EndpointId, FeedName, SyncId, Tick, Time, Update};
 use tidegate_judge::PendingAbsence;
 use tidegate_store::VersionNote;
 use utoipa::ToSchema;
 
 /// What everybody may know of an item with its versions.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ItemFacts {
+pub(super) struct ItemFacts {
     feed: FeedName,
     sync_id: SyncId,
     published_id: String,
@@ -113,16 +113,19 @@ impl ItemFacts {
             versions: versions.iter().map(version).collect(),
         }
     }
+}
 
-    /// The item as the administration shows it.
-    pub(crate) fn into_detail(
-        self,
-        known: &LedgerEntry,
+impl ItemDetail {
+    /// All that is known of an item; `base`: the address of this gateway.
+    pub(super) fn new(
+        base: &str,
+        subject: &Subject,
         pending: Option<&PendingAbsence>,
         events: Vec<EventAnswer>,
-    ) -> ItemDetail {
-        ItemDetail {
-            facts: self,
+    ) -> Self {
+        let known = &subject.known;
+        Self {
+            facts: ItemFacts::new(base, subject),
             native_id: known.native_shown.clone(),
             former_native_ids: known.aliases.clone(),
             published: known.published,

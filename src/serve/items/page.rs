@@ -267,6 +267,8 @@ fn neighbours(subject: &Subject, difference: &VersionDifference) -> Markup {
     }
 }
 
+// `POST /feeds/NAME/items/SYNC_ID`: what an operator decides about an item on its page.
+
 choices! {
     /// What can be done with an item.
     enum ItemAction {
@@ -274,20 +276,6 @@ choices! {
         Restore = "restore", "Restore";
         /// Take its text out of everything, when its sync id was typed.
         Redact = "redact", "Redact";
-    }
-}
-
-impl ItemAction {
-    /// Whether it can be done with an item as it is.
-    fn is_offered(self, record: &FeedRecord, known: &LedgerEntry) -> bool {
-        let is_own = is_own(record, known);
-        let is_missing = known.absence.is_some() || known.standing != ItemStatus::Current;
-        match self {
-            Self::Delete if known.is_deleted() => false,
-            Self::Delete => is_own || known.origin == Origin::Observed && is_missing,
-            Self::Restore => is_own && matches!(known.standing, ItemStatus::Deleted { .. }),
-            Self::Redact => !known.is_redacted(),
-        }
     }
 }
 
@@ -367,9 +355,11 @@ pub(super) async fn part(
 
 /// What a person who is signed in can do with an item now.
 fn buttons(record: &FeedRecord, known: &LedgerEntry, address: &str) -> Markup {
-    let offered = |action: ItemAction| action.is_offered(record, known);
-    let (delete, restore) = (offered(ItemAction::Delete), offered(ItemAction::Restore));
+    let is_own = is_own(record, known);
+    let is_missing = known.absence.is_some() || known.standing != ItemStatus::Current;
     let is_deleted = matches!(known.standing, ItemStatus::Deleted { .. });
+    let is_deletable = is_own || known.origin == Origin::Observed && is_missing;
+    let (delete, restore) = (is_deletable && !known.is_deleted(), is_own && is_deleted);
     html! {
         @if delete || restore {
             form.actions method="post" action=(address) {
@@ -382,7 +372,7 @@ fn buttons(record: &FeedRecord, known: &LedgerEntry, address: &str) -> Markup {
         @if is_deleted && !restore {
             p.quiet { "It comes back when its publisher lists it again." }
         }
-        @if offered(ItemAction::Redact) {
+        @if !known.is_redacted() {
             details {
                 summary { "Redact the item" }
                 form.choices method="post" action=(address) {
