@@ -1,8 +1,9 @@
 //! `/feeds/NAME/about`: a feed's state and the reasons for it, for people.
 
-use super::address::shown;
 use super::admission::{Work, WorkKind};
-use super::answers::{EventAnswer, FeedAnswer, FeedDetail, PendingItem, UnseenChange};
+use super::answers::{
+    BackfillAnswer, EventAnswer, FeedAnswer, FeedDetail, PendingItem, UnseenChange,
+};
 use super::audience::ServedFeed;
 use super::documents::{DocumentKey, DocumentKind};
 use super::explain::{evidence, origin, poll_result, standing};
@@ -16,7 +17,7 @@ use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tidegate_core::model::{Backfill, FeedName, FeedRecord, FeedState, Time, counted};
+use tidegate_core::model::{FeedName, FeedRecord, FeedState, Time, counted};
 use tidegate_format::render::Container;
 use tidegate_status::{
     FeedStatus, FinishedPoll, GatherNote, HubNote, ListNote, MemberNote, ParsedNote, PollGaps,
@@ -142,7 +143,7 @@ fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {
         @if let Some(note) = &status.gathered { (gathered(note)) }
         @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if status.polling.probing || !status.polling.probes.is_empty() { (probes(status)) }
-        @if let Some(walk) = &status.polling.backfill { (older(walk, status.options.secret)) }
+        @if let Some(walk) = &detail.feed.backfill { (older(walk)) }
         (detail.discarded.part(&status.name))
         @if let Some(state) = state {
             (keeping::part((&status.name, status.pending_absences), state, &detail.kept, detail.oldest.as_ref()))
@@ -256,17 +257,16 @@ fn probes(status: &FeedStatus) -> Markup {
     }
 }
 
-fn older(walk: &Backfill, secret: Option<bool>) -> Markup {
-    let next = walk.next.as_deref().filter(|_| walk.is_walking()).map(|next| shown(next, secret));
+fn older(walk: &BackfillAnswer) -> Markup {
     html! {
         h2 { "Older documents" }
         p {
             (walk.documents) " read since " (moment(walk.started)) ", " (walk.items)
-            " items taken in, " (walk.known) " known already: " (walk.standing.name())
+            " items taken in, " (walk.known) " known already: " (walk.state.name())
             @if let Some(note) = &walk.note { ", " (text(note)) }
             "."
         }
-        @if let Some(next) = next { p.quiet { "The next one is " (text(&next)) "." } }
+        @if let Some(next) = &walk.next { p.quiet { "The next one is " (text(next)) "." } }
     }
 }
 

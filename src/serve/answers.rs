@@ -5,7 +5,7 @@ mod feed;
 mod options;
 
 pub(super) use feed::{
-    ActedFeed, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, UnseenChange, retired,
+    ActedFeed, BackfillAnswer, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, UnseenChange, retired,
 };
 pub(super) use options::{
     FeedPatch, Interval, NewFeed, ShownOptions, TakenSettings, True, duration,

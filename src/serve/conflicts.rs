@@ -237,7 +237,6 @@ struct ItemInConflict {
 struct ConflictVersion {
     pub(super) updates: u32,
     sequence: u32,
-    #[schema(value_type = Option<String>)]
     pub(super) when: Option<Time>,
     #[schema(value_type = Option<String>)]
     pub(super) by: Option<EndpointId>,

@@ -5,7 +5,7 @@ mod table;
 
 pub(super) use list::FeedFilter;
 
-use self::list::{DashboardQuery, FeedOrder, ListTotals, OverviewFeed, PAGE};
+use self::list::{DashboardQuery, FeedOrder, ListTotals, OverviewFeed};
 use super::address::item_page;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
@@ -15,6 +15,7 @@ use super::conflicts::CONTESTED_WITHIN;
 use super::directory::Listing;
 use super::extract::{TypedQuery, Viewer};
 use super::html::{self, ago, text};
+use super::paging::PAGE;
 use super::problem::{Problem, RETRY_SOON};
 use super::readers::KnownReader;
 use super::shared_work::{LastMade, SingleFlight, WorkRequest};

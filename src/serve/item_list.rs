@@ -26,8 +26,6 @@ use tidegate_status::schema::words;
 use tidegate_store::StoreError;
 use utoipa::{IntoParams, ToSchema};
 
-/// How many items a page shows.
-const PAGE: usize = 50;
 choices! {
     /// Which items are shown.
     #[derive(Default)]
@@ -232,9 +230,8 @@ impl ItemList {
     fn new(snapshot: Option<&Snapshot>, query: &ItemListQuery) -> Self {
         let known = snapshot.map(Snapshot::newest_first).unwrap_or_default();
         let found: Vec<_> = known.into_iter().filter(|known| query.admits(known)).collect();
-        let place = PagePlace::new(found.len(), query.page, PAGE);
-        let items = found.into_iter().skip(place.skipped()).take(PAGE).map(ListedItem::from);
-        Self { items: items.collect(), place }
+        let (items, place) = PagePlace::cut(found, query.page);
+        Self { items: items.map(ListedItem::from).collect(), place }
     }
 }
 

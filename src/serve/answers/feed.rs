@@ -7,8 +7,9 @@ use crate::life::FeedLife;
 use crate::readers::PrivateReaders;
 use serde::Serialize;
 use tidegate_core::model::{
-    ArchiveLayout, ArchiveNote, Backfill, Character, Decision, Evictions, FeedName, FeedRecord,
-    FeedState, Hold, ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding, shown_text,
+    ArchiveLayout, ArchiveNote, Backfill, Chain, Character, Decision, Evictions, FeedName,
+    FeedRecord, FeedState, Hold, ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding,
+    shown_text,
 };
 use tidegate_judge::{self as judge, Quiet};
 use tidegate_status::schema::numbers;
@@ -29,7 +30,7 @@ pub(crate) struct FeedAnswer {
     /// Whether only readers with a token may read it.
     private: bool,
     options: ShownOptions,
-    backfill: Option<BackfillAnswer>,
+    pub(crate) backfill: Option<BackfillAnswer>,
     listed: Option<Listed>,
     on_demand: Option<MadeFeed>,
     state: Option<StateAnswer>,
@@ -127,37 +128,28 @@ impl Listed {
 /// The walk through older documents.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Backfill)]
-struct BackfillAnswer {
-    state: WalkStanding,
+pub(crate) struct BackfillAnswer {
+    pub(crate) state: WalkStanding,
     layout: Option<ArchiveLayout>,
-    documents: u32,
-    items: u32,
-    known: u32,
+    pub(crate) documents: u32,
+    pub(crate) items: u32,
+    pub(crate) known: u32,
     bytes: u64,
-    next: Option<String>,
+    pub(crate) next: Option<String>,
     failures: u32,
-    started: Time,
+    pub(crate) started: Time,
     ended: Option<Time>,
-    note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 impl BackfillAnswer {
     /// How far a walk has come; `secret` is what the operator says of the feed's address.
     fn new(walk: &Backfill, secret: Option<bool>) -> Self {
         let next = walk.next.as_deref().filter(|_| walk.is_walking());
-        Self {
-            state: walk.standing,
-            layout: walk.trail,
-            documents: walk.documents,
-            items: walk.items,
-            known: walk.known,
-            bytes: walk.bytes,
-            next: next.map(|next| shown(next, secret)),
-            failures: walk.failures,
-            started: walk.started,
-            ended: walk.ended,
-            note: walk.note.clone(),
-        }
+        let (next, note) = (next.map(|next| shown(next, secret)), walk.note.clone());
+        let &Backfill { standing: state, trail: layout, documents, items, known, bytes, .. } = walk;
+        let &Backfill { failures, started, ended, .. } = walk;
+        Self { state, layout, documents, items, known, bytes, next, failures, started, ended, note }
     }
 }
 
@@ -264,7 +256,9 @@ struct ArchiveTotals {
 impl StateAnswer {
     /// What is known of a feed of which so many items are missing.
     fn new(state: &FeedState, missing: u32) -> Self {
-        let chain = &state.archives;
+        let &FeedState { current, living, tombstones, .. } = state;
+        let &Chain { first: dropped, bytes, unsealed, sealed: sealed_until, .. } = &state.archives;
+        let (kept, retired) = (state.archives.kept(), retired(state, missing));
         Self {
             revision: state.revision.0,
             until: state.tick,
@@ -273,21 +267,9 @@ impl StateAnswer {
             shown: state.updated_at,
             format: state.format.name(),
             says_complete: state.says_complete,
-            counts: ItemCounts {
-                current: state.current,
-                living: state.living,
-                missing,
-                retired: retired(state, missing),
-                tombstones: state.tombstones,
-            },
+            counts: ItemCounts { current, living, missing, retired, tombstones },
             evicted: state.evictions,
-            archives: ArchiveTotals {
-                kept: chain.kept(),
-                dropped: chain.first,
-                bytes: chain.bytes,
-                unsealed: chain.unsealed,
-                sealed_until: chain.sealed,
-            },
+            archives: ArchiveTotals { kept, dropped, bytes, unsealed, sealed_until },
             character: (&state.character).into(),
             hold: state.hold.as_ref().map(HoldAnswer::from),
             ripens: state.next_decision_at,

@@ -14,9 +14,6 @@ use tidegate_core::model::{
 };
 use tidegate_status::FeedSummary;
 
-/// How many feeds a page shows.
-pub(super) const PAGE: usize = 50;
-
 /// What somebody looks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct DashboardQuery {
@@ -221,9 +218,8 @@ pub(super) fn select<'a>(feeds: &'a [OverviewFeed], query: &DashboardQuery) -> L
         }
         FeedOrder::Items => found.sort_by_key(|feed| Reverse(feed.living)),
     }
-    let place = PagePlace::new(found.len(), query.page, PAGE);
-    let feeds = found.into_iter().skip(place.skipped()).take(PAGE).collect();
-    ListPage { feeds, place }
+    let (feeds, place) = PagePlace::cut(found, query.page);
+    ListPage { feeds: feeds.collect(), place }
 }
 
 /// Sums over all feeds that are served.
@@ -410,7 +406,7 @@ mod tests {
         ) {
             let feeds: Vec<_> = (0..number).map(|n| feed(&format!("f{n}"))).collect();
             let mut seen = Vec::new();
-            for page in 1..=number.div_ceil(PAGE) {
+            for page in 1..=number.div_ceil(paging::PAGE) {
                 let query = DashboardQuery { order, page, ..DashboardQuery::default() };
                 seen.extend(names(&select(&feeds, &query)));
             }

@@ -36,7 +36,6 @@ pub(super) struct ItemFacts {
 struct HistoryEntry {
     #[schema(value_type = u32)]
     sequence: Count,
-    #[schema(value_type = Option<String>)]
     when: Option<Time>,
     #[schema(value_type = Option<String>)]
     by: Option<EndpointId>,
