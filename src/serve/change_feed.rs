@@ -135,7 +135,7 @@ async fn gather(room: &AppState, record: &ServedFeed) -> Result<ChangeFeed, Prob
     let name = &record.name;
     let events = room.store.events(name, EVENTS_READ).await?;
     let mut entries: Vec<ChangeEntry> = Vec::new();
-    let mut budget = CompareBudget::for_entries();
+    let mut budget = CompareBudget::FOR_ENTRIES;
     for event in events.iter().filter(|event| is_told(event.kind)) {
         let Some(tick) = event.tick else { continue };
         if entries.len() >= ENTRIES {

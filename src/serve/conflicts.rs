@@ -286,7 +286,7 @@ impl ConflictList {
         let all = room.store.contested(feed).await?;
         let behind = all.iter().filter(|id| after.is_none_or(|after| *id > after));
         let ids: Vec<&SyncId> = behind.take(ITEMS_SHOWN + 1).collect();
-        let (mut compared, mut budget) = (0, CompareBudget::whole());
+        let (mut compared, mut budget) = (0, CompareBudget::WHOLE);
         let mut conflicts = Vec::new();
         for id in ids.iter().take(ITEMS_SHOWN) {
             let Some(item) = room.store.item(feed, id).await? else { continue };

@@ -14,7 +14,7 @@ use tidegate_core::model::{Field, Markup};
 use tidegate_judge::diff::{is_html, visible};
 use tidegate_store::VersionNote;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 /// The most fields that a comparison shows.
@@ -90,11 +90,11 @@ pub(super) fn versions(
     new: &Markup,
     budget: &mut CompareBudget,
 ) -> Option<Differences> {
-    budget.resume();
-    let differences =
-        version_fields(old).zip(version_fields(new)).map(|(old, new)| fields(&old, &new, budget));
-    budget.pause();
-    differences
+    let (begun, time) = (Instant::now(), budget.time);
+    let (old, new) = (version_fields(old)?, version_fields(new)?);
+    let differences = fields(&old, &new, budget);
+    budget.time = time.saturating_sub(begun.elapsed());
+    Some(differences)
 }
 
 /// The fields of a version. Its title is that of its card, for only a look at the whole entry tells
@@ -214,7 +214,7 @@ pub(super) async fn compare_versions(
         );
         return Err(Problem::not_found(said));
     }
-    let (differences, _) = compare_aside(permit, (old, new), CompareBudget::whole()).await?;
+    let (differences, _) = compare_aside(permit, (old, new), CompareBudget::WHOLE).await?;
     Ok(VersionDifference { old: old_note, new: new_note, differences })
 }
 
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn told(old: &str, new: &str) -> Vec<String> {
-        let mut budget = CompareBudget::whole();
+        let mut budget = CompareBudget::WHOLE;
         let differences = versions(&entry(old), &entry(new), &mut budget).unwrap();
         let told = differences.fields.iter().map(|field| {
             let pieces = field.pieces.iter().map(|piece| match piece {
@@ -343,7 +343,7 @@ mod tests {
             let fields = (0..FIELDS_LIMIT + 9).map(|n| format!("<m:x{n}>{value}</m:x{n}>"));
             fields.collect::<String>()
         };
-        let mut budget = CompareBudget::whole();
+        let mut budget = CompareBudget::WHOLE;
         let differences = versions(&entry(&many("a")), &entry(&many("b")), &mut budget).unwrap();
         assert_eq!((differences.fields.len(), differences.more), (FIELDS_LIMIT, 9));
     }
