@@ -26,7 +26,7 @@ const EDITS_SHOWN: usize = 20;
 
 /// How an item left its feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Departure {
+enum LineEnd {
     /// It is missing, and nothing is decided yet.
     Missing,
     /// It scrolled off, and lives on in the complete feed.
@@ -55,7 +55,7 @@ struct LifeLine {
     title: String,
     begin: Time,
     /// How and when it left; `None` while it is in the feed.
-    left: Option<(Departure, Time)>,
+    left: Option<(LineEnd, Time)>,
     /// Edits in the order of time.
     edits: Vec<LineEdit>,
     /// When its publisher gave it another id, as far as the events go back.
@@ -66,13 +66,13 @@ impl LifeLine {
     fn new(known: &LedgerEntry, renames: Vec<Time>) -> Self {
         let left = match known.standing {
             ItemStatus::Current => {
-                known.pending_absence().map(|absence| (Departure::Missing, absence.since))
+                known.pending_absence().map(|absence| (LineEnd::Missing, absence.since))
             }
-            ItemStatus::Retired { since } => Some((Departure::Retired, since)),
-            ItemStatus::Deleted { since } => Some((Departure::Deleted, since)),
+            ItemStatus::Retired { since } => Some((LineEnd::Retired, since)),
+            ItemStatus::Deleted { since } => Some((LineEnd::Deleted, since)),
             ItemStatus::Redacted { since }
             | ItemStatus::Discarded { since }
-            | ItemStatus::Evicted { since, .. } => Some((Departure::Removed, since)),
+            | ItemStatus::Evicted { since, .. } => Some((LineEnd::Removed, since)),
         };
         let title = if known.is_redacted() { String::new() } else { known.title.clone() };
         let (id, begin) = (known.id.clone(), known.first_seen);
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(versions(&current), [(3, false), (4, true)]);
         let deleted = known(&[(2, 40), (1, 10)], ItemStatus::Deleted { since: at(40) });
         assert_eq!(versions(&deleted), []);
-        assert_eq!(LifeLine::new(&deleted, Vec::new()).left, Some((Departure::Deleted, at(40))));
+        assert_eq!(LifeLine::new(&deleted, Vec::new()).left, Some((LineEnd::Deleted, at(40))));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The picture as SVG within a page: shapes and classes alone, so that the style sheet colours it.
 
-use super::{Departure, FeedLife, LifeLine, bands, class, counts, in_words};
+use super::{FeedLife, LifeLine, LineEnd, bands, class, counts, in_words};
 use crate::address::item_page;
 use crate::html::{cut, text};
 use maud::{Markup, html};
@@ -162,10 +162,10 @@ fn words(life: &FeedLife) -> String {
     }
     for (how, what) in [
         (None, "in the feed"),
-        (Some(Departure::Missing), "missing"),
-        (Some(Departure::Retired), "scrolled off"),
-        (Some(Departure::Deleted), "deleted"),
-        (Some(Departure::Removed), "removed here"),
+        (Some(LineEnd::Missing), "missing"),
+        (Some(LineEnd::Retired), "scrolled off"),
+        (Some(LineEnd::Deleted), "deleted"),
+        (Some(LineEnd::Removed), "removed here"),
     ] {
         let count = life.lines.iter().filter(|line| line.left.map(|(how, _)| how) == how).count();
         if count > 0 {
@@ -223,8 +223,8 @@ fn strokes(line: &LifeLine, at: usize, scale: &Scale) -> (String, Option<(&'stat
     let stroke = |from: f64, to: f64| format!("M{} {}H{}", unit(from), unit(scale.y(at)), unit(to));
     let (begin, end) = scale.ends(line);
     let rest = match line.left {
-        Some((Departure::Retired, _)) => Some((FADED, (end + FADE).min(WIDTH))),
-        Some((Departure::Missing, _)) => Some((MISSING, scale.x(scale.to).max(end))),
+        Some((LineEnd::Retired, _)) => Some((FADED, (end + FADE).min(WIDTH))),
+        Some((LineEnd::Missing, _)) => Some((MISSING, scale.x(scale.to).max(end))),
         _ => None,
     };
     (stroke(begin, end), rest.map(|(class, to)| (class, stroke(end, to))))
@@ -299,8 +299,8 @@ fn marks_of_line(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> 
         marks.push(mark(&page, &words, html! { path.rename d=(diamond) {} }));
     }
     let word = match line.left {
-        Some((Departure::Deleted, at)) => Some(("deleted", at)),
-        Some((Departure::Removed, at)) => Some(("removed", at)),
+        Some((LineEnd::Deleted, at)) => Some(("deleted", at)),
+        Some((LineEnd::Removed, at)) => Some(("removed", at)),
         _ => None,
     };
     if let Some((word, at)) = word {
@@ -336,7 +336,7 @@ mod tests {
         Time::from_unix(1_800_000_000 + 3_600 * hours)
     }
 
-    fn line(n: usize, begin: i64, left: Option<(Departure, Time)>) -> LifeLine {
+    fn line(n: usize, begin: i64, left: Option<(LineEnd, Time)>) -> LifeLine {
         let (id, title) = (SyncId::new(&format!("x.{n}")).unwrap(), format!("Post {n}"));
         LifeLine { id, title, begin: at(begin), left, edits: Vec::new(), renames: Vec::new() }
     }
@@ -358,8 +358,8 @@ mod tests {
         ];
         edited.renames = vec![at(15)];
         let (retired, deleted) =
-            (Some((Departure::Retired, at(10))), Some((Departure::Deleted, at(5))));
-        let missing = line(4, 0, Some((Departure::Missing, at(15))));
+            (Some((LineEnd::Retired, at(10))), Some((LineEnd::Deleted, at(5))));
+        let missing = line(4, 0, Some((LineEnd::Missing, at(15))));
         let lines = vec![edited, line(2, 0, retired), line(3, 0, deleted), missing];
         let mut life = life(lines);
         life.interruptions.note(InterruptionKind::Failed, Some("it answered 503"), at(5));
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn many_items_are_drawn_in_a_bounded_picture() {
         let many = |n: usize| {
-            let mut one = line(n, 0, Some((Departure::Retired, at(1))));
+            let mut one = line(n, 0, Some((LineEnd::Retired, at(1))));
             one.edits = vec![LineEdit { version: 2, at: at(1), has_older: true }; 3];
             one
         };
