@@ -37,6 +37,8 @@ mod overlap;
 mod policy;
 mod probe;
 mod projection;
+#[cfg(feature = "schema")]
+mod schema;
 mod settled;
 mod sharing;
 mod snapshot;

@@ -1,45 +1,43 @@
 //! `/feeds/NAME/about`: a feed's state and the reasons for it, for people.
 
-use super::address::shown;
 use super::admission::{Work, WorkKind};
-use super::answers::{EventAnswer, FeedAnswer, FeedDetail, PendingItem, UnseenChange};
+use super::answers::{
+    BackfillAnswer, EventAnswer, FeedAnswer, FeedDetail, PendingItem, UnseenChange,
+};
 use super::audience::ServedFeed;
 use super::documents::{DocumentKey, DocumentKind};
-use super::explain::evidence;
+use super::explain::{evidence, origin, poll_result, standing};
 use super::extract::Viewer;
 use super::html::{self, moment, text};
 use super::problem::Problem;
-use super::readers::report::{self, PrivateReaders};
+use super::readers::PrivateReaders;
 use super::session::sign_in_address;
-use super::standing::{last, origin, standing};
-use super::{SharedState, actions, admin, keeping, life, list_members};
+use super::{SharedState, actions, admin, keeping, life, readers};
 use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tidegate_core::model::{Backfill, FeedName, FeedRecord, FeedState, Time, counted};
+use tidegate_core::model::{FeedName, FeedRecord, FeedState, Time, counted};
 use tidegate_format::render::Container;
-use tidegate_status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollGaps};
+use tidegate_status::{
+    FeedStatus, FinishedPoll, GatherNote, HubNote, ListNote, MemberNote, ParsedNote, PollGaps,
+};
 use tidegate_store::StoreError;
 
 /// `GET /feeds/NAME/about`.
 pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Result<Response, Problem> {
-    let Viewer { room, audience, client, .. } = &viewer;
+    let room = &viewer.room;
     let state = room.store.state(&record.name).await?;
     let acting = acting(&viewer, &record, state.as_ref());
     let container = state.as_ref().map_or(Container::Atom, |state| Container::of(state.format));
-    let counts = state.as_ref().map(|state| (state.living, state.tombstones));
-    let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
+    let items =
+        state.as_ref().map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
     let work = Work::new(&record.name, WorkKind::Ledger);
-    let ask = room.admission.request(*client, work, items);
-    let revision = state.as_ref().map(|state| state.revision);
-    let (readers, audience) = report::told_to(room, audience, &record).await?;
-    let (feed, kind) = (record.name.clone(), DocumentKind::About);
-    let key = DocumentKey { audience, feed, revision, kind };
-    let make = || {
-        let (room, record) = (Arc::clone(room), record.clone());
-        async move { made(&room, &record, readers).await }
-    };
+    let ask = room.admission.request(viewer.client, work, items);
+    let (readers, audience) = readers::told_to(room, &viewer.audience, &record).await?;
+    let (feed, revision) = (record.name.clone(), state.map(|state| state.revision));
+    let key = DocumentKey { audience, feed, revision, kind: DocumentKind::About };
+    let make = || made(Arc::clone(room), record.clone(), readers);
     let content = room.documents.get(key, ask, make).await?.text();
     let content = html! {
         (html::trail(&record.name, None, "About"))
@@ -78,11 +76,11 @@ fn acting(viewer: &Viewer, record: &FeedRecord, state: Option<&FeedState>) -> Ma
 }
 
 async fn made(
-    room: &SharedState,
-    record: &ServedFeed,
+    room: SharedState,
+    record: ServedFeed,
     readers: Option<PrivateReaders>,
 ) -> Result<String, Problem> {
-    let detail = admin::read_detail(room, &record.name).await?;
+    let detail = admin::read_detail(&room, &record.name).await?;
     let address = match readers {
         Some(readers) => html! { p { span.pill { "private" } " " (text(&readers.about)) "." } },
         None => {
@@ -141,11 +139,11 @@ fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {
         }
         @if !detail.pending.is_empty() { (missing(status, &detail.pending)) }
         @if !events.is_empty() { (happened(&status.name, events)) }
-        (list_members::part(status))
+        (list_part(status))
         @if let Some(note) = &status.gathered { (gathered(note)) }
         @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if status.polling.probing || !status.polling.probes.is_empty() { (probes(status)) }
-        @if let Some(walk) = &status.polling.backfill { (older(walk, status.options.secret)) }
+        @if let Some(walk) = &detail.feed.backfill { (older(walk)) }
         (detail.discarded.part(&status.name))
         @if let Some(state) = state {
             (keeping::part((&status.name, status.pending_absences), state, &detail.kept, detail.oldest.as_ref()))
@@ -174,21 +172,16 @@ fn gathered(note: &GatherNote) -> Markup {
                     (text(&trouble.why)) "."
                 }
             } }
-            @if note.troubled > note.troubles.len() {
-                p.quiet { (note.troubles.len()) " of " (note.troubled) " are shown." }
-            }
+            (html::shown_of(note.troubles.len(), note.troubled))
             p.quiet { "What was gathered from them stays." }
         }
         @if !note.left_out.is_empty() {
             h2 #left-out { "Not taken over" }
-            div.wide { table {
-                thead { tr { th { "Item" } th { "Why" } } }
-                tbody { @for left in &note.left_out { tr {
-                    td { (html::item(&left.source, &left.id, "")) br;
-                        span.quiet { "of " (left.source) } }
-                    td { (text(&left.why)) "." }
-                } } }
-            } }
+            (html::table(&["Item", "Why"], &html! { @for left in &note.left_out { tr {
+                td { (html::item(&left.source, &left.id, "")) br;
+                    span.quiet { "of " (left.source) } }
+                td { (text(&left.why)) "." }
+            } } }))
         }
     }
 }
@@ -213,38 +206,26 @@ fn told_by(hub: &HubNote) -> Markup {
 }
 
 fn missing(status: &FeedStatus, pending: &[PendingItem]) -> Markup {
-    let all = usize::try_from(status.pending_absences).unwrap_or(usize::MAX);
+    let headings = ["Item", "Evidence", "Why nothing is concluded yet"];
     html! {
         h2 #missing { "Missing, to be confirmed" }
-        div.wide { table {
-            thead { tr { th { "Item" } th { "Evidence" } th { "Why nothing is concluded yet" } } }
-            tbody { @for pending in pending { (waiting(&status.name, pending)) } }
-        } }
-        @if all > pending.len() {
-            p.quiet { (pending.len()) " of " (all) " are shown." }
-        }
+        (html::table(&headings, &html! { @for pending in pending { tr {
+            td { (html::item(&status.name, &pending.sync_id, &pending.title)) br;
+                span.quiet { (text(&pending.native_id)) } }
+            td { (evidence(pending.evidence)) }
+            td { (text(&pending.words)) }
+        } } }))
+        (html::shown_of(pending.len(), status.pending_absences))
     }
-}
-
-fn waiting(name: &FeedName, pending: &PendingItem) -> Markup {
-    html! { tr {
-        td { (html::item(name, &pending.sync_id, &pending.title)) br;
-            span.quiet { (text(&pending.native_id)) } }
-        td { (evidence(pending.evidence)) }
-        td { (text(&pending.words)) }
-    } }
 }
 
 fn unchanged(name: &FeedName, quiet: &[UnseenChange]) -> Markup {
     html! {
         h2 { "Changed, and no news" }
-        div.wide { table {
-            thead { tr { th { "Item" } th { "Why there is no version" } } }
-            tbody { @for quiet in quiet { tr {
-                td { (html::item(name, &quiet.sync_id, &quiet.title)) }
-                td { @for words in &quiet.words { (text(words)) "." br; } }
-            } } }
-        } }
+        (html::table(&["Item", "Why there is no version"], &html! { @for quiet in quiet { tr {
+            td { (html::item(name, &quiet.sync_id, &quiet.title)) }
+            td { @for words in &quiet.words { (text(words)) "." br; } }
+        } } }))
     }
 }
 
@@ -276,17 +257,16 @@ fn probes(status: &FeedStatus) -> Markup {
     }
 }
 
-fn older(walk: &Backfill, secret: Option<bool>) -> Markup {
-    let next = walk.next.as_deref().filter(|_| walk.is_walking()).map(|next| shown(next, secret));
+fn older(walk: &BackfillAnswer) -> Markup {
     html! {
         h2 { "Older documents" }
         p {
             (walk.documents) " read since " (moment(walk.started)) ", " (walk.items)
-            " items taken in, " (walk.known) " known already: " (walk.standing.name())
+            " items taken in, " (walk.known) " known already: " (walk.state.name())
             @if let Some(note) = &walk.note { ", " (text(note)) }
             "."
         }
-        @if let Some(next) = next { p.quiet { "The next one is " (text(&next)) "." } }
+        @if let Some(next) = &walk.next { p.quiet { "The next one is " (text(next)) "." } }
     }
 }
 
@@ -295,7 +275,7 @@ fn polls(polls: &VecDeque<FinishedPoll>) -> Markup {
         h2 { "Polls" }
         ul { @for poll in polls {
             li {
-                (last(poll))
+                (poll_result(poll))
                 @for note in &poll.notes { br; span.quiet { (text(note)) } }
             }
         } }
@@ -305,14 +285,132 @@ fn polls(polls: &VecDeque<FinishedPoll>) -> Markup {
 fn happened(name: &FeedName, events: &[EventAnswer]) -> Markup {
     html! {
         h2 #happened { "What happened" }
-        div.wide { table {
-            thead { tr { th { "When" } th { "What" } th { "Item" } th { "Why" } } }
-            tbody { @for event in events { tr {
-                td { (moment(event.at)) }
-                td { (event.kind.name()) }
-                td { (html::item(name, &event.sync_id, &event.title)) }
-                td { (text(&event.reason)) }
-            } } }
-        } }
+        (html::table(&["When", "What", "Item", "Why"], &html! { @for event in events { tr {
+            td { (moment(event.at)) }
+            td { (event.kind.name()) }
+            td { (html::item(name, &event.sync_id, &event.title)) }
+            td { (text(&event.reason)) }
+        } } }))
+    }
+}
+
+// What a feed's page says of the subscription list that added it, and a list's page of its feeds.
+
+/// What there is to say of lists.
+fn list_part(status: &FeedStatus) -> Markup {
+    html! {
+        @if let Some(note) = &status.list { p.quiet { "Of lists: " (membership(note)) "." } }
+        @if let Some(note) = &status.feeds_of_list { (list_feeds(note)) }
+    }
+}
+
+/// The list that added a feed; a private one is not named.
+fn membership(note: &MemberNote) -> Markup {
+    let (before, after) = note.around();
+    html! {
+        (before)
+        @if note.is_private { "a private list" } @else {
+            "the list " a href={ "/feeds/" (note.list) "/about" } { (note.list) }
+        }
+        (after)
+    }
+}
+
+fn list_feeds(note: &ListNote) -> Markup {
+    html! {
+        h2 #feeds { "The feeds of the list" }
+        @if let Some(error) = &note.error {
+            p.bad { "They could not be brought up to date: " (text(error)) "." }
+        }
+        p {
+            (counted(note.following, "feed")) @if note.following == 1 { " follows" } @else { " follow" }
+            " the list: new ones are added, and what it renames or moves is renamed or moved."
+            @if note.dropped > 0 {
+                " " (note.dropped) " of them " @if note.dropped == 1 { "is" } @else { "are" }
+                " paused, since the list no longer has "
+                @if note.dropped == 1 { "it." } @else { "them." }
+            }
+            @if note.known > 0 {
+                " " (note.known) " more "
+                @if note.known == 1 { "was here already, and stays as it is." }
+                @else { "were here already, and stay as they are." }
+            }
+        }
+        @if !note.feeds.is_empty() {
+            ul.found { @for name in &note.feeds {
+                li { a href={ "/feeds/" (name) "/about" } { (name) } }
+            } }
+            (html::shown_of(note.feeds.len(), note.following))
+        }
+        @if note.not_taken > 0 {
+            h2 #not-added { "Not added" }
+            (html::table(&["Address", "Why"], &html! { @for refused in &note.refused { tr {
+                td { (text(refused.address.as_deref().unwrap_or("none"))) }
+                td { (text(&refused.why)) "." }
+            } } }))
+            (html::shown_of(note.refused.len(), note.not_taken))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::model::{FeedName, MemberStanding};
+    use tidegate_status::RefusedFeed;
+
+    #[test]
+    fn a_private_list_is_neither_named_nor_linked() {
+        let mut note = MemberNote {
+            list: FeedName::new("ours").unwrap(),
+            standing: MemberStanding::Dropped,
+            is_followed: true,
+            is_private: false,
+        };
+        let shown = membership(&note).into_string();
+        assert_eq!(shown, "the list <a href=\"/feeds/ours/about\">ours</a> no longer has it");
+        note.is_private = true;
+        assert_eq!(membership(&note).into_string(), "a private list no longer has it");
+    }
+
+    #[test]
+    fn what_is_refused_is_text() {
+        let refused = RefusedFeed {
+            address: Some("http://x/<script>".to_owned()),
+            why: "it has <b>".to_owned(),
+        };
+        let note = ListNote {
+            following: 60,
+            dropped: 1,
+            known: 2,
+            not_taken: 9,
+            refused: vec![refused],
+            feeds: vec![FeedName::new("a").unwrap()],
+            error: None,
+        };
+        let shown = list_feeds(&note).into_string();
+        assert!(!shown.contains("<script>") && !shown.contains("<b>"), "{shown}");
+        for part in
+            ["60 feeds follow", "1 of them is paused", "2 more were", "1 of 60 are", "1 of 9 are"]
+        {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
+
+    /// Whatever a list is called, also by a word of what is said.
+    #[test]
+    fn a_list_is_linked_where_it_is_named_and_a_private_one_is_not() {
+        for name in ["it", "list", "private", "ours"] {
+            let list = FeedName::new(name).unwrap();
+            let standing = MemberStanding::Own;
+            let mut note = MemberNote { list, standing, is_followed: true, is_private: false };
+            let said = membership(&note).into_string();
+            let link = format!(
+                "the list <a href=\"/feeds/{name}/about\">{name}</a> added it; it was changed"
+            );
+            assert!(said.starts_with(&link), "{said}");
+            note.is_private = true;
+            assert_eq!(membership(&note).into_string(), note.words());
+        }
     }
 }

@@ -6,9 +6,10 @@ use super::forms::{self, SentForm};
 use super::operator::OperatorError;
 use super::paging::{NamedChoice as _, choices};
 use super::problem::Problem;
-use super::{AppState, admin, html};
+use super::{AppState, SharedState, admin, html, put};
 use axum::response::Response;
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use tidegate_core::model::{
     Decision, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, FeedState,
@@ -18,13 +19,14 @@ use tidegate_status::{PollResponse, WalkOrder};
 
 choices! {
     /// What can be done with a feed.
-    enum FeedAction {
+    pub(super) enum FeedAction {
         Poll = "poll", "Poll now";
         Release = "release", "Release the held document";
         Drop = "drop", "Drop the held document";
         Pause = "pause", "Pause";
         Resume = "resume", "Resume";
         Backfill = "backfill", "Read older documents";
+        StopBackfill = "stop-backfill", "Stop reading older documents";
         /// Delete it, when the name of the feed was typed.
         Remove = "remove", "Delete";
     }
@@ -42,59 +44,65 @@ pub(super) async fn act(
         FeedAction::Remove if form.get("name").trim() != name.as_str() => {
             Err(Problem::parameter("name", "type the name of the feed to delete it"))
         }
-        _ => {
-            let (room, feed) = (Arc::clone(&viewer.room), name.clone());
-            admin::to_the_end(async move { carry_out(&room, &feed, action).await }).await
-        }
+        _ => carry_out(&viewer.room, &name, action).await,
     };
+    let to = if action == FeedAction::Remove { "/" } else { &back };
     match done {
-        Ok(said) if action == FeedAction::Remove => viewer.see("/", &said),
-        Ok(said) => viewer.see(&back, &said),
-        Err(problem) => {
-            let rest = html! {
-                (html::trail(&name, Some((&back, "About")), "Not done"))
-                p.links { a href=(back) { "Back to the feed" } }
-            };
-            Ok(forms::not_done("Not done", &problem, &rest))
-        }
+        Ok(said) => viewer.see(to, &said),
+        Err(problem) => Ok(forms::not_done_with(&name, (&back, "About"), &problem)),
     }
 }
 
-/// Does it; answers what came of it, as a sentence.
-async fn carry_out(
+/// Does it, to its end, whoever waits for it; answers what came of it, as a sentence.
+pub(super) async fn carry_out(
+    room: &SharedState,
+    feed: &FeedName,
+    action: FeedAction,
+) -> Result<String, Problem> {
+    let (room, feed) = (Arc::clone(room), feed.clone());
+    admin::to_the_end(async move { act_on(&room, &feed, action).await }).await
+}
+
+async fn act_on(
     room: &AppState,
     feed: &FeedName,
     action: FeedAction,
 ) -> Result<String, OperatorError> {
     let operator = &room.operator;
-    Ok(match action {
-        FeedAction::Poll => polled(&operator.poll_now(feed).await?),
+    let said = match action {
+        FeedAction::Poll => return Ok(polled(&operator.poll_now(feed).await?)),
         FeedAction::Release => {
             operator.hold(feed, Decision::Release).await?;
             "The held document was released: the poll that finds it again publishes what it says."
-                .to_owned()
         }
         FeedAction::Drop => {
             operator.hold(feed, Decision::Drop).await?;
-            "The held document was dropped: readers keep what they have.".to_owned()
+            "The held document was dropped: readers keep what they have."
         }
         FeedAction::Pause => {
             operator.pause(feed, true).await?;
-            "Paused: the feed is served as it is, and not polled.".to_owned()
+            "Paused: the feed is served as it is, and not polled."
         }
         FeedAction::Resume => {
             operator.pause(feed, false).await?;
-            "The feed is polled again.".to_owned()
+            "The feed is polled again."
         }
         FeedAction::Backfill => {
             operator.backfill(feed, WalkOrder::Start).await?;
-            "The publisher's older documents are being read, slowly.".to_owned()
+            "The publisher's older documents are being read, slowly."
+        }
+        FeedAction::StopBackfill => {
+            operator.backfill(feed, WalkOrder::Stop).await?;
+            "The publisher's older documents are not read any more."
         }
         FeedAction::Remove => {
             admin::remove(room, feed, false).await?;
-            format!("The feed {feed} was deleted: its address answers 410 from now on.")
+            return Ok(format!(
+                "The feed {feed} was deleted: its address answers 410 from now on."
+            ));
         }
-    })
+    };
+    Ok(said.to_owned())
 }
 
 /// What came of a poll, as a sentence.
@@ -151,4 +159,178 @@ pub(super) fn buttons(record: &FeedRecord, state: Option<&FeedState>) -> Markup 
             }
         }
     }
+}
+
+// `/feeds/NAME/edit`: what the operator says of a feed, as a form. What the form does not have stays as it is, credentials
+// among it.
+
+/// A choice of the form: its key, a label, and the values with what they mean. A value is JSON; the empty one
+/// is that the key is not there.
+type FormChoice = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const CHOICES: [FormChoice; 7] = [
+    (
+        "deletions",
+        "When a missing item is deleted",
+        &[
+            ("\"safe\"", "after confirmation, in time and polls"),
+            ("\"eager\"", "with the first document that has the evidence"),
+            ("\"off\"", "never"),
+        ],
+    ),
+    (
+        "complete",
+        "What the document lists",
+        &[("false", "the newest items"), ("true", "every item: what is missing was deleted")],
+    ),
+    (
+        "order",
+        "How the document runs",
+        &[
+            ("\"auto\"", "as seen"),
+            ("\"newest-first\"", "newest first"),
+            ("\"oldest-first\"", "oldest first"),
+            ("\"updated\"", "by change"),
+            ("\"none\"", "by rank or by hand"),
+        ],
+    ),
+    (
+        "probe",
+        "Whose address is asked whether the item is gone",
+        &[
+            ("\"doubts\"", "items that are long in doubt"),
+            ("true", "any item that is missing"),
+            ("false", "none"),
+        ],
+    ),
+    (
+        "secret",
+        "Whether the publisher's address is shown",
+        &[("", "by its looks"), ("false", "yes"), ("true", "no, it is a secret")],
+    ),
+    (
+        "private",
+        "Who may read the feed",
+        &[("false", "everybody"), ("true", "readers with a token")],
+    ),
+    (
+        "add_feeds",
+        "The feeds of a subscription list (OPML)",
+        &[("false", "are shown in it"), ("true", "are feeds here too, and follow the list")],
+    ),
+];
+
+/// Texts of the form: key, label, and an example.
+const TEXTS: [(&str, &str, &str); 3] = [
+    ("min_interval", "Polls are at least this far apart", "5m"),
+    ("max_interval", "and at most", "24h"),
+    ("user_agent", "How the gateway names itself to this publisher", ""),
+];
+
+/// `GET /feeds/NAME/edit`.
+pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Result<Response, Problem> {
+    let title = title(&record.name);
+    if !viewer.is_signed_in {
+        let whose = "What a feed is polled for is changed by who runs this gateway.";
+        let at = format!("/feeds/{}/edit", record.name);
+        return Ok(viewer.sign_in_page(&title, whose, &at));
+    }
+    let content = match is_filed(&record) {
+        true => html! { p.note { "The configuration names this feed: it is changed there." } },
+        false => {
+            let status = viewer.room.operator.status(&record.name).await?;
+            settings_form(&record, &put::written(&status))
+        }
+    };
+    let trail = html::trail(&record.name, None, "Edit");
+    Ok(viewer.form_page(&title, &html! { (trail) (content) }))
+}
+
+/// `POST /feeds/NAME/edit`.
+pub(super) async fn send_form(
+    viewer: Viewer,
+    record: ServedFeed,
+    sent: SentForm,
+) -> Result<Response, Problem> {
+    let status = viewer.room.operator.status(&record.name).await?;
+    let mut settings = put::written(&status);
+    match change_settings(&viewer.room, &record, &mut settings, &sent).await {
+        Ok(()) => viewer.see(&format!("/feeds/{}/about", record.name), "The feed was changed."),
+        Err(problem) => {
+            let again = html! {
+                (html::trail(&record.name, None, "Edit"))
+                (settings_form(&record, &settings))
+            };
+            Ok(forms::not_done(&title(&record.name), &problem, &again))
+        }
+    }
+}
+
+fn title(name: &FeedName) -> String {
+    format!("Edit {name}")
+}
+
+fn is_filed(record: &FeedRecord) -> bool {
+    record.standing == FeedStanding::Active && record.source != FeedSource::Api
+}
+
+/// Changes the feed as the form says; what it says stands in `settings` then, also where it is refused.
+async fn change_settings(
+    room: &SharedState,
+    record: &FeedRecord,
+    settings: &mut Map<String, Value>,
+    sent: &SentForm,
+) -> Result<(), Problem> {
+    if is_filed(record) {
+        return Err(OperatorError::ConfiguredByFile(record.name.clone()).into());
+    }
+    for (key, _, _) in CHOICES {
+        match serde_json::from_str(sent.get(key)) {
+            Ok(value) => settings.insert(key.to_owned(), value),
+            Err(_) => settings.remove(key),
+        };
+    }
+    for key in TEXTS.into_iter().map(|(key, _, _)| key).chain(["url"]) {
+        match sent.get(key).trim() {
+            "" => settings.remove(key),
+            text => settings.insert(key.to_owned(), text.into()),
+        };
+    }
+    put::change(room, &record.name, settings).await
+}
+
+fn settings_form(record: &FeedRecord, settings: &Map<String, Value>) -> Markup {
+    let text = |key: &str| settings.get(key).and_then(Value::as_str).unwrap_or_default();
+    html! {
+        form.choices method="post" action={ "/feeds/" (record.name) "/edit" } {
+            @if record.has_upstream() {
+                label { span { "The publisher's address" }
+                    input type="text" inputmode="url" name="url" value=(text("url")) required
+                        autocomplete="off" spellcheck="false"; }
+            }
+            @for (key, label, values) in CHOICES {
+                label { span { (label) }
+                    select name=(key) {
+                        @for (value, words) in values {
+                            option value=(value) selected[is_chosen(settings.get(key), value)] { (words) }
+                        }
+                    } }
+            }
+            @for (key, label, example) in TEXTS {
+                label { span { (label) }
+                    input name=(key) value=(text(key)) placeholder=(example) autocomplete="off"
+                        spellcheck="false"; }
+            }
+            div.buttons { button { "Change the feed" } }
+        }
+        p.quiet {
+            "The history of the feed stays, also under a new address: its first document is judged before it \
+             is believed. What is not asked here, such as credentials, is changed by the API and stays as it is."
+        }
+        p.links { a href={ "/feeds/" (record.name) "/about" } { "Back to the feed" } }
+    }
+}
+
+fn is_chosen(setting: Option<&Value>, value: &str) -> bool {
+    setting.map(Value::to_string).unwrap_or_default() == value
 }

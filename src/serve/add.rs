@@ -2,19 +2,26 @@
 //! for programs: `POST /api/v1/preview` and `POST /api/v1/feeds`.
 
 use super::address::shown;
+use super::admin::to_the_end;
 use super::answers::{ActedFeed, NewFeed, answer, object};
-use super::extract::{JsonObject, Viewer};
+use super::extract::{JsonObject, TypedQuery, Viewer, WholeBody};
 use super::forms::{self, SentForm};
 use super::openapi::{BadRequest, Conflict};
-use super::operator::{AddressPreview, FeedPreview, FoundFeed, PutFeed};
+use super::operator::{
+    AddressPreview, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine, PutFeed,
+};
 use super::problem::Problem;
+use super::query::Query;
 use super::{SharedState, admin, html, put};
-use axum::extract::State;
+use axum::body::Bytes;
+use axum::extract::multipart::MultipartRejection;
+use axum::extract::{Multipart, State};
 use axum::response::Response;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 use serde_json::Value;
-use tidegate_core::model::FeedName;
+use std::sync::Arc;
+use tidegate_core::model::{FeedName, counted};
 use tidegate_status::describe;
 use tidegate_status::schema::text as any_text;
 use url::Url;
@@ -35,23 +42,21 @@ pub(super) async fn show(viewer: Viewer) -> Response {
 pub(super) async fn send(viewer: Viewer, form: SentForm) -> Result<Response, Problem> {
     let (room, address) = (&viewer.room, completed(form.get("url")));
     let done = match form.get("do") {
-        "add" => add(room, &address, &form).await.map(AddResult::Added),
-        _ => look(room, &address).await.map(AddResult::Seen),
-    };
-    match done {
-        Ok(AddResult::Added(name)) => {
+        "add" => add(room, &address, &form).await.and_then(|name| {
             let said = format!("The feed {name} was added, and its first poll is on its way.");
             viewer.see(&format!("/feeds/{name}/about"), &said)
-        }
-        Ok(AddResult::Seen(content)) => Ok(viewer.form_page(TITLE, &content)),
-        Err(problem) => Ok(forms::not_done(TITLE, &problem, &address_form(form.get("url"), true))),
-    }
-}
-
-/// What came of a form.
-enum AddResult {
-    Added(FeedName),
-    Seen(Markup),
+        }),
+        _ => look_at(room, &address).await.map(|there| {
+            let content = match there {
+                AddressPreview::Page { feeds, .. } => choose(&address, &feeds),
+                AddressPreview::Feed(feed) => preview(&feed),
+            };
+            viewer.form_page(TITLE, &content)
+        }),
+    };
+    Ok(done.unwrap_or_else(|problem| {
+        forms::not_done(TITLE, &problem, &address_form(form.get("url"), true))
+    }))
 }
 
 /// An address as a person types it, with a scheme.
@@ -78,13 +83,6 @@ pub(super) fn candidates(typed: &str) -> Option<Vec<Url>> {
     Some(vec![first, other])
 }
 
-async fn look(room: &SharedState, address: &str) -> Result<Markup, Problem> {
-    Ok(match look_at(room, address).await? {
-        AddressPreview::Page { feeds, .. } => choose(address, &feeds),
-        AddressPreview::Feed(feed) => preview(&feed),
-    })
-}
-
 async fn look_at(room: &SharedState, address: &str) -> Result<AddressPreview, Problem> {
     if address.len() > ADDRESS_LIMIT {
         let said = format!("an address has at most {ADDRESS_LIMIT} bytes");
@@ -107,15 +105,14 @@ async fn add_new(room: &SharedState, put: PutFeed, name: &str) -> Result<FeedNam
         name => FeedName::new(name).map_err(|why| Problem::parameter("name", why.to_string()))?,
     };
     let put = PutFeed { must_be_new: true, ..put };
-    admin::put_feed(room, &name, put).await?;
+    put::put_feed(room, &name, put).await?;
     Ok(name)
 }
 
 /// Adds a feed under a new name.
 #[utoipa::path(post, path = "/api/v1/feeds", operation_id = "addFeed", request_body = NewFeed, responses(
     (status = 201, description = "It was added.", body = ActedFeed, headers(("Location"))),
-    BadRequest,
-    Conflict,
+    BadRequest, Conflict,
 ))]
 pub(super) async fn create(
     State(room): State<SharedState>,
@@ -223,6 +220,158 @@ fn preview(feed: &FeedPreview) -> Markup {
         ul { @for remark in &feed.remarks { li { (html::text(remark)) "." } } }
         h2 { "Another address" }
         (address_form("", false))
+    }
+}
+
+// `/add/list`: the feeds of a subscription list (OPML) are added by an upload, with their folders and names.
+
+/// The longest upload: a list, and what a form has around it.
+pub(super) const UPLOAD_LIMIT: usize = LIST_LIMIT + 64 * 1024;
+/// How many feeds that were added are named.
+const NAMED: usize = 200;
+/// How many fields of a form are read.
+const FIELDS: usize = 8;
+
+const IMPORT_TITLE: &str = "Import a list";
+
+/// Adds the feeds of a subscription list (OPML), with their folders and names.
+#[utoipa::path(post, path = "/api/v1/import", operation_id = "importList",
+    params(("rearrange" = Option<bool>, Query,
+        description = "Whether the list says where all of its feeds stand; not, where it is absent.")),
+    request_body(content = String, content_type = "text/x-opml"),
+    responses((status = 200, description = "What became of the list.", body = ImportedList), BadRequest))]
+pub(super) async fn import_list(
+    State(room): State<SharedState>,
+    TypedQuery(query): TypedQuery<Query>,
+    WholeBody(body): WholeBody,
+) -> Result<Response, Problem> {
+    let rearrange = query.flag("rearrange")?.unwrap_or(false);
+    let done = import(&room, body, rearrange).await?;
+    Ok(answer(StatusCode::OK, &done))
+}
+
+/// `GET /add/list`.
+pub(super) async fn show_import(viewer: Viewer) -> Response {
+    match viewer.is_signed_in {
+        true => viewer.form_page(IMPORT_TITLE, &import_form()),
+        false => viewer.sign_in_page(
+            IMPORT_TITLE,
+            "Feeds are added by who runs this gateway.",
+            "/add/list",
+        ),
+    }
+}
+
+/// `POST /add/list`, with a file. Who may send it is known before anything of it is read.
+pub(super) async fn upload(
+    viewer: Viewer,
+    headers: HeaderMap,
+    body: Result<Multipart, MultipartRejection>,
+) -> Result<Response, Problem> {
+    forms::refuse_foreign(&viewer.room, &headers)?;
+    if !viewer.is_signed_in {
+        return Err(forms::not_signed_in());
+    }
+    let done = match read_upload(body).await {
+        Ok((list, rearrange)) => import(&viewer.room, list, rearrange).await,
+        Err(problem) => Err(problem),
+    };
+    Ok(match done {
+        Ok(done) => viewer.form_page(IMPORT_TITLE, &imported(&done)),
+        Err(problem) => forms::not_done(IMPORT_TITLE, &problem, &import_form()),
+    })
+}
+
+async fn import(room: &SharedState, list: Bytes, rearrange: bool) -> Result<ImportedList, Problem> {
+    let acting = Arc::clone(room);
+    to_the_end(async move { acting.operator.import_list(list, rearrange).await }).await
+}
+
+/// The file of the form, and whether it says where its feeds stand.
+async fn read_upload(
+    body: Result<Multipart, MultipartRejection>,
+) -> Result<(Bytes, bool), Problem> {
+    let wrong = |status, said: String| Problem::new(status, said);
+    let mut body = body.map_err(|error| wrong(error.status(), error.body_text()))?;
+    let (mut list, mut rearrange) = (None, false);
+    for _ in 0..FIELDS {
+        let field = body.next_field().await;
+        let field = field.map_err(|error| wrong(error.status(), error.body_text()))?;
+        let Some(field) = field else { break };
+        let name = field.name().unwrap_or_default().to_owned();
+        let bytes = field.bytes().await;
+        let bytes = bytes.map_err(|error| wrong(error.status(), error.body_text()))?;
+        match name.as_str() {
+            "list" => list = Some(bytes).filter(|bytes| !bytes.is_empty()),
+            "rearrange" => rearrange = true,
+            _ => {}
+        }
+    }
+    let list = list.ok_or_else(|| Problem::parameter("list", "no file was chosen"))?;
+    Ok((list, rearrange))
+}
+
+fn import_form() -> Markup {
+    html! {
+        p { "Feed readers export their subscriptions as OPML. Choose such a file: its feeds are added, with their \
+             folders and names." }
+        form.choices method="post" action="/add/list" enctype="multipart/form-data" {
+            label { span { "File" }
+                input type="file" name="list" accept=".opml,.xml,text/x-opml,text/xml,application/xml" required; }
+            label.inline {
+                input type="checkbox" name="rearrange" value="yes";
+                span { "Move feeds that are here already to where the list has them" }
+            }
+            div.buttons { button { "Import" } }
+        }
+        p.quiet {
+            "At most " (tidegate_core::model::shown_size(u64::try_from(LIST_LIMIT).unwrap_or(u64::MAX)))
+            "; a longer one is taken by " code { "tidegate import" } "."
+        }
+        p.links { a href="/add" { "Add a single feed" } }
+    }
+}
+
+/// What became of a list.
+fn imported(done: &ImportedList) -> Markup {
+    let facts = [
+        (done.known, "were here already"),
+        (done.placed, "have another place now"),
+        (done.again, "stand in a further folder"),
+        (done.deeper, "stand deeper than folders are kept"),
+        (done.deleted, "were deleted in the list"),
+        (done.not_taken, "could not be taken"),
+        (done.repaired, "mistakes of the list were passed over"),
+    ];
+    html! {
+        p.note role="status" { (counted(done.added.len(), "feed")) " added." }
+        @if facts.iter().any(|(number, _)| *number > 0) {
+            ul { @for (number, what) in facts.into_iter().filter(|(number, _)| *number > 0) {
+                li { (number) " " (what) }
+            } }
+        }
+        @if !done.added.is_empty() {
+            h2 { "Added" }
+            p { "They are polled one after the other, a host at a time." }
+            ul { @for name in done.added.iter().take(NAMED) {
+                li { a href={ "/feeds/" (name) "/about" } { (name) } }
+            } }
+            @if done.added.len() > NAMED { p.quiet { "and " (done.added.len() - NAMED) " more" } }
+        }
+        (lines("Not taken", &done.refused))
+        (lines("What was wrong with the list", &done.problems))
+        p.links { a href="/" { "All feeds" } a href="/add/list" { "Another list" } }
+    }
+}
+
+fn lines(title: &str, lines: &[ListLine]) -> Markup {
+    html! {
+        @if !lines.is_empty() {
+            h2 { (title) }
+            ul { @for line in lines {
+                li { span.quiet { "line " (line.line) ": " } (html::text(&line.said)) }
+            } }
+        }
     }
 }
 

@@ -87,22 +87,18 @@ pub(super) enum ChangeFeedForm {
 impl Site {
     /// The site at `public_url`; `dialect` is that of documents when nobody asks for another.
     pub(super) fn new(public_url: &str, endpoint: EndpointId, dialect: Dialect) -> Self {
-        let base = public_url.trim_end_matches('/').to_owned();
-        let (sup_ids, history) = (SupIdBasis::Endpoint, LinkForms::default());
-        let (sup, hub, cloud, absolute) = (false, false, false, false);
-        let (reader, places) = (None, Arc::default());
         Self {
-            base,
+            base: public_url.trim_end_matches('/').to_owned(),
             endpoint,
-            sup_ids,
+            sup_ids: SupIdBasis::Endpoint,
             dialect,
-            history,
-            sup,
-            hub,
-            cloud,
-            absolute,
-            reader,
-            places,
+            history: LinkForms::default(),
+            sup: false,
+            hub: false,
+            cloud: false,
+            absolute: false,
+            reader: None,
+            places: Arc::default(),
         }
     }
 

@@ -1,32 +1,37 @@
 //! `/api/v1`: administration of feeds (CONTRACT, Administration API). The token was checked before.
 
-pub(super) mod items;
-
+use super::actions::{self, FeedAction};
 use super::admission::{Work, WorkKind};
 use super::answers::{
-    ActedFeed, EventAnswer, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, PendingItem,
-    TakenSettings, UnseenChange, answer, object, optional,
+    ActedFeed, EventAnswer, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, PendingItem, True,
+    UnseenChange, answer, object, optional,
 };
-use super::client::Client;
-use super::conditional::add;
-use super::discarded::Discarded;
-use super::extract::{FeedInPath, JsonObject, NewFeedInPath, TypedQuery};
-use super::keeping::KeptAnswer;
+use super::conditional::{add, unkept};
+use super::extract::{FeedCall, ItemCall, JsonObject, TypedQuery};
+use super::keeping::{Discarded, KeptAnswer};
 use super::life::FeedLife;
 use super::openapi::{ActedOn, BadRequest, Conflict, NotFound};
-use super::operator::{OperatorError, Put, PutFeed};
+use super::operator::{OperatorError, Redacted};
 use super::problem::Problem;
 use super::query::Query;
 use super::{API, AppState, SharedState, explain, put};
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use futures_util::stream::poll_fn;
 use http::{StatusCode, header};
+use serde::Serialize;
+use std::io;
 use std::sync::Arc;
-use tidegate_core::model::{Decision, FeedName, FeedState, InterruptionKind, Interruptions, Time};
+use std::task::Poll;
+use tidegate_core::model::{
+    FeedName, FeedState, InterruptionKind, Interruptions, SyncId, Tick, Time,
+};
 use tidegate_judge as judge;
-use tidegate_status::schema::words;
-use tidegate_status::{FeedStatus, PollResponse, WalkOrder, describe};
+use tidegate_status::schema::{text, words};
+use tidegate_status::{FeedStatus, PollResponse, describe};
 use tidegate_store::StoreError;
+use utoipa::ToSchema;
 
 /// How many events of a feed or an item are shown.
 pub(super) const EVENTS_SHOWN: usize = 100;
@@ -36,30 +41,18 @@ pub(super) const EVENTS_SHOWN: usize = 100;
     (status = 200, description = "The feed.", body = FeedDetail),
     NotFound,
 ))]
-pub(super) async fn show(
-    State(room): State<SharedState>,
-    client: Client,
-    FeedInPath(name): FeedInPath,
-) -> Result<Response, Problem> {
-    Ok(answer(StatusCode::OK, &detail(&room, client, &name).await?))
-}
-
-/// What is said of a feed, as it is when this is called: nobody shares what was made for another.
-async fn detail(
-    room: &SharedState,
-    client: Client,
-    name: &FeedName,
-) -> Result<FeedDetail, Problem> {
-    let state = room.store.state(name).await?;
+pub(super) async fn show(FeedCall { room, client, name }: FeedCall) -> Result<Response, Problem> {
+    let state = room.store.state(&name).await?;
     let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
-    let work = Work::new(name, WorkKind::Ledger);
+    let work = Work::new(&name, WorkKind::Ledger);
     let cost = room.admission.cost_of(&work, items);
-    let (telling, of) = (Arc::clone(room), name.clone());
-    let told = async move { read_detail(&telling, &of).await };
-    room.admission.run(client, &work, cost, told).await
+    // As it is when this is called: nobody shares what was made for another.
+    let reading = Arc::clone(&room);
+    let detail = async move { read_detail(&reading, &name).await };
+    Ok(answer(StatusCode::OK, &room.admission.run(client, &work, cost, detail).await?))
 }
 
-/// The same without waiting for a turn, for who has just acted on the feed: a refusal would be taken for
+/// All that is known of a feed without waiting for a turn, for who has just acted on the feed: a refusal would be taken for
 /// one of the action, which was carried out. Where the store cannot be read just now, the name alone.
 pub(super) async fn acted_feed(room: &SharedState, name: &FeedName) -> Result<ActedFeed, Problem> {
     match read_detail(room, name).await {
@@ -92,6 +85,7 @@ pub(super) async fn read_detail(
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
     let contested = room.contested.count(name).await?;
+    let kept = room.store.holdings(name).await?;
     let is_private = listing.private().contains(name);
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
     let known = state.as_ref();
@@ -115,7 +109,7 @@ pub(super) async fn read_detail(
             conflicts: at("/conflicts"),
             archive: newest.map(|id| at(&format!("/archive/{id}"))),
         },
-        kept: KeptAnswer::count(room, name, known, oldest.as_ref()).await?,
+        kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &room.settings.load().keeping),
         feed: FeedAnswer::new(status, record, known, Some(contested), is_private, now),
         state,
         oldest,
@@ -133,48 +127,12 @@ fn interruptions(status: &FeedStatus, state: Option<&FeedState>, now: Time) -> I
     all
 }
 
-/// Adds a feed or changes it.
-///
-/// Replaces the options of the feed. A new address keeps the history.
-#[utoipa::path(put, path = "/api/v1/feeds/{name}", operation_id = "putFeed", request_body = TakenSettings, responses(
-    (status = 200, description = "It was changed.", body = ActedFeed),
-    (status = 201, description = "It was added.", body = ActedFeed, headers(("Location"))),
-    BadRequest,
-    Conflict,
-))]
-pub(super) async fn put(
-    State(room): State<SharedState>,
-    NewFeedInPath(name): NewFeedInPath,
-    JsonObject(body): JsonObject,
-) -> Result<Response, Problem> {
-    match put_feed(&room, &name, put::settings(&body.0)?).await? {
-        Put::Created => created(&room, &name).await,
-        Put::Changed => Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?)),
-    }
-}
-
 /// The answer about a feed that was just added.
 pub(super) async fn created(room: &SharedState, name: &FeedName) -> Result<Response, Problem> {
     let mut response = answer(StatusCode::CREATED, &acted_feed(room, name).await?);
     let at = room.site.at(&format!("{API}/feeds/{name}"));
     add(response.headers_mut(), header::LOCATION, &at);
     Ok(response)
-}
-
-/// Adds a feed or changes it, to its end, whoever waits for it.
-pub(super) async fn put_feed(
-    room: &SharedState,
-    feed: &FeedName,
-    wanted: PutFeed,
-) -> Result<Put, Problem> {
-    let (acting, feed) = (Arc::clone(room), feed.clone());
-    let done = to_the_end(async move {
-        let done = acting.operator.put(&feed, wanted).await;
-        // Even what failed may have been stored.
-        acting.feeds_changed();
-        done
-    });
-    done.await
 }
 
 /// Stops a feed for good, and tells who subscribed to it.
@@ -199,8 +157,7 @@ pub(super) async fn remove(
     params(("purge" = Option<bool>, Query, description = "Whether its data are removed too.")),
     responses((status = 204, description = "Done."), NotFound, Conflict))]
 pub(super) async fn delete(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     TypedQuery(query): TypedQuery<Query>,
 ) -> Result<Response, Problem> {
     let purge = query.flag("purge")?.unwrap_or(false);
@@ -211,13 +168,9 @@ pub(super) async fn delete(
 /// Polls now, and answers when the result is durable.
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/poll", operation_id = "pollFeed", responses(
     (status = 200, description = "What came of it; also of a poll that failed.", body = PollResponse),
-    NotFound,
-    Conflict,
+    NotFound, Conflict,
 ))]
-pub(super) async fn poll(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
-) -> Result<Response, Problem> {
+pub(super) async fn poll(FeedCall { room, name, .. }: FeedCall) -> Result<Response, Problem> {
     let report = to_the_end(async move { room.operator.poll_now(&name).await }).await?;
     Ok(answer(StatusCode::OK, &report))
 }
@@ -226,50 +179,49 @@ pub(super) async fn poll(
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/hold", operation_id = "decideHold", request_body = HoldAction,
     responses(ActedOn, BadRequest, NotFound, Conflict))]
 pub(super) async fn hold(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject,
 ) -> Result<Response, Problem> {
-    let words = [("release", Decision::Release), ("drop", Decision::Drop)];
-    let action = put::action(body, None, words)?;
-    let (acting, feed) = (Arc::clone(&room), name.clone());
-    to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
-    Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?))
+    let words = [("release", FeedAction::Release), ("drop", FeedAction::Drop)];
+    act(&room, &name, put::action(body, None, words)?, StatusCode::OK).await
 }
 
 /// Stops polling a feed, or goes on with it.
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/pause", operation_id = "pauseFeed",
     request_body = Option<PauseAction>, responses(ActedOn, BadRequest, NotFound, Conflict))]
 pub(super) async fn pause(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject<true>,
 ) -> Result<Response, Problem> {
-    let words = [("pause", true), ("resume", false)];
-    let paused = put::action(body, Some(true), words)?;
-    let (acting, feed) = (Arc::clone(&room), name.clone());
-    to_the_end(async move { acting.operator.pause(&feed, paused).await }).await?;
-    Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?))
+    let words = [("pause", FeedAction::Pause), ("resume", FeedAction::Resume)];
+    let action = put::action(body, Some(FeedAction::Pause), words)?;
+    act(&room, &name, action, StatusCode::OK).await
 }
 
 /// Reads the publisher's older documents once, or stops that.
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/backfill", operation_id = "backfillFeed",
     request_body = Option<BackfillAction>, responses(
         (status = 202, description = "The feed afterwards.", body = ActedFeed),
-        BadRequest,
-        NotFound,
-        Conflict,
+        BadRequest, NotFound, Conflict,
     ))]
 pub(super) async fn backfill(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject<true>,
 ) -> Result<Response, Problem> {
-    let words = [("start", WalkOrder::Start), ("stop", WalkOrder::Stop)];
-    let action = put::action(body, Some(WalkOrder::Start), words)?;
-    let (acting, feed) = (Arc::clone(&room), name.clone());
-    to_the_end(async move { acting.operator.backfill(&feed, action).await }).await?;
-    Ok(answer(StatusCode::ACCEPTED, &acted_feed(&room, &name).await?))
+    let words = [("start", FeedAction::Backfill), ("stop", FeedAction::StopBackfill)];
+    let action = put::action(body, Some(FeedAction::Backfill), words)?;
+    act(&room, &name, action, StatusCode::ACCEPTED).await
+}
+
+/// Does something with a feed; answers the feed afterwards.
+async fn act(
+    room: &SharedState,
+    name: &FeedName,
+    action: FeedAction,
+    status: StatusCode,
+) -> Result<Response, Problem> {
+    actions::carry_out(room, name, action).await?;
+    Ok(answer(status, &acted_feed(room, name).await?))
 }
 
 /// Lets an action run to its end even when the caller goes away or the time for the answer is up:
@@ -285,6 +237,26 @@ pub(super) async fn to_the_end<T: Send + 'static>(
     }
 }
 
+/// Hands over the whole state of the gateway as one file, while it goes on; one at a time.
+///
+/// The file proves itself whole; an answer that breaks off is of no use.
+#[utoipa::path(get, path = "/api/v1/export", operation_id = "exportState", responses(
+    (status = 200, description = "The file, as `tidegate export` writes it.", body = serde_json::Value,
+        content_type = "application/vnd.tidegate.export", headers(("Content-Disposition"))),
+    Conflict,
+))]
+pub(super) async fn export(State(room): State<SharedState>) -> Result<Response, Problem> {
+    let mut stream = room.operator.export().await?;
+    let mut closing = Box::pin(room.closing.clone().cancelled_owned());
+    let pieces = poll_fn(move |context| match closing.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(Some(Err(io::Error::other("the gateway is shutting down")))),
+        Poll::Pending => stream.poll_recv(context),
+    });
+    let mut response = unkept("application/vnd.tidegate.export", Body::from_stream(pieces));
+    add(response.headers_mut(), header::CONTENT_DISPOSITION, "attachment; filename=\"gateway.tg\"");
+    Ok(response)
+}
+
 describe! {
     /// What becomes of a held document.
     HoldAction: object("action", words(["release", "drop"]));
@@ -292,4 +264,126 @@ describe! {
     PauseAction: optional("action", words(["pause", "resume"]).default(Some("pause".into())));
     /// What becomes of the reading of older documents.
     BackfillAction: optional("action", words(["start", "stop"]).default(Some("start".into())));
+}
+
+// Items of a publisher: what an operator decides about them.
+
+/// The longest reason for a redaction, in bytes.
+pub(super) const REASON_LIMIT: usize = 500;
+
+/// What a redaction does not reach by itself.
+pub(super) const REDACTION_LEAVES: &str = "what is served and kept has the text no more; its old bytes stay in the \
+     data folder until the gateway is stopped and `tidegate compact` was run, and in backups, exports and \
+     what readers fetched";
+
+/// The reason for a redaction; `None` where none was given.
+pub(super) fn redaction_reason(text: &str) -> Result<Option<String>, Problem> {
+    let text = text.trim();
+    match text.len() > REASON_LIMIT {
+        true => Err(Problem::parameter(
+            "reason",
+            format!("reason is a text of at most {REASON_LIMIT} bytes"),
+        )),
+        false => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
+    }
+}
+
+/// Takes the text of an item out of everything, to its end, whoever waits for it.
+pub(super) async fn redact_item(
+    room: &SharedState,
+    feed: &FeedName,
+    id: &SyncId,
+    reason: Option<String>,
+) -> Result<Redacted, Problem> {
+    let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
+    let done = to_the_end(async move { acting.operator.redact(&of, &which, reason).await }).await;
+    // Even what failed may have been stored, and no copy of the text may be served on.
+    room.shelf.forget(feed);
+    done
+}
+
+/// Deletes a publisher's missing item, to its end, whoever waits for it; `None` where it was deleted before.
+pub(super) async fn delete_missing_item(
+    room: &SharedState,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Option<Tick>, Problem> {
+    let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
+    to_the_end(async move { acting.operator.delete_missing(&of, &which).await }).await
+}
+
+/// Takes the text of an item out of everything that is kept.
+#[utoipa::path(post, path = "/api/v1/feeds/{name}/items/{id}/redact", operation_id = "redactItem",
+    request_body = Option<Redaction>, responses(
+        (status = 200, description = "Its text is gone.", body = RedactedItem),
+        NotFound, Conflict,
+    ))]
+pub(super) async fn redact(
+    ItemCall { room, feed: name, id }: ItemCall,
+    JsonObject(mut body): JsonObject<true>,
+) -> Result<Response, Problem> {
+    let reason = body.text("reason")?.map(|reason| redaction_reason(&reason)).transpose()?;
+    body.finish()?;
+    let done = redact_item(&room, &name, &id, reason.flatten()).await?;
+    let (feed, sync_id) = (name, id);
+    let item = RedactedItem {
+        feed,
+        sync_id,
+        standing: "redacted",
+        deleted: true,
+        kept_out: true,
+        left: REDACTION_LEAVES,
+        done,
+    };
+    Ok(answer(StatusCode::OK, &item))
+}
+
+/// Deletes an item of a publisher that is missing from its document.
+#[utoipa::path(post, path = "/api/v1/feeds/{name}/items/{id}/delete", operation_id = "deleteMissingItem", responses(
+    (status = 200, description = "It is deleted.", body = DeletedItem),
+    NotFound, Conflict,
+))]
+pub(super) async fn delete_missing(
+    ItemCall { room, feed: name, id }: ItemCall,
+) -> Result<Response, Problem> {
+    let tick = delete_missing_item(&room, &name, &id).await?;
+    let (feed, sync_id, was_deleted) = (name, id, tick.is_none());
+    Ok(answer(StatusCode::OK, &DeletedItem { feed, sync_id, deleted: true, was_deleted, tick }))
+}
+
+describe! {
+    /// Why a text is taken out.
+    Redaction: optional("reason", text().max_length(Some(REASON_LIMIT)));
+    /// Always `redacted`.
+    RedactedWord: words(["redacted"]);
+}
+
+/// An item whose text was taken out.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ItemRedacted)]
+struct RedactedItem {
+    feed: FeedName,
+    sync_id: SyncId,
+    #[schema(value_type = RedactedWord)]
+    standing: &'static str,
+    #[schema(value_type = True)]
+    deleted: bool,
+    #[schema(value_type = True)]
+    kept_out: bool,
+    /// What a redaction does not reach by itself.
+    left: &'static str,
+    #[serde(flatten)]
+    done: Redacted,
+}
+
+/// An item that is deleted.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ItemDeleted)]
+struct DeletedItem {
+    feed: FeedName,
+    sync_id: SyncId,
+    #[schema(value_type = True)]
+    deleted: bool,
+    was_deleted: bool,
+    tick: Option<Tick>,
 }

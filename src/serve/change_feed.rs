@@ -25,7 +25,7 @@ use tidegate_core::model::{Event, EventKind, FeedName, FeedState, LedgerEntry, S
 use tidegate_format::render::{ChangeEntry, ChangeFeed, Container};
 use tidegate_status::describe;
 use tidegate_status::schema::words;
-use tidegate_store::VersionNote;
+use tidegate_store::{StoreError, VersionNote};
 
 /// The most entries of a feed of changes.
 const ENTRIES: usize = 50;
@@ -54,11 +54,7 @@ describe! {
             (Object = "application/feed+json"),
             (String = "text/html"),
         )),
-        Unchanged,
-        BadRequest,
-        NotFound,
-        Gone,
-        Later,
+        Unchanged, BadRequest, NotFound, Gone, Later,
     ))]
 pub(super) async fn show(
     State(room): State<SharedState>,
@@ -76,10 +72,7 @@ pub(super) async fn show(
     let (audience, feed) = (record.site.key(), record.name.clone());
     let (revision, kind) = (Some(state.revision), DocumentKind::Changes(form));
     let key = DocumentKey { audience, feed, revision, kind };
-    let make = || {
-        let (room, record) = (Arc::clone(&room), record.clone());
-        async move { made(&room, &record, &state, form).await }
-    };
+    let make = || made(Arc::clone(&room), record.clone(), state, form);
     let document = room.documents.get(key, ask, make).await?;
     // What a page leads to depends on who looks, so that it is packed when that was put in.
     let Some(rendition) = document.encoded() else {
@@ -112,12 +105,12 @@ fn form(query: &Query, headers: &HeaderMap) -> Result<ChangeFeedForm, Problem> {
 }
 
 async fn made(
-    room: &SharedState,
-    record: &ServedFeed,
-    state: &FeedState,
+    room: SharedState,
+    record: ServedFeed,
+    state: FeedState,
     form: ChangeFeedForm,
 ) -> Result<ServedDocument, Problem> {
-    let feed = gather(room, record).await?;
+    let feed = gather(&room, &record).await?;
     // Text that is removed, and versions that are not kept any more, leave the document without a change.
     let (name, shown, revision) = (record.name.clone(), state.updated_at, state.revision);
     let packing = tokio::task::spawn_blocking(move || {
@@ -142,7 +135,7 @@ async fn gather(room: &AppState, record: &ServedFeed) -> Result<ChangeFeed, Prob
     let name = &record.name;
     let events = room.store.events(name, EVENTS_READ).await?;
     let mut entries: Vec<ChangeEntry> = Vec::new();
-    let mut budget = CompareBudget::for_entries();
+    let mut budget = CompareBudget::FOR_ENTRIES;
     for event in events.iter().filter(|event| is_told(event.kind)) {
         let Some(tick) = event.tick else { continue };
         if entries.len() >= ENTRIES {
@@ -189,20 +182,17 @@ async fn entry(
     let feed = &record.name;
     let versions = room.store.versions(feed, &event.id, VERSIONS_READ).await?;
     let pair = compared_versions(&versions, tick);
-    let differences = match pair {
-        Some((old, new)) => {
-            let old = room.store.version(feed, &event.id, old.updates).await?;
-            let new = room.store.version(feed, &event.id, new.updates).await?;
-            match (old.and_then(|old| old.markup), new.and_then(|new| new.markup)) {
-                (Some(old), Some(new)) => {
-                    budget.next_entry();
-                    items::compared(room, (old, new), budget).await?
-                }
-                _ => None,
-            }
-        }
-        None => None,
+    let read = async |note: &VersionNote| -> Result<_, StoreError> {
+        let version = room.store.version(feed, &event.id, note.updates).await?;
+        Ok(version.and_then(|version| version.markup))
     };
+    let mut differences = None;
+    if let Some((old, new)) = pair
+        && let (Some(old), Some(new)) = (read(old).await?, read(new).await?)
+    {
+        budget.next_entry();
+        differences = items::compared(room, (old, new), budget).await?;
+    }
     let page = record.site.at(&item_page(feed, &event.id));
     let link = known.link.as_deref().and_then(followable).map(str::to_owned);
     let mut title = event.title.clone();

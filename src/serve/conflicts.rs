@@ -1,21 +1,19 @@
 //! `/feeds/NAME/conflicts`: versions that are in conflict, side by side with their winners, and
 //! what can be done about them (SSE 1.0 section 3.4). HTML for people, JSON when asked for.
 
-mod form;
-mod list;
 mod page;
 
-pub(super) use form::resolve;
-pub(super) use list::ConflictList;
-pub(super) use page::excerpt;
+pub(super) use page::{begins, excerpt, is_outline, resolve};
 
-use super::address::Site;
+use super::address::{Site, item_page};
 use super::admission::{Work, WorkKind};
 use super::audience::ServedFeed;
 use super::cache::Cache;
 use super::client::Client;
+use super::conditional::unkept;
 use super::documents::{DocumentKey, DocumentKind};
-use super::extract::{ReadQuery, TypedQuery, Viewer};
+use super::extract::{FeedCall, ReadQuery, TypedQuery, Viewer};
+use super::items::{self, CompareBudget, Differences, FieldDifference};
 use super::openapi::{Gone, NotFound};
 use super::problem::Problem;
 use super::query::Query;
@@ -25,13 +23,17 @@ use crate::locked;
 use axum::body::Bytes;
 use axum::response::Response;
 use maud::{PreEscaped, html};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate_core::model::{FeedName, Revision, SyncId};
+use tidegate_core::model::{EndpointId, FeedName, Item, Markup, Revision, SyncId, Time, Version};
+use tidegate_core::xml::address::percent_encoded;
+use tidegate_judge::record::local;
 use tidegate_status::schema;
 use tidegate_store::{Store, StoreError};
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
 /// How many items in conflict one answer shows.
 const ITEMS_SHOWN: usize = 20;
@@ -79,18 +81,17 @@ impl Contested {
     /// How many items are in conflict of all feeds that have such. Where the store does not tell within `limit`, what
     /// it told last is good enough; `None` where it never did.
     pub(super) async fn feeds(&self, limit: Duration) -> Option<ContestedFeeds> {
-        let counted = timeout(limit, self.count_all()).await;
-        let failed = match counted {
+        match timeout(limit, self.count_all()).await {
             Ok(Ok(counted)) => {
                 let counted = Arc::new(counted);
                 *locked(&self.last) = Some(Arc::clone(&counted));
-                return Some(counted);
+                Some(counted)
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(late) => late.to_string(),
-        };
-        tracing::debug!(error = failed, "what is in conflict is told as it was known last");
-        locked(&self.last).clone()
+            failed => {
+                tracing::debug!(?failed, "what is in conflict is told as it was known last");
+                locked(&self.last).clone()
+            }
+        }
     }
 
     async fn count_all(&self) -> Result<BTreeMap<FeedName, u32>, StoreError> {
@@ -123,25 +124,23 @@ impl Contested {
             (ConflictList = "application/json"),
             (String = "text/html"),
         )),
-        NotFound,
-        Gone,
+        NotFound, Gone,
     ))]
 pub(super) async fn show(
     viewer: Viewer,
     record: ServedFeed,
     TypedQuery(query): TypedQuery<ConflictsQuery>,
 ) -> Result<Response, Problem> {
-    let Viewer { is_signed_in, wants_json, .. } = viewer;
-    let form = match wants_json {
+    let form = match viewer.wants_json {
         true => ConflictsForm::JSON,
         false => {
-            let may_decide = viewer.audience.may_sign_in();
+            let (is_signed_in, may_decide) = (viewer.is_signed_in, viewer.audience.may_sign_in());
             ConflictsForm { is_json: false, is_signed_in, may_decide }
         }
     };
     let of = (&record.name, &record.site);
     let answer = answered(&viewer.room, viewer.client, of, (query.after, form)).await?;
-    if wants_json {
+    if form.is_json {
         return Ok(html::data(answer));
     }
     // It was written as text here.
@@ -163,14 +162,18 @@ impl ReadQuery for ConflictsQuery {
     }
 }
 
-/// The same for the administration.
-pub(super) async fn listed(
-    room: &SharedState,
-    client: Client,
-    feed: &FeedName,
-    query: ConflictsQuery,
-) -> Result<Bytes, Problem> {
-    answered(room, client, (feed, &room.site), (query.after, ConflictsForm::JSON)).await
+/// Lists items with unresolved conflicts.
+#[utoipa::path(get, path = "/api/v1/feeds/{name}/conflicts", operation_id = "listConflicts",
+    params(("after" = Option<schema::SyncId>, Query, description = "Only items behind this one.")),
+    responses((status = 200, description = "The conflicts.", body = ConflictList), NotFound))]
+pub(super) async fn list(
+    FeedCall { room, client, name: feed }: FeedCall,
+    TypedQuery(query): TypedQuery<ConflictsQuery>,
+) -> Result<Response, Problem> {
+    room.operator.status(&feed).await?;
+    let of = (&feed, &room.site);
+    let listed = answered(&room, client, of, (query.after, ConflictsForm::JSON)).await?;
+    Ok(unkept("application/json", listed))
 }
 
 /// What is told of a feed's conflicts, made once for each revision and all who ask.
@@ -181,28 +184,190 @@ async fn answered(
     (after, form): (Option<SyncId>, ConflictsForm),
 ) -> Result<Bytes, Problem> {
     let revision = room.store.state(feed).await?.map(|state| state.revision);
-    let shown = usize::try_from(room.contested.count(feed).await?).unwrap_or(usize::MAX);
-    let shown = u64::try_from(shown.min(ITEMS_SHOWN)).unwrap_or(u64::MAX);
+    let shown = u64::from(room.contested.count(feed).await?)
+        .min(u64::try_from(ITEMS_SHOWN).unwrap_or(u64::MAX));
     let work = Work::new(feed, WorkKind::Conflicts);
     let ask = WorkRequest { tells: true, ..room.admission.request(client, work, shown) };
     let kind = DocumentKind::Conflicts { after: after.clone(), form };
     let key = DocumentKey { audience: site.key(), feed: feed.clone(), revision, kind };
     let make = || {
         let (room, feed, site) = (Arc::clone(room), feed.clone(), Arc::clone(site));
-        async move { made(&room, &site, &feed, (after, form)).await }
+        async move {
+            let list = ConflictList::gather(&room, &site, &feed, after.as_ref()).await?;
+            Ok::<Bytes, Problem>(match form.is_json {
+                true => answers::text(&list),
+                false => page::conflicts(&list, form).into_string().into(),
+            })
+        }
     };
     Ok(room.documents.get(key, ask, make).await?.text())
 }
 
-async fn made(
+/// Items in conflict.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ConflictList {
+    pub(super) feed: FeedName,
+    pub(super) count: usize,
+    conflicts: Vec<ItemInConflict>,
+    /// The address of the items behind these.
+    next: Option<String>,
+    /// The last of these, where there are more behind it.
+    #[serde(skip)]
+    pub(super) last: Option<SyncId>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ItemInConflict {
+    pub(super) sync_id: SyncId,
+    published_id: String,
+    page: String,
+    /// What it is known by at this moment.
+    pub(super) etag: String,
+    noconflicts: Option<bool>,
+    pub(super) winner: ConflictVersion,
+    pub(super) count: usize,
+    pub(super) conflicts: Vec<LosingVersion>,
+    /// What a version that somebody writes begins with.
+    #[serde(skip)]
+    pub(super) begins: Option<Markup>,
+}
+
+/// A version with its bytes.
+#[derive(Serialize, ToSchema)]
+struct ConflictVersion {
+    pub(super) updates: u32,
+    sequence: u32,
+    pub(super) when: Option<Time>,
+    #[schema(value_type = Option<String>)]
+    pub(super) by: Option<EndpointId>,
+    pub(super) deleted: bool,
+    pub(super) title: String,
+    pub(super) link: Option<String>,
+    pub(super) author: Option<String>,
+    published: Option<Time>,
+    updated: Option<Time>,
+    format: &'static str,
+    #[serde(serialize_with = "text_alone")]
+    #[schema(value_type = String)]
+    pub(super) markup: Markup,
+}
+
+#[derive(Serialize, ToSchema)]
+struct LosingVersion {
+    #[serde(flatten)]
+    pub(super) version: ConflictVersion,
+    /// The number by which it is kept.
+    pub(super) n: usize,
+    /// What differs from the winner, where that can be told.
+    #[serde(serialize_with = "fields_alone")]
+    #[schema(value_type = Option<Vec<FieldDifference>>)]
+    pub(super) differences: Option<Differences>,
+    /// Whether it was compared: one answer compares so many.
+    #[serde(skip)]
+    pub(super) is_compared: bool,
+}
+
+fn text_alone<S: Serializer>(markup: &Markup, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&markup.xml)
+}
+
+fn fields_alone<S: Serializer>(told: &Option<Differences>, to: S) -> Result<S::Ok, S::Error> {
+    told.as_ref().map(|told| &told.fields).serialize(to)
+}
+
+impl ConflictList {
+    /// The items of a feed in conflict, those behind `after` where it is said.
+    pub(super) async fn gather(
+        room: &AppState,
+        site: &Site,
+        feed: &FeedName,
+        after: Option<&SyncId>,
+    ) -> Result<Self, Problem> {
+        let all = room.store.contested(feed).await?;
+        let behind = all.iter().filter(|id| after.is_none_or(|after| *id > after));
+        let ids: Vec<&SyncId> = behind.take(ITEMS_SHOWN + 1).collect();
+        let (mut compared, mut budget) = (0, CompareBudget::WHOLE);
+        let mut conflicts = Vec::new();
+        for id in ids.iter().take(ITEMS_SHOWN) {
+            let Some(item) = room.store.item(feed, id).await? else { continue };
+            if item.shared.conflicts.is_empty() {
+                continue;
+            }
+            let mut losers = Vec::new();
+            for (n, loser) in item.shared.conflicts.iter().take(LOSERS_SHOWN).enumerate() {
+                let is_compared = compared < COMPARED;
+                compared += 1;
+                let differences = match is_compared {
+                    true => compare(room, &item, loser, &mut budget).await?,
+                    false => None,
+                };
+                losers.push(LosingVersion { version: loser.into(), n, differences, is_compared });
+            }
+            conflicts.push(ItemInConflict::new(site.at(&item_page(feed, id)), &item, losers));
+        }
+        let last = ids.get(ITEMS_SHOWN.saturating_sub(1)).filter(|_| ids.len() > ITEMS_SHOWN);
+        let last = last.map(|id| (*id).clone());
+        let next = last.as_ref().map(|id| {
+            site.at(&format!("/feeds/{feed}/conflicts?after={}", percent_encoded(id.as_str())))
+        });
+        Ok(Self { feed: feed.clone(), count: all.len(), conflicts, next, last })
+    }
+}
+
+/// What differs between the winner of an item and another version. What a deletion says is not its bytes, which only
+/// stand in for the item.
+async fn compare(
     room: &AppState,
-    site: &Site,
-    feed: &FeedName,
-    (after, form): (Option<SyncId>, ConflictsForm),
-) -> Result<Bytes, Problem> {
-    let list = ConflictList::gather(room, site, feed, after.as_ref()).await?;
-    Ok(match form.is_json {
-        true => answers::text(&list),
-        false => page::conflicts(&list, form).into_string().into(),
-    })
+    item: &Item,
+    loser: &Version<Markup>,
+    budget: &mut CompareBudget,
+) -> Result<Option<Differences>, Problem> {
+    let winner = &item.shared.winner;
+    if loser.deleted != winner.deleted {
+        return Ok(None);
+    }
+    let mut told = items::compared(room, (winner.data.clone(), loser.data.clone()), budget).await?;
+    if let Some(told) = &mut told {
+        // An item keeps its own id whatever is decided.
+        told.fields.retain(|field| field.name != "Id");
+    }
+    Ok(told)
+}
+
+impl ItemInConflict {
+    fn new(page: String, item: &Item, conflicts: Vec<LosingVersion>) -> Self {
+        let winner = &item.shared.winner;
+        Self {
+            sync_id: winner.id.clone(),
+            published_id: item.published_id.clone(),
+            page,
+            etag: local::tag(&item.shared),
+            noconflicts: winner.noconflicts,
+            winner: winner.into(),
+            count: item.shared.conflicts.len(),
+            conflicts,
+            begins: begins(item).map(|version| version.data.clone()),
+        }
+    }
+}
+
+impl From<&Version<Markup>> for ConflictVersion {
+    fn from(version: &Version<Markup>) -> Self {
+        let topmost = version.history.topmost();
+        let card = &version.data.card;
+        Self {
+            updates: version.updates.value(),
+            sequence: topmost.sequence.value(),
+            when: topmost.stamp.when(),
+            by: topmost.stamp.by().cloned(),
+            deleted: version.deleted,
+            title: card.title.clone(),
+            link: card.link.clone(),
+            author: card.author.clone(),
+            published: card.published,
+            updated: card.updated,
+            format: version.data.format.name(),
+            markup: version.data.clone(),
+        }
+    }
 }

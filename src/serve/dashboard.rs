@@ -1,29 +1,30 @@
 //! `/`: what the gateway does, at a glance: sums, problems, and the feeds, page by page.
 
 mod list;
-mod own;
-mod placement;
-mod recent;
-mod spark;
 mod table;
 
 pub(super) use list::FeedFilter;
-pub(super) use recent::{pill, recent};
 
-use self::list::{DashboardQuery, ListTotals, OverviewFeed, PAGE};
-use self::table::DashboardPage;
+use self::list::{DashboardQuery, FeedOrder, ListTotals, OverviewFeed};
+use super::address::item_page;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
 use super::cache::Cache;
-use super::conflicts::{CONTESTED_WITHIN, ContestedFeeds};
+use super::client::Client;
+use super::conflicts::CONTESTED_WITHIN;
+use super::directory::Listing;
 use super::extract::{TypedQuery, Viewer};
+use super::html::{self, ago, text};
+use super::paging::PAGE;
 use super::problem::{Problem, RETRY_SOON};
+use super::readers::KnownReader;
 use super::shared_work::{LastMade, SingleFlight, WorkRequest};
-use super::{AppState, subscribe};
+use super::{AppState, SharedState, subscribe};
 use axum::response::Response;
 use maud::{Markup, html};
+use std::cmp::Reverse;
 use std::sync::Arc;
-use tidegate_core::model::{Event, FeedName, FeedStanding, Time, counted};
+use tidegate_core::model::{Event, EventKind, FeedName, FeedRecord, FeedStanding, Time, counted};
 use tidegate_status::TicksAhead;
 use tidegate_store::{Epoch, KnownGateway, StoreStop};
 use tokio::task::yield_now;
@@ -73,23 +74,43 @@ struct OverviewFeeds {
 }
 
 impl OverviewFeeds {
-    fn new(feeds: Vec<OverviewFeed>, knows_conflicts: bool, now: Time) -> Self {
-        let mut ahead = TicksAhead::default();
-        feeds.iter().for_each(|feed| ahead.note(&feed.name, feed.changed, now));
+    /// Looks at all feeds that an audience sees.
+    async fn gather(
+        room: &AppState,
+        listing: &Listing,
+        audience: &Audience,
+    ) -> Result<Self, Problem> {
+        let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
+        let mut summaries = room.operator.summaries().await?;
+        let now = room.clock.now();
+        let (mut feeds, mut ahead) = (Vec::with_capacity(listing.len()), TicksAhead::default());
+        for record in listing.seen_by(audience) {
+            let state = room.store.state(&record.name).await?;
+            let contested = in_conflict.as_ref().and_then(|all| all.get(&record.name).copied());
+            let summary = summaries.remove(&record.name).unwrap_or_default();
+            // An aggregate may be private for one of its sources.
+            let record = (&**record, listing.private().contains(&record.name));
+            let contested = contested.unwrap_or_default();
+            let feed = OverviewFeed::new(record, summary, state.as_ref(), contested, now);
+            ahead.note(&feed.name, feed.changed, now);
+            feeds.push(feed);
+            if feeds.len() % LOOKED_AT_IN_A_ROW == 0 {
+                yield_now().await;
+            }
+        }
+        list::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
         let totals = ListTotals::new(&feeds, now);
-        Self { feeds, knows_conflicts, now, totals, ahead, pages: Cache::of(PAGES_KEPT) }
+        let (knows_conflicts, pages) = (in_conflict.is_some(), Cache::of(PAGES_KEPT));
+        Ok(Self { feeds, knows_conflicts, now, totals, ahead, pages })
     }
 }
 
-/// A feed on the page, with what happened to it, newest first.
-struct FeedRow<'a> {
-    feed: &'a OverviewFeed,
-    events: Vec<Event>,
-}
-
 /// Looks at all feeds.
-async fn look(viewer: &Viewer) -> Result<Arc<OverviewFeeds>, Problem> {
-    let Viewer { room, audience, client, .. } = viewer;
+async fn look(
+    room: &SharedState,
+    audience: &Audience,
+    client: Client,
+) -> Result<Arc<OverviewFeeds>, Problem> {
     let listing = room.directory.listing().await?;
     let kept = audience.is_public().then(|| room.overview.everybodys.get(listing.list()));
     if let Some(kept) = kept.flatten() {
@@ -97,16 +118,14 @@ async fn look(viewer: &Viewer) -> Result<Arc<OverviewFeeds>, Problem> {
     }
     let cost = u64::try_from(listing.len()).unwrap_or(u64::MAX).saturating_mul(LOOK);
     let work = Work::of_all(WorkKind::Standing);
-    let ask = WorkRequest { client: *client, work, cost, tells: false };
+    let ask = WorkRequest { client, work, cost, tells: false };
     let list = listing.id();
     let make = || {
         let (room, audience) = (Arc::clone(room), audience.clone());
         async move {
             let begun = Instant::now();
-            let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
-            let feeds = listed(&room, &audience, in_conflict.as_ref()).await.map_err(Arc::new)?;
-            let now = room.clock.now();
-            let made = Arc::new(OverviewFeeds::new(feeds, in_conflict.is_some(), now));
+            let made = OverviewFeeds::gather(&room, &listing, &audience).await;
+            let made = Arc::new(made.map_err(Arc::new)?);
             if audience.is_public() && made.knows_conflicts {
                 room.overview.everybodys.keep(listing.list(), begun, &made);
             }
@@ -133,14 +152,14 @@ pub(super) async fn page(
     TypedQuery(query): TypedQuery<DashboardQuery>,
 ) -> Result<Response, Problem> {
     if let Some(reader) = viewer.audience.reader() {
-        return own::page(&viewer, reader).await;
+        return own_page(&viewer, reader).await;
     }
     let Viewer { room, audience, .. } = &viewer;
     let condition = room.store.condition();
     if let Some(stop) = &condition.stop {
         return Ok(viewer.page("Feeds", &while_stopped(room, audience, stop).await));
     }
-    let (known, making) = (look(&viewer).await?, Arc::clone(room));
+    let (known, making) = (look(room, audience, viewer.client).await?, Arc::clone(room));
     let page = match known.pages.get(&query) {
         Some(page) => page,
         None => show(&viewer, async move { made(&making, &known, query).await }).await?,
@@ -165,20 +184,14 @@ fn gateways(known: &[KnownGateway], newest: Epoch) -> Markup {
     html! {
         @if known.len() > 1 {
             h2 { "Gateways" }
-            div.wide { table {
-                thead { tr {
-                    th scope="col" { "Gateway" } th scope="col" { "Polls" }
-                    th scope="col" { "Heard of" }
-                } }
-                tbody { @for gateway in known { tr {
-                    th scope="row" { (gateway.name) @if gateway.is_this { " (this one)" } }
-                    td { @if gateway.polls { "its part of the feeds" } @else { "nothing" } }
-                    td {
-                        (counted(gateway.beat_age.as_secs(), "second")) " ago"
-                        @if gateway.is_this { "; it shows epoch " (newest.0) }
-                    }
-                } } }
-            } }
+            (html::table(&["Gateway", "Polls", "Heard of"], &html! { @for gateway in known { tr {
+                th scope="row" { (gateway.name) @if gateway.is_this { " (this one)" } }
+                td { @if gateway.polls { "its part of the feeds" } @else { "nothing" } }
+                td {
+                    (counted(gateway.beat_age.as_secs(), "second")) " ago"
+                    @if gateway.is_this { "; it shows epoch " (newest.0) }
+                }
+            } } }))
         }
     }
 }
@@ -196,51 +209,23 @@ async fn while_stopped(room: &AppState, audience: &Audience, stop: &StoreStop) -
     }
 }
 
-/// What is known of all feeds, in the order of the reader's list; `in_conflict`: which have items in conflict, where
-/// that is known.
-async fn listed(
-    room: &AppState,
-    audience: &Audience,
-    in_conflict: Option<&ContestedFeeds>,
-) -> Result<Vec<OverviewFeed>, Problem> {
-    let listing = room.directory.listing().await?;
-    let mut summaries = room.operator.summaries().await?;
-    let now = room.clock.now();
-    let mut feeds = Vec::with_capacity(listing.len());
-    for record in listing.seen_by(audience) {
-        let state = room.store.state(&record.name).await?;
-        let contested = in_conflict.and_then(|counted| counted.get(&record.name).copied());
-        let summary = summaries.remove(&record.name).unwrap_or_default();
-        // An aggregate may be private for one of its sources.
-        let is_private = listing.private().contains(&record.name);
-        let record = (&**record, is_private);
-        let contested = contested.unwrap_or_default();
-        feeds.push(OverviewFeed::new(record, summary, state.as_ref(), contested, now));
-        if feeds.len() % LOOKED_AT_IN_A_ROW == 0 {
-            yield_now().await;
-        }
-    }
-    placement::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
-    Ok(feeds)
-}
-
 /// The names of the feeds that are looked for, in their order; without a filter also those that were deleted. Fails
 /// where that depends on which feeds have items in conflict and this is not known.
 pub(super) async fn find(
-    room: &AppState,
+    room: &SharedState,
+    client: Client,
     search: &str,
     filter: Option<FeedFilter>,
-    in_conflict: Option<&ContestedFeeds>,
 ) -> Result<Vec<FeedName>, Problem> {
-    if in_conflict.is_none() && filter.is_some_and(FeedFilter::needs_conflicts) {
+    let known = look(room, &Audience::operator(room), client).await?;
+    if !known.knows_conflicts && filter.is_some_and(FeedFilter::needs_conflicts) {
         return Err(Problem::later(CONFLICTS_UNKNOWN, RETRY_SOON));
     }
-    let feeds = listed(room, &Audience::operator(room), in_conflict).await?;
     let is_found = |feed: &&OverviewFeed| {
         filter.is_none_or(|filter| filter.admits(feed)) && feed.contains(search)
     };
     let mut names: Vec<FeedName> =
-        feeds.iter().filter(is_found).map(|feed| feed.name.clone()).collect();
+        known.feeds.iter().filter(is_found).map(|feed| feed.name.clone()).collect();
     names.sort();
     Ok(names)
 }
@@ -269,31 +254,126 @@ async fn made(
     if let Some(page) = known.pages.get(&query) {
         return Ok(page);
     }
-    let (feeds, now) = (&known.feeds, known.now);
-    let list = list::select(feeds, &query);
-    let mut rows = Vec::with_capacity(list.feeds.len());
+    let list = list::select(&known.feeds, &query);
+    let mut events = Vec::with_capacity(list.feeds.len());
     for feed in &list.feeds {
-        let events = room.store.events(&feed.name, EVENTS_READ).await?;
-        rows.push(FeedRow { feed, events });
+        events.push(room.store.events(&feed.name, EVENTS_READ).await?);
     }
-    let page = DashboardPage {
-        query: &query,
-        totals: &known.totals,
-        polls: room.operator.totals(),
-        problems: table::worst(feeds),
-        list: &list,
-        rows,
-        now,
-    };
+    let polls = room.operator.totals();
     let page = html! {
         @if !known.ahead.is_empty() { p.bad { (known.ahead) "." } }
         @if !known.knows_conflicts { p.bad { (CONFLICTS_UNKNOWN) "." } }
-        (table::content(&page))
+        (table::content(known, &query, &list, &events, &polls))
         @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
     };
     let page = Arc::new(page);
     known.pages.insert(query, Arc::clone(&page));
     Ok(page)
+}
+
+// `/t/TOKEN/`: the feeds of one reader, with the addresses to give to a feed reader.
+
+/// How many feeds are listed; the list of subscriptions has all.
+const OWN_SHOWN: usize = 1_000;
+
+/// The page of a reader.
+async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Result<Response, Problem> {
+    let (room, audience) = (&*viewer.room, &viewer.audience);
+    let listing = room.directory.listing().await?;
+    let served = |record: &&Arc<FeedRecord>| record.standing != FeedStanding::Gone;
+    let (mut rows, mut more) = (Vec::new(), 0_usize);
+    for record in listing.seen_by(audience).filter(served) {
+        if rows.len() >= OWN_SHOWN {
+            more += 1;
+            continue;
+        }
+        let shown = room.store.state(&record.name).await?.map(|state| state.updated_at);
+        let address = format!("/feeds/{}", record.name);
+        rows.push(html! { tr {
+            td { a href={ (address) "/about" } { (text(&record.shown_title())) } }
+            td { @match shown { Some(at) => (ago(at, room.clock.now())), None => "not read yet" } }
+            td { a href=(address) { code { (audience.site().at(&address)) } } }
+        } });
+    }
+    let content = html! {
+        p { "What " (reader.name()) " may read here. The addresses are a key to these feeds: whoever has one \
+            can read the feed. Give each to your feed reader, or all of them as "
+            a href="/subscriptions.opml" { "a list of subscriptions (OPML)" } "." }
+        @if rows.is_empty() { p.empty { "There is no feed for this token yet." } }
+        @else {
+            (html::table(&["Feed", "Last change", "Address"], &html! { @for row in &rows { (row) } }))
+        }
+        @if more > 0 { p.quiet { (more) " more are in the list of subscriptions." } }
+        @if room.origins.admits_any() { (bookmarklet(&audience.site().at(subscribe::PATH))) }
+    };
+    Ok(viewer.page("Your feeds", &content))
+}
+
+// `/recent`: what changed lately in all feeds.
+
+/// How many changes are shown, and how many of one feed at most, so that a busy one hides no other.
+const RECENT_SHOWN: usize = 100;
+const RECENT_EACH: usize = 10;
+
+/// `GET /recent`.
+pub(super) async fn recent(viewer: Viewer) -> Result<Response, Problem> {
+    let (known, making) =
+        (look(&viewer.room, &viewer.audience, viewer.client).await?, Arc::clone(&viewer.room));
+    let content = show(&viewer, async move { make_recent(&making, &known.feeds).await }).await?;
+    Ok(viewer.page("Recent changes", &content))
+}
+
+async fn make_recent(room: &AppState, feeds: &[OverviewFeed]) -> Result<Markup, Problem> {
+    let order = FeedOrder::Changed;
+    let newest = list::select(feeds, &DashboardQuery { order, ..DashboardQuery::default() });
+    let (mut lines, now) = (Vec::new(), room.clock.now());
+    for feed in &newest.feeds {
+        let events = room.store.events(&feed.name, RECENT_EACH + 1).await?;
+        let is_cut = events.len() > RECENT_EACH;
+        for (at, event) in events.iter().take(RECENT_EACH).enumerate() {
+            let has_more = is_cut && at + 1 == RECENT_EACH;
+            lines.push((event.at, recent_line(feed, event, has_more, now)));
+        }
+    }
+    lines.sort_by_key(|(at, _)| Reverse(*at));
+    Ok(html! {
+        @if lines.is_empty() {
+            p.empty { "Nothing has changed yet. " a href="/" { "See how the feeds are polled" } "." }
+        } @else {
+            ol.recent { @for (_, line) in lines.iter().take(RECENT_SHOWN) { (line) } }
+        }
+    })
+}
+
+/// A change of a feed; `has_more`: whether the feed has more changes behind this one than are shown here.
+fn recent_line(feed: &OverviewFeed, event: &Event, has_more: bool, now: Time) -> Markup {
+    let about = format!("/feeds/{}/about", feed.name);
+    html! { li {
+        span.when { (ago(event.at, now)) }
+        (pill(event.kind))
+        div {
+            a.title href=(item_page(&feed.name, &event.id)) {
+                @if event.title.is_empty() { (event.id) } @else { (text(&event.title)) }
+            }
+            " " span.quiet { "in " a href=(about) { (text(&feed.title)) } }
+            div.quiet { (text(&event.reason)) }
+            @if has_more {
+                div.quiet { a href={ (about) "#happened" } { "and more in this feed" } }
+            }
+        }
+    } }
+}
+
+/// What happened, as a word in its colour.
+pub(super) fn pill(kind: EventKind) -> Markup {
+    let colour = match kind {
+        EventKind::Created | EventKind::Undeleted => "good",
+        EventKind::Updated => "edit",
+        EventKind::Deleted => "bad",
+        EventKind::Rekeyed => "warn",
+        _ => "",
+    };
+    html! { span class={ "pill " (colour) } { (kind.word()) } }
 }
 
 #[cfg(test)]

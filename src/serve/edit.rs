@@ -1,27 +1,24 @@
 //! `/api/v1/feeds/NAME/items`: items that are made here, and conflicts that are resolved (SSE 1.0
 //! sections 3.1, 3.2 and 3.4). The token was checked before.
 
-mod entry;
-
-use self::entry::{EntryFormat, Posted};
 use super::address::item_page;
 use super::answers::{object, optional};
-use super::client::Client;
-use super::conditional::{add, unkept};
-use super::conflicts::{ConflictList, ConflictsQuery};
-use super::extract::{FeedInPath, ItemInPath, JsonObject, TypedQuery, WholeBody};
+use super::conditional::add;
+use super::extract::{FeedCall, ItemCall, JsonFields, JsonObject, TypedQuery, WholeBody};
 use super::openapi::{BadRequest, Conflict, NotFound, Stale, Unprocessable};
 use super::problem::Problem;
 use super::query::Query;
-use super::{API, SharedState, admin, answers, conflicts, plain};
-use axum::extract::State;
+use super::{API, SharedState, admin, answers, conflicts, put};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 use tidegate_core::model::{Count, FeedName, Markup, SyncId, Tick};
-use tidegate_judge::record::local::{Act, Acted, CheckedEntry, EntryError, Resolution};
+use tidegate_format::parse::{self, Amendment, Limits};
+use tidegate_judge::record::local::{
+    Act, Acted, CheckedEntry, EntryError, EntryFields, Resolution,
+};
 use tidegate_status::describe;
 use tidegate_status::schema::{self, text, words};
 use utoipa::openapi::Ref;
@@ -37,22 +34,18 @@ pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
     request_body(content((ItemEntry = "application/json"), (AtomEntry = "application/atom+xml"))),
     responses(
         (status = 201, description = "It was made.", body = ItemChanged, headers(("Location"), ("ETag"))),
-        BadRequest,
-        NotFound,
-        Conflict,
-        Unprocessable,
+        BadRequest, NotFound, Conflict, Unprocessable,
     ))]
 pub(super) async fn create(
-    State(room): State<SharedState>,
-    FeedInPath(feed): FeedInPath,
+    FeedCall { room, name: feed, .. }: FeedCall,
     TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
     let asked = query.flag("noconflicts")?;
-    let posted = Posted::read(&headers, &body, None)?;
-    let noconflicts = posted.noconflicts.or(asked);
-    let acted = done(&room, &feed, Act::Create { entry: posted.entry, noconflicts }).await?;
+    let (entry, noconflicts) = posted(&headers, &body, None)?;
+    let noconflicts = noconflicts.or(asked);
+    let acted = done(&room, &feed, Act::Create { entry, noconflicts }).await?;
     let at = room.site.at(&format!("{API}{}", item_page(&feed, &acted.id)));
     let mut response = answer(StatusCode::CREATED, feed, acted);
     add(response.headers_mut(), header::LOCATION, &at);
@@ -64,21 +57,16 @@ pub(super) async fn create(
     request_body(content((ItemEntry = "application/json"), (AtomEntry = "application/atom+xml"))),
     responses(
         (status = 200, description = "It was changed.", body = ItemChanged, headers(("ETag"))),
-        BadRequest,
-        NotFound,
-        Conflict,
-        Stale,
-        Unprocessable,
+        BadRequest, NotFound, Conflict, Stale, Unprocessable,
     ))]
 pub(super) async fn update(
-    State(room): State<SharedState>,
-    ItemInPath(feed, id): ItemInPath,
+    ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
     let expected = expected(&headers)?;
     let outline = outline(&room, &feed, &id).await?;
-    let entry = rewritten(&headers, &body, outline.as_ref())?;
+    let entry = rewritten(posted(&headers, &body, outline.as_ref())?)?;
     let acted = done(&room, &feed, Act::Update { id, entry, expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
 }
@@ -87,8 +75,7 @@ pub(super) async fn update(
 #[utoipa::path(delete, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "deleteItem", params(IfMatch),
     responses((status = 200, description = "It was deleted.", body = ItemChanged, headers(("ETag"))), NotFound, Conflict, Stale))]
 pub(super) async fn delete(
-    State(room): State<SharedState>,
-    ItemInPath(feed, id): ItemInPath,
+    ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let expected = expected(&headers)?;
@@ -101,14 +88,10 @@ pub(super) async fn delete(
     request_body(content((Option<ItemEntry> = "application/json"), (Option<AtomEntry> = "application/atom+xml"))),
     responses(
         (status = 200, description = "It was restored.", body = ItemChanged, headers(("ETag"))),
-        NotFound,
-        Conflict,
-        Stale,
-        Unprocessable,
+        NotFound, Conflict, Stale, Unprocessable,
     ))]
 pub(super) async fn restore(
-    State(room): State<SharedState>,
-    ItemInPath(feed, id): ItemInPath,
+    ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Problem> {
@@ -116,7 +99,7 @@ pub(super) async fn restore(
     let outline = outline(&room, &feed, &id).await?;
     let entry = match body.is_empty() {
         true => None,
-        false => Some(rewritten(&headers, &body, outline.as_ref())?),
+        false => Some(rewritten(posted(&headers, &body, outline.as_ref())?)?),
     };
     let acted = done(&room, &feed, Act::Restore { id, entry, expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
@@ -129,15 +112,10 @@ pub(super) async fn restore(
     request_body = ConflictResolution,
     responses(
         (status = 200, description = "They were resolved.", body = ItemChanged, headers(("ETag"))),
-        BadRequest,
-        NotFound,
-        Conflict,
-        Stale,
-        Unprocessable,
+        BadRequest, NotFound, Conflict, Stale, Unprocessable,
     ))]
 pub(super) async fn resolve(
-    State(room): State<SharedState>,
-    ItemInPath(feed, id): ItemInPath,
+    ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
     JsonObject(mut body): JsonObject,
 ) -> Result<Response, Problem> {
@@ -146,7 +124,7 @@ pub(super) async fn resolve(
     let wanted = "\"winner\" or the number of a conflict, counted from 0";
     let keep = body.take("keep", wanted, |value| kept(&value))?;
     let outline = outline(&room, &feed, &id).await?;
-    let item = body.0.remove("item").map(|value| entry::in_json(&value, outline.as_ref()));
+    let item = body.0.remove("item").map(|value| in_json(value, outline.as_ref()));
     body.finish()?;
     if keep.is_some() && item.is_some() {
         return Err(Problem::parameter("keep", "say keep or item, and not both"));
@@ -162,33 +140,20 @@ pub(super) async fn resolve(
     Ok(answer(StatusCode::OK, feed, acted))
 }
 
-/// Lists items with unresolved conflicts.
-#[utoipa::path(get, path = "/api/v1/feeds/{name}/conflicts", operation_id = "listConflicts",
-    params(("after" = Option<schema::SyncId>, Query, description = "Only items behind this one.")),
-    responses((status = 200, description = "The conflicts.", body = ConflictList), NotFound))]
-pub(super) async fn conflicts(
-    State(room): State<SharedState>,
-    client: Client,
-    FeedInPath(feed): FeedInPath,
-    TypedQuery(query): TypedQuery<ConflictsQuery>,
-) -> Result<Response, Problem> {
-    room.operator.status(&feed).await?;
-    let listed = conflicts::listed(&room, client, &feed, query).await?;
-    Ok(unkept("application/json", listed))
-}
-
 /// Has it done to its end, whoever waits for it.
 pub(super) async fn done(room: &SharedState, feed: &FeedName, act: Act) -> Result<Acted, Problem> {
     let (acting, of) = (Arc::clone(room), feed.clone());
     admin::to_the_end(async move { acting.operator.item(&of, act).await }).await
 }
 
-/// An entry that cannot be taken, with its place.
-pub(super) fn unwritten(error: &EntryError) -> Problem {
-    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
-    match error.line {
-        Some(line) => problem.with("line", line),
-        None => problem,
+impl From<EntryError> for Problem {
+    /// An entry that cannot be taken, with its place.
+    fn from(error: EntryError) -> Self {
+        let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
+        match error.line {
+            Some(line) => problem.with("line", line),
+            None => problem,
+        }
     }
 }
 
@@ -199,34 +164,29 @@ async fn outline(
     feed: &FeedName,
     id: &SyncId,
 ) -> Result<Option<Markup>, Problem> {
-    let item = room.store.item(feed, id).await?.filter(plain::is_outline);
-    let version = item.as_ref().and_then(plain::begins);
+    let item = room.store.item(feed, id).await?.filter(conflicts::is_outline);
+    let version = item.as_ref().and_then(conflicts::begins);
     Ok(version.map(|version| version.data.clone()))
 }
 
 /// An entry for an item that is there: `noconflicts` was said when it was made.
-fn rewritten(
-    headers: &HeaderMap,
-    body: &[u8],
-    outline: Option<&Markup>,
-) -> Result<CheckedEntry, Problem> {
-    let posted = Posted::read(headers, body, outline)?;
-    if posted.noconflicts.is_some() {
-        let said = "noconflicts is said when an item is made, and never again";
-        return Err(Problem::parameter("noconflicts", said));
+fn rewritten((entry, noconflicts): PostedEntry) -> Result<CheckedEntry, Problem> {
+    match noconflicts {
+        None => Ok(entry),
+        Some(_) => {
+            let said = "noconflicts is said when an item is made, and never again";
+            Err(Problem::parameter("noconflicts", said))
+        }
     }
-    Ok(posted.entry)
 }
 
 /// The one strong tag of `If-Match`; nothing where none is said, or `*` (RFC 9110 section 13.1.1).
 fn match_tag(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut values = headers.get_all(header::IF_MATCH).iter();
-    let (Some(value), None) = (values.next(), values.next()) else {
-        return match headers.contains_key(header::IF_MATCH) {
-            true => Err(Problem::parameter("If-Match", "If-Match has one ETag here")),
-            false => Ok(None),
-        };
-    };
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::parameter("If-Match", "If-Match has one ETag here"));
+    }
     let text = value.to_str().unwrap_or_default().trim();
     if text == "*" {
         return Ok(None);
@@ -301,13 +261,10 @@ struct IfMatch {
 /// What was done with an item; durable.
 #[derive(Serialize, ToSchema)]
 struct ItemChanged {
-    #[schema(value_type = schema::FeedName)]
     feed: FeedName,
-    #[schema(value_type = schema::SyncId)]
     sync_id: SyncId,
     #[schema(value_type = u32)]
     updates: Count,
-    #[schema(value_type = Option<schema::Time>)]
     tick: Tick,
     deleted: bool,
     conflicts: u32,
@@ -322,12 +279,80 @@ fn answer(status: StatusCode, feed: FeedName, acted: Acted) -> Response {
     response
 }
 
-/// What an entry in a body is, for [`Posted`].
-const fn kinds() -> &'static [(&'static str, EntryFormat)] {
-    &[
-        ("application/atom+xml", EntryFormat::Atom),
-        ("application/xml", EntryFormat::Atom),
-        ("text/xml", EntryFormat::Atom),
-        ("application/json", EntryFormat::Json),
-    ]
+// The entry in a body: Atom, or a few fields as JSON.
+
+/// The most categories of an entry.
+const CATEGORIES_LIMIT: usize = 100;
+
+/// An entry that was sent, and what is said of conflicts, which only JSON can.
+type PostedEntry = (CheckedEntry, Option<bool>);
+
+/// The entry in a body, by its media type: an Atom entry document (RFC 4287 section 2), or an object with a few fields.
+/// `outline`: what the item says where it is an outline of a list.
+fn posted(
+    headers: &HeaderMap,
+    body: &[u8],
+    outline: Option<&Markup>,
+) -> Result<PostedEntry, Problem> {
+    let declared = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = declared.and_then(|value| value.split(';').next()).unwrap_or_default();
+    match &*essence.trim().to_ascii_lowercase() {
+        "application/atom+xml" | "application/xml" | "text/xml" => {
+            let unread = |error| Problem::new(StatusCode::BAD_REQUEST, format!("{error}"));
+            let decoded = parse::decode(body, declared, &Limits::default()).map_err(unread)?;
+            Ok((CheckedEntry::atom(&decoded.text)?, None))
+        }
+        "application/json" => of_fields(JsonFields(put::object(body)?), outline),
+        _ => {
+            let said = "an item is sent as application/atom+xml, one Atom entry, or as \
+                        application/json";
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said))
+        }
+    }
+}
+
+/// An entry within JSON: Atom as a text, or an object with its fields.
+fn in_json(value: Value, outline: Option<&Markup>) -> Result<CheckedEntry, Problem> {
+    match value {
+        Value::String(text) => Ok(CheckedEntry::atom(&text)?),
+        Value::Object(object) => rewritten(of_fields(JsonFields(object), outline)?),
+        _ => {
+            let said = "item is an Atom entry as a text, or an object with its fields";
+            Err(Problem::parameter("item", said))
+        }
+    }
+}
+
+/// An entry of fields; an outline stays one, with what the fields say.
+fn of_fields(mut object: JsonFields, outline: Option<&Markup>) -> Result<PostedEntry, Problem> {
+    let missing = || Problem::parameter("title", "title, what the item is called, is missing");
+    let wanted = format!("a list of at most {CATEGORIES_LIMIT} texts");
+    let categories = object.take("categories", &wanted, |value| {
+        let list: Vec<String> = serde_json::from_value(value).ok()?;
+        Some(list).filter(|list| list.len() <= CATEGORIES_LIMIT)
+    })?;
+    let noconflicts = object.flag("noconflicts")?;
+    let fields = EntryFields {
+        title: object.text("title")?.ok_or_else(missing)?,
+        content: object.text("content")?,
+        content_html: object.text("content_html")?,
+        summary: object.text("summary")?,
+        link: object.text("link")?,
+        author: object.text("author")?,
+        id: object.text("id")?,
+        published: object.time("published")?,
+        updated: object.time("updated")?,
+        categories: categories.unwrap_or_default(),
+    };
+    object.finish()?;
+    let Some(before) = outline else { return Ok((CheckedEntry::fields(&fields)?, noconflicts)) };
+    let EntryFields { title, link, summary, .. } = fields.clone();
+    if fields != (EntryFields { title, link, summary, ..EntryFields::default() }) {
+        let said = "the item is an outline of a list, which says a title, a link and a summary and \
+                    nothing else that JSON has words for; send a whole Atom entry to make it one";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, said));
+    }
+    let EntryFields { title, link, summary, .. } = fields;
+    let amendment = Amendment { title: Some(title), link, summary, ..Amendment::default() };
+    Ok((CheckedEntry::amended(before, amendment)?, noconflicts))
 }

@@ -1,8 +1,11 @@
 //! Why a feed is as it is, in one sentence.
 
+use super::html::{moment, outward, text};
+use maud::{Markup, html};
 use std::fmt::Write as _;
 use tidegate_core::model::{
     EventKind, Evidence, FeedName, FeedStanding, FeedState, MemberStanding, SharingOptions,
+    ShownAddress, counted,
 };
 use tidegate_status::{
     EventCounts, FeedStatus, FinishedPoll, GatherNote, PollEnding, SourceTrouble,
@@ -36,7 +39,12 @@ pub(super) fn why_beside_hold(status: &FeedStatus, state: Option<&FeedState>) ->
             let why = dropped.map(|list| format!(", since {}", list.words())).unwrap_or_default();
             parts.push(format!("it is paused{why}: served as it is, and not polled"));
         }
-        None => parts.push(unseen(status, state.is_some())),
+        // This gateway has not polled it.
+        None => parts.push(match (status.polling.error(), &status.polled_by) {
+            (Some(error), _) => failed(error, state.is_some()),
+            (None, Some(gateway)) => format!("the gateway {gateway} polls it"),
+            (None, None) => "it has not been polled since the start".to_owned(),
+        }),
         Some(note) => {
             let reads_answers = status.polling.reads_answers();
             if reads_answers {
@@ -106,15 +114,6 @@ pub(super) fn made(sharing: &SharingOptions, has_upstream: bool) -> Option<Strin
     Some(format!("it gathers {}{more}", named.join(", ")))
 }
 
-/// What is known of the polls of a feed that this gateway has not polled.
-fn unseen(status: &FeedStatus, was_read: bool) -> String {
-    match (status.polling.error(), &status.polled_by) {
-        (Some(error), _) => failed(error, was_read),
-        (None, Some(gateway)) => format!("the gateway {gateway} polls it"),
-        (None, None) => "it has not been polled since the start".to_owned(),
-    }
-}
-
 fn failed(error: &str, was_read: bool) -> String {
     let served = match was_read {
         true => "what was last good is served",
@@ -178,4 +177,80 @@ fn events(counts: &EventCounts) -> Vec<String> {
     };
     let happened = happened.filter(|(_, number)| *number > 0);
     happened.map(|(kind, number)| format!("{number} {}", word(kind))).collect()
+}
+
+// How a feed stands, as pages show it.
+
+/// Where a feed's items come from.
+pub(super) fn origin(status: &FeedStatus) -> Markup {
+    let sharing = &status.options.sharing;
+    let upstream = ShownAddress::new(&status.url, status.options.secret);
+    html! {
+        @if sharing.is_aggregate() {
+            "gathers "
+            @for (at, source) in sharing.sources.iter().take(SOURCES_SHOWN).enumerate() {
+                @if at > 0 { ", " }
+                a href={ "/feeds/" (source) } { (source) }
+            }
+            @if sharing.sources.len() > SOURCES_SHOWN {
+                " and " (sharing.sources.len() - SOURCES_SHOWN) " more"
+            }
+        } @else if status.url.is_empty() {
+            "made here"
+        } @else {
+            @if sharing.local { "made here, and shared with " }
+            (outward(upstream.link(), upstream.text()))
+        }
+    }
+}
+
+/// How a feed stands.
+pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
+    let is_held = status.held.is_some() || state.is_some_and(|state| state.hold.is_some());
+    let held = html! { a.bad href={ "/feeds/" (status.name) "/about#held" } { "held" } };
+    let polling = &status.polling;
+    html! {
+        @match status.standing {
+            FeedStanding::Active if polling.failures == 0 && is_held => (held),
+            FeedStanding::Active if polling.failures == 0 => span.good { "active" },
+            FeedStanding::Active => {
+                span.bad { "failing, " (polling.failures) " in a row" }
+                @if let Some(since) = polling.failing_since() { " since " (moment(since)) }
+                @match polling.last_read {
+                    Some(at) => { "; last read " (moment(at)) },
+                    None if state.is_none() => "; never read",
+                    None => {},
+                }
+                @if is_held { br; (held) }
+            },
+            other => {
+                span.quiet { (other.name()) }
+                @if is_held { br; (held) }
+            },
+        }
+        @if status.hub.as_ref().is_some_and(|hub| hub.distrusted_until.is_some()) {
+            br; span.bad { "its hub is not believed" }
+        }
+    }
+}
+
+/// What came of a poll.
+pub(super) fn poll_result(note: &FinishedPoll) -> Markup {
+    let number = |kind| note.counts.get(&kind).copied().unwrap_or(0);
+    let failure = note.failure.as_ref();
+    html! {
+        (moment(note.at)) " "
+        @if note.outcome == PollEnding::Failed {
+            span.bad { "failed" }
+            @if let Some(failure) = failure { span.quiet { " (" (failure.blame) ")" } }
+        } @else {
+            (note.outcome.name().replace('_', " "))
+        }
+        @for kind in EventKind::ALL.into_iter().filter(|kind| number(*kind) > 0) {
+            " · " (number(kind)) " " (kind.word())
+        }
+        @if let Some(failure) = failure { br; span.quiet { (text(&failure.error)) } }
+        br;
+        span.quiet { (note.took.as_millis()) " ms, " (counted(note.bytes, "byte")) }
+    }
 }

@@ -97,17 +97,38 @@ impl FromRequestParts<SharedState> for NewFeedInPath {
     }
 }
 
-/// The item that an address of administration names, and its feed.
-pub(super) struct ItemInPath(pub(super) FeedName, pub(super) SyncId);
+/// A request of administration about a feed.
+pub(super) struct FeedCall {
+    pub(super) room: SharedState,
+    pub(super) client: Client,
+    pub(super) name: FeedName,
+}
 
-impl FromRequestParts<SharedState> for ItemInPath {
+impl FromRequestParts<SharedState> for FeedCall {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Problem> {
+        let Ok(client) = Client::from_request_parts(parts, room).await;
+        let FeedInPath(name) = FeedInPath::from_request_parts(parts, room).await?;
+        Ok(Self { room: SharedState::clone(room), client, name })
+    }
+}
+
+/// A request of administration about an item.
+pub(super) struct ItemCall {
+    pub(super) room: SharedState,
+    pub(super) feed: FeedName,
+    pub(super) id: SyncId,
+}
+
+impl FromRequestParts<SharedState> for ItemCall {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Problem> {
         let named = NamedInPath::read(parts).await?;
         let feed = named.feed()?;
         let id = SyncId::new(&named.id).map_err(|_| unknown_item(&feed))?;
-        Ok(Self(feed, id))
+        Ok(Self { room: SharedState::clone(room), feed, id })
     }
 }
 

@@ -19,15 +19,14 @@ use serde::Serialize;
 use std::sync::Arc;
 use tidegate_core::model::FeedName;
 use tidegate_status::describe;
-use tidegate_status::schema::{self, words};
+use tidegate_status::schema::words;
 use utoipa::{IntoParams, ToSchema};
 
 /// The most feeds of an answer, and how many it has where no number is asked for.
 const LIMIT: usize = 1000;
 const PAGE: usize = 500;
-/// What a feed takes that is listed, and one that is looked at, in bytes.
+/// What a feed takes that is listed, in bytes.
 const ROW: u64 = 4 * 1024;
-const LOOK: u64 = 1024;
 
 describe! {
     /// The words of the overview.
@@ -45,7 +44,6 @@ pub(super) struct FeedListQuery {
     #[param(rename = "show", value_type = Option<FeedFilterWord>, inline)]
     filter: Option<FeedFilter>,
     /// Only those behind this one.
-    #[param(value_type = Option<schema::FeedName>)]
     after: Option<FeedName>,
     /// At most so many.
     #[param(required = false, minimum = 1, maximum = 1000, default = 500)]
@@ -136,50 +134,48 @@ pub(super) async fn list(
     client: Client,
     TypedQuery(query): TypedQuery<FeedListQuery>,
 ) -> Result<Response, Problem> {
-    let cost = cost(&room, &query).await?;
+    let all = match query.is_selective() {
+        true => dashboard::find(&room, client, &query.search, query.filter).await?,
+        false => room.directory.listing().await?.keys().cloned().collect(),
+    };
+    let page = FeedNamePage::cut(all, &query);
+    let cost = cost(&room, &page.names).await?;
     let telling = Arc::clone(&room);
+    let listed = async move { listed(&telling, page, &query).await };
     let work = Work::of_all(WorkKind::Standing);
-    let listed = async move { listed(&telling, &query).await };
     Ok(answer(StatusCode::OK, &room.admission.run(client, &work, cost, listed).await?))
 }
 
-/// What telling how feeds stand takes: a row of each of a page, and the largest of the ledgers that something waits in,
-/// which are read one after the other. Where feeds are looked for, any may be on the page.
-async fn cost(room: &SharedState, query: &FeedListQuery) -> Result<u64, Problem> {
-    let (look, most) = match query.is_selective() {
-        true => (LOOK, usize::MAX),
-        false => (0, query.limit),
-    };
-    let rows = u64::try_from(query.limit).unwrap_or(u64::MAX).saturating_mul(ROW);
-    let (mut looks, mut ledger) = (0_u64, 0_u64);
-    let listing = room.directory.listing().await?;
-    for name in listing.keys().filter(|name| query.is_behind(name)).take(most) {
-        looks = looks.saturating_add(look);
-        let Some(state) = room.store.state(name).await? else { continue };
-        if state.next_decision_at.is_some() {
-            let items = u64::from(state.living) + u64::from(state.tombstones);
-            let work = Work::new(name, WorkKind::Ledger);
-            ledger = ledger.max(room.admission.cost_of(&work, items));
-        }
+/// What telling how these feeds stand takes: a row of each, and the largest of the ledgers that something waits in,
+/// which are read one after the other.
+async fn cost(room: &SharedState, names: &[FeedName]) -> Result<u64, Problem> {
+    let mut ledger = 0_u64;
+    for name in names {
+        let state = room.store.state(name).await?;
+        let waits = state.filter(|state| state.next_decision_at.is_some());
+        let Some(state) = waits else { continue };
+        let items = u64::from(state.living) + u64::from(state.tombstones);
+        let work = Work::new(name, WorkKind::Ledger);
+        ledger = ledger.max(room.admission.cost_of(&work, items));
     }
-    Ok(looks.saturating_add(rows).saturating_add(ledger))
+    let rows = u64::try_from(names.len()).unwrap_or(u64::MAX).saturating_mul(ROW);
+    Ok(rows.saturating_add(ledger))
 }
 
-async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<FeedListAnswer, Problem> {
+async fn listed(
+    room: &SharedState,
+    page: FeedNamePage,
+    query: &FeedListQuery,
+) -> Result<FeedListAnswer, Problem> {
     let listing = room.directory.listing().await?;
     let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
-    let in_conflict = in_conflict.as_ref();
-    let all = match query.is_selective() {
-        true => dashboard::find(room, &query.search, query.filter, in_conflict).await?,
-        false => listing.keys().cloned().collect(),
-    };
-    let page = FeedNamePage::cut(all, query);
     let mut feeds = Vec::with_capacity(page.names.len());
     // One that was purged meanwhile is left out.
     for status in room.operator.statuses(&page.names).await? {
         let state = room.store.state(&status.name).await?;
-        let contested =
-            in_conflict.map(|counted| counted.get(&status.name).copied().unwrap_or_default());
+        let contested = in_conflict
+            .as_ref()
+            .map(|counted| counted.get(&status.name).copied().unwrap_or_default());
         let record = listing.get(&status.name).map(|record| &**record);
         let is_private = listing.private().contains(&status.name);
         let now = room.clock.now();

@@ -151,6 +151,15 @@ pub(super) fn not_done(title: &str, problem: &Problem, rest: &Markup) -> Respons
     response
 }
 
+/// The same of a page about a feed: it leads back to the page, which has an address and a name.
+pub(super) fn not_done_with(feed: &FeedName, back: (&str, &str), problem: &Problem) -> Response {
+    let rest = maud::html! {
+        (html::trail(feed, Some(back), "Not done"))
+        p.links { a href=(back.0) { "Back to the page" } }
+    };
+    not_done("Not done", problem, &rest)
+}
+
 /// The same of a feed, which programs that read feeds find by it.
 pub(super) fn page_about(of: (&FeedName, Container), title: &str, content: &Markup) -> Response {
     with_forms(html::whole_page(html::document_about(of, title, content)))

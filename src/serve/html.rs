@@ -52,22 +52,15 @@ pub(super) fn is_page(headers: &HeaderMap) -> bool {
 
 /// `GET /robots.txt` (RFC 9309): keeps search engines out of the pages, where they may not list them. Feeds are for everybody.
 pub(super) async fn robots(State(room): State<SharedState>) -> Response {
-    let base = room.site.at("");
-    let path = Url::parse(&base).map(|url| url.path().trim_end_matches('/').to_owned());
-    let path = path.unwrap_or_default();
-    let pages = [
-        "/$",
-        "/?",
-        "/recent",
-        "/feeds/*/about",
-        "/feeds/*/items",
-        "/feeds/*/changes",
-        "/feeds/*/conflicts",
-    ];
-    let pages: &[&str] = if room.is_indexed { &[] } else { &pages };
-    let rules = pages.iter().map(|page| format!("Disallow: {path}{page}\n"));
-    let rules: String =
-        std::iter::once("User-agent: *\nDisallow: /api/\n".to_owned()).chain(rules).collect();
+    let base = Url::parse(&room.site.at(""));
+    let path = base.as_ref().map_or("", |url| url.path().trim_end_matches('/'));
+    let pages = ["/$", "/?", "/recent"].into_iter().map(str::to_owned);
+    let of_feeds =
+        ["about", "items", "changes", "conflicts"].map(|page| format!("/feeds/*/{page}"));
+    let mut rules = "User-agent: *\nDisallow: /api/\n".to_owned();
+    for page in pages.chain(of_feeds).filter(|_| !room.is_indexed) {
+        rules.push_str(&format!("Disallow: {path}{page}\n"));
+    }
     unkept("text/plain; charset=utf-8", rules)
 }
 
@@ -261,6 +254,20 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 pub(super) fn item(feed: &FeedName, id: &SyncId, title: &str) -> Markup {
     let title = if title.is_empty() { id.as_str() } else { title };
     html! { a href=(item_page(feed, id)) { (text(title)) } }
+}
+
+/// A table under these headings.
+pub(super) fn table(headings: &[&str], rows: &Markup) -> Markup {
+    html! { div.wide { table {
+        thead { tr { @for heading in headings { th { (heading) } } } }
+        tbody { (rows) }
+    } } }
+}
+
+/// How many of all there are are shown, where that is not all.
+pub(super) fn shown_of(shown: usize, all: impl TryInto<usize>) -> Markup {
+    let all = all.try_into().unwrap_or(usize::MAX);
+    html! { @if all > shown { p.quiet { (shown) " of " (all) " are shown." } } }
 }
 
 /// Where a page stands: the way to it from the feeds; `here` is what it is called.

@@ -1,31 +1,31 @@
 //! `/feeds/NAME/items`: the items of a feed, page by page. HTML for people, JSON when asked for.
 
-mod page;
-
 use super::admission::{Work, WorkKind};
 use super::audience::{AudienceKey, ServedFeed};
 use super::client::Client;
+use super::conditional::unkept;
 use super::documents::{DocumentKey, DocumentKind};
-use super::extract::{ReadQuery, TypedQuery, Viewer};
-use super::openapi::{Gone, NotFound};
+use super::extract::{FeedCall, ReadQuery, TypedQuery, Viewer};
+use super::html::{self, ago, text};
+use super::openapi::{BadRequest, Gone, NotFound};
+use super::operator::OperatorError;
 use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::problem::Problem;
 use super::query::Query;
-use super::{SharedState, answers, html, items};
+use super::{SharedState, answers, items};
 use axum::body::Bytes;
 use axum::response::Response;
+use maud::{Markup, html};
 use serde::Serialize;
 use std::sync::Arc;
 use tidegate_core::model::{
     Count, FeedName, ItemStatus, LedgerEntry, Snapshot, SyncId, Tick, Time,
 };
 use tidegate_status::describe;
-use tidegate_status::schema::{self, words};
+use tidegate_status::schema::words;
 use tidegate_store::StoreError;
 use utoipa::{IntoParams, ToSchema};
 
-/// How many items a page shows.
-const PAGE: usize = 50;
 choices! {
     /// Which items are shown.
     #[derive(Default)]
@@ -121,8 +121,7 @@ impl ItemListQuery {
         (ItemList = "application/json"),
         (String = "text/html"),
     )),
-    NotFound,
-    Gone,
+    NotFound, Gone,
 ))]
 pub(super) async fn show(
     viewer: Viewer,
@@ -139,8 +138,24 @@ pub(super) async fn show(
     Ok(viewer.page(&title, &maud::PreEscaped(content.into_owned())))
 }
 
+/// Lists items, the newest first, 50 a page.
+#[utoipa::path(get, path = "/api/v1/feeds/{name}/items", operation_id = "listItems", params(ItemListQuery), responses(
+    (status = 200, description = "A page of items; the last where the page is behind it.", body = ItemList),
+    BadRequest, NotFound,
+))]
+pub(super) async fn list(
+    FeedCall { room, client, name }: FeedCall,
+    TypedQuery(query): TypedQuery<ItemListQuery>,
+) -> Result<Response, Problem> {
+    if !room.directory.listing().await?.contains_key(&name) {
+        return Err(OperatorError::UnknownFeed(name).into());
+    }
+    let listed = answered(&room, client, &name, (query, true)).await?;
+    Ok(unkept("application/json", listed))
+}
+
 /// The items of a feed as data, or as a page without its frame.
-pub(super) async fn answered(
+async fn answered(
     room: &SharedState,
     client: Client,
     feed: &FeedName,
@@ -154,15 +169,12 @@ pub(super) async fn answered(
     let (audience, revision) = (AudienceKey::Public, state.map(|state| state.revision));
     let kind = DocumentKind::Items { query: query.clone(), is_json };
     let key = DocumentKey { audience, feed: feed.clone(), revision, kind };
-    let make = || {
-        let (room, feed) = (Arc::clone(room), feed.clone());
-        async move { made(&room, feed, query, is_json).await }
-    };
+    let make = || made(Arc::clone(room), feed.clone(), query, is_json);
     Ok(room.documents.get(key, ask, make).await?.text())
 }
 
 async fn made(
-    room: &SharedState,
+    room: SharedState,
     feed: FeedName,
     query: ItemListQuery,
     is_json: bool,
@@ -171,45 +183,38 @@ async fn made(
     let asked = query.clone();
     // All of a ledger is looked at, where that keeps nobody waiting.
     let found = tokio::task::spawn_blocking(move || ItemList::new(snapshot.as_ref(), &asked)).await;
-    let (mut list, place) = found.map_err(|_| StoreError::Closed)?;
+    let mut list = found.map_err(|_| StoreError::Closed)?;
     if is_json {
         return Ok(answers::text(&list));
     }
     for item in list.items.iter_mut().filter(|item| item.title.as_deref() == Some("")) {
-        item.title = Some(items::stand_in_title(room, &feed, &item.sync_id).await?);
+        item.title = Some(items::stand_in_title(&room, &feed, &item.sync_id).await?);
     }
-    Ok(page::content((&feed, &query), &list, place, room.clock.now()).into_string().into())
+    Ok(content((&feed, &query), &list, room.clock.now()).into_string().into())
 }
 
 /// A page of items.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ItemList {
     items: Vec<ListedItem>,
-    matches: usize,
-    #[schema(minimum = 1)]
-    page: usize,
-    #[schema(minimum = 1)]
-    pages: usize,
+    #[serde(flatten)]
+    place: PagePlace,
 }
 
 /// An item of a list; of one whose text was taken out, nothing that leads to it.
 #[derive(Serialize, ToSchema)]
 struct ListedItem {
-    #[schema(value_type = schema::SyncId)]
     sync_id: SyncId,
     published_id: String,
     native_id: Option<String>,
     title: Option<String>,
     link: Option<String>,
-    #[schema(value_type = schema::Time)]
     first_seen: Time,
     standing: &'static str,
-    #[schema(value_type = Option<schema::Time>)]
     standing_since: Option<Time>,
     missing: bool,
     #[schema(value_type = u32)]
     updates: Count,
-    #[schema(value_type = Option<schema::Time>)]
     tick: Tick,
     conflicts: u32,
     /// How it stands for people, and since when.
@@ -221,14 +226,12 @@ struct ListedItem {
 }
 
 impl ItemList {
-    /// What a query finds, the newest first, and where that is among all.
-    fn new(snapshot: Option<&Snapshot>, query: &ItemListQuery) -> (Self, PagePlace) {
+    /// What a query finds, the newest first.
+    fn new(snapshot: Option<&Snapshot>, query: &ItemListQuery) -> Self {
         let known = snapshot.map(Snapshot::newest_first).unwrap_or_default();
         let found: Vec<_> = known.into_iter().filter(|known| query.admits(known)).collect();
-        let place = PagePlace::new(found.len(), query.page, PAGE);
-        let items = found.into_iter().skip(place.skipped()).take(PAGE).map(ListedItem::from);
-        let PagePlace { matches, page, pages, .. } = place;
-        (Self { items: items.collect(), matches, page, pages }, place)
+        let (items, place) = PagePlace::cut(found, query.page);
+        Self { items: items.map(ListedItem::from).collect(), place }
     }
 }
 
@@ -253,4 +256,47 @@ impl From<&LedgerEntry> for ListedItem {
             former_id: shown.and_then(|known| known.aliases.first().cloned()),
         }
     }
+}
+
+/// The page without its frame.
+fn content((feed, query): (&FeedName, &ItemListQuery), list: &ItemList, now: Time) -> Markup {
+    let address = format!("/feeds/{feed}/items");
+    let choices = paging::select("show", "Show", query.filter, |_| String::new());
+    html! {
+        (html::trail(feed, None, "Items"))
+        (paging::search_form(&address, &query.search, "Title or id", &choices))
+        @if list.items.is_empty() {
+            p.empty { "No item matches. " a href=(address) { "Show all items" } }
+        } @else {
+            table.items {
+                thead { tr {
+                    th scope="col" { "Item" } th scope="col" { "State" } th scope="col" { "First seen" }
+                    th scope="col" { "Last version" } th.number scope="col" { "Versions" }
+                } }
+                tbody { @for item in &list.items { (row(feed, item, now)) } }
+            }
+        }
+        (list.place.links("items", |page| query.address(feed, page)))
+        p.quiet { "The same as data: this address with " code { "Accept: application/json" } "." }
+    }
+}
+
+fn row(feed: &FeedName, item: &ListedItem, now: Time) -> Markup {
+    let (word, since) = item.shown_standing;
+    html! { tr {
+        td {
+            (html::item(feed, &item.sync_id, item.title.as_deref().unwrap_or_default()))
+            @if let Some(id) = &item.former_id { div.quiet { "once " (text(id)) } }
+        }
+        td data-label="State" {
+            span {
+                span class={ "badge " (word) } { (word) }
+                @if let Some(since) = since { " " span.quiet { (ago(since, now)) } }
+                @if item.conflicts > 0 { " " span.pill.bad { "in conflict" } }
+            }
+        }
+        td data-label="First seen" { (ago(item.first_seen, now)) }
+        td data-label="Last version" { (ago(item.tick.time(), now)) }
+        td.number data-label="Versions" { (item.updates.value()) }
+    } }
 }

@@ -1,50 +1,47 @@
 //! The page of an item: its versions, each with its reason, its bytes, and what differs between two
 //! of them. HTML for people, JSON when asked for.
 
-mod bytes;
 mod compare;
-mod decide;
 mod described;
-mod difference;
-mod evicted;
 mod page;
-mod query;
 mod text_diff;
 
-pub(super) use self::compare::{Differences, FieldDifference};
-pub(super) use self::decide::act;
-pub(super) use self::described::ItemDetail;
-pub(super) use self::page::{ItemContent, fields as differing};
-pub(super) use self::query::ItemQuery;
+pub(super) use self::compare::{Differences, FieldDifference, compared};
+pub(super) use self::page::{ItemContent, act, fields as differing};
 pub(super) use self::text_diff::CompareBudget;
 
-use self::described::{ItemDifference, ItemFacts};
-use self::query::VersionChoice;
+use self::described::{ItemDetail, ItemFacts};
 use super::address::{Site, item_page};
+use super::admin::EVENTS_SHOWN;
 use super::admission::{Work, WorkKind};
+use super::answers::EventAnswer;
+use super::audience::ServedFeed;
+use super::conditional::{Representation, add};
 use super::documents::{DocumentKey, DocumentKind, ServedDocument};
-use super::extract::{ServedItem, TypedQuery, Viewer, unknown_item};
+use super::extract::{ItemCall, ReadQuery, ServedItem, TypedQuery, Viewer, unknown_item};
 use super::openapi::{Gone, NotFound, Unchanged};
-use super::problem::{Problem, RETRY_SOON};
-use super::{AppState, answers, html};
+use super::problem::Problem;
+use super::query::Query;
+use super::rendition::{About, Rendition};
+use super::{AppState, SharedState, answers, html};
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::model::{
     Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
 };
 use tidegate_judge::{PendingAbsence, diff};
-use tidegate_store::{StoreError, VersionNote};
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
+use tidegate_store::{EVENTS_KEPT, StoreError, VersionNote};
 
 /// How many versions are shown, newest first.
 const VERSIONS_SHOWN: usize = 200;
 /// How much memory all comparisons of versions may take at once, in KiB.
 pub(super) const COMPARISONS_KIB: usize = 192 * 1024;
-/// How long a comparison waits for it.
-const TURN_WAIT: Duration = Duration::from_secs(15);
+/// What publishers write is hostile: of the bytes of a version nothing runs, nothing is loaded, and the page is of no
+/// origin, whatever a browser takes it for.
+const BYTES_POLICY: HeaderValue =
+    HeaderValue::from_static("sandbox; default-src 'none'; frame-ancestors 'none'");
 
 /// How many times an item is in memory while two of its versions are compared.
 const TIMES: u64 = 8;
@@ -115,9 +112,7 @@ impl Subject {
             (String = "text/x-opml"),
             (String = "text/plain"),
         )),
-        Unchanged,
-        NotFound,
-        Gone,
+        Unchanged, NotFound, Gone,
     ))]
 pub(super) async fn item(
     viewer: Viewer,
@@ -125,72 +120,91 @@ pub(super) async fn item(
     TypedQuery(asked): TypedQuery<ItemQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Viewer { room, client, .. } = &viewer;
-    let revision = revision(room, &record.name).await?;
+    let (room, is_json) = (&viewer.room, viewer.wants_json);
+    let state = room.store.state(&record.name).await?;
+    let revision = state.ok_or_else(|| unknown_item(&record.name))?.revision;
     // What an item takes is known once it was read.
     let work = Work::new(&record.name, WorkKind::Item(id.clone()));
-    let ask = room.admission.request(*client, work, 1);
-    let is_json = viewer.wants_json;
+    let ask = room.admission.request(viewer.client, work, 1);
     let kind = DocumentKind::Item { id: id.clone(), query: asked, is_json };
-    let key = DocumentKey {
-        audience: record.site.key(),
-        feed: record.name.clone(),
-        revision: Some(revision),
-        kind,
-    };
-    let make = || {
-        let (room, site) = (Arc::clone(room), Arc::clone(&record.site));
-        let (feed, id) = (record.name.clone(), id.clone());
-        async move { made(&room, &site, (&feed, &id), (asked, is_json)).await }
-    };
+    let (audience, feed) = (record.site.key(), record.name.clone());
+    let key = DocumentKey { audience, feed, revision: Some(revision), kind };
+    let make = || make_document(Arc::clone(room), record.clone(), id.clone(), (asked, is_json));
     let document = room.documents.get(key, ask, make).await?;
     let content = match &*document {
         ServedDocument::Item(content) => content,
-        ServedDocument::Encoded(rendition) => return Ok(bytes::answer(rendition, &headers)),
+        ServedDocument::Encoded(bytes) => {
+            let modified = Some(bytes.shown);
+            let bytes = Representation { modified, ..bytes.represented(&headers) };
+            return Ok(bytes.answer(&headers));
+        }
         page if !is_json => return Ok(html::whole_page(page.text())),
         data => return Ok(html::data(data.text())),
     };
-    let acting = decide::part(&viewer, &record, &id).await?;
+    let acting = page::part(&viewer, &record, &id).await?;
     Ok(viewer.page(&content.title, &content.with(&record.name, &acting)))
 }
 
-/// The revision of a feed that has items.
-async fn revision(room: &AppState, feed: &FeedName) -> Result<Revision, Problem> {
-    let state = room.store.state(feed).await?;
-    state.map(|state| state.revision).ok_or_else(|| unknown_item(feed))
-}
-
 /// Makes what an address answers.
-async fn made(
-    room: &AppState,
-    site: &Site,
-    item: (&FeedName, &SyncId),
+async fn make_document(
+    room: SharedState,
+    record: ServedFeed,
+    id: SyncId,
     (asked, is_json): (ItemQuery, bool),
 ) -> Result<ServedDocument, Problem> {
-    let subject = subject(room, site, item).await?;
+    let subject = subject(&room, &record.site, (&record.name, &id)).await?;
     Ok(match asked {
-        ItemQuery::Page if is_json => {
-            let facts = ItemFacts::new(&site.at(""), &subject);
-            answers::text(&facts.into_answer(&subject.known)).into()
-        }
+        ItemQuery::Page if is_json => item_as_data(&record.site, &subject),
         ItemQuery::Page => {
-            let pending = pending(room, &subject).await;
+            let pending = pending(&room, &subject).await;
             ServedDocument::Item(page::item(&subject, pending.as_ref()))
         }
         ItemQuery::Version(which) => {
-            let (note, markup) = bytes_of(room, &subject, which).await?;
-            bytes::document(&subject, note.as_ref(), markup).into()
+            let (note, markup) = bytes_of(&room, &subject, which).await?;
+            bytes_as_document(&subject, note.as_ref(), markup).into()
         }
         ItemQuery::Difference(old, new) => {
-            let difference = difference::compare_versions(room, &subject, old, new).await?;
+            let difference = compare::compare_versions(&room, &subject, old, new).await?;
             if is_json {
-                answers::text(&ItemDifference::new(&subject, &difference)).into()
+                answers::text(&difference.as_data(&subject)).into()
             } else {
                 let content = page::difference(&subject, &difference);
                 html::document(&html::text(subject.title()), &content).into()
             }
         }
     })
+}
+
+/// An item as everybody may read it.
+fn item_as_data(site: &Site, subject: &Subject) -> ServedDocument {
+    let (known, facts) = (&subject.known, ItemFacts::new(&site.at(""), subject));
+    let native_id = (!known.is_redacted()).then_some(&known.native_shown);
+    let pending = known.absence.as_ref().map(|absence| {
+        json!({
+            "evidence": absence.evidence,
+            "since": absence.since,
+            "observations": absence.observations,
+        })
+    });
+    let mut item = answers::value(&facts);
+    item["native_id"] = json!(native_id);
+    item["pending"] = json!(pending);
+    item.to_string().into()
+}
+
+/// The bytes of a version, as they were taken in: as plain text that no browser may make anything else of. `note`: of
+/// the version, where they are those of one.
+fn bytes_as_document(subject: &Subject, note: Option<&VersionNote>, markup: Markup) -> Rendition {
+    let shown = note.map_or(subject.item.tick.time(), |note| note.shown);
+    let media_type = "text/plain; charset=utf-8";
+    let about = About { media_type, shown, revision: Revision(0), token: None };
+    let mut bytes = Rendition::unpacked(markup.xml, about).with([
+        // The bytes of a version never change, but they may be redacted.
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::CONTENT_SECURITY_POLICY, BYTES_POLICY),
+    ]);
+    add(&mut bytes.head, header::LINK, &format!("<{}>; rel=\"up\"", subject.address()));
+    bytes
 }
 
 /// What is to come of an item that is missing.
@@ -206,7 +220,7 @@ async fn subject(
     (feed, id): (&FeedName, &SyncId),
 ) -> Result<Subject, Problem> {
     let Some(mut item) = room.store.item(feed, id).await? else {
-        return Err(evicted::missing(room, site, (feed, id)).await);
+        return Err(missing(room, site, feed, id).await?);
     };
     let known = room.store.known(feed, id).await?.ok_or_else(|| unknown_item(feed))?;
     let versions = room.store.versions(feed, id, VERSIONS_SHOWN).await?;
@@ -222,14 +236,23 @@ async fn subject(
     Ok(Subject { feed: feed.clone(), item, known, versions })
 }
 
-/// An item of a feed with its versions, as the administration shows it, and its ledger entry.
-pub(super) async fn detail(
-    room: &AppState,
-    feed: &FeedName,
-    id: &SyncId,
-) -> Result<(ItemFacts, LedgerEntry), Problem> {
-    let subject = subject(room, &room.site, (feed, id)).await?;
-    Ok((ItemFacts::new(&room.site.at(""), &subject), subject.known))
+/// All that is known of an item.
+#[utoipa::path(get, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "showItem", responses(
+    (status = 200, description = "The item.", body = ItemDetail, headers(("ETag", description = "What `If-Match` of a change says."))),
+    NotFound,
+))]
+pub(super) async fn detail(ItemCall { room, feed, id }: ItemCall) -> Result<Response, Problem> {
+    let status = room.operator.status(&feed).await?;
+    let subject = subject(&room, &room.site, (&feed, &id)).await?;
+    let events = room.store.events(&feed, EVENTS_KEPT).await?;
+    let events = events.iter().filter(|event| event.id == subject.known.id).take(EVENTS_SHOWN);
+    let pending = PendingAbsence::new(&subject.known, &status.options, status.polling.same);
+    let events = events.map(EventAnswer::from).collect();
+    let item = ItemDetail::new(&room.site.at(""), &subject, pending.as_ref(), events);
+    let mut response = answers::answer(StatusCode::OK, &item);
+    let tag = format!("\"{}\"", subject.known.updates.value());
+    add(response.headers_mut(), header::ETAG, &tag);
+    Ok(response)
 }
 
 /// The bytes of a version, or the newest ones.
@@ -273,19 +296,33 @@ fn not_kept(subject: &Subject, updates: Count) -> Problem {
     })
 }
 
-/// What differs between two versions, where both can be read, within what is left of a budget.
-pub(super) async fn compared(
+/// Why a feed has no item of a sync id: it left the ledger, so that it is in archives alone, or never was there.
+async fn missing(
     room: &AppState,
-    (old, new): (Markup, Markup),
-    budget: &mut CompareBudget,
-) -> Result<Option<Differences>, Problem> {
-    let bytes = |markup: &Markup| u64::try_from(markup.xml.len()).unwrap_or(u64::MAX);
-    let turn = turn(room, compare::cost(bytes(&old), bytes(&new))).await?;
-    let mut left = *budget;
-    let compare = move || (compare::versions(&old, &new, &mut left), left);
-    let (differences, left) = aside(turn, compare).await?;
-    *budget = left;
-    Ok(differences)
+    site: &Site,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Problem, StoreError> {
+    let state = room.store.state(feed).await?.filter(|state| state.evictions.count > 0);
+    let Some(state) = state else { return Ok(unknown_item(feed)) };
+    let stubs = room.store.stubs(feed, &[id.to_string()]).await?;
+    let stub = stubs.into_iter().find(|stub| stub.id == *id);
+    let Some(stub) = stub else { return Ok(unknown_item(feed)) };
+    let was = if stub.deleted { "which was deleted," } else { "one of its oldest," };
+    let said = format!(
+        "the item, {was} left the complete view of the feed {feed} at {}; it comes back as itself where \
+         its publisher lists it again",
+        stub.since
+    );
+    let gone = |said| Problem::new(StatusCode::GONE, said).with("published_id", stub.published_id);
+    Ok(match state.archives.newest.filter(|_| !stub.deleted) {
+        Some(newest) => {
+            let archives = site.archive(feed, &newest, site.dialect.into());
+            gone(format!("{said}, and is in its archives, the newest of which is {archives}"))
+                .with("archives", archives)
+        }
+        None => gone(said),
+    })
 }
 
 /// What an item without a title is called: by the beginning of its text, where it has any.
@@ -319,28 +356,88 @@ pub(super) fn standing(standing: &ItemStatus) -> (&'static str, Option<Time>) {
     }
 }
 
-/// Waits until so many bytes of memory may be taken, at most [`TURN_WAIT`]; the whole budget is enough for anything.
-async fn turn(room: &AppState, cost: u64) -> Result<OwnedSemaphorePermit, Problem> {
-    let kib = usize::try_from(cost / 1024).unwrap_or(usize::MAX).clamp(1, COMPARISONS_KIB);
-    let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-    let turn = Arc::clone(&room.comparisons).acquire_many_owned(kib);
-    let busy =
-        |_| Problem::later("too many versions are compared just now; ask again soon", RETRY_SOON);
-    timeout(TURN_WAIT, turn).await.map_err(busy)?.map_err(|_| broken_off())
+/// A version of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum VersionChoice {
+    /// The newest bytes, whether they made a version or not.
+    Newest,
+    /// The version of this number.
+    Number(Count),
 }
 
-fn broken_off() -> Problem {
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the comparison broke off")
+/// What is asked of an item's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum ItemQuery {
+    /// The item with its versions.
+    Page,
+    /// `?version=N` or `?version=newest`: the bytes of one.
+    Version(VersionChoice),
+    /// `?diff=A..B`: what differs between two, the older first.
+    Difference(VersionChoice, VersionChoice),
 }
 
-/// Runs a comparison where it may take its time.
-async fn aside<T: Send + 'static>(
-    turn: OwnedSemaphorePermit,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
-    let done = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        work()
-    });
-    done.await.map_err(|_| broken_off())
+impl ReadQuery for ItemQuery {
+    fn read(query: &str) -> Result<Self, Problem> {
+        let query = Query::read(query)?;
+        let version =
+            query.parse("version", "version is the number of a version, or newest", which)?;
+        let wanted = "diff is two numbers of versions, the older first: 3..4; newest is one too";
+        let difference = query.parse("diff", wanted, |value| {
+            let (old, new) = value.split_once("..")?;
+            Some((which(old)?, which(new)?))
+        })?;
+        match (version, difference) {
+            (None, None) => Ok(Self::Page),
+            (Some(version), None) => Ok(Self::Version(version)),
+            (None, Some((old, new))) => Ok(Self::Difference(old, new)),
+            (Some(_), Some(_)) => Err(Problem::parameter("diff", "diff is given beside version")),
+        }
+    }
+}
+
+fn which(text: &str) -> Option<VersionChoice> {
+    if text == "newest" {
+        return Some(VersionChoice::Newest);
+    }
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| digits)?;
+    Count::new(number).ok().map(VersionChoice::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_is_read() {
+        let number = |number| VersionChoice::Number(Count::new(number).unwrap());
+        for (query, asked) in [
+            ("", ItemQuery::Page),
+            ("utm_source=x", ItemQuery::Page),
+            ("version=3", ItemQuery::Version(number(3))),
+            ("version=newest", ItemQuery::Version(VersionChoice::Newest)),
+            ("diff=3..4", ItemQuery::Difference(number(3), number(4))),
+            ("diff=4..newest&x=y", ItemQuery::Difference(number(4), VersionChoice::Newest)),
+        ] {
+            assert_eq!(ItemQuery::read(query).unwrap(), asked, "{query}");
+        }
+        for (query, parameter) in [
+            ("version=", "version"),
+            ("version=0", "version"),
+            ("version=-1", "version"),
+            ("version=%2B1", "version"),
+            ("version=99999999999", "version"),
+            ("diff=3", "diff"),
+            ("diff=3...4", "diff"),
+            ("diff=..", "diff"),
+            ("version=1&version=1", "version"),
+            ("version=1&diff=1..2", "diff"),
+        ] {
+            let problem = serde_json::to_value(ItemQuery::read(query).unwrap_err()).unwrap();
+            assert_eq!(
+                (&problem["parameter"], &problem["status"]),
+                (&parameter.into(), &400.into())
+            );
+        }
+    }
 }

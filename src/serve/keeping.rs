@@ -1,24 +1,18 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
-use super::SharedState;
 use super::answers::{Interval, duration, retired};
-use super::cache::Cache;
-use super::html::moment;
+use super::html::{self, moment};
 use maud::{Markup, html};
 use serde::Serialize;
-use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{ArchiveNote, FeedName, FeedState, Revision, Time, counted, shown_size};
+use tidegate_core::model::{
+    ArchiveNote, FeedName, FeedState, ItemStatus, LedgerEntry, Snapshot, SyncId, Time, counted,
+    shown_size,
+};
 use tidegate_judge::archive;
-use tidegate_status::schema;
-use tidegate_store::{Holdings, Retention, Store, StoreError};
+use tidegate_store::{Holdings, Retention};
 use utoipa::ToSchema;
 
-/// How long what was counted of a feed is shown, unless the feed changes: to count it all is looked
-/// at, and anybody may ask.
-const COUNTED_FRESH: Duration = Duration::from_secs(60);
-/// Of how many feeds it is remembered.
-const COUNTED_FEEDS: u64 = 1024;
 /// Ages from here on are said to be for ever: a hundred years.
 const FOR_EVER: Duration = Duration::from_secs(36_525 * 86_400);
 
@@ -29,40 +23,6 @@ pub struct Keeping {
     pub archives: archive::Policy,
     /// Of versions, and of past orders.
     pub past: Retention,
-}
-
-/// What was counted of feeds.
-pub(super) struct Counted {
-    store: Arc<dyn Store>,
-    kept: Cache<(FeedName, Revision), Holdings>,
-}
-
-impl Counted {
-    /// Nothing counted yet.
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, kept: Cache::lasting(COUNTED_FEEDS, COUNTED_FRESH) }
-    }
-
-    /// What is kept of a feed in this state.
-    async fn holdings(
-        &self,
-        feed: &FeedName,
-        state: &FeedState,
-    ) -> Result<Arc<Holdings>, StoreError> {
-        let key = (feed.clone(), state.revision);
-        if let Some(counted) = self.kept.get(&key) {
-            return Ok(counted);
-        }
-        let counted = Arc::new(self.store.holdings(feed).await?);
-        self.kept.insert(key, Arc::clone(&counted));
-        Ok(counted)
-    }
-}
-
-/// How many items left the complete view, and since when.
-fn left(state: &FeedState) -> Option<(u64, Time)> {
-    let evictions = state.evictions;
-    evictions.since.filter(|_| evictions.count > 0).map(|since| (evictions.count, since))
 }
 
 /// The part of the page about a feed.
@@ -82,8 +42,9 @@ pub(super) fn part(
             dd { (state.living) " kept: " (state.current) " current, " (missing) " missing, "
                 (retired(state, missing)) " retired; "
                 (counted(state.tombstones, "tombstone"))
-                @if let Some((count, since)) = left(state) {
-                    br; span.quiet { (count) " of the oldest left the complete view, the first "
+                @if let Some(since) = state.evictions.since.filter(|_| state.evictions.count > 0) {
+                    br; span.quiet {
+                        (state.evictions.count) " of the oldest left the complete view, the first "
                         (moment(since)) ": they are in archives alone" }
                 } }
             dt { "Versions" }
@@ -133,10 +94,8 @@ pub(super) struct KeptAnswer {
     past_document_bytes: u64,
     archives: Option<u64>,
     archive_bytes: Option<u64>,
-    #[schema(value_type = Option<schema::Time>)]
     oldest_archive: Option<Time>,
     /// How far back the feed can be read.
-    #[schema(value_type = Option<schema::Time>)]
     back_to: Option<Time>,
     limits: KeptLimits,
 }
@@ -155,21 +114,8 @@ struct KeptLimits {
 }
 
 impl KeptAnswer {
-    /// What is kept of a feed. `oldest`: its oldest archive.
-    pub(super) async fn count(
-        room: &SharedState,
-        feed: &FeedName,
-        state: Option<&FeedState>,
-        oldest: Option<&ArchiveNote>,
-    ) -> Result<Self, StoreError> {
-        let counted = match state {
-            Some(state) => room.counted.holdings(feed, state).await?,
-            None => Arc::new(room.store.holdings(feed).await?),
-        };
-        Ok(Self::new(&counted, state, oldest, &room.settings.load().keeping))
-    }
-
-    fn new(
+    /// What is kept of a feed, of which this was counted. `oldest`: its oldest archive.
+    pub(super) fn new(
         counted: &Holdings,
         state: Option<&FeedState>,
         oldest: Option<&ArchiveNote>,
@@ -193,6 +139,65 @@ impl KeptAnswer {
                 archive_age: archives.age.map(duration),
                 archive_bytes: archives.bytes,
             },
+        }
+    }
+}
+
+// Items that were discarded (SSE 1.0 section 4.1.2): in no view any more, and told of here.
+
+/// The most that are listed.
+const DISCARDED_SHOWN: usize = 100;
+
+/// What was discarded of a feed.
+#[derive(Default, Serialize, ToSchema)]
+pub(super) struct Discarded {
+    /// How many there are.
+    count: usize,
+    /// What went last first, at most 100.
+    items: Vec<DiscardedItem>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct DiscardedItem {
+    sync_id: SyncId,
+    native_id: String,
+    title: String,
+    since: Time,
+}
+
+impl Discarded {
+    /// What a feed of which this is kept discarded.
+    pub(super) fn new(snapshot: Option<&Snapshot>) -> Self {
+        let since = |known: &LedgerEntry| match known.standing {
+            ItemStatus::Discarded { since } => Some(since),
+            _ => None,
+        };
+        let known = snapshot.into_iter().flat_map(|snapshot| snapshot.known.iter());
+        let mut all: Vec<_> = known.filter_map(|known| Some((since(known)?, known))).collect();
+        all.sort_by_key(|(since, known)| (std::cmp::Reverse(*since), &known.id));
+        let item = |(since, known): &(Time, &LedgerEntry)| DiscardedItem {
+            sync_id: known.id.clone(),
+            native_id: known.native_shown.clone(),
+            title: known.title.clone(),
+            since: *since,
+        };
+        Self { count: all.len(), items: all.iter().take(DISCARDED_SHOWN).map(item).collect() }
+    }
+
+    /// The part of the page about the feed; nothing where nothing was discarded.
+    pub(super) fn part(&self, name: &FeedName) -> Markup {
+        html! {
+            @if self.count > 0 {
+                h2 #discarded { "Discarded" }
+                p.quiet {
+                    "Changes of the publisher were missed, and its complete feed does not list these any \
+                     more. No view shows them but archives, and nothing says that they were deleted."
+                }
+                ul { @for item in &self.items {
+                    li { (html::item(name, &item.sync_id, &item.title)) span.quiet { " since " time { (item.since) } } }
+                } }
+                (html::shown_of(self.items.len(), self.count))
+            }
         }
     }
 }

@@ -26,15 +26,12 @@ mod control;
 mod dashboard;
 mod delta;
 mod directory;
-mod discarded;
 mod documents;
 mod edit;
 mod error_page;
 mod event_streams;
 mod explain;
-mod export;
 mod extract;
-mod feed_form;
 mod feed_list;
 mod feeds;
 mod files;
@@ -43,12 +40,10 @@ mod freshness;
 mod guesses;
 mod html;
 mod hub;
-mod import_list;
 mod item_list;
 mod items;
 mod keeping;
 mod life;
-mod list_members;
 mod listen;
 mod log;
 mod metrics;
@@ -61,8 +56,6 @@ mod origins;
 mod pace;
 mod paging;
 mod past;
-mod patch;
-mod plain;
 mod plan;
 mod prefix;
 mod probes;
@@ -84,7 +77,6 @@ mod shares;
 mod site_service;
 mod spool;
 mod stall;
-mod standing;
 mod subscribe;
 mod sup;
 #[cfg(test)]
@@ -128,7 +120,6 @@ use directory::Directory;
 use documents::Documents;
 use event_streams::EventStreams;
 use guesses::Guesses;
-use keeping::Counted;
 use log::ChangeLog;
 use metrics::Metrics;
 use origins::{Origins, PlaceRules};
@@ -211,7 +202,6 @@ struct AppState {
     description: openapi::ApiDescription,
     documents: Arc<Documents>,
     shelf: Arc<RenditionCache>,
-    counted: Counted,
     contested: Contested,
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
@@ -268,7 +258,6 @@ impl AppState {
             (&admission, &documents),
         );
         let lists = opml::Lists::new(Arc::clone(&admission));
-        let counted = Counted::new(Arc::clone(&store));
         let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
         let sup = SupDocuments::new(
@@ -300,7 +289,6 @@ impl AppState {
             admission,
             documents,
             shelf,
-            counted,
             contested,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
             pushes: Semaphore::new(callback::PUSHES_AT_ONCE),

@@ -7,7 +7,6 @@ use std::io;
 use tidegate_core::model::{Decision, FeedAccess, FeedName, FeedOptions, SyncId, Tick, Time};
 use tidegate_core::websub::Verification;
 use tidegate_judge::record::local::{Act, ActError, Acted};
-use tidegate_status::schema;
 use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
 use tidegate_store::{CommitError, StoreError};
 use tokio::sync::mpsc;
@@ -213,7 +212,6 @@ pub struct FeedPreview {
     /// Its address; where permanent redirects lead, if they do.
     pub url: String,
     /// The name that it gets where nobody chooses one.
-    #[schema(value_type = schema::FeedName)]
     pub name: FeedName,
     /// The format in words.
     pub format: &'static str,
@@ -235,7 +233,6 @@ pub struct FeedPreview {
 pub struct PreviewedEntry {
     /// Empty where it has none.
     pub title: String,
-    #[schema(value_type = Option<schema::Time>)]
     pub time: Option<Time>,
 }
 
@@ -253,7 +250,6 @@ pub const LIST_LIMIT: usize = 8 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, ToSchema)]
 pub struct ImportedList {
     /// The feeds that were added, in the order of the list.
-    #[schema(value_type = Vec<schema::FeedName>)]
     pub added: Vec<FeedName>,
     /// How many of its addresses were polled already.
     pub known: usize,
@@ -310,7 +306,6 @@ pub struct Redacted {
     /// The native id by which it is kept out.
     pub native_id: String,
     /// The tick of the tombstone that this made; `None` where it was deleted before.
-    #[schema(value_type = Option<schema::Time>)]
     pub tick: Option<Tick>,
     /// How many kept versions lost their text.
     pub versions: usize,

@@ -43,39 +43,31 @@ const MEDIA_TYPE: &str = Container::Opml.media_type();
 /// How often a list is in memory while it is packed.
 const TIMES: u64 = 4;
 
-/// Which list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum ListKind {
-    /// The addresses here.
-    Here,
-    /// Those of the upstreams.
-    Upstream,
-}
-
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct OpmlQuery {
-    kind: ListKind,
+    /// Whether it is the list with the upstreams' own addresses.
+    upstream: bool,
     /// Only what changed at this time or later (section 2.1: `since` is inclusive).
     since: Option<Time>,
 }
 
 impl OpmlQuery {
     /// The list that has every feed, which no other is longer than.
-    const ALL: Self = Self { kind: ListKind::Here, since: None };
+    const ALL: Self = Self { upstream: false, since: None };
 }
 
 impl ReadQuery for OpmlQuery {
     fn read(query: &str) -> Result<Self, Problem> {
         let query = Query::read(query)?;
-        let kind = query.parse("upstream", "upstream is 1 or 0", |value| match value {
-            "1" | "true" => Some(ListKind::Upstream),
-            "0" | "false" => Some(ListKind::Here),
+        let upstream = query.parse("upstream", "upstream is 1 or 0", |value| match value {
+            "1" | "true" => Some(true),
+            "0" | "false" => Some(false),
             _ => None,
         })?;
         let wanted = "since is a date as in Fri, 06 Jan 2006 19:24:09 GMT or 2006-01-06T19:24:09Z";
         let since = query.parse("since", wanted, moment)?;
-        Ok(Self { kind: kind.unwrap_or(ListKind::Here), since })
+        Ok(Self { upstream: upstream.unwrap_or_default(), since })
     }
 }
 
@@ -108,11 +100,8 @@ impl Lists {
         Self { flights, here: EverybodysList::default(), upstream: EverybodysList::default() }
     }
 
-    const fn of(&self, kind: ListKind) -> &EverybodysList {
-        match kind {
-            ListKind::Here => &self.here,
-            ListKind::Upstream => &self.upstream,
-        }
+    const fn of(&self, asked: OpmlQuery) -> &EverybodysList {
+        if asked.upstream { &self.upstream } else { &self.here }
     }
 }
 
@@ -130,7 +119,7 @@ pub(super) async fn document(
     let listing = room.directory.listing().await?;
     if asked.since.is_none()
         && audience.is_public()
-        && let Some(whole) = room.lists.of(asked.kind).whole.get(listing.list())
+        && let Some(whole) = room.lists.of(asked).whole.get(listing.list())
     {
         return Ok(answer(&whole, &headers));
     }
@@ -150,7 +139,7 @@ async fn made(
 ) -> Result<Arc<Rendition>, Arc<Problem>> {
     let runtime = Handle::current();
     let making = spawn_blocking(move || {
-        let (begun, list) = (Instant::now(), room.lists.of(asked.kind));
+        let (begun, list) = (Instant::now(), room.lists.of(asked));
         let is_public = audience.is_public();
         let kept = is_public.then(|| list.collected.get(listing.list())).flatten();
         let entries = match kept {
@@ -158,7 +147,7 @@ async fn made(
             None => {
                 // States are in memory, so that nothing is waited for.
                 let entries =
-                    runtime.block_on(collect(&room, (&listing, &audience), asked.kind))?;
+                    runtime.block_on(collect(&room, (&listing, &audience), asked.upstream))?;
                 let entries = Arc::new(entries);
                 if is_public {
                     list.collected.keep(listing.list(), begun, &entries);
@@ -186,7 +175,7 @@ fn failed(error: impl std::fmt::Display) -> Problem {
 async fn collect(
     room: &AppState,
     (listing, audience): (&Listing, &Audience),
-    kind: ListKind,
+    upstream: bool,
 ) -> Result<Vec<ListedFeed>, StoreError> {
     let mut entries = Vec::with_capacity(listing.len());
     let site = audience.site();
@@ -196,7 +185,7 @@ async fn collect(
             continue;
         }
         // What has no upstream is in no list of them, and a masked address is of no use in one.
-        if kind == ListKind::Upstream && (!record.has_upstream() || record.shown().is_masked()) {
+        if upstream && (!record.has_upstream() || record.shown().is_masked()) {
             continue;
         }
         let state = match record.is_unlisted() {
@@ -208,12 +197,13 @@ async fn collect(
         let page = state.and_then(|state| state.site);
         let container = is_list.then_some(Container::Atom);
         let form = DocumentForm { dialect: site.dialect(None, container), container };
-        let address = match kind {
-            ListKind::Here => site.view(&record.name, ViewKind::Reader, form),
-            ListKind::Upstream => record.shown().text().to_owned(),
+        let (address, sup) = match upstream {
+            true => (record.shown().text().to_owned(), None),
+            false => {
+                let address = site.view(&record.name, ViewKind::Reader, form);
+                (address, site.announced_id(&record.name))
+            }
         };
-        let here = (kind == ListKind::Here).then_some(&record.name);
-        let sup = here.and_then(|name| site.announced_id(name));
         entries.push(ListedFeed { record: Arc::clone(record), address, site: page, sup });
     }
     Ok(entries)
@@ -226,10 +216,8 @@ fn packed(
     entries: &[ListedFeed],
     asked: OpmlQuery,
 ) -> std::io::Result<Arc<Rendition>> {
-    let whole = audience.site().at(match asked.kind {
-        ListKind::Here => "/subscriptions.opml",
-        ListKind::Upstream => "/subscriptions.opml?upstream=1",
-    });
+    let query = if asked.upstream { "?upstream=1" } else { "" };
+    let whole = audience.site().at(&format!("/subscriptions.opml{query}"));
     let text = write(entries, asked, room.store.endpoint(), &whole);
     let shown = until(entries).unwrap_or(Time::MIN).min(room.clock.now());
     if asked == OpmlQuery::ALL && audience.is_public() {
@@ -413,10 +401,10 @@ mod tests {
         let name = FeedName::new("news").unwrap();
         let other = EndpointId::own("there").unwrap();
         let ids = [
-            id(&name, 0, ListKind::Here, &endpoint()),
-            id(&name, 1, ListKind::Here, &endpoint()),
-            id(&name, 0, ListKind::Upstream, &endpoint()),
-            id(&name, 0, ListKind::Here, &other),
+            id(&name, 0, false, &endpoint()),
+            id(&name, 1, false, &endpoint()),
+            id(&name, 0, true, &endpoint()),
+            id(&name, 0, false, &other),
         ];
         assert!(ids.iter().all(Option::is_some));
         for (at, one) in ids.iter().enumerate() {

@@ -3,7 +3,11 @@
 use super::problem::Problem;
 use super::query::Query;
 use maud::{Markup, html};
+use serde::Serialize;
+use utoipa::ToSchema;
 
+/// How many entries a page shows.
+pub(super) const PAGE: usize = 50;
 /// The longest text that is searched for, in characters; the rest is cut off.
 const SEARCH_LIMIT: usize = 100;
 
@@ -94,6 +98,18 @@ pub(super) fn select<T: NamedChoice>(
     }
 }
 
+/// The form that searches a list; `hint`: what is searched in; `choices`: its further fields.
+pub(super) fn search_form(action: &str, search: &str, hint: &str, choices: &Markup) -> Markup {
+    html! {
+        form.search role="search" action=(action) method="get" {
+            label { span { "Search" }
+                input type="search" name="q" value=(search) placeholder=(hint); }
+            (choices)
+            button type="submit" { "Show" }
+        }
+    }
+}
+
 /// The address of a page of a list; values that are empty are left out.
 pub(super) fn address(path: &str, pairs: &[(&str, &str)], page: usize) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -108,32 +124,38 @@ pub(super) fn address(path: &str, pairs: &[(&str, &str)], page: usize) -> String
 }
 
 /// Where a page is in a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct PagePlace {
     /// How many entries all pages have together.
-    pub(super) matches: usize,
-    /// Which page it is, from 1, and how many there are.
-    pub(super) page: usize,
-    pub(super) pages: usize,
-    /// How many entries a page has at most.
-    size: usize,
+    matches: usize,
+    /// Which page it is, and how many there are.
+    #[schema(minimum = 1)]
+    page: usize,
+    #[schema(minimum = 1)]
+    pages: usize,
 }
 
 impl PagePlace {
     /// The place of a page that was asked for; the last page where it is behind that.
-    pub(super) fn new(matches: usize, asked: usize, size: usize) -> Self {
-        let pages = matches.div_ceil(size).max(1);
-        Self { matches, page: asked.clamp(1, pages), pages, size }
+    fn new(matches: usize, asked: usize) -> Self {
+        let pages = matches.div_ceil(PAGE).max(1);
+        Self { matches, page: asked.clamp(1, pages), pages }
+    }
+
+    /// The entries of the page that was asked for, and where that is among all.
+    pub(super) fn cut<T>(all: Vec<T>, asked: usize) -> (impl Iterator<Item = T>, Self) {
+        let place = Self::new(all.len(), asked);
+        (all.into_iter().skip(place.skipped()).take(PAGE), place)
     }
 
     /// How many entries are before this page.
-    pub(super) const fn skipped(&self) -> usize {
-        (self.page - 1) * self.size
+    const fn skipped(&self) -> usize {
+        (self.page - 1) * PAGE
     }
 
     /// The links to other pages; nothing where there are none. `what`: what is listed, in the plural.
     pub(super) fn links(&self, what: &str, address: impl Fn(usize) -> String) -> Markup {
-        let last = self.matches.min(self.skipped() + self.size);
+        let last = self.matches.min(self.skipped() + PAGE);
         html! {
             @if self.pages > 1 {
                 nav.pages aria-label={ "Pages of " (what) } {
@@ -165,17 +187,17 @@ mod tests {
             (51, 2, 2, 2, 50),
             (51, 9, 2, 2, 50),
         ] {
-            let place = PagePlace::new(matches, asked, 50);
+            let place = PagePlace::new(matches, asked);
             assert_eq!((place.page, place.pages, place.skipped()), (page, pages, skipped));
         }
-        let links = PagePlace::new(101, 2, 50).links("feeds", |page| format!("/?page={page}"));
+        let links = PagePlace::new(101, 2).links("feeds", |page| format!("/?page={page}"));
         let links = links.into_string();
         for part in
             ["51 to 100 of 101 feeds", "rel=\"prev\" href=\"/?page=1\"", "href=\"/?page=3\""]
         {
             assert!(links.contains(part), "{links}");
         }
-        assert_eq!(PagePlace::new(50, 1, 50).links("feeds", |_| String::new()).into_string(), "");
+        assert_eq!(PagePlace::new(50, 1).links("feeds", |_| String::new()).into_string(), "");
     }
 
     #[test]

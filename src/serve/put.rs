@@ -1,10 +1,85 @@
-//! The body of `PUT /api/v1/feeds/NAME`, read and checked.
+//! `PUT` and `PATCH /api/v1/feeds/NAME`: what the operator says of a feed, read and checked; all of it, or some of it
+//! (RFC 7396), which leaves the rest, credentials and a pause among it.
 
-use super::extract::JsonFields;
-use super::operator::PutFeed;
+use super::SharedState;
+use super::admin::{acted_feed, created, to_the_end};
+use super::answers::{self, ActedFeed, FeedPatch, ShownOptions, TakenSettings, answer};
+use super::extract::{FeedCall, JsonFields, JsonObject, NewFeedInPath};
+use super::openapi::{BadRequest, Conflict, NotFound};
+use super::operator::{Put, PutFeed};
 use super::problem::Problem;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use tidegate_config::{self as config, FeedSettings};
+use tidegate_core::model::FeedName;
+use tidegate_status::FeedStatus;
+
+/// Adds a feed or changes it.
+///
+/// Replaces the options of the feed. A new address keeps the history.
+#[utoipa::path(put, path = "/api/v1/feeds/{name}", operation_id = "putFeed", request_body = TakenSettings, responses(
+    (status = 200, description = "It was changed.", body = ActedFeed),
+    (status = 201, description = "It was added.", body = ActedFeed, headers(("Location"))),
+    BadRequest, Conflict,
+))]
+pub(super) async fn put(
+    State(room): State<SharedState>,
+    NewFeedInPath(name): NewFeedInPath,
+    JsonObject(body): JsonObject,
+) -> Result<Response, Problem> {
+    match put_feed(&room, &name, settings(&body.0)?).await? {
+        Put::Created => created(&room, &name).await,
+        Put::Changed => Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?)),
+    }
+}
+
+/// Changes some of what is said of a feed.
+///
+/// The keys that it has replace those of the feed, null takes one back, and the rest stays, a pause among it.
+#[utoipa::path(patch, path = "/api/v1/feeds/{name}", operation_id = "patchFeed", request_body = FeedPatch, responses(
+    (status = 200, description = "It was changed.", body = ActedFeed),
+    BadRequest, NotFound, Conflict,
+))]
+pub(super) async fn patch(
+    FeedCall { room, name, .. }: FeedCall,
+    JsonObject(wanted): JsonObject,
+) -> Result<Response, Problem> {
+    // What another gateway has answered is not taken back.
+    room.store.catch_up().await?;
+    let mut said = written(&room.operator.status(&name).await?);
+    merge(&mut said, wanted.0);
+    change(&room, &name, &said).await?;
+    Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?))
+}
+
+/// Changes a feed that is there; one that is paused stays so.
+pub(super) async fn change(
+    room: &SharedState,
+    feed: &FeedName,
+    said: &Map<String, Value>,
+) -> Result<(), Problem> {
+    let wanted = PutFeed { keeps_paused: true, ..settings(said)? };
+    put_feed(room, feed, wanted).await.map(drop)
+}
+
+/// Adds a feed or changes it, to its end, whoever waits for it.
+pub(super) async fn put_feed(
+    room: &SharedState,
+    feed: &FeedName,
+    wanted: PutFeed,
+) -> Result<Put, Problem> {
+    let (acting, feed) = (Arc::clone(room), feed.clone());
+    let done = to_the_end(async move {
+        let done = acting.operator.put(&feed, wanted).await;
+        // Even what failed may have been stored.
+        acting.feeds_changed();
+        done
+    });
+    done.await
+}
 
 /// Reads the settings of a feed; a mistake names its key.
 pub(super) fn settings(settings: &Map<String, Value>) -> Result<PutFeed, Problem> {
@@ -57,16 +132,44 @@ pub(super) fn unknown_key(key: &str) -> Problem {
     Problem::parameter(&key, format!("the key {key:?} is unknown"))
 }
 
+/// What is said of a feed now, as `PUT` takes it back.
+pub(super) fn written(status: &FeedStatus) -> Map<String, Value> {
+    let mut settings = match answers::value(&ShownOptions::new(status)) {
+        Value::Object(settings) => settings,
+        _ => Map::new(),
+    };
+    // Only an aggregate has sources, and no aggregate is changed here.
+    settings.remove("sources");
+    settings.retain(|_, value| !value.is_null());
+    if !status.url.is_empty() {
+        settings.insert("url".to_owned(), status.url.as_str().into());
+    }
+    settings
+}
+
+/// Changes what `patch` names: null takes a key back, and what is an object on both sides is changed likewise. (As
+/// deep as the reader of JSON lets it be.)
+fn merge(settings: &mut Map<String, Value>, patch: Map<String, Value>) {
+    for (key, value) in patch {
+        match (value, settings.get_mut(&key)) {
+            (Value::Null, Some(_)) => drop(settings.remove(&key)),
+            (Value::Object(inner), Some(Value::Object(there))) => merge(there, inner),
+            // A key that means nothing is named when all are read.
+            (value, _) => drop(settings.insert(key, value)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use std::time::Duration;
+    use tidegate_core::model::{Deletions, Order, Probing};
 
     fn read(body: &[u8]) -> Result<PutFeed, Problem> {
         settings(&object(body)?)
     }
-    use std::time::Duration;
-    use tidegate_core::model::{Deletions, Order, Probing};
-
     #[test]
     fn a_whole_body_is_read() {
         let body = br#"{"url":"https://example.org/a.xml","complete":true,"deletions":"eager",
@@ -111,6 +214,33 @@ mod tests {
         }
         for body in ["", "[]", "{", "null", "\"url\""] {
             assert!(read(body.as_bytes()).is_err(), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let there = json!({ "title": "t", "headers": { "X-A": "stored", "X-B": "stored" }, "secret": true });
+        for (patch, after) in [
+            (json!({}), there.clone()),
+            (
+                json!({ "title": "u", "secret": null }),
+                json!({ "title": "u", "headers": there["headers"] }),
+            ),
+            (
+                json!({ "headers": { "X-B": null, "X-C": "c" } }),
+                json!({ "title": "t", "headers": { "X-A": "stored", "X-C": "c" }, "secret": true }),
+            ),
+            (json!({ "headers": null }), json!({ "title": "t", "secret": true })),
+            // Refused when all are read, by its name.
+            (json!({ "headers": "no", "what": null }), {
+                json!({ "title": "t", "headers": "no", "secret": true, "what": null })
+            }),
+        ] {
+            let (Value::Object(mut settings), Value::Object(patch)) = (there.clone(), patch) else {
+                panic!()
+            };
+            merge(&mut settings, patch);
+            assert_eq!(Value::Object(settings), after);
         }
     }
 }

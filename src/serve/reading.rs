@@ -8,7 +8,8 @@ use super::documents::{DocumentKey, DocumentKind};
 use super::negotiate::prefers_html;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use super::{AppState, conflicts, html, readers};
+use super::readers::{self, PrivateReaders};
+use super::{SharedState, conflicts, html};
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use maud::{Markup, PreEscaped, html};
@@ -53,36 +54,23 @@ pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
 
 /// The feed as a page.
 pub(super) async fn page(
-    room: &Arc<AppState>,
+    room: &SharedState,
     (audience, client): (&Audience, Client),
     record: &ServedFeed,
 ) -> Result<Response, Problem> {
-    let state = room.store.state(&record.name).await?;
-    let unread = || Problem::later("the feed has not been read yet", RETRY_SOON);
-    let state = state.ok_or_else(unread)?;
+    let state = room.store.state(&record.name).await?.ok_or_else(unread)?;
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
     let ask = room.admission.request(client, work, u64::from(state.current));
-    let (readers, audience) = readers::report::told_to(room, audience, record).await?;
+    let (readers, audience) = readers::told_to(room, audience, record).await?;
     let (feed, revision) = (record.name.clone(), Some(state.revision));
     let key = DocumentKey { audience, feed, revision, kind: DocumentKind::Reading };
-    let make = || {
-        let (room, record) = (Arc::clone(room), record.clone());
-        async move {
-            let words = readers.map(|readers| readers.about);
-            let view = room.store.view(&record.name, Select::Current).await?.ok_or_else(unread)?;
-            let events = room.store.events(&record.name, EVENTS_READ).await?;
-            let now = room.clock.now();
-            let address = record.site.at(&format!("/feeds/{}", record.name));
-            let follow = follow(&record.name, &address, words.as_deref());
-            let made = tokio::task::spawn_blocking(move || {
-                content((&record.name, &follow), &view, &events, now).into_string()
-            });
-            made.await.map_err(|_| Problem::later("the page could not be made", RETRY_SOON))
-        }
-    };
+    let make = || made(Arc::clone(room), record.name.clone());
     let content = room.documents.get(key, ask, make).await?.text();
     let title = record.shown_title();
-    let content = html! { (PreEscaped(String::from_utf8_lossy(&content))) };
+    let content = html! {
+        (follow(record, readers.as_ref()))
+        (PreEscaped(String::from_utf8_lossy(&content)))
+    };
     let of = (&record.name, Container::of(state.format));
     Ok(whole_page(html::document_about(of, &html::text(&title), &content)))
 }
@@ -94,28 +82,36 @@ pub(super) fn whole_page(page: String) -> Response {
     response
 }
 
-/// How to follow the feed at this address; `readers`: for whom it is, where it is private.
-fn follow(name: &FeedName, address: &str, readers: Option<&str>) -> Markup {
+fn unread() -> Problem {
+    Problem::later("the feed has not been read yet", RETRY_SOON)
+}
+
+/// How to follow a feed; `readers`: for whom it is, where it is private.
+fn follow(record: &ServedFeed, readers: Option<&PrivateReaders>) -> Markup {
+    let address = format!("/feeds/{}", record.name);
     html! { div.subscribe {
         @if let Some(readers) = readers {
-            p { "This is a feed. " span.pill { "private" } " " (html::text(readers)) "." }
+            p { "This is a feed. " span.pill { "private" } " " (html::text(&readers.about)) "." }
         } @else {
             p { "This is a feed. To follow it, give this address to your feed reader:" }
-            p { a href={ "/feeds/" (name) } rel="alternate" { code { (address) } } }
+            p { a href=(address) rel="alternate" { code { (record.site.at(&address)) } } }
         }
     } }
 }
 
-/// The page without its frame; `follow`: how to follow the feed.
-fn content(
-    (name, follow): (&FeedName, &Markup),
-    view: &View,
-    events: &[Event],
-    now: Time,
-) -> Markup {
+/// The page without its frame and without how to follow the feed.
+async fn made(room: SharedState, name: FeedName) -> Result<String, Problem> {
+    let view = room.store.view(&name, Select::Current).await?.ok_or_else(unread)?;
+    let events = room.store.events(&name, EVENTS_READ).await?;
+    let now = room.clock.now();
+    let made = tokio::task::spawn_blocking(move || content(&name, &view, &events, now));
+    let made = made.await.map_err(|_| Problem::later("the page could not be made", RETRY_SOON))?;
+    Ok(made.into_string())
+}
+
+fn content(name: &FeedName, view: &View, events: &[Event], now: Time) -> Markup {
     let deletions = || events.iter().filter(|event| event.kind == EventKind::Deleted);
     html! {
-        (follow)
         p.links {
             @if let Some(link) = &view.skeleton.link { (html::outward(Some(link), "The publisher's page")) }
             a href={ "/feeds/" (name) "/about" } { "What happened to it" }

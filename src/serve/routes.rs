@@ -4,9 +4,9 @@
 use super::observe::{POLL_TIMEOUT, REQUEST_TIMEOUT};
 use super::{
     API, REQUEST_BODY_LIMIT, SharedState, about, actions, add, address, admin, archives, callback,
-    change_feed, cloud, conflicts, dashboard, edit, event_streams, export, feed_form, feed_list,
-    feeds, html, hub, import_list, item_list, items, openapi, operator, opml, patch, probes,
-    readers, session, subscribe, sup, webhook,
+    change_feed, cloud, conflicts, dashboard, edit, event_streams, feed_list, feeds, html, hub,
+    item_list, items, openapi, operator, opml, probes, put, readers, session, subscribe, sup,
+    webhook,
 };
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -93,10 +93,14 @@ fn pages() -> Vec<Route> {
         Route::new(Form, "/feeds/{name}/items/{id}", post(items::act)),
         Route::new(Form, "/feeds/{name}/conflicts", post(conflicts::resolve))
             .with_body(edit::ENTRY_LIMIT),
-        Route::new(Operator, "/feeds/{name}/edit", get(feed_form::show).post(feed_form::send)),
+        Route::new(
+            Operator,
+            "/feeds/{name}/edit",
+            get(actions::show_form).post(actions::send_form),
+        ),
         Route::new(Operator, "/add", get(add::show).post(add::send)).slow(),
-        Route::new(Operator, "/add/list", get(import_list::show).post(import_list::upload))
-            .with_body(import_list::UPLOAD_LIMIT),
+        Route::new(Operator, "/add/list", get(add::show_import).post(add::upload))
+            .with_body(add::UPLOAD_LIMIT),
         Route::new(Operator, "/session", get(session::show).post(session::begin)),
         Route::new(Operator, "/session/end", post(session::end)),
         Route::new(Everybody, "/assets/style.css", get(html::style)),
@@ -112,25 +116,24 @@ fn administration() -> Vec<Route> {
         Route::described(Operator, routes!(probes::metrics)),
         Route::described(Api, routes!(feed_list::list, add::create)),
         Route::described(Api, routes!(add::preview_address)).slow(),
-        Route::described(Api, routes!(admin::show, admin::put, patch::change, admin::delete)),
+        Route::described(Api, routes!(admin::show, put::put, put::patch, admin::delete)),
         Route::described(Api, routes!(admin::poll)).slow(),
         Route::described(Api, routes!(admin::hold)),
         Route::described(Api, routes!(admin::pause)),
         Route::described(Api, routes!(admin::backfill)),
         Route::described(Api, routes!(webhook::show, webhook::put, webhook::delete)),
-        Route::described(Api, routes!(import_list::post)).with_body(operator::LIST_LIMIT),
-        Route::described(Api, routes!(export::export)),
-        Route::described(Api, routes!(readers::report::list)),
+        Route::described(Api, routes!(add::import_list)).with_body(operator::LIST_LIMIT),
+        Route::described(Api, routes!(admin::export)),
+        Route::described(Api, routes!(readers::list)),
         Route::described(Api, routes!(hub::list)),
-        Route::described(Api, routes!(admin::items::list, edit::create))
-            .with_body(edit::ENTRY_LIMIT),
-        Route::described(Api, routes!(admin::items::show, edit::update, edit::delete))
+        Route::described(Api, routes!(item_list::list, edit::create)).with_body(edit::ENTRY_LIMIT),
+        Route::described(Api, routes!(items::detail, edit::update, edit::delete))
             .with_body(edit::ENTRY_LIMIT),
         Route::described(Api, routes!(edit::restore)).with_body(edit::ENTRY_LIMIT),
         Route::described(Api, routes!(edit::resolve)).with_body(edit::ENTRY_LIMIT),
-        Route::described(Api, routes!(edit::conflicts)),
-        Route::described(Api, routes!(admin::items::delete_missing)),
-        Route::described(Api, routes!(admin::items::redact)),
+        Route::described(Api, routes!(conflicts::list)),
+        Route::described(Api, routes!(admin::delete_missing)),
+        Route::described(Api, routes!(admin::redact)),
     ]
 }
 

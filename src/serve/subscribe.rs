@@ -6,21 +6,19 @@
 //! or but for a fragment, it is that feed.
 
 use super::address::{DocumentForm, Site, shown};
-use super::audience::{Audience, challenged};
-use super::client::Client;
-use super::extract::TypedQuery;
+use super::audience::challenged;
+use super::extract::{TypedQuery, Viewer};
 use super::forms::{self, ProgramForm};
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use super::{SharedState, html};
-use axum::Json;
-use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use super::{SharedState, answers, html};
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 use serde::Serialize;
+use serde_json::json;
 use std::sync::Arc;
 use tidegate_core::model::{Enrolment, FeedName, FeedRecord, Tick, Time};
 use tidegate_format::render::{Container, ViewKind};
@@ -43,66 +41,61 @@ struct OfferedFeed {
     title: String,
     /// Its address here; `None`: it has one once it is subscribed to (a POST with its `url`).
     address: Option<String>,
+    /// What is known of it where it was looked at.
+    #[serde(skip)]
+    traits: Option<FeedTraits>,
 }
 
 /// `GET /subscribe`.
 pub(super) async fn show(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
+    viewer: Viewer,
     TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if !room.origins.admits_any() {
+    if !viewer.room.origins.admits_any() {
         return Err(Problem::not_found("this gateway has no sites to subscribe to by address"));
     }
-    let typed = query.get(PARAMETER)?.unwrap_or_default().trim().to_owned();
+    let typed = query.get(PARAMETER)?.unwrap_or_default().trim();
     let is_page = prefers_html(&headers);
-    if typed.is_empty() {
-        return match is_page {
-            true => Ok(forms::page("Subscribe", &form(""))),
-            false => Err(Problem::parameter(PARAMETER, "name the address of a site or a feed")),
-        };
-    }
-    match (offered(&room, (&audience, client), &typed).await, is_page) {
-        (Ok(found), true) => Ok(forms::page("Subscribe", &offers(&typed, &without_traits(found)))),
-        (Ok(found), false) => Ok(listed(&without_traits(found))),
-        (Err(problem), true) => Ok(refusal(&typed, &problem)),
-        (Err(problem), false) => Err(problem),
+    match typed.is_empty() {
+        true if is_page => Ok(viewer.form_page("Subscribe", &form(""))),
+        true => Err(Problem::parameter(PARAMETER, "name the address of a site or a feed")),
+        false => answer(&viewer, typed, is_page, offered(&viewer, typed).await),
     }
 }
 
 /// `POST /subscribe`: makes a feed of the gateway of an address, where there is none yet.
 pub(super) async fn send(
-    State(room): State<SharedState>,
-    (audience, client): (Audience, Client),
+    viewer: Viewer,
     headers: HeaderMap,
     ProgramForm(form): ProgramForm,
 ) -> Result<Response, Problem> {
-    if audience.is_guess {
+    if viewer.audience.is_guess {
         let said = "the password opens nothing; send a reader's token, or none";
         // It may be that of a proxy: a browser is asked for another one only where readers are asked for theirs.
-        return match room.challenge {
+        return match viewer.room.challenge {
             true => Ok(challenged(said)),
             false => Err(Problem::new(StatusCode::UNAUTHORIZED, said)),
         };
     }
-    let is_page = prefers_html(&headers);
     let typed = form.get(PARAMETER).trim();
-    match (made(&room, (&audience, client), typed).await, is_page) {
-        (Ok(feed), true) => Ok(forms::page("Subscribe", &offers(typed, &[feed]))),
-        (Ok(feed), false) => Ok(listed(&[feed])),
-        (Err(problem), true) => Ok(refusal(typed, &problem)),
-        (Err(problem), false) => Err(problem),
+    let made = made(&viewer, typed).await.map(|feed| vec![feed]);
+    answer(&viewer, typed, prefers_html(&headers), made)
+}
+
+/// What was found, or why nothing was, as a page or as data.
+fn answer(
+    viewer: &Viewer,
+    typed: &str,
+    is_page: bool,
+    found: Result<Vec<OfferedFeed>, Problem>,
+) -> Result<Response, Problem> {
+    match found {
+        Ok(found) if is_page => Ok(viewer.form_page("Subscribe", &offers(typed, &found))),
+        Ok(found) => Ok(answers::answer(StatusCode::OK, &json!({ "feeds": found }))),
+        Err(problem) if is_page => Ok(forms::not_done("Subscribe", &problem, &form(typed))),
+        Err(problem) => Err(problem),
     }
-}
-
-fn without_traits(found: Vec<(OfferedFeed, Option<FeedTraits>)>) -> Vec<OfferedFeed> {
-    found.into_iter().map(|(feed, _)| feed).collect()
-}
-
-fn listed(found: &[OfferedFeed]) -> Response {
-    let fresh = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    (fresh, Json(serde_json::json!({ "feeds": found }))).into_response()
 }
 
 /// The site that admits an address, and its address there. Of one without a scheme the first that is admitted counts.
@@ -119,21 +112,18 @@ fn admitted(room: &SharedState, typed: &str) -> Result<(AdmittedSite, Url), Prob
     })
 }
 
-/// The feeds at an address, each with what is known of it where it was looked at.
-async fn offered(
-    room: &SharedState,
-    (audience, client): (&Audience, Client),
-    typed: &str,
-) -> Result<Vec<(OfferedFeed, Option<FeedTraits>)>, Problem> {
+/// The feeds at an address.
+async fn offered(viewer: &Viewer, typed: &str) -> Result<Vec<OfferedFeed>, Problem> {
+    let room = &viewer.room;
     let (site, url) = admitted(room, typed)?;
-    if let Some(feed) = known(room, audience, &site, &[&url]).await? {
-        return Ok(vec![(feed, None)]);
+    if let Some(feed) = known(viewer, &site, &[&url]).await? {
+        return Ok(vec![feed]);
     }
-    let found = match looked_at(room, (&site, client), &url).await? {
+    let found = match looked_at(viewer, &site, &url).await? {
         FoundAddress::Closed(why) => return Err(closed(why)),
         FoundAddress::Feed(there) => {
-            if let Some(feed) = known(room, audience, &site, &[&there.end, &there.lasting]).await? {
-                return Ok(vec![(feed, None)]);
+            if let Some(feed) = known(viewer, &site, &[&there.end, &there.lasting]).await? {
+                return Ok(vec![feed]);
             }
             if site.shows_key(&url) || site.shows_key(&there.lasting) {
                 return Err(has_key());
@@ -154,7 +144,7 @@ async fn offered(
                 room.asked.note_named(&url);
             }
         }
-        let offer = match known(room, audience, &site, &[&url]).await? {
+        let offer = match known(viewer, &site, &[&url]).await? {
             Some(feed) => feed,
             None => {
                 let place = room.origins.place_of(&url);
@@ -162,10 +152,10 @@ async fn offered(
                 let is_made =
                     traits.is_none_or(|it| !it.is_json) && room.origins.makes_feed_at(&url);
                 let address = place.clone().filter(|_| is_made);
-                OfferedFeed { url: place.unwrap_or_else(|| url.into()), address, title }
+                OfferedFeed { url: place.unwrap_or_else(|| url.into()), title, address, traits }
             }
         };
-        offers.push((offer, traits));
+        offers.push(offer);
     }
     match offers.is_empty() {
         true => Err(Problem::not_found("there is no feed at that address that this gateway takes")),
@@ -175,14 +165,15 @@ async fn offered(
 
 /// What a look at an address finds. Where it found nothing a moment ago, the site is not asked again.
 async fn looked_at(
-    room: &SharedState,
-    (site, client): (&AdmittedSite, Client),
+    viewer: &Viewer,
+    site: &AdmittedSite,
     url: &Url,
 ) -> Result<FoundAddress, Problem> {
+    let room = &viewer.room;
     if room.origins.looks.is_missing(url) {
         return Ok(FoundAddress::Nothing);
     }
-    let _turn = room.origins.turn(site, client).await?;
+    let _turn = room.origins.turn(site, viewer.client).await?;
     let service = room.origins.service()?;
     let mut found = service.discover(site, url, &|_| true).await;
     if found == FoundAddress::Page(Vec::new()) {
@@ -198,8 +189,7 @@ async fn looked_at(
 /// The feed of the gateway whose upstream is at one of these addresses, which needs no request. What a reader's token
 /// opens goes before what is for everybody, and a private feed of those before others.
 async fn known(
-    room: &SharedState,
-    audience: &Audience,
+    Viewer { room, audience, .. }: &Viewer,
     site: &AdmittedSite,
     urls: &[&Url],
 ) -> Result<Option<OfferedFeed>, Problem> {
@@ -223,7 +213,7 @@ async fn known(
     let address = Some(address(site, &record.name));
     let title = title(room, record).await?;
     let title = title.unwrap_or_else(|| shown(&url, record.options.secret));
-    Ok(Some(OfferedFeed { url, title, address }))
+    Ok(Some(OfferedFeed { url, title, address, traits: None }))
 }
 
 /// The title of a feed: the list of feeds learns of that of its last document a little later.
@@ -243,18 +233,15 @@ fn address(site: &Site, feed: &FeedName) -> String {
 }
 
 /// The feed of the gateway for an address, made where there is none yet.
-async fn made(
-    room: &SharedState,
-    (audience, client): (&Audience, Client),
-    typed: &str,
-) -> Result<OfferedFeed, Problem> {
+async fn made(viewer: &Viewer, typed: &str) -> Result<OfferedFeed, Problem> {
+    let room = &viewer.room;
     let (mut typed, mut title) = (typed.to_owned(), String::new());
     // A page names a feed, and that is looked at.
     for _ in 0..2 {
-        let mut found = offered(room, (audience, client), &typed).await?;
+        let mut found = offered(viewer, &typed).await?;
         let feed = if found.len() == 1 { found.pop() } else { None };
         let several = "that address leads to several feeds; send the url of one of them";
-        let (mut feed, traits) = feed.ok_or_else(|| Problem::new(StatusCode::CONFLICT, several))?;
+        let mut feed = feed.ok_or_else(|| Problem::new(StatusCode::CONFLICT, several))?;
         if feed.address.is_some() {
             return Ok(feed);
         }
@@ -266,11 +253,11 @@ async fn made(
         if feed.title.is_empty() {
             feed.title = title;
         }
-        let Some(traits) = traits else {
+        let Some(traits) = feed.traits else {
             (typed, title) = (feed.url, feed.title);
             continue;
         };
-        let name = make(room, (audience, client), (site, url), traits).await?;
+        let name = make(viewer, (site, url), traits).await?;
         feed.address = Some(address(&room.site, &name));
         if feed.title.is_empty() {
             feed.title = shown(&feed.url, None);
@@ -282,11 +269,11 @@ async fn made(
 
 /// Makes a feed of an address of a site.
 async fn make(
-    room: &SharedState,
-    (audience, client): (&Audience, Client),
+    Viewer { room, audience, client, .. }: &Viewer,
     (site, url): (AdmittedSite, Url),
     traits: FeedTraits,
 ) -> Result<FeedName, Problem> {
+    let client = *client;
     let service = Arc::clone(room.origins.service()?);
     if !audience.is_operator() {
         room.origins.take_share(&site, client)?;
@@ -313,10 +300,6 @@ fn has_key() -> Problem {
 
 fn closed(why: NotForEverybody) -> Problem {
     Problem::new(StatusCode::FORBIDDEN, why.to_string()).about(PARAMETER)
-}
-
-fn refusal(typed: &str, problem: &Problem) -> Response {
-    forms::not_done("Subscribe", problem, &form(typed))
 }
 
 fn form(typed: &str) -> Markup {

@@ -1,6 +1,5 @@
 //! What is told of subscriptions to hubs of upstreams: nothing that only the two know.
 
-use super::schema;
 use serde::Serialize;
 use tidegate_core::model::{HubSubscription, ShownAddress, Time};
 use tidegate_core::websub::subscriber;
@@ -27,7 +26,6 @@ pub struct RejectedPushes {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RejectedPush {
     /// When it came.
-    #[schema(value_type = schema::Time)]
     pub at: Time,
     /// Why it was not believed.
     pub why: String,
@@ -52,22 +50,18 @@ pub struct HubNote {
     pub topic: ShownAddress,
     /// Until when it delivers, where it does.
     #[serde(rename = "lease_until")]
-    #[schema(value_type = Option<schema::Time>)]
     pub until: Option<Time>,
     /// When the next request to it is due.
     #[serde(rename = "next_request")]
-    #[schema(value_type = schema::Time)]
     pub next: Time,
     /// Changes in a row that it did not tell of.
     #[serde(rename = "missed_in_a_row")]
     pub missed: u32,
     /// Until when it is not relied on for that.
-    #[schema(value_type = Option<schema::Time>)]
     pub distrusted_until: Option<Time>,
     /// How often it pushed something.
     pub pushes: u64,
     /// When it last did.
-    #[schema(value_type = Option<schema::Time>)]
     pub last_push: Option<Time>,
     #[serde(flatten)]
     pub disbelieved: RejectedPushes,

@@ -32,17 +32,14 @@ use utoipa::ToSchema;
 /// A feed, what the operator says of it, and how its polling stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FeedStatus {
-    #[schema(value_type = schema::FeedName)]
     pub name: FeedName,
     /// The upstream's address, as configured; empty where there is none.
     #[serde(serialize_with = "none_if_empty")]
     #[schema(value_type = Option<String>)]
     pub url: String,
     /// Who added it.
-    #[schema(value_type = schema::FeedSource)]
     pub source: FeedSource,
     /// Whether it is polled and served.
-    #[schema(value_type = schema::FeedStanding)]
     pub standing: FeedStanding,
     /// What the operator says of it.
     #[serde(skip)]
@@ -151,7 +148,6 @@ impl GatherNote {
 /// A source from which nothing new comes, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SourceTrouble {
-    #[schema(value_type = schema::FeedName)]
     pub source: FeedName,
     pub why: String,
 }

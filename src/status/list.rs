@@ -1,6 +1,5 @@
 //! What there is to say of subscription lists whose feeds are feeds here, and of those feeds.
 
-use super::schema;
 use serde::Serialize;
 use tidegate_core::model::{FeedName, MemberStanding};
 use utoipa::ToSchema;
@@ -13,7 +12,7 @@ pub struct ListNote {
     pub following: usize,
     pub dropped: usize,
     /// The feeds that follow it by name, at most [`ListNote::LIMIT`].
-    #[schema(value_type = Vec<schema::FeedName>, max_items = 50)]
+    #[schema(max_items = 50)]
     pub feeds: Vec<FeedName>,
     /// How many of its feeds were here already, added by hand or by another list.
     pub known: usize,
@@ -43,9 +42,7 @@ pub struct RefusedFeed {
 #[schema(as = ListMember)]
 pub struct MemberNote {
     #[serde(rename = "name")]
-    #[schema(value_type = schema::FeedName)]
     pub list: FeedName,
-    #[schema(value_type = schema::MemberStanding)]
     pub standing: MemberStanding,
     /// Whether the feeds of the list follow it still.
     #[serde(rename = "followed")]

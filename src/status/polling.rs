@@ -66,7 +66,6 @@ pub struct PollResponse {
     /// Why a document is held back, if one is.
     pub held: Option<String>,
     /// The feed's tick afterwards.
-    #[schema(value_type = Option<schema::Time>)]
     pub until: Option<Tick>,
     /// What went wrong.
     pub error: Option<String>,
@@ -88,7 +87,6 @@ pub struct PollFailure {
 #[schema(as = LastDocument)]
 pub struct ParsedNote {
     /// When the poll that brought it began.
-    #[schema(value_type = schema::Time)]
     pub at: Time,
     /// How many entries it has.
     pub entries: usize,
@@ -103,7 +101,6 @@ pub struct ParsedNote {
 #[schema(as = Poll)]
 pub struct FinishedPoll {
     /// When it began.
-    #[schema(value_type = schema::Time)]
     pub at: Time,
     /// How long it took.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
@@ -166,7 +163,6 @@ pub const PROBES_KEPT: usize = 10;
 #[schema(as = Probe)]
 pub struct FinishedProbe {
     /// When it was over.
-    #[schema(value_type = schema::Time)]
     pub at: Time,
     /// Requests that were made.
     pub requests: u32,
@@ -273,7 +269,6 @@ impl PollTotals {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, ToSchema)]
 pub struct ScheduledPoll {
     /// When.
-    #[schema(value_type = schema::Time)]
     pub at: Time,
     /// Why then, in words.
     #[serde(rename = "why")]
@@ -307,7 +302,6 @@ pub enum PushResult {
 pub struct PollGaps {
     pub count: u32,
     /// When that was found last.
-    #[schema(value_type = Option<schema::Time>)]
     pub last: Option<Time>,
 }
 

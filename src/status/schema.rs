@@ -1,13 +1,13 @@
 //! How values of crates that know nothing of the API's description (OpenAPI) are written in it: a field that holds one
-//! refers to its description here (`#[schema(value_type = schema::Time)]`).
+//! refers to its description here (`#[schema(value_type = schema::Blame)]`).
+
+pub use tidegate_core::model::{FeedName, SyncId, Time};
 
 use serde::Serialize;
 use serde_json::Value;
-use tidegate_core::model::{
-    EventKind, FeedSource as Source, FeedStanding as Standing, MemberStanding as Membership,
-};
+use tidegate_core::model::EventKind;
 use tidegate_net::fetch::FetchBlame;
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 /// Types that stand for a value: each is named in the description as it is here, with its comment.
 #[macro_export]
@@ -47,21 +47,6 @@ pub fn numbers(value: &impl Serialize) -> ObjectBuilder {
 }
 
 describe! {
-    /// UTC.
-    pub Time: text()
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
-        .examples(["2026-11-20T16:20:05Z"]);
-    /// The name under which a feed is published.
-    pub FeedName: text().pattern(Some("^[a-z0-9][a-z0-9-]{0,63}$")).examples(["news"]);
-    /// The sync id of an item, which never changes.
-    pub SyncId: text().min_length(Some(1)).max_length(Some(500));
-    /// Who added a feed.
-    pub FeedSource: words([Source::File, Source::CommandLine, Source::Api]);
-    /// Whether a feed is polled and served.
-    pub FeedStanding: words([Standing::Active, Standing::Paused, Standing::Gone]);
-    /// Whether the list has it, dropped it (so that it was paused), or the operator changed it by hand, so that it
-    /// follows the list no more.
-    pub MemberStanding: words([Membership::Listed, Membership::Dropped, Membership::Own]);
     /// Who has to do something about a failure.
     pub Blame: words([
         FetchBlame::Network,

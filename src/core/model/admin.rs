@@ -9,6 +9,7 @@ use std::time::Duration;
 
 /// When absence becomes a deletion (CONTRACT, Configuration).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = DeletionRule))]
 #[serde(rename_all = "snake_case")]
 pub enum Deletions {
     /// Confirmed in time and polls.
@@ -109,6 +110,7 @@ impl Without {
 
 /// Who added a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FeedSource {
     /// The configuration file, which wins over the others.
@@ -120,6 +122,7 @@ pub enum FeedSource {
 
 /// Whether a feed is polled and served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FeedStanding {
     /// Polled and served.

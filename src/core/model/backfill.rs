@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a publisher's older documents follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ArchiveLayout {
     /// Archive documents, linked (Feed History draft-05 section 4, RFC 5005 section 4).
@@ -28,6 +29,7 @@ impl ArchiveLayout {
 
 /// Whether a walk goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WalkStanding {
     /// It goes on.

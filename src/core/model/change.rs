@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What happened to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = EventWord))]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// It was seen for the first time.

@@ -17,6 +17,7 @@ pub struct ListMember {
 
 /// Whether a list decides about a feed that it added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemberStanding {
     /// The list has it.

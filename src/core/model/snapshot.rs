@@ -16,6 +16,7 @@ pub struct Revision(pub u64);
 
 /// Why an item is missing from a document (JUDGEMENT, Absence). Evidence, not yet a conclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// It slid off the end of the window: everything that was below it is gone as well.
@@ -263,6 +264,7 @@ impl LedgerEntry {
 
 /// What an operator decides about a held document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = HoldDecision))]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// It is taken in at the next look.

@@ -133,6 +133,7 @@ impl Stub {
 
 /// How many items left a feed's ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = EvictedItems))]
 pub struct Evictions {
     /// How many of them are not back.
     pub count: u64,

@@ -2,23 +2,21 @@
 
 use super::{EventAnswer, PendingItem, ShownOptions};
 use crate::address::shown;
-use crate::discarded::Discarded;
-use crate::keeping::KeptAnswer;
+use crate::keeping::{Discarded, KeptAnswer};
 use crate::life::FeedLife;
-use crate::readers::report::PrivateReaders;
+use crate::readers::PrivateReaders;
 use serde::Serialize;
 use tidegate_core::model::{
-    ArchiveLayout, ArchiveNote, Backfill, Character, Decision, FeedName, FeedRecord, FeedState,
-    Hold, ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding, shown_text,
+    ArchiveLayout, ArchiveNote, Backfill, Chain, Character, Decision, Evictions, FeedName,
+    FeedRecord, FeedState, Hold, ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding,
+    shown_text,
 };
 use tidegate_judge::{self as judge, Quiet};
-use tidegate_status::schema::{self, numbers, words};
+use tidegate_status::schema::numbers;
 use tidegate_status::{FeedStatus, ParsedNote, describe};
 use utoipa::ToSchema;
 
 describe! {
-    /// What the operator decided about a held document.
-    HoldDecision: words([Decision::Release, Decision::Drop]);
     /// What was counted of the feed's documents.
     CharacterNumbers: numbers(&Character::default());
 }
@@ -32,17 +30,15 @@ pub(crate) struct FeedAnswer {
     /// Whether only readers with a token may read it.
     private: bool,
     options: ShownOptions,
-    backfill: Option<BackfillAnswer>,
+    pub(crate) backfill: Option<BackfillAnswer>,
     listed: Option<Listed>,
     on_demand: Option<MadeFeed>,
     state: Option<StateAnswer>,
     /// Items with unresolved conflicts; null where the database does not tell.
     pub(crate) conflicts: Option<u32>,
     /// Since when its polls fail; null where the last one did not.
-    #[schema(value_type = Option<schema::Time>)]
     failing_since: Option<Time>,
     /// When its publisher was last read without a failure.
-    #[schema(value_type = Option<schema::Time>)]
     last_read: Option<Time>,
     /// Why the last poll failed; null where it did not.
     last_error: Option<String>,
@@ -86,7 +82,6 @@ struct MadeFeed {
     /// The site of `[[origin]]` or `[[allow]]`.
     site: String,
     /// When it was last asked for, as far as that was written down: once a day.
-    #[schema(value_type = schema::Time)]
     asked: Time,
     /// Whether it is paused until it is asked for again.
     let_go: bool,
@@ -133,41 +128,28 @@ impl Listed {
 /// The walk through older documents.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Backfill)]
-struct BackfillAnswer {
-    #[schema(value_type = String)]
-    state: WalkStanding,
-    #[schema(value_type = Option<String>)]
+pub(crate) struct BackfillAnswer {
+    pub(crate) state: WalkStanding,
     layout: Option<ArchiveLayout>,
-    documents: u32,
-    items: u32,
-    known: u32,
+    pub(crate) documents: u32,
+    pub(crate) items: u32,
+    pub(crate) known: u32,
     bytes: u64,
-    next: Option<String>,
+    pub(crate) next: Option<String>,
     failures: u32,
-    #[schema(value_type = schema::Time)]
-    started: Time,
-    #[schema(value_type = Option<schema::Time>)]
+    pub(crate) started: Time,
     ended: Option<Time>,
-    note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 impl BackfillAnswer {
     /// How far a walk has come; `secret` is what the operator says of the feed's address.
     fn new(walk: &Backfill, secret: Option<bool>) -> Self {
         let next = walk.next.as_deref().filter(|_| walk.is_walking());
-        Self {
-            state: walk.standing,
-            layout: walk.trail,
-            documents: walk.documents,
-            items: walk.items,
-            known: walk.known,
-            bytes: walk.bytes,
-            next: next.map(|next| shown(next, secret)),
-            failures: walk.failures,
-            started: walk.started,
-            ended: walk.ended,
-            note: walk.note.clone(),
-        }
+        let (next, note) = (next.map(|next| shown(next, secret)), walk.note.clone());
+        let &Backfill { standing: state, trail: layout, documents, items, known, bytes, .. } = walk;
+        let &Backfill { failures, started, ended, .. } = walk;
+        Self { state, layout, documents, items, known, bytes, next, failures, started, ended, note }
     }
 }
 
@@ -193,15 +175,12 @@ impl From<&Character> for CharacterAnswer {
 pub(crate) struct HoldAnswer {
     pub(crate) reason: String,
     kind: String,
-    #[schema(value_type = schema::Time)]
     since: Time,
     observations: u32,
     needed: u32,
-    #[schema(value_type = schema::Time)]
     believed_at: Time,
     documents: u32,
     kept: u32,
-    #[schema(value_type = Option<HoldDecision>)]
     decision: Option<Decision>,
     pub(crate) words: String,
 }
@@ -234,30 +213,24 @@ pub(crate) const fn retired(state: &FeedState, missing: u32) -> u32 {
 #[schema(as = FeedState)]
 struct StateAnswer {
     revision: u64,
-    #[schema(value_type = Option<schema::Time>)]
     until: Option<Tick>,
     window: SyncWindow,
-    #[schema(value_type = Option<schema::Time>)]
     complete_since: Option<Tick>,
-    #[schema(value_type = schema::Time)]
     shown: Time,
     format: &'static str,
     says_complete: bool,
     counts: ItemCounts,
-    evicted: EvictedItems,
+    evicted: Evictions,
     archives: ArchiveTotals,
     character: CharacterAnswer,
     hold: Option<HoldAnswer>,
-    #[schema(value_type = Option<schema::Time>)]
     ripens: Option<Time>,
 }
 
 /// The window of the sync view.
 #[derive(Serialize, ToSchema)]
 struct SyncWindow {
-    #[schema(value_type = Option<schema::Time>)]
     since: Option<Tick>,
-    #[schema(value_type = Option<schema::Time>)]
     until: Option<Tick>,
 }
 
@@ -271,30 +244,21 @@ struct ItemCounts {
     tombstones: u32,
 }
 
-/// Items that left the complete view.
-#[derive(Serialize, ToSchema)]
-struct EvictedItems {
-    count: u64,
-    #[schema(value_type = Option<schema::Time>)]
-    since: Option<Time>,
-    #[schema(value_type = Option<schema::Time>)]
-    latest: Option<Time>,
-}
-
 #[derive(Serialize, ToSchema)]
 struct ArchiveTotals {
     kept: u64,
     dropped: u64,
     bytes: u64,
     unsealed: u32,
-    #[schema(value_type = Option<schema::Time>)]
     sealed_until: Option<Tick>,
 }
 
 impl StateAnswer {
     /// What is known of a feed of which so many items are missing.
     fn new(state: &FeedState, missing: u32) -> Self {
-        let (chain, evictions) = (&state.archives, state.evictions);
+        let &FeedState { current, living, tombstones, .. } = state;
+        let &Chain { first: dropped, bytes, unsealed, sealed: sealed_until, .. } = &state.archives;
+        let (kept, retired) = (state.archives.kept(), retired(state, missing));
         Self {
             revision: state.revision.0,
             until: state.tick,
@@ -303,25 +267,9 @@ impl StateAnswer {
             shown: state.updated_at,
             format: state.format.name(),
             says_complete: state.says_complete,
-            counts: ItemCounts {
-                current: state.current,
-                living: state.living,
-                missing,
-                retired: retired(state, missing),
-                tombstones: state.tombstones,
-            },
-            evicted: EvictedItems {
-                count: evictions.count,
-                since: evictions.since,
-                latest: evictions.latest,
-            },
-            archives: ArchiveTotals {
-                kept: chain.kept(),
-                dropped: chain.first,
-                bytes: chain.bytes,
-                unsealed: chain.unsealed,
-                sealed_until: chain.sealed,
-            },
+            counts: ItemCounts { current, living, missing, retired, tombstones },
+            evicted: state.evictions,
+            archives: ArchiveTotals { kept, dropped, bytes, unsealed, sealed_until },
             character: (&state.character).into(),
             hold: state.hold.as_ref().map(HoldAnswer::from),
             ripens: state.next_decision_at,
@@ -364,7 +312,6 @@ pub(crate) struct FeedDetail {
 /// An item that changed without making a version, and why.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UnseenChange {
-    #[schema(value_type = schema::SyncId)]
     pub(crate) sync_id: SyncId,
     native_id: String,
     pub(crate) title: String,
@@ -393,8 +340,5 @@ pub(crate) struct FeedViews {
 #[serde(untagged)]
 pub(crate) enum ActedFeed {
     Read(Box<FeedDetail>),
-    Unread {
-        #[schema(value_type = schema::FeedName)]
-        name: FeedName,
-    },
+    Unread { name: FeedName },
 }

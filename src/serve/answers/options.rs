@@ -17,8 +17,6 @@ use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, OneOfBuilder, SchemaType, Type};
 
 describe! {
-    /// When a missing item is deleted.
-    DeletionRule: words([Deletions::Safe, Deletions::Eager, Deletions::Off]);
     /// How the document runs.
     OrderWord: words(Order::ALL.map(Order::name));
     /// Which missing items' own addresses are asked whether they are gone.
@@ -52,7 +50,6 @@ pub(crate) fn duration(duration: Duration) -> String {
 #[schema(as = FeedOptions)]
 pub(crate) struct ShownOptions {
     complete: bool,
-    #[schema(value_type = DeletionRule)]
     deletions: Deletions,
     #[schema(value_type = OrderWord)]
     order: &'static str,
@@ -69,9 +66,7 @@ pub(crate) struct ShownOptions {
     max_interval: Option<String>,
     local: bool,
     title: Option<String>,
-    #[schema(value_type = Vec<schema::FeedName>)]
     sources: Vec<FeedName>,
-    #[schema(value_type = Vec<schema::FeedName>)]
     shares_with: Vec<FeedName>,
     #[schema(value_type = ConflictRule)]
     conflicts: String,
@@ -236,7 +231,7 @@ pub(crate) struct TakenSettings {
     #[schema(required = false)]
     complete: bool,
     #[schema(required = false)]
-    deletions: DeletionRule,
+    deletions: Deletions,
     #[schema(required = false)]
     order: OrderWord,
     #[schema(required = false)]

@@ -1,15 +1,30 @@
 //! The HTML of conflicts. No scripts: what is chosen is sent as a form.
 
-use super::list::{ConflictList, ConflictVersion, ItemInConflict, LosingVersion};
-use super::{ConflictsForm, LOSERS_SHOWN};
+use super::{
+    ConflictList, ConflictVersion, ConflictsForm, ITEMS_SHOWN, ItemInConflict, LOSERS_SHOWN,
+    LosingVersion,
+};
 use crate::address::item_page;
+use crate::audience::ServedFeed;
+use crate::extract::Viewer;
+use crate::forms::{self, SentForm};
 use crate::html::{cut, moment, outward, text};
+use crate::problem::Problem;
 use crate::session::sign_in_address;
-use crate::{items, plain};
+use crate::{SharedState, edit, items};
+use axum::response::Response;
 use maud::{Markup, html};
-use tidegate_core::model::{FeedName, Format, Markup as Bytes, counted};
+use quick_xml::events::Event;
+use quick_xml::reader::Reader;
+use serde_json::Value;
+use tidegate_core::model::{
+    FeedName, Field, Format, Item, Markup as Bytes, SyncId, Version, counted,
+};
 use tidegate_core::xml::address::percent_encoded;
+use tidegate_core::xml::reference;
+use tidegate_format::parse::Amendment;
 use tidegate_judge::diff::{beginning, text_field};
+use tidegate_judge::record::local::{Act, CheckedEntry, Resolution};
 
 /// How much of a version's text is shown, in characters.
 const EXCERPT: usize = 600;
@@ -202,7 +217,7 @@ pub(super) fn source(markup: &Bytes) -> EditableText {
     if field.value.len() > PREFILLED {
         return EditableText { text: String::new(), is_html };
     }
-    let text = plain::written(markup, field).unwrap_or_else(|| field.value.clone().into_owned());
+    let text = as_written(markup, field).unwrap_or_else(|| field.value.clone().into_owned());
     EditableText { text, is_html }
 }
 
@@ -219,5 +234,207 @@ fn title(version: &ConflictVersion) -> String {
     match version.title.as_str() {
         "" => "without a title".to_owned(),
         title => text(title),
+    }
+}
+
+// `POST /feeds/NAME/conflicts`: what a person chose on the page. Who is not signed in sends the admin token in the body,
+// over the page's own origin; it is kept nowhere.
+
+/// `POST /feeds/NAME/conflicts`.
+pub(crate) async fn resolve(
+    viewer: Viewer,
+    record: ServedFeed,
+    form: Result<SentForm, Problem>,
+) -> Result<Response, Problem> {
+    let (feed, address) = (&record.name, format!("/feeds/{}/conflicts", record.name));
+    let done = match form {
+        Ok(form) if form.get("keep") == "winners" => keep_winners(&viewer.room, feed, &form).await,
+        Ok(form) => resolve_one(&viewer.room, feed, &form).await,
+        Err(problem) => Err(problem),
+    };
+    match done {
+        Ok(said) => viewer.see(&address, &said),
+        Err(problem) => Ok(forms::not_done_with(feed, (&address, "Conflicts"), &problem)),
+    }
+}
+
+/// Does what a form says of one item.
+async fn resolve_one(
+    room: &SharedState,
+    feed: &FeedName,
+    form: &SentForm,
+) -> Result<String, Problem> {
+    let unknown = || Problem::not_found("there is no item of that sync id");
+    let id = SyncId::new(form.get("item")).map_err(|_| unknown())?;
+    let keep = match form.get("keep") {
+        "winner" => Resolution::Winner,
+        "new" => {
+            let item = room.store.item(feed, &id).await?.ok_or_else(unknown)?;
+            if is_outline(&item) {
+                let said = "an outline says more than a title and a text, which would be lost";
+                return Err(Problem::parameter("keep", said));
+            }
+            Resolution::New(written(form, &item)?)
+        }
+        number => match number.parse() {
+            Ok(number) => Resolution::Conflict(number),
+            Err(_) => return Err(Problem::parameter("keep", "nothing was chosen")),
+        },
+    };
+    let expected = Some(form.get("etag").to_owned());
+    let said = format!("Resolved. The item {id} has a new version.");
+    edit::done(room, feed, Act::Resolve { id, keep, conflicts: None, expected }).await?;
+    Ok(said)
+}
+
+/// Keeps the winner of each item that the page showed, as it showed it, and says what came of it. An item that
+/// changed since is left as it is.
+async fn keep_winners(
+    room: &SharedState,
+    feed: &FeedName,
+    form: &SentForm,
+) -> Result<String, Problem> {
+    let (mut kept, mut left) = (0_usize, 0_usize);
+    for (id, etag) in form.all("item").zip(form.all("etag")).take(ITEMS_SHOWN) {
+        let Ok(id) = SyncId::new(id) else { continue };
+        let (keep, expected) = (Resolution::Winner, Some(etag.to_owned()));
+        let act = Act::Resolve { id, keep, conflicts: None, expected };
+        match edit::done(room, feed, act).await {
+            Ok(_) => kept += 1,
+            Err(problem) if problem.status().is_client_error() => left += 1,
+            Err(problem) => return Err(problem),
+        }
+    }
+    let left = match left {
+        0 => String::new(),
+        left => format!(" {} changed meanwhile, or need nothing any more.", counted(left, "item")),
+    };
+    Ok(format!("The winners of {} were kept.{left}", counted(kept, "item")))
+}
+
+/// What a person wrote over the version that the form began with: what was not edited stays as it is.
+fn written(form: &SentForm, item: &Item) -> Result<CheckedEntry, Problem> {
+    let before = &begins(item).unwrap_or(&item.shared.winner).data;
+    let shown = source(before);
+    let lines = |text: &str| text.trim().replace("\r\n", "\n");
+    let (content, is_html) = (form.get("content"), form.get("html") == "yes");
+    let is_same = lines(content) == lines(&shown.text) && is_html == shown.is_html;
+    let text = (!is_same).then(|| (content.replace("\r\n", "\n"), is_html));
+    let title = form.get("title").trim();
+    let title = (title != before.card.title.trim()).then(|| title.to_owned());
+    Ok(CheckedEntry::amended(before, Amendment { title, text, ..Amendment::default() })?)
+}
+
+// What kind of text a version has, and how it was written. Pure.
+
+/// The version whose text a new one begins with: the winner, or, where that is a deletion, the first
+/// of the others that is none.
+pub(crate) fn begins(item: &Item) -> Option<&Version<Bytes>> {
+    let shared = &item.shared;
+    std::iter::once(&shared.winner).chain(&shared.conflicts).find(|version| !version.deleted)
+}
+
+/// Whether an item is an outline of a list: its address and its place are none of what a form asks for.
+pub(crate) fn is_outline(item: &Item) -> bool {
+    begins(item).is_some_and(|version| version.data.format == Format::Opml)
+}
+
+/// The text at a path as its author wrote it, with its lines: a field has the white space of its value
+/// collapsed. `None` where that cannot be told.
+fn as_written(markup: &Bytes, field: &Field<'_>) -> Option<String> {
+    let text = match markup.format {
+        Format::JsonFeed => json(&markup.xml, &field.path)?,
+        _ => element(&markup.xml, &field.path)?,
+    };
+    // Whatever was not read as the field was is not what it says.
+    let is_same = text.split_whitespace().eq(field.value.split_whitespace());
+    is_same.then(|| text.trim().to_owned())
+}
+
+fn json(text: &str, path: &str) -> Option<String> {
+    let item: Value = serde_json::from_str(text).ok()?;
+    item.get(path)?.as_str().map(str::to_owned)
+}
+
+/// The text of the first child of the entry that is called so.
+fn element(xml: &str, path: &str) -> Option<String> {
+    let local = path.rsplit(':').next()?;
+    let mut reader = Reader::from_str(xml);
+    let (mut depth, mut text) = (0_usize, None::<String>);
+    loop {
+        let event = reader.read_event().ok()?;
+        match &event {
+            Event::Start(tag) => {
+                if depth == 1 && tag.local_name().as_ref() == local {
+                    text = Some(String::new());
+                }
+                depth += 1;
+            }
+            Event::End(_) => {
+                depth = depth.saturating_sub(1);
+                if depth == 1 && text.is_some() {
+                    return text;
+                }
+            }
+            Event::Text(piece) => push(&mut text, piece),
+            Event::CData(piece) => push(&mut text, piece),
+            Event::GeneralRef(name) => {
+                if let Some(text) = &mut text {
+                    reference::push(text, name);
+                }
+            }
+            Event::Eof => return None,
+            _ => {}
+        }
+    }
+}
+
+fn push(text: &mut Option<String>, piece: &str) {
+    if let Some(text) = text {
+        text.push_str(piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_format::parse::{self, Limits};
+
+    fn lines(document: &str, path: &str) -> Option<String> {
+        let document = parse::document(document, None, &Limits::default()).unwrap();
+        let markup = parse::own(&document, &document.entries[0]);
+        let fields = parse::again(&markup).unwrap();
+        let field = fields.iter().find(|field| field.path == path).unwrap();
+        assert!(!field.value.contains('\n'), "{field:?}");
+        as_written(&markup, field)
+    }
+
+    #[test]
+    fn a_text_keeps_its_lines() {
+        let atom = |content: &str| {
+            format!(
+                "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>urn:1</id>{content}</entry>\
+                 </feed>"
+            )
+        };
+        let plain =
+            atom("<content>\n One &amp; two\n\n  three &#x2014; <![CDATA[<four>]]>\n</content>");
+        assert_eq!(lines(&plain, "content").as_deref(), Some("One & two\n\n  three — <four>"));
+        let html = atom("<content type='html'>&lt;pre&gt;a\nb&lt;/pre&gt;</content>");
+        assert_eq!(lines(&html, "content").as_deref(), Some("<pre>a\nb</pre>"));
+        // Markup is not written as its text.
+        let xhtml = "<div xmlns='http://www.w3.org/1999/xhtml'><p>a\nb</p></div>";
+        assert_eq!(
+            lines(&atom(&format!("<content type='xhtml'>{xhtml}</content>")), "content"),
+            None
+        );
+        let rss = "<rss version='2.0' xmlns:m='http://search.yahoo.com/mrss/'><channel><item>\
+                   <m:description>no</m:description><description>a\nb</description></item></channel></rss>";
+        assert_eq!(lines(rss, "description"), None, "another element stands before it");
+        let rss = rss.replace("<m:description>no</m:description>", "");
+        assert_eq!(lines(&rss, "description").as_deref(), Some("a\nb"));
+        let json = "{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"t\",\"items\":\
+                    [{\"id\":\"1\",\"content_text\":\"a\\n b\"}]}";
+        assert_eq!(lines(json, "content_text").as_deref(), Some("a\n b"));
     }
 }

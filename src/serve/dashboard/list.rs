@@ -7,12 +7,12 @@ use crate::paging::{self, NamedChoice as _, PagePlace, choices};
 use crate::problem::Problem;
 use crate::query::Query;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, FeedState, Tick, Time};
+use tidegate_core::model::{
+    FeedName, FeedRecord, FeedStanding, FeedState, ListPlace, Tick, Time, listed, shown_text,
+};
 use tidegate_status::FeedSummary;
-
-/// How many feeds a page shows.
-pub(super) const PAGE: usize = 50;
 
 /// What somebody looks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -150,8 +150,6 @@ impl OverviewFeed {
         contested: u32,
         now: Time,
     ) -> Self {
-        let hold = state.and_then(|state| state.hold.as_ref());
-        let secret = record.options.secret;
         let ungathered = polling.gathered.as_ref().map(explain::ungathered);
         Self {
             name: record.name.clone(),
@@ -166,10 +164,13 @@ impl OverviewFeed {
             folder: String::new(),
             also: Vec::new(),
             is_failing: polling.is_failing(record),
-            held: hold.map(|hold| hold.reason.clone()),
+            held: state.and_then(|state| state.hold.as_ref()).map(|hold| hold.reason.clone()),
             contested,
             gap: polling.gaps.lately(now),
-            moved_to: polling.moved_to.as_ref().map(|address| shown(address, secret)),
+            moved_to: polling
+                .moved_to
+                .as_ref()
+                .map(|address| shown(address, record.options.secret)),
             ungathered: ungathered.filter(|parts| !parts.is_empty()).map(|parts| parts.join("; ")),
             changed: state.and_then(|state| state.tick),
             decides: state.and_then(|state| state.next_decision_at),
@@ -217,9 +218,8 @@ pub(super) fn select<'a>(feeds: &'a [OverviewFeed], query: &DashboardQuery) -> L
         }
         FeedOrder::Items => found.sort_by_key(|feed| Reverse(feed.living)),
     }
-    let place = PagePlace::new(found.len(), query.page, PAGE);
-    let feeds = found.into_iter().skip(place.skipped()).take(PAGE).collect();
-    ListPage { feeds, place }
+    let (feeds, place) = PagePlace::cut(found, query.page);
+    ListPage { feeds: feeds.collect(), place }
 }
 
 /// Sums over all feeds that are served.
@@ -258,6 +258,39 @@ impl ListTotals {
         let found = self.shown.iter().find(|(of, _)| *of == filter);
         found.map_or(0, |(_, feeds)| *feeds)
     }
+}
+
+/// Puts feeds into the order of the reader's list, and says where each is in it.
+pub(super) fn place<'a>(feeds: &mut [OverviewFeed], records: impl Iterator<Item = &'a FeedRecord>) {
+    let mut order: HashMap<&FeedName, usize> = HashMap::with_capacity(feeds.len());
+    let by_name = feeds.iter_mut().map(|feed| (feed.name.clone(), feed));
+    let mut by_name: HashMap<FeedName, &mut OverviewFeed> = by_name.collect();
+    for (at, (record, place)) in listed(records).into_iter().enumerate() {
+        let Some(feed) = by_name.get_mut(&record.name) else { continue };
+        let folder = place.map(folder_path).unwrap_or_default();
+        if order.contains_key(&record.name) {
+            feed.also.push(folder);
+            continue;
+        }
+        order.insert(&record.name, at);
+        feed.folder = folder;
+        // What the reader calls it goes before what its publisher does.
+        let label = place.filter(|place| place.label.name().is_some());
+        if let Some(title) = label.and_then(|place| record.shown_label(Some(place)).text) {
+            feed.title = title;
+        }
+    }
+    // What the list does not know yet comes last.
+    feeds.sort_by_key(|feed| order.get(&feed.name).copied().unwrap_or(usize::MAX));
+}
+
+/// The folders around a place, as a page shows them.
+fn folder_path(place: &ListPlace) -> String {
+    let names = place.folders.iter().map(|folder| {
+        let name = folder.label.heading().map(|name| shown_text(name, None));
+        name.unwrap_or_else(|| "(no name)".to_owned())
+    });
+    names.collect::<Vec<_>>().join(" / ")
 }
 
 #[cfg(test)]
@@ -373,7 +406,7 @@ mod tests {
         ) {
             let feeds: Vec<_> = (0..number).map(|n| feed(&format!("f{n}"))).collect();
             let mut seen = Vec::new();
-            for page in 1..=number.div_ceil(PAGE) {
+            for page in 1..=number.div_ceil(paging::PAGE) {
                 let query = DashboardQuery { order, page, ..DashboardQuery::default() };
                 seen.extend(names(&select(&feeds, &query)));
             }

@@ -1,12 +1,13 @@
 //! The dashboard as a page: sums and problems first, then the feeds.
 
 use super::list::{DashboardQuery, FeedFilter, FeedOrder, ListPage, ListTotals, OverviewFeed};
-use super::spark::sparkline;
-use super::{EVENTS_READ, FeedRow};
+use super::{EVENTS_READ, OverviewFeeds};
 use crate::html::{self, ago, text};
 use crate::paging;
 use maud::{Markup, html};
-use tidegate_core::model::{FeedStanding, Time, counted};
+use std::fmt::Write as _;
+use std::time::Duration;
+use tidegate_core::model::{Event, EventKind, FeedStanding, Time, counted};
 use tidegate_status::PollTotals;
 
 /// How many further folders of a feed are shown.
@@ -14,34 +15,30 @@ const PLACES_SHOWN: usize = 4;
 /// How many feeds with problems are named above all others.
 const PROBLEMS_SHOWN: usize = 8;
 
-/// What the page is made of.
-pub(super) struct DashboardPage<'a> {
-    pub(super) query: &'a DashboardQuery,
-    pub(super) totals: &'a ListTotals,
-    pub(super) polls: PollTotals,
-    pub(super) problems: Vec<&'a OverviewFeed>,
-    pub(super) list: &'a ListPage<'a>,
-    pub(super) rows: Vec<FeedRow<'a>>,
-    pub(super) now: Time,
-}
-
-/// The page within its frame.
-pub(super) fn content(page: &DashboardPage<'_>) -> Markup {
-    let totals = page.totals;
+/// The page within its frame. `events`: of each feed of the list, newest first.
+pub(super) fn content(
+    known: &OverviewFeeds,
+    query: &DashboardQuery,
+    list: &ListPage<'_>,
+    events: &[Vec<Event>],
+    polls: &PollTotals,
+) -> Markup {
+    let totals = &known.totals;
     html! {
         @if totals.shown_by(FeedFilter::All) == 0 && totals.shown_by(FeedFilter::Gone) == 0 { (none_yet()) } @else {
-            (numbers(page))
-            (problems(page))
+            (numbers(totals, polls))
+            // Who filters has them in the table.
+            @if query.filter == FeedFilter::All && query.page == 1 { (problems(known)) }
             section aria-labelledby="feeds" {
                 h2 #feeds { "Feeds" }
-                (search(page))
-                @if page.rows.is_empty() {
+                (search(query, totals))
+                @if list.feeds.is_empty() {
                     p.empty { "No feed matches. " a href="/" { "Show all feeds" } }
                 } @else {
-                    (table(page))
+                    (table(&list.feeds, events, query.order == FeedOrder::List, known.now))
                 }
-                (page.list.place.links("feeds", |number| {
-                    DashboardQuery { page: number, ..page.query.clone() }.address()
+                (list.place.links("feeds", |number| {
+                    DashboardQuery { page: number, ..query.clone() }.address()
                 }))
             }
         }
@@ -57,8 +54,7 @@ fn none_yet() -> Markup {
     }
 }
 
-fn numbers(page: &DashboardPage<'_>) -> Markup {
-    let (totals, polls) = (page.totals, &page.polls);
+fn numbers(totals: &ListTotals, polls: &PollTotals) -> Markup {
     let card = |filter: FeedFilter, label: &str| {
         let query = DashboardQuery { filter, ..DashboardQuery::default() };
         let count = totals.shown_by(filter);
@@ -87,32 +83,26 @@ fn numbers(page: &DashboardPage<'_>) -> Markup {
 }
 
 /// Feeds that somebody should look at, each with what is wrong.
-fn problems(page: &DashboardPage<'_>) -> Markup {
-    let more = page.totals.shown_by(FeedFilter::Problems).saturating_sub(page.problems.len());
-    let query = DashboardQuery { filter: FeedFilter::Problems, ..DashboardQuery::default() };
-    // Who filters has them in the table.
-    let is_shown = page.query.filter == FeedFilter::All && page.query.page == 1;
+fn problems(known: &OverviewFeeds) -> Markup {
+    let filter = FeedFilter::Problems;
+    let all = known.totals.shown_by(filter);
+    let query = DashboardQuery { filter, ..DashboardQuery::default() };
     html! {
-        @if is_shown && !page.problems.is_empty() {
+        @if all > 0 {
             section.problems aria-labelledby="problems" {
                 h2 #problems { "Needs a look" }
-                ul { @for feed in &page.problems {
+                ul { @for feed in known.feeds.iter().filter(|feed| filter.admits(feed)).take(PROBLEMS_SHOWN) {
                     li {
                         a href={ "/feeds/" (feed.name) "/about" } { (text(&feed.title)) } " "
-                        (trouble(feed, page.now))
+                        (trouble(feed, known.now))
                     }
                 } }
-                @if more > 0 {
-                    p { a href=(query.address()) { "and " (counted(more, "more feed")) } }
+                @if all > PROBLEMS_SHOWN {
+                    p { a href=(query.address()) { "and " (counted(all - PROBLEMS_SHOWN, "more feed")) } }
                 }
             }
         }
     }
-}
-
-/// The feeds to be named above all others.
-pub(super) fn worst(feeds: &[OverviewFeed]) -> Vec<&OverviewFeed> {
-    feeds.iter().filter(|feed| FeedFilter::Problems.admits(feed)).take(PROBLEMS_SHOWN).collect()
 }
 
 /// What is wrong with a feed.
@@ -144,30 +134,18 @@ fn trouble(feed: &OverviewFeed, now: Time) -> Markup {
     }
 }
 
-fn search(page: &DashboardPage<'_>) -> Markup {
-    let query = page.query;
-    html! {
-        form.search role="search" action="/" method="get" {
-            label { span { "Search" }
-                input type="search" name="q" value=(query.search) placeholder="Title, name, address, folder"; }
-            (paging::select("show", "Show", query.filter, |filter| {
-                format!(" ({})", page.totals.shown_by(filter))
-            }))
-            (paging::select("sort", "Order", query.order, |_| String::new()))
-            button type="submit" { "Show" }
-        }
-    }
+fn search(query: &DashboardQuery, totals: &ListTotals) -> Markup {
+    let shown = |filter| format!(" ({})", totals.shown_by(filter));
+    let choices = html! {
+        (paging::select("show", "Show", query.filter, shown))
+        (paging::select("sort", "Order", query.order, |_| String::new()))
+    };
+    paging::search_form("/", &query.search, "Title, name, address, folder", &choices)
 }
 
-/// The heading before a row: the folder, where it is another one than that of the row before.
-fn heading<'a>(rows: &'a [FeedRow<'_>], at: usize) -> Option<&'a str> {
-    let folder = |at: usize| rows.get(at).map(|row| row.feed.folder.as_str());
-    let before = at.checked_sub(1).and_then(folder).unwrap_or_default();
-    folder(at).filter(|folder| *folder != before)
-}
-
-fn table(page: &DashboardPage<'_>) -> Markup {
-    let is_by_folder = page.query.order == FeedOrder::List;
+fn table(feeds: &[&OverviewFeed], events: &[Vec<Event>], is_by_folder: bool, now: Time) -> Markup {
+    // A heading stands before a feed whose folder is another one than that of the feed before.
+    let before = std::iter::once("").chain(feeds.iter().map(|feed| &*feed.folder));
     html! {
         table.feeds {
             thead { tr {
@@ -175,20 +153,19 @@ fn table(page: &DashboardPage<'_>) -> Markup {
                 th scope="col" { "Changes, 30 days" } th scope="col" { "Last change" }
                 th scope="col" { "Polled" } th.number scope="col" { "Items" }
             } }
-            tbody { @for (at, one) in page.rows.iter().enumerate() {
-                @if let Some(folder) = heading(&page.rows, at).filter(|_| is_by_folder) {
+            tbody { @for ((feed, events), before) in feeds.iter().zip(events).zip(before) {
+                @if is_by_folder && feed.folder != before {
                     tr.folder { th.folder colspan="6" scope="colgroup" {
-                        @if folder.is_empty() { "In no folder" } @else { (text(folder)) }
+                        @if feed.folder.is_empty() { "In no folder" } @else { (text(&feed.folder)) }
                     } }
                 }
-                (row(one, page.now))
+                (row(feed, events, now))
             } }
         }
     }
 }
 
-fn row(row: &FeedRow<'_>, now: Time) -> Markup {
-    let feed = row.feed;
+fn row(feed: &OverviewFeed, events: &[Event], now: Time) -> Markup {
     let name = &feed.name;
     html! { tr {
         td.feed {
@@ -223,7 +200,7 @@ fn row(row: &FeedRow<'_>, now: Time) -> Markup {
                     " " (ago(decides, now)) }
             }
         }
-        td data-label="Changes, 30 days" { (sparkline(&row.events, EVENTS_READ, now)) }
+        td data-label="Changes, 30 days" { (sparkline(events, EVENTS_READ, now)) }
         td data-label="Last change" {
             @match feed.changed { Some(tick) => (ago(tick.time(), now)), None => span.quiet { "none yet" } }
         }
@@ -243,4 +220,119 @@ fn row(row: &FeedRow<'_>, now: Time) -> Markup {
             div.quiet { (feed.living) " kept, " (feed.tombstones) " deleted" }
         }
     } }
+}
+
+/// How many bars there are, and the time of each.
+const BARS: usize = 30;
+const BAR: Duration = Duration::from_secs(86_400);
+/// The width of a bar with the space behind it, and the height of the picture, in its own units.
+const PITCH: usize = 4;
+const HEIGHT: u32 = 24;
+/// From so many changes a day on, a bar is as high as can be.
+const FULL: u32 = 12;
+
+/// Changes of a feed a day, the last day at the right. `events`: newest first; where there are `most` of
+/// them, there may have been more.
+pub(super) fn sparkline(events: &[Event], most: usize, now: Time) -> Markup {
+    let bars = bars(events, now);
+    let all: u32 = bars.iter().sum();
+    let is_cut = events.len() >= most && events.last().is_some_and(|last| age(last, now) < BARS);
+    let at_least = if is_cut { "at least " } else { "" };
+    let words = format!("{at_least}{} in {BARS} days", counted(all, "change"));
+    html! {
+        svg.spark viewBox={ "0 0 " (BARS * PITCH) " " (HEIGHT) } role="img" aria-label=(words) {
+            title { (words) }
+            path.none d={ "M0 " (HEIGHT - 1) "h" (BARS * PITCH) } {}
+            @if all > 0 { path d=(path(&bars)) {} }
+        }
+    }
+}
+
+/// How many bars an event is behind the last one.
+fn age(event: &Event, now: Time) -> usize {
+    usize::try_from(now.since(event.at).as_secs() / BAR.as_secs()).unwrap_or(usize::MAX)
+}
+
+/// The number of changes in each of the bars, the oldest first.
+fn bars(events: &[Event], now: Time) -> [u32; BARS] {
+    let mut bars = [0_u32; BARS];
+    for event in events.iter().filter(|event| is_change(event.kind)) {
+        let at = BARS.checked_sub(age(event, now) + 1);
+        if let Some(bar) = at.and_then(|at| bars.get_mut(at)) {
+            *bar += 1;
+        }
+    }
+    bars
+}
+
+/// Whether readers have something new by it.
+const fn is_change(kind: EventKind) -> bool {
+    !matches!(
+        kind,
+        EventKind::Retired | EventKind::Returned | EventKind::Backfilled | EventKind::Discarded
+    )
+}
+
+/// The outline of all bars.
+fn path(bars: &[u32; BARS]) -> String {
+    let mut path = String::new();
+    for (number, count) in bars.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let height = 3 + count.min(&FULL) * (HEIGHT - 3) / FULL;
+        let (x, width) = (number * PITCH, PITCH - 1);
+        // Writing to a string cannot fail.
+        let _ = write!(path, "M{x} {HEIGHT}v-{height}h{width}v{height}z");
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::model::SyncId;
+
+    fn event(kind: EventKind, at: Time) -> Event {
+        Event {
+            kind,
+            id: SyncId::new("a").unwrap(),
+            native_id: "a".to_owned(),
+            old_native_id: None,
+            title: String::new(),
+            tick: None,
+            reason: String::new(),
+            at,
+            seen_gone: None,
+        }
+    }
+
+    #[test]
+    fn changes_stand_on_their_days_and_what_scrolled_off_on_none() {
+        let now = Time::from_unix(100 * 86_400);
+        let ago = |days: u32| now.minus(BAR * days);
+        let events = [
+            event(EventKind::Created, now),
+            event(EventKind::Retired, now),
+            event(EventKind::Updated, ago(1)),
+            event(EventKind::Deleted, ago(1)),
+            event(EventKind::Created, ago(29)),
+            event(EventKind::Created, ago(30)),
+        ];
+        let bars = bars(&events, now);
+        assert_eq!((bars[29], bars[28], bars[0]), (1, 2, 1));
+        assert_eq!(bars.iter().sum::<u32>(), 4);
+        let drawn = sparkline(&events, 100, now).into_string();
+        assert!(drawn.contains("aria-label=\"4 changes in 30 days\""), "{drawn}");
+        assert_eq!(drawn.matches("<path").count(), 2);
+        // The last event is older than what is drawn, so nothing is missing.
+        assert!(!sparkline(&events, 6, now).into_string().contains("at least"));
+        assert!(sparkline(&events[..5], 5, now).into_string().contains("at least 4 changes"));
+        let none = sparkline(&[], 100, now).into_string();
+        assert!(none.contains("0 changes") && none.matches("<path").count() == 1, "{none}");
+    }
+
+    #[test]
+    fn a_bar_is_seen_and_no_higher_than_the_picture() {
+        let mut bars = [0; BARS];
+        (bars[0], bars[1]) = (1, 1_000_000);
+        assert_eq!(path(&bars), "M0 24v-4h3v4zM4 24v-24h3v24z");
+    }
 }

@@ -1,10 +1,20 @@
-//! Two versions of an item field by field. Pure.
+//! Two versions of an item field by field, which is pure; and what comparing them may take.
 
 use super::text_diff::{CompareBudget, TextComparison, TextPiece, compare};
+use super::{COMPARISONS_KIB, Subject, VersionChoice, bytes_of};
+use crate::AppState;
+use crate::problem::{Problem, RETRY_SOON};
+use http::StatusCode;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::{Field, Markup};
 use tidegate_judge::diff::{is_html, visible};
+use tidegate_store::VersionNote;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 /// The most fields that a comparison shows.
@@ -36,36 +46,29 @@ pub(crate) struct Differences {
     pub(crate) same: usize,
 }
 
-/// The kinds of fields, in the order to show them: a name, and whether it is a text for people.
-const TITLE: (u8, &str, bool) = (0, "Title", false);
-const TEXT: (u8, &str, bool) = (1, "Text", true);
-const SUMMARY: (u8, &str, bool) = (2, "Summary", true);
-const LINK: (u8, &str, bool) = (3, "Link", false);
-const ENCLOSURE: (u8, &str, bool) = (4, "Enclosure", false);
-const DATE: (u8, &str, bool) = (5, "Date", false);
-const AUTHOR: (u8, &str, bool) = (6, "Author", true);
-const CATEGORY: (u8, &str, bool) = (7, "Category", true);
-const ID: (u8, &str, bool) = (8, "Id", false);
-const OTHER: (u8, &str, bool) = (9, "Other", false);
-
+/// What kind of field a path names: its place in the order to show them, its name, and whether it is a text for people.
 fn kind(path: &str) -> (u8, &'static str, bool) {
     let element = path.split('@').next().unwrap_or(path);
     // A link's relation stands in brackets behind its name.
     let top = element.split(['/', '[']).next().unwrap_or(element);
     if path.starts_with("media:") || path.contains("enclosure") || top == "attachments" {
-        return ENCLOSURE;
+        return (4, "Enclosure", false);
     }
     match top.trim_end_matches(|c: char| c.is_ascii_digit()) {
-        "title" => TITLE,
-        "content" | "content:encoded" | "description" | "content_html" | "content_text" => TEXT,
-        "summary" | "itunes:summary" | "itunes:subtitle" => SUMMARY,
-        "link" | "url" | "external_url" | "comments" | "source" => LINK,
+        "title" => (0, "Title", false),
+        "content" | "content:encoded" | "description" | "content_html" | "content_text" => {
+            (1, "Text", true)
+        }
+        "summary" | "itunes:summary" | "itunes:subtitle" => (2, "Summary", true),
+        "link" | "url" | "external_url" | "comments" | "source" => (3, "Link", false),
         "updated" | "published" | "pubDate" | "dc:date" | "dcterms:modified" | "modified"
-        | "issued" | "created" | "date_published" | "date_modified" => DATE,
-        "author" | "dc:creator" | "authors" | "contributor" | "itunes:author" => AUTHOR,
-        "category" | "dc:subject" | "tags" | "itunes:keywords" => CATEGORY,
-        "id" | "guid" => ID,
-        _ => OTHER,
+        | "issued" | "created" | "date_published" | "date_modified" => (5, "Date", false),
+        "author" | "dc:creator" | "authors" | "contributor" | "itunes:author" => {
+            (6, "Author", true)
+        }
+        "category" | "dc:subject" | "tags" | "itunes:keywords" => (7, "Category", true),
+        "id" | "guid" => (8, "Id", false),
+        _ => (9, "Other", false),
     }
 }
 
@@ -87,11 +90,11 @@ pub(super) fn versions(
     new: &Markup,
     budget: &mut CompareBudget,
 ) -> Option<Differences> {
-    budget.resume();
-    let differences =
-        version_fields(old).zip(version_fields(new)).map(|(old, new)| fields(&old, &new, budget));
-    budget.pause();
-    differences
+    let (begun, time) = (Instant::now(), budget.time);
+    let (old, new) = (version_fields(old)?, version_fields(new)?);
+    let differences = fields(&old, &new, budget);
+    budget.time = time.saturating_sub(begun.elapsed());
+    Some(differences)
 }
 
 /// The fields of a version. Its title is that of its card, for only a look at the whole entry tells
@@ -163,6 +166,104 @@ fn field(
     told(compare(before, after, budget), is_markup)
 }
 
+// What differs between two versions of an item, and what comparing them may take.
+
+/// How long a comparison waits for memory.
+const MEMORY_WAIT: Duration = Duration::from_secs(15);
+
+/// Two versions and what differs between them.
+pub(super) struct VersionDifference {
+    /// The older; `None`: the newest bytes, which are no version's.
+    pub(super) old: Option<VersionNote>,
+    /// The newer, likewise.
+    pub(super) new: Option<VersionNote>,
+    /// What differs; `None` where one of the two cannot be read.
+    pub(super) differences: Option<Differences>,
+}
+
+impl VersionDifference {
+    /// The same as data: what differs, field by field; null where one of the two cannot be read.
+    pub(super) fn as_data(&self, subject: &Subject) -> Value {
+        let differences = self.differences.as_ref();
+        json!({
+            "feed": subject.feed,
+            "sync_id": subject.known.id,
+            "old": version_name(self.old.as_ref()),
+            "new": version_name(self.new.as_ref()),
+            "fields": differences.map(|it| &it.fields),
+            "same_fields": differences.map(|it| it.same),
+            "more_fields": differences.map(|it| it.more),
+        })
+    }
+}
+
+/// Compares two versions. Memory for it is taken before anything of them is read.
+pub(super) async fn compare_versions(
+    room: &AppState,
+    subject: &Subject,
+    old: VersionChoice,
+    new: VersionChoice,
+) -> Result<VersionDifference, Problem> {
+    let permit = reserve(room, subject.size(old), subject.size(new)).await?;
+    let (old_note, old) = bytes_of(room, subject, old).await?;
+    let (new_note, new) = bytes_of(room, subject, new).await?;
+    if let Some(tombstone) = [&old_note, &new_note].into_iter().flatten().find(|n| n.deleted) {
+        let said = format!(
+            "version {} is a tombstone: the item was deleted, and no text of it is left to compare",
+            tombstone.updates.value()
+        );
+        return Err(Problem::not_found(said));
+    }
+    let (differences, _) = compare_aside(permit, (old, new), CompareBudget::WHOLE).await?;
+    Ok(VersionDifference { old: old_note, new: new_note, differences })
+}
+
+/// What differs between two versions, where both can be read, within what is left of a budget.
+pub(crate) async fn compared(
+    room: &AppState,
+    versions: (Markup, Markup),
+    budget: &mut CompareBudget,
+) -> Result<Option<Differences>, Problem> {
+    let bytes = |markup: &Markup| u64::try_from(markup.xml.len()).unwrap_or(u64::MAX);
+    let permit = reserve(room, bytes(&versions.0), bytes(&versions.1)).await?;
+    let (differences, left) = compare_aside(permit, versions, *budget).await?;
+    *budget = left;
+    Ok(differences)
+}
+
+/// Waits for the memory that a comparison of two versions of these sizes takes, at most [`MEMORY_WAIT`]; all that there
+/// is is enough for anything.
+async fn reserve(room: &AppState, old: u64, new: u64) -> Result<OwnedSemaphorePermit, Problem> {
+    let kib = usize::try_from(cost(old, new) / 1024).unwrap_or(usize::MAX);
+    let kib = u32::try_from(kib.clamp(1, COMPARISONS_KIB)).unwrap_or(u32::MAX);
+    let permit = Arc::clone(&room.comparisons).acquire_many_owned(kib);
+    let busy =
+        |_| Problem::later("too many versions are compared just now; ask again soon", RETRY_SOON);
+    timeout(MEMORY_WAIT, permit).await.map_err(busy)?.map_err(|_| broken_off())
+}
+
+fn broken_off() -> Problem {
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the comparison broke off")
+}
+
+/// Compares two versions where that may take its time; answers what is left of the budget as well.
+async fn compare_aside(
+    permit: OwnedSemaphorePermit,
+    (old, new): (Markup, Markup),
+    mut budget: CompareBudget,
+) -> Result<(Option<Differences>, CompareBudget), Problem> {
+    let comparing = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        (versions(&old, &new, &mut budget), budget)
+    });
+    comparing.await.map_err(|_| broken_off())
+}
+
+/// What one of the two is called.
+pub(super) fn version_name(note: Option<&VersionNote>) -> String {
+    note.map_or_else(|| "newest".to_owned(), |note| note.updates.value().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,7 +279,7 @@ mod tests {
     }
 
     fn told(old: &str, new: &str) -> Vec<String> {
-        let mut budget = CompareBudget::whole();
+        let mut budget = CompareBudget::WHOLE;
         let differences = versions(&entry(old), &entry(new), &mut budget).unwrap();
         let told = differences.fields.iter().map(|field| {
             let pieces = field.pieces.iter().map(|piece| match piece {
@@ -242,7 +343,7 @@ mod tests {
             let fields = (0..FIELDS_LIMIT + 9).map(|n| format!("<m:x{n}>{value}</m:x{n}>"));
             fields.collect::<String>()
         };
-        let mut budget = CompareBudget::whole();
+        let mut budget = CompareBudget::WHOLE;
         let differences = versions(&entry(&many("a")), &entry(&many("b")), &mut budget).unwrap();
         assert_eq!((differences.fields.len(), differences.more), (FIELDS_LIMIT, 9));
     }

@@ -1,40 +1,30 @@
-//! Items and what differs between their versions, as data.
+//! An item with its versions, as data.
 
-use super::compare::FieldDifference;
-use super::difference::{VersionDifference, name};
 use super::{Subject, standing};
 use crate::answers::{EventAnswer, PendingItem};
 use serde::Serialize;
-use tidegate_core::model::{
-    Absence, Count, EndpointId, Evidence, FeedName, LedgerEntry, SyncId, Tick, Time, Update,
-};
+use tidegate_core::model::{Count, EndpointId, FeedName, SyncId, Tick, Time, Update};
 use tidegate_judge::PendingAbsence;
-use tidegate_status::schema;
 use tidegate_store::VersionNote;
 use utoipa::ToSchema;
 
 /// What everybody may know of an item with its versions.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ItemFacts {
-    #[schema(value_type = schema::FeedName)]
+pub(super) struct ItemFacts {
     feed: FeedName,
-    #[schema(value_type = schema::SyncId)]
     sync_id: SyncId,
     published_id: String,
     aliases: Vec<String>,
     title: String,
     link: Option<String>,
-    #[schema(value_type = schema::Time)]
     first_seen: Time,
     standing: &'static str,
-    #[schema(value_type = Option<schema::Time>)]
     standing_since: Option<Time>,
     redacted: bool,
     kept_out: bool,
     #[schema(value_type = u32)]
     updates: Count,
     deleted: bool,
-    #[schema(value_type = Option<schema::Time>)]
     tick: Tick,
     history: Vec<HistoryEntry>,
     conflicts: usize,
@@ -46,7 +36,6 @@ pub(crate) struct ItemFacts {
 struct HistoryEntry {
     #[schema(value_type = u32)]
     sequence: Count,
-    #[schema(value_type = Option<String>)]
     when: Option<Time>,
     #[schema(value_type = Option<String>)]
     by: Option<EndpointId>,
@@ -59,30 +48,6 @@ impl From<&Update> for HistoryEntry {
     }
 }
 
-/// An item as everybody may read it.
-#[derive(Serialize)]
-pub(super) struct ItemAnswer {
-    #[serde(flatten)]
-    facts: ItemFacts,
-    native_id: Option<String>,
-    /// Why the item is missing with nothing concluded yet.
-    pending: Option<AbsenceNote>,
-}
-
-#[derive(Serialize)]
-struct AbsenceNote {
-    evidence: Evidence,
-    since: Time,
-    observations: u32,
-}
-
-impl From<&Absence> for AbsenceNote {
-    fn from(absence: &Absence) -> Self {
-        let Absence { evidence, since, observations, .. } = *absence;
-        Self { evidence, since, observations }
-    }
-}
-
 /// All that is known of an item.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Item)]
@@ -91,9 +56,7 @@ pub(crate) struct ItemDetail {
     facts: ItemFacts,
     native_id: String,
     former_native_ids: Vec<String>,
-    #[schema(value_type = Option<schema::Time>)]
     published: Option<Time>,
-    #[schema(value_type = Option<schema::Time>)]
     upstream_updated: Option<Time>,
     no_news: Vec<String>,
     pending: Option<PendingItem>,
@@ -108,9 +71,7 @@ struct ItemVersion {
     #[serde(flatten)]
     update: HistoryEntry,
     deleted: bool,
-    #[schema(value_type = Option<schema::Time>)]
     tick: Tick,
-    #[schema(value_type = schema::Time)]
     shown: Time,
     size: u64,
     title: String,
@@ -151,25 +112,19 @@ impl ItemFacts {
             versions: versions.iter().map(version).collect(),
         }
     }
+}
 
-    /// The item as everybody may read it.
-    pub(super) fn into_answer(self, known: &LedgerEntry) -> ItemAnswer {
-        ItemAnswer {
-            facts: self,
-            native_id: (!known.is_redacted()).then(|| known.native_shown.clone()),
-            pending: known.absence.as_ref().map(AbsenceNote::from),
-        }
-    }
-
-    /// The item as the administration shows it.
-    pub(crate) fn into_detail(
-        self,
-        known: &LedgerEntry,
+impl ItemDetail {
+    /// All that is known of an item; `base`: the address of this gateway.
+    pub(super) fn new(
+        base: &str,
+        subject: &Subject,
         pending: Option<&PendingAbsence>,
         events: Vec<EventAnswer>,
-    ) -> ItemDetail {
-        ItemDetail {
-            facts: self,
+    ) -> Self {
+        let known = &subject.known;
+        Self {
+            facts: ItemFacts::new(base, subject),
             native_id: known.native_shown.clone(),
             former_native_ids: known.aliases.clone(),
             published: known.published,
@@ -197,34 +152,6 @@ impl ItemVersion {
             reason: note.reason.clone(),
             bytes: has_bytes.then(|| format!("{address}?version={number}")),
             diff: before.map(|old| format!("{address}?diff={}..{number}", old.updates.value())),
-        }
-    }
-}
-
-/// What differs between two versions.
-#[derive(Serialize)]
-pub(super) struct ItemDifference<'a> {
-    feed: &'a FeedName,
-    sync_id: &'a SyncId,
-    old: String,
-    new: String,
-    /// What differs, field by field; null where one of the two cannot be read.
-    fields: Option<&'a [FieldDifference]>,
-    same_fields: Option<usize>,
-    more_fields: Option<usize>,
-}
-
-impl<'a> ItemDifference<'a> {
-    pub(super) fn new(subject: &'a Subject, difference: &'a VersionDifference) -> Self {
-        let differences = difference.differences.as_ref();
-        Self {
-            feed: &subject.feed,
-            sync_id: &subject.known.id,
-            old: name(difference.old.as_ref()),
-            new: name(difference.new.as_ref()),
-            fields: differences.map(|differences| &*differences.fields),
-            same_fields: differences.map(|differences| differences.same),
-            more_fields: differences.map(|differences| differences.more),
         }
     }
 }

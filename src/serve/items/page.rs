@@ -1,13 +1,24 @@
 //! The HTML of items and of what differs between their versions. No scripts; everything from outside
 //! is escaped by maud.
 
-use super::compare::{Differences, FieldDifference};
-use super::difference::{VersionDifference, name};
+use super::compare::{Differences, FieldDifference, VersionDifference, version_name};
 use super::text_diff::TextPiece;
 use super::{Subject, VERSIONS_SHOWN, shown_standing};
+use crate::address::item_page;
+use crate::audience::ServedFeed;
+use crate::extract::{ServedItem, Viewer, unknown_item};
+use crate::forms::{self, SentForm};
 use crate::html::{self, moment, text, trail};
+use crate::paging::{NamedChoice as _, choices};
+use crate::problem::Problem;
+use crate::session::sign_in_address;
+use crate::{SharedState, admin, edit};
+use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
-use tidegate_core::model::{FeedName, counted, shown_size};
+use tidegate_core::model::{
+    FeedName, FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId, counted, shown_size,
+};
+use tidegate_judge::record::local::Act;
 use tidegate_judge::{Conclusion, PendingAbsence};
 use tidegate_store::VersionNote;
 
@@ -164,7 +175,7 @@ fn version(subject: &Subject, note: &VersionNote) -> Markup {
 
 /// What differs between two versions.
 pub(super) fn difference(subject: &Subject, difference: &VersionDifference) -> Markup {
-    let (old, new) = (name(difference.old.as_ref()), name(difference.new.as_ref()));
+    let (old, new) = (version_name(difference.old.as_ref()), version_name(difference.new.as_ref()));
     let address = subject.address();
     html! {
         (html::trail(&subject.feed, Some((&address, "Item")), "What changed"))
@@ -253,5 +264,127 @@ fn neighbours(subject: &Subject, difference: &VersionDifference) -> Markup {
         @if let Some((old, new)) = earlier { (step(old, new, "Earlier change")) }
         @if let Some((old, new)) = after { (step(old, new, "Later change")) }
         a href=(address) { "All versions" }
+    }
+}
+
+// `POST /feeds/NAME/items/SYNC_ID`: what an operator decides about an item on its page.
+
+choices! {
+    /// What can be done with an item.
+    enum ItemAction {
+        Delete = "delete", "Delete it now";
+        Restore = "restore", "Restore";
+        /// Take its text out of everything, when its sync id was typed.
+        Redact = "redact", "Redact";
+    }
+}
+
+/// Whether an item is changed here, and not by its publisher.
+fn is_own(record: &FeedRecord, known: &LedgerEntry) -> bool {
+    record.options.sharing.local || known.origin == Origin::Local
+}
+
+/// `POST /feeds/NAME/items/SYNC_ID`.
+pub(crate) async fn act(
+    viewer: Viewer,
+    ServedItem { feed: record, id }: ServedItem,
+    form: SentForm,
+) -> Result<Response, Problem> {
+    let address = item_page(&record.name, &id);
+    match carry_out(&viewer.room, &record, &id, (form.action()?, &form)).await {
+        Ok(said) => viewer.see(&address, &said),
+        Err(problem) => Ok(forms::not_done_with(&record.name, (&address, "Item"), &problem)),
+    }
+}
+
+/// Does it; answers what came of it, as a sentence.
+async fn carry_out(
+    room: &SharedState,
+    record: &FeedRecord,
+    id: &SyncId,
+    (action, form): (ItemAction, &SentForm),
+) -> Result<String, Problem> {
+    let feed = &record.name;
+    Ok(match action {
+        ItemAction::Delete => {
+            let known = room.store.known(feed, id).await?.ok_or_else(|| unknown_item(feed))?;
+            if is_own(record, &known) {
+                let act = Act::Delete { id: id.clone(), expected: None };
+                edit::done(room, feed, act).await?;
+            } else if admin::delete_missing_item(room, feed, id).await?.is_none() {
+                return Ok("It was deleted before.".to_owned());
+            }
+            "Deleted: subscribers get its tombstone.".to_owned()
+        }
+        ItemAction::Restore => {
+            let act = Act::Restore { id: id.clone(), entry: None, expected: None };
+            edit::done(room, feed, act).await?;
+            "Restored: it is in the feed again.".to_owned()
+        }
+        ItemAction::Redact => {
+            if form.get("id").trim() != id.as_str() {
+                let said = "type the sync id of the item to redact it";
+                return Err(Problem::parameter("id", said));
+            }
+            let reason = admin::redaction_reason(form.get("reason"))?;
+            admin::redact_item(room, feed, id, reason).await?;
+            format!("Redacted: {}.", admin::REDACTION_LEAVES)
+        }
+    })
+}
+
+/// What can be done with an item now.
+pub(super) async fn part(
+    viewer: &Viewer,
+    record: &ServedFeed,
+    id: &SyncId,
+) -> Result<Markup, Problem> {
+    let address = item_page(&record.name, id);
+    if viewer.is_signed_in {
+        let known = viewer.room.store.known(&record.name, id).await?;
+        return Ok(known.map(|known| buttons(record, &known, &address)).unwrap_or_default());
+    }
+    Ok(html! {
+        @if viewer.audience.may_sign_in() {
+            p.quiet {
+                a href=(sign_in_address(&address)) { "Sign in" } " to delete, restore or redact it."
+            }
+        }
+    })
+}
+
+/// What a person who is signed in can do with an item now.
+fn buttons(record: &FeedRecord, known: &LedgerEntry, address: &str) -> Markup {
+    let is_own = is_own(record, known);
+    let is_missing = known.absence.is_some() || known.standing != ItemStatus::Current;
+    let is_deleted = matches!(known.standing, ItemStatus::Deleted { .. });
+    let is_deletable = is_own || known.origin == Origin::Observed && is_missing;
+    let (delete, restore) = (is_deletable && !known.is_deleted(), is_own && is_deleted);
+    html! {
+        @if delete || restore {
+            form.actions method="post" action=(address) {
+                div.buttons {
+                    @if delete { (ItemAction::Delete.button()) }
+                    @if restore { (ItemAction::Restore.button()) }
+                }
+            }
+        }
+        @if is_deleted && !restore {
+            p.quiet { "It comes back when its publisher lists it again." }
+        }
+        @if !known.is_redacted() {
+            details {
+                summary { "Redact the item" }
+                form.choices method="post" action=(address) {
+                    label { span {
+                        "Its text is removed from all that is served and kept, for good. Type "
+                        (known.id) " to redact it."
+                    } input name="id" autocomplete="off" spellcheck="false"; }
+                    label { span { "Reason, if there is one to tell" }
+                        input name="reason" maxlength=(admin::REASON_LIMIT); }
+                    (ItemAction::Redact.button())
+                }
+            }
+        }
     }
 }

@@ -59,25 +59,20 @@ pub(super) struct TextComparison {
     pub(super) limit: Option<String>,
 }
 
-/// What is left for a comparison of two versions to take, or for all those of one answer.
+/// What is left for a comparison of two versions to take, or for all those of one answer. What is waited for does not
+/// count.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompareBudget {
-    until: Instant,
-    /// How much time was left when the comparison before was over.
-    left: Duration,
+    pub(super) time: Duration,
     bytes: usize,
 }
 
 impl CompareBudget {
-    /// All of it, from now on.
-    pub(crate) fn whole() -> Self {
-        Self { until: Instant::now() + TIME_LIMIT, left: TIME_LIMIT, bytes: SHOWN_LIMIT }
-    }
-
+    /// All that the comparison of two versions may take.
+    pub(crate) const WHOLE: Self = Self { time: TIME_LIMIT, bytes: SHOWN_LIMIT };
     /// All that the comparisons of a document of many may take.
-    pub(crate) fn for_entries() -> Self {
-        Self { left: ENTRIES_TIME_LIMIT, ..Self::whole() }
-    }
+    pub(crate) const FOR_ENTRIES: Self =
+        Self { time: ENTRIES_TIME_LIMIT, bytes: ENTRY_SHOWN_LIMIT };
 
     /// What the next of them may take: how much is shown of one does not depend on those before it.
     pub(crate) const fn next_entry(&mut self) {
@@ -90,22 +85,7 @@ impl CompareBudget {
         if longest > VALUE_LIMIT {
             return Err(TextComparison::too_long(longest, VALUE_LIMIT));
         }
-        self.time().map(drop).ok_or_else(TextComparison::out_of_time)
-    }
-
-    /// Goes on with the next comparison: what was waited for does not count.
-    pub(super) fn resume(&mut self) {
-        self.until = Instant::now() + self.left;
-    }
-
-    /// Notes what a comparison has left to the next one.
-    pub(super) fn pause(&mut self) {
-        self.left = self.time().unwrap_or_default();
-    }
-
-    /// How much time is left; `None`: none.
-    fn time(&self) -> Option<Duration> {
-        self.until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+        if self.time.is_zero() { Err(TextComparison::out_of_time()) } else { Ok(()) }
     }
 }
 
@@ -136,8 +116,12 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut CompareBudget) -> TextC
     if longest > TEXT_LIMIT {
         return TextComparison::too_long(longest, TEXT_LIMIT);
     }
-    let Some(left) = budget.time() else { return TextComparison::out_of_time() };
-    let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(left).diff_words(old, new);
+    if budget.time.is_zero() {
+        return TextComparison::out_of_time();
+    }
+    let begun = Instant::now();
+    let mut differ = TextDiff::configure();
+    let diff = differ.algorithm(Algorithm::Myers).timeout(budget.time).diff_words(old, new);
     let mut runs: Vec<(ChangeTag, String)> = Vec::new();
     for change in diff.iter_all_changes() {
         match runs.last_mut() {
@@ -145,7 +129,8 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut CompareBudget) -> TextC
             _ => runs.push((change.tag(), change.value().to_owned())),
         }
     }
-    let limit = budget.time().is_none().then(|| {
+    budget.time = budget.time.saturating_sub(begun.elapsed());
+    let limit = budget.time.is_zero().then(|| {
         format!(
             "The comparison took as long as it may, {} ms: it shows more as changed than did.",
             TIME_LIMIT.as_millis()
@@ -220,7 +205,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn compare(old: &str, new: &str) -> TextComparison {
-        super::compare(old, new, &mut CompareBudget::whole())
+        super::compare(old, new, &mut { CompareBudget::WHOLE })
     }
 
     /// The text of one side: all but what is in the other only.
@@ -249,10 +234,10 @@ mod tests {
 
     #[test]
     fn what_nothing_is_left_for_is_only_said_to_differ() {
-        let mut spent = CompareBudget { until: Instant::now(), ..CompareBudget::whole() };
+        let mut spent = CompareBudget { time: Duration::ZERO, ..CompareBudget::WHOLE };
         let compared = super::compare("a", "b", &mut spent);
         assert!(compared.pieces.is_empty() && compared.limit.unwrap().starts_with("It differs"));
-        let mut narrow = CompareBudget { bytes: 6 + 2 * PIECE, ..CompareBudget::whole() };
+        let mut narrow = CompareBudget { bytes: 6 + 2 * PIECE, ..CompareBudget::WHOLE };
         let mut shown = |old: &str, new: &str| super::compare(old, new, &mut narrow).pieces.len();
         assert_eq!((shown("three", "four"), shown("one", "two"), shown("1", "2")), (0, 2, 0));
     }
@@ -261,15 +246,10 @@ mod tests {
     fn a_value_is_read_where_it_is_short_enough_and_time_is_left() {
         let refused = |said: Result<(), TextComparison>| said.unwrap_err().limit.unwrap();
         let long = "x".repeat(VALUE_LIMIT + 1);
-        assert!(refused(CompareBudget::whole().allows(&long, "")).contains("too long"));
-        let mut spent = CompareBudget { until: Instant::now(), ..CompareBudget::whole() };
+        assert!(refused(CompareBudget::WHOLE.allows(&long, "")).contains("too long"));
+        let spent = CompareBudget { time: Duration::ZERO, ..CompareBudget::WHOLE };
         assert!(refused(spent.allows("x", "")).contains("took as long as it may"));
-        spent.pause();
-        spent.resume();
-        assert!(refused(spent.allows("x", "")).contains("took as long as it may"));
-        let mut later = CompareBudget { until: Instant::now(), ..CompareBudget::whole() };
-        later.resume();
-        assert_eq!(later.allows("x", ""), Ok(()));
+        assert_eq!(CompareBudget::WHOLE.allows("x", ""), Ok(()));
     }
 
     /// Texts that have nothing in common are the worst case; they end in time all the same.

@@ -1,9 +1,8 @@
 //! The picture as SVG within a page: shapes and classes alone, so that the style sheet colours it.
 
-use super::bands::{self, bands};
-use super::lines::{FeedLife, LifeLine, LineEnd};
+use super::{FeedLife, LifeLine, LineEnd, bands, class, counts, in_words};
 use crate::address::item_page;
-use crate::html::text;
+use crate::html::{cut, text};
 use maud::{Markup, html};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -37,6 +36,10 @@ const LEAST_SPAN: Duration = Duration::from_secs(60);
 const DAYS: Duration = Duration::from_secs(2 * 86_400);
 /// Below so long a time, it has seconds as well.
 const SECONDS: Duration = Duration::from_secs(20 * 60);
+
+/// The classes of what follows a line whose item scrolled off, and of one whose item is missing.
+const FADED: &str = "line faded";
+const MISSING: &str = "line missing";
 
 /// Where times and lines are in the picture.
 struct Scale {
@@ -78,7 +81,8 @@ impl Scale {
     /// Where a line begins and ends.
     fn ends(&self, line: &LifeLine) -> (f64, f64) {
         let begin = self.x(line.begin);
-        (begin, self.x(line.end.time().unwrap_or(self.to)).max(begin + LEAST_LENGTH))
+        let end = line.left.map_or(self.to, |(_, at)| at);
+        (begin, self.x(end).max(begin + LEAST_LENGTH))
     }
 
     /// The middle of a line.
@@ -117,7 +121,7 @@ fn unit(value: f64) -> String {
 /// The picture with what it shows in words; nothing where the feed has no items.
 pub(crate) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
     let scale = Scale::new(life, now);
-    let words = words(life);
+    let (words, interruptions) = (words(life), &life.interruptions);
     html! {
         @if !life.lines.is_empty() {
             figure.life {
@@ -128,31 +132,20 @@ pub(crate) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
                         span.key.edit { "edit" } " " span.key.rename { "other id" } " "
                         span.key.missing { "missing" } " " span.key.faded { "scrolled off" } " "
                         span.key.gone { "deleted" }
-                        @for (class, kind) in KINDS {
-                            @if life.interruptions.iter().any(|it| it.kind == kind) {
-                                " " span class=(class) { (kind.name()) }
+                        @for kind in [InterruptionKind::Held, InterruptionKind::Failed] {
+                            @if interruptions.iter().any(|it| it.kind == kind) {
+                                " " span class={ "key band " (class(kind)) } { (kind.name()) }
                             }
                         }
                     }
-                    (interruptions(life))
-                }
-            }
-        }
-    }
-}
-
-/// The keys of bands.
-const KINDS: [(&str, InterruptionKind); 2] =
-    [("key band held", InterruptionKind::Held), ("key band failed", InterruptionKind::Failed)];
-
-/// What the bands show, as text, newest first.
-fn interruptions(life: &FeedLife) -> Markup {
-    html! {
-        @if !life.interruptions.is_empty() {
-            details {
-                summary { "When it was held or failing" }
-                ul.plain {
-                    @for one in life.interruptions.iter().rev() { li { (text(&bands::in_words(one))) } }
+                    @if !interruptions.is_empty() {
+                        details {
+                            summary { "When it was held or failing" }
+                            ul.plain { @for one in interruptions.iter().rev() {
+                                li { (text(&in_words(&[one]))) }
+                            } }
+                        }
+                    }
                 }
             }
         }
@@ -161,22 +154,23 @@ fn interruptions(life: &FeedLife) -> Markup {
 
 /// What the picture shows, in words.
 fn words(life: &FeedLife) -> String {
-    let ends = |is: fn(LineEnd) -> bool| life.lines.iter().filter(|line| is(line.end)).count();
     let edits: usize = life.lines.iter().map(|line| line.edits.len()).sum();
     let renames: usize = life.lines.iter().map(|line| line.renames.len()).sum();
     let mut words = counted(life.lines.len(), "item");
     if life.items > life.lines.len() {
         let _ = write!(words, " of {}", life.items);
     }
-    let parts = [
-        (ends(|end| end == LineEnd::Current), "in the feed"),
-        (ends(|end| matches!(end, LineEnd::Missing(_))), "missing"),
-        (ends(|end| matches!(end, LineEnd::Retired(_))), "scrolled off"),
-        (ends(|end| matches!(end, LineEnd::Deleted(_))), "deleted"),
-        (ends(|end| matches!(end, LineEnd::Removed(_))), "removed here"),
-    ];
-    for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
-        let _ = write!(words, ", {count} {what}");
+    for (how, what) in [
+        (None, "in the feed"),
+        (Some(LineEnd::Missing), "missing"),
+        (Some(LineEnd::Retired), "scrolled off"),
+        (Some(LineEnd::Deleted), "deleted"),
+        (Some(LineEnd::Removed), "removed here"),
+    ] {
+        let count = life.lines.iter().filter(|line| line.left.map(|(how, _)| how) == how).count();
+        if count > 0 {
+            let _ = write!(words, ", {count} {what}");
+        }
     }
     if edits > 0 {
         let _ = write!(words, "; {}", counted(edits, "edit"));
@@ -185,7 +179,7 @@ fn words(life: &FeedLife) -> String {
         let _ = write!(words, "; {renames} under another id");
     }
     if !life.interruptions.is_empty() {
-        let _ = write!(words, "; {}", bands::counts(&life.interruptions));
+        let _ = write!(words, "; {}", counts(&life.interruptions));
     }
     words
 }
@@ -224,59 +218,47 @@ fn tick(at: Time, scale: &Scale, height: f64) -> Markup {
     }
 }
 
-/// Where a line is drawn: from its item's coming to its leaving.
-fn stroke(line: &LifeLine, at: usize, scale: &Scale) -> String {
+/// The strokes of a line: from its item's coming to its leaving; and what follows where that is open, with its class.
+fn strokes(line: &LifeLine, at: usize, scale: &Scale) -> (String, Option<(&'static str, String)>) {
+    let stroke = |from: f64, to: f64| format!("M{} {}H{}", unit(from), unit(scale.y(at)), unit(to));
     let (begin, end) = scale.ends(line);
-    format!("M{} {}H{}", unit(begin), unit(scale.y(at)), unit(end))
-}
-
-/// The fading of a line whose item scrolled off.
-fn fading(line: &LifeLine, at: usize, scale: &Scale) -> Option<String> {
-    let (_, end) = matches!(line.end, LineEnd::Retired(_)).then(|| scale.ends(line))?;
-    Some(format!("M{} {}H{}", unit(end), unit(scale.y(at)), unit((end + FADE).min(WIDTH))))
-}
-
-/// What follows a line whose item is missing, up to now.
-fn missing(line: &LifeLine, at: usize, scale: &Scale) -> Option<String> {
-    let (_, end) = matches!(line.end, LineEnd::Missing(_)).then(|| scale.ends(line))?;
-    Some(format!("M{} {}H{}", unit(end), unit(scale.y(at)), unit(scale.x(scale.to).max(end))))
+    let rest = match line.left {
+        Some((LineEnd::Retired, _)) => Some((FADED, (end + FADE).min(WIDTH))),
+        Some((LineEnd::Missing, _)) => Some((MISSING, scale.x(scale.to).max(end))),
+        _ => None,
+    };
+    (stroke(begin, end), rest.map(|(class, to)| (class, stroke(end, to))))
 }
 
 /// A line with its title, which leads to the item.
 fn titled(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> Markup {
     let title = shown_title(line);
-    let mut short: String = title.chars().take(TITLE_SHOWN).collect();
-    if short.len() < title.len() {
-        short.push('…');
-    }
+    let (stroke, rest) = strokes(line, at, scale);
     html! {
         a href=(item_page(feed, &line.id)) {
             title { (title) }
-            text x="0" y=(unit(scale.y(at) + 4.0)) { (short) }
+            text x="0" y=(unit(scale.y(at) + 4.0)) { (cut(&title, TITLE_SHOWN)) }
         }
-        path.line d=(stroke(line, at, scale)) stroke-width="2" {}
-        @if let Some(fading) = fading(line, at, scale) {
-            path.line.faded d=(fading) stroke-width="2" {}
-        }
-        @if let Some(missing) = missing(line, at, scale) {
-            path.line.missing d=(missing) stroke-width="2" {}
-        }
+        path.line d=(stroke) stroke-width="2" {}
+        @if let Some((class, rest)) = rest { path class=(class) d=(rest) stroke-width="2" {} }
     }
 }
 
-/// All lines as two shapes, for there are many.
+/// All lines as one shape for each class, for there are many.
 fn all_lines(life: &FeedLife, scale: &Scale) -> Markup {
-    let (mut strokes, mut fadings, mut gaps) = (String::new(), String::new(), String::new());
+    let mut shapes = [("line", String::new()), (FADED, String::new()), (MISSING, String::new())];
     for (at, line) in life.lines.iter().enumerate() {
-        strokes.push_str(&stroke(line, at, scale));
-        fadings.extend(fading(line, at, scale));
-        gaps.extend(missing(line, at, scale));
+        let (stroke, rest) = strokes(line, at, scale);
+        for (class, stroke) in [("line", stroke)].into_iter().chain(rest) {
+            let shape = shapes.iter_mut().find(|(of, _)| *of == class);
+            shape.into_iter().for_each(|(_, shape)| shape.push_str(&stroke));
+        }
     }
     let width = unit((scale.pitch * 0.6).clamp(0.4, 4.0));
     html! {
-        path.line d=(strokes) stroke-width=(width) {}
-        path.line.faded d=(fadings) stroke-width=(width) {}
-        @if !gaps.is_empty() { path.line.missing d=(gaps) stroke-width=(width) {} }
+        @for (class, shape) in shapes.iter().filter(|(_, shape)| !shape.is_empty()) {
+            path class=(class) d=(shape) stroke-width=(width) {}
+        }
     }
 }
 
@@ -298,35 +280,32 @@ fn marks(feed: &FeedName, life: &FeedLife, scale: &Scale) -> Markup {
 fn marks_of_line(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> Vec<Markup> {
     let (page, title, y) = (item_page(feed, &line.id), shown_title(line), scale.y(at));
     let size = (scale.pitch * 0.25).clamp(1.5, 4.5);
-    let mark = |page: &str, class: &str, words: &str, x: f64| {
-        let drawn = match class {
-            "edit" => html! { circle.edit cx=(unit(x)) cy=(unit(y)) r=(unit(size)) {} },
-            "rename" => html! { path.rename d=(diamond(x, y, size)) {} },
-            _ => html! { path.gone d=(cross(x, y, size)) {} },
-        };
+    let mark = |page: &str, words: &str, shape: Markup| {
         let words = format!("{title}: {words}");
         // Its item's page says the same: who goes by keyboard need not pass them all.
-        html! { a href=(page) tabindex="-1" aria-label=(words) { title { (words) } (drawn) } }
+        html! { a href=(page) tabindex="-1" aria-label=(words) { title { (words) } (shape) } }
     };
     let mut marks: Vec<Markup> = Vec::new();
     for edit in &line.edits {
         let compared = format!("{page}?diff={}..{}", edit.version.saturating_sub(1), edit.version);
         let page = if edit.has_older { &compared } else { &page };
         let words = format!("version {}, {}", edit.version, edit.at);
-        marks.push(mark(page, "edit", &words, scale.x(edit.at)));
+        let x = unit(scale.x(edit.at));
+        marks.push(mark(page, &words, html! { circle.edit cx=(x) cy=(unit(y)) r=(unit(size)) {} }));
     }
     for renamed in &line.renames {
+        let diamond = diamond(scale.x(*renamed), y, size);
         let words = format!("under another id, {renamed}");
-        marks.push(mark(&page, "rename", &words, scale.x(*renamed)));
+        marks.push(mark(&page, &words, html! { path.rename d=(diamond) {} }));
     }
-    let gone = match line.end {
-        LineEnd::Deleted(end) => Some(("deleted", end)),
-        LineEnd::Removed(end) => Some(("removed", end)),
-        LineEnd::Current | LineEnd::Missing(_) | LineEnd::Retired(_) => None,
+    let word = match line.left {
+        Some((LineEnd::Deleted, at)) => Some(("deleted", at)),
+        Some((LineEnd::Removed, at)) => Some(("removed", at)),
+        _ => None,
     };
-    if let Some((word, end)) = gone {
-        let (_, x) = scale.ends(line);
-        marks.push(mark(&page, "gone", &format!("{word}, {end}"), x));
+    if let Some((word, at)) = word {
+        let cross = cross(scale.ends(line).1, y, size);
+        marks.push(mark(&page, &format!("{word}, {at}"), html! { path.gone d=(cross) {} }));
     }
     marks
 }
@@ -345,7 +324,7 @@ fn cross(x: f64, y: f64, size: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lines::{LINES_SHOWN, LineEdit};
+    use super::super::{LINES_SHOWN, LineEdit};
     use super::*;
     use tidegate_core::model::{Interruptions, SyncId};
 
@@ -357,9 +336,9 @@ mod tests {
         Time::from_unix(1_800_000_000 + 3_600 * hours)
     }
 
-    fn line(n: usize, begin: i64, end: LineEnd) -> LifeLine {
+    fn line(n: usize, begin: i64, left: Option<(LineEnd, Time)>) -> LifeLine {
         let (id, title) = (SyncId::new(&format!("x.{n}")).unwrap(), format!("Post {n}"));
-        LifeLine { id, title, begin: at(begin), end, edits: Vec::new(), renames: Vec::new() }
+        LifeLine { id, title, begin: at(begin), left, edits: Vec::new(), renames: Vec::new() }
     }
 
     fn life(lines: Vec<LifeLine>) -> FeedLife {
@@ -372,14 +351,15 @@ mod tests {
 
     #[test]
     fn what_happened_stands_where_it_happened() {
-        let mut edited = line(1, 10, LineEnd::Current);
+        let mut edited = line(1, 10, None);
         edited.edits = vec![
             LineEdit { version: 2, at: at(15), has_older: true },
             LineEdit { version: 4, at: at(20), has_older: false },
         ];
         edited.renames = vec![at(15)];
-        let (retired, deleted) = (LineEnd::Retired(at(10)), LineEnd::Deleted(at(5)));
-        let missing = line(4, 0, LineEnd::Missing(at(15)));
+        let (retired, deleted) =
+            (Some((LineEnd::Retired, at(10))), Some((LineEnd::Deleted, at(5))));
+        let missing = line(4, 0, Some((LineEnd::Missing, at(15))));
         let lines = vec![edited, line(2, 0, retired), line(3, 0, deleted), missing];
         let mut life = life(lines);
         life.interruptions.note(InterruptionKind::Failed, Some("it answered 503"), at(5));
@@ -411,7 +391,7 @@ mod tests {
 
     #[test]
     fn what_a_publisher_writes_is_text() {
-        let mut hostile = line(1, 0, LineEnd::Current);
+        let mut hostile = line(1, 0, None);
         hostile.title = "</svg><script>alert(1)</script>\" onload=\"x".to_owned();
         hostile.renames = vec![at(1)];
         let picture = drawn(&life(vec![hostile]));
@@ -422,7 +402,7 @@ mod tests {
     #[test]
     fn many_items_are_drawn_in_a_bounded_picture() {
         let many = |n: usize| {
-            let mut one = line(n, 0, LineEnd::Retired(at(1)));
+            let mut one = line(n, 0, Some((LineEnd::Retired, at(1))));
             one.edits = vec![LineEdit { version: 2, at: at(1), has_older: true }; 3];
             one
         };
@@ -436,7 +416,7 @@ mod tests {
     #[test]
     fn a_feed_of_this_moment_or_of_the_future_has_a_picture() {
         for begin in [20, 30] {
-            let picture = drawn(&life(vec![line(1, begin, LineEnd::Current)]));
+            let picture = drawn(&life(vec![line(1, begin, None)]));
             assert!(picture.contains("H976.0") || picture.contains("H974.0"), "{picture}");
         }
         assert_eq!(drawn(&life(Vec::new())), "");
@@ -445,7 +425,7 @@ mod tests {
     #[test]
     fn the_axis_is_as_exact_as_its_length_asks() {
         for (begin, label) in [(-100, ">2027-01-11<"), (0, ">08:00<")] {
-            let picture = drawn(&life(vec![line(1, begin, LineEnd::Current)]));
+            let picture = drawn(&life(vec![line(1, begin, None)]));
             assert!(picture.contains(label), "{label}: {picture}");
         }
     }

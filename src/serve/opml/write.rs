@@ -1,6 +1,6 @@
 //! The list as it is written.
 
-use super::{ListKind, OpmlQuery};
+use super::OpmlQuery;
 use crate::address::followable;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -53,11 +53,10 @@ pub(super) fn write(
         let _ = writeln!(opml, "<dateModified>{}</dateModified>", until.rfc822());
     }
     let _ = write!(opml, "<{PREFIX}:sharing");
-    if let Some(since) = asked.since {
-        xml::push_attribute(&mut opml, "since", &since.rfc822());
-    }
-    if let Some(until) = until {
-        xml::push_attribute(&mut opml, "until", &until.rfc822());
+    for (name, time) in [("since", asked.since), ("until", until)] {
+        if let Some(time) = time {
+            xml::push_attribute(&mut opml, name, &time.rfc822());
+        }
     }
     opml.push_str(" version=\"0.91\"");
     if asked.since.is_some() {
@@ -72,7 +71,7 @@ pub(super) fn write(
         asked.since.is_none_or(|since| entry.record.enrolment.changed() >= Some(since))
     };
     let shown: Vec<&ListedFeed> = entries.iter().filter(shown).collect();
-    let mut body = OutlineBody { opml, kind: asked.kind, endpoint, open: Vec::new() };
+    let mut body = OutlineBody { opml, upstream: asked.upstream, endpoint, open: Vec::new() };
     let by_name: HashMap<&FeedName, &ListedFeed> =
         shown.iter().map(|entry| (&entry.record.name, *entry)).collect();
     let living = shown.iter().map(|entry| &*entry.record).filter(|record| !record.is_unlisted());
@@ -92,7 +91,7 @@ pub(super) fn write(
 /// The outlines, as far as they are written.
 struct OutlineBody<'a> {
     opml: String,
-    kind: ListKind,
+    upstream: bool,
     endpoint: &'a EndpointId,
     /// The positions of the outlines that are open.
     open: Vec<u32>,
@@ -188,7 +187,7 @@ impl OutlineBody<'_> {
     fn share(&mut self, record: &FeedRecord, number: u32, deleted: bool) {
         let mut history = record.enrolment.history.iter().cloned();
         let Some(last) = history.next() else { return };
-        let Some(id) = id(&record.name, number, self.kind, self.endpoint) else { return };
+        let Some(id) = id(&record.name, number, self.upstream, self.endpoint) else { return };
         let item: Item091<(), ()> = Item091 {
             id,
             version: record.enrolment.version,
@@ -222,15 +221,11 @@ fn push_label(opml: &mut String, label: &OutlineLabel) {
 pub(super) fn id(
     name: &FeedName,
     number: u32,
-    kind: ListKind,
+    upstream: bool,
     endpoint: &EndpointId,
 ) -> Option<SyncId> {
-    let list: &[u8] = match kind {
-        ListKind::Here => b"subscription",
-        ListKind::Upstream => b"upstream",
-    };
     let mut hash = Sha256::new();
-    hash.update(list);
+    hash.update(if upstream { "upstream" } else { "subscription" });
     // No name holds a NUL, so two pairs never hash the same bytes.
     hash.update([0]);
     hash.update(name.as_str());
