@@ -53,9 +53,7 @@ impl RenditionCache {
         // Its size on disk, with what is read and what is written of it.
         let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
         let work = Work::new(&record.name, WorkKind::Archive);
-        let made = self.encoded(key, WorkRequest { client, work, cost, tells: false }, make);
-        made.await
-            .map_err(|missing| missing.problem(Some(&record.name), "read this archive just now"))
+        Ok(self.encoded(key, WorkRequest { client, work, cost, tells: false }, make).await?)
     }
 }
 
@@ -142,11 +140,7 @@ pub(super) async fn archive(
     }
     let dialect = room.site.dialect(asked.dialect, asked.container);
     let form = DocumentForm { dialect, container: asked.container };
-    let place = room.store.archive_place(&record.name, &id).await;
-    let place = place.map_err(|error| {
-        NoDocument::from(error).problem(Some(&record.name), "read this archive just now")
-    });
-    let place = place?.ok_or_else(unknown)?;
+    let place = room.store.archive_place(&record.name, &id).await?.ok_or_else(unknown)?;
     if place.note.dropped {
         return Err(dropped());
     }

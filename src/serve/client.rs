@@ -8,7 +8,7 @@ use super::AppState;
 use super::unnamed_proxies::Sign;
 use axum::extract::{FromRequestParts, Request};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, header};
+use http::{Extensions, HeaderMap, HeaderName, header};
 use ipnet::IpNet;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -34,6 +34,11 @@ impl Client {
     /// The client at an address.
     pub(super) fn at(address: IpAddr) -> Self {
         Self::At(cut(address.to_canonical(), V6_BITS))
+    }
+
+    /// That of a request with these extensions.
+    pub(super) fn of(request: &Extensions) -> Self {
+        request.get().copied().unwrap_or(Self::Own)
     }
 
     /// The site of a client: an IPv4 address, or the first address of a /48 of IPv6.
@@ -68,7 +73,7 @@ impl<S: Sync> FromRequestParts<S> for Client {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().copied().unwrap_or(Self::Own))
+        Ok(Self::of(&parts.extensions))
     }
 }
 

@@ -7,10 +7,8 @@
 //! way, a newcomer is answered whether the gateway is alive, and nothing else.
 
 mod activity;
-mod limits;
 
-pub(super) use activity::{Activity, Busy, ClientTurn, Ending, EndingWatch};
-pub(super) use limits::ConnectionLimits;
+pub(super) use activity::{Activity, Busy, ClientTurn, WatchedStream};
 
 use super::budget::{Budget, BudgetHolder, BudgetShares, HeldBudget};
 use super::client::Client;
@@ -26,6 +24,59 @@ const PEER_PART: u64 = 8;
 const SITE_PART: u64 = 4;
 /// Connections beyond the others, for who asks whether the gateway is alive.
 const RESERVE: u64 = 16;
+
+/// How many times connections are looked at within the shortest of their limits.
+const LOOKS: u32 = 4;
+/// They are looked at so often at least.
+const PACE: Duration = Duration::from_secs(1);
+
+/// The limits of one connection; tests take shorter times. They are checked every
+/// [`ConnectionLimits::pace`], so a connection has as much longer at most, and never less.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionLimits {
+    /// From the accept until the head of the first request is there.
+    pub(crate) first_request: Duration,
+    /// Within which the head of a later request must come (HTTP/1.1).
+    pub(crate) head: Duration,
+    /// How long a client may take nothing of an answer (HTTP/1.1, and whole HTTP/2 connections).
+    pub(crate) stall: Duration,
+    /// How long a client may take nothing of its answers, or send nothing of its requests (streams of HTTP/2 as well).
+    pub(crate) untaken: Duration,
+    /// After which a connection is asked to end; a client opens a new one.
+    pub(crate) lifetime: Duration,
+    /// How long a connection that was asked to end may take for the answers in flight.
+    pub(crate) drain: Duration,
+}
+
+impl ConnectionLimits {
+    /// The limits of a running gateway.
+    pub(crate) const USUAL: Self = Self {
+        first_request: Duration::from_secs(15),
+        head: Duration::from_secs(30),
+        stall: Duration::from_secs(30),
+        untaken: Duration::from_secs(60),
+        lifetime: Duration::from_secs(15 * 60),
+        drain: Duration::from_secs(10),
+    };
+
+    /// How far apart two looks at all connections are.
+    pub(crate) fn pace(&self) -> Duration {
+        let all =
+            [self.first_request, self.head, self.stall, self.untaken, self.lifetime, self.drain];
+        all.into_iter().fold(PACE, |pace, limit| pace.min(limit / LOOKS))
+    }
+}
+
+/// Whether a connection goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ending {
+    /// It goes on.
+    No,
+    /// It ends when the answers in flight have gone out.
+    Graceful,
+    /// It ends now.
+    Now,
+}
 
 /// The shares of a gateway with so many connections.
 pub(super) const fn shares(all: u64) -> BudgetShares {
@@ -77,7 +128,7 @@ impl Connections {
         let least = if is_closing { Ending::Graceful } else { Ending::No };
         for budget in [&self.open, &self.reserve] {
             budget.for_each(|Connection { activity, .. }| {
-                activity.end(limits.ending(&activity.age(now)).max(least));
+                activity.end(activity.due(limits, now).max(least));
             });
         }
     }
@@ -93,11 +144,6 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A request is in flight on it until what this returns is dropped.
-    pub(super) fn begin(&self, is_http_1: bool) -> Busy {
-        self.activity.begin(is_http_1)
-    }
-
     /// Ends it.
     pub(super) fn cut(&self) {
         self.activity.end(Ending::Now);
@@ -117,7 +163,7 @@ impl Connection {
     /// Whether it was ended.
     #[cfg(test)]
     pub(super) fn is_cut(&self) -> bool {
-        self.activity.ending() == Ending::Now
+        self.activity.is_cut()
     }
 }
 

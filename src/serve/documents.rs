@@ -16,6 +16,7 @@ use super::rendition::Rendition;
 use super::rendition_cache::ViewRequest;
 use super::shared_work::{SingleFlight, WorkRequest};
 use axum::body::Bytes;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{ArchivePlace, FeedName, Revision, ShownAddress, SyncId, Time};
@@ -168,9 +169,6 @@ pub(super) enum NoDocument {
     Told(Problem),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It could not be made.
-    #[error("{0}")]
-    Failed(String),
 }
 
 impl From<Problem> for NoDocument {
@@ -200,28 +198,19 @@ impl NoDocument {
         Self::Told(Problem::later("no document of this feed has been taken in yet", RETRY_SOON))
     }
 
-    /// What the client is told; `what` could not be done.
-    pub(super) fn problem(&self, feed: Option<&FeedName>, what: &str) -> Problem {
-        let passing = match self {
-            Self::Told(problem) => Some(problem.clone()),
-            Self::Store(error) => Problem::from_passing(error),
-            Self::Failed(_) => None,
-        };
-        passing.unwrap_or_else(|| {
-            let error = self as &dyn std::error::Error;
-            tracing::error!(
-                feed = feed.map(tracing::field::display),
-                error,
-                "a document could not be made"
-            );
-            Problem::later(format!("the gateway could not {what}"), RETRY_SOON)
-        })
+    /// It could not be made, for a reason that is for the operator's log.
+    pub(super) fn failed(error: impl Display) -> Self {
+        tracing::error!(%error, "a document could not be made");
+        Self::Told(Problem::later("the gateway could not make this document", RETRY_SOON))
     }
 }
 
 impl From<Arc<NoDocument>> for Problem {
     fn from(missing: Arc<NoDocument>) -> Self {
-        missing.problem(None, "read its store")
+        match &*missing {
+            NoDocument::Told(problem) => problem.clone(),
+            NoDocument::Store(error) => Self::from_store(error),
+        }
     }
 }
 

@@ -152,7 +152,7 @@ async fn view(
         let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
         return past::answer(room, &record, (wish, client), (at, vary), headers).await;
     }
-    let (rendition, is_current) = room.shelf.rendition(&record, wish, client).await?;
+    let rendition = room.shelf.rendition(&record, wish, client).await?;
     let which = Resource::View { kind, is_named };
     let mut response = answer(room, which, &rendition, headers);
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
@@ -167,8 +167,7 @@ async fn view(
     if let (Some(state), Some(own)) = (state, own)
         && let Some(encoding) = rendition.encoding_answered(response.headers())
         && is_plain(&uri, &name)
-        // Not one that stands in for it, nor one whose date is not its own.
-        && is_current
+        // Not one whose date is not its own.
         && state.revision() == rendition.revision
         && shown <= room.clock.now()
         // What is ready is for everybody.

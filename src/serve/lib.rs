@@ -12,13 +12,13 @@ mod answers;
 mod archives;
 mod audience;
 mod auth;
+mod bodies;
 mod budget;
 mod cache;
 mod callback;
 mod change_feed;
 mod client;
 mod cloud;
-mod compressed;
 mod conditional;
 mod conflicts;
 mod connections;
@@ -29,7 +29,6 @@ mod directory;
 mod discarded;
 mod documents;
 mod edit;
-mod error_page;
 mod event_streams;
 mod explain;
 mod export;
@@ -64,7 +63,6 @@ mod past;
 mod patch;
 mod plain;
 mod plan;
-mod prefix;
 mod probes;
 mod problem;
 mod put;
@@ -81,9 +79,9 @@ mod session;
 mod settings;
 mod shared_work;
 mod shares;
+mod shown_pages;
 mod site_service;
 mod spool;
-mod stall;
 mod standing;
 mod subscribe;
 mod sup;
@@ -92,8 +90,6 @@ mod tests;
 mod tls;
 mod topics;
 mod unnamed_proxies;
-mod unsent_bodies;
-mod watched_body;
 mod webhook;
 
 pub use address::item_page;
@@ -136,9 +132,9 @@ use readers::KnownReaders;
 use ready::ReadyAnswers;
 use rendition::Renderer;
 use rendition_cache::RenditionCache;
+use router::ListenerSite;
 use session::Sessions;
 use shares::FairShares;
-use site_service::ListenerSite;
 use spool::Spool;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -309,8 +305,8 @@ impl AppState {
             sup,
             lists,
             doors: EventStreams::new(settings.connections),
-            bodies: unsent_bodies::memory_budget(settings.memory),
-            file_bodies: unsent_bodies::file_budget(),
+            bodies: observe::memory_budget(settings.memory),
+            file_bodies: observe::file_budget(),
             metrics,
             ready: ReadyAnswers::new(),
             closing,

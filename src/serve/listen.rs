@@ -2,23 +2,19 @@
 
 use super::budget::BudgetShares;
 use super::client::{Client, Peer};
-use super::connections::{
-    ConnectionLimits, ConnectionSlot, Connections, Ending, EndingWatch, shares,
-};
+use super::connections::{ConnectionLimits, ConnectionSlot, Connections, WatchedStream, shares};
 use super::control::SiteControl;
 use super::pace::{Paces, Rate};
-use super::site_service::{ListenerSite, SiteService};
-use super::stall::WatchedStream;
+use super::router::ListenerSite;
+use super::site_service::SiteService;
 use super::tls::{Handshakes, TlsKeys};
 use super::unnamed_proxies::Sign;
 use super::{AppState, Listener, ServerConfig, SharedState};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
-use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 use tidegate_poll::hub::Topics;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -251,26 +247,21 @@ async fn answer(
     service: SiteService,
 ) {
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let mut watch = EndingWatch::new(Arc::clone(&place.activity));
-    let mut is_ending = false;
-    let ended = poll_fn(|context| {
-        match watch.poll_ending(context) {
-            Ending::Now => {
-                tracing::debug!("a connection came to a limit or gave way to another, and was cut");
-                return Poll::Ready(Ok(()));
-            }
-            Ending::Graceful if !is_ending => {
-                is_ending = true;
-                serving.as_mut().graceful_shutdown();
-            }
-            Ending::Graceful | Ending::No => {}
+    let ended = tokio::select! {
+        biased;
+        () = place.activity.cut() => {
+            tracing::debug!("a connection came to a limit or gave way to another, and was cut");
+            return;
         }
-        serving.as_mut().poll(context)
-    });
-    log(ended.await);
-}
-
-fn log(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+        ended = async {
+            tokio::select! {
+                biased;
+                () = place.activity.ended() => serving.as_mut().graceful_shutdown(),
+                ended = serving.as_mut() => return ended,
+            }
+            serving.as_mut().await
+        } => ended,
+    };
     if let Err(error) = ended {
         // Clients go away in mid-answer all the time; this is for whoever looks for one of them.
         tracing::debug!(%error, "a connection failed");

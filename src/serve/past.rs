@@ -135,9 +135,7 @@ pub(super) async fn answer(
         let said = format!("as-of, {at}, is in the future: it is {now}");
         return Err(Problem::parameter("as-of", said));
     }
-    let made = room.shelf.memento(record, (wish, client), at).await;
-    let rendition = made
-        .map_err(|missing| missing.problem(Some(&record.name), "render this document just now"))?;
+    let rendition = room.shelf.memento(record, (wish, client), at).await?;
     let mut represented = rendition.represented(asked);
     let settled = at < now.minus(SETTLED);
     let fresh = if settled { SETTLED_FRESH } else { UNSETTLED_FRESH };

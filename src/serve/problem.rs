@@ -111,20 +111,24 @@ impl Problem {
         Self::later(said, RETRY_SOON)
     }
 
-    /// An error of the store that may be over soon; `None` where it is a fault.
-    pub(super) fn from_passing(error: &StoreError) -> Option<Self> {
+    /// What a reader learns of an error of the store: whether it may be over soon, or that it is our fault. The rest is
+    /// for the operator's log.
+    pub(super) fn from_store(error: &StoreError) -> Self {
+        let cause = error as &dyn std::error::Error;
         match error {
-            StoreError::Closed => Some(Self::later("the gateway is shutting down", RETRY_SOON)),
+            StoreError::Closed => Self::later("the gateway is shutting down", RETRY_SOON),
             // The store itself has logged why, once.
-            StoreError::Stopped(_) => Some(Self::stopped()),
+            StoreError::Stopped(_) => Self::stopped(),
             StoreError::Away { .. } => {
-                tracing::warn!(
-                    error = error as &dyn std::error::Error,
-                    "a reader is to ask again once the database answers"
-                );
-                Some(Self::later(error.to_string(), RETRY_SOON))
+                let said = "a reader is to ask again once the database answers";
+                tracing::warn!(error = cause, "{said}");
+                Self::later(error.to_string(), RETRY_SOON)
             }
-            error => error.is_passing().then(|| Self::later(error.to_string(), RETRY_SOON)),
+            error if error.is_passing() => Self::later(error.to_string(), RETRY_SOON),
+            _ => {
+                tracing::error!(error = cause, "the store failed a reader");
+                Self::later("the gateway could not read its store", RETRY_SOON)
+            }
         }
     }
 
@@ -181,13 +185,8 @@ impl From<Arc<Self>> for Problem {
 }
 
 impl From<StoreError> for Problem {
-    /// What the store says is for the operator's log; a reader learns only that it is our fault.
     fn from(error: StoreError) -> Self {
-        if let Some(problem) = Self::from_passing(&error) {
-            return problem;
-        }
-        tracing::error!(error = &error as &dyn std::error::Error, "the store failed a reader");
-        Self::later("the gateway could not read its store", RETRY_SOON)
+        Self::from_store(&error)
     }
 }
 

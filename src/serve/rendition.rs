@@ -191,7 +191,7 @@ impl UnwrittenDocument {
             let mut portions = rest.map(|rest| rest.portions(runtime)).into_iter().flatten();
             self.rendition(renderer, &mut portions, out)
         });
-        made.await.map_err(|error| NoDocument::Failed(format!("rendering failed: {error}")))?
+        made.await.map_err(NoDocument::failed)?
     }
 
     fn rendition(

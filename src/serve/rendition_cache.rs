@@ -1,4 +1,4 @@
-//! The views of feeds: what they are made of, and what stands in for one that cannot be made.
+//! The views of feeds: what they are made of.
 
 mod deltas;
 
@@ -11,7 +11,6 @@ use super::delta::Point;
 use super::documents::{DocumentKey, DocumentKind, Documents, NoDocument};
 use super::feeds;
 use super::plan::ReadPlan;
-use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{Renderer, Rendition, RestOfView, UnwrittenDocument};
 use super::shared_work::WorkRequest;
 use super::spool::Spool;
@@ -21,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_config::DeltaViews;
-use tidegate_core::model::{Deletion, FeedName, FeedState, Format, Item, Snapshot, Tick};
+use tidegate_core::model::{Deletion, FeedName, FeedState, Format, Item, Tick};
 use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
 use tidegate_store::{PinnedFeed, RemainingItems, Store, StoreError, View};
 
@@ -124,34 +123,9 @@ impl RenditionCache {
         self.forgotten.load(Ordering::Acquire)
     }
 
-    /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but
-    /// the state that it has in memory. Where the store fails, one that was made of the same revision is served; and
-    /// whether it is no such stand-in.
+    /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but the state that it has
+    /// in memory, so that where the store fails, what was made of the same revision is served.
     pub(super) async fn rendition(
-        self: &Arc<Self>,
-        record: &ServedFeed,
-        wish: ViewRequest,
-        client: Client,
-    ) -> Result<(Arc<Rendition>, bool), Problem> {
-        match self.current(record, wish, client).await {
-            Ok(rendition) => Ok((rendition, true)),
-            Err(missing) => Ok((self.instead(record, wish, &missing).await?, false)),
-        }
-    }
-
-    /// The rendition of a view as the feed now stands, and no stand-in: for this gateway itself.
-    pub(super) async fn newest(
-        self: &Arc<Self>,
-        record: &ServedFeed,
-        wish: ViewRequest,
-    ) -> Result<Arc<Rendition>, Problem> {
-        self.current(record, wish, Client::Own).await.map_err(|missing| match &*missing {
-            NoDocument::Told(problem) => problem.clone(),
-            other => Problem::later(other.to_string(), RETRY_SOON),
-        })
-    }
-
-    async fn current(
         self: &Arc<Self>,
         record: &ServedFeed,
         wish: ViewRequest,
@@ -218,38 +192,6 @@ impl RenditionCache {
             false => 0,
         };
         WorkRequest { client, cost: shown.saturating_add(ledger), work, tells: whole }
-    }
-
-    /// What to serve when the rendition cannot be had.
-    async fn instead(
-        &self,
-        record: &ServedFeed,
-        wish: ViewRequest,
-        missing: &NoDocument,
-    ) -> Result<Arc<Rendition>, Problem> {
-        let problem = missing.problem(Some(&record.name), "render this view just now");
-        // An answer to `?since=` must not be older than what was asked for, so it has no stand-in. Neither has what
-        // may be older than what another gateway answers.
-        let has_stand_in = wish.seen.is_none() && self.store.answers_from_memory();
-        // Of what is published others were told, or another gateway has shown it: nothing older stands in for it.
-        let published = self.store.watch_state(&record.name).map(|watch| watch.revision());
-        if has_stand_in && !matches!(missing, NoDocument::Told(_)) {
-            // The state is kept in memory, and is there where documents cannot be read.
-            let state = self.store.state(&record.name).await.ok().flatten();
-            let form = state
-                .map_or(DocumentForm { dialect: wish.dialect, container: None }, |state| {
-                    wish.form(&state)
-                });
-            let place = (record.site.key(), record.name.clone(), wish.kind, form);
-            if let Some(key) = self.last.get(&place)
-                && published.is_some_and(|published| key.revision >= Some(published))
-                && let Some(kept) = self.documents.kept(&key)
-                && let Some(rendition) = kept.encoded()
-            {
-                return Ok(Arc::clone(rendition));
-            }
-        }
-        Err(problem)
     }
 
     async fn build(&self, record: &ServedFeed, wish: ViewRequest) -> Result<Rendition, NoDocument> {
@@ -381,7 +323,10 @@ impl RenditionCache {
             }
         }
         if is_told_whole(wish, state) {
-            view.items = listed(&reader).await?;
+            // What changed is told with all that it may stand in: an outline on its own would seem to have moved to the
+            // root.
+            let whole = Arc::clone(&reader).whole_view().await?.ok_or_else(NoDocument::yet)?;
+            view.items = whole.items;
             rest.remaining = RemainingItems::default();
         }
         if !deleted.is_empty() {
@@ -402,17 +347,13 @@ struct ReadView {
     deleted: Vec<Item>,
 }
 
-async fn ledger(reader: &Arc<dyn PinnedFeed>) -> Result<Snapshot, NoDocument> {
-    Arc::clone(reader).snapshot().await?.ok_or_else(NoDocument::yet)
-}
-
 /// Which of these tombstones are said in RFC 6721. An id that is said to be deleted takes the entry
 /// that bears it out of a reader (section 3): one that an item that lives bears as well is not said.
 async fn publishable_tombstones(
     reader: &Arc<dyn PinnedFeed>,
     mut deleted: Vec<Item>,
 ) -> Result<Vec<Item>, NoDocument> {
-    let ledger = ledger(reader).await?;
+    let ledger = Arc::clone(reader).snapshot().await?.ok_or_else(NoDocument::yet)?;
     // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
     let looking = tokio::task::spawn_blocking(move || {
         let living = ledger.known.iter().filter(|known| !known.is_deleted());
@@ -421,13 +362,6 @@ async fn publishable_tombstones(
         deleted
     });
     Ok(looking.await.map_err(|_| StoreError::Closed)?)
-}
-
-/// Everything that a list has, in its order. What changed is told with all that it may stand in: an
-/// outline on its own would seem to have moved to the root.
-async fn listed(reader: &Arc<dyn PinnedFeed>) -> Result<Vec<Item>, NoDocument> {
-    let view = Arc::clone(reader).whole_view().await?.ok_or_else(NoDocument::yet)?;
-    Ok(view.items)
 }
 
 /// Whether a view tells deletions as RFC 6721 does.

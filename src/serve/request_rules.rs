@@ -19,24 +19,19 @@ const DRAIN_BYTES: usize = 16 * 1024 * 1024;
 pub(super) const DRAIN_TIME: Duration = Duration::from_secs(10);
 
 /// Refuses a request of HTTP/1.1 that does not name one host (RFC 9112 section 3.2).
-pub(super) async fn one_host(request: Request, next: Next) -> Response {
+pub(super) fn check_host(request: &Request) -> Result<(), Problem> {
     // What did not come over a socket has no version of its own.
     let came = request.extensions().get::<Peer>().is_some();
-    if came && !has_one_host(&request) {
-        return not_one_host().into_response();
+    if came && !has_one_host(request) {
+        let said = "a request of HTTP/1.1 has exactly one header Host";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, said));
     }
-    next.run(request).await
+    Ok(())
 }
 
 /// Whether a request names one host, where it has to.
 pub(super) fn has_one_host<B>(request: &http::Request<B>) -> bool {
     request.version() != Version::HTTP_11 || names_one_host(request.headers())
-}
-
-/// What is said of a request that does not.
-pub(super) fn not_one_host() -> Problem {
-    let said = "a request of HTTP/1.1 has exactly one header Host";
-    Problem::new(StatusCode::BAD_REQUEST, said)
 }
 
 fn names_one_host(headers: &HeaderMap) -> bool {

@@ -55,8 +55,8 @@ impl AppState {
     /// The document at this address as it is now, never an earlier one.
     async fn document_of(&self, topic: &str) -> Result<HubDocument, NoHubDocument> {
         let (record, wish) = self.hub_topic(topic).await?;
-        let newest = self.shelf.newest(&record, wish).await;
-        let rendition = newest.map_err(|problem| later(&problem))?;
+        let newest = self.shelf.rendition(&record, wish, Client::Own).await;
+        let rendition = newest.map_err(|missing| later(&missing.into()))?;
         let mut headers = HeaderMap::new();
         for link in rendition.head.get_all(header::LINK) {
             headers.append(header::LINK, link.clone());

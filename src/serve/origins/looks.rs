@@ -35,7 +35,7 @@ pub(super) const PAGE_AGE: Duration = Duration::from_secs(600);
 /// For how long one is that found nothing, or another document: a site that is being worked on answers so for a moment.
 pub(super) const NOTHING_AGE: Duration = Duration::from_secs(60);
 /// How often it is looked whether polls of a feed fail that is asked for.
-const POLLS_SEEN_EVERY: Duration = Duration::from_secs(60);
+const POLLS_SEEN: Rate = Rate { burst: 1, each: Duration::from_secs(60) };
 /// How soon to ask again where too much is asked for.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -92,7 +92,7 @@ pub(crate) struct Looks {
     running: Arc<RunningLooks>,
     known: Cache<u64, KnownAddress>,
     /// Feeds of which it was seen lately whether their polls fail.
-    polls_seen: Cache<u64, ()>,
+    polls_seen: Paces<u64>,
     /// Leave to ask a site, and how fast sites are asked and clients ask.
     turns: LookTurns,
     sites: Paces<Url>,
@@ -119,7 +119,7 @@ impl Looks {
         Self {
             running: Arc::default(),
             known: Cache::lasting(ADDRESSES, LEAD_AGE),
-            polls_seen: Cache::lasting(ADDRESSES, POLLS_SEEN_EVERY),
+            polls_seen: Paces::default(),
             turns: LookTurns::new(CLIENT_LOOKS, SITE_LOOKS),
             sites: Paces::default(),
             clients: Paces::default(),
@@ -210,7 +210,7 @@ impl Looks {
 
     /// Whether it is time to see whether polls of a feed fail; once in a while it is.
     pub(super) fn sees_polls(&self, url: &Url) -> bool {
-        self.polls_seen.get_or_insert(key(url.as_str()), ()).1
+        self.polls_seen.take(&key(url.as_str()), POLLS_SEEN).is_ok()
     }
 
     /// Begins to look at an address; `None` where somebody does, or what was found before is good still.

@@ -84,7 +84,7 @@ impl RenditionCache {
             self.read(record, wish).await?;
         if view.state.revision != revision {
             let why = "the feed changed since the document that the delta leads to";
-            return Err(NoDocument::Failed(why.to_owned()));
+            return Err(NoDocument::failed(why));
         }
         // A delta of the sync view says of itself what an answer to `?since=` does, so that who
         // reads it as a feed is told the truth (SSE 1.0 section 4.1.2).

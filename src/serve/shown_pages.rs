@@ -1,17 +1,21 @@
-//! Behind a proxy that serves the gateway below a path (`public_url = "https://example.org/feeds"`) and
-//! takes that path off what it asks.
+//! Answers as browsers are to have them: problems as pages, and addresses below the path of `public_url`.
 //!
-//! Pages and redirects name addresses from the root (`/feeds/news`). Here, in one place, the path is put
-//! before them, so that no page has to know of it. What documents name is absolute and has it anyway. So has
-//! what a reader gets below the path of a token: all of it leads on below that path.
+//! Pages and redirects name addresses from the root (`/feeds/news`). Behind a proxy that serves the gateway below a path
+//! (`public_url = "https://example.org/feeds"`) and takes it off what it asks, that path is put before them here, in one
+//! place, so that no page has to know of it. What documents name is absolute and has it anyway. So has what a reader gets
+//! below the path of a token: all of it leads on below that path.
 
-use super::audience::Audience;
+use super::audience::{Audience, TOKEN_PATH};
 use super::html;
+use super::negotiate::prefers_html;
+use super::problem::Problem;
+use super::session::sign_in_address;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, Method, StatusCode, header};
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use maud::{Markup, html};
+use std::borrow::Cow;
 use std::sync::Arc;
 use url::Url;
 
@@ -63,23 +67,22 @@ pub(super) fn content_length(value: &HeaderValue) -> Option<u64> {
 
 /// Puts the path before what an answer names from the root; before it is compressed.
 pub(super) async fn put_before(
-    State(prefix): State<Option<Prefix>>,
-    request: Request,
-    next: Next,
+    prefix: Option<&Prefix>,
+    method: &Method,
+    response: Response,
 ) -> Response {
-    let is_head = request.method() == Method::HEAD;
-    let (mut parts, body) = next.run(request).await.into_parts();
-    let audience = parts.extensions.get::<Audience>();
+    let audience = response.extensions().get::<Audience>();
     let own = audience.filter(|audience| audience.reader().is_some());
     let prefix = match own {
-        Some(own) => Prefix::from_public_url(&own.site().at("")),
-        None => prefix,
+        Some(own) => Prefix::from_public_url(&own.site().at("")).map(Cow::Owned),
+        None => prefix.map(Cow::Borrowed),
     };
     // What is led to on each page depends on who looks at it.
     let navigation = audience.and_then(html::navigation);
     if prefix.is_none() && navigation.is_none() {
-        return Response::from_parts(parts, body);
+        return response;
     }
+    let (mut parts, body) = response.into_parts();
     for (name, before) in [(header::LOCATION, ""), (header::LINK, "<")] {
         if let (Some(values), Some(prefix)) = (parts.headers.get_mut(name), &prefix) {
             prefix.header(values, before);
@@ -93,7 +96,7 @@ pub(super) async fn put_before(
         return Response::from_parts(parts, body);
     }
     // Of an answer to HEAD, what is left is its headers; of what was said of its length, about how long it is.
-    let length = parts.headers.remove(header::CONTENT_LENGTH).filter(|_| is_head);
+    let length = parts.headers.remove(header::CONTENT_LENGTH).filter(|_| method == Method::HEAD);
     if let Some(length) = length.as_ref().and_then(content_length) {
         parts.extensions.insert(AboutLength(length));
         return Response::from_parts(parts, body);
@@ -111,6 +114,68 @@ pub(super) async fn put_before(
     Response::from_parts(parts, Body::from(page))
 }
 
+/// Whether who asks would rather have a page than a problem document: administration answers programs alone.
+pub(super) fn is_page_wanted<B>(request: &Request<B>) -> bool {
+    prefers_html(request.headers()) && !request.uri().path().starts_with(super::API)
+}
+
+/// Where signing in leads back to, for who would rather have a page than a problem document: to what was asked for, but
+/// nobody signs in below a token.
+pub(super) fn way_back<B>(request: &Request<B>) -> Option<String> {
+    let to = request.uri().path_and_query().map(PathAndQuery::as_str);
+    let to = to.filter(|to| request.method() == Method::GET && !to.starts_with(TOKEN_PATH));
+    is_page_wanted(request).then(|| to.unwrap_or("/").to_owned())
+}
+
+/// The answer, as a page where it is a problem; `to`: where signing in leads back to. Without that it is among pages that
+/// are none of ours, and leads nowhere.
+pub(super) fn show_problem(response: Response, to: Option<&str>) -> Response {
+    let Some(problem) = response.extensions().get::<Problem>() else { return response };
+    let (title, content) = (title(problem.status()), content(problem, to));
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let html = HeaderValue::from_static(html::MEDIA_TYPE);
+    parts.headers.insert(header::CONTENT_TYPE, html);
+    let page = match to {
+        Some(_) => html::document(title, &content),
+        None => html::lone_document(title, &content),
+    };
+    let mut response = (parts.status, parts.headers, page).into_response();
+    // What it is about is known outside still.
+    response.extensions_mut().extend(parts.extensions);
+    response
+}
+
+/// What happened, in the words of who sees it.
+fn title(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::NOT_FOUND => "There is nothing here",
+        StatusCode::GONE => "This feed was deleted",
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "Not allowed",
+        StatusCode::SERVICE_UNAVAILABLE => "Not just now",
+        status if status.is_server_error() => "Something failed here",
+        _ => "That cannot be answered",
+    }
+}
+
+fn content(problem: &Problem, to: Option<&str>) -> Markup {
+    let status = problem.status();
+    let may_sign_in = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    html! {
+        p.lead { (html::text(problem.detail())) "." }
+        @if let Some(wait) = problem.retry_after() {
+            p { "Ask again in " (wait.as_secs()) " seconds." }
+        }
+        @if let Some(to) = to {
+            p.links {
+                a href="/" { "All feeds" }
+                @if may_sign_in { a href=(sign_in_address(to)) { "Sign in" } }
+            }
+        }
+        p.quiet { "HTTP status " (status.as_u16()) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,23 +190,15 @@ mod tests {
 
     #[tokio::test]
     async fn headers_lead_below_the_path() {
-        use axum::{Router, middleware::from_fn_with_state, routing::get};
-        use tower::ServiceExt;
-        let to = |target: &'static str| {
-            get(move || async move { (StatusCode::SEE_OTHER, [(header::LOCATION, target)]) })
-        };
-        let prefix = Prefix::from_public_url("https://example.org/p");
+        let prefix = Prefix::from_public_url("https://example.org/p").unwrap();
         let mut link = HeaderValue::from_static("</x>; rel=\"up\"");
-        prefix.as_ref().unwrap().header(&mut link, "<");
+        prefix.header(&mut link, "<");
         assert_eq!(link, "</p/x>; rel=\"up\"");
-        let router = Router::new()
-            .route("/here", to("/x?y"))
-            .route("/there", to("https://other.example/"))
-            .layer(from_fn_with_state(prefix, put_before));
-        for (path, expected) in [("/here", "/p/x?y"), ("/there", "https://other.example/")] {
-            let request = Request::builder().uri(path).body(Body::empty()).unwrap();
-            let response = router.clone().oneshot(request).await.unwrap();
-            assert_eq!(response.headers().get(header::LOCATION).unwrap(), expected);
+        let other = "https://other.example/";
+        for (to, expected) in [("/x?y", "/p/x?y"), (other, other)] {
+            let answer = (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response();
+            let answer = put_before(Some(&prefix), &Method::GET, answer).await;
+            assert_eq!(answer.headers().get(header::LOCATION).unwrap(), expected);
         }
     }
 

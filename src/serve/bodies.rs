@@ -1,15 +1,60 @@
-//! A body that is handed over in pieces, out of memory or out of a file, and counted until they have gone.
+//! Bodies of answers: those that somebody watches, and those that are handed over in pieces and counted until they have
+//! gone.
 
-use crate::budget::HeldBudget;
-use crate::spool::SpooledFile;
+use super::budget::HeldBudget;
+use super::spool::SpooledFile;
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body, Frame, SizeHint};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
+
+/// What came when a body was asked for more.
+pub(super) type PolledFrame<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
+/// A body, and who is told what comes of it. Both are dropped together.
+pub(super) struct WatchedBody<B, W> {
+    body: B,
+    watch: W,
+}
+
+impl<B, W> WatchedBody<B, W>
+where
+    B: Body<Data = Bytes> + Unpin,
+    W: FnMut(&B, &PolledFrame<B::Error>) + Unpin,
+{
+    /// `watch`: told of each frame, with what is left of the body.
+    pub(super) const fn new(body: B, watch: W) -> Self {
+        Self { body, watch }
+    }
+}
+
+impl<B, W> Body for WatchedBody<B, W>
+where
+    B: Body<Data = Bytes> + Unpin,
+    W: FnMut(&B, &PolledFrame<B::Error>) + Unpin,
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<B::Error> {
+        let this = &mut *self;
+        let frame = Pin::new(&mut this.body).poll_frame(context);
+        (this.watch)(&this.body, &frame);
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
 
 /// A body is handed over in pieces of so many bytes, so that it is seen how its client takes it.
 const PIECE: usize = 16 * 1024;
@@ -80,14 +125,11 @@ impl Unsent {
     }
 }
 
-impl http_body::Body for Unsent {
+impl Body for Unsent {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<io::Error> {
         if self.is_end_stream() {
             return Poll::Ready(None);
         }
