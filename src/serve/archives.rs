@@ -41,19 +41,17 @@ impl RenditionCache {
         let (audience, feed) = (record.site.key(), record.name.clone());
         // What was sealed stays as it is whatever comes to the feed.
         let key = DocumentKey { audience, feed, revision: None, kind };
-        let make = || {
-            let (cache, record, place) = (Arc::clone(self), record.clone(), place.clone());
-            async move {
-                let archive = cache.store.archive(&record.name, &place.note.id).await?;
-                let archive = archive.ok_or_else(|| NoDocument::Told(dropped()))?;
-                let document = document(&record.site, &record, &place, archive, form);
-                cache.write(document).await
-            }
+        let read = place.clone();
+        let make = move |cache: Arc<Self>, record: ServedFeed| async move {
+            let archive = cache.store.archive(&record.name, &read.note.id).await?;
+            let archive = archive.ok_or_else(|| NoDocument::Told(dropped()))?;
+            cache.write(document(&record.site, &record, &read, archive, form)).await
         };
         // Its size on disk, with what is read and what is written of it.
         let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
         let work = Work::new(&record.name, WorkKind::Archive);
-        Ok(self.encoded(key, WorkRequest { client, work, cost, tells: false }, make).await?)
+        let ask = WorkRequest { client, work, cost, tells: false };
+        Ok(self.encoded(record, key, ask, make).await?)
     }
 }
 

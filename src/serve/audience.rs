@@ -7,14 +7,14 @@
 
 use super::address::Site;
 use super::auth;
+use super::auth::too_many_tokens;
 use super::client::Client;
-use super::guesses::too_many_tokens;
 use super::observe;
 use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader};
 use super::router::ListenerSite;
 use super::session::sign_in_address;
-use super::{API, AppState, Listener, SharedState, address, freshness, negotiate, subscribe};
+use super::{API, AppState, Listener, SharedState, address, negotiate, request_rules, subscribe};
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -233,7 +233,7 @@ pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response
     let room = &site.room;
     let asked = request.extensions().get::<AskedPath>().map(|AskedPath(path)| &**path);
     // What is refused may be a site's, whose tokens are its own.
-    if !freshness::is_refused(&request)
+    if !request_rules::is_refused(&request)
         && let Some(leads) = with_token_parameter(request.uri(), asked)
     {
         return leads;
@@ -250,7 +250,7 @@ pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response
     let tells_guess = is_subscribing || response.status() == StatusCode::NOT_FOUND;
     // Of every feed that is not there, so that nobody learns which of them are private.
     let problem = response.extensions().get::<Problem>();
-    let is_no_feed = is_feed && problem.is_some_and(Problem::is_unknown_feed);
+    let is_no_feed = is_feed && problem.is_some_and(|problem| problem.is_unknown_feed);
     if audience.is_guess && tells_guess && !room.readers.hold_back(client).await {
         response = too_many_tokens().into_response();
     } else if room.challenge && is_no_feed && audience.is_public() && !room.readers.is_empty() {

@@ -5,14 +5,16 @@
 //! its answer. Where the gateway works for all, the site that has most gives way to one that has fewer. What comes from
 //! a trusted proxy is of many clients: it has no share of its own, and its requests are let finish. Where nobody gives
 //! way, a newcomer is answered whether the gateway is alive, and nothing else.
+//!
+//! The files that the process may have open. Each connection is one.
 
 mod activity;
-
-pub(super) use activity::{Activity, Busy, ClientTurn, WatchedStream};
 
 use super::budget::{Budget, BudgetHolder, BudgetShares, HeldBudget};
 use super::client::Client;
 use activity::SweepClock;
+pub(super) use activity::{Activity, Busy, ClientTurn, WatchedStream};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -182,6 +184,49 @@ impl Deref for ConnectionSlot {
     }
 }
 
+/// The part of all files that connections of clients may be, that of requests at sites, and how many are left for publishers,
+/// subscribers, operators and the store. Where there are too few for that, connections are a smaller part.
+const PART: u64 = 2;
+pub(super) const OF_SITES: u64 = 4;
+const OTHERS: u64 = 512;
+const PART_OF_FEW: u64 = 8;
+
+/// Raises the soft limit of files to the hard one, and answers how many connections may be served of those that are
+/// wanted.
+pub fn connections_within_files(wanted: u32) -> usize {
+    let most = getrlimit(Resource::Nofile).maximum;
+    let raised = Rlimit { current: most, maximum: most };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+    }
+    let files = file_limit();
+    let connections = within(wanted, files);
+    if connections < u64::from(wanted) {
+        tracing::warn!(
+            files,
+            connections,
+            wanted,
+            "fewer connections are served than server.connections says, since the process may have so few files \
+             open; raise its limit (LimitNOFILE of a unit, ulimit -n)"
+        );
+    }
+    usize::try_from(connections).unwrap_or(usize::MAX)
+}
+
+/// How many files the process may have open; `None`: without a limit.
+pub(super) fn file_limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// `None`: without a limit.
+fn within(wanted: u32, files: Option<u64>) -> u64 {
+    let wanted = u64::from(wanted);
+    files.map_or(wanted, |files| {
+        let left = (files - files / OF_SITES).saturating_sub(OTHERS).max(files / PART_OF_FEW);
+        wanted.min(left.min(files / PART).max(1))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,5 +360,30 @@ mod tests {
         let _busy = other.activity.begin(true);
         assert!(!connections.place(peer(5), false).unwrap().is_reserved);
         assert!(held[0].1.is_cut() && others.iter().all(|(_, place)| !place.is_cut()));
+    }
+
+    #[test]
+    fn connections_leave_files_for_all_else() {
+        for (wanted, files, connections) in [
+            (1024, None, 1024),
+            (1024, Some(524_288), 1024),
+            (1024, Some(2048), 1024),
+            (1024, Some(1024), 256),
+            (1024, Some(256), 32),
+            (16, Some(1024), 16),
+            (16, Some(0), 1),
+        ] {
+            assert_eq!(within(wanted, files), connections, "{wanted} of {files:?}");
+        }
+    }
+
+    #[test]
+    fn the_soft_limit_is_raised_to_the_hard_one() {
+        let limit = getrlimit(Resource::Nofile);
+        // By little, since other tests are in this process.
+        let lowered = Some(limit.maximum.map_or(1 << 20, |most| most - 1));
+        setrlimit(Resource::Nofile, Rlimit { current: lowered, ..limit }).unwrap();
+        assert_eq!(connections_within_files(16), 16);
+        assert_eq!(getrlimit(Resource::Nofile), Rlimit { current: limit.maximum, ..limit });
     }
 }

@@ -18,11 +18,9 @@ mod cache;
 mod callback;
 mod change_feed;
 mod client;
-mod cloud;
 mod conditional;
 mod conflicts;
 mod connections;
-mod control;
 mod dashboard;
 mod delta;
 mod directory;
@@ -36,10 +34,7 @@ mod extract;
 mod feed_form;
 mod feed_list;
 mod feeds;
-mod files;
 mod forms;
-mod freshness;
-mod guesses;
 mod html;
 mod hub;
 mod import_list;
@@ -57,7 +52,6 @@ mod openapi;
 mod operator;
 mod opml;
 mod origins;
-mod pace;
 mod paging;
 mod past;
 mod patch;
@@ -89,15 +83,13 @@ mod sup;
 mod tests;
 mod tls;
 mod topics;
-mod unnamed_proxies;
 mod webhook;
 
 pub use address::item_page;
 pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
-pub use control::{ReloadableSettings, SiteControl};
-pub use files::connections_within_files;
+pub use connections::connections_within_files;
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use openapi::api_description;
@@ -110,20 +102,20 @@ pub use origins::{
     OriginService, OriginSettings, PassError, document_or_page,
 };
 pub use readers::{ReaderAccess, ReaderKey};
-pub use settings::ServeSettings;
+pub use settings::{ReloadableSettings, ServeSettings, SiteControl};
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 
 use address::Site;
 use admission::Admission;
 use arc_swap::ArcSwap;
+use auth::Guesses;
 use axum::Router;
 use budget::Budget;
+use client::UnnamedProxies;
 use conflicts::Contested;
-use control::SiteSettings;
 use directory::Directory;
 use documents::Documents;
 use event_streams::EventStreams;
-use guesses::Guesses;
 use keeping::Counted;
 use log::ChangeLog;
 use metrics::Metrics;
@@ -134,9 +126,11 @@ use rendition::Renderer;
 use rendition_cache::RenditionCache;
 use router::ListenerSite;
 use session::Sessions;
+use settings::SiteSettings;
 use shares::FairShares;
 use spool::Spool;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
@@ -144,7 +138,6 @@ use tidegate_poll::hub::Hub;
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use unnamed_proxies::UnnamedProxies;
 
 /// What a mutex guards: whoever panicked while it was locked left it whole.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -256,13 +249,16 @@ impl AppState {
         ));
         let admission = Arc::new(Admission::new(settings.memory));
         let documents = Documents::new(settings.memory, Arc::clone(&admission), metrics.clone());
-        let shelf = RenditionCache::new(
-            Arc::clone(&store),
-            settings.window,
-            settings.deltas,
-            (renderer, spool),
-            (&admission, &documents),
-        );
+        let shelf = Arc::new(RenditionCache {
+            store: Arc::clone(&store),
+            window: settings.window,
+            views_with_deltas: settings.deltas,
+            writing: (renderer, spool),
+            admission: Arc::clone(&admission),
+            documents: Arc::clone(&documents),
+            last: Cache::of(rendition_cache::LAST_KEYS),
+            forgotten: AtomicU64::new(0),
+        });
         let lists = opml::Lists::new(Arc::clone(&admission));
         let counted = Counted::new(Arc::clone(&store));
         let contested = Contested::new(Arc::clone(&store));

@@ -1,14 +1,14 @@
 //! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
 
 use super::budget::BudgetShares;
+use super::client::Sign;
 use super::client::{Client, Peer};
 use super::connections::{ConnectionLimits, ConnectionSlot, Connections, WatchedStream, shares};
-use super::control::SiteControl;
-use super::pace::{Paces, Rate};
 use super::router::ListenerSite;
+use super::settings::SiteControl;
+use super::shares::{Paces, Rate};
 use super::site_service::SiteService;
 use super::tls::{Handshakes, TlsKeys};
-use super::unnamed_proxies::Sign;
 use super::{AppState, Listener, ServerConfig, SharedState};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;

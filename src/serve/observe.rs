@@ -24,7 +24,7 @@ use super::negotiate::{Encoding, encoding};
 use super::problem::{Problem, RETRY_SOON};
 use super::shown_pages::{AboutLength, content_length};
 use super::spool::SpooledFile;
-use super::{AppState, callback, freshness, html, rendition, routes};
+use super::{AppState, callback, html, rendition, request_rules, routes};
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
@@ -259,7 +259,7 @@ pub(super) fn logs_every_answer() -> bool {
 
 /// Answers what has a route within its time, and notes which it is for what is around the routing.
 pub(super) async fn routed(route: Option<MatchedPath>, request: Request, next: Next) -> Response {
-    let response = match freshness::refusal(&request) {
+    let response = match request_rules::refusal(&request) {
         Some(refused) => refused,
         None => in_time(route.as_ref(), request, next).await,
     };

@@ -4,8 +4,8 @@
 //! its `self` is its own address, `current` leads to the feed as it is) and a memento to everybody
 //! else (RFC 7089). All times between two changes have one and the same document of the reader and
 //! the complete view. That of the sync view changes also where something left its window.
-
-mod window;
+//!
+//! What the sync view showed at some time, of everything that there was then. Pure.
 
 use super::AppState;
 use super::admission::{Work, WorkKind};
@@ -13,18 +13,19 @@ use super::audience::ServedFeed;
 use super::client::Client;
 use super::conditional::{Representation, add};
 use super::documents::{DocumentKey, DocumentKind, NoDocument};
+use super::plan::ReadPlan;
 use super::problem::Problem;
 use super::rendition::Rendition;
 use super::rendition_cache::{RenditionCache, ViewRequest};
 use super::shared_work::WorkRequest;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{Format, Tick, Time};
+use tidegate_core::model::{Deletion, Family, FeedState, Format, Item, Tick, Time};
 use tidegate_format::render::{ArchiveDocument, Container, HistoryPlace, LinkForms, ViewKind};
-use tidegate_store::{Past, PastSelect};
-use window::PastWindow;
+use tidegate_store::{Past, PastSelect, Select, View};
 
 /// Until a time is so far back, a change that was seen before it may still be on its way into the
 /// store.
@@ -47,16 +48,15 @@ impl RenditionCache {
         let kind = DocumentKind::Past { upstream: record.shown(), request: wish, at };
         let (audience, feed) = (record.site.key(), record.name.clone());
         let key = DocumentKey { audience, feed, revision: Some(state.revision), kind };
-        let make = || {
-            let (cache, record) = (Arc::clone(self), record.clone());
-            let is_list = state.format == Format::Opml;
-            async move { cache.build_memento(&record, wish, at, is_list).await }
+        let is_list = state.format == Format::Opml;
+        let make = move |cache: Arc<Self>, record: ServedFeed| async move {
+            cache.build_memento(&record, wish, at, is_list).await
         };
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = u64::from(state.living) + u64::from(state.tombstones);
         let work = Work::new(&record.name, WorkKind::Past(wish.kind));
         let ask = WorkRequest { tells: true, ..self.admission.request(client, work, items) };
-        self.encoded(key, ask, make).await
+        self.encoded(record, key, ask, make).await
     }
 
     async fn build_memento(
@@ -82,7 +82,7 @@ impl RenditionCache {
                 // A list is told whole, so that everything stands where it stood.
                 let whole = (container == Container::Opml).then(|| view.items.clone());
                 let mut shown =
-                    window::at(view, at, self.window, wish.seen).map_err(NoDocument::Told)?;
+                    PastWindow::at(view, at, self.window, wish.seen).map_err(NoDocument::Told)?;
                 shown.view.items = whole.unwrap_or(shown.view.items);
                 shown
             }
@@ -144,4 +144,49 @@ pub(super) async fn answer(
     // An earlier date says nothing here: after a redaction the same past has other bytes.
     let modified = Some(rendition.shown);
     Ok(Representation { modified, ..represented }.answer(asked))
+}
+
+/// What a document of the past shows.
+#[derive(Debug)]
+struct PastWindow {
+    /// The items, and all around them.
+    view: View,
+    /// What is said to be deleted.
+    deleted: Vec<Deletion>,
+    /// `sx:sharing/@since`.
+    since: Option<Tick>,
+    /// `sx:sharing/@until`.
+    until: Option<Tick>,
+}
+
+impl PastWindow {
+    /// All that was read.
+    const fn all(view: View) -> Self {
+        Self { view, deleted: Vec::new(), since: None, until: None }
+    }
+
+    /// The window that ended at `at`, or what came in it after the tick `seen`. `all`: every item and
+    /// tombstone of then.
+    ///
+    /// As in the present, the window starts at the greatest tick that has left it (SSE 1.0 section
+    /// 4.2.4).
+    fn at(mut all: View, at: Time, window: Duration, seen: Option<Tick>) -> Result<Self, Problem> {
+        let cutoff = Tick::at(at.minus(window));
+        let left = all.items.iter().map(|item| item.tick).filter(|tick| *tick < cutoff).max();
+        let window_start = left.max(all.state.complete_start.filter(|_| all.state.tick.is_some()));
+        let then = FeedState { window_start, ..all.state.clone() };
+        let plan = ReadPlan::new(ViewKind::Sync, seen, &then)?;
+        let (since, until) = plan.bounds(&then);
+        let Select::After(after) = plan.select() else { return Ok(Self::all(all)) };
+        let living = all.items.iter().filter(|item| !item.shared.winner.deleted);
+        let borne: HashSet<String> = living.map(|item| item.published_id.clone()).collect();
+        all.items.retain(|item| item.tick > after);
+        let is_said = |item: &&Item| {
+            item.shared.winner.deleted
+                && then.format.family() == Family::Atom
+                && !borne.contains(&item.published_id)
+        };
+        let deleted = all.items.iter().filter(is_said).map(Deletion::from).collect();
+        Ok(Self { view: all, deleted, since, until })
+    }
 }

@@ -39,10 +39,12 @@ pub(super) struct Problem {
     retry_after: Option<Duration>,
     #[serde(skip)]
     challenge: bool,
+    /// Whether it is that there is no feed of a name for who asks.
     #[serde(skip)]
-    is_unknown_feed: bool,
+    pub(super) is_unknown_feed: bool,
+    /// Whether it is that an origin has not answered what it was asked before.
     #[serde(skip)]
-    is_of_site: bool,
+    pub(super) is_of_site: bool,
 }
 
 fn as_number<S: serde::Serializer>(status: &StatusCode, to: S) -> Result<S::Ok, S::Error> {
@@ -81,11 +83,6 @@ impl Problem {
         Self { is_unknown_feed: true, ..Self::not_found(said) }
     }
 
-    /// Whether it is that there is no feed of a name for who asks.
-    pub(super) const fn is_unknown_feed(&self) -> bool {
-        self.is_unknown_feed
-    }
-
     /// 503 with `Retry-After`.
     pub(super) fn later(detail: impl Into<String>, retry_after: Duration) -> Self {
         Self {
@@ -97,11 +94,6 @@ impl Problem {
     /// 503 with `Retry-After`, since an origin has not answered what it was asked before.
     pub(super) fn site_is_late(detail: impl Into<String>, retry_after: Duration) -> Self {
         Self { is_of_site: true, ..Self::later(detail, retry_after) }
-    }
-
-    /// Whether it is that an origin has not answered what it was asked before.
-    pub(super) const fn is_of_site(&self) -> bool {
-        self.is_of_site
     }
 
     /// The store is closed and opened again.

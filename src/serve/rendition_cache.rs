@@ -27,7 +27,7 @@ use tidegate_store::{PinnedFeed, RemainingItems, Store, StoreError, View};
 /// How often a document is begun whose feed another gateway changes meanwhile.
 const BUILDS: usize = 4;
 /// How many keys of last good renditions are remembered.
-const LAST_KEYS: u64 = 16 * 1024;
+pub(super) const LAST_KEYS: u64 = 16 * 1024;
 
 /// What was asked of a view, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,39 +76,17 @@ fn view_key(
 pub(super) struct RenditionCache {
     pub(super) store: Arc<dyn Store>,
     pub(super) window: Duration,
-    views_with_deltas: DeltaViews,
+    pub(super) views_with_deltas: DeltaViews,
     pub(super) writing: (Renderer, Arc<Spool>),
     pub(super) admission: Arc<Admission>,
     pub(super) documents: Arc<Documents>,
     /// The newest view that was made for each audience and form.
-    last: Cache<(AudienceKey, FeedName, ViewKind, DocumentForm), DocumentKey>,
+    pub(super) last: Cache<(AudienceKey, FeedName, ViewKind, DocumentForm), DocumentKey>,
     /// How often something was let go of that nobody may be served any more.
-    forgotten: AtomicU64,
+    pub(super) forgotten: AtomicU64,
 }
 
 impl RenditionCache {
-    /// Nothing is made yet.
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        window: Duration,
-        views_with_deltas: DeltaViews,
-        writing: (Renderer, Arc<Spool>),
-        (admission, documents): (&Arc<Admission>, &Arc<Documents>),
-    ) -> Arc<Self> {
-        let (admission, documents) = (Arc::clone(admission), Arc::clone(documents));
-        let (last, forgotten) = (Cache::of(LAST_KEYS), AtomicU64::new(0));
-        Arc::new(Self {
-            forgotten,
-            store,
-            window,
-            views_with_deltas,
-            writing,
-            admission,
-            documents,
-            last,
-        })
-    }
-
     /// Lets go of everything that was rendered of a feed.
     pub(super) fn forget(&self, feed: &FeedName) {
         self.documents.forget(feed);
@@ -137,11 +115,8 @@ impl RenditionCache {
         let usual = ReadPlan::new(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
         let key = view_key(record, wish, plan, &state, None);
         let ask = self.ask(record, wish, &state, client, usual);
-        let make = || {
-            let (shelf, record) = (Arc::clone(self), record.clone());
-            async move { shelf.build(&record, wish).await }
-        };
-        let rendition = self.encoded(key.clone(), ask, make).await?;
+        let make = |shelf: Arc<Self>, record| async move { shelf.build(&record, wish).await };
+        let rendition = self.encoded(record, key.clone(), ask, make).await?;
         if usual {
             let place = (key.audience, record.name.clone(), wish.kind, wish.form(&state));
             let before = self.last.get(&place);
@@ -156,14 +131,16 @@ impl RenditionCache {
 
     /// A document in its encodings, which is kept or made.
     pub(super) async fn encoded<F>(
-        &self,
+        self: &Arc<Self>,
+        record: &ServedFeed,
         key: DocumentKey,
         ask: WorkRequest,
-        make: impl FnOnce() -> F,
+        make: impl FnOnce(Arc<Self>, ServedFeed) -> F,
     ) -> Result<Arc<Rendition>, Arc<NoDocument>>
     where
         F: Future<Output = Result<Rendition, NoDocument>> + Send + 'static,
     {
+        let make = || make(Arc::clone(self), record.clone());
         let made = self.documents.get(key, ask, make).await?;
         made.encoded().cloned().ok_or_else(|| Arc::new(NoDocument::yet()))
     }

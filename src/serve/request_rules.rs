@@ -1,8 +1,12 @@
 //! What HTTP asks of every request, whatever it is for: its host, its body, and the questions of
 //! browsers before they ask across origins.
+//!
+//! Answers over a database that other gateways write as well are no older than it allows: where what is in memory was
+//! not compared with the database lately, the request waits for a look, or is refused.
 
 use super::client::Peer;
-use super::problem::Problem;
+use super::problem::{Problem, RETRY_SOON};
+use super::{AppState, event_streams};
 use axum::body::Bytes;
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -11,6 +15,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
 use http_body_util::BodyExt as _;
 use std::time::Duration;
+use tidegate_store::StoreCondition;
 
 /// How much of a body that nobody reads is read and dropped, in bytes: a client that is still writing
 /// when the connection closes never sees the answer.
@@ -115,6 +120,54 @@ fn without_slash(uri: &Uri) -> Option<Response> {
     let to = format!("{}{last}{query}", "../".repeat(cut));
     let to = HeaderValue::from_str(&to).ok()?;
     Some((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, to)]).into_response())
+}
+
+/// What is answered whatever is known of the database.
+const ALWAYS: [&str; 2] = ["/healthz", "/metrics"];
+/// What says why the store has stopped, or for how long its database is silent.
+const READY: &str = "/readyz";
+/// What is answered once the database is not followed any more.
+const ENDED: &str = "this gateway reads its database no more until its operator has mended that (/readyz says why); ask \
+    another gateway, if there is one";
+
+/// Why a request is refused: what was durable when it came cannot be seen. An extension of the request.
+#[derive(Clone)]
+struct UnseenDatabase(Problem);
+
+/// Whether a request waits until this gateway has seen what was committed when it came.
+pub(super) fn must_wait_for_store(room: &AppState, request: &Request) -> bool {
+    let path = request.uri().path();
+    let knows_why =
+        |condition: StoreCondition| condition.stop.is_some() || condition.unanswered.is_some();
+    let says_why = || path == READY && knows_why(room.store.condition());
+    !room.store.answers_from_memory()
+        && !ALWAYS.contains(&path)
+        && !says_why()
+        && !is_refused(request)
+}
+
+/// Waits until it has seen that. A request that came when it cannot be seen is refused from then on.
+pub(super) async fn wait_for_store<B: Send>(room: &AppState, request: &mut http::Request<B>) {
+    let Err(error) = room.store.catch_up().await else { return };
+    // The store itself has logged why, once.
+    let has_ended = room.store.condition().stop.is_some_and(|stop| stop.next_try.is_none());
+    let problem = if has_ended { Problem::later(ENDED, RETRY_SOON) } else { Problem::from(error) };
+    request.extensions_mut().insert(UnseenDatabase(problem));
+}
+
+/// Whether [`wait_for_store`] refused a request.
+pub(super) fn is_refused<B>(request: &http::Request<B>) -> bool {
+    request.extensions().get::<UnseenDatabase>().is_some()
+}
+
+/// The answer to what [`wait_for_store`] refused: behind what counts and logs answers.
+pub(super) fn refusal(request: &Request) -> Option<Response> {
+    let UnseenDatabase(problem) = request.extensions().get().cloned()?;
+    Some(match event_streams::is_event_source(request) {
+        // Any other status than 200 would be the end.
+        true => event_streams::ended("ask another gateway"),
+        false => problem.into_response(),
+    })
 }
 
 #[cfg(test)]

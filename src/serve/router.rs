@@ -6,8 +6,8 @@ use super::problem::Problem;
 use super::routes::{self, Access, ROUTES};
 use super::shown_pages::{self, Prefix};
 use super::{
-    API, Listener, REQUEST_BODY_LIMIT, SharedState, audience, auth, client, freshness, origins,
-    query, request_rules,
+    API, Listener, REQUEST_BODY_LIMIT, SharedState, audience, auth, client, origins, query,
+    request_rules,
 };
 use axum::Router;
 use axum::body::Body;
@@ -48,11 +48,11 @@ impl ListenerSite {
     pub(super) async fn answer(&self, mut request: Request) -> Response {
         let method = request.method().clone();
         client::identify(&self.room, &mut request);
-        if freshness::must_wait_for_store(&self.room, &request) {
-            freshness::wait_for_store(&self.room, &mut request).await;
+        if request_rules::must_wait_for_store(&self.room, &request) {
+            request_rules::wait_for_store(&self.room, &mut request).await;
         }
         // What is refused is counted and logged with our own routes.
-        let is_own = self.listener == Listener::Operators || freshness::is_refused(&request);
+        let is_own = self.listener == Listener::Operators || request_rules::is_refused(&request);
         let answer = match is_own {
             true => self.route(request).await,
             false => origins::enter(&self.room, request, self).await,

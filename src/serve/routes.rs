@@ -4,9 +4,9 @@
 use super::observe::{POLL_TIMEOUT, REQUEST_TIMEOUT};
 use super::{
     API, REQUEST_BODY_LIMIT, SharedState, about, actions, add, address, admin, archives, callback,
-    change_feed, cloud, conflicts, dashboard, edit, event_streams, export, feed_form, feed_list,
-    feeds, html, hub, import_list, item_list, items, openapi, operator, opml, patch, probes,
-    readers, session, subscribe, sup, webhook,
+    change_feed, conflicts, dashboard, edit, event_streams, export, feed_form, feed_list, feeds,
+    html, hub, import_list, item_list, items, openapi, operator, opml, patch, probes, readers,
+    session, subscribe, sup, webhook,
 };
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -73,7 +73,7 @@ fn read_by_programs() -> Vec<Route> {
         Route::described(Everybody, routes!(probes::alive)),
         Route::described(Everybody, routes!(probes::ready)),
         Route::new(Everybody, "/websub", post(hub::request)),
-        Route::new(Everybody, address::CLOUD_PATH, post(cloud::register)),
+        Route::new(Everybody, address::CLOUD_PATH, post(hub::register)),
         Route::new(Everybody, callback::ROUTE, get(callback::verify).post(callback::push))
             .with_body(callback::PUSH_LIMIT),
     ]

@@ -5,10 +5,10 @@
 //! it, and another token ends it. Nothing of it is kept here.
 
 use super::auth::AdminToken;
+use super::auth::demand;
 use super::client::Client;
 use super::extract::{TypedQuery, Viewer};
 use super::forms::{self, OwnForm, wrong_token};
-use super::guesses::demand;
 use super::problem::Problem;
 use super::query::Query;
 use super::{AppState, SharedState, html};

@@ -2,8 +2,8 @@
 //! reader gets.
 
 use super::audience::{Audience, Revoked, ServedFeed};
+use super::auth::too_many_tokens;
 use super::client::Client;
-use super::guesses::too_many_tokens;
 use super::negotiate::Encoding;
 use super::problem::Problem;
 use super::query::{ViewQuery, is_plain};
@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tidegate_core::model::{FeedName, Tick};
 use tidegate_format::render::ViewKind;
 use tidegate_poll::hub::{HubDocument, NoHubDocument, TopicRequest};
-use tidegate_store::{KnownGateway, StoreCondition};
+use tidegate_store::KnownGateway;
 
 /// What the directory says of a feed: one that is unknown or was removed has gone.
 fn gone_or_later(problem: &Problem) -> NoHubDocument {
@@ -24,12 +24,6 @@ fn gone_or_later(problem: &Problem) -> NoHubDocument {
         }
         _ => later(problem),
     }
-}
-
-/// A token opens nothing by the readers of this gateway, and may open it by those of another one.
-fn of_other_readers() -> NoHubDocument {
-    let said = "the token of its address may be in the configuration of another gateway";
-    NoHubDocument::Later(said.to_owned())
 }
 
 /// Everything else may be mended: another public address, a view that is not available now.
@@ -87,50 +81,35 @@ impl AppState {
     }
 
     async fn hub_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoHubDocument> {
-        let is_outdated = have_others_readers(&self.store.condition());
-        let (audience, place) = match self.place(topic) {
-            Ok(found) => found,
-            Err(NoPlace::Revoked) if is_outdated => return Err(of_other_readers()),
-            Err(NoPlace::Revoked) => {
-                let said = "the token of its address is revoked";
-                return Err(NoHubDocument::Gone(said.to_owned()));
+        // One of two configurations with other readers is the newer one.
+        let differ = |gateway: &KnownGateway| gateway.differing.iter().any(|key| key == "reader");
+        self.find_topic(topic).await.map_err(|missing| match missing {
+            NoTopic::Revoked | NoTopic::Unopened(_)
+                if self.store.condition().gateways.iter().any(differ) =>
+            {
+                let said =
+                    "the token of its address may be in the configuration of another gateway";
+                NoHubDocument::Later(said.to_owned())
             }
-            Err(NoPlace::Foreign(problem)) => return Err(later(&problem)),
-        };
-        let served = self.directory.served(&place.name, &audience).await;
-        let may_open = is_outdated && audience.reader().is_some();
-        let record = served.map_err(|problem| match may_open && problem.is_unknown_feed() {
-            true => of_other_readers(),
-            false => gone_or_later(&problem),
-        })?;
-        let wish = self.wish(&place).map_err(|problem| later(&problem))?;
-        Ok((record, wish))
+            NoTopic::Revoked => {
+                NoHubDocument::Gone("the token of its address is revoked".to_owned())
+            }
+            NoTopic::Unopened(problem) | NoTopic::Unserved(problem) => gone_or_later(&problem),
+            NoTopic::Foreign(problem) => later(&problem),
+        })
     }
 }
 
-/// Whether another gateway over the same database has other readers: one of the two configurations is the newer one.
-fn have_others_readers(condition: &StoreCondition) -> bool {
-    let differ = |gateway: &KnownGateway| gateway.differing.iter().any(|key| key == "reader");
-    condition.gateways.iter().any(differ)
-}
-
-/// What the address of a topic says.
-#[derive(Clone)]
-struct TopicAddress<'a> {
-    name: String,
-    kind: ViewKind,
-    query: Option<&'a str>,
-}
-
-/// Why the address of a topic leads nowhere.
-enum NoPlace {
+/// Why the address of a topic leads to no document.
+enum NoTopic {
+    /// It is none of a view here.
     Foreign(Problem),
     /// It is below a token that opens nothing.
     Revoked,
-}
-
-fn foreign() -> Problem {
-    Problem::not_found("the topic is no feed of this gateway")
+    /// The reader whose token it is below sees no such feed.
+    Unopened(Problem),
+    /// There is no such feed any more, or it cannot be told.
+    Unserved(Problem),
 }
 
 impl AppState {
@@ -141,31 +120,52 @@ impl AppState {
         topic: &str,
         client: Client,
     ) -> Result<(ServedFeed, ViewRequest), Problem> {
-        let (audience, place) = match self.place(topic) {
-            Ok(found) => found,
-            Err(NoPlace::Foreign(problem)) => return Err(problem),
-            Err(NoPlace::Revoked) => {
-                // Another way to guess at tokens.
-                return Err(match self.readers.hold_back(client).await {
-                    true => foreign(),
-                    false => too_many_tokens(),
-                });
-            }
-        };
-        let record = self.directory.served(&place.name, &audience).await?;
-        let wish = self.wish(&place)?;
-        Ok((record, wish))
+        match self.find_topic(topic).await {
+            Ok(found) => Ok(found),
+            // Another way to guess at tokens.
+            Err(NoTopic::Revoked) if self.readers.hold_back(client).await => Err(foreign()),
+            Err(NoTopic::Revoked) => Err(too_many_tokens()),
+            Err(
+                NoTopic::Foreign(problem) | NoTopic::Unopened(problem) | NoTopic::Unserved(problem),
+            ) => Err(problem),
+        }
     }
 
-    fn place<'a>(&self, topic: &'a str) -> Result<(Audience, TopicAddress<'a>), NoPlace> {
-        let foreign = || NoPlace::Foreign(foreign());
-        if let Some(name) = self.site.places.load().feed_at(topic) {
-            let query = self.site.places.load().is_json(name).then_some("as=jsonfeed");
-            let place = TopicAddress { name: name.to_string(), kind: ViewKind::Reader, query };
-            return Ok((Audience::public(self), place));
+    async fn find_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoTopic> {
+        let (audience, name, kind, query) = self.place(topic)?;
+        let served = self.directory.served(&name, &audience).await;
+        let record = served.map_err(|problem| {
+            let is_unopened = problem.is_unknown_feed && audience.reader().is_some();
+            if is_unopened { NoTopic::Unopened(problem) } else { NoTopic::Unserved(problem) }
+        })?;
+        let asked = ViewQuery::read(kind, query.unwrap_or_default()).map_err(NoTopic::Foreign)?;
+        let said = if asked.since.is_some() || asked.as_of.is_some() {
+            "a topic has neither since nor as-of: subscribe to the view itself"
+        } else if query.is_some_and(|query| !is_plain(query)) {
+            "a topic has no parameters but as and sx, unescaped: subscribe to the view itself"
+        } else {
+            let dialect = self.site.dialect(asked.dialect, asked.container);
+            return Ok((
+                record,
+                ViewRequest { kind, dialect, container: asked.container, seen: None },
+            ));
+        };
+        Err(NoTopic::Foreign(Problem::new(StatusCode::BAD_REQUEST, said)))
+    }
+
+    /// What the address of a topic says: for whom, the feed's name, the view, and the query.
+    fn place<'a>(
+        &self,
+        topic: &'a str,
+    ) -> Result<(Audience, String, ViewKind, Option<&'a str>), NoTopic> {
+        let places = self.site.places.load();
+        if let Some(name) = places.feed_at(topic) {
+            let query = places.is_json(name).then_some("as=jsonfeed");
+            return Ok((Audience::public(self), name.to_string(), ViewKind::Reader, query));
         }
+        let foreign = || NoTopic::Foreign(foreign());
         let found = Audience::of_address(self, topic).ok_or_else(foreign)?;
-        let (audience, path) = found.map_err(|Revoked| NoPlace::Revoked)?;
+        let (audience, path) = found.map_err(|Revoked| NoTopic::Revoked)?;
         let path = path.strip_prefix("/feeds/").ok_or_else(foreign)?;
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -177,22 +177,10 @@ impl AppState {
             Some((name, "complete")) => (name, ViewKind::Complete),
             Some(_) => return Err(foreign()),
         };
-        Ok((audience, TopicAddress { name: name.to_owned(), kind, query }))
+        Ok((audience, name.to_owned(), kind, query))
     }
+}
 
-    fn wish(&self, place: &TopicAddress<'_>) -> Result<ViewRequest, Problem> {
-        let kind = place.kind;
-        let asked = ViewQuery::read(kind, place.query.unwrap_or_default())?;
-        if asked.since.is_some() || asked.as_of.is_some() {
-            let said = "a topic has neither since nor as-of: subscribe to the view itself";
-            return Err(Problem::new(StatusCode::BAD_REQUEST, said));
-        }
-        if place.query.is_some_and(|query| !is_plain(query)) {
-            let said =
-                "a topic has no parameters but as and sx, unescaped: subscribe to the view itself";
-            return Err(Problem::new(StatusCode::BAD_REQUEST, said));
-        }
-        let dialect = self.site.dialect(asked.dialect, asked.container);
-        Ok(ViewRequest { kind, dialect, container: asked.container, seen: None })
-    }
+fn foreign() -> Problem {
+    Problem::not_found("the topic is no feed of this gateway")
 }

@@ -2,7 +2,7 @@
 //! feeds that it polls, and the one that writes what is stored of all feeds: so that the sum over them is right.
 
 use super::Metrics;
-use super::figures::{ByLabel, ConstHistogram, Figure, counter, gauge, whole};
+use super::{ByLabel, ConstHistogram, Figure, counter, gauge, whole};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Unit;
 use std::time::Duration;

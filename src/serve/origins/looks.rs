@@ -3,9 +3,9 @@
 
 use super::super::cache::Cache;
 use super::super::client::Client;
-use super::super::pace::{Paces, Rate};
 use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
+use super::super::shares::{Paces, Rate};
 use crate::locked;
 use http::StatusCode;
 use std::collections::HashMap;

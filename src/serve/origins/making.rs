@@ -3,7 +3,7 @@
 
 use super::super::SharedState;
 use super::super::client::Client;
-use super::super::pace::{Paces, Rate};
+use super::super::shares::{Paces, Rate};
 use super::OriginRequest;
 use super::looks::{Look, NOTHING_AGE, PAGE_AGE};
 use super::pages::{self, document_or_page};

@@ -1,7 +1,7 @@
 //! What is passed on to an origin, and what comes back; and what is led to the site instead.
 
 use super::super::client::{Client, Peer};
-use super::super::files::{self, OF_SITES};
+use super::super::connections::{self, OF_SITES};
 use super::super::metrics::Metrics;
 use super::super::problem::Problem;
 use super::super::session::COOKIE;
@@ -46,7 +46,7 @@ impl PassOutcome {
     /// That of an error of the gateway's own: the site failed where it says so.
     pub(super) fn of_error(problem: &Problem) -> Self {
         match problem.status() {
-            _ if problem.is_of_site() => Self::Failed,
+            _ if problem.is_of_site => Self::Failed,
             StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => Self::Failed,
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Self::Busy,
             _ => Self::Refused,
@@ -76,7 +76,7 @@ pub(super) struct ServedOrigin {
 impl ServedOrigin {
     /// One of so many sites, which share the files that the process may open.
     pub(super) fn new(site: Arc<OriginSite>, sites: usize) -> Self {
-        let files = files::limit().unwrap_or(u64::MAX);
+        let files = connections::file_limit().unwrap_or(u64::MAX);
         let configured = site.config().requests;
         let requests = at_once(configured, files, sites);
         if requests < usize::try_from(configured).unwrap_or(usize::MAX) {
