@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader};
 use super::router::ListenerSite;
 use super::session::sign_in_address;
-use super::{API, AppState, Listener, SharedState, address, negotiate, request_rules, subscribe};
+use super::{API, AppState, Listener, SharedState, address, negotiate, router, subscribe};
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -233,7 +233,7 @@ pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response
     let room = &site.room;
     let asked = request.extensions().get::<AskedPath>().map(|AskedPath(path)| &**path);
     // What is refused may be a site's, whose tokens are its own.
-    if !request_rules::is_refused(&request)
+    if !router::is_refused(&request)
         && let Some(leads) = with_token_parameter(request.uri(), asked)
     {
         return leads;

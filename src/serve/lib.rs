@@ -9,13 +9,10 @@ mod address;
 mod admin;
 mod admission;
 mod answers;
-mod archives;
 mod audience;
 mod auth;
-mod bodies;
 mod budget;
 mod cache;
-mod callback;
 mod change_feed;
 mod client;
 mod conditional;
@@ -56,7 +53,6 @@ mod paging;
 mod past;
 mod patch;
 mod plain;
-mod plan;
 mod probes;
 mod problem;
 mod put;
@@ -66,7 +62,6 @@ mod reading;
 mod ready;
 mod rendition;
 mod rendition_cache;
-mod request_rules;
 mod router;
 mod routes;
 mod session;
@@ -82,14 +77,13 @@ mod sup;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod topics;
 mod webhook;
 
 pub use address::item_page;
 pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
-pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use connections::connections_within_files;
+pub use hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use openapi::api_description;
@@ -295,7 +289,7 @@ impl AppState {
             counted,
             contested,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
-            pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
+            pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
             pushing: FairShares::new(1),
             log,
             sup,

@@ -5,10 +5,9 @@
 //!
 //! Figures that are not counted as things happen: each is told as it was when it was last looked at.
 
-mod polling;
-mod process;
+mod gathered;
 
-pub(super) use polling::FeedCounts;
+pub(super) use gathered::FeedCounts;
 
 use super::locked;
 use super::origins::PassOutcome;
@@ -150,7 +149,7 @@ impl Metrics {
         }));
         self.figures.set("serving", figures);
         // Where that thread broke off, the process is as it was seen last.
-        if let Ok(figures) = tokio::task::spawn_blocking(process::figures).await {
+        if let Ok(figures) = tokio::task::spawn_blocking(gathered::process_figures).await {
             self.process.set("process", figures);
         }
     }

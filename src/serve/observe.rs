@@ -16,15 +16,15 @@
 
 use super::admission::{Work, WorkKind};
 use super::audience::X_ROBOTS_TAG;
-use super::bodies::Unsent;
 use super::budget::{Budget, BudgetEnd, BudgetHolder, BudgetShares};
 use super::client::Client;
 use super::connections::Connection;
 use super::negotiate::{Encoding, encoding};
 use super::problem::{Problem, RETRY_SOON};
 use super::shown_pages::{AboutLength, content_length};
+use super::site_service::Unsent;
 use super::spool::SpooledFile;
-use super::{AppState, callback, html, rendition, request_rules, routes};
+use super::{AppState, html, hub, rendition, router, routes};
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
@@ -236,7 +236,7 @@ pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     // The last step of a callback is a secret.
     let path = || match route {
-        callback::ROUTE => route.to_owned(),
+        hub::CALLBACK => route.to_owned(),
         _ => cut(&room.readers.mask(path)),
     };
     room.metrics.answered(method, route, status, bytes);
@@ -259,7 +259,7 @@ pub(super) fn logs_every_answer() -> bool {
 
 /// Answers what has a route within its time, and notes which it is for what is around the routing.
 pub(super) async fn routed(route: Option<MatchedPath>, request: Request, next: Next) -> Response {
-    let response = match request_rules::refusal(&request) {
+    let response = match router::refusal(&request) {
         Some(refused) => refused,
         None => in_time(route.as_ref(), request, next).await,
     };

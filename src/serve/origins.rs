@@ -4,7 +4,6 @@
 //!
 //! None of our own pages is below an origin's place, and no answer of an origin has our headers.
 
-mod demand;
 mod looks;
 mod making;
 mod pages;
@@ -13,8 +12,8 @@ mod places;
 mod service;
 mod slots;
 
-pub use self::demand::AskedFeeds;
 pub use self::pages::document_or_page;
+pub use self::places::AskedFeeds;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
 pub use self::service::{
     AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, OriginService,
@@ -33,7 +32,7 @@ use super::negotiate::prefers_html;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
 use super::router::ListenerSite;
-use super::{SharedState, request_rules, shown_pages};
+use super::{SharedState, router, shown_pages};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -203,7 +202,7 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
         None => return next.route(request).await,
         Some(found) => found,
     };
-    if let Err(problem) = request_rules::check_host(&request) {
+    if let Err(problem) = router::check_host(&request) {
         return problem.into_response();
     }
     let Some(rest) = rest else { return with_slash(request.uri()) };

@@ -110,14 +110,19 @@ pub(super) async fn metrics(
 /// told what was counted last: a scrape costs the same however many feeds there are.
 async fn measure_feeds(room: &SharedState) -> Result<(), StoreError> {
     let listing = room.directory.listing().await?;
+    let are_many = listing.len() > FEW_FEEDS;
+    if !are_many {
+        count_polling(room, &listing).await;
+    }
     // A scrape that comes while another counts is told what was counted last.
     let Ok(turn) = room.metrics.counting().try_lock_owned() else { return Ok(()) };
-    let are_many = listing.len() > FEW_FEEDS;
-    let within = if are_many { COUNT_WITHIN } else { CONTESTED_WITHIN };
     let room = Arc::clone(room);
     let counting = tokio::spawn(async move {
         let count = async {
-            count_polling(&room, &listing).await;
+            if are_many {
+                count_polling(&room, &listing).await;
+            }
+            let within = if are_many { COUNT_WITHIN } else { CONTESTED_WITHIN };
             count_stored(&room, &listing, within).await
         };
         tokio::select! {

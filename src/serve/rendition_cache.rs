@@ -1,7 +1,5 @@
 //! The views of feeds: what they are made of.
 
-mod deltas;
-
 use super::address::DocumentForm;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{AudienceKey, ServedFeed};
@@ -10,11 +8,11 @@ use super::client::Client;
 use super::delta::Point;
 use super::documents::{DocumentKey, DocumentKind, Documents, NoDocument};
 use super::feeds;
-use super::plan::ReadPlan;
+use super::query::ReadPlan;
 use super::rendition::{Renderer, Rendition, RestOfView, UnwrittenDocument};
 use super::shared_work::WorkRequest;
 use super::spool::Spool;
-pub(super) use deltas::Delta;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +48,7 @@ impl ViewRequest {
 }
 
 /// The key of a view, or of a delta that begins with `base`.
-fn view_key(
+pub(super) fn view_key(
     record: &ServedFeed,
     wish: ViewRequest,
     plan: ReadPlan,
@@ -147,7 +145,7 @@ impl RenditionCache {
 
     /// What making a view takes: the items that it shows, and where something is told that no item says,
     /// the ledger. `whole`: it is made of all that the view has.
-    fn ask(
+    pub(super) fn ask(
         &self,
         record: &ServedFeed,
         wish: ViewRequest,
@@ -266,7 +264,11 @@ impl RenditionCache {
 
     /// Reads what the view shows, all at one revision. In Atom deletions stand as `at:deleted-entry` in
     /// the reader view and, beside the tombstones, in the sync view.
-    async fn read(&self, record: &ServedFeed, wish: ViewRequest) -> Result<ReadView, NoDocument> {
+    pub(super) async fn read(
+        &self,
+        record: &ServedFeed,
+        wish: ViewRequest,
+    ) -> Result<ReadView, NoDocument> {
         let reader = self.store.pin(&record.name).await?.ok_or_else(NoDocument::yet)?;
         let plan = plan(wish, reader.state())?;
         let begun = Arc::clone(&reader).begin_view(plan.select()).await?;
@@ -314,14 +316,14 @@ impl RenditionCache {
 }
 
 /// What a view shows.
-struct ReadView {
-    plan: ReadPlan,
+pub(super) struct ReadView {
+    pub(super) plan: ReadPlan,
     /// Its items, or the first of them.
-    view: View,
+    pub(super) view: View,
     /// The others.
-    rest: RestOfView,
+    pub(super) rest: RestOfView,
     /// Deletions that are told beside them.
-    deleted: Vec<Item>,
+    pub(super) deleted: Vec<Item>,
 }
 
 /// Which of these tombstones are said in RFC 6721. An id that is said to be deleted takes the entry
@@ -355,6 +357,6 @@ fn is_told_whole(wish: ViewRequest, state: &FeedState) -> bool {
     wish.kind != ViewKind::Reader && state.format == Format::Opml
 }
 
-fn plan(wish: ViewRequest, state: &FeedState) -> Result<ReadPlan, NoDocument> {
+pub(super) fn plan(wish: ViewRequest, state: &FeedState) -> Result<ReadPlan, NoDocument> {
     ReadPlan::new(wish.kind, wish.seen, state).map_err(NoDocument::Told)
 }

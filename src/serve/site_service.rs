@@ -1,22 +1,29 @@
 //! What a connection asks of this site: answers that are ready first, then whatever its listener answers.
+//!
+//! Bodies of answers: those that somebody watches, and those that are handed over in pieces and counted until they have
+//! gone.
 
-use super::bodies::{PolledFrame, WatchedBody};
+use super::budget::HeldBudget;
 use super::client::Peer;
 use super::connections::{Busy, ClientTurn, Connection};
-use super::request_rules::{DRAIN_TIME, drain};
 use super::router::ListenerSite;
+use super::router::{DRAIN_TIME, drain};
+use super::spool::SpooledFile;
 use super::{probes, ready};
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Request, Response, Version, header};
-use http_body::{Body as _, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use std::convert::Infallible;
-use std::future::{pending, ready as at_once};
+use std::future::{Future, pending, ready as at_once};
+use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// The site, as one connection asks it.
@@ -122,5 +129,176 @@ fn sent(answer: Response<Body>, mut busy: Busy) -> Response<Body> {
 fn note_moved<E>(turn: &ClientTurn, frame: &PolledFrame<E>) {
     if let Poll::Ready(Some(Ok(frame))) = frame {
         turn.moved(frame.data_ref().map_or(0, Bytes::len));
+    }
+}
+
+/// What came when a body was asked for more.
+pub(super) type PolledFrame<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
+/// A body, and who is told what comes of it. Both are dropped together.
+pub(super) struct WatchedBody<B, W> {
+    body: B,
+    watch: W,
+}
+
+impl<B, W> WatchedBody<B, W>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    W: FnMut(&B, &PolledFrame<B::Error>) + Unpin,
+{
+    /// `watch`: told of each frame, with what is left of the body.
+    pub(super) const fn new(body: B, watch: W) -> Self {
+        Self { body, watch }
+    }
+}
+
+impl<B, W> http_body::Body for WatchedBody<B, W>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    W: FnMut(&B, &PolledFrame<B::Error>) + Unpin,
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<B::Error> {
+        let this = &mut *self;
+        let frame = Pin::new(&mut this.body).poll_frame(context);
+        (this.watch)(&this.body, &frame);
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A body is handed over in pieces of so many bytes, so that it is seen how its client takes it.
+const PIECE: usize = 16 * 1024;
+/// A file is read in pieces of so many bytes.
+const FILE_PIECE: usize = 64 * 1024;
+
+/// The body of an answer.
+pub(super) enum Unsent {
+    Memory(Bytes),
+    File {
+        file: Arc<SpooledFile>,
+        offset: u64,
+        /// The next piece.
+        reading: Option<JoinHandle<io::Result<Bytes>>>,
+        _held: HeldBudget,
+    },
+}
+
+/// A document until its last byte has gone. The bytes go before what counts them does: another document may be in their
+/// place afterwards.
+struct HeldDocument {
+    bytes: Bytes,
+    _held: HeldBudget,
+}
+
+impl AsRef<[u8]> for HeldDocument {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Unsent {
+    pub(super) fn of_memory(bytes: Bytes, held: HeldBudget) -> Self {
+        Self::Memory(Bytes::from_owner(HeldDocument { bytes, _held: held }))
+    }
+
+    pub(super) fn of_file(file: Arc<SpooledFile>, held: HeldBudget) -> Self {
+        Self::File { file, offset: 0, reading: None, _held: held }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            Self::File { file, offset, .. } => file.len().saturating_sub(*offset),
+        }
+    }
+
+    /// The next piece; there is one.
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        match self {
+            Self::Memory(bytes) => {
+                let length = bytes.len().min(PIECE);
+                Poll::Ready(Ok(bytes.split_to(length)))
+            }
+            Self::File { file, offset, reading, .. } => {
+                let (from, at) = (&*file, *offset);
+                let task = reading.get_or_insert_with(|| {
+                    let file = Arc::clone(from);
+                    tokio::task::spawn_blocking(move || file.read(at, FILE_PIECE))
+                });
+                let read = ready!(Pin::new(task).poll(context));
+                *reading = None;
+                let bytes = read.map_err(io::Error::other).flatten()?;
+                *offset += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                Poll::Ready(Ok(bytes))
+            }
+        }
+    }
+}
+
+impl http_body::Body for Unsent {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<io::Error> {
+        if self.is_end_stream() {
+            return Poll::Ready(None);
+        }
+        let read = ready!(self.poll_piece(context));
+        // The client sees by its length that the body is broken off.
+        let read = read.inspect_err(|error| {
+            tracing::error!(%error, "a document could not be read from its file as it was sent");
+        });
+        Poll::Ready(Some(read.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::{Budget, BudgetHolder, BudgetShares};
+    use crate::client::Client;
+    use http_body_util::BodyExt as _;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_document_is_held_until_its_last_byte_has_gone() {
+        let shares = BudgetShares { all: 1 << 20, each: 1 << 20, site: 1 << 20 };
+        let (budget, whole) = (Budget::new(shares, Duration::ZERO), Bytes::from(vec![0; 40_000]));
+        let thing = (whole.as_ptr().addr(), 40_000);
+        let client = Some(Client::at([192, 0, 2, 1].into()));
+        let holder = BudgetHolder { client, connection: None, thing, is_action: false };
+        let mut body = Unsent::of_memory(whole.clone(), budget.take(holder).unwrap());
+        let mut pieces = Vec::new();
+        while let Some(piece) = body.frame().await {
+            pieces.push(piece.unwrap().into_data().unwrap());
+        }
+        let lengths: Vec<usize> = pieces.iter().map(Bytes::len).collect();
+        assert_eq!(lengths, [PIECE, PIECE, 40_000 - 2 * PIECE]);
+        assert_eq!(pieces[1].as_ptr(), whole[PIECE..].as_ptr(), "nothing is copied");
+        drop(body);
+        pieces.truncate(1);
+        let part = pieces[0].slice(9..10);
+        pieces.clear();
+        assert_eq!(budget.held(), (1, 40_000), "a byte of it is still somewhere");
+        drop(part);
+        assert_eq!(budget.held(), (0, 0));
     }
 }

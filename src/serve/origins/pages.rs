@@ -3,8 +3,8 @@
 //! feeds.
 
 use super::super::SharedState;
-use super::super::bodies::{PolledFrame, WatchedBody};
 use super::super::cache::Cache;
+use super::super::site_service::{PolledFrame, WatchedBody};
 use super::OriginRequest;
 use super::looks::key;
 use bytes::{Bytes, BytesMut};
