@@ -239,7 +239,7 @@ pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response
         return leads;
     }
     let client = Client::of(request.extensions());
-    let audience = find(room, site.listener(), client, &mut request);
+    let audience = find(room, site.listener, client, &mut request);
     let path = request.uri().path();
     let (is_feed, is_subscribing) = (path.starts_with("/feeds/"), path == subscribe::PATH);
     request.extensions_mut().insert(audience.clone());

@@ -270,7 +270,7 @@ impl Documents {
         NoDocument: From<E>,
     {
         if let Some(hit) = self.kept(&key) {
-            self.metrics.cache_hit();
+            self.metrics.hits.inc();
             return Ok(hit);
         }
         let (work, tells) = (request.work.clone(), request.tells);
@@ -281,10 +281,10 @@ impl Documents {
             async move {
                 // Who made it may have ended just before this began.
                 if let Some(hit) = all.kept(&key) {
-                    all.metrics.cache_hit();
+                    all.metrics.hits.inc();
                     return Ok(hit);
                 }
-                all.metrics.cache_miss();
+                all.metrics.misses.inc();
                 let document = Arc::new(make.await.map_err(NoDocument::from)?.into());
                 if tells {
                     let bytes = u64::from(document.weight()).saturating_mul(TIMES);
@@ -297,7 +297,7 @@ impl Documents {
         });
         let made = made.await;
         if is_hit && made.is_ok() {
-            self.metrics.cache_hit();
+            self.metrics.hits.inc();
         }
         made
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tidegate_core::model::{ArchiveNote, FeedName, FeedState, Revision, Time, counted, shown_size};
 use tidegate_judge::archive;
 use tidegate_status::schema;
-use tidegate_store::{Holdings, Retention, Store, StoreError};
+use tidegate_store::{Holdings, Retention, StoreError};
 use utoipa::ToSchema;
 
 /// How long what was counted of a feed is shown, unless the feed changes: to count it all is looked
@@ -31,32 +31,12 @@ pub struct Keeping {
     pub past: Retention,
 }
 
-/// What was counted of feeds.
-pub(super) struct Counted {
-    store: Arc<dyn Store>,
-    kept: Cache<(FeedName, Revision), Holdings>,
-}
+/// What was counted of feeds, each in a state.
+pub(super) type Counted = Cache<(FeedName, Revision), Holdings>;
 
-impl Counted {
-    /// Nothing counted yet.
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, kept: Cache::lasting(COUNTED_FEEDS, COUNTED_FRESH) }
-    }
-
-    /// What is kept of a feed in this state.
-    async fn holdings(
-        &self,
-        feed: &FeedName,
-        state: &FeedState,
-    ) -> Result<Arc<Holdings>, StoreError> {
-        let key = (feed.clone(), state.revision);
-        if let Some(counted) = self.kept.get(&key) {
-            return Ok(counted);
-        }
-        let counted = Arc::new(self.store.holdings(feed).await?);
-        self.kept.insert(key, Arc::clone(&counted));
-        Ok(counted)
-    }
+/// Nothing counted yet.
+pub(super) fn nothing_counted() -> Counted {
+    Cache::lasting(COUNTED_FEEDS, COUNTED_FRESH)
 }
 
 /// How many items left the complete view, and since when.
@@ -162,9 +142,14 @@ impl KeptAnswer {
         state: Option<&FeedState>,
         oldest: Option<&ArchiveNote>,
     ) -> Result<Self, StoreError> {
-        let counted = match state {
-            Some(state) => room.counted.holdings(feed, state).await?,
-            None => Arc::new(room.store.holdings(feed).await?),
+        let key = state.map(|state| (feed.clone(), state.revision));
+        let counted = match key.as_ref().and_then(|key| room.counted.get(key)) {
+            Some(counted) => counted,
+            None => {
+                let counted = Arc::new(room.store.holdings(feed).await?);
+                key.into_iter().for_each(|key| room.counted.insert(key, Arc::clone(&counted)));
+                counted
+            }
         };
         Ok(Self::new(&counted, state, oldest, &room.settings.load().keeping))
     }

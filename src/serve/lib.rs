@@ -254,7 +254,6 @@ impl AppState {
             forgotten: AtomicU64::new(0),
         });
         let lists = opml::Lists::new(Arc::clone(&admission));
-        let counted = Counted::new(Arc::clone(&store));
         let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
         let sup = SupDocuments::new(
@@ -286,7 +285,7 @@ impl AppState {
             admission,
             documents,
             shelf,
-            counted,
+            counted: keeping::nothing_counted(),
             contested,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
             pushes: Semaphore::new(hub::PUSHES_AT_ONCE),

@@ -50,8 +50,9 @@ type CountedCache = (&'static str, u64, Arc<dyn Fn() -> u64 + Send + Sync>);
 pub(super) struct Metrics {
     requests: Family<AnswerLabels, Counter>,
     sent: Counter,
-    hits: Counter,
-    misses: Counter,
+    /// Documents that were answered from the cache, and those that had to be made.
+    pub(super) hits: Counter,
+    pub(super) misses: Counter,
     connections: Gauge,
     passed: Family<OriginLabels, Counter>,
     figures: Figures,
@@ -59,8 +60,8 @@ pub(super) struct Metrics {
     registry: Arc<Registry>,
     /// Each cache with its limit.
     caches: Arc<Mutex<Vec<CountedCache>>>,
-    /// The turn of who counts feeds.
-    counting: Arc<tokio::sync::Mutex<()>>,
+    /// The turn of who counts feeds: one count is made at a time.
+    pub(super) counting: Arc<tokio::sync::Mutex<()>>,
     /// What handshakes are made with, where there are any.
     keys: Arc<OnceLock<Arc<TlsKeys>>>,
 }
@@ -110,11 +111,6 @@ impl Metrics {
         }
     }
 
-    /// The turn to count feeds: one count is made at a time.
-    pub(super) fn counting(&self) -> Arc<tokio::sync::Mutex<()>> {
-        Arc::clone(&self.counting)
-    }
-
     /// Has it shown until when the certificate of handshakes is good.
     pub(super) fn certificate(&self, keys: &Arc<TlsKeys>) {
         // There is one listener that speaks TLS.
@@ -152,16 +148,6 @@ impl Metrics {
         if let Ok(figures) = tokio::task::spawn_blocking(gathered::process_figures).await {
             self.process.set("process", figures);
         }
-    }
-
-    /// A view was answered from the cache.
-    pub(super) fn cache_hit(&self) {
-        self.hits.inc();
-    }
-
-    /// A view had to be rendered.
-    pub(super) fn cache_miss(&self) {
-        self.misses.inc();
     }
 
     /// Counts a connection as open until what this returns is dropped.

@@ -115,7 +115,7 @@ async fn measure_feeds(room: &SharedState) -> Result<(), StoreError> {
         count_polling(room, &listing).await;
     }
     // A scrape that comes while another counts is told what was counted last.
-    let Ok(turn) = room.metrics.counting().try_lock_owned() else { return Ok(()) };
+    let Ok(turn) = Arc::clone(&room.metrics.counting).try_lock_owned() else { return Ok(()) };
     let room = Arc::clone(room);
     let counting = tokio::spawn(async move {
         let count = async {

@@ -174,7 +174,7 @@ pub(super) fn answer<B: http_body::Body>(
     };
     client::note_unnamed_proxy(room, peer, headers);
     if modified.is_some() {
-        room.metrics.cache_hit();
+        room.metrics.hits.inc();
     }
     let counter = || room.metrics.answers(&Method::GET, ready.read.route, status.as_u16());
     head.counter.get_or_init(counter).inc();

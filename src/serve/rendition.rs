@@ -236,17 +236,21 @@ impl UnwrittenDocument {
 impl Rendition {
     /// Compresses a document. Slow: call it where blocking is allowed.
     pub(super) fn build(document: String, about: About) -> io::Result<Self> {
-        Self::packed(document, about, PackingEffort::LASTING)
+        Self::packed(document, about, LASTING)
     }
 
     /// Compresses a document of ids, which is made anew whenever one of them comes.
     pub(super) fn build_quickly(document: String, about: About) -> io::Result<Self> {
-        Self::packed(document, about, PackingEffort::QUICK)
+        Self::packed(document, about, QUICK)
     }
 
-    fn packed(document: String, about: About, effort: PackingEffort) -> io::Result<Self> {
-        let gzip = gzip(document.as_bytes(), effort.gzip)?;
-        let zstd = zstd::bulk::compress(document.as_bytes(), effort.zstd)?;
+    fn packed(
+        document: String,
+        about: About,
+        (gzip_level, zstd_level): PackingEffort,
+    ) -> io::Result<Self> {
+        let gzip = gzip(document.as_bytes(), gzip_level)?;
+        let zstd = zstd::bulk::compress(document.as_bytes(), zstd_level)?;
         let [identity, gzip, zstd] =
             [document.into_bytes(), gzip, zstd].map(|bytes| EncodedBody::new(bytes, about.token));
         Ok(Self::new(identity, (Some(gzip), Some(zstd)), about))
@@ -323,26 +327,19 @@ impl Rendition {
 
 /// The gzip level of documents that are too large for memory: twice as fast as that of others, and hardly larger.
 pub(crate) const GZIP_LEVEL_LARGE: u32 = 3;
-/// How much is put into packing a document: a level for each encoding.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PackingEffort {
-    pub(super) gzip: u32,
-    pub(super) zstd: i32,
-}
-
-impl PackingEffort {
-    /// Both at about the knee of their curves; zstd is then the smaller and by far the faster one.
-    pub(super) const LASTING: Self = Self { gzip: 6, zstd: 3 };
-    /// For what is made anew all the time and is mostly chance: more makes it no smaller.
-    pub(super) const QUICK: Self = Self { gzip: 1, zstd: 1 };
-}
+/// How much is put into packing a document: the levels of gzip and zstd.
+type PackingEffort = (u32, i32);
+/// Both at about the knee of their curves; zstd is then the smaller and by far the faster one.
+const LASTING: PackingEffort = (6, 3);
+/// For what is made anew all the time and is mostly chance: more makes it no smaller.
+const QUICK: PackingEffort = (1, 1);
 
 /// Packs an answer that is made for one request.
 pub(crate) fn quickly(bytes: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
     match encoding {
         Encoding::Identity => Ok(bytes.to_vec()),
-        Encoding::Gzip => gzip(bytes, PackingEffort::QUICK.gzip),
-        Encoding::Zstd => zstd::bulk::compress(bytes, PackingEffort::QUICK.zstd),
+        Encoding::Gzip => gzip(bytes, QUICK.0),
+        Encoding::Zstd => zstd::bulk::compress(bytes, QUICK.1),
     }
 }
 

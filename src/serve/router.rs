@@ -40,7 +40,7 @@ const PATH_SHOWN: usize = 200;
 #[derive(Clone)]
 pub(super) struct ListenerSite {
     pub(super) room: SharedState,
-    listener: Listener,
+    pub(super) listener: Listener,
     prefix: Option<Prefix>,
     routes: Router,
 }
@@ -97,11 +97,6 @@ impl ListenerSite {
     pub(super) async fn find_route(&self, request: Request) -> Response {
         let Ok(answer) = self.routes.clone().oneshot(request).await;
         answer
-    }
-
-    /// Whose listener it is.
-    pub(super) const fn listener(&self) -> Listener {
-        self.listener
     }
 
     /// The same as a router.

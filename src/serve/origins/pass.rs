@@ -2,7 +2,6 @@
 
 use super::super::client::{Client, Peer};
 use super::super::connections::{self, OF_SITES};
-use super::super::metrics::Metrics;
 use super::super::problem::Problem;
 use super::super::session::COOKIE;
 use super::super::site_service::{PolledFrame, WatchedBody};
@@ -90,10 +89,6 @@ impl ServedOrigin {
             );
         }
         Self { site, slots: Arc::new(SiteSlots::new(requests)) }
-    }
-
-    pub(super) fn count(&self, metrics: &Metrics, outcome: PassOutcome) {
-        metrics.passed(&self.site.config().name, outcome).inc();
     }
 }
 
