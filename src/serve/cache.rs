@@ -104,6 +104,13 @@ where
         self.kept.insert(Arc::new(key), value.into());
     }
 
+    /// Keeps something where nothing is under the key. What is kept then, and whether it is this.
+    pub fn get_or_insert(&self, key: K, value: V) -> (Option<Arc<V>>, bool) {
+        let entry = self.kept.entry(Arc::new(key)).or_insert(Arc::new(value));
+        let is_new = entry.is_fresh();
+        (entry.into_value().downcast().ok(), is_new)
+    }
+
     /// Lets go of what is under a key.
     pub fn remove(&self, key: &K) {
         let key: &dyn AnyKey = key;
