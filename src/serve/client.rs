@@ -97,7 +97,7 @@ pub(super) fn identify(room: &AppState, request: &mut Request) {
 /// Tells the operator of a peer that seems to be a proxy and is not named as one.
 pub(super) fn note_unnamed_proxy(room: &AppState, Peer(peer): Peer, headers: &HeaderMap) {
     if headers.keys().any(says_for_whom) && !room.settings.load().proxies.are_trusted(peer) {
-        room.unnamed_proxies.tell(Client::at(peer), Sign::Header);
+        room.unnamed_proxies.tell(Client::at(peer), SAYS_FOR_WHOM);
     }
 }
 
@@ -235,24 +235,9 @@ fn address(node: &str) -> Option<IpAddr> {
 const PEERS_TOLD: usize = 64;
 
 /// Why a peer seems to be a proxy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
-    /// Its requests say for whom they are (`Forwarded`, `X-Forwarded-For`).
-    Header,
-    /// It has as many connections as one client may have.
-    Connections,
-}
-
-impl Sign {
-    const fn describe(self) -> &'static str {
-        match self {
-            Self::Header => {
-                "sends requests that say for whom they are (Forwarded, X-Forwarded-For)"
-            }
-            Self::Connections => "has as many connections as one client may have",
-        }
-    }
-}
+const SAYS_FOR_WHOM: &str =
+    "sends requests that say for whom they are (Forwarded, X-Forwarded-For)";
+pub(super) const HAS_ITS_SHARE: &str = "has as many connections as one client may have";
 
 /// The peers that the log has told of, each once.
 #[derive(Debug, Default)]
@@ -260,16 +245,15 @@ pub(super) struct UnnamedProxies(Mutex<HashSet<Client>>);
 
 impl UnnamedProxies {
     /// Tells the operator of a peer; whether it did: not where it has before, or of too many others.
-    pub(super) fn tell(&self, peer: Client, sign: Sign) -> bool {
+    pub(super) fn tell(&self, peer: Client, sign: &str) -> bool {
         let Client::At(address) = peer else { return false };
         let mut told = locked(&self.0);
         let tells = told.len() < PEERS_TOLD && told.insert(peer);
         if tells {
             tracing::warn!(
                 peer = %address,
-                "a peer {} and is not named in server.trusted_proxies: everybody who comes through it \
-                 counts as one client and has one share; name it there if it is a proxy of yours",
-                sign.describe()
+                "a peer {sign} and is not named in server.trusted_proxies: everybody who comes through it \
+                 counts as one client and has one share; name it there if it is a proxy of yours"
             );
         }
         tells
@@ -374,10 +358,10 @@ mod tests {
     fn a_peer_is_told_of_once_and_not_too_many_of_them() {
         let (unnamed, peer) =
             (UnnamedProxies::default(), |n: u8| Client::at([192, 0, 2, n].into()));
-        assert!(unnamed.tell(peer(0), Sign::Header));
-        assert!(!unnamed.tell(peer(0), Sign::Header) && !unnamed.tell(peer(0), Sign::Connections));
-        assert!(!unnamed.tell(Client::Own, Sign::Header));
-        let told = (0..=255).filter(|n| unnamed.tell(peer(*n), Sign::Connections)).count();
+        assert!(unnamed.tell(peer(0), SAYS_FOR_WHOM));
+        assert!(!unnamed.tell(peer(0), SAYS_FOR_WHOM) && !unnamed.tell(peer(0), HAS_ITS_SHARE));
+        assert!(!unnamed.tell(Client::Own, SAYS_FOR_WHOM));
+        let told = (0..=255).filter(|n| unnamed.tell(peer(*n), HAS_ITS_SHARE)).count();
         assert_eq!(told + 1, PEERS_TOLD);
     }
 }

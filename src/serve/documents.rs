@@ -223,6 +223,7 @@ struct KeptDocument {
 /// The documents of all feeds, and what it takes to make more.
 pub(super) struct Documents {
     kept: Cache<DocumentKey, KeptDocument>,
+    limit: u64,
     flights: SingleFlight<DocumentKey, ServedDocument, NoDocument>,
     metrics: Metrics,
 }
@@ -231,9 +232,12 @@ impl Documents {
     /// None yet, and at most so many bytes.
     pub(super) fn new(bytes: u64, admission: Arc<Admission>, metrics: Metrics) -> Arc<Self> {
         let kept = Cache::weighing(bytes, |kept: &KeptDocument| kept.document.weight());
-        let counted = kept.clone();
-        metrics.cache("documents", bytes, move || counted.weight());
-        Arc::new(Self { kept, flights: SingleFlight::new(admission), metrics })
+        Arc::new(Self { kept, limit: bytes, flights: SingleFlight::new(admission), metrics })
+    }
+
+    /// The bytes that are kept, and how many are at most.
+    pub(super) fn size(&self) -> (u64, u64) {
+        (self.kept.weight(), self.limit)
     }
 
     /// Lets go of all documents of a feed.

@@ -1,8 +1,7 @@
 //! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
 
 use super::budget::BudgetShares;
-use super::client::Sign;
-use super::client::{Client, Peer};
+use super::client::{Client, HAS_ITS_SHARE, Peer};
 use super::connections::{ConnectionLimits, ConnectionSlot, Connections, WatchedStream, shares};
 use super::router::ListenerSite;
 use super::settings::SiteControl;
@@ -207,7 +206,7 @@ async fn accept(
     let is_proxy = room.settings.load().proxies.are_trusted(peer);
     let place = open.place(Client::at(peer), is_proxy);
     if open.has_its_share(Client::at(peer)) {
-        room.unnamed_proxies.tell(Client::at(peer), Sign::Connections);
+        room.unnamed_proxies.tell(Client::at(peer), HAS_ITS_SHARE);
     }
     Ok(place.map(|place| (stream, Peer(peer), place)))
 }

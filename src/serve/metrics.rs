@@ -42,9 +42,6 @@ struct OriginLabels {
     outcome: &'static str,
 }
 
-/// The name of a cache, its limit in bytes, and what it keeps of them.
-type CountedCache = (&'static str, u64, Arc<dyn Fn() -> u64 + Send + Sync>);
-
 /// What is counted as it happens, and the figures that are looked at for each scrape.
 #[derive(Clone)]
 pub(super) struct Metrics {
@@ -58,8 +55,6 @@ pub(super) struct Metrics {
     figures: Figures,
     process: Figures,
     registry: Arc<Registry>,
-    /// Each cache with its limit.
-    caches: Arc<Mutex<Vec<CountedCache>>>,
     /// The turn of who counts feeds: one count is made at a time.
     pub(super) counting: Arc<tokio::sync::Mutex<()>>,
     /// What handshakes are made with, where there are any.
@@ -105,7 +100,6 @@ impl Metrics {
             figures,
             process,
             registry: Arc::new(registry),
-            caches: Arc::default(),
             counting: Arc::default(),
             keys: Arc::default(),
         }
@@ -117,26 +111,14 @@ impl Metrics {
         let _ = self.keys.set(Arc::clone(keys));
     }
 
-    /// Has the bytes of a cache shown, which keeps at most `limit`.
-    pub(super) fn cache(
-        &self,
-        cache: &'static str,
-        limit: u64,
-        bytes: impl Fn() -> u64 + Send + Sync + 'static,
-    ) {
-        let mut caches = locked(&self.caches);
-        caches.push((cache, limit, Arc::new(bytes)));
-    }
-
-    /// Looks what the caches keep, until when the certificate is good, and what the process takes.
-    pub(super) async fn measure(&self) {
-        let caches = locked(&self.caches).clone();
-        let kept = caches.iter().map(|(cache, _, bytes)| (*cache, whole(bytes())));
-        let limits = caches.iter().map(|(cache, limit, _)| (*cache, whole(*limit)));
+    /// Looks what the documents take that are kept, and at most, until when the certificate is good, and what the process
+    /// takes.
+    pub(super) async fn measure(&self, (kept, limit): (u64, u64)) {
+        let of_documents = |bytes| ByLabel("cache", vec![("documents", whole(bytes))]);
         let (about, most) = ("Bytes that a cache of answers keeps", "Bytes that it keeps at most");
         let mut figures = vec![
-            Figure::new("cache", about, ByLabel("cache", kept.collect())).of(Unit::Bytes),
-            Figure::new("cache_limit", most, ByLabel("cache", limits.collect())).of(Unit::Bytes),
+            Figure::new("cache", about, of_documents(kept)).of(Unit::Bytes),
+            Figure::new("cache_limit", most, of_documents(limit)).of(Unit::Bytes),
         ];
         let expires = self.keys.get().and_then(|keys| keys.current().expires());
         figures.extend(expires.map(|expires| {

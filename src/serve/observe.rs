@@ -21,7 +21,6 @@ use super::client::Client;
 use super::connections::Connection;
 use super::negotiate::{Encoding, encoding};
 use super::problem::{Problem, RETRY_SOON};
-use super::shown_pages::{AboutLength, content_length};
 use super::site_service::Unsent;
 use super::spool::SpooledFile;
 use super::{AppState, html, hub, rendition, router, routes};
@@ -117,9 +116,9 @@ impl AnswerFacts {
 }
 
 /// Packs an answer where that is worth it. Where there is no room for that just now, it goes out as it is.
-pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, response: Response) -> Response {
+pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, mut response: Response) -> Response {
     let size = match facts.is_head() {
-        true => length_without_body(&response),
+        true => length_without_body(response.headers_mut()),
         false => response.body().size_hint().exact(),
     };
     let size = size.unwrap_or(0);
@@ -159,10 +158,14 @@ pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, response: Respons
     Response::from_parts(parts, Body::from(packed))
 }
 
-/// About how long the body is that an answer to HEAD does not have.
-fn length_without_body(response: &Response) -> Option<u64> {
-    let about = response.extensions().get().map(|AboutLength(length)| *length);
-    about.or_else(|| response.headers().get(header::CONTENT_LENGTH).and_then(content_length))
+/// About how long the body is that an answer to HEAD does not have. Of a page that is not said: it depends on who asks.
+fn length_without_body(headers: &mut HeaderMap) -> Option<u64> {
+    let is_page = html::is_page(headers);
+    let length = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+    if is_page {
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    length
 }
 
 /// Whether an answer is a text without a tag that nobody packed yet.

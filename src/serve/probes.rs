@@ -85,7 +85,7 @@ pub(super) async fn metrics(
     note_uncounted(measure_feeds(&room).await);
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
-    room.metrics.measure().await;
+    room.metrics.measure(room.documents.size()).await;
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.count());
     }

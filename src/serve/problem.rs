@@ -96,13 +96,6 @@ impl Problem {
         Self { is_of_site: true, ..Self::later(detail, retry_after) }
     }
 
-    /// The store is closed and opened again.
-    pub(super) fn stopped() -> Self {
-        let said = "the gateway's store stopped after a failure and is opened again; what was made \
-                    before and did not change since is served meanwhile";
-        Self::later(said, RETRY_SOON)
-    }
-
     /// What a reader learns of an error of the store: whether it may be over soon, or that it is our fault. The rest is
     /// for the operator's log.
     pub(super) fn from_store(error: &StoreError) -> Self {
@@ -110,7 +103,11 @@ impl Problem {
         match error {
             StoreError::Closed => Self::later("the gateway is shutting down", RETRY_SOON),
             // The store itself has logged why, once.
-            StoreError::Stopped(_) => Self::stopped(),
+            StoreError::Stopped(_) => {
+                let said = "the gateway's store stopped after a failure and is opened again; what was made before and did \
+                            not change since is served meanwhile";
+                Self::later(said, RETRY_SOON)
+            }
             StoreError::Away { .. } => {
                 let said = "a reader is to ask again once the database answers";
                 tracing::warn!(error = cause, "{said}");

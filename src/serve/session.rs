@@ -105,7 +105,7 @@ impl Sessions {
     }
 }
 
-/// Has the next page of a client say what came of a form, and be signed in as long as before.
+/// Has the next page of a client say what came of a form (nothing, where that was said), and be signed in as long as before.
 pub(super) fn leave_notice(
     room: &AppState,
     headers: &HeaderMap,
@@ -115,11 +115,6 @@ pub(super) fn leave_notice(
     let until = room.sessions.read(headers).map_or(Time::from_unix(0), |cookie| cookie.until);
     let cookie = SessionCookie { until, notice: html::text(notice) };
     put_cookie(room, headers, response, &cookie);
-}
-
-/// Has no further page say what this one says.
-pub(super) fn take_notice(room: &AppState, headers: &HeaderMap, response: &mut Response) {
-    leave_notice(room, headers, response, "");
 }
 
 /// Sends a client its cookie; one that says nothing is taken away.

@@ -86,21 +86,6 @@ impl<K: Clone + Eq + Hash> FairShares<K> {
     }
 }
 
-/// Something of which all have so much together, and each key a share of it.
-#[derive(Debug)]
-pub(super) struct SharedLimit<K> {
-    pub(super) all: Arc<Semaphore>,
-    pub(super) shares: FairShares<K>,
-}
-
-impl<K: Clone + Eq + Hash> SharedLimit<K> {
-    /// `limit` in all, `each` for each key.
-    pub(super) fn new(limit: u32, each: u32) -> Self {
-        let all = Arc::new(Semaphore::new(usize::try_from(limit).unwrap_or(usize::MAX)));
-        Self { all, shares: FairShares::new(each) }
-    }
-}
-
 impl<K: Eq + Hash> Drop for Share<K> {
     fn drop(&mut self) {
         self.permit = None;

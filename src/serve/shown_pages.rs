@@ -56,15 +56,6 @@ impl Prefix {
     }
 }
 
-/// About how long the body is that an answer to HEAD does not have; an extension of the answer.
-#[derive(Clone, Copy)]
-pub(super) struct AboutLength(pub(super) u64);
-
-/// The length that a header says.
-pub(super) fn content_length(value: &HeaderValue) -> Option<u64> {
-    value.to_str().ok()?.parse().ok()
-}
-
 /// Puts the path before what an answer names from the root; before it is compressed.
 pub(super) async fn put_before(
     prefix: Option<&Prefix>,
@@ -95,12 +86,11 @@ pub(super) async fn put_before(
         tracing::error!("a page was packed before its addresses were put in; it is left as it is");
         return Response::from_parts(parts, body);
     }
-    // Of an answer to HEAD, what is left is its headers; of what was said of its length, about how long it is.
-    let length = parts.headers.remove(header::CONTENT_LENGTH).filter(|_| method == Method::HEAD);
-    if let Some(length) = length.as_ref().and_then(content_length) {
-        parts.extensions.insert(AboutLength(length));
+    // Of an answer to HEAD, what is left is its headers: about how long the body is, which is dropped when it is packed.
+    if method == Method::HEAD {
         return Response::from_parts(parts, body);
     }
+    parts.headers.remove(header::CONTENT_LENGTH);
     let Ok(page) = to_bytes(body, PAGE_LIMIT).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };

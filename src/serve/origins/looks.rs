@@ -143,14 +143,6 @@ impl Looks {
         Ok(permit)
     }
 
-    /// The same, where there is leave now.
-    pub(super) fn try_leave(&self, (site, client): (&Url, Client)) -> Option<LookPermit> {
-        let own = self.turns.clients.try_take(&client.site(), 1)?;
-        let of_site = self.turns.sites.try_take(site, 1)?;
-        self.keep_pace(site, client).ok()?;
-        Some(LookPermit { _own: own, _site: of_site })
-    }
-
     fn keep_pace(&self, site: &Url, client: Client) -> Result<(), Duration> {
         if client == Client::Own {
             return Ok(());
@@ -184,17 +176,8 @@ impl Looks {
         self.missing.get(&key(url.as_str())).is_some()
     }
 
-    /// Notes that no feed is at an address, for so long.
-    pub(super) fn note_no_feed(&self, url: &Url, age: Duration) {
-        self.note(url, None, age);
-    }
-
-    /// Notes that an address leads to another one here.
-    pub(super) fn note_lead(&self, url: &Url, status: StatusCode, to: String) {
-        self.note(url, Some((status, to)), PAGE_AGE);
-    }
-
-    fn note(&self, url: &Url, lead: Option<(StatusCode, String)>, age: Duration) {
+    /// Notes for so long that no feed is at an address; `lead`: by which status it leads to another one here.
+    pub(super) fn note(&self, url: &Url, lead: Option<(StatusCode, String)>, age: Duration) {
         self.known.insert(key(url.as_str()), KnownAddress { lead, until: Instant::now() + age });
     }
 
@@ -288,17 +271,17 @@ mod tests {
     async fn what_was_found_is_good_for_a_while_and_where_it_leads_until_the_next_look() {
         let (looks, at) = (Looks::new(), url("http://a/feed"));
         for age in [NOTHING_AGE, PAGE_AGE] {
-            looks.note_no_feed(&at, age);
+            looks.note(&at, None, age);
             advance(age - Duration::from_secs(1)).await;
             assert!(looks.is_known(&at) && looks.begin(&at).is_none());
             advance(Duration::from_secs(1)).await;
             assert!(!looks.is_known(&at) && looks.begin(&at).is_some());
         }
         let lead = (StatusCode::MOVED_PERMANENTLY, "http://b/feed".to_owned());
-        looks.note_lead(&at, lead.0, lead.1.clone());
+        looks.note(&at, Some(lead.clone()), PAGE_AGE);
         advance(PAGE_AGE).await;
         assert_eq!((looks.is_known(&at), looks.lead(&at)), (false, Some(lead)));
-        looks.note_no_feed(&at, NOTHING_AGE);
+        looks.note(&at, None, NOTHING_AGE);
         assert_eq!(looks.lead(&at), None);
     }
 

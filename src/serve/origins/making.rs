@@ -31,15 +31,16 @@ pub(super) fn begin_look(room: &SharedState, asked: &OriginRequest, client: Clie
         return false;
     }
     let Some(look) = origins.looks.begin(&asked.url) else { return true };
-    let site = AdmittedSite::of_origin(&asked.site);
-    // Others wait for a look. One that would have to wait for its turn is left to a later request.
-    if let Some(turn) = origins.looks.try_leave((&site.url, client)) {
-        let (room, asked) = (Arc::clone(room), asked.clone());
-        tokio::spawn(async move {
+    let (room, asked) = (Arc::clone(room), asked.clone());
+    tokio::spawn(async move {
+        let site = AdmittedSite::of_origin(&asked.site);
+        // Others wait for a look. One that would have to wait for its turn is left to a later request.
+        let turn = room.origins.looks.leave((&site.url, client), Duration::ZERO).await;
+        if turn.is_ok() {
             make_of_look(&room, (&site, &asked), &look, client).await;
-            drop((look, turn));
-        });
-    }
+        }
+        drop((look, turn));
+    });
     true
 }
 
@@ -81,8 +82,8 @@ async fn make_of_look(
             let is_lasting = there.lasting == there.end;
             let status = if is_lasting { StatusCode::MOVED_PERMANENTLY } else { StatusCode::FOUND };
             match asked.site.public_address(&there.end) {
-                Some(here) => looks.note_lead(url, status, here),
-                None => looks.note_no_feed(url, NOTHING_AGE),
+                Some(here) => looks.note(url, Some((status, here)), PAGE_AGE),
+                None => looks.note(url, None, NOTHING_AGE),
             }
         }
         FoundAddress::Feed(there) if of_feed(&there.answer.headers) => {
@@ -96,11 +97,11 @@ async fn make_of_look(
         }
         FoundAddress::Page(links) => {
             // What is no page, or broken, names none either.
-            looks.note_no_feed(url, if links.is_empty() { NOTHING_AGE } else { PAGE_AGE });
+            looks.note(url, None, if links.is_empty() { NOTHING_AGE } else { PAGE_AGE });
             pages::announce(room, asked, links.into_iter().map(|(url, _)| url)).await;
         }
         FoundAddress::Feed(_) | FoundAddress::Closed(_) | FoundAddress::Nothing => {
-            looks.note_no_feed(url, NOTHING_AGE);
+            looks.note(url, None, NOTHING_AGE);
         }
     }
 }
@@ -129,7 +130,7 @@ async fn make_feed(
     // Whoever waits for it finds its place then.
     let _ = room.directory.listing().await;
     if !made {
-        room.origins.looks.note_no_feed(url, NOTHING_AGE);
+        room.origins.looks.note(url, None, NOTHING_AGE);
     }
     made
 }
