@@ -105,6 +105,7 @@ use arc_swap::ArcSwap;
 use auth::Guesses;
 use axum::Router;
 use budget::Budget;
+use bytes::Bytes;
 use client::UnnamedProxies;
 use conflicts::Contested;
 use directory::Directory;
@@ -125,7 +126,7 @@ use shares::FairShares;
 use spool::Spool;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
 use tidegate_poll::hub::Hub;
@@ -191,7 +192,8 @@ struct AppState {
     origins: Origins,
     asked: Arc<AskedFeeds>,
     admission: Arc<Admission>,
-    description: openapi::ApiDescription,
+    /// The description of the API, once somebody has asked for it.
+    description: OnceLock<Bytes>,
     documents: Arc<Documents>,
     shelf: Arc<RenditionCache>,
     counted: Counted,
@@ -276,7 +278,7 @@ impl AppState {
             clock,
             operator,
             hub,
-            description: openapi::ApiDescription::new(&site),
+            description: OnceLock::new(),
             site,
             settings: ArcSwap::from_pointee(reloadable),
             unnamed_proxies: UnnamedProxies::default(),

@@ -4,7 +4,7 @@ use crate::locked;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included};
 use std::sync::{Arc, Mutex};
-use tidegate_store::{ClosedEpoch, Epoch, Store, StoreCondition, StoreError};
+use tidegate_store::{ClosedEpoch, Epoch, Store, StoreError};
 use tokio::sync::watch;
 
 /// The most epochs kept in memory; fewer than the store keeps whatever their age.
@@ -27,7 +27,7 @@ pub(super) enum LogAfter {
 }
 
 pub(super) struct ChangeLog {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     newest: watch::Receiver<Epoch>,
     /// The newest epochs that were read.
     recent: Mutex<BTreeMap<Epoch, Arc<ClosedEpoch>>>,
@@ -62,16 +62,6 @@ impl ChangeLog {
             Some(mark) => lineage.reaches(mark, epoch.0, self.newest().0),
             None => epoch == Epoch(0) || lineage.stretches().is_empty(),
         }
-    }
-
-    /// Has the log go on to what was durable when this was called, where other gateways write it as well.
-    pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
-        self.store.catch_up().await
-    }
-
-    /// What of its store does not work, and which gateways share it.
-    pub(super) fn condition(&self) -> StoreCondition {
-        self.store.condition()
     }
 
     /// The newest epoch.

@@ -4,17 +4,14 @@
 //! What holds for all operations and all types, and is therefore said of none of them: where a token is needed, what
 //! is refused, which parts a path has, and that an object has the members that are described and no others.
 
-use super::address::Site;
 use super::answers::ActedFeed;
 use super::problem::Problem;
 use super::{SharedState, answers, event_streams, html, routes};
 use axum::extract::State;
 use axum::response::Response as Answer;
-use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
 use tidegate_status::schema;
 use tidegate_status::schema::text;
 use utoipa::openapi::header::HeaderBuilder;
@@ -43,23 +40,6 @@ pub(super) const ROUTE: &str = "/api/v1/openapi.json";
 )]
 struct Api;
 
-/// The document of this gateway, once somebody has asked for it.
-pub(super) struct ApiDescription {
-    base: String,
-    text: OnceLock<Bytes>,
-}
-
-impl ApiDescription {
-    /// The document of a gateway at this address.
-    pub(super) fn new(site: &Site) -> Self {
-        Self { base: site.at(""), text: OnceLock::new() }
-    }
-
-    fn text(&self) -> Bytes {
-        self.text.get_or_init(|| api_description(&self.base).to_string().into()).clone()
-    }
-}
-
 /// What a gateway at this address answers, in OpenAPI.
 pub fn api_description(base: &str) -> Value {
     let mut document = Api::openapi();
@@ -75,7 +55,9 @@ pub fn api_description(base: &str) -> Value {
     Unchanged,
 ))]
 pub(super) async fn document(State(room): State<SharedState>, asked: HeaderMap) -> Answer {
-    html::whole(&asked, "application/json", "public, max-age=3600", room.description.text())
+    let describe = || api_description(&room.site.at("")).to_string().into();
+    let text = room.description.get_or_init(describe).clone();
+    html::whole(&asked, "application/json", "public, max-age=3600", text)
 }
 
 type Responses = BTreeMap<String, RefOr<Response>>;

@@ -238,9 +238,9 @@ impl SupDocuments {
         // Before the log is read, and before it is looked what another gateway wrote: whatever cannot be read yet can
         // be read after this time only. While the database does not answer, that is the time of its last answer: another
         // gateway may have been started since, and write.
-        let StoreCondition { unanswered, gateways, stop, .. } = self.log.condition();
+        let StoreCondition { unanswered, gateways, stop, .. } = self.log.store.condition();
         let now = self.clock.now().minus(unanswered.unwrap_or_default());
-        self.log.catch_up().await?;
+        self.log.store.catch_up().await?;
         let _turn = self.reading.lock().await;
         let mut after = Epoch(locked(&self.windows).epoch());
         loop {
