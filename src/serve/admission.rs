@@ -11,14 +11,14 @@ use super::cache::Cache;
 use super::client::Client;
 use super::problem::{Problem, RETRY_SOON};
 use super::shared_work::WorkRequest;
-use super::shares::{FairShares, Share, SharedLimit};
+use super::shares::{FairShares, Share};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, SyncId};
 use tidegate_store::StoreError;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -122,32 +122,36 @@ enum ShareHolder {
 /// Bytes and turns that are shared out.
 #[derive(Debug)]
 struct AdmissionBudget {
-    bytes: SharedLimit<ShareHolder>,
-    turns: SharedLimit<ShareHolder>,
+    bytes: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+    byte_shares: FairShares<ShareHolder>,
+    turn_shares: FairShares<ShareHolder>,
 }
 
 impl AdmissionBudget {
     fn new((all, each): (u64, u64), turns: u32) -> Self {
         let turns = turns.max(1);
         Self {
-            bytes: SharedLimit::new(units(all), units(each)),
-            turns: SharedLimit::new(turns, (turns / TURNS_SHARE).max(1)),
+            bytes: semaphore(units(all)),
+            turns: semaphore(turns),
+            byte_shares: FairShares::new(units(each)),
+            turn_shares: FairShares::new((turns / TURNS_SHARE).max(1)),
         }
     }
 
     /// First the client's own share, so that what it asks for too much stands in nobody's way; then that of the feed.
     /// A fixed order, so no deadlock.
     async fn enter(&self, client: Client, feed: Option<&FeedName>, bytes: u64) -> Admitted {
-        let much = units(bytes).min(self.bytes.shares.each);
+        let much = units(bytes).min(self.byte_shares.each);
         let feed = feed.cloned().map(ShareHolder::Feed);
         let mut shares = Vec::new();
         for holder in [Some(ShareHolder::Client(client)), feed].iter().flatten() {
-            shares.push(self.bytes.shares.acquire(holder, much).await);
-            shares.push(self.turns.shares.acquire(holder, 1).await);
+            shares.push(self.byte_shares.acquire(holder, much).await);
+            shares.push(self.turn_shares.acquire(holder, 1).await);
         }
         // Never closed.
-        let turn = Arc::clone(&self.turns.all).acquire_owned().await.ok();
-        let permit = Arc::clone(&self.bytes.all).acquire_many_owned(much).await.ok();
+        let turn = Arc::clone(&self.turns).acquire_owned().await.ok();
+        let permit = Arc::clone(&self.bytes).acquire_many_owned(much).await.ok();
         Admitted { _permits: [turn, permit], _shares: shares }
     }
 }
@@ -257,6 +261,10 @@ impl Admission {
     }
 }
 
+fn semaphore(permits: u32) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(usize::try_from(permits).unwrap_or(usize::MAX)))
+}
+
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1)
 }
@@ -310,8 +318,8 @@ mod tests {
         drop((first, second));
         assert!(admission.admit(client(3), &work("third"), huge).await.is_ok());
         for budget in [&admission.large, &admission.small] {
-            for part in [&budget.bytes, &budget.turns] {
-                assert_eq!(part.shares.keys(), 0);
+            for part in [&budget.byte_shares, &budget.turn_shares] {
+                assert_eq!(part.keys(), 0);
             }
         }
     }

@@ -7,13 +7,14 @@
 
 use super::address::Site;
 use super::auth;
+use super::auth::too_many_tokens;
 use super::client::Client;
-use super::guesses::too_many_tokens;
 use super::observe;
 use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader};
+use super::router::ListenerSite;
 use super::session::sign_in_address;
-use super::{API, AppState, Listener, SharedState, address, freshness, negotiate, subscribe};
+use super::{API, AppState, Listener, SharedState, address, negotiate, router, subscribe};
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -228,30 +229,28 @@ pub(super) struct AskedPath(pub(super) String);
 
 /// Finds the audience of a request, and takes the token off its path; what follows sees no token. The audience is an
 /// extension of the request and of its answer.
-pub(super) async fn enter(
-    State((room, listener)): State<(SharedState, Listener)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response {
+    let room = &site.room;
     let asked = request.extensions().get::<AskedPath>().map(|AskedPath(path)| &**path);
     // What is refused may be a site's, whose tokens are its own.
-    if !freshness::is_refused(&request)
+    if !router::is_refused(&request)
         && let Some(leads) = with_token_parameter(request.uri(), asked)
     {
         return leads;
     }
-    let client = request.extensions().get().copied().unwrap_or(Client::Own);
-    let audience = find(&room, listener, client, &mut request);
+    let client = Client::of(request.extensions());
+    let audience = find(room, site.listener, client, &mut request);
     let path = request.uri().path();
     let (is_feed, is_subscribing) = (path.starts_with("/feeds/"), path == subscribe::PATH);
     request.extensions_mut().insert(audience.clone());
-    let mut response = next.run(request).await;
+
+    let mut response = site.find_route(request).await;
     let route = response.extensions().get::<MatchedPath>().cloned();
     // Who subscribes with a token that opens nothing is answered as slowly as anywhere.
     let tells_guess = is_subscribing || response.status() == StatusCode::NOT_FOUND;
     // Of every feed that is not there, so that nobody learns which of them are private.
     let problem = response.extensions().get::<Problem>();
-    let is_no_feed = is_feed && problem.is_some_and(Problem::is_unknown_feed);
+    let is_no_feed = is_feed && problem.is_some_and(|problem| problem.is_unknown_feed);
     if audience.is_guess && tells_guess && !room.readers.hold_back(client).await {
         response = too_many_tokens().into_response();
     } else if room.challenge && is_no_feed && audience.is_public() && !room.readers.is_empty() {
@@ -262,7 +261,7 @@ pub(super) async fn enter(
         close(response.headers_mut(), &audience);
     }
     response.extensions_mut().insert(audience);
-    observe::note(response, route)
+    observe::note_route(response, route)
 }
 
 /// The audience of a request, whose path has no token any more.

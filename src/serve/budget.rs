@@ -44,9 +44,23 @@ pub(super) struct BudgetHolder {
     pub(super) is_action: bool,
 }
 
+/// Who has a share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum ShareOwner {
+    Client(Client),
+    Site(Client),
+}
+
 impl BudgetHolder {
-    fn site(&self) -> Option<Client> {
-        self.client.map(Client::site)
+    /// The client and its site.
+    fn owners(&self) -> impl Iterator<Item = ShareOwner> + use<> {
+        let owners =
+            self.client.map(|client| [ShareOwner::Client(client), ShareOwner::Site(client.site())]);
+        owners.into_iter().flatten()
+    }
+
+    fn site(&self) -> Option<ShareOwner> {
+        self.owners().last()
     }
 
     fn connection(&self) -> Option<usize> {
@@ -100,8 +114,7 @@ struct BudgetTable {
     next: u64,
     holders: BTreeMap<u64, BudgetHolder>,
     all: HeldThings,
-    clients: HashMap<Client, HeldThings>,
-    sites: HashMap<Client, HeldThings>,
+    shares: HashMap<ShareOwner, HeldThings>,
 }
 
 impl BudgetTable {
@@ -109,8 +122,8 @@ impl BudgetTable {
         let id = self.next;
         self.next += 1;
         self.all.add(holder.thing);
-        for (of, client) in [(&mut self.clients, holder.client), (&mut self.sites, holder.site())] {
-            client.into_iter().for_each(|client| of.entry(client).or_default().add(holder.thing));
+        for owner in holder.owners() {
+            self.shares.entry(owner).or_default().add(holder.thing);
         }
         self.holders.insert(id, holder);
         id
@@ -119,12 +132,11 @@ impl BudgetTable {
     fn remove(&mut self, id: u64) {
         let Some(holder) = self.holders.remove(&id) else { return };
         self.all.remove(holder.thing);
-        for (of, client) in [(&mut self.clients, holder.client), (&mut self.sites, holder.site())] {
-            let Some(client) = client else { continue };
-            let held = of.entry(client).or_default();
+        for owner in holder.owners() {
+            let held = self.shares.entry(owner).or_default();
             held.remove(holder.thing);
             if held.things.is_empty() {
-                of.remove(&client);
+                self.shares.remove(&owner);
             }
         }
     }
@@ -157,7 +169,7 @@ impl BudgetTable {
         let moves = self.holders.values().filter(|holder| rests(holder).is_none());
         let moving: HashSet<usize> = moves.map(|holder| holder.thing.0).collect();
         let most = |holder: &BudgetHolder| {
-            let of = holder.site().and_then(|site| self.sites.get(&site));
+            let of = holder.site().and_then(|site| self.shares.get(&site));
             of.map_or(0, |held| held.sum)
         };
         let all = self
@@ -171,7 +183,7 @@ impl BudgetTable {
 
     /// A holder of the site that alone holds most, where that is more than the newcomer will have.
     fn of_the_greatest(&self, newcomer: &BudgetHolder) -> Option<u64> {
-        let own = newcomer.site().and_then(|site| self.sites.get(&site));
+        let own = newcomer.site().and_then(|site| self.shares.get(&site));
         let than = own.map_or(newcomer.thing.1, |held| held.with(newcomer.thing));
         let alone = |held: &HeldThings| -> u64 {
             let its = held
@@ -180,11 +192,12 @@ impl BudgetTable {
                 .filter(|(thing, (_, holders))| self.all.holders((**thing, 0)) == *holders);
             its.map(|(_, (size, _))| *size).fold(0, u64::saturating_add)
         };
-        let greatest = self.sites.iter().map(|(site, held)| (*site, alone(held)));
-        let greatest: HashMap<Client, u64> = greatest.filter(|(_, sum)| *sum > than).collect();
+        let sites = self.shares.iter().filter(|(owner, _)| matches!(owner, ShareOwner::Site(_)));
+        let greatest = sites.map(|(site, held)| (*site, alone(held)));
+        let greatest: HashMap<_, u64> = greatest.filter(|(_, sum)| *sum > than).collect();
         let rank = |(id, holder): (&u64, &BudgetHolder)| {
             let site = holder.site()?;
-            let (sum, held) = (greatest.get(&site)?, self.sites.get(&site)?);
+            let (sum, held) = (greatest.get(&site)?, self.shares.get(&site)?);
             let goes = !holder.is_action
                 && holder.connection.is_some()
                 && holder.connection() != newcomer.connection()
@@ -206,14 +219,10 @@ impl BudgetTable {
         let is_over = |held: Option<&HeldThings>, most: u64| {
             held.is_some_and(|held| held.sum > 0 && held.more(thing) > 0 && held.with(thing) > most)
         };
-        if let Some(client) = newcomer.client {
-            while is_over(self.clients.get(&client), shares.each) {
-                let of = |holder: &BudgetHolder| holder.client == Some(client);
-                self.cut(self.at_rest(newcomer, patience, of).ok_or(BudgetEnd::Share)?);
-            }
-            while is_over(self.sites.get(&client.site()), shares.site) {
-                let of = |holder: &BudgetHolder| holder.site() == Some(client.site());
-                self.cut(self.at_rest(newcomer, patience, of).ok_or(BudgetEnd::Share)?);
+        for (owner, most) in newcomer.owners().zip([shares.each, shares.site]) {
+            while is_over(self.shares.get(&owner), most) {
+                let is_its = |holder: &BudgetHolder| holder.owners().any(|of| of == owner);
+                self.cut(self.at_rest(newcomer, patience, is_its).ok_or(BudgetEnd::Share)?);
             }
         }
         while is_over(Some(&self.all), shares.all) {
@@ -281,7 +290,8 @@ impl Budget {
 
     /// How much a client has.
     pub(super) fn of(&self, client: Client) -> u64 {
-        locked(&self.table).clients.get(&client).map_or(0, |held| held.sum)
+        let table = locked(&self.table);
+        table.shares.get(&ShareOwner::Client(client)).map_or(0, |held| held.sum)
     }
 
     /// Does something with every connection.
@@ -297,7 +307,7 @@ impl Budget {
     #[cfg(test)]
     pub(super) fn held(&self) -> (usize, u64) {
         let table = locked(&self.table);
-        assert_eq!(table.holders.is_empty(), table.clients.is_empty() && table.sites.is_empty());
+        assert_eq!(table.holders.is_empty(), table.shares.is_empty());
         (table.holders.len(), table.all.sum)
     }
 }

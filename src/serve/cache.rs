@@ -3,7 +3,6 @@
 
 use moka::sync::{self, CacheBuilder};
 use std::any::Any;
-use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
@@ -41,39 +40,9 @@ impl Hash for dyn AnyKey {
     }
 }
 
-/// A key that is kept.
-#[derive(Clone)]
-struct Key(Arc<dyn AnyKey>);
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        *self.0 == *other.0
-    }
-}
-
-impl Eq for Key {}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
-    }
-}
-
-impl Key {
-    fn to<K: 'static>(&self) -> Option<&K> {
-        let key: &dyn Any = self.0.as_ref();
-        key.downcast_ref()
-    }
-}
-
-impl Borrow<dyn AnyKey> for Key {
-    fn borrow(&self) -> &(dyn AnyKey + 'static) {
-        self.0.as_ref()
-    }
-}
-
 /// A value of some type.
 type AnyValue = Arc<dyn Any + Send + Sync>;
+type Key = Arc<dyn AnyKey>;
 type Kept = sync::Cache<Key, AnyValue>;
 
 /// What is kept by key. A clone is the same cache.
@@ -132,12 +101,12 @@ where
 
     /// Keeps something, in the place of what was under the key.
     pub fn insert(&self, key: K, value: impl Into<Arc<V>>) {
-        self.kept.insert(Key(Arc::new(key)), value.into());
+        self.kept.insert(Arc::new(key), value.into());
     }
 
     /// Keeps something where nothing is under the key. What is kept then, and whether it is this.
     pub fn get_or_insert(&self, key: K, value: V) -> (Option<Arc<V>>, bool) {
-        let entry = self.kept.entry(Key(Arc::new(key))).or_insert(Arc::new(value));
+        let entry = self.kept.entry(Arc::new(key)).or_insert(Arc::new(value));
         let is_new = entry.is_fresh();
         (entry.into_value().downcast().ok(), is_new)
     }
@@ -150,8 +119,12 @@ where
 
     /// Lets go of what is under some keys.
     pub fn remove_all(&self, those: impl Fn(&K) -> bool + Send + Sync + 'static) {
+        let is_one = move |key: &Key, _: &AnyValue| {
+            let key: &dyn Any = key.as_ref();
+            key.downcast_ref().is_some_and(&those)
+        };
         // Whatever is not dropped here is under a key that nobody asks for any more.
-        let _ = self.kept.invalidate_entries_if(move |key, _| key.to().is_some_and(&those));
+        let _ = self.kept.invalidate_entries_if(is_one);
     }
 
     /// What is kept weighs so much.

@@ -3,15 +3,19 @@
 //! That is the peer of the connection, unless the peer is a trusted proxy (`server.trusted_proxies`):
 //! then it is the last address that is no trusted proxy of `Forwarded` (RFC 7239) or of
 //! `X-Forwarded-For`. What stands before that address was written by whoever is no trusted proxy.
+//!
+//! Peers that seem to be proxies and are not named in `server.trusted_proxies`: whatever is shared out
+//! by client, all who come through such a proxy have one share of.
 
-use super::AppState;
-use super::unnamed_proxies::Sign;
+use super::{AppState, locked};
 use axum::extract::{FromRequestParts, Request};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, header};
+use http::{Extensions, HeaderMap, HeaderName, header};
 use ipnet::IpNet;
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Mutex;
 use tidegate_net::origin::X_FORWARDED_FOR;
 
 /// How many addresses are looked at, from the last one: as many proxies may stand in a row.
@@ -34,6 +38,11 @@ impl Client {
     /// The client at an address.
     pub(super) fn at(address: IpAddr) -> Self {
         Self::At(cut(address.to_canonical(), V6_BITS))
+    }
+
+    /// That of a request with these extensions.
+    pub(super) fn of(request: &Extensions) -> Self {
+        request.get().copied().unwrap_or(Self::Own)
     }
 
     /// The site of a client: an IPv4 address, or the first address of a /48 of IPv6.
@@ -68,7 +77,7 @@ impl<S: Sync> FromRequestParts<S> for Client {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().copied().unwrap_or(Self::Own))
+        Ok(Self::of(&parts.extensions))
     }
 }
 
@@ -88,7 +97,7 @@ pub(super) fn identify(room: &AppState, request: &mut Request) {
 /// Tells the operator of a peer that seems to be a proxy and is not named as one.
 pub(super) fn note_unnamed_proxy(room: &AppState, Peer(peer): Peer, headers: &HeaderMap) {
     if headers.keys().any(says_for_whom) && !room.settings.load().proxies.are_trusted(peer) {
-        room.unnamed_proxies.tell(Client::at(peer), Sign::Header);
+        room.unnamed_proxies.tell(Client::at(peer), SAYS_FOR_WHOM);
     }
 }
 
@@ -222,6 +231,35 @@ fn address(node: &str) -> Option<IpAddr> {
     }
 }
 
+/// How many peers the log tells of. Anybody can send the headers of a proxy.
+const PEERS_TOLD: usize = 64;
+
+/// Why a peer seems to be a proxy.
+const SAYS_FOR_WHOM: &str =
+    "sends requests that say for whom they are (Forwarded, X-Forwarded-For)";
+pub(super) const HAS_ITS_SHARE: &str = "has as many connections as one client may have";
+
+/// The peers that the log has told of, each once.
+#[derive(Debug, Default)]
+pub(super) struct UnnamedProxies(Mutex<HashSet<Client>>);
+
+impl UnnamedProxies {
+    /// Tells the operator of a peer; whether it did: not where it has before, or of too many others.
+    pub(super) fn tell(&self, peer: Client, sign: &str) -> bool {
+        let Client::At(address) = peer else { return false };
+        let mut told = locked(&self.0);
+        let tells = told.len() < PEERS_TOLD && told.insert(peer);
+        if tells {
+            tracing::warn!(
+                peer = %address,
+                "a peer {sign} and is not named in server.trusted_proxies: everybody who comes through it \
+                 counts as one client and has one share; name it there if it is a proxy of yours"
+            );
+        }
+        tells
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,5 +352,16 @@ mod tests {
             let proxies = Proxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
             let _ = proxies.client("10.0.0.1".parse().unwrap(), &headers);
         }
+    }
+
+    #[test]
+    fn a_peer_is_told_of_once_and_not_too_many_of_them() {
+        let (unnamed, peer) =
+            (UnnamedProxies::default(), |n: u8| Client::at([192, 0, 2, n].into()));
+        assert!(unnamed.tell(peer(0), SAYS_FOR_WHOM));
+        assert!(!unnamed.tell(peer(0), SAYS_FOR_WHOM) && !unnamed.tell(peer(0), HAS_ITS_SHARE));
+        assert!(!unnamed.tell(Client::Own, SAYS_FOR_WHOM));
+        let told = (0..=255).filter(|n| unnamed.tell(peer(*n), HAS_ITS_SHARE)).count();
+        assert_eq!(told + 1, PEERS_TOLD);
     }
 }

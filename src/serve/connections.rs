@@ -5,16 +5,16 @@
 //! its answer. Where the gateway works for all, the site that has most gives way to one that has fewer. What comes from
 //! a trusted proxy is of many clients: it has no share of its own, and its requests are let finish. Where nobody gives
 //! way, a newcomer is answered whether the gateway is alive, and nothing else.
+//!
+//! The files that the process may have open. Each connection is one.
 
 mod activity;
-mod limits;
-
-pub(super) use activity::{Activity, Busy, ClientTurn, Ending, EndingWatch};
-pub(super) use limits::ConnectionLimits;
 
 use super::budget::{Budget, BudgetHolder, BudgetShares, HeldBudget};
 use super::client::Client;
 use activity::SweepClock;
+pub(super) use activity::{Activity, Busy, ClientTurn, WatchedStream};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,6 +26,59 @@ const PEER_PART: u64 = 8;
 const SITE_PART: u64 = 4;
 /// Connections beyond the others, for who asks whether the gateway is alive.
 const RESERVE: u64 = 16;
+
+/// How many times connections are looked at within the shortest of their limits.
+const LOOKS: u32 = 4;
+/// They are looked at so often at least.
+const PACE: Duration = Duration::from_secs(1);
+
+/// The limits of one connection; tests take shorter times. They are checked every
+/// [`ConnectionLimits::pace`], so a connection has as much longer at most, and never less.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionLimits {
+    /// From the accept until the head of the first request is there.
+    pub(crate) first_request: Duration,
+    /// Within which the head of a later request must come (HTTP/1.1).
+    pub(crate) head: Duration,
+    /// How long a client may take nothing of an answer (HTTP/1.1, and whole HTTP/2 connections).
+    pub(crate) stall: Duration,
+    /// How long a client may take nothing of its answers, or send nothing of its requests (streams of HTTP/2 as well).
+    pub(crate) untaken: Duration,
+    /// After which a connection is asked to end; a client opens a new one.
+    pub(crate) lifetime: Duration,
+    /// How long a connection that was asked to end may take for the answers in flight.
+    pub(crate) drain: Duration,
+}
+
+impl ConnectionLimits {
+    /// The limits of a running gateway.
+    pub(crate) const USUAL: Self = Self {
+        first_request: Duration::from_secs(15),
+        head: Duration::from_secs(30),
+        stall: Duration::from_secs(30),
+        untaken: Duration::from_secs(60),
+        lifetime: Duration::from_secs(15 * 60),
+        drain: Duration::from_secs(10),
+    };
+
+    /// How far apart two looks at all connections are.
+    pub(crate) fn pace(&self) -> Duration {
+        let all =
+            [self.first_request, self.head, self.stall, self.untaken, self.lifetime, self.drain];
+        all.into_iter().fold(PACE, |pace, limit| pace.min(limit / LOOKS))
+    }
+}
+
+/// Whether a connection goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ending {
+    /// It goes on.
+    No,
+    /// It ends when the answers in flight have gone out.
+    Graceful,
+    /// It ends now.
+    Now,
+}
 
 /// The shares of a gateway with so many connections.
 pub(super) const fn shares(all: u64) -> BudgetShares {
@@ -77,7 +130,7 @@ impl Connections {
         let least = if is_closing { Ending::Graceful } else { Ending::No };
         for budget in [&self.open, &self.reserve] {
             budget.for_each(|Connection { activity, .. }| {
-                activity.end(limits.ending(&activity.age(now)).max(least));
+                activity.end(activity.due(limits, now).max(least));
             });
         }
     }
@@ -93,11 +146,6 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A request is in flight on it until what this returns is dropped.
-    pub(super) fn begin(&self, is_http_1: bool) -> Busy {
-        self.activity.begin(is_http_1)
-    }
-
     /// Ends it.
     pub(super) fn cut(&self) {
         self.activity.end(Ending::Now);
@@ -117,7 +165,7 @@ impl Connection {
     /// Whether it was ended.
     #[cfg(test)]
     pub(super) fn is_cut(&self) -> bool {
-        self.activity.ending() == Ending::Now
+        self.activity.is_cut()
     }
 }
 
@@ -134,6 +182,49 @@ impl Deref for ConnectionSlot {
     fn deref(&self) -> &Connection {
         &self.connection
     }
+}
+
+/// The part of all files that connections of clients may be, that of requests at sites, and how many are left for publishers,
+/// subscribers, operators and the store. Where there are too few for that, connections are a smaller part.
+const PART: u64 = 2;
+pub(super) const OF_SITES: u64 = 4;
+const OTHERS: u64 = 512;
+const PART_OF_FEW: u64 = 8;
+
+/// Raises the soft limit of files to the hard one, and answers how many connections may be served of those that are
+/// wanted.
+pub fn connections_within_files(wanted: u32) -> usize {
+    let most = getrlimit(Resource::Nofile).maximum;
+    let raised = Rlimit { current: most, maximum: most };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+    }
+    let files = file_limit();
+    let connections = within(wanted, files);
+    if connections < u64::from(wanted) {
+        tracing::warn!(
+            files,
+            connections,
+            wanted,
+            "fewer connections are served than server.connections says, since the process may have so few files \
+             open; raise its limit (LimitNOFILE of a unit, ulimit -n)"
+        );
+    }
+    usize::try_from(connections).unwrap_or(usize::MAX)
+}
+
+/// How many files the process may have open; `None`: without a limit.
+pub(super) fn file_limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// `None`: without a limit.
+fn within(wanted: u32, files: Option<u64>) -> u64 {
+    let wanted = u64::from(wanted);
+    files.map_or(wanted, |files| {
+        let left = (files - files / OF_SITES).saturating_sub(OTHERS).max(files / PART_OF_FEW);
+        wanted.min(left.min(files / PART).max(1))
+    })
 }
 
 #[cfg(test)]
@@ -269,5 +360,30 @@ mod tests {
         let _busy = other.activity.begin(true);
         assert!(!connections.place(peer(5), false).unwrap().is_reserved);
         assert!(held[0].1.is_cut() && others.iter().all(|(_, place)| !place.is_cut()));
+    }
+
+    #[test]
+    fn connections_leave_files_for_all_else() {
+        for (wanted, files, connections) in [
+            (1024, None, 1024),
+            (1024, Some(524_288), 1024),
+            (1024, Some(2048), 1024),
+            (1024, Some(1024), 256),
+            (1024, Some(256), 32),
+            (16, Some(1024), 16),
+            (16, Some(0), 1),
+        ] {
+            assert_eq!(within(wanted, files), connections, "{wanted} of {files:?}");
+        }
+    }
+
+    #[test]
+    fn the_soft_limit_is_raised_to_the_hard_one() {
+        let limit = getrlimit(Resource::Nofile);
+        // By little, since other tests are in this process.
+        let lowered = Some(limit.maximum.map_or(1 << 20, |most| most - 1));
+        setrlimit(Resource::Nofile, Rlimit { current: lowered, ..limit }).unwrap();
+        assert_eq!(connections_within_files(16), 16);
+        assert_eq!(getrlimit(Resource::Nofile), Rlimit { current: limit.maximum, ..limit });
     }
 }

@@ -10,12 +10,13 @@ use super::delta::Point;
 use super::item_list::ItemListQuery;
 use super::items::{ItemContent, ItemQuery};
 use super::metrics::Metrics;
-use super::plan::ReadPlan;
 use super::problem::{Problem, RETRY_SOON};
+use super::query::ReadPlan;
 use super::rendition::Rendition;
 use super::rendition_cache::ViewRequest;
 use super::shared_work::{SingleFlight, WorkRequest};
 use axum::body::Bytes;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{ArchivePlace, FeedName, Revision, ShownAddress, SyncId, Time};
@@ -168,9 +169,6 @@ pub(super) enum NoDocument {
     Told(Problem),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It could not be made.
-    #[error("{0}")]
-    Failed(String),
 }
 
 impl From<Problem> for NoDocument {
@@ -200,28 +198,19 @@ impl NoDocument {
         Self::Told(Problem::later("no document of this feed has been taken in yet", RETRY_SOON))
     }
 
-    /// What the client is told; `what` could not be done.
-    pub(super) fn problem(&self, feed: Option<&FeedName>, what: &str) -> Problem {
-        let passing = match self {
-            Self::Told(problem) => Some(problem.clone()),
-            Self::Store(error) => Problem::from_passing(error),
-            Self::Failed(_) => None,
-        };
-        passing.unwrap_or_else(|| {
-            let error = self as &dyn std::error::Error;
-            tracing::error!(
-                feed = feed.map(tracing::field::display),
-                error,
-                "a document could not be made"
-            );
-            Problem::later(format!("the gateway could not {what}"), RETRY_SOON)
-        })
+    /// It could not be made, for a reason that is for the operator's log.
+    pub(super) fn failed(error: impl Display) -> Self {
+        tracing::error!(%error, "a document could not be made");
+        Self::Told(Problem::later("the gateway could not make this document", RETRY_SOON))
     }
 }
 
 impl From<Arc<NoDocument>> for Problem {
     fn from(missing: Arc<NoDocument>) -> Self {
-        missing.problem(None, "read its store")
+        match &*missing {
+            NoDocument::Told(problem) => problem.clone(),
+            NoDocument::Store(error) => Self::from_store(error),
+        }
     }
 }
 
@@ -234,6 +223,7 @@ struct KeptDocument {
 /// The documents of all feeds, and what it takes to make more.
 pub(super) struct Documents {
     kept: Cache<DocumentKey, KeptDocument>,
+    limit: u64,
     flights: SingleFlight<DocumentKey, ServedDocument, NoDocument>,
     metrics: Metrics,
 }
@@ -242,9 +232,12 @@ impl Documents {
     /// None yet, and at most so many bytes.
     pub(super) fn new(bytes: u64, admission: Arc<Admission>, metrics: Metrics) -> Arc<Self> {
         let kept = Cache::weighing(bytes, |kept: &KeptDocument| kept.document.weight());
-        let counted = kept.clone();
-        metrics.cache("documents", bytes, move || counted.weight());
-        Arc::new(Self { kept, flights: SingleFlight::new(admission), metrics })
+        Arc::new(Self { kept, limit: bytes, flights: SingleFlight::new(admission), metrics })
+    }
+
+    /// The bytes that are kept, and how many are at most.
+    pub(super) fn size(&self) -> (u64, u64) {
+        (self.kept.weight(), self.limit)
     }
 
     /// Lets go of all documents of a feed.
@@ -281,7 +274,7 @@ impl Documents {
         NoDocument: From<E>,
     {
         if let Some(hit) = self.kept(&key) {
-            self.metrics.cache_hit();
+            self.metrics.hits.inc();
             return Ok(hit);
         }
         let (work, tells) = (request.work.clone(), request.tells);
@@ -292,10 +285,10 @@ impl Documents {
             async move {
                 // Who made it may have ended just before this began.
                 if let Some(hit) = all.kept(&key) {
-                    all.metrics.cache_hit();
+                    all.metrics.hits.inc();
                     return Ok(hit);
                 }
-                all.metrics.cache_miss();
+                all.metrics.misses.inc();
                 let document = Arc::new(make.await.map_err(NoDocument::from)?.into());
                 if tells {
                     let bytes = u64::from(document.weight()).saturating_mul(TIMES);
@@ -308,7 +301,7 @@ impl Documents {
         });
         let made = made.await;
         if is_hit && made.is_ok() {
-            self.metrics.cache_hit();
+            self.metrics.hits.inc();
         }
         made
     }

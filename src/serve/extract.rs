@@ -291,7 +291,7 @@ impl Viewer {
             p.note.done role="status" { (html::text(notice)) }
             (content)
         });
-        session::take_notice(&self.room, &self.headers, &mut response);
+        session::leave_notice(&self.room, &self.headers, &mut response, "");
         response
     }
 

@@ -4,7 +4,7 @@
 use super::audience::{Audience, ServedFeed};
 use super::client::Client;
 use super::conditional::{Representation, add, describe, tags};
-use super::delta::{self, DELTA_BASE, IM};
+use super::delta::{self, DELTA_BASE, Delta, IM};
 use super::negotiate::container;
 use super::openapi::{
     CompleteDocument, Delta as Changes, Gone, Later, NotFound, ReaderDocument, SyncDocument,
@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::query::{self, CONTAINERS, DIALECTS, ViewQuery};
 use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::Rendition;
-use super::rendition_cache::{Delta, RenditionCache, ViewRequest};
+use super::rendition_cache::{RenditionCache, ViewRequest};
 use super::{AppState, SharedState, past, reading};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -150,9 +150,9 @@ async fn view(
     let is_named = asked.container.is_some();
     if let Some(at) = asked.as_of {
         let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
-        return past::answer(room, &record, (wish, client), (at, vary), headers).await;
+        return past::answer_past(room, &record, (wish, client), (at, vary), headers).await;
     }
-    let (rendition, is_current) = room.shelf.rendition(&record, wish, client).await?;
+    let rendition = room.shelf.rendition(&record, wish, client).await?;
     let which = Resource::View { kind, is_named };
     let mut response = answer(room, which, &rendition, headers);
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
@@ -167,8 +167,7 @@ async fn view(
     if let (Some(state), Some(own)) = (state, own)
         && let Some(encoding) = rendition.encoding_answered(response.headers())
         && is_plain(&uri, &name)
-        // Not one that stands in for it, nor one whose date is not its own.
-        && is_current
+        // Not one whose date is not its own.
         && state.revision() == rendition.revision
         && shown <= room.clock.now()
         // What is ready is for everybody.

@@ -4,9 +4,9 @@
 //! ([`super::session`]) or who sends the admin token along.
 
 use super::audience::Audience;
+use super::auth::demand;
 use super::client::Client;
 use super::extract::WholeBody;
-use super::guesses::demand;
 use super::hub::is_form;
 use super::paging::NamedChoice;
 use super::problem::Problem;

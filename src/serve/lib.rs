@@ -9,35 +9,26 @@ mod address;
 mod admin;
 mod admission;
 mod answers;
-mod archives;
 mod audience;
 mod auth;
 mod budget;
 mod cache;
-mod callback;
 mod change_feed;
 mod client;
-mod cloud;
-mod compressed;
 mod conditional;
 mod conflicts;
 mod connections;
-mod control;
 mod dashboard;
 mod delta;
 mod directory;
 mod documents;
 mod edit;
-mod error_page;
 mod event_streams;
 mod explain;
 mod extract;
 mod feed_list;
 mod feeds;
-mod files;
 mod forms;
-mod freshness;
-mod guesses;
 mod html;
 mod hub;
 mod item_list;
@@ -53,11 +44,8 @@ mod openapi;
 mod operator;
 mod opml;
 mod origins;
-mod pace;
 mod paging;
 mod past;
-mod plan;
-mod prefix;
 mod probes;
 mod problem;
 mod put;
@@ -67,33 +55,27 @@ mod reading;
 mod ready;
 mod rendition;
 mod rendition_cache;
-mod request_rules;
 mod router;
 mod routes;
 mod session;
 mod settings;
 mod shared_work;
 mod shares;
+mod shown_pages;
 mod site_service;
 mod spool;
-mod stall;
 mod subscribe;
 mod sup;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod topics;
-mod unnamed_proxies;
-mod unsent_bodies;
-mod watched_body;
 mod webhook;
 
 pub use address::item_page;
 pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
-pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
-pub use control::{ReloadableSettings, SiteControl};
-pub use files::connections_within_files;
+pub use connections::connections_within_files;
+pub use hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use openapi::api_description;
@@ -106,20 +88,21 @@ pub use origins::{
     OriginService, OriginSettings, PassError, document_or_page,
 };
 pub use readers::{ReaderAccess, ReaderKey};
-pub use settings::ServeSettings;
+pub use settings::{ReloadableSettings, ServeSettings, SiteControl};
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 
 use address::Site;
 use admission::Admission;
 use arc_swap::ArcSwap;
+use auth::Guesses;
 use axum::Router;
 use budget::Budget;
+use bytes::Bytes;
+use client::UnnamedProxies;
 use conflicts::Contested;
-use control::SiteSettings;
 use directory::Directory;
 use documents::Documents;
 use event_streams::EventStreams;
-use guesses::Guesses;
 use log::ChangeLog;
 use metrics::Metrics;
 use origins::{Origins, PlaceRules};
@@ -127,19 +110,20 @@ use readers::KnownReaders;
 use ready::ReadyAnswers;
 use rendition::Renderer;
 use rendition_cache::RenditionCache;
+use router::ListenerSite;
 use session::Sessions;
+use settings::SiteSettings;
 use shares::FairShares;
-use site_service::ListenerSite;
 use spool::Spool;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
 use tidegate_poll::hub::Hub;
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use unnamed_proxies::UnnamedProxies;
 
 /// What a mutex guards: whoever panicked while it was locked left it whole.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -199,7 +183,8 @@ struct AppState {
     origins: Origins,
     asked: Arc<AskedFeeds>,
     admission: Arc<Admission>,
-    description: openapi::ApiDescription,
+    /// The description of the API, once somebody has asked for it.
+    description: OnceLock<Bytes>,
     documents: Arc<Documents>,
     shelf: Arc<RenditionCache>,
     contested: Contested,
@@ -250,13 +235,16 @@ impl AppState {
         ));
         let admission = Arc::new(Admission::new(settings.memory));
         let documents = Documents::new(settings.memory, Arc::clone(&admission), metrics.clone());
-        let shelf = RenditionCache::new(
-            Arc::clone(&store),
-            settings.window,
-            settings.deltas,
-            (renderer, spool),
-            (&admission, &documents),
-        );
+        let shelf = Arc::new(RenditionCache {
+            store: Arc::clone(&store),
+            window: settings.window,
+            views_with_deltas: settings.deltas,
+            writing: (renderer, spool),
+            admission: Arc::clone(&admission),
+            documents: Arc::clone(&documents),
+            last: Cache::of(rendition_cache::LAST_KEYS),
+            forgotten: AtomicU64::new(0),
+        });
         let lists = opml::Lists::new(Arc::clone(&admission));
         let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
@@ -280,7 +268,7 @@ impl AppState {
             clock,
             operator,
             hub,
-            description: openapi::ApiDescription::new(&site),
+            description: OnceLock::new(),
             site,
             settings: ArcSwap::from_pointee(reloadable),
             unnamed_proxies: UnnamedProxies::default(),
@@ -291,14 +279,14 @@ impl AppState {
             shelf,
             contested,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
-            pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
+            pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
             pushing: FairShares::new(1),
             log,
             sup,
             lists,
             doors: EventStreams::new(settings.connections),
-            bodies: unsent_bodies::memory_budget(settings.memory),
-            file_bodies: unsent_bodies::file_budget(),
+            bodies: observe::memory_budget(settings.memory),
+            file_bodies: observe::file_budget(),
             metrics,
             ready: ReadyAnswers::new(),
             closing,

@@ -1,24 +1,19 @@
 //! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
 
 use super::budget::BudgetShares;
-use super::client::{Client, Peer};
-use super::connections::{
-    ConnectionLimits, ConnectionSlot, Connections, Ending, EndingWatch, shares,
-};
-use super::control::SiteControl;
-use super::pace::{Paces, Rate};
-use super::site_service::{ListenerSite, SiteService};
-use super::stall::WatchedStream;
+use super::client::{Client, HAS_ITS_SHARE, Peer};
+use super::connections::{ConnectionLimits, ConnectionSlot, Connections, WatchedStream, shares};
+use super::router::ListenerSite;
+use super::settings::SiteControl;
+use super::shares::{Paces, Rate};
+use super::site_service::SiteService;
 use super::tls::{Handshakes, TlsKeys};
-use super::unnamed_proxies::Sign;
 use super::{AppState, Listener, ServerConfig, SharedState};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
-use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 use tidegate_poll::hub::Topics;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -211,7 +206,7 @@ async fn accept(
     let is_proxy = room.settings.load().proxies.are_trusted(peer);
     let place = open.place(Client::at(peer), is_proxy);
     if open.has_its_share(Client::at(peer)) {
-        room.unnamed_proxies.tell(Client::at(peer), Sign::Connections);
+        room.unnamed_proxies.tell(Client::at(peer), HAS_ITS_SHARE);
     }
     Ok(place.map(|place| (stream, Peer(peer), place)))
 }
@@ -251,26 +246,21 @@ async fn answer(
     service: SiteService,
 ) {
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let mut watch = EndingWatch::new(Arc::clone(&place.activity));
-    let mut is_ending = false;
-    let ended = poll_fn(|context| {
-        match watch.poll_ending(context) {
-            Ending::Now => {
-                tracing::debug!("a connection came to a limit or gave way to another, and was cut");
-                return Poll::Ready(Ok(()));
-            }
-            Ending::Graceful if !is_ending => {
-                is_ending = true;
-                serving.as_mut().graceful_shutdown();
-            }
-            Ending::Graceful | Ending::No => {}
+    let ended = tokio::select! {
+        biased;
+        () = place.activity.cut() => {
+            tracing::debug!("a connection came to a limit or gave way to another, and was cut");
+            return;
         }
-        serving.as_mut().poll(context)
-    });
-    log(ended.await);
-}
-
-fn log(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+        ended = async {
+            tokio::select! {
+                biased;
+                () = place.activity.ended() => serving.as_mut().graceful_shutdown(),
+                ended = serving.as_mut() => return ended,
+            }
+            serving.as_mut().await
+        } => ended,
+    };
     if let Err(error) = ended {
         // Clients go away in mid-answer all the time; this is for whoever looks for one of them.
         tracing::debug!(%error, "a connection failed");

@@ -1,17 +1,16 @@
 //! The change log as every door reads it: the newest epochs from memory, older ones from the store.
 
 use crate::locked;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included};
 use std::sync::{Arc, Mutex};
-use tidegate_store::{ClosedEpoch, Epoch, Store, StoreCondition, StoreError};
+use tidegate_store::{ClosedEpoch, Epoch, Store, StoreError};
 use tokio::sync::watch;
 
 /// The most epochs kept in memory; fewer than the store keeps whatever their age.
 const RECENT: usize = 512;
 /// How many epochs are read from the store at once.
 const BATCH: usize = 256;
-/// How far back what is kept in memory begins.
-const BEGIN: u64 = 64;
 
 /// What there is after an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,11 +27,11 @@ pub(super) enum LogAfter {
 }
 
 pub(super) struct ChangeLog {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     newest: watch::Receiver<Epoch>,
-    /// The newest epochs, without a gap.
-    recent: Mutex<VecDeque<Arc<ClosedEpoch>>>,
-    /// One reader of what is new at a time; the others find it in memory.
+    /// The newest epochs that were read.
+    recent: Mutex<BTreeMap<Epoch, Arc<ClosedEpoch>>>,
+    /// One reader at a time; the others find in memory what it read.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -65,16 +64,6 @@ impl ChangeLog {
         }
     }
 
-    /// Has the log go on to what was durable when this was called, where other gateways write it as well.
-    pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
-        self.store.catch_up().await
-    }
-
-    /// What of its store does not work, and which gateways share it.
-    pub(super) fn condition(&self) -> StoreCondition {
-        self.store.condition()
-    }
-
     /// The newest epoch.
     pub(super) fn newest(&self) -> Epoch {
         *self.newest.borrow()
@@ -102,80 +91,38 @@ impl ChangeLog {
         if after > newest {
             return Ok(LogAfter::Ahead);
         }
-        if after == newest {
-            return Ok(LogAfter::Epochs(Vec::new()));
-        }
-        if newest.0 - after.0 <= BEGIN
-            || self.range().is_some_and(|(begin, _)| begin.0 <= after.0 + 1)
-        {
-            self.refresh(newest).await?;
-            if let Some(epochs) = self.remembered(after, newest, limit) {
-                return Ok(LogAfter::Epochs(epochs));
-            }
-        }
-        let read = self.store.epochs_after(after, limit.min(BATCH)).await?;
-        match read.first().map(|first| first.epoch) {
-            Some(first) if first.0 != after.0 + 1 => Ok(LogAfter::Gone { oldest: first }),
-            _ => {
-                let seen = read.into_iter().take_while(|sealed| sealed.epoch <= newest);
-                Ok(LogAfter::Epochs(seen.map(Arc::new).collect()))
-            }
-        }
-    }
-
-    /// The first and the last epoch that are remembered.
-    fn range(&self) -> Option<(Epoch, Epoch)> {
-        let recent = locked(&self.recent);
-        Some((recent.front()?.epoch, recent.back()?.epoch))
-    }
-
-    fn remembered(
-        &self,
-        after: Epoch,
-        newest: Epoch,
-        limit: usize,
-    ) -> Option<Vec<Arc<ClosedEpoch>>> {
-        let recent = locked(&self.recent);
-        let first = recent.front()?.epoch;
-        if first.0 > after.0 + 1 {
-            return None;
-        }
-        let begin = recent.partition_point(|sealed| sealed.epoch <= after);
-        let found = recent.iter().skip(begin).take(limit);
-        Some(found.take_while(|sealed| sealed.epoch <= newest).cloned().collect())
-    }
-
-    /// Reads what is new up to `newest` into memory.
-    async fn refresh(&self, newest: Epoch) -> Result<(), StoreError> {
-        if self.range().is_some_and(|(_, end)| end >= newest) {
-            return Ok(());
+        let known = self.remembered(after, newest, limit);
+        if after == newest || !known.is_empty() {
+            return Ok(LogAfter::Epochs(known));
         }
         let _turn = self.reading.lock().await;
-        // What is kept ends nearer to the newest with each round; where it lies too far behind, it
-        // begins anew.
-        loop {
-            let end = self
-                .range()
-                .map(|(_, end)| end)
-                .filter(|end| newest.0.saturating_sub(end.0) <= BEGIN * 4);
-            let from = end.unwrap_or(Epoch(newest.0.saturating_sub(BEGIN)));
-            if from >= newest {
-                return Ok(());
-            }
-            let read = self.store.epochs_after(from, BATCH).await?;
-            let mut recent = locked(&self.recent);
-            let follows = read.first().is_some_and(|first| first.epoch.0 == from.0 + 1);
-            if end.is_none() || !follows {
-                recent.clear();
-            }
-            let before = recent.len();
-            recent.extend(read.into_iter().filter(|s| s.epoch <= newest).map(Arc::new));
-            if recent.len() == before {
-                return Ok(());
-            }
-            while recent.len() > RECENT {
-                recent.pop_front();
-            }
+        let known = self.remembered(after, newest, limit);
+        if !known.is_empty() {
+            return Ok(LogAfter::Epochs(known));
         }
+        let read = self.store.epochs_after(after, BATCH).await?;
+        match read.first().map(|first| first.epoch) {
+            Some(oldest) if oldest.0 != after.0 + 1 => return Ok(LogAfter::Gone { oldest }),
+            _ => {}
+        }
+        let read: Vec<_> = read.into_iter().map(Arc::new).collect();
+        let mut recent = locked(&self.recent);
+        recent.extend(read.iter().map(|sealed| (sealed.epoch, Arc::clone(sealed))));
+        while recent.len() > RECENT {
+            recent.pop_first();
+        }
+        let seen = read.into_iter().take_while(|sealed| sealed.epoch <= newest);
+        Ok(LogAfter::Epochs(seen.take(limit).collect()))
+    }
+
+    /// What is in memory of the epochs after `after`, without a gap.
+    fn remembered(&self, after: Epoch, newest: Epoch, limit: usize) -> Vec<Arc<ClosedEpoch>> {
+        if after >= newest {
+            return Vec::new();
+        }
+        let recent = locked(&self.recent);
+        let later = recent.range((Excluded(after), Included(newest))).zip(after.0 + 1..);
+        let following = later.take_while(|((epoch, _), next)| epoch.0 == *next);
+        following.take(limit).map(|((_, sealed), _)| Arc::clone(sealed)).collect()
     }
 }

@@ -1,25 +1,30 @@
 //! What is counted, in Prometheus' words. Labels take few values: routes, not addresses.
+//!
+//! The two text formats in which metrics are told. They are written in OpenMetrics; whoever does not ask
+//! for that gets Prometheus' older format, which every scraper reads and every browser shows.
+//!
+//! Figures that are not counted as things happen: each is told as it was when it was last looked at.
 
-mod exposition;
-mod figures;
-mod polling;
-mod process;
-mod store;
+mod gathered;
 
-pub(super) use self::exposition::MetricsFormat;
-pub(super) use self::polling::FeedCounts;
+pub(super) use gathered::FeedCounts;
 
-use self::exposition::in_prometheus_format;
-use self::figures::{ByLabel, Figure, Figures, gauge, whole};
+use super::locked;
 use super::origins::PassOutcome;
 use super::tls::TlsKeys;
-use crate::locked;
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet, text,
+};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock};
 use tidegate_core::model::FeedName;
 use tidegate_poll::hub::SubscriptionCount;
@@ -37,26 +42,21 @@ struct OriginLabels {
     outcome: &'static str,
 }
 
-/// Counts the bytes that a cache keeps.
-/// The name of a cache, its limit in bytes, and what it keeps of them.
-type CountedCache = (&'static str, u64, Arc<dyn Fn() -> u64 + Send + Sync>);
-
 /// What is counted as it happens, and the figures that are looked at for each scrape.
 #[derive(Clone)]
 pub(super) struct Metrics {
     requests: Family<AnswerLabels, Counter>,
     sent: Counter,
-    hits: Counter,
-    misses: Counter,
+    /// Documents that were answered from the cache, and those that had to be made.
+    pub(super) hits: Counter,
+    pub(super) misses: Counter,
     connections: Gauge,
     passed: Family<OriginLabels, Counter>,
     figures: Figures,
     process: Figures,
     registry: Arc<Registry>,
-    /// Each cache with its limit.
-    caches: Arc<Mutex<Vec<CountedCache>>>,
-    /// The turn of who counts feeds.
-    counting: Arc<tokio::sync::Mutex<()>>,
+    /// The turn of who counts feeds: one count is made at a time.
+    pub(super) counting: Arc<tokio::sync::Mutex<()>>,
     /// What handshakes are made with, where there are any.
     keys: Arc<OnceLock<Arc<TlsKeys>>>,
 }
@@ -100,15 +100,9 @@ impl Metrics {
             figures,
             process,
             registry: Arc::new(registry),
-            caches: Arc::default(),
             counting: Arc::default(),
             keys: Arc::default(),
         }
-    }
-
-    /// The turn to count feeds: one count is made at a time.
-    pub(super) fn counting(&self) -> Arc<tokio::sync::Mutex<()>> {
-        Arc::clone(&self.counting)
     }
 
     /// Has it shown until when the certificate of handshakes is good.
@@ -117,26 +111,14 @@ impl Metrics {
         let _ = self.keys.set(Arc::clone(keys));
     }
 
-    /// Has the bytes of a cache shown, which keeps at most `limit`.
-    pub(super) fn cache(
-        &self,
-        cache: &'static str,
-        limit: u64,
-        bytes: impl Fn() -> u64 + Send + Sync + 'static,
-    ) {
-        let mut caches = locked(&self.caches);
-        caches.push((cache, limit, Arc::new(bytes)));
-    }
-
-    /// Looks what the caches keep, until when the certificate is good, and what the process takes.
-    pub(super) async fn measure(&self) {
-        let caches = locked(&self.caches).clone();
-        let kept = caches.iter().map(|(cache, _, bytes)| (*cache, whole(bytes())));
-        let limits = caches.iter().map(|(cache, limit, _)| (*cache, whole(*limit)));
+    /// Looks what the documents take that are kept, and at most, until when the certificate is good, and what the process
+    /// takes.
+    pub(super) async fn measure(&self, (kept, limit): (u64, u64)) {
+        let of_documents = |bytes| ByLabel("cache", vec![("documents", whole(bytes))]);
         let (about, most) = ("Bytes that a cache of answers keeps", "Bytes that it keeps at most");
         let mut figures = vec![
-            Figure::new("cache", about, ByLabel("cache", kept.collect())).of(Unit::Bytes),
-            Figure::new("cache_limit", most, ByLabel("cache", limits.collect())).of(Unit::Bytes),
+            Figure::new("cache", about, of_documents(kept)).of(Unit::Bytes),
+            Figure::new("cache_limit", most, of_documents(limit)).of(Unit::Bytes),
         ];
         let expires = self.keys.get().and_then(|keys| keys.current().expires());
         figures.extend(expires.map(|expires| {
@@ -145,19 +127,9 @@ impl Metrics {
         }));
         self.figures.set("serving", figures);
         // Where that thread broke off, the process is as it was seen last.
-        if let Ok(figures) = tokio::task::spawn_blocking(process::figures).await {
+        if let Ok(figures) = tokio::task::spawn_blocking(gathered::process_figures).await {
             self.process.set("process", figures);
         }
-    }
-
-    /// A view was answered from the cache.
-    pub(super) fn cache_hit(&self) {
-        self.hits.inc();
-    }
-
-    /// A view had to be rendered.
-    pub(super) fn cache_miss(&self) {
-        self.misses.inc();
     }
 
     /// Counts a connection as open until what this returns is dropped.
@@ -215,5 +187,163 @@ impl Metrics {
             MetricsFormat::OpenMetrics => text,
             MetricsFormat::Prometheus => in_prometheus_format(&text),
         })
+    }
+}
+
+/// A text format of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetricsFormat {
+    OpenMetrics,
+    /// Prometheus' text format, 0.0.4.
+    Prometheus,
+}
+
+impl MetricsFormat {
+    /// The name of OpenMetrics in `Accept`.
+    pub(crate) const OPEN: &'static str = "application/openmetrics-text";
+
+    /// What `Content-Type` says.
+    pub(crate) const fn media_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// OpenMetrics in Prometheus' format. There, the name of a counter ends in `_total` in its description
+/// too, an info is a gauge, and units and the end are not told.
+pub(super) fn in_prometheus_format(text: &str) -> String {
+    let mut older = String::with_capacity(text.len());
+    let mut help = None;
+    for line in text.lines() {
+        if let Some(about) = line.strip_prefix("# HELP ") {
+            help = about.split_once(' ');
+        } else if let Some((name, kind)) = described(line) {
+            let (suffix, kind) = match kind {
+                "counter" => ("_total", kind),
+                "info" => ("_info", "gauge"),
+                "unknown" => ("", "untyped"),
+                _ => ("", kind),
+            };
+            // Writing to a string cannot fail.
+            if let Some((_, help)) = help.take().filter(|(of, _)| *of == name) {
+                let _ = writeln!(older, "# HELP {name}{suffix} {help}");
+            }
+            let _ = writeln!(older, "# TYPE {name}{suffix} {kind}");
+        } else if !line.starts_with('#') {
+            older.push_str(line);
+            older.push('\n');
+        }
+    }
+    older
+}
+
+/// The name and the type of which a line tells.
+fn described(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("# TYPE ")?.split_once(' ')
+}
+
+/// A figure with its name and what it says.
+#[derive(Debug, Clone)]
+pub(super) struct Figure {
+    name: &'static str,
+    help: &'static str,
+    unit: Option<Unit>,
+    value: Arc<dyn Metric>,
+}
+
+impl Figure {
+    pub(super) fn new(name: &'static str, help: &'static str, value: impl Metric) -> Self {
+        Self { name, help, unit: None, value: Arc::new(value) }
+    }
+
+    /// The same in a unit, which its name ends with.
+    pub(super) fn of(self, unit: Unit) -> Self {
+        Self { unit: Some(unit), ..self }
+    }
+}
+
+/// A whole number; as much as fits where it is larger.
+pub(super) fn whole(number: impl TryInto<i64>) -> ConstGauge<i64> {
+    ConstGauge::new(number.try_into().unwrap_or(i64::MAX))
+}
+
+/// A figure that is a whole number and may go up and down.
+pub(super) fn gauge(name: &'static str, help: &'static str, number: impl TryInto<i64>) -> Figure {
+    Figure::new(name, help, whole(number))
+}
+
+/// A figure that only grows.
+pub(super) fn counter(name: &'static str, help: &'static str, number: u64) -> Figure {
+    Figure::new(name, help, ConstCounter::new(number))
+}
+
+/// Metrics of one kind by the values of a label.
+#[derive(Debug)]
+pub(super) struct ByLabel<M>(pub(super) &'static str, pub(super) Vec<(&'static str, M)>);
+
+impl<M: EncodeMetric> EncodeMetric for ByLabel<M> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let Self(label, all) = self;
+        all.iter().try_for_each(|(of, one)| one.encode(encoder.encode_family(&[(*label, *of)])?))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        self.1.first().map_or(MetricType::Gauge, |(_, metric)| metric.metric_type())
+    }
+}
+
+/// The sum of what was measured, and how often it was up to each bound and no other below.
+#[derive(Debug)]
+pub(super) struct ConstHistogram(pub(super) f64, pub(super) Vec<(f64, u64)>);
+
+impl EncodeMetric for ConstHistogram {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let all = self.1.iter().map(|(_, count)| count).sum();
+        encoder.encode_histogram::<NoLabelSet>(self.0, all, &self.1, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
+/// The figures that were looked at last, by where they come from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Figures(Arc<Mutex<BTreeMap<&'static str, Vec<Figure>>>>);
+
+impl Figures {
+    /// Has these figures told in the place of those that came from there before.
+    pub(super) fn set(&self, source: &'static str, figures: Vec<Figure>) {
+        locked(&self.0).insert(source, figures);
+    }
+}
+
+impl Collector for Figures {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        locked(&self.0).values().flatten().try_for_each(|Figure { name, help, unit, value }| {
+            let help = format!("{help}.");
+            let kind = value.metric_type();
+            value.encode(encoder.encode_descriptor(name, &help, unit.as_ref(), kind)?)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_and_infos_are_described_by_their_whole_names() {
+        let open = "# HELP a_bytes What, in bytes.\n# TYPE a_bytes counter\n# UNIT a_bytes bytes\n\
+                    a_bytes_total{of=\"x # y\"} 3\n\
+                    # HELP build About.\n# TYPE build info\nbuild_info{version=\"1\"} 1\n\
+                    # HELP g Of \\n two lines.\n# TYPE g gauge\ng 1\n# EOF\n";
+        let older = "# HELP a_bytes_total What, in bytes.\n# TYPE a_bytes_total counter\n\
+                     a_bytes_total{of=\"x # y\"} 3\n\
+                     # HELP build_info About.\n# TYPE build_info gauge\nbuild_info{version=\"1\"} 1\n\
+                     # HELP g Of \\n two lines.\n# TYPE g gauge\ng 1\n";
+        assert_eq!(in_prometheus_format(open), older);
     }
 }

@@ -1,17 +1,40 @@
-//! Around every answer, also those of the entrance: its line in the log, its count, and the headers that keep a browser
-//! from running what publishers wrote; and inside the routing, its time limit.
+//! What is done to every answer: it is packed where the client asks for that, counted until its client has taken it,
+//! guarded against what publishers wrote, counted in the metrics and logged. And inside the routing, its time limit.
+//!
+//! Answers that are made for one request and have no tag (pages, lines of changes, metrics, JSON, problem documents) are
+//! packed here. Documents that are kept are packed once, where they are made (`rendition`), each encoding with a tag of
+//! its own.
+//!
+//! A body that is sent is one with the document that is kept, so that it takes no memory of its own while that is
+//! kept and however many are sent it. But who asks for one document after the other and takes none, on
+//! streams of HTTP/2 without a window say, would keep all of them for as long as the connection lasts. So
+//! what is held is counted by document, of each client and of all, until its last byte has gone.
+//!
+//! A document in a file (`spool`) takes no memory but for the piece that is sent just now. What is counted
+//! of those are the bytes on the disk, in a budget of their own: a file that nobody asks for any more stays
+//! for as long as it is sent.
 
+use super::admission::{Work, WorkKind};
 use super::audience::X_ROBOTS_TAG;
+use super::budget::{Budget, BudgetEnd, BudgetHolder, BudgetShares};
+use super::client::Client;
+use super::connections::Connection;
+use super::negotiate::{Encoding, encoding};
 use super::problem::{Problem, RETRY_SOON};
-use super::{SharedState, callback, freshness, html, routes};
-use axum::extract::{MatchedPath, Request, State};
+use super::site_service::Unsent;
+use super::spool::SpooledFile;
+use super::{AppState, html, hub, rendition, router, routes};
+use axum::body::{Body, to_bytes};
+use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::Body as _;
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::ReaderToken;
 use tidegate_core::xml::shortened;
+use tidegate_store::StoreError;
 use tokio::time::Instant;
 
 /// How long an answer may take.
@@ -29,18 +52,182 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      frame-ancestors 'none'",
 );
 
-/// Answers, and then counts and logs the answer.
-pub(super) async fn answer(
-    State(room): State<SharedState>,
-    request: Request,
-    next: Next,
+/// What is smaller is sent as it is: it fits into a packet.
+const LEAST: u64 = 1024;
+/// What is larger is sent as it is, so that an answer costs a bounded time.
+const MOST: u64 = 4 << 20;
+/// What is larger is packed where blocking is allowed.
+const AT_ONCE: usize = 32 << 10;
+/// Kinds of text; an event stream is none of them, and is never held up.
+const TEXTS: [&str; 4] = ["text/html", "text/plain", "application/", "text/css"];
+
+/// The parts of all bytes on their way that one client has, and its site; what is more goes out when its client has
+/// nothing else on its way.
+const CLIENT_PART: u64 = 4;
+const SITE_PART: u64 = 2;
+/// Bytes of files on their way in all, and of these those of one client.
+const FILES: u64 = 1024 << 20;
+const CLIENT_FILES: u64 = 512 << 20;
+/// A connection on which nothing was taken for so long does not move: it goes first where room is needed.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The budget of bodies in memory: so many bytes.
+pub(super) fn memory_budget(all: u64) -> Arc<Budget> {
+    let shares = BudgetShares { all, each: all / CLIENT_PART, site: all / SITE_PART };
+    Budget::new(shares, PATIENCE)
+}
+
+/// That of bodies that are read from files as they are sent.
+pub(super) fn file_budget() -> Arc<Budget> {
+    Budget::new(BudgetShares { all: FILES, each: CLIENT_FILES, site: CLIENT_FILES }, PATIENCE)
+}
+
+/// What of a request its answer depends on.
+pub(super) struct AnswerFacts {
+    begun: Instant,
+    pub(super) method: Method,
+    path: String,
+    agent: Option<String>,
+    client: Client,
+    connection: Option<Connection>,
+    /// The encoding that the client would rather have.
+    encoding: Encoding,
+}
+
+impl AnswerFacts {
+    /// Of a request that came just now.
+    pub(super) fn new(request: &Request) -> Self {
+        let (headers, extensions) = (request.headers(), request.extensions());
+        let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        Self {
+            begun: Instant::now(),
+            method: request.method().clone(),
+            path: shortened(request.uri().path(), LOGGED + ReaderToken::LIMIT).to_owned(),
+            agent: agent.map(cut),
+            client: Client::of(extensions),
+            connection: extensions.get().cloned(),
+            encoding: encoding(headers, true),
+        }
+    }
+
+    pub(super) fn is_head(&self) -> bool {
+        self.method == Method::HEAD
+    }
+}
+
+/// Packs an answer where that is worth it. Where there is no room for that just now, it goes out as it is.
+pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, mut response: Response) -> Response {
+    let size = match facts.is_head() {
+        true => length_without_body(response.headers_mut()),
+        false => response.body().size_hint().exact(),
+    };
+    let size = size.unwrap_or(0);
+    if !is_text(&response) || !(LEAST..=MOST).contains(&size) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    // Whatever comes out: a cache must not give it to who asked otherwise.
+    parts.headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    let Some(token) = facts.encoding.token() else { return Response::from_parts(parts, body) };
+    if facts.is_head() {
+        // As of GET, whose body shows how long it is when it is packed.
+        parts.headers.remove(header::CONTENT_LENGTH);
+        parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
+        return Response::from_parts(parts, body);
+    }
+    let limit = usize::try_from(MOST).unwrap_or(usize::MAX);
+    // The body is whole and of a known size already.
+    let Ok(plain) = to_bytes(body, limit).await else {
+        return Response::from_parts(parts, Body::empty());
+    };
+    let wanted = facts.encoding;
+    let packed = if plain.len() <= AT_ONCE {
+        rendition::quickly(&plain, wanted).ok()
+    } else {
+        let whole = plain.clone();
+        let packing = async move {
+            let blocking = tokio::task::spawn_blocking(move || rendition::quickly(&whole, wanted));
+            blocking.await.ok().and_then(Result::ok).ok_or(Problem::from(StoreError::Closed))
+        };
+        let work = Work::of_all(WorkKind::Packing);
+        room.admission.run(facts.client, &work, size, packing).await.ok()
+    };
+    let Some(packed) = packed else { return Response::from_parts(parts, Body::from(plain)) };
+    parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(packed))
+}
+
+/// About how long the body is that an answer to HEAD does not have. Of a page that is not said: it depends on who asks.
+fn length_without_body(headers: &mut HeaderMap) -> Option<u64> {
+    let is_page = html::is_page(headers);
+    let length = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+    if is_page {
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    length
+}
+
+/// Whether an answer is a text without a tag that nobody packed yet.
+fn is_text(response: &Response) -> bool {
+    let headers = response.headers();
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = kind.unwrap_or_default();
+    let is_free = |name| !headers.contains_key(name);
+    response.status() != StatusCode::NOT_MODIFIED
+        && is_free(header::ETAG)
+        && is_free(header::CONTENT_ENCODING)
+        && TEXTS.iter().any(|text| kind.starts_with(text))
+}
+
+fn refused(end: BudgetEnd) -> Response {
+    let said = match end {
+        BudgetEnd::Share => {
+            "answers are on their way to your address that it does not take; take them first"
+        }
+        BudgetEnd::All => "too many answers are on their way; ask again soon",
+    };
+    Problem::later(said, RETRY_SOON).into_response()
+}
+
+/// Counts the body of an answer until its client has taken it. What comes bit by bit has bounds of its own.
+pub(super) async fn count(
+    room: &AppState,
+    facts: &AnswerFacts,
+    mut response: Response,
 ) -> Response {
-    let begun = Instant::now();
-    let method = request.method().clone();
-    let path = shortened(request.uri().path(), LOGGED + ReaderToken::LIMIT).to_owned();
-    let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
-    let agent = agent.map(cut);
-    let mut response = next.run(request).await;
+    let is_action = !facts.method.is_safe();
+    let (client, connection) = (Some(facts.client), facts.connection.clone());
+    let holder = |thing| BudgetHolder { client, connection, thing, is_action };
+    let file = response.extensions_mut().remove::<Arc<SpooledFile>>();
+    if let Some(file) = file.filter(|_| !facts.is_head()) {
+        return match room.file_bodies.take(holder((Arc::as_ptr(&file).addr(), file.len()))) {
+            Ok(held) => response.map(|_| Body::new(Unsent::of_file(file, held))),
+            Err(end) => refused(end),
+        };
+    }
+    if response.body().size_hint().exact().unwrap_or(0) == 0 {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    // It is whole and of a known size already, so it is handed over and not copied.
+    let whole = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let length = u64::try_from(whole.len()).unwrap_or(u64::MAX);
+    let holder = holder((whole.as_ptr().addr(), length));
+    // An action was carried out, or refused: "ask again soon" would be untrue.
+    let held = match is_action {
+        true => Ok(room.bodies.take_anyway(holder)),
+        false => room.bodies.take(holder),
+    };
+    match held {
+        Ok(held) => Response::from_parts(parts, Body::new(Unsent::of_memory(whole, held))),
+        Err(end) => refused(end),
+    }
+}
+
+/// Guards, counts and logs an answer.
+pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response) {
+    let AnswerFacts { begun, method, path, agent, .. } = facts;
     guard(response.headers_mut());
     let route = response.extensions().get::<MatchedPath>().cloned();
     if !room.is_indexed && html::is_page(response.headers()) {
@@ -52,10 +239,10 @@ pub(super) async fn answer(
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     // The last step of a callback is a secret.
     let path = || match route {
-        callback::ROUTE => route.to_owned(),
-        _ => cut(&room.readers.mask(&path)),
+        hub::CALLBACK => route.to_owned(),
+        _ => cut(&room.readers.mask(path)),
     };
-    room.metrics.answered(&method, route, status, bytes);
+    room.metrics.answered(method, route, status, bytes);
     let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let problem = response.extensions().get::<Problem>().filter(|_| status >= 500);
     let reason = problem.map(Problem::detail);
@@ -66,7 +253,6 @@ pub(super) async fn answer(
         let path = path();
         tracing::debug!(%method, path, route, status, bytes, milliseconds, agent, "answered");
     }
-    response
 }
 
 /// Whether every answer has a line in the log.
@@ -76,15 +262,15 @@ pub(super) fn logs_every_answer() -> bool {
 
 /// Answers what has a route within its time, and notes which it is for what is around the routing.
 pub(super) async fn routed(route: Option<MatchedPath>, request: Request, next: Next) -> Response {
-    let response = match freshness::refusal(&request) {
+    let response = match router::refusal(&request) {
         Some(refused) => refused,
         None => in_time(route.as_ref(), request, next).await,
     };
-    note(response, route)
+    note_route(response, route)
 }
 
 /// An answer of a route, where it is of one.
-pub(super) fn note(mut response: Response, route: Option<MatchedPath>) -> Response {
+pub(super) fn note_route(mut response: Response, route: Option<MatchedPath>) -> Response {
     if let Some(route) = route {
         response.extensions_mut().insert(route);
     }
@@ -131,8 +317,7 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
     use axum::routing::get;
-    use axum::{Router, body::Body, middleware::from_fn};
-    use http::Method;
+    use axum::{Router, middleware::from_fn};
     use std::future::pending;
     use tower::ServiceExt as _;
 

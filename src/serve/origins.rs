@@ -4,43 +4,35 @@
 //!
 //! None of our own pages is below an origin's place, and no answer of an origin has our headers.
 
-mod body;
-mod demand;
-mod failing_polls;
-mod feed_shares;
 mod looks;
 mod making;
-mod outcome;
 mod pages;
 mod pass;
 mod places;
-mod send;
 mod service;
 mod slots;
-mod uploads;
 
-pub use self::body::document_or_page;
-pub use self::demand::AskedFeeds;
+pub use self::pages::document_or_page;
+pub use self::places::AskedFeeds;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
 pub use self::service::{
     AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, OriginService,
     OriginSettings, PassError,
 };
 
-use self::feed_shares::NewFeedShares;
 use self::looks::{LookPermit, Looks};
-pub(super) use self::outcome::PassOutcome;
-use self::outcome::ServedOrigin;
+use self::making::NewFeedShares;
 use self::pages::PagesSeen;
-use self::slots::SiteSlots;
-use self::uploads::Uploads;
+pub(super) use self::pass::PassOutcome;
+use self::pass::ServedOrigin;
+use self::slots::{SiteSlots, Uploads};
 use super::audience::AskedPath;
-use super::client::{Client, Peer};
+use super::client::Client;
 use super::negotiate::prefers_html;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
-use super::site_service::ListenerSite;
-use super::{SharedState, error_page, request_rules};
+use super::router::ListenerSite;
+use super::{SharedState, router, shown_pages};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -87,14 +79,6 @@ struct OriginRequest {
     slots: Arc<SiteSlots>,
 }
 
-/// What a request asks for.
-enum OriginAsked<'o, 'r> {
-    /// An origin, and the rest of the path.
-    Site(&'o ServedOrigin, &'r str),
-    /// The place of an origin without the slash at its end.
-    WithoutSlash,
-}
-
 impl Origins {
     /// `name`: what tells this gateway from others.
     pub(super) fn new(settings: &OriginSettings, name: &str) -> Self {
@@ -128,18 +112,19 @@ impl Origins {
         !self.sites.is_empty() && self.find(request).is_some()
     }
 
-    fn find<'o, 'r, B>(&'o self, request: &'r http::Request<B>) -> Option<OriginAsked<'o, 'r>> {
+    /// The origin that a request is for, and the rest of its path; `None` where the slash at the end of the origin's
+    /// place is left out.
+    fn find<'o, 'r, B>(
+        &'o self,
+        request: &'r http::Request<B>,
+    ) -> Option<(&'o ServedOrigin, Option<&'r str>)> {
         let path = request.uri().path();
         let host = host(request.uri(), request.headers());
-        for origin in &self.sites {
-            if let Some(rest) = origin.site.rest(host, path) {
-                return Some(OriginAsked::Site(origin, rest));
-            }
-            if origin.site.is_place_without_slash(path) {
-                return Some(OriginAsked::WithoutSlash);
-            }
-        }
-        None
+        self.sites.iter().find_map(|origin| match origin.site.rest(host, path) {
+            None if origin.site.is_place_without_slash(path) => Some((origin, None)),
+            None => None,
+            rest => Some((origin, rest)),
+        })
     }
 
     /// The site that admits an address, and the address there, without its fragment: one of an origin, or of the list
@@ -211,47 +196,38 @@ fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
 
 /// The answer to any request: what is an origin's is answered here, all else by `next`.
 pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerSite) -> Response {
-    match room.origins.find(&request) {
-        None if room.origins.has_paths => at_path(room, request, next).await,
-        None => next.route(request).await,
-        Some(asked) => {
-            let came = request.extensions().get::<Peer>().is_some();
-            if came && !request_rules::has_one_host(&request) {
-                return request_rules::not_one_host().into_response();
-            }
-            match asked {
-                OriginAsked::WithoutSlash => with_slash(request.uri()),
-                OriginAsked::Site(origin, rest) => {
-                    let (config, rest) = (origin.site.config(), rest.to_owned());
-                    let (begun, method) = (Instant::now(), request.method().clone());
-                    let is_page = error_page::is_wanted(&request);
-                    let request = match config.passes {
-                        PassMode::Through => request,
-                        PassMode::Redirect => request.map(|_| Body::empty()),
-                    };
-                    let (answer, outcome) = answer(room, (origin, &rest), request, next).await;
-                    let is_problem = matches!(
-                        outcome,
-                        PassOutcome::Refused | PassOutcome::Busy | PassOutcome::Failed
-                    );
-                    let answer = match is_page && is_problem {
-                        true => error_page::lone_page(answer),
-                        false => answer,
-                    };
-                    origin.count(&room.metrics, outcome);
-                    tracing::debug!(
-                        origin = %config.name,
-                        %method,
-                        status = answer.status().as_u16(),
-                        outcome = outcome.name(),
-                        milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-                        "answered"
-                    );
-                    answer
-                }
-            }
-        }
+    let found = room.origins.find(&request);
+    let (origin, rest) = match found.map(|(origin, rest)| (origin, rest.map(str::to_owned))) {
+        None if room.origins.has_paths => return at_path(room, request, next).await,
+        None => return next.route(request).await,
+        Some(found) => found,
+    };
+    if let Err(problem) = router::check_host(&request) {
+        return problem.into_response();
     }
+    let Some(rest) = rest else { return with_slash(request.uri()) };
+    let (config, begun, method) = (origin.site.config(), Instant::now(), request.method().clone());
+    let is_page = shown_pages::is_page_wanted(&request);
+    let request = match config.passes {
+        PassMode::Through => request,
+        PassMode::Redirect => request.map(|_| Body::empty()),
+    };
+    let answered = answer(room, (origin, &rest), request, next).await;
+    let (answer, outcome) = answered.unwrap_or_else(|problem| {
+        let outcome = PassOutcome::of_error(&problem);
+        let answer = problem.into_response();
+        (if is_page { shown_pages::show_problem(answer, None) } else { answer }, outcome)
+    });
+    room.metrics.passed(&config.name, outcome).inc();
+    tracing::debug!(
+        origin = %config.name,
+        %method,
+        status = answer.status().as_u16(),
+        outcome = outcome.name(),
+        milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "answered"
+    );
+    answer
 }
 
 /// A feed at a path of its own.
@@ -295,53 +271,44 @@ fn as_feed(mut request: Request, name: &FeedName, query: &str) -> Request {
     request
 }
 
-fn refused(problem: Problem) -> (Response, PassOutcome) {
-    (problem.into_response(), PassOutcome::Refused)
-}
-
+/// The answer to a request for an origin; a problem is one of the gateway's own.
 async fn answer(
     room: &SharedState,
     (origin, rest): (&ServedOrigin, &str),
     request: Request,
     next: &ListenerSite,
-) -> (Response, PassOutcome) {
+) -> Result<(Response, PassOutcome), Problem> {
     let (method, site) = (request.method(), &origin.site);
     if matches!(*method, Method::CONNECT | Method::TRACE) {
         let said = format!("{method} is not passed on");
-        return refused(Problem::new(StatusCode::METHOD_NOT_ALLOWED, said));
+        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, said));
     }
     if !request.uri().path().starts_with('/') {
-        return refused(Problem::new(StatusCode::BAD_REQUEST, "the request names no path"));
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "the request names no path"));
     }
     if has_other_coding(request.headers()) {
         let said = "the request has a transfer coding other than chunked";
-        return refused(Problem::new(StatusCode::NOT_IMPLEMENTED, said));
+        return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, said));
     }
     if room.origins.via.is_in(request.headers()) {
         let said = "the request came through this gateway before: the origin's url leads back here";
-        return refused(Problem::new(StatusCode::LOOP_DETECTED, said));
+        return Err(Problem::new(StatusCode::LOOP_DETECTED, said));
     }
-    let url = match site.upstream(rest, request.uri().query()) {
-        Ok(url) => url,
-        Err(fault) => return refused(Problem::new(StatusCode::BAD_REQUEST, fault.to_string())),
-    };
+    let url = site.upstream(rest, request.uri().query());
+    let url = url.map_err(|fault| Problem::new(StatusCode::BAD_REQUEST, fault.to_string()))?;
     let target = site.target(rest, request.uri().query());
     let (site, slots) = (Arc::clone(site), Arc::clone(&origin.slots));
     let asked = OriginRequest { site, url, target, slots };
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
         let first_wait = asked.site.config().first_wait;
         room.origins.looks.made(&asked.url, first_wait).await;
-        match served_feed(room, &asked.url).await {
-            Ok(Some(name)) => {
-                if let Some(question) = failing_polls::question(room, &asked, &name, &request) {
-                    let reading = failing_polls::read_again(room, &asked, &name, &question);
-                    // Whatever became of it, what there is is served.
-                    let _ = timeout(first_wait, Box::pin(reading)).await;
-                }
-                return Box::pin(feed(room, &asked, &name, request, next)).await;
+        if let Some(name) = served_feed(room, &asked.url).await? {
+            if let Some(question) = making::question(room, &asked, &name, &request) {
+                let reading = making::read_again(room, &asked, &name, &question);
+                // Whatever became of it, what there is is served.
+                let _ = timeout(first_wait, Box::pin(reading)).await;
             }
-            Ok(None) => {}
-            Err(problem) => return pass::failed(problem.into()),
+            return Ok(Box::pin(feed(room, &asked, &name, request, next)).await);
         }
     }
     match asked.site.config().passes {

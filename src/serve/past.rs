@@ -4,27 +4,44 @@
 //! its `self` is its own address, `current` leads to the feed as it is) and a memento to everybody
 //! else (RFC 7089). All times between two changes have one and the same document of the reader and
 //! the complete view. That of the sync view changes also where something left its window.
+//!
+//! What the sync view showed at some time, of everything that there was then. Pure.
+//!
+//! Archive documents: `GET /feeds/NAME/archive/ID` (Feed History draft-05, RFC 5005).
+//!
+//! A rendition is a function of what was sealed, of the archive after it and of the gateway's own
+//! addresses. It is kept under exactly that, so that a commit to the feed leaves it alone.
 
-mod window;
-
-use super::AppState;
+use super::address::{DocumentForm, Site};
 use super::admission::{Work, WorkKind};
-use super::audience::ServedFeed;
+use super::audience::{Audience, ServedFeed};
 use super::client::Client;
 use super::conditional::{Representation, add};
 use super::documents::{DocumentKey, DocumentKind, NoDocument};
+use super::feeds::{ContainerParams, Resource, answer, head, unreadable};
+use super::openapi::{ArchivedDocument, Gone, NotFound, Unchanged};
 use super::problem::Problem;
-use super::rendition::Rendition;
+use super::query::ReadPlan;
+use super::query::ViewQuery;
+use super::rendition::{Rendition, UnwrittenDocument};
 use super::rendition_cache::{RenditionCache, ViewRequest};
 use super::shared_work::WorkRequest;
+use super::{AppState, SharedState};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{Format, Tick, Time};
-use tidegate_format::render::{ArchiveDocument, Container, HistoryPlace, LinkForms, ViewKind};
-use tidegate_store::{Past, PastSelect};
-use window::PastWindow;
+use tidegate_core::model::{
+    Archive, ArchiveId, ArchivePlace, Deletion, Family, FeedState, Format, Item, ShownAddress,
+    Tick, Time,
+};
+use tidegate_format::render::{
+    Addresses, ArchiveDocument, Container, HistoryPlace, LinkForms, ViewKind,
+};
+use tidegate_store::{Past, PastSelect, Select, View};
 
 /// Until a time is so far back, a change that was seen before it may still be on its way into the
 /// store.
@@ -47,16 +64,15 @@ impl RenditionCache {
         let kind = DocumentKind::Past { upstream: record.shown(), request: wish, at };
         let (audience, feed) = (record.site.key(), record.name.clone());
         let key = DocumentKey { audience, feed, revision: Some(state.revision), kind };
-        let make = || {
-            let (cache, record) = (Arc::clone(self), record.clone());
-            let is_list = state.format == Format::Opml;
-            async move { cache.build_memento(&record, wish, at, is_list).await }
+        let is_list = state.format == Format::Opml;
+        let make = move |cache: Arc<Self>, record: ServedFeed| async move {
+            cache.build_memento(&record, wish, at, is_list).await
         };
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = u64::from(state.living) + u64::from(state.tombstones);
         let work = Work::new(&record.name, WorkKind::Past(wish.kind));
         let ask = WorkRequest { tells: true, ..self.admission.request(client, work, items) };
-        self.encoded(key, ask, make).await
+        self.encoded(record, key, ask, make).await
     }
 
     async fn build_memento(
@@ -82,7 +98,7 @@ impl RenditionCache {
                 // A list is told whole, so that everything stands where it stood.
                 let whole = (container == Container::Opml).then(|| view.items.clone());
                 let mut shown =
-                    window::at(view, at, self.window, wish.seen).map_err(NoDocument::Told)?;
+                    PastWindow::at(view, at, self.window, wish.seen).map_err(NoDocument::Told)?;
                 shown.view.items = whole.unwrap_or(shown.view.items);
                 shown
             }
@@ -123,7 +139,7 @@ fn unknown(at: Time, back_to: Option<Time>) -> Problem {
 }
 
 /// The answer to `?as-of=`.
-pub(super) async fn answer(
+pub(super) async fn answer_past(
     room: &AppState,
     record: &ServedFeed,
     (wish, client): (ViewRequest, Client),
@@ -135,9 +151,7 @@ pub(super) async fn answer(
         let said = format!("as-of, {at}, is in the future: it is {now}");
         return Err(Problem::parameter("as-of", said));
     }
-    let made = room.shelf.memento(record, (wish, client), at).await;
-    let rendition = made
-        .map_err(|missing| missing.problem(Some(&record.name), "render this document just now"))?;
+    let rendition = room.shelf.memento(record, (wish, client), at).await?;
     let mut represented = rendition.represented(asked);
     let settled = at < now.minus(SETTLED);
     let fresh = if settled { SETTLED_FRESH } else { UNSETTLED_FRESH };
@@ -146,4 +160,176 @@ pub(super) async fn answer(
     // An earlier date says nothing here: after a redaction the same past has other bytes.
     let modified = Some(rendition.shown);
     Ok(Representation { modified, ..represented }.answer(asked))
+}
+
+/// What a document of the past shows.
+#[derive(Debug)]
+struct PastWindow {
+    /// The items, and all around them.
+    view: View,
+    /// What is said to be deleted.
+    deleted: Vec<Deletion>,
+    /// `sx:sharing/@since`.
+    since: Option<Tick>,
+    /// `sx:sharing/@until`.
+    until: Option<Tick>,
+}
+
+impl PastWindow {
+    /// All that was read.
+    const fn all(view: View) -> Self {
+        Self { view, deleted: Vec::new(), since: None, until: None }
+    }
+
+    /// The window that ended at `at`, or what came in it after the tick `seen`. `all`: every item and
+    /// tombstone of then.
+    ///
+    /// As in the present, the window starts at the greatest tick that has left it (SSE 1.0 section
+    /// 4.2.4).
+    fn at(mut all: View, at: Time, window: Duration, seen: Option<Tick>) -> Result<Self, Problem> {
+        let cutoff = Tick::at(at.minus(window));
+        let left = all.items.iter().map(|item| item.tick).filter(|tick| *tick < cutoff).max();
+        let window_start = left.max(all.state.complete_start.filter(|_| all.state.tick.is_some()));
+        let then = FeedState { window_start, ..all.state.clone() };
+        let plan = ReadPlan::new(ViewKind::Sync, seen, &then)?;
+        let (since, until) = plan.bounds(&then);
+        let Select::After(after) = plan.select() else { return Ok(Self::all(all)) };
+        let living = all.items.iter().filter(|item| !item.shared.winner.deleted);
+        let borne: HashSet<String> = living.map(|item| item.published_id.clone()).collect();
+        all.items.retain(|item| item.tick > after);
+        let is_said = |item: &&Item| {
+            item.shared.winner.deleted
+                && then.format.family() == Family::Atom
+                && !borne.contains(&item.published_id)
+        };
+        let deleted = all.items.iter().filter(is_said).map(Deletion::from).collect();
+        Ok(Self { view: all, deleted, since, until })
+    }
+}
+
+/// How many times the size that it has on disk an archive takes in memory while it is rendered.
+const TIMES_ON_DISK: u64 = 8;
+
+impl RenditionCache {
+    async fn archive(
+        self: &Arc<Self>,
+        record: &ServedFeed,
+        place: &ArchivePlace,
+        form: DocumentForm,
+        client: Client,
+    ) -> Result<Arc<Rendition>, Problem> {
+        let secret = record.options.secret;
+        let kind = DocumentKind::Archive { place: Box::new(place.clone()), form, secret };
+        let (audience, feed) = (record.site.key(), record.name.clone());
+        // What was sealed stays as it is whatever comes to the feed.
+        let key = DocumentKey { audience, feed, revision: None, kind };
+        let read = place.clone();
+        let make = move |cache: Arc<Self>, record: ServedFeed| async move {
+            let archive = cache.store.archive(&record.name, &read.note.id).await?;
+            let archive = archive.ok_or_else(|| NoDocument::Told(dropped()))?;
+            cache.write(document(&record.site, &record, &read, archive, form)).await
+        };
+        // Its size on disk, with what is read and what is written of it.
+        let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
+        let work = Work::new(&record.name, WorkKind::Archive);
+        let ask = WorkRequest { client, work, cost, tells: false };
+        Ok(self.encoded(record, key, ask, make).await?)
+    }
+}
+
+/// When the document last changed: when it was sealed, when the next archive came to be linked, or
+/// when text was taken out of it.
+fn shown(place: &ArchivePlace) -> Time {
+    let next = place.next.as_ref().map(|(_, sealed)| *sealed);
+    place.note.sealed.max(next.unwrap_or(Time::MIN)).max(place.note.redacted.unwrap_or(Time::MIN))
+}
+
+/// An archive document: what it has, what it names, and where it stands.
+fn document(
+    site: &Site,
+    record: &ServedFeed,
+    place: &ArchivePlace,
+    archive: Archive,
+    form: DocumentForm,
+) -> UnwrittenDocument {
+    let Archive { skeleton, items, deleted, upstream, .. } = archive;
+    let form = form.within(skeleton.format);
+    let at = |id: &ArchiveId| site.archive(&record.name, id, form);
+    // The upstream's address as it was: where it moved to later changes nothing here.
+    let address = ShownAddress::new(&upstream, record.options.secret);
+    let site_page = skeleton.link.as_deref();
+    let addresses = Addresses {
+        upstream: address.base(site_page),
+        via: address.link().map(str::to_owned),
+        ..site.addresses(record, form, site_page)
+    };
+    let history = HistoryPlace {
+        forms: site.history,
+        complete: false,
+        previous: place.note.previous.as_ref().map(at),
+        archive: Some(ArchiveDocument {
+            own: at(&place.note.id),
+            next: place.next.as_ref().map(|(id, _)| at(id)),
+        }),
+    };
+    let state = FeedState::untouched(skeleton.format, place.note.sealed);
+    let container = form.container(skeleton.format);
+    let head = head(None, container, (&addresses, &history), site.sup(&record.name).as_deref());
+    UnwrittenDocument {
+        head,
+        kind: ViewKind::Reader,
+        form,
+        view: View { state, skeleton, items },
+        rest: None,
+        deleted,
+        addresses,
+        history,
+        bounds: (None, None),
+        expires: None,
+        window: None,
+        shown: shown(place),
+        token: None,
+    }
+}
+
+/// A sealed part of the feed's history (Feed History).
+#[utoipa::path(
+    get,
+    path = "/feeds/{name}/archive/{id}",
+    operation_id = "archive",
+    params(ContainerParams),
+    responses(ArchivedDocument, Unchanged, NotFound, Gone)
+)]
+pub(super) async fn archive(
+    State(room): State<SharedState>,
+    (audience, client): (Audience, Client),
+    path: Result<Path<(String, String)>, PathRejection>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (name, id) = path.map_err(unreadable)?.0;
+    let record = room.directory.served(&name, &audience).await?;
+    let unknown =
+        || Problem::not_found(format!("the feed {} has no archive of that id", record.name));
+    let id = ArchiveId::new(&id).map_err(|_| unknown())?;
+    let asked = ViewQuery::read(ViewKind::Reader, query.as_deref().unwrap_or_default())?;
+    if asked.as_of.is_some() {
+        let said = "an archive is a fixed document that says the same at all times; as-of is for \
+                    the reader, the sync and the complete view";
+        return Err(Problem::parameter("as-of", said));
+    }
+    let dialect = room.site.dialect(asked.dialect, asked.container);
+    let form = DocumentForm { dialect, container: asked.container };
+    let place = room.store.archive_place(&record.name, &id).await?.ok_or_else(unknown)?;
+    if place.note.dropped {
+        return Err(dropped());
+    }
+    let rendition = room.shelf.archive(&record, &place, form, client).await?;
+    Ok(answer(&room, Resource::Archive(&place), &rendition, &headers))
+}
+
+fn dropped() -> Problem {
+    let said =
+        "this archive is not kept any more; what lives of it is in later ones, or in the feed";
+    Problem::new(StatusCode::GONE, said)
 }

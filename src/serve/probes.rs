@@ -85,7 +85,7 @@ pub(super) async fn metrics(
     note_uncounted(measure_feeds(&room).await);
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
-    room.metrics.measure().await;
+    room.metrics.measure(room.documents.size()).await;
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.count());
     }
@@ -115,7 +115,7 @@ async fn measure_feeds(room: &SharedState) -> Result<(), StoreError> {
         count_polling(room, &listing).await;
     }
     // A scrape that comes while another counts is told what was counted last.
-    let Ok(turn) = room.metrics.counting().try_lock_owned() else { return Ok(()) };
+    let Ok(turn) = Arc::clone(&room.metrics.counting).try_lock_owned() else { return Ok(()) };
     let room = Arc::clone(room);
     let counting = tokio::spawn(async move {
         let count = async {

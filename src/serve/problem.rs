@@ -39,10 +39,12 @@ pub(super) struct Problem {
     retry_after: Option<Duration>,
     #[serde(skip)]
     challenge: bool,
+    /// Whether it is that there is no feed of a name for who asks.
     #[serde(skip)]
-    is_unknown_feed: bool,
+    pub(super) is_unknown_feed: bool,
+    /// Whether it is that an origin has not answered what it was asked before.
     #[serde(skip)]
-    is_of_site: bool,
+    pub(super) is_of_site: bool,
 }
 
 fn as_number<S: serde::Serializer>(status: &StatusCode, to: S) -> Result<S::Ok, S::Error> {
@@ -81,11 +83,6 @@ impl Problem {
         Self { is_unknown_feed: true, ..Self::not_found(said) }
     }
 
-    /// Whether it is that there is no feed of a name for who asks.
-    pub(super) const fn is_unknown_feed(&self) -> bool {
-        self.is_unknown_feed
-    }
-
     /// 503 with `Retry-After`.
     pub(super) fn later(detail: impl Into<String>, retry_after: Duration) -> Self {
         Self {
@@ -99,32 +96,28 @@ impl Problem {
         Self { is_of_site: true, ..Self::later(detail, retry_after) }
     }
 
-    /// Whether it is that an origin has not answered what it was asked before.
-    pub(super) const fn is_of_site(&self) -> bool {
-        self.is_of_site
-    }
-
-    /// The store is closed and opened again.
-    pub(super) fn stopped() -> Self {
-        let said = "the gateway's store stopped after a failure and is opened again; what was made \
-                    before and did not change since is served meanwhile";
-        Self::later(said, RETRY_SOON)
-    }
-
-    /// An error of the store that may be over soon; `None` where it is a fault.
-    pub(super) fn from_passing(error: &StoreError) -> Option<Self> {
+    /// What a reader learns of an error of the store: whether it may be over soon, or that it is our fault. The rest is
+    /// for the operator's log.
+    pub(super) fn from_store(error: &StoreError) -> Self {
+        let cause = error as &dyn std::error::Error;
         match error {
-            StoreError::Closed => Some(Self::later("the gateway is shutting down", RETRY_SOON)),
+            StoreError::Closed => Self::later("the gateway is shutting down", RETRY_SOON),
             // The store itself has logged why, once.
-            StoreError::Stopped(_) => Some(Self::stopped()),
-            StoreError::Away { .. } => {
-                tracing::warn!(
-                    error = error as &dyn std::error::Error,
-                    "a reader is to ask again once the database answers"
-                );
-                Some(Self::later(error.to_string(), RETRY_SOON))
+            StoreError::Stopped(_) => {
+                let said = "the gateway's store stopped after a failure and is opened again; what was made before and did \
+                            not change since is served meanwhile";
+                Self::later(said, RETRY_SOON)
             }
-            error => error.is_passing().then(|| Self::later(error.to_string(), RETRY_SOON)),
+            StoreError::Away { .. } => {
+                let said = "a reader is to ask again once the database answers";
+                tracing::warn!(error = cause, "{said}");
+                Self::later(error.to_string(), RETRY_SOON)
+            }
+            error if error.is_passing() => Self::later(error.to_string(), RETRY_SOON),
+            _ => {
+                tracing::error!(error = cause, "the store failed a reader");
+                Self::later("the gateway could not read its store", RETRY_SOON)
+            }
         }
     }
 
@@ -181,13 +174,8 @@ impl From<Arc<Self>> for Problem {
 }
 
 impl From<StoreError> for Problem {
-    /// What the store says is for the operator's log; a reader learns only that it is our fault.
     fn from(error: StoreError) -> Self {
-        if let Some(problem) = Self::from_passing(&error) {
-            return problem;
-        }
-        tracing::error!(error = &error as &dyn std::error::Error, "the store failed a reader");
-        Self::later("the gateway could not read its store", RETRY_SOON)
+        Self::from_store(&error)
     }
 }
 

@@ -14,7 +14,7 @@ use super::directory::Listing;
 use super::negotiate::{Encoding, container, encoding};
 use super::reading::{FETCH_DEST, NAVIGATION};
 use super::rendition::{BodyContent, Rendition};
-use super::{AppState, client, observe, request_rules};
+use super::{AppState, client, observe, router};
 use arc_swap::ArcSwapOption;
 use axum::body::Body;
 use bytes::Bytes;
@@ -131,7 +131,7 @@ fn is_plain<B: http_body::Body>(request: &Request<B>) -> bool {
     // Somebody who goes to the address in a browser may get a page, and the router says what a host is.
     let is_routed = headers.contains_key(A_IM)
         || headers.get(FETCH_DEST).is_some_and(|dest| dest == NAVIGATION)
-        || !request_rules::has_one_host(request)
+        || !router::has_one_host(request)
         // Each answer has a line in the log.
         || observe::logs_every_answer()
         // Where the whole address was written, the router looks at it.
@@ -174,7 +174,7 @@ pub(super) fn answer<B: http_body::Body>(
     };
     client::note_unnamed_proxy(room, peer, headers);
     if modified.is_some() {
-        room.metrics.cache_hit();
+        room.metrics.hits.inc();
     }
     let counter = || room.metrics.answers(&Method::GET, ready.read.route, status.as_u16());
     head.counter.get_or_init(counter).inc();

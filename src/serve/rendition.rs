@@ -1,10 +1,7 @@
 //! A document as it goes out: its bytes in every encoding, each with its own entity tag.
+//!
+//! How documents are packed.
 
-mod packing;
-
-pub(super) use self::packing::{GZIP_LEVEL_LARGE, quickly};
-
-use self::packing::{PackingEffort, gzip};
 use super::address::DocumentForm;
 use super::conditional::{ETag, Representation};
 use super::delta::DeltaToken;
@@ -15,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use std::io;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{Deletion, Item, Revision, Tick, Time};
@@ -70,7 +68,7 @@ impl EncodedBody {
         Self { content: BodyContent::Memory(bytes), etag }
     }
 
-    /// The answer that carries it. What is in a file is read from there as it is sent (`unsent_bodies`).
+    /// The answer that carries it. What is in a file is read from there as it is sent (`observe::count`).
     pub(super) fn answer(&self, status: StatusCode, headers: HeaderMap) -> Response {
         match &self.content {
             BodyContent::Memory(bytes) => (status, headers, bytes.clone()).into_response(),
@@ -191,7 +189,7 @@ impl UnwrittenDocument {
             let mut portions = rest.map(|rest| rest.portions(runtime)).into_iter().flatten();
             self.rendition(renderer, &mut portions, out)
         });
-        made.await.map_err(|error| NoDocument::Failed(format!("rendering failed: {error}")))?
+        made.await.map_err(NoDocument::failed)?
     }
 
     fn rendition(
@@ -238,17 +236,21 @@ impl UnwrittenDocument {
 impl Rendition {
     /// Compresses a document. Slow: call it where blocking is allowed.
     pub(super) fn build(document: String, about: About) -> io::Result<Self> {
-        Self::packed(document, about, PackingEffort::LASTING)
+        Self::packed(document, about, LASTING)
     }
 
     /// Compresses a document of ids, which is made anew whenever one of them comes.
     pub(super) fn build_quickly(document: String, about: About) -> io::Result<Self> {
-        Self::packed(document, about, PackingEffort::QUICK)
+        Self::packed(document, about, QUICK)
     }
 
-    fn packed(document: String, about: About, effort: PackingEffort) -> io::Result<Self> {
-        let gzip = gzip(document.as_bytes(), effort.gzip)?;
-        let zstd = zstd::bulk::compress(document.as_bytes(), effort.zstd)?;
+    fn packed(
+        document: String,
+        about: About,
+        (gzip_level, zstd_level): PackingEffort,
+    ) -> io::Result<Self> {
+        let gzip = gzip(document.as_bytes(), gzip_level)?;
+        let zstd = zstd::bulk::compress(document.as_bytes(), zstd_level)?;
         let [identity, gzip, zstd] =
             [document.into_bytes(), gzip, zstd].map(|bytes| EncodedBody::new(bytes, about.token));
         Ok(Self::new(identity, (Some(gzip), Some(zstd)), about))
@@ -321,6 +323,33 @@ impl Rendition {
         let bytes: u64 = all.into_iter().flatten().map(EncodedBody::weight).sum();
         u32::try_from(bytes + OVERHEAD).unwrap_or(u32::MAX)
     }
+}
+
+/// The gzip level of documents that are too large for memory: twice as fast as that of others, and hardly larger.
+pub(crate) const GZIP_LEVEL_LARGE: u32 = 3;
+/// How much is put into packing a document: the levels of gzip and zstd.
+type PackingEffort = (u32, i32);
+/// Both at about the knee of their curves; zstd is then the smaller and by far the faster one.
+const LASTING: PackingEffort = (6, 3);
+/// For what is made anew all the time and is mostly chance: more makes it no smaller.
+const QUICK: PackingEffort = (1, 1);
+
+/// Packs an answer that is made for one request.
+pub(crate) fn quickly(bytes: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
+    match encoding {
+        Encoding::Identity => Ok(bytes.to_vec()),
+        Encoding::Gzip => gzip(bytes, QUICK.0),
+        Encoding::Zstd => zstd::bulk::compress(bytes, QUICK.1),
+    }
+}
+
+/// Packs with gzip.
+pub(super) fn gzip(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
+    // No name and no time in its header: equal bytes give equal tags.
+    let level = flate2::Compression::new(level);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+    encoder.write_all(bytes)?;
+    encoder.finish()
 }
 
 #[cfg(test)]

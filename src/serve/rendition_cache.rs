@@ -1,6 +1,4 @@
-//! The views of feeds: what they are made of, and what stands in for one that cannot be made.
-
-mod deltas;
+//! The views of feeds: what they are made of.
 
 use super::address::DocumentForm;
 use super::admission::{Admission, Work, WorkKind};
@@ -10,25 +8,24 @@ use super::client::Client;
 use super::delta::Point;
 use super::documents::{DocumentKey, DocumentKind, Documents, NoDocument};
 use super::feeds;
-use super::plan::ReadPlan;
-use super::problem::{Problem, RETRY_SOON};
+use super::query::ReadPlan;
 use super::rendition::{Renderer, Rendition, RestOfView, UnwrittenDocument};
 use super::shared_work::WorkRequest;
 use super::spool::Spool;
-pub(super) use deltas::Delta;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_config::DeltaViews;
-use tidegate_core::model::{Deletion, FeedName, FeedState, Format, Item, Snapshot, Tick};
+use tidegate_core::model::{Deletion, FeedName, FeedState, Format, Item, Tick};
 use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
 use tidegate_store::{PinnedFeed, RemainingItems, Store, StoreError, View};
 
 /// How often a document is begun whose feed another gateway changes meanwhile.
 const BUILDS: usize = 4;
 /// How many keys of last good renditions are remembered.
-const LAST_KEYS: u64 = 16 * 1024;
+pub(super) const LAST_KEYS: u64 = 16 * 1024;
 
 /// What was asked of a view, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,7 +48,7 @@ impl ViewRequest {
 }
 
 /// The key of a view, or of a delta that begins with `base`.
-fn view_key(
+pub(super) fn view_key(
     record: &ServedFeed,
     wish: ViewRequest,
     plan: ReadPlan,
@@ -77,39 +74,17 @@ fn view_key(
 pub(super) struct RenditionCache {
     pub(super) store: Arc<dyn Store>,
     pub(super) window: Duration,
-    views_with_deltas: DeltaViews,
+    pub(super) views_with_deltas: DeltaViews,
     pub(super) writing: (Renderer, Arc<Spool>),
     pub(super) admission: Arc<Admission>,
     pub(super) documents: Arc<Documents>,
     /// The newest view that was made for each audience and form.
-    last: Cache<(AudienceKey, FeedName, ViewKind, DocumentForm), DocumentKey>,
+    pub(super) last: Cache<(AudienceKey, FeedName, ViewKind, DocumentForm), DocumentKey>,
     /// How often something was let go of that nobody may be served any more.
-    forgotten: AtomicU64,
+    pub(super) forgotten: AtomicU64,
 }
 
 impl RenditionCache {
-    /// Nothing is made yet.
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        window: Duration,
-        views_with_deltas: DeltaViews,
-        writing: (Renderer, Arc<Spool>),
-        (admission, documents): (&Arc<Admission>, &Arc<Documents>),
-    ) -> Arc<Self> {
-        let (admission, documents) = (Arc::clone(admission), Arc::clone(documents));
-        let (last, forgotten) = (Cache::of(LAST_KEYS), AtomicU64::new(0));
-        Arc::new(Self {
-            forgotten,
-            store,
-            window,
-            views_with_deltas,
-            writing,
-            admission,
-            documents,
-            last,
-        })
-    }
-
     /// Lets go of everything that was rendered of a feed.
     pub(super) fn forget(&self, feed: &FeedName) {
         self.documents.forget(feed);
@@ -124,34 +99,9 @@ impl RenditionCache {
         self.forgotten.load(Ordering::Acquire)
     }
 
-    /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but
-    /// the state that it has in memory. Where the store fails, one that was made of the same revision is served; and
-    /// whether it is no such stand-in.
+    /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but the state that it has
+    /// in memory, so that where the store fails, what was made of the same revision is served.
     pub(super) async fn rendition(
-        self: &Arc<Self>,
-        record: &ServedFeed,
-        wish: ViewRequest,
-        client: Client,
-    ) -> Result<(Arc<Rendition>, bool), Problem> {
-        match self.current(record, wish, client).await {
-            Ok(rendition) => Ok((rendition, true)),
-            Err(missing) => Ok((self.instead(record, wish, &missing).await?, false)),
-        }
-    }
-
-    /// The rendition of a view as the feed now stands, and no stand-in: for this gateway itself.
-    pub(super) async fn newest(
-        self: &Arc<Self>,
-        record: &ServedFeed,
-        wish: ViewRequest,
-    ) -> Result<Arc<Rendition>, Problem> {
-        self.current(record, wish, Client::Own).await.map_err(|missing| match &*missing {
-            NoDocument::Told(problem) => problem.clone(),
-            other => Problem::later(other.to_string(), RETRY_SOON),
-        })
-    }
-
-    async fn current(
         self: &Arc<Self>,
         record: &ServedFeed,
         wish: ViewRequest,
@@ -163,11 +113,8 @@ impl RenditionCache {
         let usual = ReadPlan::new(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
         let key = view_key(record, wish, plan, &state, None);
         let ask = self.ask(record, wish, &state, client, usual);
-        let make = || {
-            let (shelf, record) = (Arc::clone(self), record.clone());
-            async move { shelf.build(&record, wish).await }
-        };
-        let rendition = self.encoded(key.clone(), ask, make).await?;
+        let make = |shelf: Arc<Self>, record| async move { shelf.build(&record, wish).await };
+        let rendition = self.encoded(record, key.clone(), ask, make).await?;
         if usual {
             let place = (key.audience, record.name.clone(), wish.kind, wish.form(&state));
             let before = self.last.get(&place);
@@ -182,21 +129,23 @@ impl RenditionCache {
 
     /// A document in its encodings, which is kept or made.
     pub(super) async fn encoded<F>(
-        &self,
+        self: &Arc<Self>,
+        record: &ServedFeed,
         key: DocumentKey,
         ask: WorkRequest,
-        make: impl FnOnce() -> F,
+        make: impl FnOnce(Arc<Self>, ServedFeed) -> F,
     ) -> Result<Arc<Rendition>, Arc<NoDocument>>
     where
         F: Future<Output = Result<Rendition, NoDocument>> + Send + 'static,
     {
+        let make = || make(Arc::clone(self), record.clone());
         let made = self.documents.get(key, ask, make).await?;
         made.encoded().cloned().ok_or_else(|| Arc::new(NoDocument::yet()))
     }
 
     /// What making a view takes: the items that it shows, and where something is told that no item says,
     /// the ledger. `whole`: it is made of all that the view has.
-    fn ask(
+    pub(super) fn ask(
         &self,
         record: &ServedFeed,
         wish: ViewRequest,
@@ -218,38 +167,6 @@ impl RenditionCache {
             false => 0,
         };
         WorkRequest { client, cost: shown.saturating_add(ledger), work, tells: whole }
-    }
-
-    /// What to serve when the rendition cannot be had.
-    async fn instead(
-        &self,
-        record: &ServedFeed,
-        wish: ViewRequest,
-        missing: &NoDocument,
-    ) -> Result<Arc<Rendition>, Problem> {
-        let problem = missing.problem(Some(&record.name), "render this view just now");
-        // An answer to `?since=` must not be older than what was asked for, so it has no stand-in. Neither has what
-        // may be older than what another gateway answers.
-        let has_stand_in = wish.seen.is_none() && self.store.answers_from_memory();
-        // Of what is published others were told, or another gateway has shown it: nothing older stands in for it.
-        let published = self.store.watch_state(&record.name).map(|watch| watch.revision());
-        if has_stand_in && !matches!(missing, NoDocument::Told(_)) {
-            // The state is kept in memory, and is there where documents cannot be read.
-            let state = self.store.state(&record.name).await.ok().flatten();
-            let form = state
-                .map_or(DocumentForm { dialect: wish.dialect, container: None }, |state| {
-                    wish.form(&state)
-                });
-            let place = (record.site.key(), record.name.clone(), wish.kind, form);
-            if let Some(key) = self.last.get(&place)
-                && published.is_some_and(|published| key.revision >= Some(published))
-                && let Some(kept) = self.documents.kept(&key)
-                && let Some(rendition) = kept.encoded()
-            {
-                return Ok(Arc::clone(rendition));
-            }
-        }
-        Err(problem)
     }
 
     async fn build(&self, record: &ServedFeed, wish: ViewRequest) -> Result<Rendition, NoDocument> {
@@ -347,7 +264,11 @@ impl RenditionCache {
 
     /// Reads what the view shows, all at one revision. In Atom deletions stand as `at:deleted-entry` in
     /// the reader view and, beside the tombstones, in the sync view.
-    async fn read(&self, record: &ServedFeed, wish: ViewRequest) -> Result<ReadView, NoDocument> {
+    pub(super) async fn read(
+        &self,
+        record: &ServedFeed,
+        wish: ViewRequest,
+    ) -> Result<ReadView, NoDocument> {
         let reader = self.store.pin(&record.name).await?.ok_or_else(NoDocument::yet)?;
         let plan = plan(wish, reader.state())?;
         let begun = Arc::clone(&reader).begin_view(plan.select()).await?;
@@ -381,7 +302,10 @@ impl RenditionCache {
             }
         }
         if is_told_whole(wish, state) {
-            view.items = listed(&reader).await?;
+            // What changed is told with all that it may stand in: an outline on its own would seem to have moved to the
+            // root.
+            let whole = Arc::clone(&reader).whole_view().await?.ok_or_else(NoDocument::yet)?;
+            view.items = whole.items;
             rest.remaining = RemainingItems::default();
         }
         if !deleted.is_empty() {
@@ -392,18 +316,14 @@ impl RenditionCache {
 }
 
 /// What a view shows.
-struct ReadView {
-    plan: ReadPlan,
+pub(super) struct ReadView {
+    pub(super) plan: ReadPlan,
     /// Its items, or the first of them.
-    view: View,
+    pub(super) view: View,
     /// The others.
-    rest: RestOfView,
+    pub(super) rest: RestOfView,
     /// Deletions that are told beside them.
-    deleted: Vec<Item>,
-}
-
-async fn ledger(reader: &Arc<dyn PinnedFeed>) -> Result<Snapshot, NoDocument> {
-    Arc::clone(reader).snapshot().await?.ok_or_else(NoDocument::yet)
+    pub(super) deleted: Vec<Item>,
 }
 
 /// Which of these tombstones are said in RFC 6721. An id that is said to be deleted takes the entry
@@ -412,7 +332,7 @@ async fn publishable_tombstones(
     reader: &Arc<dyn PinnedFeed>,
     mut deleted: Vec<Item>,
 ) -> Result<Vec<Item>, NoDocument> {
-    let ledger = ledger(reader).await?;
+    let ledger = Arc::clone(reader).snapshot().await?.ok_or_else(NoDocument::yet)?;
     // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
     let looking = tokio::task::spawn_blocking(move || {
         let living = ledger.known.iter().filter(|known| !known.is_deleted());
@@ -421,13 +341,6 @@ async fn publishable_tombstones(
         deleted
     });
     Ok(looking.await.map_err(|_| StoreError::Closed)?)
-}
-
-/// Everything that a list has, in its order. What changed is told with all that it may stand in: an
-/// outline on its own would seem to have moved to the root.
-async fn listed(reader: &Arc<dyn PinnedFeed>) -> Result<Vec<Item>, NoDocument> {
-    let view = Arc::clone(reader).whole_view().await?.ok_or_else(NoDocument::yet)?;
-    Ok(view.items)
 }
 
 /// Whether a view tells deletions as RFC 6721 does.
@@ -444,6 +357,6 @@ fn is_told_whole(wish: ViewRequest, state: &FeedState) -> bool {
     wish.kind != ViewKind::Reader && state.format == Format::Opml
 }
 
-fn plan(wish: ViewRequest, state: &FeedState) -> Result<ReadPlan, NoDocument> {
+pub(super) fn plan(wish: ViewRequest, state: &FeedState) -> Result<ReadPlan, NoDocument> {
     ReadPlan::new(wish.kind, wish.seen, state).map_err(NoDocument::Told)
 }

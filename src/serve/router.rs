@@ -1,30 +1,135 @@
-//! The routers: what a listener answers, by who may ask (`routes.rs`), and what goes around all of it.
+//! What a listener answers: the routes by who may ask (`routes.rs`), what goes around all of them, and what is an
+//! origin's.
+//!
+//! What HTTP asks of every request, whatever it is for: its host, its body, and the questions of
+//! browsers before they ask across origins.
+//!
+//! Answers over a database that other gateways write as well are no older than it allows: where what is in memory was
+//! not compared with the database lately, the request waits for a look, or is refused.
 
-use super::problem::Problem;
-use super::routes::{self, Access, ROUTES};
+use super::client::Peer;
+use super::observe::AnswerFacts;
+use super::problem::{Problem, RETRY_SOON};
+use super::routes::{Access, ROUTES};
+use super::shown_pages::Prefix;
 use super::{
-    API, Listener, REQUEST_BODY_LIMIT, SharedState, audience, auth, compressed, error_page,
-    observe, prefix, query, request_rules, unsent_bodies,
+    API, AppState, Listener, REQUEST_BODY_LIMIT, SharedState, audience, auth, client,
+    event_streams, observe, origins, query, routes, shown_pages,
 };
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::mask_token;
+use tidegate_store::StoreCondition;
+use tower::{ServiceExt, service_fn};
 
 /// How many characters of an unknown path are said back.
 const PATH_SHOWN: usize = 200;
 
+/// The site, as one listener answers it.
+#[derive(Clone)]
+pub(super) struct ListenerSite {
+    pub(super) room: SharedState,
+    pub(super) listener: Listener,
+    prefix: Option<Prefix>,
+    routes: Router,
+}
+
+impl ListenerSite {
+    /// That of a listener.
+    pub(super) fn new(room: SharedState, listener: Listener) -> Self {
+        let prefix = Prefix::from_public_url(&room.site.at(""));
+        let routes = own_routes(&room, listener);
+        Self { room, listener, prefix, routes }
+    }
+
+    /// Answers a request. What is passed on to an origin goes through here, and through nothing that is around our own
+    /// routes.
+    pub(super) async fn answer(&self, mut request: Request) -> Response {
+        let method = request.method().clone();
+        client::identify(&self.room, &mut request);
+        if must_wait_for_store(&self.room, &request) {
+            wait_for_store(&self.room, &mut request).await;
+        }
+        // What is refused is counted and logged with our own routes.
+        let is_own = self.listener == Listener::Operators || is_refused(&request);
+        let answer = match is_own {
+            true => self.route(request).await,
+            false => origins::enter(&self.room, request, self).await,
+        };
+        complete(answer, &method)
+    }
+
+    /// Answers what is no origin's: what is done to every answer stands here in its order.
+    pub(super) async fn route(&self, request: Request) -> Response {
+        let facts = AnswerFacts::new(&request);
+        let page = shown_pages::way_back(&request);
+        let mut answer = match check_host(&request) {
+            Ok(()) => audience::enter(self, request).await,
+            Err(problem) => problem.into_response(),
+        };
+        if let Some(way_back) = &page {
+            answer = shown_pages::show_problem(answer, Some(way_back));
+        }
+        answer = shown_pages::put_before(self.prefix.as_ref(), &facts.method, answer).await;
+        answer = observe::pack(&self.room, &facts, answer).await;
+        answer = observe::count(&self.room, &facts, answer).await;
+        observe::note(&self.room, &facts, &mut answer);
+        // For HEAD the routes have cut off the body before anybody says how long that is: a length of 0 tells nothing.
+        let headers = answer.headers_mut();
+        if facts.is_head() && headers.get(header::CONTENT_LENGTH).is_some_and(|it| it == "0") {
+            headers.remove(header::CONTENT_LENGTH);
+        }
+        answer
+    }
+
+    /// Has a route answer, for a listener and an audience that are known.
+    pub(super) async fn find_route(&self, request: Request) -> Response {
+        let Ok(answer) = self.routes.clone().oneshot(request).await;
+        answer
+    }
+
+    /// The same as a router.
+    pub(super) fn into_router(self) -> Router {
+        Router::new().fallback_service(service_fn(move |request| {
+            let site = self.clone();
+            async move { Ok::<_, Infallible>(site.answer(request).await) }
+        }))
+    }
+}
+
+/// What a router does to each answer, for those that come from none: a length that is known is said, and no body
+/// goes to HEAD. What is empty there may have been cut off.
+fn complete(mut answer: Response, method: &Method) -> Response {
+    let is_head = *method == Method::HEAD;
+    if let Some(length) = answer.body().size_hint().exact()
+        && !(is_head && length == 0)
+        && !answer.headers().contains_key(header::CONTENT_LENGTH)
+    {
+        answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    }
+    if is_head {
+        *answer.body_mut() = Body::empty();
+    }
+    answer
+}
+
 /// What a listener answers that is no origin's. What is not for it is as unknown there as what is nowhere.
-pub(super) fn own_routes(room: SharedState, listener: Listener) -> Router {
-    let prefix = prefix::Prefix::from_public_url(&room.site.at(""));
+fn own_routes(room: &SharedState, listener: Listener) -> Router {
     let operators = match listener {
         Listener::Everybody | Listener::Operators => routes::router(Access::Operator)
             .merge(routes::router(Access::Form))
-            .nest(API, administration(&room)),
+            .nest(API, administration(room)),
         Listener::Readers => {
             let forms = ROUTES.iter().filter(|route| route.access == Access::Form);
             forms.fold(Router::new(), |router, form| router.route(&form.path, post(unknown)))
@@ -32,10 +137,10 @@ pub(super) fn own_routes(room: SharedState, listener: Listener) -> Router {
     };
     let readable = routes::router(Access::Anywhere)
         .method_not_allowed_fallback(wrong_method)
-        .route_layer(from_fn(request_rules::readable_anywhere));
+        .route_layer(from_fn(readable_anywhere));
     let pages = routes::router(Access::Page)
-        .route_layer(from_fn_with_state(Arc::clone(&room), audience::pages));
-    let site = Router::new()
+        .route_layer(from_fn_with_state(Arc::clone(room), audience::pages));
+    Router::new()
         .merge(readable)
         .merge(pages)
         .merge(operators)
@@ -44,17 +149,7 @@ pub(super) fn own_routes(room: SharedState, listener: Listener) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
         .layer(from_fn(observe::routed))
-        .with_state(Arc::clone(&room));
-    // Around the routing: the path that is routed has no token in it.
-    Router::new()
-        .fallback_service(site)
-        .layer(from_fn_with_state((Arc::clone(&room), listener), audience::enter))
-        .layer(from_fn(error_page::show))
-        .layer(from_fn_with_state(prefix, prefix::put_before))
-        .layer(from_fn(request_rules::one_host))
-        .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
-        .layer(from_fn_with_state(Arc::clone(&room), unsent_bodies::count))
-        .layer(from_fn_with_state(room, observe::answer))
+        .with_state(Arc::clone(room))
 }
 
 /// What is below the address of administration. Whatever is asked there, the token is asked for first.
@@ -67,7 +162,7 @@ fn administration(room: &SharedState) -> Router<SharedState> {
 }
 
 async fn unknown(request: Request) -> Result<Response, Problem> {
-    let elsewhere = request_rules::readable_without_slash(&request);
+    let elsewhere = readable_without_slash(&request);
     elsewhere.ok_or_else(|| nothing_at(request.uri().path()))
 }
 
@@ -88,4 +183,221 @@ async fn wrong_method(method: Method) -> Problem {
         None => "this method is not for this address; see the header Allow".to_owned(),
     };
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, said)
+}
+
+/// How much of a body that nobody reads is read and dropped, in bytes: a client that is still writing
+/// when the connection closes never sees the answer.
+const DRAIN_BYTES: usize = 16 * 1024 * 1024;
+/// How long that may take.
+pub(super) const DRAIN_TIME: Duration = Duration::from_secs(10);
+
+/// Refuses a request of HTTP/1.1 that does not name one host (RFC 9112 section 3.2).
+pub(super) fn check_host(request: &Request) -> Result<(), Problem> {
+    // What did not come over a socket has no version of its own.
+    let came = request.extensions().get::<Peer>().is_some();
+    if came && !has_one_host(request) {
+        let said = "a request of HTTP/1.1 has exactly one header Host";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+    }
+    Ok(())
+}
+
+/// Whether a request names one host, where it has to.
+pub(super) fn has_one_host<B>(request: &http::Request<B>) -> bool {
+    request.version() != Version::HTTP_11 || names_one_host(request.headers())
+}
+
+fn names_one_host(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    is_host(host)
+}
+
+/// Whether a value names a host, with or without a port.
+fn is_host(value: &HeaderValue) -> bool {
+    let Ok(host) = value.to_str() else { return false };
+    host.is_empty() || (!host.contains('@') && host.parse::<Authority>().is_ok())
+}
+
+/// Reads on, within bounds, what nobody read of a request's body.
+pub(super) async fn drain(mut body: impl http_body::Body<Data = Bytes> + Unpin) {
+    let mut read = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        read += frame.data_ref().map_or(0, Bytes::len);
+        if read > DRAIN_BYTES {
+            return;
+        }
+    }
+}
+
+/// What scripts of other sites may send.
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "A-IM, Accept, Cache-Control, If-Modified-Since, If-None-Match, Last-Event-ID",
+);
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
+/// What they may read beside the body, where the answer does not say.
+const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Link, Retry-After");
+/// How long a browser may remember that: a day, in seconds.
+const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("86400");
+
+/// Around what readers in browsers read: anybody may read it from anywhere, errors included, and a
+/// browser that asks first (a preflight of the Fetch standard) is told so.
+pub(super) async fn readable_anywhere(request: Request, next: Next) -> Response {
+    match preflight(&request) {
+        Some(told) => open(told),
+        None => open(next.run(request).await),
+    }
+}
+
+/// What a browser is told that asks first.
+fn preflight(request: &Request) -> Option<Response> {
+    let headers = request.headers();
+    let asks = request.method() == Method::OPTIONS
+        && headers.contains_key(header::ORIGIN)
+        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let told = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
+        (header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_AGE),
+    ];
+    asks.then(|| (StatusCode::NO_CONTENT, told).into_response())
+}
+
+/// The answer as one that pages from anywhere may read.
+fn open(mut response: Response) -> Response {
+    let anybody = HeaderValue::from_static("*");
+    let headers = response.headers_mut();
+    headers.entry(header::ACCESS_CONTROL_ALLOW_ORIGIN).or_insert(anybody);
+    headers.entry(header::ACCESS_CONTROL_EXPOSE_HEADERS).or_insert(EXPOSED);
+    response
+}
+
+/// Where an address of a feed leads that has a slash at its end: to the same without it. The answer
+/// is relative, so that it is right behind a proxy that cuts off a prefix too. Browsers follow it for
+/// pages from anywhere only where it may be read there itself.
+pub(super) fn readable_without_slash(request: &Request) -> Option<Response> {
+    let leads = without_slash(request.uri())?;
+    Some(open(preflight(request).unwrap_or(leads)))
+}
+
+fn without_slash(uri: &Uri) -> Option<Response> {
+    let path = uri.path().strip_suffix('/')?.trim_end_matches('/');
+    let (_, last) = path.strip_prefix("/feeds/").map(|_| path)?.rsplit_once('/')?;
+    let cut = uri.path().len() - path.len();
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let to = format!("{}{last}{query}", "../".repeat(cut));
+    let to = HeaderValue::from_str(&to).ok()?;
+    Some((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, to)]).into_response())
+}
+
+/// What is answered whatever is known of the database.
+const ALWAYS: [&str; 2] = ["/healthz", "/metrics"];
+/// What says why the store has stopped, or for how long its database is silent.
+const READY: &str = "/readyz";
+/// What is answered once the database is not followed any more.
+const ENDED: &str = "this gateway reads its database no more until its operator has mended that (/readyz says why); ask \
+    another gateway, if there is one";
+
+/// Why a request is refused: what was durable when it came cannot be seen. An extension of the request.
+#[derive(Clone)]
+struct UnseenDatabase(Problem);
+
+/// Whether a request waits until this gateway has seen what was committed when it came.
+pub(super) fn must_wait_for_store(room: &AppState, request: &Request) -> bool {
+    let path = request.uri().path();
+    let knows_why =
+        |condition: StoreCondition| condition.stop.is_some() || condition.unanswered.is_some();
+    let says_why = || path == READY && knows_why(room.store.condition());
+    !room.store.answers_from_memory()
+        && !ALWAYS.contains(&path)
+        && !says_why()
+        && !is_refused(request)
+}
+
+/// Waits until it has seen that. A request that came when it cannot be seen is refused from then on.
+pub(super) async fn wait_for_store<B: Send>(room: &AppState, request: &mut http::Request<B>) {
+    let Err(error) = room.store.catch_up().await else { return };
+    // The store itself has logged why, once.
+    let has_ended = room.store.condition().stop.is_some_and(|stop| stop.next_try.is_none());
+    let problem = if has_ended { Problem::later(ENDED, RETRY_SOON) } else { Problem::from(error) };
+    request.extensions_mut().insert(UnseenDatabase(problem));
+}
+
+/// Whether [`wait_for_store`] refused a request.
+pub(super) fn is_refused<B>(request: &http::Request<B>) -> bool {
+    request.extensions().get::<UnseenDatabase>().is_some()
+}
+
+/// The answer to what [`wait_for_store`] refused: behind what counts and logs answers.
+pub(super) fn refusal(request: &Request) -> Option<Response> {
+    let UnseenDatabase(problem) = request.extensions().get().cloned()?;
+    Some(match event_streams::is_event_source(request) {
+        // Any other status than 200 would be the end.
+        true => event_streams::ended("ask another gateway"),
+        false => problem.into_response(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn an_answer_says_its_length_and_has_no_body_for_head() {
+        let completed = |method: &Method, body: Body| {
+            let answer = complete(Response::new(body), method);
+            let length = answer.headers().get(header::CONTENT_LENGTH);
+            let length = length.map(|length| length.to_str().unwrap().to_owned());
+            (length, answer.body().size_hint().exact())
+        };
+        let said = |length: &str| Some(length.to_owned());
+        assert_eq!(completed(&Method::GET, Body::from("abc")), (said("3"), Some(3)));
+        assert_eq!(completed(&Method::HEAD, Body::from("abc")), (said("3"), Some(0)));
+        assert_eq!(completed(&Method::GET, Body::empty()), (said("0"), Some(0)));
+        // It may be a stream that a router has cut off.
+        assert_eq!(completed(&Method::HEAD, Body::empty()), (None, Some(0)));
+        // Nobody knows how long the rest of a stream is.
+        let stream =
+            || Body::from_stream(futures_util::stream::pending::<Result<Bytes, axum::Error>>());
+        assert_eq!(completed(&Method::GET, stream()), (None, None));
+        assert_eq!(completed(&Method::HEAD, stream()), (None, Some(0)));
+    }
+
+    #[test]
+    fn a_slash_at_the_end_leads_to_the_address_without_it() {
+        let to = |uri: &str| {
+            let answer = without_slash(&uri.parse().unwrap())?;
+            Some(answer.headers()[header::LOCATION].to_str().unwrap().to_owned())
+        };
+        for (from, expected) in [
+            ("/feeds/a/", "/feeds/a"),
+            ("/feeds/a//", "/feeds/a"),
+            ("/feeds/a/sync/?since=x", "/feeds/a/sync?since=x"),
+            ("/feeds/javascript:x/", "/feeds/javascript:x"),
+        ] {
+            let base = url::Url::parse(&format!("http://x{from}")).unwrap();
+            let to = base.join(&to(from).unwrap()).unwrap();
+            assert_eq!(to.as_str(), format!("http://x{expected}"), "{from}");
+        }
+        for none in ["/feeds/a", "/feeds/", "/feeds//", "/", "/x/", "//feeds/a/"] {
+            assert_eq!(to(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn one_host_is_named() {
+        let of = |hosts: &[&str]| {
+            let headers = hosts.iter().map(|host| (header::HOST, host.parse().unwrap()));
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(name, value);
+            }
+            names_one_host(&map)
+        };
+        for good in ["example.org", "example.org:8080", "[::1]:80", "127.0.0.1", ""] {
+            assert!(of(&[good]), "{good}");
+        }
+        assert!(!of(&[]) && !of(&["a", "a"]) && !of(&["a b"]) && !of(&["u@h"]) && !of(&["a/b"]));
+    }
 }

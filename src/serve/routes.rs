@@ -3,10 +3,9 @@
 
 use super::observe::{POLL_TIMEOUT, REQUEST_TIMEOUT};
 use super::{
-    API, REQUEST_BODY_LIMIT, SharedState, about, actions, add, address, admin, archives, callback,
-    change_feed, cloud, conflicts, dashboard, edit, event_streams, feed_list, feeds, html, hub,
-    item_list, items, openapi, operator, opml, probes, put, readers, session, subscribe, sup,
-    webhook,
+    API, REQUEST_BODY_LIMIT, SharedState, about, actions, add, address, admin, change_feed,
+    conflicts, dashboard, edit, event_streams, feed_list, feeds, html, hub, item_list, items,
+    openapi, operator, opml, past, probes, put, readers, session, subscribe, sup, webhook,
 };
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -63,7 +62,7 @@ fn read_by_programs() -> Vec<Route> {
         Route::described(Anywhere, routes!(feeds::reader_view)),
         Route::described(Anywhere, routes!(feeds::sync_view)),
         Route::described(Anywhere, routes!(feeds::complete_view)),
-        Route::described(Anywhere, routes!(archives::archive)),
+        Route::described(Anywhere, routes!(past::archive)),
         Route::described(Anywhere, routes!(change_feed::show)),
         Route::described(Anywhere, routes!(opml::document)),
         Route::described(Anywhere, routes!(sup::document)),
@@ -73,9 +72,9 @@ fn read_by_programs() -> Vec<Route> {
         Route::described(Everybody, routes!(probes::alive)),
         Route::described(Everybody, routes!(probes::ready)),
         Route::new(Everybody, "/websub", post(hub::request)),
-        Route::new(Everybody, address::CLOUD_PATH, post(cloud::register)),
-        Route::new(Everybody, callback::ROUTE, get(callback::verify).post(callback::push))
-            .with_body(callback::PUSH_LIMIT),
+        Route::new(Everybody, address::CLOUD_PATH, post(hub::register)),
+        Route::new(Everybody, hub::CALLBACK, get(hub::verify).post(hub::push))
+            .with_body(hub::PUSH_LIMIT),
     ]
 }
 

@@ -5,10 +5,10 @@
 //! it, and another token ends it. Nothing of it is kept here.
 
 use super::auth::AdminToken;
+use super::auth::demand;
 use super::client::Client;
 use super::extract::{TypedQuery, Viewer};
 use super::forms::{self, OwnForm, wrong_token};
-use super::guesses::demand;
 use super::problem::Problem;
 use super::query::Query;
 use super::{AppState, SharedState, html};
@@ -105,7 +105,7 @@ impl Sessions {
     }
 }
 
-/// Has the next page of a client say what came of a form, and be signed in as long as before.
+/// Has the next page of a client say what came of a form (nothing, where that was said), and be signed in as long as before.
 pub(super) fn leave_notice(
     room: &AppState,
     headers: &HeaderMap,
@@ -115,11 +115,6 @@ pub(super) fn leave_notice(
     let until = room.sessions.read(headers).map_or(Time::from_unix(0), |cookie| cookie.until);
     let cookie = SessionCookie { until, notice: html::text(notice) };
     put_cookie(room, headers, response, &cookie);
-}
-
-/// Has no further page say what this one says.
-pub(super) fn take_notice(room: &AppState, headers: &HeaderMap, response: &mut Response) {
-    leave_notice(room, headers, response, "");
 }
 
 /// Sends a client its cookie; one that says nothing is taken away.

@@ -1,103 +1,30 @@
-//! What a connection asks of this site: answers that are ready first, then what is an origin's, the router for all
-//! others.
+//! What a connection asks of this site: answers that are ready first, then whatever its listener answers.
+//!
+//! Bodies of answers: those that somebody watches, and those that are handed over in pieces and counted until they have
+//! gone.
 
-use super::client::{self, Peer};
+use super::budget::HeldBudget;
+use super::client::Peer;
 use super::connections::{Busy, ClientTurn, Connection};
-use super::request_rules::{DRAIN_TIME, drain};
-use super::router::own_routes;
-use super::watched_body::{PolledFrame, WatchedBody};
-use super::{Listener, SharedState, freshness, origins, probes, ready};
-use axum::Router;
+use super::router::ListenerSite;
+use super::router::{DRAIN_TIME, drain};
+use super::spool::SpooledFile;
+use super::{probes, ready};
 use axum::body::Body;
 use bytes::Bytes;
-use http::{Method, Request, Response, Version, header};
-use http_body::{Body as _, SizeHint};
+use http::{Request, Response, Version, header};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use std::convert::Infallible;
-use std::future::{pending, ready as at_once};
+use std::future::{Future, pending, ready as at_once};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tower::{ServiceExt, service_fn};
-
-/// The site, as one listener answers it.
-#[derive(Clone)]
-pub(super) struct ListenerSite {
-    pub(super) room: SharedState,
-    listener: Listener,
-    routes: Router,
-}
-
-impl ListenerSite {
-    /// That of a listener.
-    pub(super) fn new(room: SharedState, listener: Listener) -> Self {
-        let routes = own_routes(Arc::clone(&room), listener);
-        Self { room, listener, routes }
-    }
-
-    /// Answers a request.
-    pub(super) async fn answer(&self, request: Request<Body>) -> Response<Body> {
-        let method = request.method().clone();
-        complete(self.find_answer(request).await, &method)
-    }
-
-    /// What is passed on to an origin goes through here, and through no layer of the router.
-    async fn find_answer(&self, mut request: Request<Body>) -> Response<Body> {
-        client::identify(&self.room, &mut request);
-        if freshness::must_wait_for_store(&self.room, &request) {
-            freshness::wait_for_store(&self.room, &mut request).await;
-        }
-        // The router counts and logs what it refuses.
-        if freshness::is_refused(&request) {
-            return self.route(request).await;
-        }
-        match self.listener {
-            Listener::Operators => self.route(request).await,
-            Listener::Everybody | Listener::Readers => {
-                origins::enter(&self.room, request, self).await
-            }
-        }
-    }
-
-    /// Answers what is no origin's. For HEAD the router inside has cut off the body before the one around it says how
-    /// long that is: a length of 0 tells nothing.
-    pub(super) async fn route(&self, request: Request<Body>) -> Response<Body> {
-        let is_head = *request.method() == Method::HEAD;
-        let Ok(mut answer) = self.routes.clone().oneshot(request).await;
-        let headers = answer.headers_mut();
-        if is_head && headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0") {
-            headers.remove(header::CONTENT_LENGTH);
-        }
-        answer
-    }
-
-    /// The same as a router.
-    pub(super) fn into_router(self) -> Router {
-        Router::new().fallback_service(service_fn(move |request| {
-            let site = self.clone();
-            async move { Ok::<_, Infallible>(site.answer(request).await) }
-        }))
-    }
-}
-
-/// What a router does to each answer, for those that come from none: a length that is known is said, and no body
-/// goes to HEAD. What is empty there may have been cut off.
-fn complete(mut answer: Response<Body>, method: &Method) -> Response<Body> {
-    let is_head = *method == Method::HEAD;
-    if let Some(length) = answer.body().size_hint().exact()
-        && !(is_head && length == 0)
-        && !answer.headers().contains_key(header::CONTENT_LENGTH)
-    {
-        answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
-    }
-    if is_head {
-        *answer.body_mut() = Body::empty();
-    }
-    answer
-}
 
 /// The site, as one connection asks it.
 pub(super) struct SiteService {
@@ -112,7 +39,7 @@ impl Service<Request<Incoming>> for SiteService {
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let busy = self.connection.begin(request.version() < Version::HTTP_2);
+        let busy = self.connection.activity.begin(request.version() < Version::HTTP_2);
         let room = &self.site.room;
         let is_known = !room.origins.may_be_for(&request);
         if self.connection.is_reserved && !(is_known && probes::is_probe(request.uri().path())) {
@@ -205,28 +132,173 @@ fn note_moved<E>(turn: &ClientTurn, frame: &PolledFrame<E>) {
     }
 }
 
+/// What came when a body was asked for more.
+pub(super) type PolledFrame<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
+/// A body, and who is told what comes of it. Both are dropped together.
+pub(super) struct WatchedBody<B, W> {
+    body: B,
+    watch: W,
+}
+
+impl<B, W> WatchedBody<B, W>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    W: FnMut(&B, &PolledFrame<B::Error>) + Unpin,
+{
+    /// `watch`: told of each frame, with what is left of the body.
+    pub(super) const fn new(body: B, watch: W) -> Self {
+        Self { body, watch }
+    }
+}
+
+impl<B, W> http_body::Body for WatchedBody<B, W>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    W: FnMut(&B, &PolledFrame<B::Error>) + Unpin,
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<B::Error> {
+        let this = &mut *self;
+        let frame = Pin::new(&mut this.body).poll_frame(context);
+        (this.watch)(&this.body, &frame);
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A body is handed over in pieces of so many bytes, so that it is seen how its client takes it.
+const PIECE: usize = 16 * 1024;
+/// A file is read in pieces of so many bytes.
+const FILE_PIECE: usize = 64 * 1024;
+
+/// The body of an answer.
+pub(super) enum Unsent {
+    Memory(Bytes),
+    File {
+        file: Arc<SpooledFile>,
+        offset: u64,
+        /// The next piece.
+        reading: Option<JoinHandle<io::Result<Bytes>>>,
+        _held: HeldBudget,
+    },
+}
+
+/// A document until its last byte has gone. The bytes go before what counts them does: another document may be in their
+/// place afterwards.
+struct HeldDocument {
+    bytes: Bytes,
+    _held: HeldBudget,
+}
+
+impl AsRef<[u8]> for HeldDocument {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Unsent {
+    pub(super) fn of_memory(bytes: Bytes, held: HeldBudget) -> Self {
+        Self::Memory(Bytes::from_owner(HeldDocument { bytes, _held: held }))
+    }
+
+    pub(super) fn of_file(file: Arc<SpooledFile>, held: HeldBudget) -> Self {
+        Self::File { file, offset: 0, reading: None, _held: held }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            Self::File { file, offset, .. } => file.len().saturating_sub(*offset),
+        }
+    }
+
+    /// The next piece; there is one.
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        match self {
+            Self::Memory(bytes) => {
+                let length = bytes.len().min(PIECE);
+                Poll::Ready(Ok(bytes.split_to(length)))
+            }
+            Self::File { file, offset, reading, .. } => {
+                let (from, at) = (&*file, *offset);
+                let task = reading.get_or_insert_with(|| {
+                    let file = Arc::clone(from);
+                    tokio::task::spawn_blocking(move || file.read(at, FILE_PIECE))
+                });
+                let read = ready!(Pin::new(task).poll(context));
+                *reading = None;
+                let bytes = read.map_err(io::Error::other).flatten()?;
+                *offset += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                Poll::Ready(Ok(bytes))
+            }
+        }
+    }
+}
+
+impl http_body::Body for Unsent {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<io::Error> {
+        if self.is_end_stream() {
+            return Poll::Ready(None);
+        }
+        let read = ready!(self.poll_piece(context));
+        // The client sees by its length that the body is broken off.
+        let read = read.inspect_err(|error| {
+            tracing::error!(%error, "a document could not be read from its file as it was sent");
+        });
+        Poll::Ready(Some(read.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.len())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::{Budget, BudgetHolder, BudgetShares};
+    use crate::client::Client;
+    use http_body_util::BodyExt as _;
+    use std::time::Duration;
 
-    #[test]
-    fn an_answer_says_its_length_and_has_no_body_for_head() {
-        let completed = |method: &Method, body: Body| {
-            let answer = complete(Response::new(body), method);
-            let length = answer.headers().get(header::CONTENT_LENGTH);
-            let length = length.map(|length| length.to_str().unwrap().to_owned());
-            (length, answer.body().size_hint().exact())
-        };
-        let said = |length: &str| Some(length.to_owned());
-        assert_eq!(completed(&Method::GET, Body::from("abc")), (said("3"), Some(3)));
-        assert_eq!(completed(&Method::HEAD, Body::from("abc")), (said("3"), Some(0)));
-        assert_eq!(completed(&Method::GET, Body::empty()), (said("0"), Some(0)));
-        // It may be a stream that a router has cut off.
-        assert_eq!(completed(&Method::HEAD, Body::empty()), (None, Some(0)));
-        // Nobody knows how long the rest of a stream is.
-        let stream =
-            || Body::from_stream(futures_util::stream::pending::<Result<Bytes, axum::Error>>());
-        assert_eq!(completed(&Method::GET, stream()), (None, None));
-        assert_eq!(completed(&Method::HEAD, stream()), (None, Some(0)));
+    #[tokio::test]
+    async fn a_document_is_held_until_its_last_byte_has_gone() {
+        let shares = BudgetShares { all: 1 << 20, each: 1 << 20, site: 1 << 20 };
+        let (budget, whole) = (Budget::new(shares, Duration::ZERO), Bytes::from(vec![0; 40_000]));
+        let thing = (whole.as_ptr().addr(), 40_000);
+        let client = Some(Client::at([192, 0, 2, 1].into()));
+        let holder = BudgetHolder { client, connection: None, thing, is_action: false };
+        let mut body = Unsent::of_memory(whole.clone(), budget.take(holder).unwrap());
+        let mut pieces = Vec::new();
+        while let Some(piece) = body.frame().await {
+            pieces.push(piece.unwrap().into_data().unwrap());
+        }
+        let lengths: Vec<usize> = pieces.iter().map(Bytes::len).collect();
+        assert_eq!(lengths, [PIECE, PIECE, 40_000 - 2 * PIECE]);
+        assert_eq!(pieces[1].as_ptr(), whole[PIECE..].as_ptr(), "nothing is copied");
+        drop(body);
+        pieces.truncate(1);
+        let part = pieces[0].slice(9..10);
+        pieces.clear();
+        assert_eq!(budget.held(), (1, 40_000), "a byte of it is still somewhere");
+        drop(part);
+        assert_eq!(budget.held(), (0, 0));
     }
 }

@@ -198,11 +198,11 @@ impl SupDocuments {
         }
     }
 
-    /// The document of a slot about the feeds of one audience, which nobody else asks for.
-    async fn own(&self, slot: &PeriodDocument, audience: &Audience) -> Result<Rendition, Problem> {
+    /// The document of a period about the feeds of one audience, which nobody else asks for.
+    async fn own(&self, period: u32, audience: &Audience) -> Result<Rendition, Problem> {
         self.read_log_to_end().await?;
         let listing = self.directory.listing().await?;
-        let (site, period) = (Arc::clone(audience.site()), slot.period);
+        let site = Arc::clone(audience.site());
         let seen = listing.seen_by(audience).filter_map(|record| site.sup_id(&record.name));
         let seen: HashSet<SupId> = seen.collect();
         let (windows, periods) = (Arc::clone(&self.windows), Arc::clone(&self.periods));
@@ -238,21 +238,17 @@ impl SupDocuments {
         // Before the log is read, and before it is looked what another gateway wrote: whatever cannot be read yet can
         // be read after this time only. While the database does not answer, that is the time of its last answer: another
         // gateway may have been started since, and write.
-        let StoreCondition { unanswered, gateways, stop, .. } = self.log.condition();
+        let StoreCondition { unanswered, gateways, stop, .. } = self.log.store.condition();
         let now = self.clock.now().minus(unanswered.unwrap_or_default());
-        self.log.catch_up().await?;
+        self.log.store.catch_up().await?;
         let _turn = self.reading.lock().await;
+        let mut after = Epoch(locked(&self.windows).epoch());
         loop {
-            let after = Epoch(locked(&self.windows).epoch());
             let epochs = match self.log.after(after, EPOCHS).await? {
                 LogAfter::Epochs(epochs) => epochs,
                 LogAfter::Gone { oldest } => {
-                    let before = Epoch(oldest.0.saturating_sub(1));
-                    match self.log.after(before, EPOCHS).await? {
-                        LogAfter::Epochs(epochs) => epochs,
-                        // What was the oldest has gone meanwhile.
-                        _ => continue,
-                    }
+                    after = Epoch(oldest.0.saturating_sub(1));
+                    continue;
                 }
                 // The log of a store never gets shorter at its new end while it is open.
                 LogAfter::Ahead => Vec::new(),
@@ -272,6 +268,7 @@ impl SupDocuments {
             }
             for sealed in epochs {
                 windows.add_epoch(self.closed(&sealed));
+                after = sealed.epoch;
             }
         }
     }
@@ -371,11 +368,7 @@ pub(super) async fn document(
     if audience.reader().is_some() {
         let work = Work::of_all(WorkKind::Standing);
         let (making, period) = (Arc::clone(&room), slot.period);
-        let made = async move {
-            let slot = making.sup.slots.iter().find(|slot| slot.period == period);
-            let slot = slot.ok_or_else(|| Problem::later("no such document now", RETRY_SOON))?;
-            making.sup.own(slot, &audience).await
-        };
+        let made = async move { making.sup.own(period, &audience).await };
         let rendition = room.admission.run(client, &work, OWN_COST, made).await?;
         return Ok(rendition.represented(&asked).answer(&asked));
     }

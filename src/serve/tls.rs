@@ -1,7 +1,7 @@
 //! TLS of the gateway's own socket: the certificate with its key, and handshakes with limits.
 
 use super::client::Client;
-use super::connections::{ConnectionSlot, Ending, EndingWatch};
+use super::connections::ConnectionSlot;
 use super::shares::{FairShares, Share};
 use arc_swap::ArcSwap;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
@@ -12,11 +12,9 @@ use rustls::server::{ParsedCertificate, ServerSessionMemoryCache};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CertificateError, RootCertStore, ServerConfig};
-use std::future::poll_fn;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 use tidegate_core::model::Time;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -185,13 +183,12 @@ impl Handshakes {
             let acceptor = TlsAcceptor::from(self.keys.config.load_full());
             tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await
         };
-        let mut shaking = std::pin::pin!(shaking);
-        let mut watch = EndingWatch::new(Arc::clone(&place.activity));
-        let ended = poll_fn(|context| match watch.poll_ending(context) {
-            Ending::No => shaking.as_mut().poll(context).map(Some),
-            Ending::Graceful | Ending::Now => Poll::Ready(None),
-        });
-        match ended.await? {
+        let shaken = tokio::select! {
+            biased;
+            () = place.activity.ended() => return None,
+            shaken = shaking => shaken,
+        };
+        match shaken {
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
                 tracing::debug!(%error, "a TLS handshake failed");

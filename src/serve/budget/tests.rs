@@ -33,7 +33,7 @@ impl Stage {
 
     /// The gateway works for these.
     fn busy(&self, at: impl IntoIterator<Item = usize>) -> Vec<Busy> {
-        at.into_iter().map(|at| self.connections[at].begin(false)).collect()
+        at.into_iter().map(|at| self.connections[at].activity.begin(false)).collect()
     }
 
     fn pass(&self, time: Duration) {

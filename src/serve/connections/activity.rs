@@ -1,22 +1,14 @@
 //! What a connection is doing, and whether it is to end.
 
-use super::limits::ConnectionAge;
-use crate::locked;
+use super::{ConnectionLimits, Ending};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
-
-/// Whether a connection goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Ending {
-    /// It goes on.
-    No,
-    /// It ends when the answers in flight have gone out.
-    Graceful,
-    /// It ends now.
-    Now,
-}
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::sync::CancellationToken;
 
 /// The protocol of a connection that has asked for nothing yet.
 const UNKNOWN: u8 = 0;
@@ -47,15 +39,16 @@ pub(crate) struct Activity {
     opened: u64,
     rested: AtomicU64,
     told: AtomicU64,
-    ending: AtomicU8,
-    /// Of the task that serves the connection.
-    waker: Mutex<Option<Waker>>,
+    /// Ends it now, and what follows when the answers in flight have gone out.
+    cut: CancellationToken,
+    graceful: CancellationToken,
 }
 
 impl Activity {
     /// Of a connection that was accepted just now.
     pub(super) fn new(clock: SweepClock) -> Self {
         let opened = clock.load(Ordering::Relaxed);
+        let cut = CancellationToken::new();
         Self {
             requests: AtomicUsize::new(0),
             worked_on: AtomicIsize::new(0),
@@ -66,8 +59,8 @@ impl Activity {
             opened,
             rested: AtomicU64::new(opened),
             told: AtomicU64::new(0),
-            ending: AtomicU8::new(Ending::No as u8),
-            waker: Mutex::default(),
+            graceful: cut.child_token(),
+            cut,
         }
     }
 
@@ -118,70 +111,59 @@ impl Activity {
         self.rested.load(Ordering::Relaxed)
     }
 
-    /// How long it has done what it does, at `now` by the sweep's clock.
-    pub(super) fn age(&self, now: u64) -> ConnectionAge {
-        let since = |then: u64| Duration::from_millis(now.saturating_sub(then));
+    /// How it is to end by its limits, at `now` by the sweep's clock.
+    pub(super) fn due(&self, limits: &ConnectionLimits, now: u64) -> Ending {
+        // What began since the last look is counted from that one.
+        let is_over = |then: u64, limit: Duration| {
+            Duration::from_millis(now.saturating_sub(then)) >= limit.saturating_add(limits.pace())
+        };
         let protocol = self.protocol.load(Ordering::Relaxed);
-        let is_ending = self.ending.load(Ordering::Acquire) != Ending::No as u8;
-        ConnectionAge {
-            open: since(self.opened),
-            has_asked: protocol != UNKNOWN,
+        let is_untaken = self.requests.load(Ordering::Acquire) > 0 && self.is_at_rest();
+        let stalled = self.stalled.load(Ordering::Acquire).checked_sub(1);
+        let told = self.told.load(Ordering::Acquire);
+        let is_late = [
+            (self.graceful.is_cancelled(), told, limits.drain),
+            (protocol == UNKNOWN, self.opened, limits.first_request),
             // HTTP/2 has pings for that.
-            head: (protocol == HTTP_1 && self.is_idle()).then(|| since(self.rested())),
-            untaken: (self.requests.load(Ordering::Acquire) > 0 && self.is_at_rest())
-                .then(|| since(self.rested())),
-            stalled: self.stalled.load(Ordering::Acquire).checked_sub(1).map(since),
-            ending: is_ending.then(|| since(self.told.load(Ordering::Acquire))),
+            (protocol == HTTP_1 && self.is_idle(), self.rested(), limits.head),
+            (is_untaken, self.rested(), limits.untaken),
+            (stalled.is_some(), stalled.unwrap_or(now), limits.stall),
+        ];
+        if is_late.into_iter().any(|(is_so, since, limit)| is_so && is_over(since, limit)) {
+            Ending::Now
+        } else if is_over(self.opened, limits.lifetime) {
+            Ending::Graceful
+        } else {
+            Ending::No
         }
     }
 
-    /// Tells the task that serves the connection how it is to end; what was told before and is sooner holds.
+    /// Tells the task that serves the connection how it is to end.
     pub(crate) fn end(&self, ending: Ending) {
-        if self.ending.load(Ordering::Acquire) >= ending as u8 {
-            return;
-        }
-        self.told.store(self.clock.load(Ordering::Relaxed), Ordering::Release);
-        self.ending.fetch_max(ending as u8, Ordering::AcqRel);
-        if let Some(waker) = locked(&self.waker).take() {
-            waker.wake();
-        }
-    }
-
-    /// How the connection is to end, as told so far.
-    pub(crate) fn ending(&self) -> Ending {
-        match self.ending.load(Ordering::Acquire) {
-            now if now == Ending::Now as u8 => Ending::Now,
-            graceful if graceful == Ending::Graceful as u8 => Ending::Graceful,
-            _ => Ending::No,
+        match ending {
+            Ending::Graceful if !self.graceful.is_cancelled() => {
+                self.told.store(self.clock.load(Ordering::Relaxed), Ordering::Release);
+                self.graceful.cancel();
+            }
+            Ending::Now => self.cut.cancel(),
+            Ending::Graceful | Ending::No => {}
         }
     }
-}
 
-/// What the task that serves a connection asks each time that it runs: an atomic read, and no lock but the
-/// first time.
-#[derive(Debug)]
-pub(crate) struct EndingWatch {
-    activity: Arc<Activity>,
-    waker: Option<Waker>,
-}
-
-impl EndingWatch {
-    /// Of a connection that does this.
-    pub(crate) const fn new(activity: Arc<Activity>) -> Self {
-        Self { activity, waker: None }
+    /// Comes when the connection is to end now.
+    pub(crate) async fn cut(&self) {
+        self.cut.cancelled().await;
     }
 
-    /// How the connection is to end. The task is woken when that changes.
-    pub(crate) fn poll_ending(&mut self, context: &Context<'_>) -> Ending {
-        let waker = context.waker();
-        let seen = self.activity.ending();
-        if !self.waker.as_ref().is_some_and(|known| known.will_wake(waker)) || seen != Ending::No {
-            self.waker = Some(waker.clone());
-            let mut told = locked(&self.activity.waker);
-            *told = Some(waker.clone());
-        }
-        // Behind the registration: what is told from here on wakes the task.
-        self.activity.ending()
+    /// Comes when it is to end, now or when the answers in flight have gone out.
+    pub(crate) async fn ended(&self) {
+        self.graceful.cancelled().await;
+    }
+
+    /// Whether it was ended.
+    #[cfg(test)]
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.is_cancelled()
     }
 }
 
@@ -266,35 +248,126 @@ impl Drop for Busy {
     }
 }
 
+/// Tells how long a write gets nowhere, which has a limit
+/// ([`ConnectionLimits::stall`](super::ConnectionLimits)). Without it a client that asks and does not read
+/// holds its connection for as long as connections live, and a few hundred such clients hold all.
+pub(crate) struct WatchedStream<S> {
+    stream: S,
+    activity: Arc<Activity>,
+    is_stalled: bool,
+}
+
+impl<S: Unpin> WatchedStream<S> {
+    /// The stream of a connection that does this.
+    pub(crate) const fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity, is_stalled: false }
+    }
+
+    fn watch<T>(&mut self, write: impl FnOnce(Pin<&mut S>) -> Poll<T>) -> Poll<T> {
+        let done = write(Pin::new(&mut self.stream));
+        if done.is_pending() != self.is_stalled {
+            self.is_stalled = done.is_pending();
+            self.activity.stalls(self.is_stalled);
+        }
+        done
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().watch(|stream| stream.poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().watch(|stream| stream.poll_write_vectored(context, bytes))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().watch(|stream| stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::future::poll_fn;
-    use std::task::Poll;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_task_that_sleeps_hears_how_its_connection_ends() {
         let activity = Arc::new(Activity::new(SweepClock::default()));
-        let mut watch = EndingWatch::new(Arc::clone(&activity));
+        let of_task = Arc::clone(&activity);
         let serving = tokio::spawn(async move {
-            let mut seen = vec![];
-            for ending in [Ending::Graceful, Ending::Now] {
-                let told = poll_fn(|context| match watch.poll_ending(context) {
-                    told if told == ending => Poll::Ready(told),
-                    _ => Poll::Pending,
-                });
-                seen.push(told.await);
-            }
-            seen
+            of_task.ended().await;
+            let was_cut = of_task.is_cut();
+            of_task.cut().await;
+            was_cut
         });
-        for ending in [Ending::Graceful, Ending::Now] {
+        for ending in [Ending::No, Ending::Graceful, Ending::Now] {
             tokio::task::yield_now().await;
             assert!(!serving.is_finished());
             activity.end(ending);
         }
-        assert_eq!(serving.await.unwrap(), [Ending::Graceful, Ending::Now]);
-        activity.end(Ending::Graceful);
-        assert_eq!(activity.ending(), Ending::Now, "what is sooner holds");
+        assert!(!serving.await.unwrap());
+        let at_once = Activity::new(SweepClock::default());
+        at_once.end(Ending::Now);
+        at_once.ended().await;
+    }
+
+    #[test]
+    fn each_limit_ends_what_is_older_and_nothing_before() {
+        const LIMITS: ConnectionLimits = ConnectionLimits::USUAL;
+        let asked = |is_http_1| {
+            let activity = Arc::new(Activity::new(SweepClock::default()));
+            let busy = activity.begin(is_http_1);
+            (activity, busy)
+        };
+        let new = Arc::new(Activity::new(SweepClock::default()));
+        let idle = asked(true).0;
+        let (untaken, mut busy) = asked(false);
+        busy.turn.is(true);
+        let (stalled, _worked_on) = asked(false);
+        stalled.stalls(true);
+        let (old, _also_worked_on) = asked(true);
+        let (ending, _still_worked_on) = asked(true);
+        ending.end(Ending::Graceful);
+        for (activity, limit, is_ended) in [
+            (&new, LIMITS.first_request, Ending::Now),
+            (&idle, LIMITS.head, Ending::Now),
+            (&untaken, LIMITS.untaken, Ending::Now),
+            (&stalled, LIMITS.stall, Ending::Now),
+            (&old, LIMITS.lifetime, Ending::Graceful),
+            (&ending, LIMITS.drain, Ending::Now),
+        ] {
+            let due =
+                |time: Duration| activity.due(&LIMITS, u64::try_from(time.as_millis()).unwrap());
+            assert_eq!(due(limit), Ending::No);
+            assert_eq!(due(limit + LIMITS.pace()), is_ended);
+        }
     }
 
     #[test]
@@ -339,17 +412,19 @@ mod tests {
     fn rest_is_counted_from_the_end_of_the_last_answer() {
         let clock = SweepClock::default();
         let activity = Arc::new(Activity::new(Arc::clone(&clock)));
-        assert_eq!(activity.age(5).head, None, "nothing was asked for yet");
+        let limits = ConnectionLimits { head: Duration::from_secs(1), ..ConnectionLimits::USUAL };
+        let late = 1000 + u64::try_from((limits.head + limits.pace()).as_millis()).unwrap();
         let (one, other) = (activity.begin(true), activity.begin(true));
         clock.store(1000, Ordering::Relaxed);
         drop(one);
-        assert_eq!(activity.age(2000).head, None);
+        assert_eq!(activity.due(&limits, late), Ending::No);
         drop(other);
-        assert_eq!(activity.age(2000).head, Some(Duration::from_secs(1)));
+        assert_eq!(activity.due(&limits, late - 1), Ending::No);
+        assert_eq!(activity.due(&limits, late), Ending::Now);
         activity.stalls(true);
-        assert_eq!(activity.age(2000).head, None, "its client takes an answer still");
+        assert_eq!(activity.due(&limits, late), Ending::No, "its client takes an answer still");
         let over_http_2 = Arc::new(Activity::new(clock));
         drop(over_http_2.begin(false));
-        assert!(over_http_2.age(9000).has_asked && over_http_2.age(9000).head.is_none());
+        assert_eq!(over_http_2.due(&limits, late), Ending::No);
     }
 }

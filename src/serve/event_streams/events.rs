@@ -1,8 +1,6 @@
 //! `GET /events`: the change log as server-sent events (HTML Living Standard, section 9.2).
 
-use super::line::ChangeEvent;
-use super::position::Position;
-use super::{EPOCHS, StreamQuery, enter};
+use super::{ChangeEvent, EPOCHS, Position, StreamQuery, enter};
 use crate::SharedState;
 use crate::audience::Audience;
 use crate::client::Client;

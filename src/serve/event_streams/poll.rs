@@ -1,7 +1,6 @@
 //! `GET /changes?after=EPOCH`: one line of JSON for each epoch, and a wait where there is none.
 
-use super::line::{ChangeLine, EpochLine};
-use super::{EPOCHS, Position, StreamQuery, enter};
+use super::{ChangeLine, EPOCHS, EpochLine, Position, StreamQuery, enter};
 use crate::audience::{Audience, MASKED_PATH};
 use crate::client::Client;
 use crate::conditional::unkept;

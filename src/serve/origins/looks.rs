@@ -3,9 +3,9 @@
 
 use super::super::cache::Cache;
 use super::super::client::Client;
-use super::super::pace::{Paces, Rate};
 use super::super::problem::Problem;
 use super::super::shares::{FairShares, Share};
+use super::super::shares::{Paces, Rate};
 use crate::locked;
 use http::StatusCode;
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ pub(super) const PAGE_AGE: Duration = Duration::from_secs(600);
 /// For how long one is that found nothing, or another document: a site that is being worked on answers so for a moment.
 pub(super) const NOTHING_AGE: Duration = Duration::from_secs(60);
 /// How often it is looked whether polls of a feed fail that is asked for.
-const POLLS_SEEN_EVERY: Duration = Duration::from_secs(60);
+const POLLS_SEEN: Rate = Rate { burst: 1, each: Duration::from_secs(60) };
 /// How soon to ask again where too much is asked for.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -92,7 +92,7 @@ pub(crate) struct Looks {
     running: Arc<RunningLooks>,
     known: Cache<u64, KnownAddress>,
     /// Feeds of which it was seen lately whether their polls fail.
-    polls_seen: Cache<u64, ()>,
+    polls_seen: Paces<u64>,
     /// Leave to ask a site, and how fast sites are asked and clients ask.
     turns: LookTurns,
     sites: Paces<Url>,
@@ -119,7 +119,7 @@ impl Looks {
         Self {
             running: Arc::default(),
             known: Cache::lasting(ADDRESSES, LEAD_AGE),
-            polls_seen: Cache::lasting(ADDRESSES, POLLS_SEEN_EVERY),
+            polls_seen: Paces::default(),
             turns: LookTurns::new(CLIENT_LOOKS, SITE_LOOKS),
             sites: Paces::default(),
             clients: Paces::default(),
@@ -141,14 +141,6 @@ impl Looks {
             Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(wait)
         })?;
         Ok(permit)
-    }
-
-    /// The same, where there is leave now.
-    pub(super) fn try_leave(&self, (site, client): (&Url, Client)) -> Option<LookPermit> {
-        let own = self.turns.clients.try_take(&client.site(), 1)?;
-        let of_site = self.turns.sites.try_take(site, 1)?;
-        self.keep_pace(site, client).ok()?;
-        Some(LookPermit { _own: own, _site: of_site })
     }
 
     fn keep_pace(&self, site: &Url, client: Client) -> Result<(), Duration> {
@@ -184,17 +176,8 @@ impl Looks {
         self.missing.get(&key(url.as_str())).is_some()
     }
 
-    /// Notes that no feed is at an address, for so long.
-    pub(super) fn note_no_feed(&self, url: &Url, age: Duration) {
-        self.note(url, None, age);
-    }
-
-    /// Notes that an address leads to another one here.
-    pub(super) fn note_lead(&self, url: &Url, status: StatusCode, to: String) {
-        self.note(url, Some((status, to)), PAGE_AGE);
-    }
-
-    fn note(&self, url: &Url, lead: Option<(StatusCode, String)>, age: Duration) {
+    /// Notes for so long that no feed is at an address; `lead`: by which status it leads to another one here.
+    pub(super) fn note(&self, url: &Url, lead: Option<(StatusCode, String)>, age: Duration) {
         self.known.insert(key(url.as_str()), KnownAddress { lead, until: Instant::now() + age });
     }
 
@@ -210,7 +193,7 @@ impl Looks {
 
     /// Whether it is time to see whether polls of a feed fail; once in a while it is.
     pub(super) fn sees_polls(&self, url: &Url) -> bool {
-        self.polls_seen.get_or_insert(key(url.as_str()), ()).1
+        self.polls_seen.take(&key(url.as_str()), POLLS_SEEN).is_ok()
     }
 
     /// Begins to look at an address; `None` where somebody does, or what was found before is good still.
@@ -288,17 +271,17 @@ mod tests {
     async fn what_was_found_is_good_for_a_while_and_where_it_leads_until_the_next_look() {
         let (looks, at) = (Looks::new(), url("http://a/feed"));
         for age in [NOTHING_AGE, PAGE_AGE] {
-            looks.note_no_feed(&at, age);
+            looks.note(&at, None, age);
             advance(age - Duration::from_secs(1)).await;
             assert!(looks.is_known(&at) && looks.begin(&at).is_none());
             advance(Duration::from_secs(1)).await;
             assert!(!looks.is_known(&at) && looks.begin(&at).is_some());
         }
         let lead = (StatusCode::MOVED_PERMANENTLY, "http://b/feed".to_owned());
-        looks.note_lead(&at, lead.0, lead.1.clone());
+        looks.note(&at, Some(lead.clone()), PAGE_AGE);
         advance(PAGE_AGE).await;
         assert_eq!((looks.is_known(&at), looks.lead(&at)), (false, Some(lead)));
-        looks.note_no_feed(&at, NOTHING_AGE);
+        looks.note(&at, None, NOTHING_AGE);
         assert_eq!(looks.lead(&at), None);
     }
 

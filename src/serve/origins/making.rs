@@ -1,13 +1,22 @@
-//! Looks at addresses of sites, and the feeds that are made of what is there, while whoever asked has an answer already.
+//! Looks at addresses of sites, and the feeds that are made of what is there, while whoever asked has an answer already:
+//! how many the requests of one client make, and those whose polls fail while the site answers its readers.
 
 use super::super::SharedState;
 use super::super::client::Client;
+use super::super::shares::{Paces, Rate};
+use super::OriginRequest;
 use super::looks::{Look, NOTHING_AGE, PAGE_AGE};
+use super::pages::{self, document_or_page};
+use super::pass::send;
 use super::service::{AdmittedSite, FeedTraits, FoundAddress};
-use super::{OriginRequest, pages};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::body::Body;
+use axum::extract::Request;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use std::sync::{Arc, OnceLock};
-use tidegate_net::origin::{WholeAnswer, may_be_feed, says_page};
+use std::time::Duration;
+use tidegate_core::model::FeedName;
+use tidegate_net::origin::{PassMode, WholeAnswer, is_neutral, may_be_feed, says_page};
 use url::Url;
 
 /// Begins to look at an address, where a feed may be there and nothing is known of it. `false`: its client has had its
@@ -22,15 +31,16 @@ pub(super) fn begin_look(room: &SharedState, asked: &OriginRequest, client: Clie
         return false;
     }
     let Some(look) = origins.looks.begin(&asked.url) else { return true };
-    let site = AdmittedSite::of_origin(&asked.site);
-    // Others wait for a look. One that would have to wait for its turn is left to a later request.
-    if let Some(turn) = origins.looks.try_leave((&site.url, client)) {
-        let (room, asked) = (Arc::clone(room), asked.clone());
-        tokio::spawn(async move {
+    let (room, asked) = (Arc::clone(room), asked.clone());
+    tokio::spawn(async move {
+        let site = AdmittedSite::of_origin(&asked.site);
+        // Others wait for a look. One that would have to wait for its turn is left to a later request.
+        let turn = room.origins.looks.leave((&site.url, client), Duration::ZERO).await;
+        if turn.is_ok() {
             make_of_look(&room, (&site, &asked), &look, client).await;
-            drop((look, turn));
-        });
-    }
+        }
+        drop((look, turn));
+    });
     true
 }
 
@@ -72,8 +82,8 @@ async fn make_of_look(
             let is_lasting = there.lasting == there.end;
             let status = if is_lasting { StatusCode::MOVED_PERMANENTLY } else { StatusCode::FOUND };
             match asked.site.public_address(&there.end) {
-                Some(here) => looks.note_lead(url, status, here),
-                None => looks.note_no_feed(url, NOTHING_AGE),
+                Some(here) => looks.note(url, Some((status, here)), PAGE_AGE),
+                None => looks.note(url, None, NOTHING_AGE),
             }
         }
         FoundAddress::Feed(there) if of_feed(&there.answer.headers) => {
@@ -87,11 +97,11 @@ async fn make_of_look(
         }
         FoundAddress::Page(links) => {
             // What is no page, or broken, names none either.
-            looks.note_no_feed(url, if links.is_empty() { NOTHING_AGE } else { PAGE_AGE });
+            looks.note(url, None, if links.is_empty() { NOTHING_AGE } else { PAGE_AGE });
             pages::announce(room, asked, links.into_iter().map(|(url, _)| url)).await;
         }
         FoundAddress::Feed(_) | FoundAddress::Closed(_) | FoundAddress::Nothing => {
-            looks.note_no_feed(url, NOTHING_AGE);
+            looks.note(url, None, NOTHING_AGE);
         }
     }
 }
@@ -120,7 +130,131 @@ async fn make_feed(
     // Whoever waits for it finds its place then.
     let _ = room.directory.listing().await;
     if !made {
-        room.origins.looks.note_no_feed(url, NOTHING_AGE);
+        room.origins.looks.note(url, None, NOTHING_AGE);
     }
     made
+}
+
+/// What the site is to be asked for a feed that has a document: as by a poll, but in the name that the reader's program
+/// gives itself. `None` where polls do not fail, where another gateway polls the feed, and where the site was asked a
+/// moment ago.
+pub(super) fn question(
+    room: &SharedState,
+    asked: &OriginRequest,
+    name: &FeedName,
+    request: &Request,
+) -> Option<Parts> {
+    let program = request.headers().get(header::USER_AGENT)?;
+    let is_asked = asked.site.config().passes == PassMode::Through
+        && request.method() == Method::GET
+        && room.origins.is_polled_as(&asked.site, &asked.url)
+        && room.origins.looks.sees_polls(&asked.url);
+    let polled = room.operator.own_summary(name).filter(|_| is_asked)?;
+    // One that waits for no poll is being polled, or is stopped: the gateway ended in documents of it.
+    if polled.failures == 0 || polled.next_poll.is_none() {
+        return None;
+    }
+    let mut question = http::Request::new(());
+    *question.extensions_mut() = request.extensions().clone();
+    *question.headers_mut() = room.origins.service().ok()?.polled_with();
+    question.headers_mut().insert(header::USER_AGENT, program.clone());
+    Some(question.into_parts().0)
+}
+
+/// Has the feed read what the site answers to that; `None` where it does not.
+pub(super) async fn read_again(
+    room: &SharedState,
+    asked: &OriginRequest,
+    name: &FeedName,
+    question: &Parts,
+) -> Option<()> {
+    let feeds = room.directory.listing().await.ok()?;
+    let record = feeds.get(name)?;
+    // Any other is polled as the operator says, and takes no answer of a reader's.
+    if record.on_demand.is_none() || record.access.is_some() || record.url != asked.url.as_str() {
+        return None;
+    }
+    let answer = send(room, asked, question, Body::empty()).await.ok()?;
+    if !may_be(room, &asked.url, answer.status, &answer.headers) || !is_neutral(&answer.headers) {
+        return None;
+    }
+    let _permit = room.origins.looks.documents.try_acquire().ok()?;
+    let whole = document_or_page(&asked.url, answer).await?;
+    room.origins.service().ok()?.read_again(name, &asked.url, whole).await;
+    Some(())
+}
+
+/// The most new feeds that the requests of one client make within [`HOUR`] as time goes on, and so many in any case.
+const NEW_FEEDS: u32 = 500;
+const FEW: u32 = 20;
+/// They make one of so many of these at once, and [`FEW`] at least.
+const AT_ONCE: u32 = 10;
+const HOUR: Duration = Duration::from_secs(3600);
+/// What is told once an hour.
+const TOLD: Rate = Rate { burst: 1, each: HOUR };
+
+/// How fast clients make feeds, and what the log has told.
+#[derive(Default)]
+pub(super) struct NewFeedShares {
+    made: Paces<Client>,
+    told: Paces<Client>,
+}
+
+impl NewFeedShares {
+    /// Whether the requests of a client may make a feed now, at a site that may have so many `feeds`.
+    pub(super) fn has_share(&self, client: Client, feeds: u32) -> bool {
+        client == Client::Own || self.made.wait(&client.site(), share(feeds)).is_zero()
+    }
+
+    /// Takes one feed of a client's share; or how long it has to wait for one.
+    pub(super) fn take_share(&self, client: Client, feeds: u32) -> Result<(), Duration> {
+        let client = client.site();
+        let Client::At(address) = client else { return Ok(()) };
+        let taken = self.made.take(&client, share(feeds));
+        if taken.is_ok() && !self.has_share(client, feeds) && self.told.take(&client, TOLD).is_ok()
+        {
+            tracing::info!(
+                client = %address,
+                "the requests of a client made as many feeds as they may at once, and make more slowly"
+            );
+        }
+        taken
+    }
+}
+
+/// The share of one client in the new feeds of a site that may have so many: others find room as well.
+fn share(feeds: u32) -> Rate {
+    let an_hour = (feeds / 2).clamp(FEW, NEW_FEEDS);
+    Rate { burst: FEW.max(an_hour / AT_ONCE), each: HOUR / an_hour }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_makes_a_few_feeds_and_then_slowly_half_of_a_sites() {
+        let (shares, client) =
+            (NewFeedShares::default(), |last: u8| Client::at([192, 0, 2, last].into()));
+        for (feeds, at_once, an_hour) in [(1, 20, 20), (1_000, 50, 500), (1_000_000, 50, 500)] {
+            let shares = NewFeedShares::default();
+            let make = || {
+                let all = std::iter::from_fn(|| shares.take_share(client(1), feeds).ok());
+                all.take(2 * 500).count()
+            };
+            assert_eq!(make(), at_once, "{feeds}");
+            let mut later = 0;
+            for _ in 0..60 {
+                tokio::time::advance(HOUR / 60).await;
+                later += make();
+            }
+            assert!(later.abs_diff(an_hour) <= 1, "{feeds}: {later}");
+        }
+        assert!((0..20).all(|_| shares.take_share(client(1), 100).is_ok()));
+        assert!(!shares.has_share(client(1), 100) && shares.take_share(client(1), 100).is_err());
+        assert!(shares.has_share(client(2), 100) && shares.take_share(client(2), 100).is_ok());
+        // What the gateway does by itself is nobody's share.
+        assert!((0..=NEW_FEEDS).all(|_| shares.take_share(Client::Own, 100).is_ok()));
+        assert!(shares.has_share(Client::Own, 100));
+    }
 }

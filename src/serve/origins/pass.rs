@@ -1,28 +1,107 @@
 //! What is passed on to an origin, and what comes back; and what is led to the site instead.
 
-use super::super::SharedState;
-use super::super::client::Client;
+use super::super::client::{Client, Peer};
+use super::super::connections::{self, OF_SITES};
 use super::super::problem::Problem;
+use super::super::session::COOKIE;
+use super::super::site_service::{PolledFrame, WatchedBody};
+use super::super::{SharedState, auth};
 use super::making::{begin_look, may_be};
-use super::send::{OURS, send};
-use super::{OriginRequest, PassOutcome, pages};
+use super::service::PassError;
+use super::slots::SiteSlots;
+use super::{OriginRequest, pages};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
 use std::convert::Infallible;
-use tidegate_net::origin::{OriginPlace, PassAnswer, may_make_feed, to_client};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use tidegate_net::origin::{
+    BodyError, ForwardedFor, OriginPlace, OriginSite, OwnCookie, PassAnswer, PassRequest,
+    PassedBody, PublicName, has_other_coding, may_make_feed, to_client, to_origin,
+};
+
+/// What became of a request for an origin, for its metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PassOutcome {
+    Feed,
+    Passed,
+    /// Passed on, though it seems to be a feed: its client has had its share of new ones.
+    Unmade,
+    Redirected,
+    Refused,
+    /// Too much of its client waits, or what is asked for is not there yet: no fault of the site's.
+    Busy,
+    Failed,
+}
+
+impl PassOutcome {
+    /// That of an error of the gateway's own: the site failed where it says so.
+    pub(super) fn of_error(problem: &Problem) -> Self {
+        match problem.status() {
+            _ if problem.is_of_site => Self::Failed,
+            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => Self::Failed,
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Self::Busy,
+            _ => Self::Refused,
+        }
+    }
+
+    /// The word for it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Feed => "feed",
+            Self::Passed => "passed",
+            Self::Unmade => "unmade",
+            Self::Redirected => "redirected",
+            Self::Refused => "refused",
+            Self::Busy => "busy",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A site, and what counts its requests.
+pub(super) struct ServedOrigin {
+    pub(super) site: Arc<OriginSite>,
+    pub(super) slots: Arc<SiteSlots>,
+}
+
+impl ServedOrigin {
+    /// One of so many sites, which share the files that the process may open.
+    pub(super) fn new(site: Arc<OriginSite>, sites: usize) -> Self {
+        let files = connections::file_limit().unwrap_or(u64::MAX);
+        let configured = site.config().requests;
+        let requests = at_once(configured, files, sites);
+        if requests < usize::try_from(configured).unwrap_or(usize::MAX) {
+            tracing::warn!(
+                origin = %site.config().name,
+                requests,
+                configured,
+                files,
+                "the site gets fewer requests at once than configured: all sites together have a quarter of the files \
+                 that the process may open"
+            );
+        }
+        Self { site, slots: Arc::new(SiteSlots::new(requests)) }
+    }
+}
+
+/// How many requests each of so many sites gets at once: all of them together have a quarter of the files.
+fn at_once(configured: u32, files: u64, sites: usize) -> usize {
+    let all = usize::try_from(files / OF_SITES).unwrap_or(usize::MAX);
+    let most = (all / sites.max(1)).max(1);
+    usize::try_from(configured).map_or(most, |configured| configured.min(most))
+}
 
 /// Headers that reach beyond the path of who sends them.
 const OF_WHOLE_HOST: [HeaderName; 2] =
     [HeaderName::from_static("service-worker-allowed"), HeaderName::from_static("clear-site-data")];
-
-pub(super) fn failed(problem: Problem) -> (Response, PassOutcome) {
-    let outcome = PassOutcome::of_error(&problem);
-    (problem.into_response(), outcome)
-}
 
 /// Leads a client to the site, or to where the address was seen to lead here. Whether a feed is there is looked at
 /// meanwhile, where that is not known.
@@ -30,20 +109,19 @@ pub(super) fn redirect(
     room: &SharedState,
     asked: &OriginRequest,
     request: &Request,
-) -> (Response, PassOutcome) {
-    let client = request.extensions().get().copied().unwrap_or(Client::Own);
+) -> Result<(Response, PassOutcome), Problem> {
+    let client = Client::of(request.extensions());
     if may_make_feed(request.method(), request.headers()) {
         begin_look(room, asked, client);
     }
     let there = || asked.target.as_ref().map_or_else(|| asked.url.to_string(), Uri::to_string);
     let known = room.origins.looks.lead(&asked.url);
     let (status, to) = known.unwrap_or_else(|| (StatusCode::TEMPORARY_REDIRECT, there()));
-    let Ok(to) = HeaderValue::from_str(&to) else {
-        let said = "the address is not of ASCII";
-        return super::refused(Problem::new(StatusCode::BAD_REQUEST, said));
-    };
+    let said = "the address is not of ASCII";
+    let to = HeaderValue::from_str(&to);
+    let to = to.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, said))?;
     let unkept = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    ((status, [(header::LOCATION, to), unkept]).into_response(), PassOutcome::Redirected)
+    Ok(((status, [(header::LOCATION, to), unkept]).into_response(), PassOutcome::Redirected))
 }
 
 /// Passes a request on, and its answer back. Of one that may be a feed, a feed is made meanwhile.
@@ -51,27 +129,23 @@ pub(super) async fn pass(
     room: &SharedState,
     asked: &OriginRequest,
     request: Request,
-) -> (Response, PassOutcome) {
+) -> Result<(Response, PassOutcome), Problem> {
     let (parts, body) = request.into_parts();
-    let answer = match send(room, asked, &parts, body).await {
-        Ok(answer) => answer,
-        Err(problem) => return failed(problem),
-    };
+    let mut answer = send(room, asked, &parts, body).await?;
+    let mut outcome = PassOutcome::Passed;
     // What a page announces to one client is for that client.
-    if !may_make_feed(&parts.method, &parts.headers) {
-        return (passed(room, asked, &parts.method, answer), PassOutcome::Passed);
+    if may_make_feed(&parts.method, &parts.headers) {
+        if may_be(room, &asked.url, answer.status, &answer.headers) {
+            let client = Client::of(&parts.extensions);
+            room.asked.note_client(asked.url.as_str(), client, room.clock.now());
+            if !begin_look(room, asked, client) {
+                outcome = PassOutcome::Unmade;
+            }
+        } else {
+            answer = pages::noticing(room, asked, answer);
+        }
     }
-    if !may_be(room, &asked.url, answer.status, &answer.headers) {
-        let answer = pages::noticing(room, asked, answer);
-        return (passed(room, asked, &parts.method, answer), PassOutcome::Passed);
-    }
-    let client = parts.extensions.get().copied().unwrap_or(Client::Own);
-    room.asked.note_client(asked.url.as_str(), client, room.clock.now());
-    let outcome = match begin_look(room, asked, client) {
-        true => PassOutcome::Passed,
-        false => PassOutcome::Unmade,
-    };
-    (passed(room, asked, &parts.method, answer), outcome)
+    Ok((passed(room, asked, &parts.method, answer), outcome))
 }
 
 /// An answer of the origin, as the client gets it.
@@ -109,4 +183,97 @@ fn passed(
     *response.status_mut() = answer.status;
     *response.headers_mut() = headers;
     response
+}
+
+/// Our cookie, which no origin sees and none sets.
+const OURS: OwnCookie = OwnCookie(COOKIE);
+
+/// Sends a request to its site, once there is a slot for it. The answer has the slot until its body has been taken.
+pub(super) async fn send(
+    room: &SharedState,
+    asked: &OriginRequest,
+    parts: &Parts,
+    body: Body,
+) -> Result<PassAnswer, Problem> {
+    let service = room.origins.service()?;
+    let has_body = !body.is_end_stream();
+    if has_body && matches!(parts.method, Method::GET | Method::HEAD) {
+        let said = "a GET or HEAD with a body is not passed on";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+    }
+    let (body, _slow) = match has_body {
+        true => {
+            let body = body.map_err(BodyError::from).boxed_unsync();
+            let (site, request) = (&asked.site.config().url, &parts.extensions);
+            let (body, slow) = room.origins.uploads.read_ahead(site, request, body).await?;
+            (Some(body), slow)
+        }
+        false => (None, None),
+    };
+    let slot = asked.slots.acquire(&parts.extensions, !parts.method.is_safe()).await?;
+    let via = &room.origins.via;
+    let forwarded = asked.site.public_name().map(|name| forwarded(room, parts, name));
+    let mut headers = to_origin(&parts.headers, asked.site.host(), OURS, forwarded.as_ref(), via);
+    if is_our_authorization(room, &parts.headers) {
+        headers.remove(header::AUTHORIZATION);
+    }
+    let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
+    let answer = service.pass(PassRequest { method, url, target, headers, body }).await;
+    let answer = answer.map_err(problem_of)?;
+    if has_other_coding(&answer.headers) {
+        let said = "the site's answer has a transfer coding other than chunked";
+        return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
+    }
+    let hold = move |_: &PassedBody, _: &PolledFrame<BodyError>| {
+        let _held = &slot;
+    };
+    Ok(PassAnswer { body: WatchedBody::new(answer.body, hold).boxed_unsync(), ..answer })
+}
+
+pub(super) fn problem_of(error: PassError) -> Problem {
+    let status = match error {
+        PassError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+        PassError::Unreachable | PassError::Refused => StatusCode::BAD_GATEWAY,
+        PassError::Unsent => StatusCode::BAD_REQUEST,
+    };
+    Problem::new(status, error.to_string())
+}
+
+/// Whether credentials are for this gateway, which no origin is to see.
+fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
+    let is_ours = || {
+        room.settings.load().admin_token.admits(headers)
+            || auth::password(headers)
+                .is_some_and(|password| room.readers.find(&password).is_some())
+    };
+    headers.contains_key(header::AUTHORIZATION) && is_ours()
+}
+
+fn forwarded<'n>(room: &SharedState, parts: &Parts, name: &'n PublicName) -> ForwardedFor<'n> {
+    let peer: Option<Peer> = parts.extensions.get().copied();
+    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+    ForwardedFor { peer, is_trusted: room.settings.load().proxies.are_trusted(peer), name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_leave_files_for_others() {
+        let of = [(524_288, 1), (524_288, 1_000), (1_024, 1), (1_024, 4), (1_024, 1_000)];
+        let each = of.map(|(files, sites)| at_once(256, files, sites));
+        assert_eq!(each, [256, 131, 256, 64, 1]);
+    }
+
+    #[test]
+    fn only_what_the_site_did_not_answer_failed() {
+        let of = |status| {
+            let problem = Problem::new(StatusCode::from_u16(status).unwrap(), "");
+            PassOutcome::of_error(&problem).name()
+        };
+        assert_eq!([502, 504].map(of), ["failed"; 2]);
+        assert_eq!([503, 429].map(of), ["busy"; 2], "a client's own share may be used up");
+        assert_eq!([400, 405, 501, 508].map(of), ["refused"; 4]);
+    }
 }

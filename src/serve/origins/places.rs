@@ -1,12 +1,21 @@
 //! At which addresses feeds are beside `/feeds/NAME`: at their publisher's path below an origin, or at a path of
 //! their own.
+//!
+//! How much feeds and addresses of sites are asked for: when last, by which clients lately, and whether the front page of
+//! the site names them. By that it is told which feed gives way where a site has as many as it may. All of it is forgotten at a restart.
 
+use crate::cache::Cache;
+use crate::client::Client;
+use crate::locked;
+use crate::origins::looks::key;
 use std::collections::HashMap;
-use std::sync::Arc;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, ShownAddress};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, ShownAddress, Time};
 use tidegate_format::render::Container;
 use tidegate_net::origin::{OriginPlace, OriginSite};
 use tidegate_store::FeedList;
+use tokio::sync::Notify;
 use url::Url;
 
 /// What says where feeds are.
@@ -155,5 +164,262 @@ impl FeedPlaces {
     /// Whether a feed is answered as JSON Feed at its publisher's address.
     pub(crate) fn is_json(&self, feed: &FeedName) -> bool {
         self.addresses.get(feed).is_some_and(|place| place.is_json)
+    }
+}
+
+/// For how long it counts that somebody asked: readers ask once a day at least.
+const LATELY: Duration = Duration::from_secs(2 * 86_400);
+/// How soon it is noted anew that a client asks.
+const NOTED_EVERY: Duration = Duration::from_secs(3600);
+/// How many clients of an address are told apart.
+const CLIENTS: usize = 16;
+/// How many addresses are remembered, and for how long it is that a page names one.
+const ADDRESSES: u64 = 100_000;
+const NAMED_AGE: Duration = Duration::from_secs(30 * 86_400);
+
+/// Who asked for an address, and when last.
+type Askers = Vec<(Client, Time)>;
+
+/// When feeds that requests made were last asked for; and what is known of addresses, each by its key.
+#[derive(Debug)]
+pub struct AskedFeeds {
+    times: Mutex<HashMap<FeedName, Time>>,
+    wanted: Notify,
+    askers: Cache<u64, Askers>,
+    named: Cache<u64, ()>,
+}
+
+impl Default for AskedFeeds {
+    fn default() -> Self {
+        Self {
+            times: Mutex::default(),
+            wanted: Notify::new(),
+            askers: Cache::lasting(ADDRESSES, LATELY),
+            named: Cache::lasting(ADDRESSES, NAMED_AGE),
+        }
+    }
+}
+
+/// How much an address is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    is_named: bool,
+    pub(super) clients: usize,
+    /// The client, where one alone asks.
+    only: Option<Client>,
+}
+
+impl AskedFeeds {
+    /// Notes that a feed was asked for or announced.
+    pub fn note(&self, feed: &FeedName, now: Time) {
+        locked(&self.times).entry(feed.clone()).and_modify(|at| *at = now.max(*at)).or_insert(now);
+    }
+
+    /// Notes that a feed was asked for that was let go.
+    pub fn want(&self, feed: &FeedName, now: Time) {
+        self.note(feed, now);
+        self.wanted.notify_one();
+    }
+
+    /// Forgets when a feed was asked for that is no more.
+    pub fn forget(&self, feed: &FeedName) {
+        locked(&self.times).remove(feed);
+    }
+
+    /// Comes when a feed was asked for that was let go.
+    pub async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
+    /// When each was, since the start.
+    pub fn all(&self) -> HashMap<FeedName, Time> {
+        locked(&self.times).clone()
+    }
+
+    /// Notes that a client asks for an address.
+    pub(crate) fn note_client(&self, url: &str, client: Client, now: Time) {
+        let (key, client) = (key(url), client.site());
+        let known = self.askers.get(&key).unwrap_or_default();
+        if known.iter().any(|(of, at)| *of == client && now.since(*at) < NOTED_EVERY) {
+            return;
+        }
+        let others = known.iter().filter(|(of, at)| *of != client && now.since(*at) < LATELY);
+        let mut askers: Vec<_> = others.copied().collect();
+        if askers.len() >= CLIENTS {
+            askers.sort_unstable_by_key(|(_, at)| *at);
+            askers.remove(0);
+        }
+        askers.push((client, now));
+        self.askers.insert(key, askers);
+    }
+
+    /// Notes that the front page of its site names a feed at an address.
+    pub(crate) fn note_named(&self, url: &Url) {
+        self.named.insert(key(url.as_str()), ());
+    }
+
+    /// How much an address is asked for lately, as far as clients are told apart.
+    pub(super) fn of(&self, url: &str, now: Time) -> Wish {
+        let key = key(url);
+        let askers = self.askers.get(&key).unwrap_or_default();
+        let mut lately = askers.iter().filter(|(_, at)| now.since(*at) < LATELY);
+        let clients = lately.clone().count();
+        let only = lately.next().filter(|_| clients == 1).map(|(client, _)| *client);
+        Wish { is_named: self.named.get(&key).is_some(), clients, only }
+    }
+
+    /// The same of a feed that there is, which may have been asked for before all that is known.
+    fn of_feed(&self, feed: &FeedRecord, now: Time) -> Wish {
+        let wish = self.of(&feed.url, now);
+        let asked = feed.on_demand.as_ref().map_or(Time::MIN, |made| made.asked);
+        let clients = match wish.clients {
+            0 if now.since(asked) < LATELY => usize::MAX,
+            clients => clients,
+        };
+        Wish { clients, only: wish.only.filter(|_| clients == 1), ..wish }
+    }
+
+    /// Which of these feeds gives way to one at a new address: one that is asked for less. Of those that one client each
+    /// asked for, one of the client with most of them, where that has more than who asks for the new one. None that
+    /// `has_subscribers` gives way.
+    pub fn that_gives_way<'f>(
+        &self,
+        feeds: &[&'f FeedRecord],
+        has_subscribers: impl Fn(&FeedName) -> bool,
+        to: &Url,
+        now: Time,
+    ) -> Option<&'f FeedRecord> {
+        let newcomer = self.of(to.as_str(), now);
+        let feeds = feeds.iter().filter(|feed| !has_subscribers(&feed.name));
+        let all: Vec<_> = feeds.map(|feed| (self.of_feed(feed, now), *feed)).collect();
+        let mut counts: HashMap<Client, usize> = HashMap::new();
+        for only in all.iter().filter_map(|(wish, _)| wish.only) {
+            *counts.entry(only).or_default() += 1;
+        }
+        let count =
+            |wish: &Wish| wish.only.and_then(|only| counts.get(&only)).copied().unwrap_or(0);
+        let rank = |wish: &Wish| (wish.is_named, wish.clients);
+        let least = all.iter().min_by_key(|(wish, feed)| {
+            let asked = feed.on_demand.as_ref().map(|made| made.asked);
+            (rank(wish), std::cmp::Reverse(count(wish)), asked)
+        });
+        let (wish, feed) = least?;
+        let is_less = rank(wish) < rank(&newcomer);
+        let has_more = rank(wish) == rank(&newcomer)
+            && wish.only.is_some()
+            && count(wish) > count(&newcomer) + 1;
+        (is_less || has_more).then_some(*feed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400;
+
+    fn at(seconds: i64) -> Time {
+        Time::from_unix(seconds)
+    }
+
+    fn client(last: u8) -> Client {
+        Client::at([192, 0, 2, last].into())
+    }
+
+    /// Feeds at these addresses, made so long ago.
+    fn feeds(urls: &[&str]) -> Vec<FeedRecord> {
+        let made = |(n, url): (usize, &&str)| {
+            let name = FeedName::new(&format!("f{n}")).unwrap();
+            FeedRecord::on_demand(name, url, "http://a/", at(0))
+        };
+        urls.iter().enumerate().map(made).collect()
+    }
+
+    /// What gives way to an address.
+    fn gives_way(demand: &AskedFeeds, urls: &[&str], to: &str, now: i64) -> Option<String> {
+        let feeds = feeds(urls);
+        let all: Vec<_> = feeds.iter().collect();
+        let url = Url::parse(to).unwrap();
+        demand.that_gives_way(&all, |_| false, &url, at(now)).map(|feed| feed.url.clone())
+    }
+
+    const NEW: &str = "http://a/new";
+
+    #[test]
+    fn what_one_client_filled_a_site_with_gives_way_to_another_one() {
+        let demand = AskedFeeds::default();
+        let urls = ["http://a/1", "http://a/2", "http://a/3", "http://a/own"];
+        let (junk, own) = urls.split_at(3);
+        junk.iter().for_each(|url| demand.note_client(url, client(1), at(0)));
+        demand.note_client(own[0], client(2), at(0));
+        demand.note_client(NEW, client(1), at(0));
+        assert_eq!(gives_way(&demand, &urls, NEW, 1), None, "it has most itself");
+        let demand_of = |last: u8| {
+            demand.note_client("http://a/other", client(last), at(0));
+            gives_way(&demand, &urls, "http://a/other", 1)
+        };
+        assert!(demand_of(3).is_some_and(|url| junk.contains(&url.as_str())));
+        // Of those that a few clients ask for, none gives way to what one asks for.
+        urls.iter().for_each(|url| demand.note_client(url, client(9), at(1)));
+        demand.note_client("http://a/x", client(4), at(1));
+        assert_eq!(gives_way(&demand, &urls, "http://a/x", 1), None);
+    }
+
+    #[test]
+    fn what_more_ask_for_or_the_front_page_names_comes_first() {
+        let demand = AskedFeeds::default();
+        let urls = ["http://a/1", "http://a/2"];
+        for (url, clients) in urls.iter().zip([1..=2, 1..=3]) {
+            clients.for_each(|last| demand.note_client(url, client(last), at(0)));
+        }
+        for (last, expected) in [(11, None), (12, None), (13, Some(urls[0].to_owned()))] {
+            demand.note_client(NEW, client(last), at(0));
+            assert_eq!(gives_way(&demand, &urls, NEW, 1), expected, "{last}");
+        }
+        // The same client again and again is one.
+        for hour in 0..10 {
+            demand.note_client("http://a/own", client(1), at(hour * 3600));
+        }
+        assert_eq!(gives_way(&demand, &urls, "http://a/own", 1), None);
+        demand.note_named(&Url::parse("http://a/own").unwrap());
+        assert_eq!(gives_way(&demand, &urls, "http://a/own", 1), Some(urls[0].to_owned()));
+        urls.iter().for_each(|url| demand.note_named(&Url::parse(url).unwrap()));
+        (20..40).for_each(|last| demand.note_client(NEW, client(last), at(0)));
+        assert_eq!(gives_way(&demand, &urls, NEW, 1), None, "all are named");
+    }
+
+    #[test]
+    fn what_nobody_asks_for_any_more_goes_and_what_is_not_known_stays() {
+        let demand = AskedFeeds::default();
+        let urls = ["http://a/1"];
+        demand.note_client(NEW, client(1), at(0));
+        // It was asked for before the start.
+        assert_eq!(gives_way(&demand, &urls, NEW, DAY), None);
+        demand.note_client(urls[0], client(1), at(DAY));
+        demand.note_client(urls[0], client(2), at(DAY));
+        demand.note_client(NEW, client(3), at(4 * DAY));
+        assert_eq!(gives_way(&demand, &urls, NEW, 4 * DAY), Some(urls[0].to_owned()));
+    }
+
+    #[test]
+    fn what_subscribers_want_stays() {
+        let (demand, urls) = (AskedFeeds::default(), ["http://a/1", "http://a/2"]);
+        let (feeds, url) = (feeds(&urls), Url::parse(NEW).unwrap());
+        let all: Vec<_> = feeds.iter().collect();
+        urls.iter().for_each(|url| demand.note_client(url, client(1), at(0)));
+        [2, 3].iter().for_each(|last| demand.note_client(NEW, client(*last), at(0)));
+        let goes = |subscribed: &[&str]| {
+            let is_one = |feed: &FeedName| subscribed.contains(&feed.as_str());
+            demand.that_gives_way(&all, is_one, &url, at(1)).map(|feed| feed.name.to_string())
+        };
+        assert_eq!(goes(&["f0"]).as_deref(), Some("f1"));
+        assert_eq!(goes(&["f0", "f1"]), None);
+    }
+
+    #[test]
+    fn so_many_clients_are_told_apart() {
+        let demand = AskedFeeds::default();
+        (0..=u8::MAX).for_each(|last| demand.note_client(NEW, client(last), at(i64::from(last))));
+        assert_eq!(demand.of(NEW, at(300)).clients, CLIENTS);
     }
 }

@@ -1,6 +1,6 @@
 //! The seam to what sends requests and makes feeds.
 
-use super::demand::AskedFeeds;
+use super::places::AskedFeeds;
 use async_trait::async_trait;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};

@@ -1,15 +1,28 @@
 //! Slots for the requests that a site has at once: each has one until its answer has been taken. A client has a share
 //! of them. When all are taken, a request gives way whose client keeps the site waiting, or has most of them.
+//!
+//! A site is asked once the body of an upload has come, or so much of it that it surely flows; until then it takes nothing
+//! of the site's. A few bodies that come slowly go on to it all the same, as they come.
 
 use super::super::budget::{Budget, BudgetEnd, BudgetShares, HeldBudget};
 use super::super::client::Client;
 use super::super::connections::Connection;
 use super::super::problem::Problem;
-use http::Extensions;
+use super::looks::{LookPermit, LookTurns};
+use super::pass::problem_of;
+use super::service::PassError;
+use bytes::{Bytes, BytesMut};
+use http::{Extensions, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tidegate_net::origin::{BodyError, PassedBody};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
+use url::Url;
 
 /// Of so many slots a client has one, and a few at least.
 const CLIENTS: usize = 4;
@@ -26,7 +39,6 @@ const PACE: Duration = Duration::from_secs(1);
 
 /// The slots.
 pub(super) struct SiteSlots {
-    limit: usize,
     budget: Arc<Budget>,
     /// As many wait as there are slots.
     waiting: Semaphore,
@@ -38,7 +50,7 @@ impl SiteSlots {
         let share = (limit / CLIENTS).max(FEW).min(limit);
         let [all, each] = [limit, share].map(|slots| u64::try_from(slots).unwrap_or(u64::MAX));
         let budget = Budget::new(BudgetShares { all, each, site: each }, GIVES_WAY);
-        Self { limit, budget, waiting: Semaphore::new(limit) }
+        Self { budget, waiting: Semaphore::new(limit) }
     }
 
     /// A slot for a request with these extensions, as soon as there is one. `is_action`: it gives way to nobody while the
@@ -49,7 +61,7 @@ impl SiteSlots {
         is_action: bool,
     ) -> Result<HeldBudget, Problem> {
         let until = Instant::now() + WAIT;
-        let client = request.get().copied().unwrap_or(Client::Own);
+        let client = Client::of(request);
         let mut waits = None;
         loop {
             let freed = self.budget.freed();
@@ -74,10 +86,142 @@ impl SiteSlots {
                 Problem::later(format!("{share} requests of this client are at this site"), AGAIN)
             }
             BudgetEnd::All => {
-                let said = format!("{} requests are at this site, which is the limit", self.limit);
+                let all = self.budget.shares.all;
+                let said = format!("{all} requests are at this site, which is the limit");
                 Problem::site_is_late(said, AGAIN)
             }
         }
+    }
+}
+
+/// How much of a body is read before the site is asked, in bytes, of how many at a time, and how long that may take.
+const AHEAD: usize = 64 * 1024;
+const AT_ONCE: usize = 512;
+const TIME: Duration = Duration::from_secs(60);
+/// After how long a body that has not come is a slow one; how many of them a site gets at a time, and one client sends.
+const SLOW_AFTER: Duration = Duration::from_secs(1);
+const SITE_SLOW: u32 = 16;
+const CLIENT_SLOW: u32 = 2;
+
+/// The uploads that are read.
+pub(super) struct Uploads {
+    ahead: SiteSlots,
+    slow: LookTurns,
+}
+
+impl Uploads {
+    pub(super) fn new() -> Self {
+        Self { ahead: SiteSlots::new(AT_ONCE), slow: LookTurns::new(CLIENT_SLOW, SITE_SLOW) }
+    }
+
+    /// A body of which enough has come for the site to be asked, and the leave of a slow one.
+    pub(super) async fn read_ahead(
+        &self,
+        site: &Url,
+        request: &Extensions,
+        body: PassedBody,
+    ) -> Result<(PassedBody, Option<LookPermit>), Problem> {
+        let late = || {
+            let said = "the body of the request does not come";
+            Problem::new(StatusCode::REQUEST_TIMEOUT, said)
+        };
+        let client = Client::of(request);
+        let _slot = self.ahead.acquire(request, false).await?;
+        let mut reading = ReadingBody::new(body, TIME);
+        let leave = tokio::select! {
+            biased;
+            read = reading.read(AHEAD) => match read {
+                Ok(ReadEnd::Whole | ReadEnd::Limit) => None,
+                Ok(ReadEnd::Late) => return Err(late()),
+                Err(_) => return Err(problem_of(PassError::Unsent)),
+            },
+            leave = async {
+                sleep(SLOW_AFTER).await;
+                self.slow.acquire((site, client), TIME).await
+            } => Some(leave.map_err(|_| late())?),
+        };
+        Ok((reading.into_body(), leave))
+    }
+}
+
+/// Where reading a body ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadEnd {
+    Whole,
+    /// There is more than was to be read.
+    Limit,
+    /// It is too slow.
+    Late,
+}
+
+/// A body that is being read.
+pub(super) struct ReadingBody {
+    all: BytesMut,
+    rest: PassedBody,
+    until: Instant,
+}
+
+impl ReadingBody {
+    /// That has so much time in all.
+    pub(super) fn new(body: PassedBody, time: Duration) -> Self {
+        Self { all: BytesMut::new(), rest: body, until: Instant::now() + time }
+    }
+
+    /// Reads on, until there are more than `limit` bytes. Nothing is lost where nobody waits for it to the end.
+    pub(super) async fn read(&mut self, limit: usize) -> Result<ReadEnd, BodyError> {
+        loop {
+            let Ok(frame) = timeout_at(self.until, self.rest.frame()).await else {
+                return Ok(ReadEnd::Late);
+            };
+            let Some(frame) = frame else { return Ok(ReadEnd::Whole) };
+            let Ok(data) = frame?.into_data() else { continue };
+            self.all.extend_from_slice(&data);
+            if self.all.len() > limit {
+                return Ok(ReadEnd::Limit);
+            }
+        }
+    }
+
+    /// The whole of it again.
+    pub(super) fn into_body(self) -> PassedBody {
+        let beginning = Some(self.all.freeze());
+        BegunBody { beginning, rest: self.rest }.boxed_unsync()
+    }
+}
+
+/// A body whose beginning was read.
+struct BegunBody {
+    beginning: Option<Bytes>,
+    rest: PassedBody,
+}
+
+impl Body for BegunBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.beginning.take().filter(|bytes| !bytes.is_empty()) {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None => Pin::new(&mut self.rest).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.beginning.as_ref().is_none_or(Bytes::is_empty) && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (rest, mut hint) = (self.rest.size_hint(), SizeHint::new());
+        let read = self.beginning.as_ref().map_or(0, Bytes::len);
+        let read = u64::try_from(read).unwrap_or(u64::MAX);
+        hint.set_lower(rest.lower().saturating_add(read));
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper.saturating_add(read));
+        }
+        hint
     }
 }
 
@@ -85,6 +229,9 @@ impl SiteSlots {
 mod tests {
     use super::super::PassOutcome;
     use super::*;
+    use futures_util::{Stream, StreamExt as _, stream};
+    use http_body_util::{Full, StreamBody};
+    use tokio::time::timeout;
 
     fn of(last: u8) -> Extensions {
         let mut request = Extensions::new();
@@ -139,5 +286,65 @@ mod tests {
         for waits in waiting {
             assert!(waits.await.unwrap().is_ok());
         }
+    }
+
+    fn body(pieces: impl Stream<Item = Bytes> + Send + 'static) -> PassedBody {
+        StreamBody::new(pieces.map(|bytes| Ok::<_, BodyError>(Frame::data(bytes)))).boxed_unsync()
+    }
+
+    /// A body that begins and does not go on.
+    fn begun() -> PassedBody {
+        body(stream::iter([Bytes::from_static(b"x")]).chain(stream::pending()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_site_is_asked_once_a_body_has_come_or_flows() {
+        let (uploads, site) = (Uploads::new(), Url::parse("http://a/").unwrap());
+        let of = async |last: u8, body| uploads.read_ahead(&site, &of(last), body).await;
+        let whole = stream::iter([&b"a"[..], b"b"].map(Bytes::from_static));
+        let flows = stream::repeat(Bytes::from_static(&[b'x'; 1024]));
+        let at = Instant::now();
+        let (whole, leave) = of(1, body(whole)).await.unwrap();
+        assert_eq!(whole.collect().await.unwrap().to_bytes(), "ab");
+        assert!(leave.is_none() && of(1, body(flows)).await.unwrap().1.is_none());
+        assert_eq!(at.elapsed(), Duration::ZERO);
+        // Nine clients send what does not come: a few of these go on, and the others do not hinder anybody.
+        let mut slow = Vec::new();
+        for last in 1..=9 {
+            for _ in 0..4 {
+                if let Ok(read) = timeout(2 * SLOW_AFTER, of(last, begun())).await {
+                    slow.push(read.unwrap());
+                }
+            }
+        }
+        assert_eq!(slow.len(), 16);
+        let (late, _) = tokio::join!(of(20, begun()), of(21, body(stream::empty())));
+        assert_eq!(late.err().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
+        slow.truncate(15);
+        let (mut next, leave) = of(20, begun()).await.unwrap();
+        assert!(
+            leave.is_some() && next.frame().await.unwrap().unwrap().into_data().unwrap() == "x"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_large_or_slow_is_passed_on_whole() {
+        let full = |text: &'static str| {
+            Full::new(Bytes::from_static(text.as_bytes())).map_err(|e| match e {}).boxed_unsync()
+        };
+        let time = Duration::from_secs(1);
+        let mut small = ReadingBody::new(full("abc"), time);
+        assert_eq!(small.read(3).await.unwrap(), ReadEnd::Whole);
+        assert_eq!(small.all, "abc");
+        let mut large = ReadingBody::new(full("abcd"), time);
+        assert_eq!(large.read(3).await.unwrap(), ReadEnd::Limit);
+        assert_eq!(large.into_body().collect().await.unwrap().to_bytes(), "abcd");
+        let frames = futures_util::stream::unfold(0, |n| async move {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            (n < 4).then(|| (Ok::<_, BodyError>(Frame::data(Bytes::from_static(b"x"))), n + 1))
+        });
+        let mut slow = ReadingBody::new(StreamBody::new(Box::pin(frames)).boxed_unsync(), time);
+        assert_eq!(slow.read(99).await.unwrap(), ReadEnd::Late);
+        assert_eq!(slow.into_body().collect().await.unwrap().to_bytes(), "xxxx");
     }
 }

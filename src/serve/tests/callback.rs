@@ -1,7 +1,7 @@
 //! Where hubs of upstreams call.
 
 use super::*;
-use crate::callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
+use crate::hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::{join_all, poll_immediate};

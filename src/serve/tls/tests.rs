@@ -1,7 +1,7 @@
 //! Certificates that are none, and handshakes that hang.
 
 use super::*;
-use crate::connections::{Connections, shares};
+use crate::connections::{Connections, Ending, shares};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
