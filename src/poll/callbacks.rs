@@ -45,7 +45,7 @@ impl Callback {
     pub fn check(&self, signature: Option<&str>, body: &[u8]) -> Result<(), SignatureError> {
         let Some(secret) = &self.secret else { return Ok(()) };
         let signature = signature.ok_or(SignatureError::Form)?;
-        secret.verify(signature, body).map(drop)
+        secret.verify(signature, body)
     }
 
     /// Notes that the polling task is to be told; `false` where it is to be anyway.

@@ -217,8 +217,8 @@ impl Poller {
             return Ok(None);
         };
         let Some(subscription) = &mut state.subscription else { return Ok(None) };
-        let reply = subscriber::called(subscription, said, self.bench.clock.now());
-        let Some(answer) = reply.into_answer() else { return Ok(None) };
+        let answer = subscriber::called(subscription, said, self.bench.clock.now());
+        let Some(answer) = answer else { return Ok(None) };
         let stored = self.bench.store.checkpoint(&[state]).await;
         stored.map(|()| Some(answer)).map_err(|_| PollError::Stopped)
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tidegate_core::model::{
     FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time, ToldChange,
 };
-use tidegate_core::websub::subscriber::{self, CallbackReply, Requests};
+use tidegate_core::websub::subscriber::{self, Requests};
 use tidegate_core::websub::{Discovery, HubRequest, Intent, Verification};
 use tidegate_net::fetch::{LeadScope, read_url};
 use tidegate_store::in_words;
@@ -251,18 +251,17 @@ impl PollScheduler {
             if it.keys.token != token {
                 return None;
             }
-            let reply = subscriber::called(it, said, now);
+            let answer = subscriber::called(it, said, now)?;
             let hub = shown(it.address());
-            match &reply {
-                CallbackReply::Unasked => {}
-                CallbackReply::Noted => {
+            match said {
+                Verification::Denied { .. } => {
                     tracing::info!(feed = %name, note = it.note, "a hub said no");
                 }
-                CallbackReply::Confirmed(_) => {
+                Verification::Intent { .. } => {
                     tracing::debug!(feed = %name, hub = hub.text(), "a hub delivers");
                 }
             }
-            reply.into_answer()
+            Some(answer)
         });
         let answer = reply??;
         self.hub_changed(&name);
