@@ -7,10 +7,8 @@
 use super::{CallbackAnswer, Intent, Secret};
 use crate::model::{FeedName, Tick, Time};
 use crate::pause::GrowingPause;
-use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fmt;
 use std::time::Duration;
 use url::Url;
 
@@ -42,7 +40,7 @@ const GONE_ONCE: &str = "the callback answered 410; a second time ends the subsc
 const TROUBLE_LIMIT: usize = 200;
 
 /// Which subscription: topic and callback together are its key (section 5.1).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriptionId([u8; 16]);
 
 impl SubscriptionId {
@@ -62,18 +60,6 @@ impl SubscriptionId {
     /// Its bytes.
     pub const fn bytes(&self) -> &[u8; 16] {
         &self.0
-    }
-}
-
-impl fmt::Display for SubscriptionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&HEXLOWER.encode(&self.0))
-    }
-}
-
-impl fmt::Debug for SubscriptionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
