@@ -78,7 +78,7 @@ async fn one(
     let interval = |changes: &[Time], look_again: Option<Time>, now: Time| {
         let mut oldest_first = changes.iter().rev();
         let mut rhythm = UpdateRate::since(oldest_first.next().copied().unwrap_or(now));
-        oldest_first.for_each(|change| rhythm.changed(*change));
+        oldest_first.for_each(|change| rhythm = rhythm.after_change(*change));
         replay_interval(&feed, bounds, rhythm, &hints, look_again, now)
     };
     let publish = Publish::default();

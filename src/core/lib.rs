@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub mod model;
+pub mod pause;
 pub mod short_hash;
 pub mod sup;
 pub mod sync;

@@ -11,25 +11,44 @@ mod answer;
 pub mod cloud;
 pub mod discover;
 pub mod form;
-mod leases;
 pub mod signature;
 pub mod subscriber;
 mod subscription;
 pub mod webhook;
 
-pub use answer::{Push, VerificationResult};
-pub use cloud::{CloudError, Registration};
+pub use answer::CallbackAnswer;
+pub use cloud::Registration;
 pub use discover::{Discovery, HubLinks};
 pub use form::{FormError, HubRequest, Intent, Verification};
-pub use leases::Leases;
 pub use signature::{Secret, SignatureError};
 pub use subscription::{
     Active, CallbackPurpose, DELIVERIES, Duty, Manner, PendingRequest, Subscription,
     SubscriptionId, VERIFICATIONS,
 };
 
+use std::time::Duration;
+
 /// The media type of a subscriber's request (section 5.1).
 pub const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// The header of a signature (section 7.1), in lower case.
 pub const SIGNATURE_HEADER: &str = "x-hub-signature";
+
+/// How long subscriptions of the hub last (section 5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leases {
+    /// Where the subscriber does not say.
+    pub usual: Duration,
+    /// At least.
+    pub least: Duration,
+    /// At most.
+    pub most: Duration,
+}
+
+impl Leases {
+    /// The seconds that a subscriber gets who asks for `asked`.
+    pub fn grant(&self, asked: Option<u64>) -> u64 {
+        let asked = asked.unwrap_or(self.usual.as_secs());
+        asked.min(self.most.as_secs()).max(self.least.as_secs())
+    }
+}

@@ -12,7 +12,6 @@
 mod access;
 mod address;
 mod api;
-mod ask;
 mod body;
 mod call;
 mod challenge;
@@ -35,11 +34,9 @@ mod unreached;
 pub use access::{RequestAccess, find_secret, secret_header};
 pub use address::NonPublicKind;
 pub use api::{ApiAnswer, ApiClient, ApiRequest};
-pub use ask::{AskRequest, PageAnswer};
-pub use call::{CallBody, CallRequest, Called};
-pub use challenge::ChallengeService;
+pub use call::{AskRequest, CallBody, CallRequest, Called, PageAnswer};
 pub use client::services;
-pub use clients::MAX_PROXY_CLIENTS;
+pub use clients::MAX_CLIENTS;
 pub use decode::{DecodeError, MAX_CODINGS, decoded};
 pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
 pub use freshness::MAX_STATED;
@@ -62,7 +59,6 @@ use std::future::ready;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tidegate_core::model::ProxyAddress;
 
@@ -80,24 +76,15 @@ pub type Call = tower::util::BoxCloneSyncService<CallRequest, Called, FetchError
 pub struct Pass(Arc<dyn Fn(PassRequest) -> Passage + Send + Sync>);
 
 /// A request on its way to an origin.
-type Passage = Pin<Box<dyn Future<Output = Result<PassAnswer, FetchError>> + Send>>;
+pub type Passage = Pin<Box<dyn Future<Output = Result<PassAnswer, FetchError>> + Send>>;
 
 impl Pass {
     fn new(pass: impl Fn(PassRequest) -> Passage + Send + Sync + 'static) -> Self {
         Self(Arc::new(pass))
     }
-}
 
-impl tower::Service<PassRequest> for Pass {
-    type Response = PassAnswer;
-    type Error = FetchError;
-    type Future = Passage;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), FetchError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: PassRequest) -> Passage {
+    /// Passes a request on.
+    pub fn send(&self, request: PassRequest) -> Passage {
         (self.0)(request)
     }
 }

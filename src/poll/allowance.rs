@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
-use tidegate_core::model::Time;
+use tidegate_core::model::{FeedName, Probing, Time};
 
 /// Items of one feed that are asked about in an hour. With each round of asking go an item that is
 /// listed and a made-up address, and where a site does not take HEAD a second request for each.
@@ -29,6 +29,10 @@ impl Allowance {
         limit.saturating_sub(self.asked.len())
     }
 
+    fn is_used(&mut self, now: Time) -> bool {
+        self.room(usize::MAX, now) < usize::MAX
+    }
+
     /// Notes that so many are asked about.
     pub fn record_requests(&mut self, count: usize, now: Time) {
         self.asked.extend(std::iter::repeat_n(now, count));
@@ -41,28 +45,69 @@ impl Allowance {
     }
 }
 
-/// The allowances of hosts, by name.
+/// The allowances of hosts and of feeds, by name.
 #[derive(Debug, Default)]
-pub struct HostAllowances {
+pub struct Allowances {
     hosts: HashMap<String, Allowance>,
+    feeds: HashMap<FeedName, Allowance>,
+    /// The feeds that were looked through for items in doubt.
+    looked: HashMap<FeedName, Allowance>,
 }
 
-impl HostAllowances {
-    /// How many more may be asked about now at a host, of so many within the hour. Hosts that were not
-    /// asked are forgotten.
-    pub fn room(&mut self, host: &str, limit: usize, now: Time) -> usize {
-        self.hosts.retain(|_, asked| asked.room(HOST_ASKS_PER_HOUR, now) < HOST_ASKS_PER_HOUR);
-        self.hosts.get_mut(host).map_or(limit, |asked| asked.room(limit, now))
+impl Allowances {
+    /// Forgets whoever was not asked within the hour.
+    fn sweep(&mut self, now: Time) {
+        self.hosts.retain(|_, asked| asked.is_used(now));
+        self.feeds.retain(|_, asked| asked.is_used(now));
+        self.looked.retain(|_, asked| asked.is_used(now));
     }
 
-    /// Notes that so many are asked about.
-    pub fn record_requests(&mut self, host: &str, count: usize, now: Time) {
-        self.hosts.entry(host.to_owned()).or_default().record_requests(count, now);
+    /// How many items of a feed may be asked about.
+    pub fn room_of_feed(&mut self, feed: &FeedName, probing: Probing, now: Time) -> usize {
+        self.sweep(now);
+        match probing {
+            Probing::Off => 0,
+            Probing::All => {
+                let asked = self.feeds.get_mut(feed);
+                asked.map_or(FEED_ASKS_PER_HOUR, |asked| asked.room(FEED_ASKS_PER_HOUR, now))
+            }
+            // Doubts last for days: to look for them once an hour is enough.
+            Probing::Doubts => {
+                let looked = self.looked.entry(feed.clone()).or_default();
+                let room = looked.room(1, now);
+                looked.record_requests(room, now);
+                room
+            }
+        }
     }
 
-    /// Leaves a host no room for an hour.
-    pub fn exhaust(&mut self, host: &str, now: Time) {
+    /// How many items of so many may be asked about at a host, which are then noted for it and the feed.
+    pub fn take(
+        &mut self,
+        (feed, host): (&FeedName, &str),
+        probing: Probing,
+        wanted: usize,
+        now: Time,
+    ) -> usize {
+        self.sweep(now);
+        let limit = match probing {
+            Probing::Off => 0,
+            Probing::All => HOST_ASKS_PER_HOUR,
+            Probing::Doubts => HOST_DOUBTS_PER_HOUR,
+        };
+        let room = self.hosts.get_mut(host).map_or(limit, |asked| asked.room(limit, now));
+        let count = room.min(wanted);
+        if count > 0 {
+            self.hosts.entry(host.to_owned()).or_default().record_requests(count, now);
+            self.feeds.entry(feed.clone()).or_default().record_requests(count, now);
+        }
+        count
+    }
+
+    /// Leaves a feed and its host no room for an hour: the host refuses to answer more.
+    pub fn exhaust(&mut self, feed: &FeedName, host: &str, now: Time) {
         self.hosts.entry(host.to_owned()).or_default().exhaust(HOST_ASKS_PER_HOUR, now);
+        self.feeds.entry(feed.clone()).or_default().exhaust(FEED_ASKS_PER_HOUR, now);
     }
 }
 
@@ -98,21 +143,21 @@ mod tests {
 
     #[test]
     fn hosts_have_their_own_and_are_forgotten() {
-        let mut hosts = HostAllowances::default();
-        hosts.record_requests("a", 10, at(0));
-        hosts.exhaust("b", at(10));
-        assert_eq!(
-            (
-                hosts.room("a", HOST_ASKS_PER_HOUR, at(20)),
-                hosts.room("b", HOST_ASKS_PER_HOUR, at(20))
-            ),
-            (2, 0)
-        );
-        assert_eq!(hosts.room("a", HOST_DOUBTS_PER_HOUR, at(20)), 0);
-        assert_eq!(hosts.room("c", HOST_DOUBTS_PER_HOUR, at(20)), 1);
-        assert_eq!(hosts.room("c", HOST_ASKS_PER_HOUR, at(20)), HOST_ASKS_PER_HOUR);
-        assert_eq!(hosts.hosts.len(), 2);
-        assert_eq!(hosts.room("a", HOST_ASKS_PER_HOUR, at(3610)), HOST_ASKS_PER_HOUR);
-        assert_eq!(hosts.hosts.len(), 0);
+        let mut all = Allowances::default();
+        let feed = |name: &str| FeedName::new(name).unwrap();
+        let (a, b) = (feed("a"), feed("b"));
+        let mut take = |feed, host, probing, now| all.take((feed, host), probing, 10, at(now));
+        assert_eq!(take(&a, "one", Probing::All, 0), 10);
+        assert_eq!(take(&b, "one", Probing::All, 20), 2);
+        assert_eq!(take(&b, "one", Probing::Doubts, 20), 0);
+        assert_eq!(take(&b, "two", Probing::Doubts, 20), HOST_DOUBTS_PER_HOUR);
+        all.exhaust(&b, "two", at(30));
+        assert_eq!(all.take((&a, "two"), Probing::All, 10, at(40)), 0);
+        assert_eq!(all.room_of_feed(&b, Probing::All, at(40)), 0);
+        assert_eq!(all.room_of_feed(&feed("c"), Probing::All, at(40)), FEED_ASKS_PER_HOUR);
+        assert_eq!(all.room_of_feed(&feed("c"), Probing::Doubts, at(40)), 1);
+        assert_eq!(all.room_of_feed(&feed("c"), Probing::Doubts, at(3639)), 0);
+        assert_eq!(all.room_of_feed(&feed("c"), Probing::Off, at(3640)), 0);
+        assert_eq!((all.hosts.len(), all.feeds.len(), all.looked.len()), (0, 0, 0));
     }
 }

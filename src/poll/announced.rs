@@ -5,16 +5,12 @@
 //! ([`PushTrust`]): its polls are fewer then. Documents take turns, one at a time of each host and the one first that
 //! is due for longest, so that slow ones of one publisher keep no other from being read.
 
-mod look;
-
-pub use look::{LOOK_TIME, Looked, SupLook};
-
-use super::sup::SupError;
-use look::Told;
+use super::sup::{LOOK_TIME, Looked, SupError, SupLook, Told};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange};
+use tidegate_core::pause::GrowingPause;
 use tidegate_core::sup::SupAnnouncement;
 use tidegate_net::fetch::{LeadScope, Retry};
 use tokio::time::Instant;
@@ -26,10 +22,9 @@ pub const MAX_LOOKS_AT_ONCE: usize = 8;
 /// After so many failures in a row a document covers nothing any more. They follow each other
 /// quickly: an outage must not blind for longer than about a period.
 pub const FAILURES_BORNE: u32 = 3;
-/// The pause after a first failure; it doubles with each.
-const RETRY_FIRST: Duration = Duration::from_secs(5);
-/// The longest pause after failures.
-const RETRY_MOST: Duration = Duration::from_secs(3600);
+/// The pause after failures.
+const RETRY: GrowingPause =
+    GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(3600));
 /// The shortest pause between two looks.
 const PERIOD_LEAST: Duration = Duration::from_secs(1);
 /// The period of a document that was not read yet.
@@ -182,7 +177,7 @@ impl SupPolls {
         let Some(source) = self.sources.get_mut(address) else { return Vec::new() };
         let Some(Looked { look, result }) = looked else {
             let feeds = std::mem::take(&mut source.feeds);
-            *source = SupSource::new(address, source.leads.clone(), now + RETRY_MOST);
+            *source = SupSource::new(address, source.leads.clone(), now + RETRY.most);
             source.feeds = feeds;
             return source.all("reading its SUP document failed");
         };
@@ -252,10 +247,10 @@ impl SupSource {
             self.failures = self.failures.max(FAILURES_BORNE);
         }
         let is_blind = self.failures >= FAILURES_BORNE;
-        let doubled = RETRY_FIRST.saturating_mul(1 << self.failures.saturating_sub(1).min(10));
+        let doubled = RETRY.after(self.failures);
         let wait = if let Retry::After(wait) = asked { wait } else { Duration::ZERO };
         let least = if is_blind { self.period } else { PERIOD_LEAST };
-        self.due = now + doubled.max(wait).min(RETRY_MOST).max(least);
+        self.due = now + doubled.max(wait).min(RETRY.most).max(least);
         // Once it is known that it fails, it needs not be told each time.
         if self.failures <= FAILURES_BORNE {
             tracing::warn!(%error, failures = self.failures, "a SUP document was not read");

@@ -1,154 +1,207 @@
-//! One step of a walk through a publisher's older documents: a request, and the commit of what the
-//! document brings.
+//! A walk through a publisher's older documents: for each a request, and the commit of what the document brings.
 
 use super::decision::{DecisionBasis, decide_and_commit};
+use super::domains::behind_list;
 use super::error::RoundError;
-use super::judge::{DocumentJudge, ReceivedDocument, Wants};
-use super::ledger::LedgerReader;
+use super::feeds::FeedCell;
+use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument, Wants};
 use super::polling::{PollContext, rate_pause};
-use super::scheduler::PAUSE_MARGIN;
+use super::scheduler::{PAUSE_MARGIN, STORE_REST};
 use super::walk;
-use super::word::behind_list;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{Backfill, FeedRecord, Revision, WalkStanding};
+use tidegate_core::model::{Backfill, FeedName, FeedRecord, Revision, WalkStanding};
 use tidegate_judge::record::Observation;
-use tidegate_net::fetch::{self, FetchAnswer, FetchRequest};
+use tidegate_net::fetch::{self, FetchAnswer, FetchError, FetchRequest};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// How long a walk waits for a feed that was not taken in yet, or that is held.
-const WAIT: Duration = Duration::from_secs(10 * 60);
-
 /// How often a step asks for what left the ledger, at most.
 const MAX_WAITS: usize = 8;
+/// After so many older documents the log tells how far a walk has come.
+const TOLD_EVERY: u32 = 10;
+/// How long a walk waits after a defect of the gateway.
+const DEFECT_PAUSE: Duration = Duration::from_secs(3600);
 
 /// What a step came to.
-#[derive(Debug)]
-pub(super) struct Stepped {
-    /// The walk as it is now.
-    pub(super) walk: Backfill,
-    /// The feed's revision, where anything was committed.
-    pub(super) revision: Option<Revision>,
-    /// How long to wait before the next step; `None`: as long as its host is owed.
-    pub(super) wait: Option<Duration>,
-    /// Whether it was given up, and is to be done again.
-    pub(super) is_given_up: bool,
+enum Stepped {
+    /// A document was read; the feed's revision, where anything was committed.
+    Read(Option<Revision>),
+    /// The next step is made after so long.
+    Wait(Duration),
+    /// There is nothing to do before the feed's next poll.
+    Idle,
 }
 
-/// Makes a step. `is_shared`: several gateways poll the feeds of one store. The error is the gateway's own.
-pub(super) async fn step(
+/// Walks step by step, the first one `later`, until the walk is over or waits for a poll of the feed. Each step waits in
+/// its host's line like a poll, and with a longer pause after the one before.
+pub(super) async fn walk(
     bench: Arc<PollContext>,
     feed: Arc<FeedRecord>,
-    mut walk: Backfill,
-    is_shared: bool,
+    cell: Arc<FeedCell>,
+    later: Duration,
     cancel: CancellationToken,
-) -> Result<Stepped, RoundError> {
-    let asked = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
-    let stopped = |walk, wait| Stepped { walk, revision: None, wait, is_given_up: false };
-    let slot = tokio::select! {
-        biased;
-        () = cancel.cancelled() => return Ok(Stepped { is_given_up: true, ..stopped(walk, None) }),
-        slot = bench.hosts.slot(&asked) => slot,
+) {
+    let mut wait = later;
+    let walking = |cell: &FeedCell| {
+        cell.lock().memory.state.backfill.clone().filter(|walk| walk.is_walking())
     };
+    while let Some(mut walk) = walking(&cell) {
+        let waiting = async {
+            sleep(wait).await;
+            bench.until_open().await;
+        };
+        if cancel.run_until_cancelled(waiting).await.is_none() {
+            return;
+        }
+        let next = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
+        let pause = bench.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
+        let pause = pause.max(bench.live.load().settings.walk_pause);
+        // In a box, so that a walk that waits takes little room.
+        let stepped = Box::pin(step(&bench, &feed, &mut walk, &next, &cancel)).await;
+        if cancel.is_cancelled() {
+            return;
+        }
+        let is_idle = matches!(stepped, Ok(Stepped::Idle));
+        wait = match stepped {
+            Ok(Stepped::Wait(wait)) => wait.max(pause),
+            Ok(Stepped::Read(_) | Stepped::Idle) => pause,
+            // Another gateway was faster, and the step is made again.
+            Err(RoundError::Cancelled | RoundError::Overtaken) => pause,
+            Err(ref error) if error.is_of_store(bench.store.gateways().is_some()) => {
+                let error = error.report();
+                tracing::warn!(feed = %feed.name, error, "a step through older documents could not be stored");
+                STORE_REST.max(pause)
+            }
+            Err(ref error) => {
+                let error = error.report();
+                tracing::error!(feed = %feed.name, error, "a step through older documents failed");
+                DEFECT_PAUSE
+            }
+        };
+        if let Ok(stepped) = stepped {
+            tell(&feed.name, &walk);
+            let mut polling = cell.lock();
+            if let Stepped::Read(Some(revision)) = stepped {
+                polling.memory.moved_on(revision);
+            }
+            polling.memory.state.backfill = Some(walk);
+        }
+        bench.table.remember(&feed.name, &cell, Duration::ZERO);
+        if is_idle {
+            return;
+        }
+    }
+}
+
+fn tell(feed: &FeedName, walk: &Backfill) {
+    let (documents, items) = (walk.documents, walk.items);
+    match (&walk.standing, &walk.note) {
+        (WalkStanding::Walking, Some(note)) => {
+            tracing::info!(%feed, documents, items, note, "walking through older documents");
+        }
+        (WalkStanding::Walking, None) if documents.is_multiple_of(TOLD_EVERY) => {
+            tracing::info!(%feed, documents, items, "walking through older documents");
+        }
+        (WalkStanding::Walking, None) => {}
+        (standing, note) => {
+            let (state, note) = (standing.name(), note.as_deref().unwrap_or_default());
+            tracing::info!(%feed, state, documents, items, note, "the walk through older documents is over");
+        }
+    }
+}
+
+/// Makes a step to the address `next`. The error is the gateway's own.
+async fn step(
+    bench: &Arc<PollContext>,
+    feed: &Arc<FeedRecord>,
+    walk: &mut Backfill,
+    next: &str,
+    cancel: &CancellationToken,
+) -> Result<Stepped, RoundError> {
+    let slot = cancel.run_until_cancelled(bench.hosts.slot(next)).await;
     // Held until the host's answer is known to everybody.
-    let _slot = match slot {
+    let _slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
         Err(left) => {
             let note = "it waits, because the host asked for a pause (Retry-After)";
             walk.note = Some(note.to_owned());
-            return Ok(stopped(walk, Some(left + PAUSE_MARGIN)));
+            return Ok(Stepped::Wait(left + PAUSE_MARGIN));
         }
     };
-    let made = match made(&bench, &feed, &mut walk, &cancel).await {
-        Ok(made) => made,
-        Err(RoundError::Cancelled | RoundError::Overtaken) => {
-            return Ok(Stepped { is_given_up: true, ..stopped(walk, None) });
-        }
+    let error = match read_and_commit(bench, feed, walk, cancel).await {
+        Err(error @ (RoundError::Cancelled | RoundError::Overtaken)) => return Err(error),
         // The publisher has no part in it: the walk stands where it stood.
-        Err(error) if error.is_of_store(is_shared) => return Err(error),
-        Err(error) => {
-            let status = match &error {
-                RoundError::Fetch(error) => error.status(),
-                _ => None,
-            };
-            if let Some(pause) = error.pause(&asked) {
-                bench.hosts.pause(&pause);
-            }
-            let now = bench.clock.now();
-            let wait = walk::fail(&mut walk, &error.describe(), (status, error.retry()), now);
-            return Ok(stopped(walk, wait));
-        }
+        Err(error) if error.is_of_store(bench.store.gateways().is_some()) => return Err(error),
+        Err(error) => error,
+        stepped => return stepped,
     };
-    let (revision, wait) = made;
-    Ok(Stepped { walk, revision, wait, is_given_up: false })
+    if let Some(pause) = error.pause(next) {
+        bench.hosts.pause(&pause);
+    }
+    let status = error.failure().status;
+    let now = bench.clock.now();
+    let wait = walk::fail(walk, &error.describe(), (status, error.retry()), now);
+    Ok(wait.map_or(Stepped::Read(None), Stepped::Wait))
 }
 
-type BackfillResult = (Option<Revision>, Option<Duration>);
-
-async fn made(
+async fn read_and_commit(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     walk: &mut Backfill,
     cancel: &CancellationToken,
-) -> Result<BackfillResult, RoundError> {
+) -> Result<Stepped, RoundError> {
     let state = bench.store.state(&feed.name).await?;
     let Some(state) = state else {
         walk.note = Some("it waits for the feed's first document".to_owned());
-        return Ok((None, Some(WAIT)));
+        return Ok(Stepped::Idle);
     };
     if state.hold.is_some() {
         walk.note = Some("it waits while a document of the feed is held".to_owned());
-        return Ok((None, Some(WAIT)));
+        return Ok(Stepped::Idle);
     }
     let now = bench.clock.now();
     if feed.options.complete || state.says_complete {
         let note = "the feed lists everything, so that nothing is older";
         walk::end(walk, WalkStanding::Done, note, now);
-        return Ok((None, None));
+        return Ok(Stepped::Read(None));
     }
     let asked_at = Some(now);
     let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
     let mut request = FetchRequest::whole(url, now).for_feed(feed);
     request.leads = behind_list(&bench.store, feed, request.leads).await?;
-    let fetched = tokio::select! {
-        biased;
-        () = cancel.cancelled() => return Err(RoundError::Cancelled),
-        fetched = bench.fetch.clone().oneshot(request) => fetched?,
-    };
+    let fetched = cancel.run_until_cancelled(bench.fetch().oneshot(request)).await;
+    let fetched = fetched.ok_or(RoundError::Cancelled)??;
     if let Some(pause) = rate_pause(&fetched) {
         bench.hosts.pause(&pause);
     }
     let FetchAnswer::Document(document) = fetched.answer else {
-        return Err(tidegate_net::fetch::FetchError::Unasked304.into());
+        return Err(FetchError::Unasked304.into());
     };
-    let bytes = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
-    walk.bytes = walk.bytes.saturating_add(bytes);
-    let seen = ReceivedDocument::new(document, fetched.final_url);
-    let now = bench.clock.now();
-    let before = walk.clone();
-    let bytes = seen.bytes.clone();
-    let (seen, before) = (Arc::new(seen), Arc::new(before));
+    let length = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
+    walk.bytes = walk.bytes.saturating_add(length);
+    let seen = Arc::new(ReceivedDocument::new(document, fetched.final_url));
+    let (now, before) = (bench.clock.now(), Arc::new(walk.clone()));
     let mut names = HashSet::new();
-    let mut settled;
     let mut waits = 0;
-    loop {
+    let settled = loop {
+        let (document, listed) = (seen.bytes.clone(), names.iter().cloned().collect());
         let (seen, before, asked) = (Arc::clone(&seen), Arc::clone(&before), names.clone());
         let decide =
             move |judge: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
                 judge.backfill(round, &seen, &before, &asked)
             };
-        let (document, names_asked) = (bytes.clone(), names.iter().cloned().collect());
-        let basis = DecisionBasis { document, names: names_asked, asked_at, is_unsettled: false };
-        settled = decide_and_commit(bench, feed, now, basis, decide).await?;
+        let basis = DecisionBasis { document, names: listed, asked_at, is_unsettled: false };
+        let mut settled = decide_and_commit(bench, feed, now, basis, decide).await?;
         match settled.judged.wants.take() {
             Some(Wants::Stubs(more)) if waits < MAX_WAITS => names.extend(more),
-            _ => break,
+            _ => break settled,
         }
         waits += 1;
-    }
+    };
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     if walk.next.is_none() {
@@ -156,7 +209,7 @@ async fn made(
     } else {
         walk::go_on(walk, walked.signpost, (walked.taken, walked.known), now);
     }
-    Ok((settled.committed.then_some(settled.revision), None))
+    Ok(Stepped::Read(settled.committed.then_some(settled.revision)))
 }
 
 /// An address without credentials: what a document says must not choose whom we claim to be.

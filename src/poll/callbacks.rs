@@ -1,11 +1,13 @@
 //! The callbacks that hubs may call: shared by the polling task, which knows what was asked of
 //! them, and those who take their calls, so that a flood of calls never reaches that task.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 use tidegate_core::model::{FeedName, SubscriptionKeys};
-use tidegate_core::websub::{Secret, SignatureError};
+use tidegate_core::websub::{Intent, Secret, SignatureError, Verification};
+use tokio::time::Instant;
 
 /// Where hubs reach this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +47,7 @@ impl Callback {
     pub fn check(&self, signature: Option<&str>, body: &[u8]) -> Result<(), SignatureError> {
         let Some(secret) = &self.secret else { return Ok(()) };
         let signature = signature.ok_or(SignatureError::Form)?;
-        secret.verify(signature, body).map(drop)
+        secret.verify(signature, body)
     }
 
     /// Notes that the polling task is to be told; `false` where it is to be anyway.
@@ -64,11 +66,17 @@ impl Callback {
     }
 }
 
+/// The most subscriptions that are being ended at the same time; what is beyond is not asked for:
+/// the lease runs out.
+const MAX_LEAVING: usize = 64;
+/// How long a hub may take to ask whether the end of a subscription was meant.
+const LEAVING_TIME: Duration = Duration::from_secs(10 * 60);
+
 #[derive(Debug, Default)]
 struct CallbackTable {
     open: HashMap<String, Arc<Callback>>,
-    /// Those of subscriptions that are being ended: a hub may ask whether that is meant.
-    leaving: HashSet<String>,
+    /// Those of subscriptions that are being ended, with their topics, and since when.
+    leaving: HashMap<String, (String, Instant)>,
 }
 
 /// All callbacks, by token.
@@ -76,40 +84,59 @@ struct CallbackTable {
 pub struct Callbacks(RwLock<CallbackTable>);
 
 impl Callbacks {
+    fn table(&self) -> RwLockReadGuard<'_, CallbackTable> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> RwLockWriteGuard<'_, CallbackTable> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The callback of a token, where its subscription goes on.
     pub fn by_token(&self, token: &str) -> Option<Arc<Callback>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).open.get(token).cloned()
+        self.table().open.get(token).cloned()
     }
 
     /// Whether a hub has something to ask at a callback.
     pub fn is_known(&self, token: &str) -> bool {
-        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        table.open.contains_key(token) || table.leaving.contains(token)
+        let table = self.table();
+        table.open.contains_key(token) || table.leaving.contains_key(token)
+    }
+
+    /// What a hub is answered that asks whether the end of a subscription is meant.
+    pub fn confirm_end(&self, token: &str, said: &Verification) -> Option<String> {
+        let table = self.table();
+        let (ending, _) = table.leaving.get(token)?;
+        match said {
+            Verification::Intent { intent: Intent::Unsubscribe, topic, challenge, .. }
+                if topic == ending =>
+            {
+                Some(challenge.clone())
+            }
+            _ => None,
+        }
     }
 
     /// Opens a callback. One whose secret is no good stays shut: every push of it is disbelieved.
     pub(super) fn open(&self, feed: &FeedName, keys: &SubscriptionKeys) {
         let Some(callback) = Callback::new(feed, keys) else { return };
-        self.change(|table| drop(table.open.insert(keys.token.clone(), Arc::new(callback))));
-    }
-
-    /// Shuts a callback to pushes; its hub may go on to ask whether that is meant.
-    pub(super) fn leave(&self, token: &str) {
-        self.change(|table| {
-            table.leaving.insert(token.to_owned());
-        });
+        self.change().open.insert(keys.token.clone(), Arc::new(callback));
     }
 
     /// Shuts a callback.
     pub(super) fn shut(&self, token: &str) {
-        self.change(|table| {
-            table.open.remove(token);
-            table.leaving.remove(token);
-        });
+        self.change().open.remove(token);
     }
 
-    fn change(&self, change: impl FnOnce(&mut CallbackTable)) {
-        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+    /// Has a hub go on for a while to ask whether the end of a subscription is meant. `false`: there is no room.
+    pub(super) fn leave(&self, token: &str, topic: &str) -> bool {
+        let (mut table, now) = (self.change(), Instant::now());
+        table.leaving.retain(|_, (_, since)| now.duration_since(*since) < LEAVING_TIME);
+        let has_room = table.leaving.len() < MAX_LEAVING;
+        if has_room {
+            table.leaving.insert(token.to_owned(), (topic.to_owned(), now));
+        }
+        has_room
     }
 }
 

@@ -2,15 +2,14 @@
 
 use super::decide::MAX_COMMIT_ATTEMPTS;
 use super::error::RoundError;
-use super::judge::{DocumentJudge, JudgeError, Judged};
-use super::ledger::{LedgerReader, NothingLeft, PinnedLedger};
+use super::judge::{DocumentJudge, JudgeError, Judged, LedgerReader, NothingLeft, PinnedLedger};
 use super::memory::NO_PRINTS;
 use super::polling::{CommitProgress, PollContext};
 use super::turns::{JudgeCost, JudgeTurn, is_large_ledger};
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_core::model::{FeedRecord, Snapshot, Time};
-use tidegate_judge::record::Observation;
+use tidegate_judge::record::{self, EVICTED_AT_ONCE, Observation};
 use tidegate_store::PinnedFeed;
 use tokio::runtime::Handle;
 use tracing::{Instrument as _, debug_span};
@@ -158,27 +157,68 @@ async fn judge(
     turn: Option<&mut JudgeTurn>,
     decide: Arc<Decide>,
 ) -> Result<Judged, RoundError> {
-    let turns = Arc::clone(&bench.turns);
     let mut own = None;
     let turn = match turn {
         Some(turn) => turn,
         None => own.insert(wait_to_judge(bench, JudgeCost::Usual).await?),
     };
-    let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
+    let (context, feed) = (Arc::clone(bench), Arc::clone(feed));
     let runtime = Handle::current();
     let judging = debug_span!("judge");
     let work = move || {
         let _entered = judging.entered();
-        let round = bench.decisions.observe(&feed, snapshot.as_ref(), now);
+        let round = context.decisions.observe(&feed, snapshot.as_ref(), now);
         // The reader goes before the commit, which would keep what it might read.
         let ledger: Box<dyn LedgerReader> = match reader {
             Some(reader) => Box::new(PinnedLedger { reader, runtime }),
             None => Box::new(NothingLeft),
         };
-        decide(bench.judge.as_ref(), &round, ledger.as_ref())
+        decide(context.judge.as_ref(), &round, ledger.as_ref())
     };
-    match turns.wait(turn, tokio::task::spawn_blocking(work)).await {
+    match bench.turns.wait(turn, tokio::task::spawn_blocking(work)).await {
         Ok(judged) => Ok(judged?),
         Err(error) => Err(RoundError::Defect(error.to_string())),
     }
+}
+
+/// How many commits after a poll let items leave, at most: more than the largest document brings.
+const MAX_COMMITS: usize = 8;
+/// Beyond the limit by less than this part of it, items leave with the next commit.
+const SLACK: usize = 100;
+
+/// Lets changes leave the window of a feed, and what is too old its ledger and archives ([`record::age`]). As for a
+/// document, a large ledger is read in the turn of large ones, and the decision is made where it may take its time.
+pub(super) async fn age_feed(
+    bench: &Arc<PollContext>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+) -> Result<CommitProgress, RoundError> {
+    let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
+        Ok(Judged { verdict: record::age(round), full: true, ..Judged::default() })
+    };
+    decide_and_commit(bench, feed, now, DecisionBasis::default(), decide).await
+}
+
+/// Lets items leave the ledger of a feed, in bounded portions, where a commit left it well beyond its limit.
+pub(super) async fn evict_surplus(
+    bench: &Arc<PollContext>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+    settled: &mut CommitProgress,
+) -> Result<(), RoundError> {
+    let kept = bench.decisions.items_kept(feed);
+    for _ in 0..MAX_COMMITS {
+        let Some(state) = bench.store.state(&feed.name).await? else { return Ok(()) };
+        let all = state.living.saturating_add(state.tombstones);
+        let over = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(kept);
+        if over <= (kept / SLACK).min(EVICTED_AT_ONCE) {
+            return Ok(());
+        }
+        let aged = age_feed(bench, feed, now).await?;
+        if !aged.committed {
+            return Ok(());
+        }
+        settled.revision = aged.revision;
+    }
+    Ok(())
 }

@@ -7,11 +7,12 @@ use super::reason::{PlannedPoll, whole_seconds};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
-use tidegate_core::model::{FeedName, Time};
+use tidegate_core::model::{FeedName, PollState, Time};
 use tidegate_status::{
     FeedSummary, FinishedPoll, FinishedProbe, PROBES_KEPT, ParsedNote, PollEnding, PollFailure,
     PollStatus, PollTotals, RejectedPushes,
 };
+use tokio::time::Instant;
 
 /// What polling knows of one feed.
 pub(super) struct FeedPolling {
@@ -181,10 +182,70 @@ impl FeedCell {
     }
 }
 
+/// How long changed poll states are gathered before they are written together.
+pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
+/// How many poll states are written together at most.
+const CHECKPOINT_STATES: usize = 512;
+
+/// What polling remembers and the store does not show yet.
+#[derive(Default)]
+pub(super) struct UnsavedFeeds {
+    /// Whether each is being written as it is.
+    feeds: BTreeMap<FeedName, (Arc<FeedCell>, bool)>,
+    /// When some of it is written.
+    at: Option<Instant>,
+}
+
+impl UnsavedFeeds {
+    /// When some of it is to be written.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let is_full = self.feeds.len() >= CHECKPOINT_STATES;
+        self.at.map(|at| if is_full { Instant::now() } else { at })
+    }
+
+    /// What is known of a feed, where the store has still to be told of it.
+    pub(super) fn state(&self, feed: &FeedName) -> Option<PollState> {
+        self.feeds.get(feed).map(|(cell, _)| cell.lock().memory.state.clone())
+    }
+
+    /// Nothing is to be written of a feed.
+    pub(super) fn forget(&mut self, feed: &FeedName) {
+        self.feeds.remove(feed);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.feeds.clear();
+    }
+
+    /// Begins to write some of it.
+    pub(super) fn begin(&mut self, now: Time) -> Vec<PollState> {
+        // The rest is written next.
+        self.at = (self.feeds.len() > CHECKPOINT_STATES).then(Instant::now);
+        let first = self.feeds.values_mut().take(CHECKPOINT_STATES);
+        first
+            .map(|(cell, is_being_written)| {
+                *is_being_written = true;
+                cell.lock().memory.write(now)
+            })
+            .collect()
+    }
+
+    /// Takes in whether what was being written is stored. What has changed meanwhile is written with the next;
+    /// `again`: when the rest is, if not.
+    pub(super) fn end(&mut self, is_stored: bool, again: Instant) {
+        if is_stored {
+            return self.feeds.retain(|_, (_, is_being_written)| !*is_being_written);
+        }
+        self.feeds.values_mut().for_each(|(_, is_being_written)| *is_being_written = false);
+        self.at = Some(again);
+    }
+}
+
 /// All feeds, those that are paused included.
 #[derive(Default)]
 pub(super) struct FeedTable {
     feeds: RwLock<BTreeMap<FeedName, Arc<FeedCell>>>,
+    unsaved: Mutex<UnsavedFeeds>,
     /// Of all feeds, those that left included.
     totals: Mutex<PollTotals>,
 }
@@ -217,6 +278,17 @@ impl FeedTable {
 
     pub(super) fn names(&self) -> Vec<FeedName> {
         self.all().into_iter().map(|(feed, _)| feed).collect()
+    }
+
+    pub(super) fn unsaved(&self) -> MutexGuard<'_, UnsavedFeeds> {
+        self.unsaved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has what is remembered of a feed written down within that time.
+    pub(super) fn remember(&self, feed: &FeedName, cell: &Arc<FeedCell>, within: Duration) {
+        let (mut unsaved, at) = (self.unsaved(), Instant::now() + within);
+        unsaved.feeds.insert(feed.clone(), (Arc::clone(cell), false));
+        unsaved.at = Some(unsaved.at.map_or(at, |before| before.min(at)));
     }
 
     /// How a feed stands.

@@ -1,6 +1,6 @@
 //! The lines of hosts as tasks share them: who has its turn gets a slot, which gives itself back when it is dropped.
 
-use super::politeness::{Dispatch, HostRules, PoliteHost, Politeness};
+use super::politeness::{HostRules, PoliteHost, Politeness};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
@@ -23,13 +23,6 @@ impl Waiter {
             Self::Task(reply) => !reply.is_closed(),
         }
     }
-}
-
-/// A poll whose turn it is.
-pub enum PollTurn {
-    Begin(FeedName, HostSlot),
-    /// Its host has asked to be left alone, for so long still.
-    PutOff(FeedName, Duration),
 }
 
 /// The right to ask a host, until it is dropped.
@@ -92,22 +85,15 @@ impl HostQueue {
         turn.await.unwrap_or(Err(Duration::ZERO))
     }
 
-    /// Hands out slots to tasks, up to the next poll whose turn it is.
-    pub fn next(self: &Arc<Self>, now: Instant) -> Option<PollTurn> {
+    /// Hands out slots to tasks, up to the next poll whose turn it is: to ask its host, or to be put off, since the host
+    /// is to be left alone for so long still.
+    pub fn next(self: &Arc<Self>, now: Instant) -> Option<(FeedName, Result<HostSlot, Duration>)> {
         loop {
-            let next = self.lines().next(now, Waiter::still_waits)?;
-            match next {
-                Dispatch::PutOff(Waiter::Poll(feed, _), left) => {
-                    return Some(PollTurn::PutOff(feed, left));
-                }
-                Dispatch::PutOff(Waiter::Task(reply), left) => drop(reply.send(Err(left))),
-                Dispatch::Begin(waiter, host) => {
-                    let slot = HostSlot { queue: Arc::clone(self), host };
-                    match waiter {
-                        Waiter::Poll(feed, _) => return Some(PollTurn::Begin(feed, slot)),
-                        Waiter::Task(reply) => drop(reply.send(Ok(slot))),
-                    }
-                }
+            let (waiter, turn) = self.lines().next(now, Waiter::still_waits)?;
+            let slot = turn.map(|host| HostSlot { queue: Arc::clone(self), host });
+            match waiter {
+                Waiter::Poll(feed, _) => return Some((feed, slot)),
+                Waiter::Task(reply) => drop(reply.send(slot)),
             }
         }
     }
@@ -115,7 +101,7 @@ impl HostQueue {
     /// Takes in that a host asks to be left alone, in answer to whatever request.
     pub fn pause(&self, pause: &PauseRequest) {
         let host = self.host(&pause.address);
-        tracing::debug!(host = host.full(), wait = ?pause.wait, "a host asked for a pause");
+        tracing::debug!(host = &*host.full, wait = ?pause.wait, "a host asked for a pause");
         self.lines().pause(&pause.address, pause.wait, Instant::now());
         self.changed.notify_one();
         self.paused.notify_waiters();

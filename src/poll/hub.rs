@@ -2,7 +2,7 @@
 //! whether they mean it, and delivers each changed document.
 //!
 //! What a subscription is and what is due are decided by [`tidegate_core::websub`]; this room keeps them
-//! (`ledger`), follows the change log (`worker`) and calls (`calls`). A request is answered
+//! (`ledger`), follows the change log (`worker`), says who is called now (`lanes`, `budget`) and calls (`calls`). A request is answered
 //! once it is durable. A subscription knows the newest change that it was told of; what a feed has
 //! beyond it is due, so that neither a restart nor a log that is cut loses a change, and one who is
 //! behind gets the newest document only. What is absent: who reads, how documents are made.
@@ -11,7 +11,6 @@ mod budget;
 mod calls;
 mod lanes;
 mod ledger;
-mod shares;
 mod worker;
 
 pub use ledger::{AskError, SubscriptionCount};
@@ -23,7 +22,7 @@ use http::HeaderMap;
 use ledger::Ledger;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
@@ -34,6 +33,9 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use url::Url;
+
+/// The most subscriptions that are written in one transaction.
+const BATCH: usize = 256;
 
 /// What operators say of the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +130,9 @@ struct HubShared {
     /// Who has the same subscriptions; each calls the callbacks of the feeds that it owns.
     gateways: Option<Arc<Gateways>>,
     clock: Arc<dyn Clock>,
-    ledger: Ledger,
+    ledger: Mutex<Ledger>,
+    /// One writer at a time, so that a later state is never overtaken by an earlier one.
+    writing: tokio::sync::Mutex<()>,
     calling: RwLock<Calling>,
     budgets: Mutex<Budgets>,
     /// Wakes the worker.
@@ -146,12 +150,17 @@ impl Hub {
     pub async fn open(parts: HubConfig) -> Result<Self, StoreError> {
         let HubConfig { store, clock, settings, calling } = parts;
         let kept = store.subscriptions().await?;
-        let ledger = Ledger::new(Arc::clone(&store), settings, kept, clock.now());
-        let (calling, wake, look) = (RwLock::new(calling), Notify::new(), Notify::new());
-        let budgets = Mutex::default();
-        let gateways = store.gateways();
-        let shared = HubShared { store, gateways, clock, ledger, calling, budgets, wake, look };
-        Ok(Self(Arc::new(shared)))
+        Ok(Self(Arc::new(HubShared {
+            gateways: store.gateways(),
+            ledger: Mutex::new(Ledger::new(settings, kept, clock.now())),
+            store,
+            clock,
+            writing: tokio::sync::Mutex::default(),
+            calling: RwLock::new(calling),
+            budgets: Mutex::default(),
+            wake: Notify::new(),
+            look: Notify::new(),
+        })))
     }
 
     /// Takes a request of a client about a topic that is a document of `feed`. Durable on return (section 5.1:
@@ -163,11 +172,9 @@ impl Hub {
         client: Option<IpAddr>,
     ) -> Result<(), AskError> {
         // An end takes nothing in.
-        if matches!(request, HubRequest::Subscribe { .. }) {
-            self.0.store.condition().check_intake()?;
-        }
-        self.change_ledger(feed, |ledger, tick, now| ledger.ask(feed, request, client, tick, now))
-            .await
+        let takes_in = matches!(request, HubRequest::Subscribe { .. });
+        let ask = |ledger: &mut Ledger, tick, now| ledger.ask(feed, request, client, tick, now);
+        self.change_ledger(feed, takes_in, ask).await
     }
 
     /// Registers a callback with the cloud (rssCloud), likewise.
@@ -178,10 +185,9 @@ impl Hub {
         callback: Url,
         client: Option<IpAddr>,
     ) -> Result<(), AskError> {
-        self.0.store.condition().check_intake()?;
         let key = (topic, callback);
-        self.change_ledger(feed, |ledger, tick, now| ledger.register(feed, key, client, tick, now))
-            .await
+        let ask = |ledger: &mut Ledger, tick, now| ledger.register(feed, key, client, tick, now);
+        self.change_ledger(feed, true, ask).await
     }
 
     /// Has a feed's webhook be this one, or none; one that there is goes on where it was. Durable on return.
@@ -190,41 +196,43 @@ impl Hub {
         feed: &FeedName,
         webhook: Option<(Url, Secret)>,
     ) -> Result<(), AskError> {
-        if webhook.is_some() {
-            self.0.store.condition().check_intake()?;
-        }
-        let allow = self.0.calling(|calling| calling.allow_private.clone());
-        self.change_ledger(feed, |ledger, tick, now| {
-            ledger.set_webhook(feed, webhook, &allow, tick, now)
-        })
-        .await
+        let allow = self.0.calling().allow_private.clone();
+        let takes_in = webhook.is_some();
+        let ask =
+            |ledger: &mut Ledger, tick, now| ledger.set_webhook(feed, webhook, &allow, tick, now);
+        self.change_ledger(feed, takes_in, ask).await
     }
 
+    /// `takes_in`: what is asked for takes room in the store.
     async fn change_ledger(
         &self,
         feed: &FeedName,
-        ask: impl FnOnce(&Ledger, Option<Tick>, Time) -> Result<(), AskError>,
+        takes_in: bool,
+        ask: impl FnOnce(&mut Ledger, Option<Tick>, Time) -> Result<(), AskError>,
     ) -> Result<(), AskError> {
         let shared = &self.0;
+        if takes_in {
+            shared.store.condition().check_intake()?;
+        }
         let tick = shared.tick(feed).await?;
-        ask(&shared.ledger, tick, shared.clock.now())?;
-        shared.ledger.flush().await?;
+        ask(&mut shared.ledger(), tick, shared.clock.now())?;
+        shared.flush().await?;
         // A change that came between the two looks is not missed.
         let tick = shared.tick(feed).await?;
         shared.until_shown().await;
-        shared.ledger.saw(feed, tick, shared.clock.now());
+        shared.ledger().saw(feed, tick, shared.clock.now());
         shared.wake.notify_one();
         Ok(())
     }
 
     /// The subscriptions, of one feed or of all, by topic and callback; at most `limit`.
     pub fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
-        self.0.ledger.list(feed, limit)
+        self.0.ledger().list(feed, limit)
     }
 
     /// How many there are.
     pub fn count(&self) -> SubscriptionCount {
-        self.0.ledger.count()
+        self.0.ledger().count()
     }
 
     /// Looks whether all topics are still there, soon.
@@ -234,7 +242,7 @@ impl Hub {
 
     /// Goes on with another way of calling and other limits. Subscriptions that there are keep their leases.
     pub fn reconfigure(&self, calling: Calling, settings: HubSettings) {
-        self.0.ledger.reconfigure(settings);
+        self.0.ledger().settings = settings;
         *self.0.calling.write().unwrap_or_else(PoisonError::into_inner) = calling;
     }
 
@@ -257,6 +265,28 @@ impl HubShared {
         }
     }
 
+    /// Writes everything that has changed. Whoever calls this may go away; the write goes on.
+    async fn flush(self: &Arc<Self>) -> Result<(), StoreError> {
+        let shared = Arc::clone(self);
+        let written = tokio::spawn(async move {
+            let _turn = shared.writing.lock().await;
+            let mut left = shared.ledger().take_unwritten();
+            while !left.is_empty() {
+                let batch = left.split_off(left.len().saturating_sub(BATCH));
+                if let Err(error) = shared.store.put_subscriptions(&batch).await {
+                    shared.ledger().put_back_unwritten(left.into_iter().chain(batch));
+                    return Err(error);
+                }
+                shared.ledger().note_written(&batch, shared.gateways.is_some());
+            }
+            Ok(())
+        });
+        written.await.unwrap_or_else(|error| {
+            let source = std::io::Error::other(error);
+            Err(StoreError::Io { doing: "write subscriptions", source })
+        })
+    }
+
     /// Whether callbacks may be called: this gateway is known to live. Otherwise another one may call them by now.
     fn can_call(&self) -> bool {
         self.gateways.as_ref().is_none_or(|gateways| gateways.may_poll())
@@ -271,19 +301,23 @@ impl HubShared {
         }
     }
 
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn budgets(&self) -> MutexGuard<'_, Budgets> {
         self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn calling<T>(&self, part: impl FnOnce(&Calling) -> T) -> T {
-        part(&self.calling.read().unwrap_or_else(PoisonError::into_inner))
+    fn calling(&self) -> RwLockReadGuard<'_, Calling> {
+        self.calling.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls what is named in this manner.
     fn call(&self, manner: Manner) -> Call {
-        self.calling(|calling| match manner {
-            Manner::WebSub | Manner::RssCloud => calling.callbacks.clone(),
-            Manner::Webhook => calling.webhooks.clone(),
-        })
+        match manner {
+            Manner::WebSub | Manner::RssCloud => self.calling().callbacks.clone(),
+            Manner::Webhook => self.calling().webhooks.clone(),
+        }
     }
 }

@@ -1,19 +1,21 @@
 //! What becomes of the bytes: the seam to `parse` and `record`, so that rounds can be tested with
 //! scripted judgements.
 
-use super::ledger::{self, LedgerReader};
 use super::walk::{self, ArchiveLinks};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use tidegate_core::model::{
-    Backfill, BodyPrints, Completeness, FeedDocument, Markup, SyncId, Time, UpdateHints,
+    Backfill, BodyPrints, Completeness, FeedDocument, Markup, Snapshot, SyncId, Time, UpdateHints,
+    WantedItems,
 };
 use tidegate_core::websub::HubLinks;
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::probe::{self, Replies};
 use tidegate_judge::record::{self, Issued, Observation, ObservationError, Peers, Verdict};
 use tidegate_net::fetch::FetchedDocument;
-use tidegate_store::StoreError;
+use tidegate_store::{PinnedFeed, StoreError};
+use tokio::runtime::Handle;
 use tracing::debug_span;
 use url::Url;
 
@@ -247,7 +249,7 @@ impl DocumentJudge for ParseAndRecord {
             }
         }
         let peers = Peers { complete: whole.as_ref(), issued: beside.issued.as_ref() };
-        let mut verdict = ledger::judge_with(round, ledger, |round| {
+        let mut verdict = judge_with(round, ledger, |round| {
             Ok(record::take_in_shared(round, &document, &peers, seen.prints)?)
         })?;
         if beside.issued.is_none() && !verdict.asks.is_empty() {
@@ -381,10 +383,63 @@ fn partial(completeness: &Completeness) -> Option<String> {
     }
 }
 
+/// Reads what a snapshot lacks of its ledger, at the snapshot's revision ([`PinnedFeed::read_more`]). Blocks.
+pub trait LedgerReader {
+    /// The snapshot with the items that are wanted; `None` where there are none that it lacks.
+    fn read_more(
+        &self,
+        snapshot: &Snapshot,
+        wanted: WantedItems,
+    ) -> Result<Option<Snapshot>, StoreError>;
+}
+
+/// The reader of a snapshot that lacks nothing.
+pub struct NothingLeft;
+
+impl LedgerReader for NothingLeft {
+    fn read_more(&self, _: &Snapshot, _: WantedItems) -> Result<Option<Snapshot>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// Reads through a pinned feed, from a thread that may block.
+pub(super) struct PinnedLedger {
+    pub(super) reader: Arc<dyn PinnedFeed>,
+    pub(super) runtime: Handle,
+}
+
+impl LedgerReader for PinnedLedger {
+    fn read_more(
+        &self,
+        snapshot: &Snapshot,
+        wanted: WantedItems,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        self.runtime.block_on(Arc::clone(&self.reader).read_more(snapshot, wanted))
+    }
+}
+
+/// Judges until the verdict needs no more of the ledger than the snapshot has.
+pub(super) fn judge_with(
+    round: &Observation<'_>,
+    ledger: &dyn LedgerReader,
+    mut judge: impl FnMut(&Observation<'_>) -> Result<Verdict, JudgeError>,
+) -> Result<Verdict, JudgeError> {
+    let (mut more, mut looks) = (None, 0);
+    loop {
+        let round = &Observation { snapshot: more.as_ref().or(round.snapshot), ..*round };
+        let verdict = judge(round)?;
+        looks += 1;
+        // Ends with the whole ledger, which lacks nothing.
+        let wanted = record::wanted_after(round, &verdict, looks);
+        let (Some(wanted), Some(snapshot)) = (wanted, round.snapshot) else { return Ok(verdict) };
+        let Some(read) = ledger.read_more(snapshot, wanted)? else { return Ok(verdict) };
+        more = Some(read);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::NothingLeft;
     use crate::testing::double::{NOW, StoreDouble, record};
     use crate::testing::gateway::{Gateway, Publisher};
     use tidegate_core::model::Count;

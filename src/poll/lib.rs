@@ -13,15 +13,12 @@ mod decide;
 mod decision;
 mod domains;
 mod error;
-mod evict;
 mod feeds;
 mod host_queue;
 pub mod hub;
 mod judge;
-mod ledger;
 mod memory;
 mod overlap;
-mod pauses;
 mod politeness;
 mod poll_log;
 mod poller;
@@ -36,16 +33,15 @@ mod subscribe;
 mod sup;
 mod turns;
 mod walk;
-mod word;
 
 pub use callbacks::Reach;
 pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
 pub use domains::owns_feed;
 pub use error::{PollError, RoundError};
 pub use judge::{
-    DocumentJudge, JudgeError, Judged, ParseAndRecord, ReceivedDocument, SharingContext,
+    DocumentJudge, JudgeError, Judged, LedgerReader, ParseAndRecord, ReceivedDocument,
+    SharingContext,
 };
-pub use ledger::LedgerReader;
 pub use politeness::Pace;
 pub use poller::{FirstPoll, Poller, PollerConfig};
 pub use schedule::{Bounds, UpdateRate, replay_interval};
@@ -123,6 +119,12 @@ impl PollSettings {
         url.scheme() == "https"
             || self.allow_private.is_own_host(&url)
             || self.reach.as_ref().is_some_and(|reach| reach.http_secrets)
+    }
+
+    /// Whether a hub can reach this gateway.
+    fn is_reached_by(&self, hub: &str) -> bool {
+        let is_own = || read_url(hub).is_ok_and(|url| self.allow_private.is_own_host(&url));
+        self.reach.as_ref().is_some_and(|reach| !reach.own_hosts || is_own())
     }
 
     fn host_rules(&self) -> politeness::HostRules {

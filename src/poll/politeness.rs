@@ -6,7 +6,6 @@
 //! Only what an operator asks for goes past lines and pauses.
 
 use super::domains::{registrable_domain, whole_host};
-use super::pauses::Pauses;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +19,12 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoliteHost {
     /// The name of its line.
-    name: Arc<str>,
+    pub name: Arc<str>,
     /// The whole name: what asks for a pause asks for itself.
-    full: Arc<str>,
+    pub full: Arc<str>,
     /// Its registrable domain, also where it has a line of its own.
-    domain: Arc<str>,
-    pace: Pace,
+    pub domain: Arc<str>,
+    pub pace: Pace,
     /// Whether the operator says how it is asked.
     is_said: bool,
 }
@@ -90,40 +89,11 @@ impl HostRules {
 }
 
 impl PoliteHost {
-    /// Its whole name, where `name` is that of its domain.
-    pub fn full(&self) -> &str {
-        &self.full
-    }
-
-    /// Its registrable domain.
-    pub fn domain(&self) -> &str {
-        &self.domain
-    }
-
-    /// The name of its line.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The pause between two requests.
-    pub const fn spacing(&self) -> Duration {
-        self.pace.spacing
-    }
-
     /// The pause before what an announcement lists.
     fn listed(&self) -> Duration {
         let spacing = self.pace.spacing;
         if self.is_said { spacing } else { spacing.min(LISTED_SPACING) }
     }
-}
-
-/// What becomes of what stands in a line.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Dispatch<T> {
-    /// It may ask the host now, and counts as running until [`Politeness::finish`].
-    Begin(T, PoliteHost),
-    /// It is put off: its host has asked to be left alone, for so long still.
-    PutOff(T, Duration),
 }
 
 /// Who waits in a line, which is of a whole domain, for a host of it.
@@ -283,12 +253,17 @@ impl<T> Politeness<T> {
         }
     }
 
-    /// The next one that may ask now, or that is put off. One that waits no more goes.
-    pub fn next(&mut self, now: Instant, still_waits: impl Fn(&T) -> bool) -> Option<Dispatch<T>> {
+    /// The next one that may ask its host now, and counts as running until [`Politeness::finish`], or whose host has
+    /// asked to be left alone, for so long still. One that waits no more goes.
+    pub fn next(
+        &mut self,
+        now: Instant,
+        still_waits: impl Fn(&T) -> bool,
+    ) -> Option<(T, Result<PoliteHost, Duration>)> {
         while let Some(Waiting { who, host, .. }) = self.put_off.pop_front() {
             if still_waits(&who) {
                 let left = self.pauses.left(&host, now).unwrap_or_default();
-                return Some(Dispatch::PutOff(who, left));
+                return Some((who, Err(left)));
             }
         }
         while self.running < self.at_once {
@@ -310,7 +285,7 @@ impl<T> Politeness<T> {
                     line.last = Some(now);
                     self.running += 1;
                     self.requeue(&name, now);
-                    return Some(Dispatch::Begin(who, host));
+                    return Some((who, Ok(host)));
                 }
                 // Nobody waits and its pause is over: it needs not be remembered.
                 None if line.running == 0 => drop(self.lines.remove(&name)),
@@ -387,6 +362,59 @@ impl<T> Politeness<T> {
         });
         line.place = Some(place);
         self.free.insert(place, Arc::clone(name));
+    }
+}
+
+/// Within what time two hosts of a domain must have asked for a pause for the domain to have one.
+pub const DOMAIN_WITHIN: Duration = Duration::from_secs(3600);
+/// The longest pause of a host, whatever it asks for.
+pub const MAX_HOST_PAUSE: Duration = Duration::from_secs(24 * 3600);
+/// The most hosts whose pauses are remembered.
+const MAX_PAUSED_HOSTS: usize = 10_000;
+
+#[derive(Debug)]
+struct DomainPause {
+    domain: Arc<str>,
+    at: Instant,
+    until: Instant,
+}
+
+/// Which hosts have asked for a pause (429, 503 with `Retry-After`, or no requests left), by their whole names: one feed
+/// that is told to wait speaks for all of its host, and two hosts of a domain speak for the domain.
+#[derive(Debug, Default)]
+pub struct Pauses {
+    hosts: HashMap<Arc<str>, DomainPause>,
+    domains: HashMap<Arc<str>, Instant>,
+}
+
+impl Pauses {
+    /// Takes in that a host asks to be left alone for so long.
+    pub fn ask(&mut self, host: &PoliteHost, wait: Duration, now: Instant) {
+        self.hosts.retain(|_, asked| {
+            asked.until > now || now.saturating_duration_since(asked.at) < DOMAIN_WITHIN
+        });
+        self.domains.retain(|_, until| *until > now);
+        if self.hosts.len() >= MAX_PAUSED_HOSTS && !self.hosts.contains_key(&host.full) {
+            return;
+        }
+        let until = now + wait.min(MAX_HOST_PAUSE);
+        let other = self.hosts.iter().any(|(name, asked)| {
+            let recent = now.saturating_duration_since(asked.at) < DOMAIN_WITHIN;
+            recent && *name != host.full && asked.domain == host.domain
+        });
+        if other {
+            let domain = self.domains.entry(Arc::clone(&host.domain)).or_insert(until);
+            *domain = until.max(*domain);
+        }
+        let asked = DomainPause { domain: Arc::clone(&host.domain), at: now, until };
+        self.hosts.insert(Arc::clone(&host.full), asked);
+    }
+
+    /// How long a host is still to be left alone.
+    pub fn left(&self, host: &PoliteHost, now: Instant) -> Option<Duration> {
+        let own = self.hosts.get(&host.full).map(|asked| asked.until);
+        let until = own.max(self.domains.get(&host.domain).copied())?;
+        until.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 }
 

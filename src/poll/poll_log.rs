@@ -1,130 +1,137 @@
 //! The last polls of a feed in few bytes: most found nothing new, and there is nothing more to say.
 
-mod packed;
-
-use self::packed::{PackedPoll, PackedPolls};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tidegate_core::model::Time;
 use tidegate_status::{EventCounts, FinishedPoll, POLLS_KEPT, PollEnding, PollFailure, PollTotals};
 
-/// The most bytes of a body that are counted; bodies have a smaller limit.
-const MAX_BYTES: u32 = (1 << 27) - 1;
-
 /// The last polls of a feed, at most [`POLLS_KEPT`], and how many there were in all.
 #[derive(Debug, Default)]
 pub(super) struct PollLog {
-    polls: PackedPolls,
-    /// What else is to be said of polls, by their numbers, oldest first.
-    details: Vec<(u32, Box<PollDetails>)>,
-    /// The number of the next poll.
-    next: u32,
+    /// The polls one after the other, the oldest first, as postcard writes a [`PackedPoll`]: some bytes each.
+    polls: Vec<u8>,
+    /// When the newest began.
+    last: Option<Time>,
+    /// The remarks on the newest: of thousands of feeds, no others are kept.
+    notes: Box<[String]>,
+    all: u32,
     changed: u32,
     unchanged: u32,
     failed: u32,
 }
 
+#[derive(Serialize, Deserialize)]
+struct PackedPoll {
+    /// Seconds since the one before.
+    since: i64,
+    millis: u32,
+    bytes: u64,
+    outcome: PollEnding,
+    details: Option<PollDetails>,
+}
+
 /// What most polls have nothing of.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Default, PartialEq, Eq, Serialize, Deserialize)]
 struct PollDetails {
+    asked_for: bool,
+    committed: bool,
+    is_apart: bool,
     entries: Option<usize>,
     rewritten: u32,
     counts: EventCounts,
     failure: Option<PollFailure>,
-    notes: Vec<String>,
-}
-
-impl PackedPoll {
-    fn new(note: &FinishedPoll) -> Self {
-        let outcome = match note.outcome {
-            PollEnding::Changed => 0,
-            PollEnding::Unchanged => 1,
-            PollEnding::NotModified => 2,
-            PollEnding::Failed => 3,
-        };
-        let flags = u32::from(note.asked_for) << 2
-            | u32::from(note.committed) << 3
-            | u32::from(note.is_apart) << 4;
-        let bytes = u32::try_from(note.bytes).unwrap_or(MAX_BYTES).min(MAX_BYTES);
-        let millis = u32::try_from(note.took.as_millis()).unwrap_or(u32::MAX);
-        Self { at: note.at, millis, rest: outcome | flags | bytes << 5 }
-    }
-
-    fn unpack(self, details: Option<&PollDetails>) -> FinishedPoll {
-        let PollDetails { entries, rewritten, counts, failure, notes } =
-            details.cloned().unwrap_or_default();
-        FinishedPoll {
-            at: self.at,
-            took: Duration::from_millis(u64::from(self.millis)),
-            outcome: match self.rest & 3 {
-                0 => PollEnding::Changed,
-                1 => PollEnding::Unchanged,
-                2 => PollEnding::NotModified,
-                _ => PollEnding::Failed,
-            },
-            asked_for: self.rest & 4 != 0,
-            bytes: u64::from(self.rest >> 5),
-            committed: self.rest & 8 != 0,
-            is_apart: self.rest & 16 != 0,
-            entries,
-            rewritten,
-            counts,
-            failure,
-            notes,
-        }
-    }
 }
 
 impl PollLog {
-    /// Takes in a poll. Of thousands of feeds, only the newest remarks are kept.
+    /// Takes in a poll, in the place of the oldest one where there are [`POLLS_KEPT`].
     pub(super) fn push(&mut self, note: FinishedPoll) {
+        if usize::try_from(self.all).is_ok_and(|all| all >= POLLS_KEPT)
+            && let Ok((_, rest)) = postcard::take_from_bytes::<PackedPoll>(&self.polls)
+        {
+            let oldest = self.polls.len() - rest.len();
+            self.polls.drain(..oldest);
+        }
         match note.outcome {
             PollEnding::Changed => self.changed += 1,
             PollEnding::Unchanged => self.unchanged += 1,
             PollEnding::NotModified => {}
             PollEnding::Failed => self.failed += 1,
         }
-        self.polls.push(PackedPoll::new(&note));
-        let number = self.next;
-        self.next = self.next.wrapping_add(1);
-        if let Some((_, last)) = self.details.last_mut() {
-            last.notes = Vec::new();
-        }
-        let kept = u32::try_from(POLLS_KEPT).unwrap_or(u32::MAX);
-        self.details.retain(|(of, _)| self.next.wrapping_sub(*of) <= kept);
-        let FinishedPoll { entries, rewritten, counts, failure, notes, .. } = note;
-        let details = PollDetails { entries, rewritten, counts, failure, notes };
-        if details != PollDetails::default() {
-            self.details.reserve_exact(1);
-            self.details.push((number, Box::new(details)));
-        }
-        self.details.shrink_to_fit();
+        self.all = self.all.saturating_add(1);
+        let FinishedPoll { asked_for, committed, is_apart, entries, rewritten, .. } = note;
+        let (counts, failure) = (note.counts, note.failure);
+        let details =
+            PollDetails { asked_for, committed, is_apart, entries, rewritten, counts, failure };
+        let last = self.last.replace(note.at).unwrap_or(note.at);
+        let packed = PackedPoll {
+            since: note.at.unix().saturating_sub(last.unix()),
+            millis: u32::try_from(note.took.as_millis()).unwrap_or(u32::MAX),
+            bytes: note.bytes,
+            outcome: note.outcome,
+            details: Some(details).filter(|details| *details != PollDetails::default()),
+        };
+        // Writing to memory does not fail.
+        self.polls =
+            postcard::to_extend(&packed, std::mem::take(&mut self.polls)).unwrap_or_default();
+        self.polls.shrink_to_fit();
+        self.notes = note.notes.into();
     }
 
     /// When the last poll began.
-    pub(super) fn last(&self) -> Option<Time> {
-        self.polls.last()
+    pub(super) const fn last(&self) -> Option<Time> {
+        self.last
     }
 
     /// The polls that are kept, newest first.
     pub(super) fn polls(&self) -> VecDeque<FinishedPoll> {
-        let mut number = self.next;
-        let newest = self.polls.unpack().into_iter().map(|poll| {
-            number = number.wrapping_sub(1);
-            let details = self.details.iter().find(|(of, _)| *of == number);
-            poll.unpack(details.map(|(_, details)| details.as_ref()))
-        });
-        newest.collect()
+        let (mut packed, mut rest) = (Vec::with_capacity(POLLS_KEPT), self.polls.as_slice());
+        while let Ok((poll, left)) = postcard::take_from_bytes::<PackedPoll>(rest) {
+            packed.push(poll);
+            rest = left;
+        }
+        let mut at = self.last.map_or(0, Time::unix);
+        let mut notes = self.notes.to_vec();
+        let newest_first =
+            packed.into_iter().rev().map(|poll| {
+                let PackedPoll { since, millis, bytes, outcome, details } = poll;
+                let details = details.unwrap_or_default();
+                let PollDetails {
+                    asked_for,
+                    committed,
+                    is_apart,
+                    entries,
+                    rewritten,
+                    counts,
+                    failure,
+                } = details;
+                let began = Time::from_unix(at);
+                at = at.saturating_sub(since);
+                FinishedPoll {
+                    at: began,
+                    took: Duration::from_millis(u64::from(millis)),
+                    outcome,
+                    asked_for,
+                    bytes,
+                    committed,
+                    is_apart,
+                    entries,
+                    rewritten,
+                    counts,
+                    failure,
+                    notes: std::mem::take(&mut notes),
+                }
+            });
+        newest_first.collect()
     }
 
     /// How many polls there were of each outcome; other sums are not kept of a feed.
     pub(super) fn totals(&self) -> PollTotals {
-        let others = [self.changed, self.unchanged, self.failed];
-        let others = others.iter().fold(0, |sum: u32, count| sum.wrapping_add(*count));
+        let others = self.changed.saturating_add(self.unchanged).saturating_add(self.failed);
         PollTotals {
             changed: u64::from(self.changed),
             unchanged: u64::from(self.unchanged),
-            not_modified: u64::from(self.next.wrapping_sub(others)),
+            not_modified: u64::from(self.all.saturating_sub(others)),
             failed: u64::from(self.failed),
             ..PollTotals::default()
         }
@@ -171,7 +178,7 @@ mod tests {
         assert_eq!(Vec::from(log.polls()), expected);
         let totals = log.totals();
         assert_eq!((totals.polls(), totals.changed, totals.not_modified), (50, 17, 33));
-        assert!(log.details.len() <= POLLS_KEPT && log.polls.unpack().len() == POLLS_KEPT);
+        assert_eq!(log.polls().len(), POLLS_KEPT);
     }
 
     #[test]
@@ -187,7 +194,20 @@ mod tests {
         let mut log = PollLog::default();
         log.push(FinishedPoll { bytes: u64::MAX, took: Duration::MAX, ..quiet(1) });
         let [poll] = log.polls().into_iter().collect::<Vec<_>>().try_into().unwrap();
-        assert_eq!((poll.bytes, poll.outcome), (u64::from(MAX_BYTES), PollEnding::NotModified));
+        assert_eq!((poll.bytes, poll.outcome), (u64::MAX, PollEnding::NotModified));
         assert_eq!(poll.took.as_millis(), u128::from(u32::MAX));
+    }
+
+    #[test]
+    fn usual_polls_take_a_few_bytes_and_clocks_may_leap() {
+        let mut log = PollLog::default();
+        let at = |n: u32| Time::from_unix(1_795_191_605 + 660 * i64::from(n));
+        let usual = |at| FinishedPoll { at, asked_for: false, ..quiet(0) };
+        (0..100).for_each(|n| log.push(usual(at(n))));
+        assert!(log.polls.capacity() <= 160, "{}", log.polls.capacity());
+        for leap in [i64::MAX, i64::MIN, 0] {
+            log.push(usual(Time::from_unix(leap)));
+            assert_eq!(log.polls()[0].at, Time::from_unix(leap));
+        }
     }
 }

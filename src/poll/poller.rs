@@ -3,21 +3,22 @@
 use super::attempts::Attempts;
 use super::callbacks::{Callback, Callbacks};
 use super::decide::{DecisionContext, DecisionLimits};
+use super::decision::age_feed;
 use super::domains::{is_polled, ownership_key};
 use super::error::PollError;
-use super::evict::age_feed;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
 use super::judge::DocumentJudge;
-use super::polling::PollContext;
+use super::polling::{LiveConfig, PollContext};
 use super::scheduler::PollScheduler;
 use super::scheduler::ownership::StoredFeed;
 use super::subscribe::feed_of_token;
+use super::turns::Turns;
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord};
 use tidegate_core::websub::Verification;
@@ -30,6 +31,7 @@ use tidegate_store::Store;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// How many commands may wait for the polling task.
 pub const MAX_COMMANDS: usize = 256;
@@ -50,29 +52,14 @@ pub struct PollerConfig {
     pub cancel: CancellationToken,
 }
 
-/// What the polling task is told.
-pub(super) enum PollCommand {
-    Put(Arc<FeedRecord>, oneshot::Sender<()>),
-    PutAndPoll(Arc<FeedRecord>, oneshot::Sender<Result<PollResponse, PollError>>),
-    Share(Vec<Arc<FeedRecord>>),
-    Remove(FeedName, oneshot::Sender<()>),
-    Walk(FeedName, WalkOrder, oneshot::Sender<Result<(), PollError>>),
-    PollNow(FeedName, oneshot::Sender<Result<PollResponse, PollError>>),
-    /// Poll a feed that another gateway owns.
-    PollOnce(Box<StoredFeed>, Option<oneshot::Sender<Result<PollResponse, PollError>>>),
-    Called(String, Verification, oneshot::Sender<Option<String>>),
-    Pushed(String),
-    Reconfigure(Box<(PollSettings, Services)>),
-}
+/// What the polling task is told to do.
+pub(super) type PollCommand = Box<dyn FnOnce(&mut PollScheduler) + Send>;
 
 /// The handle to polling.
 #[derive(Clone)]
 pub struct Poller {
     commands: mpsc::Sender<PollCommand>,
-    table: Arc<FeedTable>,
-    /// As it was at the start: its clients are not those of polls once the configuration was read again.
     bench: Arc<PollContext>,
-    callbacks: Arc<Callbacks>,
     cancel: CancellationToken,
 }
 
@@ -98,16 +85,37 @@ impl Poller {
     /// The task ends some time after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
-        let table = Arc::new(FeedTable::default());
-        let bench = Arc::new(Self::context(&parts));
-        let callbacks = Arc::new(Callbacks::default());
-        let shared = (Arc::clone(&table), Arc::clone(&callbacks));
-        let PollerConfig { settings, cancel, .. } = parts;
-        let mut scheduler =
-            PollScheduler::new(settings, Arc::clone(&bench), cancel.clone(), shared);
+        let (settings, cancel) = (parts.settings.clone(), parts.cancel.clone());
+        let bench = Arc::new(Self::context(parts));
+        let mut scheduler = PollScheduler::new(settings, Arc::clone(&bench), cancel.clone());
         scheduler.load().await?;
         let task = tokio::spawn(scheduler.run(inbox));
-        Ok((Self { commands, table, bench, callbacks, cancel }, task))
+        Ok((Self { commands, bench, cancel }, task))
+    }
+
+    fn context(parts: PollerConfig) -> PollContext {
+        let PollerConfig { settings, store, clock, running, services, judge, .. } = parts;
+        PollContext {
+            clock,
+            judge,
+            table: FeedTable::default(),
+            callbacks: Callbacks::default(),
+            turns: Turns::default(),
+            hosts: HostQueue::new(settings.at_once, settings.host_rules()),
+            allowances: Mutex::default(),
+            attempts: Attempts::new(Arc::clone(&store)),
+            decisions: DecisionContext {
+                store: Arc::clone(&store),
+                changing: Arc::default(),
+                window: settings.window,
+                tombstones: settings.tombstones,
+                running,
+                limits: Arc::new(ArcSwap::from_pointee(DecisionLimits::from_settings(&settings))),
+            },
+            tasks: TaskTracker::new(),
+            live: ArcSwap::from_pointee(LiveConfig { settings, services }),
+            store,
+        }
     }
 
     /// Whether polling has stopped, or is about to.
@@ -115,46 +123,18 @@ impl Poller {
         self.cancel.is_cancelled()
     }
 
-    fn context(parts: &PollerConfig) -> PollContext {
-        let Services { fetch, ask, call, .. } = parts.services.clone();
-        PollContext {
-            store: Arc::clone(&parts.store),
-            clock: Arc::clone(&parts.clock),
-            fetch,
-            ask,
-            call,
-            judge: Arc::clone(&parts.judge),
-            turns: Arc::default(),
-            hosts: HostQueue::new(parts.settings.at_once, parts.settings.host_rules()),
-            allow_private: parts.settings.allow_private.clone(),
-            attempts: Arc::new(Attempts::new(Arc::clone(&parts.store))),
-            decisions: Self::deciding(parts),
-        }
-    }
-
-    fn deciding(parts: &PollerConfig) -> DecisionContext {
-        DecisionContext {
-            store: Arc::clone(&parts.store),
-            changing: Arc::default(),
-            window: parts.settings.window,
-            tombstones: parts.settings.tombstones,
-            running: Arc::clone(&parts.running),
-            limits: Arc::new(ArcSwap::from_pointee(DecisionLimits::from_settings(&parts.settings))),
-        }
-    }
-
     /// Polls a feed right away and answers when what came of it is durable. The request begins
     /// after this call, whatever the schedule, backoff and spacing say; one that is in flight
     /// already is waited for and does not answer this call. Where another gateway owns the feed, this one polls it.
     pub async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, PollError> {
         for _ in 0..READS_OF_OTHERS {
-            match self.ask(|reply| PollCommand::PollNow(feed.clone(), reply)).await? {
+            let name = feed.clone();
+            match self.wait_for(move |it, reply| it.poll_now(&name, reply)).await? {
                 Err(PollError::Unknown) => {}
                 polled => return polled,
             }
             let Some(stored) = self.read_of_others(feed).await else { break };
-            let stored = Box::new(stored);
-            match self.ask(|reply| PollCommand::PollOnce(stored, Some(reply))).await? {
+            match self.wait_for(move |it, reply| it.poll_once(stored, Some(reply))).await? {
                 Err(PollError::Unknown) => {}
                 polled => return polled,
             }
@@ -174,7 +154,8 @@ impl Poller {
     /// Begins, goes on with or stops the walk through a publisher's older documents. Answers when
     /// that is noted.
     pub async fn walk(&self, feed: &FeedName, order: WalkOrder) -> Result<(), PollError> {
-        let ordered = self.ask(|reply| PollCommand::Walk(feed.clone(), order, reply)).await?;
+        let name = feed.clone();
+        let ordered = self.ask(move |it| it.order_walk(&name, order)).await?;
         if !matches!(ordered, Err(PollError::Unknown)) {
             return ordered;
         }
@@ -192,7 +173,7 @@ impl Poller {
 
     /// Whether a hub was given this token with the address of its callback, by this gateway or by another one.
     pub async fn is_callback(&self, token: &str) -> bool {
-        self.callbacks.is_known(token) || self.callback_of_others(token).await.is_some()
+        self.bench.callbacks.is_known(token) || self.callback_of_others(token).await.is_some()
     }
 
     /// The callback of a feed that another gateway owns, and what the store knows of that feed.
@@ -217,8 +198,8 @@ impl Poller {
             return Ok(None);
         };
         let Some(subscription) = &mut state.subscription else { return Ok(None) };
-        let reply = subscriber::called(subscription, said, self.bench.clock.now());
-        let Some(answer) = reply.into_answer() else { return Ok(None) };
+        let answer = subscriber::called(subscription, said, self.bench.clock.now());
+        let Some(answer) = answer else { return Ok(None) };
         let stored = self.bench.store.checkpoint(&[state]).await;
         stored.map(|()| Some(answer)).map_err(|_| PollError::Stopped)
     }
@@ -231,17 +212,21 @@ impl Poller {
         token: &str,
         said: Verification,
     ) -> Result<Option<String>, PollError> {
-        if !self.callbacks.is_known(token) {
+        if !self.bench.callbacks.is_known(token) {
             return self.called_for_others(token, &said).await;
         }
-        self.ask(|reply| PollCommand::Called(token.to_owned(), said, reply)).await
+        if let Some(answer) = self.bench.callbacks.confirm_end(token, &said) {
+            return Ok(Some(answer));
+        }
+        let token = token.to_owned();
+        self.ask(move |it| it.called(&token, &said)).await
     }
 
     /// Takes in a push. One that is signed with our secret has its feed polled, whatever it says: at
     /// most one such poll of a feed waits, however many pushes there are. Where `MAX_COMMANDS` wait
     /// already it is turned away, not lost.
     pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
-        let (callback, stored) = match self.callbacks.by_token(token) {
+        let (callback, stored) = match self.bench.callbacks.by_token(token) {
             Some(callback) => (callback, None),
             None => match self.callback_of_others(token).await {
                 Some((callback, stored)) => (Arc::new(callback), Some(stored)),
@@ -257,7 +242,7 @@ impl Poller {
         if let Err(why) = checked {
             let at = self.bench.clock.now();
             tracing::debug!(feed = %callback.feed, why, "a push is not believed");
-            if let Some(cell) = self.table.get(&callback.feed) {
+            if let Some(cell) = self.bench.table.get(&callback.feed) {
                 let mut polling = cell.lock();
                 let disbelieved = polling.disbelieved.get_or_insert_default();
                 disbelieved.count += 1;
@@ -270,9 +255,10 @@ impl Poller {
         match self.commands.try_reserve() {
             Ok(place) => {
                 if let Some(stored) = stored {
-                    place.send(PollCommand::PollOnce(Box::new(stored), None));
+                    place.send(Box::new(move |it| it.poll_once(stored, None)));
                 } else if callback.tell() {
-                    place.send(PollCommand::Pushed(token.to_owned()));
+                    let token = token.to_owned();
+                    place.send(Box::new(move |it| it.pushed(&token)));
                 }
                 PushResult::Taken
             }
@@ -284,26 +270,27 @@ impl Poller {
     /// Begins to poll a feed, or goes on with a changed record. A record that is not active stops
     /// the feed. Answers when no round of the earlier record is in flight any more.
     pub async fn put(&self, record: FeedRecord) -> Result<(), PollError> {
-        self.ask(|reply| PollCommand::Put(Arc::new(record), reply)).await
+        self.wait_for(move |it, reply| it.put(Arc::new(record), reply)).await
     }
 
     /// Begins to poll a new feed right away; what is answered can be waited for.
     pub async fn put_and_poll(&self, record: FeedRecord) -> Result<FirstPoll, PollError> {
         let (reply, answer) = oneshot::channel();
-        self.send(PollCommand::PutAndPoll(Arc::new(record), reply)).await?;
+        self.send(move |it| it.put_and_poll(Arc::new(record), reply)).await?;
         Ok(FirstPoll(answer))
     }
 
     /// Goes on with records that differ in nothing that polling follows, so that it keeps no older ones in
     /// memory beside those of the store.
     pub async fn share(&self, records: Vec<Arc<FeedRecord>>) -> Result<(), PollError> {
-        self.send(PollCommand::Share(records)).await
+        self.send(move |it| it.share_records(records)).await
     }
 
     /// Stops polling a feed. Answers when no round of it is in flight any more, so that its data
     /// can be removed.
     pub async fn remove(&self, feed: &FeedName) -> Result<(), PollError> {
-        self.ask(|reply| PollCommand::Remove(feed.clone(), reply)).await
+        let feed = feed.clone();
+        self.wait_for(move |it, reply| it.remove(&feed, reply)).await
     }
 
     /// Goes on with other settings and another client.
@@ -313,7 +300,7 @@ impl Poller {
         services: Services,
     ) -> Result<(), PollError> {
         self.bench.decisions.limits.store(Arc::new(DecisionLimits::from_settings(&settings)));
-        self.send(PollCommand::Reconfigure(Box::new((settings, services)))).await
+        self.send(move |it| it.reconfigure(settings, services)).await
     }
 
     /// What polling decides with: its limits.
@@ -328,36 +315,48 @@ impl Poller {
 
     /// How a feed's polling stands.
     pub fn status(&self, feed: &FeedName) -> Option<PollStatus> {
-        self.table.status(feed)
+        self.bench.table.status(feed)
     }
 
     /// How a feed's polling stands, in short.
     pub fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
-        self.table.summary(feed)
+        self.bench.table.summary(feed)
     }
 
     /// How all feeds' polling stands, in short.
     pub fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        self.table.summaries()
+        self.bench.table.summaries()
     }
 
     /// Sums over all polls since the start.
     pub fn totals(&self) -> PollTotals {
-        self.table.totals()
+        self.bench.table.totals()
     }
 
-    /// Gives an order, and waits for what is answered.
-    async fn ask<T>(
+    /// Has the polling task do something, and waits for what it answers.
+    async fn ask<T: Send + 'static>(
         &self,
-        command: impl FnOnce(oneshot::Sender<T>) -> PollCommand,
+        command: impl FnOnce(&mut PollScheduler) -> T + Send + 'static,
+    ) -> Result<T, PollError> {
+        // Who asked may have gone away.
+        self.wait_for(move |it, reply| drop(reply.send(command(it)))).await
+    }
+
+    /// The same where the answer may come later.
+    async fn wait_for<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut PollScheduler, oneshot::Sender<T>) + Send + 'static,
     ) -> Result<T, PollError> {
         let (reply, answer) = oneshot::channel();
-        self.send(command(reply)).await?;
+        self.send(move |it| command(it, reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)
     }
 
-    async fn send(&self, command: PollCommand) -> Result<(), PollError> {
-        self.commands.send(command).await.map_err(|_| PollError::Stopped)
+    async fn send(
+        &self,
+        command: impl FnOnce(&mut PollScheduler) + Send + 'static,
+    ) -> Result<(), PollError> {
+        self.commands.send(Box::new(command)).await.map_err(|_| PollError::Stopped)
     }
 }
 

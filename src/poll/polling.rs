@@ -1,10 +1,14 @@
 //! One feed's round: fetch, unchanged gate, judgement, commit.
 
+use super::PollSettings;
+use super::allowance::Allowances;
 use super::attempts::Attempts;
+use super::callbacks::Callbacks;
 use super::decide::DecisionContext;
-use super::decision::{DecisionBasis, decide_and_commit};
+use super::decision::{DecisionBasis, decide_and_commit, evict_surplus};
+use super::domains::behind_list;
 use super::error::RoundError;
-use super::evict::evict_surplus;
+use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
 use super::judge::{DocumentJudge, Judged, ReceivedDocument};
 use super::memory::Memory;
@@ -12,9 +16,10 @@ use super::overlap::Turnover;
 use super::schedule::describe_duration;
 use super::sharing;
 use super::turns::Turns;
-use super::word::behind_list;
+use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
     EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time,
@@ -23,38 +28,100 @@ use tidegate_core::sup::{SupAnnouncement, in_link};
 use tidegate_core::websub::{Discovery, HubLinks};
 use tidegate_judge::probe::ProbeScope;
 use tidegate_net::fetch::{
-    AllowPrivate, Call, Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, LeadScope,
-    PageFetch, PauseRequest, read_url,
+    Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, LeadScope, PauseRequest, Services,
+    read_url,
 };
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding};
 use tidegate_store::Store;
-use tokio_util::sync::CancellationToken;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use tracing::{Instrument as _, debug_span};
 use url::Url;
 
 /// What all rounds share.
-#[derive(Clone)]
 pub struct PollContext {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
-    /// The client.
-    pub fetch: Fetch,
-    /// The client, for pages of missing items.
-    pub ask: PageFetch,
-    /// The client, for hubs.
-    pub call: Call,
     pub judge: Arc<dyn DocumentJudge>,
+    pub live: ArcSwap<LiveConfig>,
+    /// What is known of each feed, those that are paused included.
+    pub table: FeedTable,
+    pub callbacks: Callbacks,
     /// The turns of judgements.
-    pub turns: Arc<Turns>,
+    pub turns: Turns,
     /// The lines of hosts.
     pub hosts: Arc<HostQueue>,
-    /// Which hosts are the operator's own.
-    pub allow_private: AllowPrivate,
+    /// What was asked about missing items within the hour.
+    pub allowances: Mutex<Allowances>,
     /// The marks of large documents.
-    pub attempts: Arc<Attempts>,
+    pub attempts: Attempts,
     /// What decisions are made with.
     pub decisions: DecisionContext,
+    /// What is done aside from polls.
+    pub tasks: TaskTracker,
+}
+
+/// What changes when the configuration is read again.
+pub struct LiveConfig {
+    pub settings: PollSettings,
+    /// The client.
+    pub services: Services,
+}
+
+/// A task aside from polls, which is given up when this is dropped.
+pub struct TaskAside {
+    task: JoinHandle<()>,
+    _cancel: DropGuard,
+}
+
+impl TaskAside {
+    pub fn is_over(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
+/// How often it is looked whether the store takes in what comes of a request.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+impl PollContext {
+    /// The client, for documents.
+    pub fn fetch(&self) -> Fetch {
+        self.live.load().services.fetch.clone()
+    }
+
+    /// The client, for everything.
+    pub fn services(&self) -> Services {
+        self.live.load().services.clone()
+    }
+
+    pub fn allowances(&self) -> MutexGuard<'_, Allowances> {
+        self.allowances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the store takes in what comes of a request, and this gateway is known to live.
+    pub fn is_open(&self) -> bool {
+        let may_poll = || self.store.gateways().is_none_or(|gateways| gateways.may_poll());
+        self.store.condition().check_intake().is_ok() && may_poll()
+    }
+
+    /// Waits until it is open.
+    pub async fn until_open(&self) {
+        while !self.is_open() {
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Does something aside from polls, until that is given up.
+    pub fn spawn_aside(
+        &self,
+        cancel: CancellationToken,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> TaskAside {
+        TaskAside { task: self.tasks.spawn(task), _cancel: cancel.drop_guard() }
+    }
 }
 
 /// What came of a round that did not fail.
@@ -120,7 +187,7 @@ pub async fn round(
     let fetched = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
-        fetched = bench.fetch.clone().oneshot(request).instrument(debug_span!("fetch")) => fetched,
+        fetched = bench.fetch().oneshot(request).instrument(debug_span!("fetch")) => fetched,
     };
     let fetched = fetched?;
     // The observation is made when the answer is there, which may be long after the question.
@@ -256,7 +323,8 @@ async fn may_announce(
 ) -> Option<(SupAnnouncement, LeadScope)> {
     let place = place.filter(|place| {
         let leads = LeadScope::of_feed(feed);
-        read_url(&place.document).is_ok_and(|to| leads.admits(&to, &bench.allow_private))
+        let allow = &bench.live.load().settings.allow_private;
+        read_url(&place.document).is_ok_and(|to| leads.admits(&to, allow))
     })?;
     // What the poll found is there already: it must not fail by this.
     let leads = behind_list(&bench.store, feed, LeadScope::by_feed(feed)).await.ok()?;

@@ -4,16 +4,19 @@
 //! after the other with the host's pause between them, and the answers are committed.
 
 use super::decision::{DecisionBasis, decide_and_commit};
+use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
 use super::polling::PollContext;
-use super::word::behind_list;
+use super::schedule::describe_duration;
+use super::scheduler::PAUSE_MARGIN;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{EventKind, FeedRecord, Probing, ProxyRoute, Revision, Time};
+use tidegate_core::model::{FeedRecord, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use tidegate_net::fetch::{AskRequest, LeadScope, PageFetch, PauseRequest};
+use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -25,40 +28,16 @@ pub const MAX_PAGE_REDIRECTS: usize = 5;
 /// After this time a round asks nothing more.
 pub const PROBE_TIME: Duration = Duration::from_secs(180);
 
-/// What a round of asking led to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeResult {
-    /// When it was over.
-    pub at: Time,
-    /// Requests that were made.
-    pub requests: u32,
-    /// What was heard, in words, an item each.
-    pub said: Vec<String>,
-    /// How many events of each kind.
-    pub counts: BTreeMap<EventKind, u32>,
-    /// The line of the host, where the site refused to answer more.
-    pub refused_by: Option<String>,
-    /// The feed's revision afterwards, where anything was committed.
-    pub revision: Option<Revision>,
-}
-
-/// How a round of asking ended.
-#[derive(Debug)]
-pub enum ProbeEnding {
-    Asked(ProbeResult),
-    /// Its host asked to be left alone, for so long still.
-    Paused(Duration),
-}
-
-/// What is to be asked of a feed now; at most `room` items.
-pub(super) async fn plan(
-    bench: &PollContext,
-    feed: &Arc<FeedRecord>,
-    room: usize,
-) -> Option<ProbePlan> {
+/// What is to be asked of a feed now.
+pub(super) async fn plan(bench: &PollContext, feed: &Arc<FeedRecord>) -> Option<ProbePlan> {
     // Who reads a feed with credentials is nobody's business, unless the operator asks for all.
     let has_credentials = feed.access.as_ref().is_some_and(|access| access.has_credentials());
     if has_credentials && feed.options.probe == Probing::Doubts {
+        return None;
+    }
+    let now = bench.decisions.running.now();
+    let room = bench.allowances().room_of_feed(&feed.name, feed.options.probe, now);
+    if room == 0 {
         return None;
     }
     let snapshot = match bench.store.snapshot(&feed.name).await {
@@ -69,7 +48,7 @@ pub(super) async fn plan(
             return None;
         }
     };
-    let (feed, now) = (Arc::clone(feed), bench.decisions.running.now());
+    let feed = Arc::clone(feed);
     // A ledger of many thousand items takes its time.
     let planned = tokio::task::spawn_blocking(move || {
         probe::plan(&feed.name, &feed.url, &feed.options, &snapshot, now, room)
@@ -80,56 +59,99 @@ pub(super) async fn plan(
     })
 }
 
-/// Waits for the host, asks what was planned and commits what it means. A round is more than one request: it is given up
-/// when its host asks to be left alone.
+/// Asks what is planned, where the host was not asked too much within the hour, and notes what came of it.
 pub(super) async fn run(
     bench: Arc<PollContext>,
     feed: Arc<FeedRecord>,
     cell: Arc<FeedCell>,
-    plan: ProbePlan,
+    mut plan: ProbePlan,
     cancel: CancellationToken,
-) -> Result<ProbeEnding, RoundError> {
-    let (begun, listed) = (bench.clock.now(), plan.listed.as_str());
-    let slot = tokio::select! {
-        biased;
-        () = cancel.cancelled() => return Err(RoundError::Cancelled),
-        slot = bench.hosts.slot(listed) => slot,
+) {
+    let (host, now) = (bench.hosts.host(plan.listed.as_str()), bench.decisions.running.now());
+    let asked = match bench.hosts.paused(plan.listed.as_str()) {
+        Some(left) => Ok(paused_note(&bench, left)),
+        None => {
+            let (names, probing) = ((&feed.name, &*host.name), feed.options.probe);
+            let room = bench.allowances().take(names, probing, plan.items.len(), now);
+            plan.items.truncate(room);
+            if plan.items.is_empty() {
+                return;
+            }
+            cell.lock().probing = true;
+            ask_and_commit(&bench, &feed, &cell, &plan, &cancel).await
+        }
     };
-    let slot = match slot {
+    let mut polling = cell.lock();
+    polling.probing = false;
+    match asked {
+        Ok(note) => polling.add_probe(note),
+        Err(RoundError::Cancelled | RoundError::Overtaken) => {}
+        Err(error) => {
+            let error = error.report();
+            tracing::warn!(feed = %feed.name, error, "asking for what is missing failed");
+        }
+    }
+}
+
+/// Says that nothing was asked, or nothing more: the host wants to be left alone for so long still.
+fn paused_note(bench: &PollContext, left: Duration) -> FinishedProbe {
+    let left = describe_duration(left.max(PAUSE_MARGIN));
+    let said = format!(
+        "nothing more was asked: the host asked for a pause (Retry-After), {left} of it are left"
+    );
+    let counts = BTreeMap::new();
+    FinishedProbe { at: bench.clock.now(), requests: 0, said: vec![said], counts }
+}
+
+/// Waits for the host, asks what was planned and commits what it means. A round is more than one request: it is given up
+/// when its host asks to be left alone.
+async fn ask_and_commit(
+    bench: &Arc<PollContext>,
+    feed: &Arc<FeedRecord>,
+    cell: &FeedCell,
+    plan: &ProbePlan,
+    cancel: &CancellationToken,
+) -> Result<FinishedProbe, RoundError> {
+    let (begun, listed) = (bench.clock.now(), plan.listed.as_str());
+    let slot = cancel.run_until_cancelled(bench.hosts.slot(listed)).await;
+    let slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
-        Err(left) => return Ok(ProbeEnding::Paused(left)),
+        Err(left) => return Ok(paused_note(bench, left)),
     };
     let sightings = cell.lock().memory.sightings();
-    let leads = behind_list(&bench.store, &feed, LeadScope::of_feed(&feed)).await?;
-    let spacing = slot.host().spacing();
+    let leads = behind_list(&bench.store, feed, LeadScope::of_feed(feed)).await?;
+    let spacing = slot.host().pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
-    let mut asking = Asking::new(bench.ask.clone(), &plan, spacing, begun, (route, leads));
+    let way = AskRequest { url: plan.listed.clone(), get: false, route, leads, now: begun };
+    let mut asking = Asking::new(bench.services().ask, plan, spacing, way);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
-        left = bench.hosts.until_paused(listed) => return Ok(ProbeEnding::Paused(left)),
-        replies = asking.all(&plan) => replies,
+        left = bench.hosts.until_paused(listed) => return Ok(paused_note(bench, left)),
+        replies = asking.all(plan) => replies,
     };
     let (requests, refused) = (asking.requests, asking.refused);
     if let Some(pause) = &asking.asked_for {
         bench.hosts.pause(pause);
     }
+    if refused {
+        let now = bench.decisions.running.now();
+        bench.allowances().exhaust(&feed.name, &slot.host().name, now);
+    }
     let now = bench.clock.now();
     let settled =
-        decide_and_commit(&bench, &feed, now, DecisionBasis::default(), move |judge, round, _| {
+        decide_and_commit(bench, feed, now, DecisionBasis::default(), move |judge, round, _| {
             let same =
                 sightings.at_revision(round.snapshot.map(|snapshot| snapshot.state.revision));
             judge.answered(round, &replies, same)
         })
         .await?;
-    Ok(ProbeEnding::Asked(ProbeResult {
-        at: now,
-        requests,
-        refused_by: refused.then(|| slot.host().name().to_owned()),
-        revision: settled.committed.then_some(settled.revision),
-        said: settled.judged.warnings,
-        counts: settled.counts,
-    }))
+    tracing::debug!(feed = %feed.name, requests, "asked");
+    if settled.committed {
+        cell.lock().memory.answers_committed(settled.revision);
+    }
+    let (said, counts) = (settled.judged.warnings, settled.counts);
+    Ok(FinishedProbe { at: now, requests, said, counts })
 }
 
 /// A number that nobody can guess, to make up an address.
@@ -151,40 +173,15 @@ struct Asking<'a> {
     requests: u32,
     refused: bool,
     asked_for: Option<PauseRequest>,
-    /// When it began, from which times in answers are reckoned.
-    begun: Time,
-    /// The way there, where it is not the gateway's.
-    route: Option<ProxyRoute>,
-    /// On whose word.
-    leads: LeadScope,
+    /// How pages are asked for: the way there, on whose word, and the time from which times in answers are reckoned.
+    way: AskRequest,
 }
 
 impl<'a> Asking<'a> {
-    /// By the way of a feed, whose documents name the pages, and on this word.
-    fn new(
-        ask: PageFetch,
-        plan: &'a ProbePlan,
-        pause: Duration,
-        begun: Time,
-        (route, leads): (Option<ProxyRoute>, LeadScope),
-    ) -> Self {
-        let next = Instant::now();
-        let deadline = next + PROBE_TIME;
+    fn new(ask: PageFetch, plan: &'a ProbePlan, pause: Duration, way: AskRequest) -> Self {
+        let (next, deadline) = (Instant::now(), Instant::now() + PROBE_TIME);
         let (get, requests, refused, asked_for) = (false, 0, false, None);
-        Self {
-            ask,
-            plan,
-            pause,
-            next,
-            deadline,
-            get,
-            requests,
-            refused,
-            asked_for,
-            begun,
-            route,
-            leads,
-        }
+        Self { ask, plan, pause, next, deadline, get, requests, refused, asked_for, way }
     }
 
     /// What is listed first, then a made-up address, then the items.
@@ -251,12 +248,11 @@ impl<'a> Asking<'a> {
     }
 
     async fn follow(&mut self, page: &Url, get: bool) -> ProbeEnd {
-        let (mut url, mut leads) = (page.clone(), self.leads.clone());
+        let (mut url, mut leads) = (page.clone(), self.way.leads.clone());
         for _ in 0..=MAX_PAGE_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
-            let (asked, now) = (url.clone(), self.begun);
-            let (route, by) = (self.route.clone(), leads.clone());
-            let request = AskRequest { url: asked, get, route, leads: by, now };
+            let mut request = AskRequest { get, ..self.way.clone() };
+            (request.url, request.leads) = (url.clone(), leads.clone());
             let asked = match self.ask.clone().oneshot(request).await {
                 Ok(asked) => asked,
                 Err(error) => return ProbeEnd::Without(error.to_string()),

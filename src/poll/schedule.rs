@@ -8,6 +8,7 @@ use super::reason::{IntervalReason, IntervalWish, PlannedPoll, PollReason, whole
 use super::skip::allowed_from;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedOptions, Time, UpdateHints};
+use tidegate_core::pause::GrowingPause;
 use tidegate_net::fetch::Retry;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -102,22 +103,12 @@ impl UpdateRate {
         (self.last_change, self.gap)
     }
 
-    /// Takes in that the feed was seen to have changed.
-    pub fn changed(&mut self, now: Time) {
-        *self = self.after_change(now);
-    }
-
     /// The rate once the feed was seen to have changed.
     #[must_use]
     pub fn after_change(self, now: Time) -> Self {
         let latest = now.since(self.last_change).min(GAP_LIMIT);
         let gap = self.gap.map_or(latest, |gap| (gap.min(GAP_LIMIT) + latest) / 2);
         Self { last_change: now, gap: Some(gap) }
-    }
-
-    /// Moved along with a clock that was set back.
-    pub fn set_back(&mut self, by: Duration) {
-        self.last_change = self.last_change.minus(by);
     }
 
     /// The usual time between changes, or the time that it has been quiet if that is longer.
@@ -276,8 +267,8 @@ impl FeedSchedule<'_> {
     fn after_failing(&self, failures: u32, retry: Retry, most: Duration, now: Time) -> PlannedPoll {
         let failures = failures.max(1);
         let doubled = |first: Duration| {
-            let factor = 1u32.checked_shl(failures - 1).unwrap_or(u32::MAX);
-            self.bounds.hold(first.checked_mul(factor).unwrap_or(Duration::MAX))
+            let pause = GrowingPause::doubling(first, self.bounds.max.max(first));
+            self.bounds.hold(pause.after(failures))
         };
         let (interval, why) = match retry {
             Retry::Backoff => (doubled(self.bounds.min), "the pause grows with each"),

@@ -4,45 +4,36 @@
 //! in short slices, so that a wall clock that jumps delays nothing: due times are moved with it
 //! when it goes back, and when it goes forward feeds are merely polled early.
 
-use super::PollSettings;
 mod announced;
 mod checkpoints;
 mod commands;
-mod departure;
-mod errands;
 mod feed;
 pub(super) mod hub;
 pub(super) mod ownership;
-mod plans;
-mod probes;
 mod rounds;
-mod walks;
 
 use self::checkpoints::CheckpointResult;
-use self::departure::Departure;
-use self::errands::{Errand, ErrandState, FinishedErrand};
-use self::feed::{RunningErrand, ScheduledFeed};
-use self::hub::AllLeaving;
+use self::feed::{RunningPoll, ScheduledFeed};
+use self::hub::HubAsked;
 use self::ownership::OwnedFeeds;
-use super::allowance::HostAllowances;
-use super::announced::{Looked, SupPolls};
-use super::callbacks::Callbacks;
+use super::PollSettings;
+use super::announced::SupPolls;
 use super::error::{PollError, RoundError};
-use super::feeds::FeedTable;
-use super::host_queue::PollTurn;
+use super::feeds::CHECKPOINT_EVERY;
 use super::memory::Memory;
 use super::poller::PollCommand;
 use super::polling::{PollContext, PollResult};
 use super::reason::PlannedPoll;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use super::sup::Looked;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{FeedName, FeedRecord, PollState, Time, ToldChange};
+use tidegate_core::model::{FeedName, Time, ToldChange};
 use tidegate_judge::probe::ProbePlan;
 use tidegate_status::PollResponse;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{Id, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -50,14 +41,12 @@ use tokio_util::sync::CancellationToken;
 const SLICE: Duration = Duration::from_secs(1);
 /// By how much each feed lengthens the time over which what is due is spread after a start.
 const START_STEP: Duration = Duration::from_millis(100);
-/// How long changed poll states are gathered before they are written together.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
-/// How many poll states are written together at most.
-const CHECKPOINT_STATES: usize = 512;
 /// How long rounds in flight may take to end when polling stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How long after the end of a pause what was put off goes on: the second that was begun is waited for.
 pub(super) const PAUSE_MARGIN: Duration = Duration::from_secs(1);
+/// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
+pub(super) const STORE_REST: Duration = Duration::from_secs(10);
 /// Why what was put off comes later.
 const HOST_PAUSED: &str = "its host takes few requests: it asked for a pause in answer to another one \
                            (Retry-After, or a rate limit)";
@@ -75,33 +64,41 @@ struct Done {
     plan: Option<ProbePlan>,
 }
 
+/// What is due for a feed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Errand {
+    Poll(FeedName),
+    /// Its hub is to be asked.
+    Hub(FeedName),
+}
+
+/// What came of a task.
+enum Finished {
+    Poll(FeedName, Box<Done>),
+    /// What became of a request to a hub, for the subscription of this token.
+    Hub(FeedName, String, HubAsked),
+}
+
+/// How many tasks that are over are taken in before commands and the clock are looked at again.
+const FINISHED_AT_ONCE: usize = 64;
+
 /// The polling task.
 pub(super) struct PollScheduler {
     settings: PollSettings,
     bench: Arc<PollContext>,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
-    /// What is known of each feed, those that are paused included.
-    table: Arc<FeedTable>,
     feeds: HashMap<FeedName, Box<ScheduledFeed>>,
     /// What is to stand in its host's line from then on.
     due: BTreeSet<(Time, Errand)>,
-    /// Errands in flight.
-    running: JoinSet<FinishedErrand>,
-    in_flight: HashMap<Id, Errand>,
-    hosts_asked: HostAllowances,
+    /// Polls and requests to hubs in flight.
+    running: JoinSet<Finished>,
     asked_for: usize,
     announced: SupPolls,
     /// Requests for SUP documents in flight, and for which.
     looks: JoinSet<Option<Looked>>,
     addresses: HashMap<Id, String>,
-    callbacks: Arc<Callbacks>,
-    leaving: AllLeaving,
-    /// What polling remembers and the store does not show yet.
-    unsaved: BTreeMap<FeedName, PollState>,
-    /// When some of it is written.
-    checkpoint_at: Option<Instant>,
-    /// What is being written of it: one at a time.
+    /// What is being written of what polling remembers: one at a time.
     checkpoints: JoinSet<CheckpointResult>,
     last_now: Time,
     /// Whether nothing is begun, because the store takes nothing in.
@@ -117,33 +114,24 @@ impl PollScheduler {
         settings: PollSettings,
         bench: Arc<PollContext>,
         cancel: CancellationToken,
-        (table, callbacks): (Arc<FeedTable>, Arc<Callbacks>),
     ) -> Self {
         let clock = Arc::clone(&bench.clock);
-        let last_now = clock.now();
         Self {
             owned: bench.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             flush_at: Instant::now(),
             settings,
             bench,
-            clock,
             cancel,
-            table,
             feeds: HashMap::new(),
             due: BTreeSet::new(),
             running: JoinSet::new(),
-            in_flight: HashMap::new(),
-            hosts_asked: HostAllowances::default(),
             asked_for: 0,
             announced: SupPolls::default(),
             looks: JoinSet::new(),
             addresses: HashMap::new(),
-            callbacks,
-            leaving: AllLeaving::new(),
-            unsaved: BTreeMap::new(),
-            checkpoint_at: None,
             checkpoints: JoinSet::new(),
-            last_now,
+            last_now: clock.now(),
+            clock,
             waits_for_store: false,
         }
     }
@@ -158,9 +146,12 @@ impl PollScheduler {
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => break,
-                Some(done) = self.running.join_next_with_id() => {
+                Some(done) = self.running.join_next() => {
                     self.finish(done);
-                    self.finish_others();
+                    for _ in 0..FINISHED_AT_ONCE {
+                        let Some(done) = self.running.try_join_next() else { break };
+                        self.finish(done);
+                    }
                 }
                 Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
                 Some(done) = self.checkpoints.join_next() => {
@@ -168,7 +159,7 @@ impl PollScheduler {
                 }
                 Some(compared) = OwnedFeeds::next_event(&mut self.owned) => self.take_in(compared),
                 command = inbox.recv() => match command {
-                    Some(command) => self.obey(command),
+                    Some(command) => command(&mut self),
                     None => break,
                 },
                 () = self.bench.hosts.changed() => {}
@@ -182,26 +173,12 @@ impl PollScheduler {
         }
     }
 
-    /// Polls a feed from now on. `memory`: what is known of it; `None`: what was known before a pause, unless that was
-    /// of another address.
-    fn insert(&mut self, record: Arc<FeedRecord>, memory: Option<Memory>, next: PlannedPoll) {
-        let name = record.name.clone();
-        let mut feed = self.admit(record, memory);
-        if self.feeds.contains_key(&name) {
-            feed.hub_requests = self.replace(&name);
+    fn finish(&mut self, done: Result<Finished, JoinError>) {
+        match done {
+            Ok(Finished::Poll(name, done)) => self.finish_poll(&name, *done),
+            Ok(Finished::Hub(name, token, asked)) => self.finish_hub(&name, &token, asked),
+            Err(error) => tracing::error!(%error, "a task of polling broke off"),
         }
-        self.feeds.insert(name.clone(), feed);
-        self.schedule(&name, next);
-        self.resume_walk(&name);
-        self.resume_hub(&name);
-    }
-
-    /// Takes in a feed for one round: another gateway owns it.
-    fn insert_guest(&mut self, record: Arc<FeedRecord>, memory: Memory) {
-        let name = record.name.clone();
-        let mut feed = self.admit(record, Some(memory));
-        feed.after_round().leaving = Some(Departure::Lost);
-        self.feeds.insert(name, feed);
     }
 
     fn schedule(&mut self, name: &FeedName, next: PlannedPoll) {
@@ -234,15 +211,14 @@ impl PollScheduler {
         while self.due.first().is_some_and(|(at, _)| *at <= now) {
             match self.due.pop_first() {
                 Some((_, Errand::Poll(name))) => self.line_up_poll(name, instant),
-                Some((_, Errand::Walk(name))) => self.begin_step(&name),
                 Some((_, Errand::Hub(name))) => self.begin_hub(&name, now),
-                Some((_, Errand::Probe(_))) | None => {}
+                None => {}
             }
         }
-        while let Some(turn) = self.bench.hosts.next(instant) {
+        while let Some((name, turn)) = self.bench.hosts.next(instant) {
             match turn {
-                PollTurn::Begin(name, slot) => self.begin(&name, Vec::new(), Some(slot)),
-                PollTurn::PutOff(name, left) => {
+                Ok(slot) => self.begin(&name, Vec::new(), Some(slot)),
+                Err(left) => {
                     if let Some(feed) = self.feeds.get_mut(&name) {
                         feed.in_line = None;
                     }
@@ -256,8 +232,7 @@ impl PollScheduler {
     /// Whether what is due has to wait, because the store would not take in what comes of it. What is
     /// due stays where it is, and begins once the store takes it in again.
     fn has_to_wait(&mut self) -> bool {
-        let takes_in = self.bench.store.condition().check_intake().is_ok();
-        self.waits_for_store = !takes_in || !self.may_begin();
+        self.waits_for_store = !self.bench.is_open();
         self.waits_for_store
     }
 
@@ -285,9 +260,10 @@ impl PollScheduler {
             .map(|(at, errand)| (at.minus(back), errand))
             .collect();
         for (at, errand) in &self.due {
-            let Some(feed) = self.feeds.get_mut(errand.feed()) else { continue };
-            if let Some(state) = feed.state_of(errand) {
-                *state = ErrandState::Due(*at);
+            let (Errand::Poll(name) | Errand::Hub(name)) = errand;
+            let Some(feed) = self.feeds.get_mut(name) else { continue };
+            if let Errand::Hub(_) = errand {
+                feed.hub_due = Some(*at);
                 continue;
             }
             feed.due = Some(*at);
@@ -309,7 +285,7 @@ impl PollScheduler {
         }
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
         let (looks, polite) = (self.announced.wake_at(), self.bench.hosts.wake_at());
-        let checkpoint = self.checkpoint_at.filter(|_| self.checkpoints.is_empty());
+        let checkpoint = self.bench.table.unsaved().due().filter(|_| self.checkpoints.is_empty());
         let checkpoint = checkpoint.map(|at| at.max(self.flush_at));
         let times = [due, looks, polite, checkpoint];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
@@ -324,29 +300,26 @@ impl PollScheduler {
         }
         // What is to be written waits until the store is open again.
         if self.bench.store.condition().stop.is_none() {
-            self.begin_checkpoint(true);
+            self.begin_checkpoint(true, false);
         }
-    }
-
-    /// After what time what the store refused is tried again: where several gateways poll, soon, since others may wait
-    /// for it.
-    fn retry_after(&self, usual: Duration) -> Duration {
-        if self.owned.is_some() { SLICE } else { usual }
     }
 
     /// Lets the rounds in flight end and writes what is to be remembered.
     async fn stop(&mut self) {
         // Without this, rounds go on fetching when the last handle is gone but nobody cancelled.
         self.cancel.cancel();
+        let tasks = self.bench.tasks.clone();
+        tasks.close();
         let ended = timeout(STOP_WAIT, async {
-            while let Some(done) = self.running.join_next_with_id().await {
+            while let Some(done) = self.running.join_next().await {
                 self.finish(done);
             }
+            tasks.wait().await;
         })
         .await;
         if ended.is_err() {
             tracing::warn!(
-                rounds = self.running.len(),
+                rounds = self.running.len() + tasks.len(),
                 limit = ?STOP_WAIT,
                 "polling stops though rounds are still in flight"
             );
@@ -356,11 +329,10 @@ impl PollScheduler {
             return;
         }
         self.end_checkpoint().await;
-        let is_behind = |feed: &ScheduledFeed| feed.cell.lock().memory.is_behind();
-        let behind = self.feeds.iter().filter(|(_, feed)| is_behind(feed));
-        let behind: Vec<_> = behind.map(|(name, _)| name.clone()).collect();
-        for name in &behind {
-            self.remember(name);
+        for (name, feed) in &self.feeds {
+            if feed.cell.lock().memory.is_behind() {
+                self.bench.table.remember(name, &feed.cell, Duration::ZERO);
+            }
         }
         self.bench.attempts.close();
         self.write_all(true).await;

@@ -3,12 +3,11 @@
 
 use super::backfill::without_credentials;
 use super::decision::{DecisionBasis, decide_and_commit};
+use super::domains::behind_list;
 use super::error::RoundError;
-use super::judge::{DocumentJudge, ReceivedDocument, SharingContext, Wants};
-use super::ledger::LedgerReader;
+use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument, SharingContext, Wants};
 use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
-use super::word::behind_list;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,7 +101,7 @@ async fn complete(
     let mut request = request.for_feed(feed);
     let leads = behind_list(&bench.store, feed, request.leads).await;
     request.leads = leads.map_err(|error| in_words(&error))?;
-    let fetched = bench.fetch.clone().oneshot(request).await;
+    let fetched = bench.fetch().oneshot(request).await;
     let fetched = fetched.map_err(|error| {
         *pause = error.pause(url);
         error.to_string()

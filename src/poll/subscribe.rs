@@ -156,11 +156,13 @@ mod tests {
             let called = script(request.url.as_str());
             let sent = request.send.unwrap();
             assert_eq!(sent.headers["content-type"], FORM_TYPE);
-            assert_eq!(&sent.body[..], b"hub.mode=publish");
+            assert!(sent.body.starts_with(b"hub.mode=unsubscribe&"));
             async move { Ok(called) }
         }));
         let hub = ("https://hub.example/a".to_owned(), LeadScope::default());
-        let result = ask(call, hub, HubRequest::Publish, NOW).await;
+        let callback = Url::parse("https://gateway.example/").unwrap();
+        let request = HubRequest::Unsubscribe { topic: "t".to_owned(), callback };
+        let result = ask(call, hub, request, NOW).await;
         let calls = calls.lock().unwrap().clone();
         (result, calls)
     }

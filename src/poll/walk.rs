@@ -3,8 +3,10 @@
 //! It begins with the feed's own document, of which only the links count, and goes from one older
 //! document to the next until there is none, until they repeat, or until a limit.
 
+use super::schedule::BUSY_PAUSE;
 use std::time::Duration;
 use tidegate_core::model::{ArchiveLayout, Backfill, FeedDocument, Older, Time, WalkStanding};
+use tidegate_core::pause::GrowingPause;
 use tidegate_net::fetch::Retry;
 use url::Url;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -22,12 +24,9 @@ pub const MAX_TAKEN_BYTES: u64 = 24 * 1024 * 1024;
 pub const MAX_FAILURES: u32 = 6;
 /// How many pauses of its host a walk makes between two documents.
 pub const PAUSES: u32 = 5;
-/// The pause after the first failure; it doubles with each.
-const FIRST_PAUSE: Duration = Duration::from_secs(60);
-/// The pause where the publisher is busy and does not say for how long.
-const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// The longest pause, whatever the publisher says.
-const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
+/// The pause after failures; the longest, whatever the publisher says.
+const PAUSE: GrowingPause =
+    GrowingPause::doubling(Duration::from_secs(60), Duration::from_secs(24 * 3600));
 /// The longest address of an older document, in bytes; a longer one is nobody's.
 pub const MAX_ADDRESS: usize = 2048;
 /// The longest note of what went wrong, in bytes.
@@ -193,14 +192,13 @@ pub fn fail(
         return None;
     }
     walk.note = Some(bounded(error));
-    let doubled =
-        FIRST_PAUSE.saturating_mul(1_u32.checked_shl(walk.failures - 1).unwrap_or(u32::MAX));
+    let doubled = PAUSE.after(walk.failures);
     let pause = match retry {
         Retry::After(pause) => pause,
         Retry::Busy => doubled.max(BUSY_PAUSE),
         Retry::Backoff | Retry::Seldom => doubled,
     };
-    Some(pause.min(LONGEST_PAUSE))
+    Some(pause.min(PAUSE.most))
 }
 
 /// Ends a walk.
@@ -212,8 +210,7 @@ pub fn end(walk: &mut Backfill, standing: WalkStanding, note: &str, now: Time) {
 
 /// Cuts what a publisher may have a say in.
 fn bounded(note: &str) -> String {
-    let end = (0..=MAX_NOTE).rev().find(|at| note.is_char_boundary(*at));
-    note.get(..end.unwrap_or(0)).unwrap_or(note).to_owned()
+    note.get(..note.floor_char_boundary(MAX_NOTE)).unwrap_or_default().to_owned()
 }
 
 /// A walk that is asked for: one that stopped goes on, any other begins anew.

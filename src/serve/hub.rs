@@ -48,7 +48,7 @@ impl From<AskError> for Problem {
     fn from(error: AskError) -> Self {
         let said = error.to_string();
         match error {
-            AskError::Callback(_) | AskError::Mode(_) => Self::new(StatusCode::BAD_REQUEST, said),
+            AskError::Callback(_) => Self::new(StatusCode::BAD_REQUEST, said),
             AskError::Unknown => Self::not_found(said),
             AskError::Pending | AskError::Full { .. } => Self::later(said, RETRY_SOON),
             AskError::Store(error)
@@ -83,13 +83,7 @@ pub(super) async fn request(
         Some(name) => Problem::parameter(name, error.to_string()),
         None => Problem::new(StatusCode::BAD_REQUEST, error.to_string()),
     })?;
-    let topic = match &request {
-        HubRequest::Subscribe { topic, .. } | HubRequest::Unsubscribe { topic, .. } => topic,
-        HubRequest::Publish => {
-            let said = "hub.mode=publish is not needed here: this hub asks the publishers itself";
-            return Err(Problem::parameter("hub.mode", said));
-        }
-    };
+    let (HubRequest::Subscribe { topic, .. } | HubRequest::Unsubscribe { topic, .. }) = &request;
     let (record, _) =
         room.topic(topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
     hub.ask(&record.name, request, client.address()).await?;

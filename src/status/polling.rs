@@ -3,7 +3,7 @@
 use super::hub::HubReport;
 use super::schema;
 use serde::ser::SerializeMap as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tidegate_core::model::{
@@ -28,7 +28,7 @@ fn all_kinds<S: Serializer>(counts: &EventCounts, to: S) -> Result<S::Ok, S::Err
 pub const POLLS_KEPT: usize = 20;
 
 /// What came of a poll (CONTRACT, Administration API).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = PollOutcome)]
 pub enum PollEnding {
@@ -72,7 +72,7 @@ pub struct PollResponse {
 }
 
 /// Something that went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PollFailure {
     /// What, in one sentence.
     pub error: String,

@@ -23,7 +23,6 @@ use tidegate_serve::{
 };
 use tidegate_store::FeedList;
 use tokio::sync::OnceCell;
-use tower::Service as _;
 use url::{Position, Url};
 
 /// The most bytes that a document or a page may have once decompressed.
@@ -52,11 +51,11 @@ impl OriginService for AdminService {
     async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
         let host = request.url[Position::BeforeHost..Position::AfterPort].to_owned();
         // The other services are copied for nobody.
-        let mut pass = {
+        let pass = {
             let services = self.services.read().unwrap_or_else(PoisonError::into_inner);
             services.passing.pass.clone()
         };
-        let error = match pass.call(request).await {
+        let error = match pass.send(request).await {
             Ok(answer) => {
                 self.silent.answered(&host);
                 return Ok(answer);

@@ -2,7 +2,7 @@
 
 use crate::model::{SupId, Time};
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -45,45 +45,24 @@ pub struct SupDocument {
 
 /// Why a text is no updates document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// It is no JSON, or a value has the wrong kind or form.
-    #[error("the SUP document cannot be read: {0}")]
-    Form(String),
-    /// Its interval is shorter than its period (section 3.4).
-    #[error(
-        "the SUP document has period {period} but covers only {covered} s, from {since} to {updated}"
-    )]
-    Short {
-        period: u32,
-        /// The length of the interval, in seconds.
-        covered: i64,
-        /// `since_time`.
-        since: Time,
-        /// `updated_time`.
-        updated: Time,
-    },
-    /// It offers too many periods. That the validator of the protocol wants two at least is for
-    /// publishers: a document that offers one, or none, says what it says.
-    #[error("the SUP document offers {found} periods; the limit is {PERIODS_LIMIT}")]
-    Periods {
-        /// How many it offers.
-        found: usize,
-    },
-    /// An address is not absolute, or not of the web.
-    #[error("the SUP document has no http or https address for the period {period}")]
-    Address {
-        /// The period whose address it is.
-        period: u32,
-    },
+#[error("the SUP document {0}")]
+pub struct ReadError(String);
+
+impl ReadError {
+    fn of_form(why: impl fmt::Display) -> Self {
+        Self(format!("cannot be read: {why}"))
+    }
 }
 
 #[derive(Deserialize)]
-struct WrittenMember<'a> {
+struct WrittenDocument<'a> {
     #[serde(borrow)]
     updates: &'a RawValue,
-    period: Period,
-    since_time: SupDateTime,
-    updated_time: SupDateTime,
+    /// A positive integer, or its digits in a text (READINGS 4, row 5).
+    #[serde(borrow)]
+    period: &'a RawValue,
+    since_time: String,
+    updated_time: String,
     #[serde(default)]
     available_periods: Option<BTreeMap<String, String>>,
 }
@@ -99,35 +78,38 @@ pub fn read(bytes: &[u8]) -> Result<SupDocument, ReadError> {
 pub fn read_of(bytes: &[u8], only: Option<&BTreeSet<SupId>>) -> Result<SupDocument, ReadError> {
     // JSON itself has no byte order mark; some publishers send one all the same.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let form = |error: serde_json::Error| ReadError::Form(error.to_string());
-    let written: WrittenMember<'_> = serde_json::from_slice(bytes).map_err(form)?;
+    let written: WrittenDocument<'_> = serde_json::from_slice(bytes).map_err(ReadError::of_form)?;
     let mut pairs = serde_json::Deserializer::from_str(written.updates.get());
-    let updates = Updates { only }.deserialize(&mut pairs).map_err(form)?;
-    let (period, since, updated) = (written.period.0, written.since_time.0, written.updated_time.0);
+    let updates = pairs.deserialize_seq(Updates { only }).map_err(ReadError::of_form)?;
+    let period = seconds(written.period.get().trim_matches('"'))?;
+    // With any offset (READINGS 4, row 13).
+    let time = |text: &str| Time::parse_rfc3339(text).map_err(ReadError::of_form);
+    let (since, updated) = (time(&written.since_time)?, time(&written.updated_time)?);
     let covered = updated.unix().saturating_sub(since.unix());
+    // Its interval is never shorter than its period (section 3.4).
     if covered < i64::from(period) {
-        return Err(ReadError::Short { period, covered, since, updated });
+        return Err(ReadError(format!(
+            "has period {period} but covers only {covered} s, from {since} to {updated}"
+        )));
     }
-    let available = match written.available_periods {
-        Some(offered) => periods(offered)?,
-        None => BTreeMap::new(),
-    };
+    let available = periods(written.available_periods.unwrap_or_default())?;
     Ok(SupDocument { period, since, updated, available, updates })
 }
 
+/// Where documents of other periods are. That the validator of the protocol wants two at least is for publishers: a
+/// document that offers one, or none, says what it says.
 fn periods(offered: BTreeMap<String, String>) -> Result<BTreeMap<u32, String>, ReadError> {
     let found = offered.len();
     if found > PERIODS_LIMIT {
-        return Err(ReadError::Periods { found });
+        return Err(ReadError(format!("offers {found} periods; the limit is {PERIODS_LIMIT}")));
     }
     let mut periods = BTreeMap::new();
     for (period, address) in offered {
-        let period = seconds(&period)
-            .map_err(|wrong| ReadError::Form(format!("available_periods: {wrong}")))?;
+        let period = seconds(&period)?;
         let url = url::Url::parse(&address).ok();
         let on_the_web = url.is_some_and(|url| matches!(url.scheme(), "http" | "https"));
         if !on_the_web || address.len() > ADDRESS_LIMIT {
-            return Err(ReadError::Address { period });
+            return Err(ReadError(format!("has no http or https address for the period {period}")));
         }
         periods.insert(period, address);
     }
@@ -135,62 +117,19 @@ fn periods(offered: BTreeMap<String, String>) -> Result<BTreeMap<u32, String>, R
 }
 
 /// A positive number of seconds, written in digits.
-fn seconds(text: &str) -> Result<u32, String> {
-    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+fn seconds(text: &str) -> Result<u32, ReadError> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
     let number = text.parse::<u32>().ok().filter(|number| digits && *number > 0);
     number.ok_or_else(|| {
         let shown: String = text.chars().take(ID_LIMIT).collect();
-        format!("a period is a positive whole number of seconds, not {shown:?}")
+        let why = format!("a period is a positive whole number of seconds, not {shown:?}");
+        ReadError::of_form(why)
     })
-}
-
-/// A positive integer, or its digits in a text (READINGS 4, row 5).
-struct Period(u32);
-
-impl<'de> Deserialize<'de> for Period {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl Visitor<'_> for Either {
-            type Value = Period;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a positive whole number of seconds")
-            }
-            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Period, E> {
-                let period = u32::try_from(number).ok().filter(|number| *number > 0);
-                period.map(Period).ok_or_else(|| E::custom(format!("{number} is no period")))
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Period, E> {
-                seconds(text).map(Period).map_err(E::custom)
-            }
-        }
-        from.deserialize_any(Either)
-    }
-}
-
-/// An RFC 3339 date-time with any offset (READINGS 4, row 13).
-struct SupDateTime(Time);
-
-impl<'de> Deserialize<'de> for SupDateTime {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
-        Time::parse_rfc3339(&text).map(SupDateTime).map_err(D::Error::custom)
-    }
 }
 
 /// The updates, at most [`UPDATES_LIMIT`]; those of some ids only, where they are given.
 struct Updates<'o> {
     only: Option<&'o BTreeSet<SupId>>,
-}
-
-impl<'de> DeserializeSeed<'de> for Updates<'_> {
-    type Value = Vec<UpdateMember>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(
-        self,
-        from: D,
-    ) -> Result<Vec<UpdateMember>, D::Error> {
-        from.deserialize_seq(self)
-    }
 }
 
 impl<'de> Visitor<'de> for Updates<'_> {
@@ -202,44 +141,19 @@ impl<'de> Visitor<'de> for Updates<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Vec<UpdateMember>, A::Error> {
         let (mut updates, mut listed) = (Vec::new(), 0_usize);
-        while let Some(MemberPair(update)) = pairs.next_element()? {
+        while let Some((id, update)) = pairs.next_element::<(String, String)>()? {
             if listed >= UPDATES_LIMIT {
                 let said = format!("it lists more than {UPDATES_LIMIT} updates");
                 return Err(A::Error::custom(said));
             }
             listed += 1;
-            if self.only.is_none_or(|only| only.contains(&update.id)) {
-                updates.push(update);
+            let id = SupId::new(&id).map_err(A::Error::custom)?;
+            // An update id obeys the same rule (section 5).
+            SupId::new(&update).map_err(A::Error::custom)?;
+            if self.only.is_none_or(|only| only.contains(&id)) {
+                updates.push(UpdateMember { id, update: update.into() });
             }
         }
         Ok(updates)
-    }
-}
-
-struct MemberPair(UpdateMember);
-
-impl<'de> Deserialize<'de> for MemberPair {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Two;
-        impl<'de> Visitor<'de> for Two {
-            type Value = MemberPair;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a SUP id and an update id")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut two: A) -> Result<MemberPair, A::Error> {
-                let mut part = |place| {
-                    let part = two.next_element::<std::borrow::Cow<'de, str>>()?;
-                    let part = part.ok_or_else(|| A::Error::invalid_length(place, &self))?;
-                    // An update id obeys the same rule (section 5).
-                    SupId::new(&part).map_err(A::Error::custom)
-                };
-                let (id, update) = (part(0)?, part(1)?);
-                if two.next_element::<IgnoredAny>()?.is_some() {
-                    return Err(A::Error::invalid_length(3, &self));
-                }
-                Ok(MemberPair(UpdateMember { id, update: update.as_str().into() }))
-            }
-        }
-        from.deserialize_seq(Two)
     }
 }

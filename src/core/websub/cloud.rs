@@ -2,48 +2,15 @@
 //! sister. A reader registers for some feeds, answers a challenge for each, and is then posted the
 //! address of what has changed, without the document, for 25 hours.
 
+use super::form::{ADDRESS_LIMIT, FormError, FormFields, shown};
 use std::time::Duration;
 use url::{Url, form_urlencoded};
 
 /// How long a registration lasts.
 pub const CLOUD_LEASE: Duration = Duration::from_secs(25 * 3600);
 
-/// The longest form that is read, in bytes.
-const FORM_LIMIT: usize = 16 * 1024;
-/// The most parameters of a form.
-const PARAMETERS_LIMIT: usize = 64;
 /// The most feeds of one registration.
 pub const FEEDS_LIMIT: usize = 10;
-/// The longest address, of a feed or of a reader, in bytes.
-const ADDRESS_LIMIT: usize = 2048;
-/// How much of a wrong value an error shows, in characters.
-const SHOWN: usize = 64;
-
-/// Why a registration is not understood.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CloudError {
-    /// It is longer, or has more parameters, than the limits allow.
-    #[error("a registration has at most {FORM_LIMIT} bytes and {PARAMETERS_LIMIT} parameters")]
-    Long,
-    /// A parameter is missing.
-    #[error("{0} is missing")]
-    Missing(&'static str),
-    /// The reader is to be called in a way that is not offered.
-    #[error("protocol is http-post or https-post here, not {0:?}")]
-    Protocol(String),
-    /// Host, port and path make no address.
-    #[error("domain, port and path make no address of the web: {0:?}")]
-    Address(String),
-    /// The address of a feed is too long.
-    #[error("the address of a feed is {found} bytes long, the limit is {ADDRESS_LIMIT}")]
-    Topic {
-        /// Its length in bytes.
-        found: usize,
-    },
-    /// Too many feeds.
-    #[error("a registration names at most {FEEDS_LIMIT} feeds")]
-    Feeds,
-}
 
 /// What a reader registers for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,69 +24,61 @@ pub struct Registration {
 impl Registration {
     /// Reads the body of a registration. `domain` must be there: the address that a request came from
     /// may be that of a proxy, or of somebody else.
-    pub fn read(body: &[u8]) -> Result<Self, CloudError> {
-        if body.len() > FORM_LIMIT {
-            return Err(CloudError::Long);
-        }
-        let (mut domain, mut port, mut path, mut protocol) = (None, None, None, None);
-        let mut topics: Vec<(u32, String)> = Vec::new();
-        for (at, (key, value)) in form_urlencoded::parse(body).enumerate() {
-            if at >= PARAMETERS_LIMIT {
-                return Err(CloudError::Long);
-            }
-            match &*key {
-                "domain" => domain = Some(value),
-                "port" => port = Some(value),
-                "path" => path = Some(value),
-                "protocol" => protocol = Some(value),
-                key => {
-                    let number = key.strip_prefix("url").and_then(|rest| rest.parse().ok());
-                    if let Some(number) = number {
-                        if value.len() > ADDRESS_LIMIT {
-                            return Err(CloudError::Topic { found: value.len() });
-                        }
-                        topics.push((number, value.into_owned()));
-                    }
-                }
-            }
-        }
-        let given = |value: Option<std::borrow::Cow<'_, str>>, name| {
-            let value = value.filter(|value| !value.is_empty());
-            value.map(|value| value.into_owned()).ok_or(CloudError::Missing(name))
-        };
-        let scheme = match &*given(protocol, "protocol")? {
+    pub fn read(body: &[u8]) -> Result<Self, FormError> {
+        let form = FormFields::read(body)?;
+        let scheme = match form.needed("protocol")? {
             "http-post" => "http",
             "https-post" => "https",
-            other => return Err(CloudError::Protocol(other.chars().take(SHOWN).collect())),
+            other => {
+                let words =
+                    format!("protocol is http-post or https-post here, not {:?}", shown(other));
+                return Err(FormError::new("protocol", words));
+            }
         };
-        let (domain, port) = (given(domain, "domain")?, given(port, "port")?);
-        let path = given(path, "path")?;
-        topics.sort();
+        let (domain, port) = (form.needed("domain")?, form.needed("port")?);
+        let callback = callback(scheme, domain, port, form.needed("path")?)?;
+        let number = |key: &str| key.strip_prefix("url")?.parse::<u32>().ok();
+        let mut topics: Vec<_> =
+            form.0.iter().filter_map(|(key, value)| Some((number(key)?, &**value))).collect();
+        topics.sort_unstable();
         if topics.is_empty() {
-            return Err(CloudError::Missing("url1"));
+            return Err(FormError::missing("url1"));
         }
         if topics.len() > FEEDS_LIMIT {
-            return Err(CloudError::Feeds);
+            let words = format!("a registration names at most {FEEDS_LIMIT} feeds");
+            return Err(FormError::new("url1", words));
         }
-        let topics = topics.into_iter().map(|(_, topic)| topic).collect();
-        Ok(Self { topics, callback: callback(scheme, &domain, &port, &path)? })
+        if let Some((_, long)) = topics.iter().find(|(_, topic)| topic.len() > ADDRESS_LIMIT) {
+            let found = long.len();
+            let words = format!(
+                "the address of a feed is {found} bytes long, the limit is {ADDRESS_LIMIT}"
+            );
+            return Err(FormError::new("url1", words));
+        }
+        let topics = topics.into_iter().map(|(_, topic)| topic.to_owned()).collect();
+        Ok(Self { topics, callback })
     }
 }
 
-fn callback(scheme: &str, domain: &str, port: &str, path: &str) -> Result<Url, CloudError> {
+fn callback(scheme: &str, domain: &str, port: &str, path: &str) -> Result<Url, FormError> {
     let joint = if path.starts_with('/') { "" } else { "/" };
     let text = format!("{scheme}://{domain}:{port}{joint}{path}");
-    let wrong = || CloudError::Address(text.chars().take(SHOWN).collect());
     let host =
         domain.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '[' | ']' | ':'));
     let number = port.parse::<u16>().ok().filter(|port| *port > 0);
-    let mut url = Url::parse(&text).map_err(|_| wrong())?;
-    url.set_fragment(None);
+    let url = Url::parse(&text).ok().map(|mut url| {
+        url.set_fragment(None);
+        url
+    });
     // Whatever a part held, the address has this port and is no longer than others may be.
-    if !host || url.port_or_known_default() != number || url.as_str().len() > ADDRESS_LIMIT {
-        return Err(wrong());
-    }
-    Ok(url)
+    let is_meant = |url: &Url| {
+        host && url.port_or_known_default() == number && url.as_str().len() <= ADDRESS_LIMIT
+    };
+    url.filter(is_meant).ok_or_else(|| {
+        let shown = shown(&text);
+        let words = format!("domain, port and path make no address of the web: {shown:?}");
+        FormError::new("domain", words)
+    })
 }
 
 /// The address to ask whether a registration is meant: the answer must be the challenge.

@@ -3,10 +3,9 @@
 //! A subscriber sends a [`HubRequest`] in the body of a POST; the hub asks back with a [`Verification`]
 //! in the query of a GET of the callback. What either does not know is ignored (section 5.1).
 
-use super::signature::{SECRET_LIMIT, Secret, SignatureError};
+use super::signature::{SECRET_LIMIT, Secret};
 use std::borrow::Cow;
-use url::Url;
-use url::form_urlencoded;
+use url::{Url, form_urlencoded};
 
 /// The longest form that is read, in bytes.
 pub const FORM_LIMIT: usize = 16 * 1024;
@@ -28,65 +27,36 @@ const SHOWN: usize = 64;
 
 /// Why a form is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FormError {
-    /// It is longer than the limit.
-    #[error("the form is {found} bytes long, the limit is {FORM_LIMIT}")]
-    Long {
-        /// Its length in bytes.
-        found: usize,
-    },
-    /// It has too many parameters.
-    #[error("the form has more than {PARAMETERS_LIMIT} parameters")]
-    Parameters,
-    /// A parameter that is needed is not there, or empty.
-    #[error("{0} is missing")]
-    Missing(&'static str),
-    /// A parameter is given more than once.
-    #[error("{0} is given twice")]
-    Twice(&'static str),
-    /// A value is longer than the limit.
-    #[error("{name} is {found} bytes long, the limit is {limit}")]
-    Value {
-        /// The parameter.
-        name: &'static str,
-        /// Its length in bytes.
-        found: usize,
-        /// The most.
-        limit: usize,
-    },
-    /// A mode that this side does not know.
-    #[error("hub.mode is {found:?}, and not {known}")]
-    Mode {
-        /// What it is.
-        found: String,
-        /// What it may be, in words.
-        known: &'static str,
-    },
-    /// `hub.callback` is not an absolute address of the web.
-    #[error("hub.callback is no absolute http or https address: {0:?}")]
-    Callback(String),
-    /// `hub.callback` bears a name or a password.
-    #[error("hub.callback bears a user name or a password, which is not accepted")]
-    Credentials,
-    /// `hub.lease_seconds` is no number of seconds.
-    #[error("hub.lease_seconds is a whole number of seconds, not {0:?}")]
-    Lease(String),
+#[error("{words}")]
+pub struct FormError {
+    parameter: Option<&'static str>,
+    words: String,
 }
 
 impl FormError {
+    pub(super) const fn new(parameter: &'static str, words: String) -> Self {
+        Self { parameter: Some(parameter), words }
+    }
+
+    pub(super) fn missing(name: &'static str) -> Self {
+        Self::new(name, format!("{name} is missing"))
+    }
+
+    fn long(name: &'static str, found: usize, limit: usize) -> Self {
+        Self::new(name, format!("{name} is {found} bytes long, the limit is {limit}"))
+    }
+
+    fn mode(found: &str, known: &str) -> Self {
+        Self::new("hub.mode", format!("hub.mode is {:?}, and not {known}", shown(found)))
+    }
+
     /// The parameter that is wrong, where it is one.
     pub const fn parameter(&self) -> Option<&'static str> {
-        match self {
-            Self::Long { .. } | Self::Parameters => None,
-            Self::Missing(name) | Self::Twice(name) | Self::Value { name, .. } => Some(name),
-            Self::Mode { .. } => Some("hub.mode"),
-            Self::Callback(_) | Self::Credentials => Some("hub.callback"),
-            Self::Lease(_) => Some("hub.lease_seconds"),
-        }
+        self.parameter
     }
 }
 
-/// What a subscriber, or a publisher, asks of a hub (section 5.1).
+/// What a subscriber asks of a hub (section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HubRequest {
     /// `hub.mode=subscribe`: to be told of the topic at the callback, or to go on being told.
@@ -107,9 +77,6 @@ pub enum HubRequest {
         /// The callback, as it was subscribed with.
         callback: Url,
     },
-    /// `hub.mode=publish`: a publisher says that something changed. The recommendation leaves this
-    /// to publisher and hub (section 6).
-    Publish,
 }
 
 impl HubRequest {
@@ -127,36 +94,31 @@ impl HubRequest {
                 topic: form.address("hub.topic")?.to_owned(),
                 callback: callback(form.address("hub.callback")?)?,
             }),
-            "publish" => Ok(Self::Publish),
-            other => {
-                Err(FormError::Mode { found: shown(other), known: "subscribe or unsubscribe" })
-            }
+            // The recommendation leaves this to publisher and hub (section 6).
+            "publish" => Err(FormError::new(
+                "hub.mode",
+                "hub.mode=publish is not needed here: this hub asks the publishers itself"
+                    .to_owned(),
+            )),
+            other => Err(FormError::mode(other, "subscribe or unsubscribe")),
         }
     }
 
     /// The body of this request.
     pub fn write(&self) -> String {
+        let (mode, topic, callback) = match self {
+            Self::Subscribe { topic, callback, .. } => ("subscribe", topic, callback),
+            Self::Unsubscribe { topic, callback } => ("unsubscribe", topic, callback),
+        };
         let mut form = form_urlencoded::Serializer::new(String::new());
-        match self {
-            Self::Subscribe { topic, callback, lease, secret } => {
-                form.append_pair("hub.mode", "subscribe");
-                form.append_pair("hub.topic", topic);
-                form.append_pair("hub.callback", callback.as_str());
-                if let Some(seconds) = lease {
-                    form.append_pair("hub.lease_seconds", &seconds.to_string());
-                }
-                if let Some(secret) = secret {
-                    form.append_pair("hub.secret", secret.reveal());
-                }
-            }
-            Self::Unsubscribe { topic, callback } => {
-                form.append_pair("hub.mode", "unsubscribe");
-                form.append_pair("hub.topic", topic);
-                form.append_pair("hub.callback", callback.as_str());
-            }
-            Self::Publish => {
-                form.append_pair("hub.mode", "publish");
-            }
+        form.extend_pairs([
+            ("hub.mode", mode),
+            ("hub.topic", topic.as_str()),
+            ("hub.callback", callback.as_str()),
+        ]);
+        if let Self::Subscribe { lease, secret, .. } = self {
+            form.extend_pairs(lease.map(|seconds| ("hub.lease_seconds", seconds.to_string())));
+            form.extend_pairs(secret.iter().map(|secret| ("hub.secret", secret.reveal())));
         }
         form.finish()
     }
@@ -217,15 +179,12 @@ impl Verification {
                 let reason = form.get("hub.reason")?.map(|said| clipped(said, REASON_LIMIT));
                 return Ok(Self::Denied { topic: form.address("hub.topic")?.to_owned(), reason });
             }
-            other => {
-                let known = "subscribe, unsubscribe or denied";
-                return Err(FormError::Mode { found: shown(other), known });
-            }
+            other => return Err(FormError::mode(other, "subscribe, unsubscribe or denied")),
         };
         let challenge = form.bounded("hub.challenge", CHALLENGE_LIMIT)?.to_owned();
         let lease = match intent {
             Intent::Subscribe => {
-                Some(form.lease()?.ok_or(FormError::Missing("hub.lease_seconds"))?)
+                Some(form.lease()?.ok_or_else(|| FormError::missing("hub.lease_seconds"))?)
             }
             Intent::Unsubscribe => None,
         };
@@ -239,19 +198,16 @@ impl Verification {
         let mut form = form_urlencoded::Serializer::new(String::new());
         match self {
             Self::Intent { intent, topic, challenge, lease } => {
-                form.append_pair("hub.mode", intent.mode());
-                form.append_pair("hub.topic", topic);
-                form.append_pair("hub.challenge", challenge);
-                if let Some(seconds) = lease {
-                    form.append_pair("hub.lease_seconds", &seconds.to_string());
-                }
+                form.extend_pairs([
+                    ("hub.mode", intent.mode()),
+                    ("hub.topic", topic.as_str()),
+                    ("hub.challenge", challenge.as_str()),
+                ]);
+                form.extend_pairs(lease.map(|seconds| ("hub.lease_seconds", seconds.to_string())));
             }
             Self::Denied { topic, reason } => {
-                form.append_pair("hub.mode", "denied");
-                form.append_pair("hub.topic", topic);
-                if let Some(reason) = reason {
-                    form.append_pair("hub.reason", reason);
-                }
+                form.extend_pairs([("hub.mode", "denied"), ("hub.topic", topic.as_str())]);
+                form.extend_pairs(reason.iter().map(|reason| ("hub.reason", reason)));
             }
         }
         let added = form.finish();
@@ -268,39 +224,44 @@ impl Verification {
 
 /// A callback: absolute, of the web, without credentials; a fragment is dropped.
 fn callback(text: &str) -> Result<Url, FormError> {
-    let wrong = || FormError::Callback(shown(text));
-    let mut url = Url::parse(text).map_err(|_| wrong())?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-        return Err(wrong());
-    }
+    let wrong = |why: String| FormError::new("hub.callback", why);
+    let url = Url::parse(text).ok().filter(|url| {
+        matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|it| !it.is_empty())
+    });
+    let Some(mut url) = url else {
+        let shown = shown(text);
+        return Err(wrong(format!("hub.callback is no absolute http or https address: {shown:?}")));
+    };
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(FormError::Credentials);
+        let why = "hub.callback bears a user name or a password, which is not accepted";
+        return Err(wrong(why.to_owned()));
     }
     url.set_fragment(None);
     // What is not ASCII has become longer.
-    let found = url.as_str().len();
-    if found > ADDRESS_LIMIT {
-        return Err(FormError::Value { name: "hub.callback", found, limit: ADDRESS_LIMIT });
+    match url.as_str().len() {
+        found if found > ADDRESS_LIMIT => {
+            Err(FormError::long("hub.callback", found, ADDRESS_LIMIT))
+        }
+        _ => Ok(url),
     }
-    Ok(url)
 }
 
-/// The parameters of a form that a side may ask for.
-struct FormFields<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+/// The parameters of a form.
+pub(super) struct FormFields<'a>(pub(super) Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> FormFields<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, FormError> {
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, FormError> {
+        let of_form = |words| FormError { parameter: None, words };
         if bytes.len() > FORM_LIMIT {
-            return Err(FormError::Long { found: bytes.len() });
+            let found = bytes.len();
+            return Err(of_form(format!(
+                "the form is {found} bytes long, the limit is {FORM_LIMIT}"
+            )));
         }
-        let mut pairs = Vec::new();
-        for (at, pair) in form_urlencoded::parse(bytes).enumerate() {
-            if at >= PARAMETERS_LIMIT {
-                return Err(FormError::Parameters);
-            }
-            if pair.0.starts_with("hub.") {
-                pairs.push(pair);
-            }
+        let pairs: Vec<_> = form_urlencoded::parse(bytes).take(PARAMETERS_LIMIT + 1).collect();
+        if pairs.len() > PARAMETERS_LIMIT {
+            let words = format!("the form has more than {PARAMETERS_LIMIT} parameters");
+            return Err(of_form(words));
         }
         Ok(Self(pairs))
     }
@@ -310,21 +271,20 @@ impl<'a> FormFields<'a> {
         let mut found = self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| &**value);
         let first = found.next();
         if found.next().is_some() {
-            return Err(FormError::Twice(name));
+            return Err(FormError::new(name, format!("{name} is given twice")));
         }
         Ok(first.filter(|value| !value.is_empty()))
     }
 
-    fn needed(&self, name: &'static str) -> Result<&str, FormError> {
-        self.get(name)?.ok_or(FormError::Missing(name))
+    pub(super) fn needed(&self, name: &'static str) -> Result<&str, FormError> {
+        self.get(name)?.ok_or_else(|| FormError::missing(name))
     }
 
     fn bounded(&self, name: &'static str, limit: usize) -> Result<&str, FormError> {
-        let value = self.needed(name)?;
-        if value.len() > limit {
-            return Err(FormError::Value { name, found: value.len(), limit });
+        match self.needed(name)? {
+            value if value.len() > limit => Err(FormError::long(name, value.len(), limit)),
+            value => Ok(value),
         }
-        Ok(value)
     }
 
     fn address(&self, name: &'static str) -> Result<&str, FormError> {
@@ -332,21 +292,22 @@ impl<'a> FormFields<'a> {
     }
 
     fn lease(&self) -> Result<Option<u64>, FormError> {
-        let Some(text) = self.get("hub.lease_seconds")? else { return Ok(None) };
+        let name = "hub.lease_seconds";
+        let Some(text) = self.get(name)? else { return Ok(None) };
         let digits = text.bytes().all(|b| b.is_ascii_digit());
         let seconds = text.parse::<u64>().ok().filter(|_| digits);
-        seconds.map(Some).ok_or_else(|| FormError::Lease(shown(text)))
+        seconds.map(Some).ok_or_else(|| {
+            let shown = shown(text);
+            FormError::new(name, format!("{name} is a whole number of seconds, not {shown:?}"))
+        })
     }
 
     fn secret(&self) -> Result<Option<Secret>, FormError> {
-        let Some(text) = self.get("hub.secret")? else { return Ok(None) };
-        match Secret::new(text) {
-            Ok(secret) => Ok(Some(secret)),
-            Err(SignatureError::Secret { found }) => {
-                Err(FormError::Value { name: "hub.secret", found, limit: SECRET_LIMIT })
-            }
-            Err(_) => Err(FormError::Missing("hub.secret")),
-        }
+        let name = "hub.secret";
+        let secret = self.get(name)?.map(|text| {
+            Secret::new(text).map_err(|_| FormError::long(name, text.len(), SECRET_LIMIT))
+        });
+        secret.transpose()
     }
 }
 
@@ -354,7 +315,7 @@ fn clipped(text: &str, limit: usize) -> String {
     text.chars().take(limit).collect()
 }
 
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     clipped(text, SHOWN)
 }
 

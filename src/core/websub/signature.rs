@@ -11,6 +11,14 @@ pub const SECRET_LIMIT: usize = 199;
 /// The longest signature that is looked at, in bytes: `sha512=` and 128 digits, with room.
 const HEADER_LIMIT: usize = 256;
 
+/// How a body is signed (section 7.1): with SHA-1 by hubs of old, with SHA-256 by this one.
+static METHODS: [(&str, &hmac::Algorithm); 4] = [
+    ("sha1", &hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY),
+    ("sha256", &hmac::HMAC_SHA256),
+    ("sha384", &hmac::HMAC_SHA384),
+    ("sha512", &hmac::HMAC_SHA512),
+];
+
 /// Why there is no secret, or a signature is not believed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
@@ -64,72 +72,35 @@ impl Secret {
         &self.0
     }
 
-    fn key(&self, method: Method) -> hmac::Key {
-        hmac::Key::new(method.algorithm(), self.0.as_bytes())
+    fn key(&self, algorithm: &hmac::Algorithm) -> hmac::Key {
+        hmac::Key::new(*algorithm, self.0.as_bytes())
     }
 
     /// The value of `X-Hub-Signature` for a body: `sha256=` and hexadecimal digits.
     pub fn sign(&self, body: &[u8]) -> String {
-        let tag = hmac::sign(&self.key(Method::Sha256), body);
-        format!("{}={}", Method::Sha256.name(), HEXLOWER.encode(tag.as_ref()))
+        let tag = hmac::sign(&self.key(&hmac::HMAC_SHA256), body);
+        format!("sha256={}", HEXLOWER.encode(tag.as_ref()))
     }
 
     /// Checks the value of `X-Hub-Signature` against a body, in constant time. All four methods of
     /// the recommendation are known; a push whose signature is wrong is not believed (section 7.1).
-    pub fn verify(&self, header: &str, body: &[u8]) -> Result<Method, SignatureError> {
+    pub fn verify(&self, header: &str, body: &[u8]) -> Result<(), SignatureError> {
         let header = header.trim();
         if header.len() > HEADER_LIMIT {
             return Err(SignatureError::Form);
         }
         let (name, digits) = header.split_once('=').ok_or(SignatureError::Form)?;
-        let known = Method::ALL.into_iter().find(|method| method.name().eq_ignore_ascii_case(name));
-        let method = known.ok_or(SignatureError::Method)?;
+        let known = METHODS.iter().find(|(method, _)| method.eq_ignore_ascii_case(name));
+        let (_, algorithm) = known.ok_or(SignatureError::Method)?;
         let tag =
             HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).map_err(|_| SignatureError::Form)?;
-        hmac::verify(&self.key(method), body, &tag).map_err(|_| SignatureError::Wrong)?;
-        Ok(method)
+        hmac::verify(&self.key(algorithm), body, &tag).map_err(|_| SignatureError::Wrong)
     }
 }
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
-    }
-}
-
-/// How a body is signed (section 7.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// HMAC with SHA-1, which hubs of old use.
-    Sha1,
-    /// HMAC with SHA-256: what this hub signs with.
-    Sha256,
-    /// HMAC with SHA-384.
-    Sha384,
-    /// HMAC with SHA-512.
-    Sha512,
-}
-
-impl Method {
-    const ALL: [Self; 4] = [Self::Sha1, Self::Sha256, Self::Sha384, Self::Sha512];
-
-    /// Its name in the header.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sha1 => "sha1",
-            Self::Sha256 => "sha256",
-            Self::Sha384 => "sha384",
-            Self::Sha512 => "sha512",
-        }
-    }
-
-    fn algorithm(self) -> hmac::Algorithm {
-        match self {
-            Self::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
-            Self::Sha256 => hmac::HMAC_SHA256,
-            Self::Sha384 => hmac::HMAC_SHA384,
-            Self::Sha512 => hmac::HMAC_SHA512,
-        }
     }
 }
 

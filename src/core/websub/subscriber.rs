@@ -12,6 +12,7 @@ use crate::model::{
     FAIR_TIME, HubSubscription as Subscription, Lease, PushTrust, PushedPoll, SubscriptionKeys,
     SubscriptionStanding as Standing, Time, ToldChange,
 };
+use crate::pause::GrowingPause;
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -25,10 +26,8 @@ pub const LEASE_LEAST: Duration = MINUTE;
 pub const LEASE_MOST: Duration = Duration::from_secs(30 * 86_400);
 /// How long a hub may take to ask back.
 pub const VERIFY_WAIT: Duration = Duration::from_secs(10 * 60);
-/// The pause after all hubs of a feed have failed; it doubles each time.
-pub const RETRY_FIRST: Duration = Duration::from_secs(10 * 60);
-/// The longest such pause.
-pub const RETRY_MOST: Duration = DAY;
+/// The pause after all hubs of a feed have failed.
+const RETRY: GrowingPause = GrowingPause::doubling(Duration::from_secs(10 * 60), DAY);
 /// The pause before the next hub is tried.
 const NEXT_HUB: Duration = Duration::from_secs(5);
 /// How long a hub that has said no is left alone.
@@ -204,35 +203,13 @@ fn fail(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now:
         }
         subscription.failures / hubs
     };
-    let doubled = RETRY_FIRST.saturating_mul(1 << rounds.saturating_sub(1).min(10));
-    let pause = doubled.max(wait.unwrap_or_default()).min(RETRY_MOST);
+    let pause = RETRY.after(rounds).max(wait.unwrap_or_default()).min(RETRY.most);
     subscription.next = now.plus(pause);
 }
 
-/// What a gateway answers to a hub that calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallbackReply {
-    /// It was meant so: the challenge is the answer.
-    Confirmed(String),
-    /// What it said is noted.
-    Noted,
-    /// Nothing of the kind was asked: 404 (section 5.3).
-    Unasked,
-}
-
-impl CallbackReply {
-    /// The body of the answer; `None`: 404.
-    pub fn into_answer(self) -> Option<String> {
-        match self {
-            Self::Confirmed(challenge) => Some(challenge),
-            Self::Noted => Some(String::new()),
-            Self::Unasked => None,
-        }
-    }
-}
-
-/// Takes in what the hub says at the callback.
-pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -> CallbackReply {
+/// Takes in what the hub says at the callback. Answers the challenge where that was meant, nothing where it is noted,
+/// and `None` where nothing of the kind was asked: 404 (section 5.3).
+pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -> Option<String> {
     match said {
         Verification::Intent { intent: Intent::Subscribe, topic, challenge, lease } => {
             // Late is better than never: it may have taken longer than is waited for.
@@ -244,20 +221,18 @@ pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -
                 Standing::Denied => false,
             };
             if !asked || *topic != subscription.topic {
-                return CallbackReply::Unasked;
+                return None;
             }
             hold(subscription, *lease, now);
-            CallbackReply::Confirmed(challenge.clone())
+            Some(challenge.clone())
         }
         // Nobody unsubscribes from what is in use.
-        Verification::Intent { intent: Intent::Unsubscribe, .. } => CallbackReply::Unasked,
-        Verification::Denied { topic, .. } if *topic != subscription.topic => {
-            CallbackReply::Unasked
-        }
+        Verification::Intent { intent: Intent::Unsubscribe, .. } => None,
+        Verification::Denied { topic, .. } if *topic != subscription.topic => None,
         Verification::Denied { reason, .. } => {
             let reason = reason.as_deref().unwrap_or("it gave no reason");
             deny(subscription, reason, now);
-            CallbackReply::Noted
+            Some(String::new())
         }
     }
 }

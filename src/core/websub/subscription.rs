@@ -4,20 +4,19 @@
 //! What was asked for and what is in force stand beside each other: a renewal that is not verified
 //! leaves the subscription as it was.
 
-use super::answer::{Push, VerificationResult};
-use super::{Intent, Secret};
+use super::{CallbackAnswer, Intent, Secret};
 use crate::model::{FeedName, Tick, Time};
-use data_encoding::HEXLOWER;
+use crate::pause::GrowingPause;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fmt;
 use std::time::Duration;
 use url::Url;
 
 /// How often a verification is tried before the request is dropped.
 pub const VERIFICATIONS: u32 = 3;
-/// How long after the first failure it is tried again; each further pause is four times as long.
-const VERIFY_AGAIN: Duration = Duration::from_secs(30);
+/// How long after a failure it is tried again.
+const VERIFY_AGAIN: GrowingPause =
+    GrowingPause { first: Duration::from_secs(30), factor: 4, most: PAUSE_LIMIT };
 
 /// The longest pause before a first verification is tried again, also where the callback, of which
 /// nothing is known yet, asks for a longer one.
@@ -26,8 +25,8 @@ const VERIFY_PAUSE_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// How often in a row a delivery fails before the hub gives up that change. From then on each newer
 /// change is tried once, until one arrives or the lease ends.
 pub const DELIVERIES: u32 = 10;
-/// How long after the first failure a delivery is tried again; each further pause is twice as long.
-const DELIVER_AGAIN: Duration = Duration::from_secs(30);
+/// How long after a failure a delivery is tried again.
+const DELIVER_AGAIN: GrowingPause = GrowingPause::doubling(Duration::from_secs(30), PAUSE_LIMIT);
 /// The longest pause, also where the callback asks for a longer one.
 const PAUSE_LIMIT: Duration = Duration::from_secs(6 * 3600);
 
@@ -41,7 +40,7 @@ const GONE_ONCE: &str = "the callback answered 410; a second time ends the subsc
 const TROUBLE_LIMIT: usize = 200;
 
 /// Which subscription: topic and callback together are its key (section 5.1).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriptionId([u8; 16]);
 
 impl SubscriptionId {
@@ -61,18 +60,6 @@ impl SubscriptionId {
     /// Its bytes.
     pub const fn bytes(&self) -> &[u8; 16] {
         &self.0
-    }
-}
-
-impl fmt::Display for SubscriptionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&HEXLOWER.encode(&self.0))
-    }
-}
-
-impl fmt::Debug for SubscriptionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
@@ -325,12 +312,12 @@ impl Subscription {
             }
         };
         if let Some(active) = &mut self.active {
-            let pause = deliver_again(active.failures);
+            let pause = DELIVER_AGAIN.after(active.failures);
             let pause = if active.gone.is_some() { pause.max(GONE_PAUSE) } else { pause };
             bound(&mut active.not_before, pause);
         }
         if let Some(pending) = &mut self.pending {
-            bound(&mut pending.not_before, verify_again(pending.attempts));
+            bound(&mut pending.not_before, VERIFY_AGAIN.after(pending.attempts));
         }
         changed
     }
@@ -359,10 +346,10 @@ impl Subscription {
     }
 
     /// Takes what the callback answered to a verification or a denial.
-    pub fn heard(&mut self, heard: VerificationResult, now: Time) {
+    pub fn heard(&mut self, answer: CallbackAnswer, now: Time) {
         let Some(mut pending) = self.pending.take() else { return };
-        match (heard, pending.wanted) {
-            (VerificationResult::Agreed, CallbackPurpose::Subscribe { lease, secret, told }) => {
+        match (answer, pending.wanted) {
+            (CallbackAnswer::Taken, CallbackPurpose::Subscribe { lease, secret, told }) => {
                 let before = self.active.take();
                 let until = now.plus(Duration::from_secs(lease));
                 let new = Active::new(secret, told, (now, until));
@@ -374,16 +361,16 @@ impl Subscription {
                     None => new,
                 });
             }
-            (VerificationResult::Agreed, CallbackPurpose::Unsubscribe) => self.active = None,
+            (CallbackAnswer::Taken, CallbackPurpose::Unsubscribe) => self.active = None,
             // Whatever is answered to a denial, it has been told.
-            (VerificationResult::Agreed | VerificationResult::Refused(_), _) => {}
-            (VerificationResult::Failed { why, after }, wanted) => {
+            (CallbackAnswer::Taken | CallbackAnswer::Refused(_), _) => {}
+            (CallbackAnswer::Failed { why, after }, wanted) => {
                 pending.attempts = pending.attempts.saturating_add(1);
                 if pending.attempts >= VERIFICATIONS {
                     return;
                 }
                 let limit = if self.active.is_some() { PAUSE_LIMIT } else { VERIFY_PAUSE_LIMIT };
-                let paused = pause(verify_again(pending.attempts), after).min(limit);
+                let paused = pause(VERIFY_AGAIN.after(pending.attempts), after).min(limit);
                 pending.not_before = Some(now.plus(paused));
                 pending.trouble = Some(clipped(&why));
                 self.pending = Some(PendingRequest { wanted, ..pending });
@@ -392,15 +379,17 @@ impl Subscription {
     }
 
     /// Takes what the callback answered to the document of the change `tick`.
-    pub fn pushed(&mut self, push: Push, tick: Option<Tick>, now: Time) {
+    pub fn pushed(&mut self, answer: CallbackAnswer, tick: Option<Tick>, now: Time) {
         let Some(active) = &mut self.active else { return };
-        let push = match (self.manner, push) {
-            // It is the operator who says when it ends.
-            (Manner::Webhook, push) => push.as_failure(),
-            (_, push) => push,
+        let answer = match answer {
+            // It is the operator who says when a webhook ends.
+            CallbackAnswer::Refused(why) if self.manner == Manner::Webhook => {
+                CallbackAnswer::Failed { why, after: None }
+            }
+            answer => answer,
         };
-        match push {
-            Push::Taken => {
+        match answer {
+            CallbackAnswer::Taken => {
                 active.told = active.told.max(tick);
                 active.delivered = Some(now);
                 active.deliveries = active.deliveries.saturating_add(1);
@@ -409,8 +398,8 @@ impl Subscription {
                 active.gone = None;
                 active.trouble = None;
             }
-            Push::Gone if active.has_gone(now) => self.active = None,
-            Push::Gone => {
+            CallbackAnswer::Refused(_) if active.has_gone(now) => self.active = None,
+            CallbackAnswer::Refused(_) => {
                 active.failures = active.failures.saturating_add(1);
                 // A clock that was set back counts anew.
                 let gone = active.gone.map_or(now, |gone| gone.min(now));
@@ -418,7 +407,7 @@ impl Subscription {
                 active.not_before = Some(gone.plus(GONE_PAUSE));
                 active.trouble = Some(GONE_ONCE.to_owned());
             }
-            Push::Failed { why, after } => {
+            CallbackAnswer::Failed { why, after } => {
                 active.failures = active.failures.saturating_add(1);
                 active.trouble = Some(clipped(&why));
                 if active.failures >= DELIVERIES && self.manner != Manner::Webhook {
@@ -426,7 +415,8 @@ impl Subscription {
                     active.not_before = after.map(|after| now.plus(after.min(PAUSE_LIMIT)));
                     return;
                 }
-                active.not_before = Some(now.plus(pause(deliver_again(active.failures), after)));
+                active.not_before =
+                    Some(now.plus(pause(DELIVER_AGAIN.after(active.failures), after)));
             }
         }
     }
@@ -467,16 +457,6 @@ impl Subscription {
             (None, None) => "over",
         }
     }
-}
-
-/// The pause after so many verifications that failed.
-fn verify_again(attempts: u32) -> Duration {
-    VERIFY_AGAIN.saturating_mul(4_u32.saturating_pow(attempts.saturating_sub(1)))
-}
-
-/// The pause after so many deliveries that failed.
-fn deliver_again(failures: u32) -> Duration {
-    DELIVER_AGAIN.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
 }
 
 /// A pause, or the longer one that the callback asks for, within the limit.

@@ -3,76 +3,42 @@
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, SERVER};
-use std::fmt;
 
 /// How much of a body is looked at, in bytes.
 pub(super) const LOOKED_AT: usize = 64 * 1024;
 /// Where a page says what it is, in bytes.
 const PAGE_START: usize = 1024;
 
-/// A service that stands before publishers and keeps programs out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ChallengeService {
-    Akamai,
-    AwsWaf,
-    Cloudflare,
-    DataDome,
-    Kasada,
-    Sucuri,
-    Vercel,
-}
-
-impl ChallengeService {
-    /// What it is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Akamai => "Akamai",
-            Self::AwsWaf => "AWS WAF",
-            Self::Cloudflare => "Cloudflare",
-            Self::DataDome => "DataDome",
-            Self::Kasada => "Kasada",
-            Self::Sucuri => "Sucuri",
-            Self::Vercel => "Vercel",
-        }
-    }
-}
-
-impl fmt::Display for ChallengeService {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// Headers that only a challenge or a block has, with what their values begin with.
-const BY_HEADER: [(&str, &[&str], ChallengeService); 4] = [
-    ("cf-mitigated", &["challenge", "block"], ChallengeService::Cloudflare),
-    ("x-amzn-waf-action", &["challenge", "captcha"], ChallengeService::AwsWaf),
-    ("x-vercel-mitigated", &["challenge", "deny"], ChallengeService::Vercel),
-    ("server", &["datadome"], ChallengeService::DataDome),
+const BY_HEADER: [(&str, &[&str], &str); 4] = [
+    ("cf-mitigated", &["challenge", "block"], "Cloudflare"),
+    ("x-amzn-waf-action", &["challenge", "captcha"], "AWS WAF"),
+    ("x-vercel-mitigated", &["challenge", "deny"], "Vercel"),
+    ("server", &["datadome"], "DataDome"),
 ];
 /// Headers that a service sends with every answer, so that with a refusal they say whose that is.
-const WITH_REFUSAL: [(&str, ChallengeService); 4] = [
-    ("x-datadome", ChallengeService::DataDome),
-    ("x-kpsdk-ct", ChallengeService::Kasada),
-    ("x-sucuri-block", ChallengeService::Sucuri),
-    ("x-dd-b", ChallengeService::DataDome),
+const WITH_REFUSAL: [(&str, &str); 4] = [
+    ("x-datadome", "DataDome"),
+    ("x-kpsdk-ct", "Kasada"),
+    ("x-sucuri-block", "Sucuri"),
+    ("x-dd-b", "DataDome"),
 ];
 /// What the pages of the commonest services have, and which `Server` they come with, where that is needed to be
 /// sure. Cloudflare's `/cdn-cgi/challenge-platform/` is none of it: ordinary pages load a script from there.
-const BY_PAGE: [(&str, Option<&str>, ChallengeService); 9] = [
-    ("_cf_chl_opt", None, ChallengeService::Cloudflare),
-    ("<title>just a moment...</title>", Some("cloudflare"), ChallengeService::Cloudflare),
-    ("attention required! | cloudflare", None, ChallengeService::Cloudflare),
-    ("error code: 1020", Some("cloudflare"), ChallengeService::Cloudflare),
-    ("errors.edgesuite.net", None, ChallengeService::Akamai),
-    ("reference&#32;&#35;", None, ChallengeService::Akamai),
-    ("reference #", Some("akamaighost"), ChallengeService::Akamai),
-    ("request blocked", Some("cloudfront"), ChallengeService::AwsWaf),
-    ("awswafcookiedomainlist", None, ChallengeService::AwsWaf),
+const BY_PAGE: [(&str, Option<&str>, &str); 9] = [
+    ("_cf_chl_opt", None, "Cloudflare"),
+    ("<title>just a moment...</title>", Some("cloudflare"), "Cloudflare"),
+    ("attention required! | cloudflare", None, "Cloudflare"),
+    ("error code: 1020", Some("cloudflare"), "Cloudflare"),
+    ("errors.edgesuite.net", None, "Akamai"),
+    ("reference&#32;&#35;", None, "Akamai"),
+    ("reference #", Some("akamaighost"), "Akamai"),
+    ("request blocked", Some("cloudfront"), "AWS WAF"),
+    ("awswafcookiedomainlist", None, "AWS WAF"),
 ];
 
 /// Whose challenge or block an answer without a document is; `start` is the beginning of its body.
-pub(super) fn recognize(code: u16, headers: &HeaderMap, start: &[u8]) -> Option<ChallengeService> {
+pub(super) fn recognize(code: u16, headers: &HeaderMap, start: &[u8]) -> Option<&'static str> {
     by_header(headers).or_else(|| {
         if !is_refusal(code) {
             return None;
@@ -88,7 +54,7 @@ pub(super) fn needs_body(code: u16, headers: &HeaderMap) -> bool {
 }
 
 /// Whose challenge a page is that came in the place of a document. What is no HTML is none.
-pub(super) fn in_page(headers: &HeaderMap, body: &[u8]) -> Option<ChallengeService> {
+pub(super) fn in_page(headers: &HeaderMap, body: &[u8]) -> Option<&'static str> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let says_html = content_type
         .is_none_or(|text| text.trim_start().to_ascii_lowercase().starts_with("text/html"));
@@ -110,7 +76,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn by_header(headers: &HeaderMap) -> Option<ChallengeService> {
+fn by_header(headers: &HeaderMap) -> Option<&'static str> {
     let is_there = |name: &str, starts: &[&str]| {
         let value = text(headers, name).map(str::to_ascii_lowercase);
         value.is_some_and(|value| starts.iter().any(|start| value.trim_start().starts_with(start)))
@@ -119,7 +85,7 @@ fn by_header(headers: &HeaderMap) -> Option<ChallengeService> {
     found.map(|(_, _, service)| *service)
 }
 
-fn by_page(headers: &HeaderMap, start: &[u8]) -> Option<ChallengeService> {
+fn by_page(headers: &HeaderMap, start: &[u8]) -> Option<&'static str> {
     let start = start.get(..LOOKED_AT.min(start.len())).unwrap_or_default();
     let page = String::from_utf8_lossy(start).to_ascii_lowercase();
     let server = text(headers, SERVER.as_str()).unwrap_or_default().to_ascii_lowercase();

@@ -6,8 +6,8 @@ mod ways;
 pub(super) use ways::RequestWay;
 
 use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
-use super::ask::PAGES;
-use super::clients::{ClientMaker, Clients, HttpVersions, MAX_HEADER_BYTES, own_headers};
+use super::call::PAGES;
+use super::clients::{ClientMaker, HttpVersions, MAX_HEADER_BYTES, own_headers};
 use super::error::{ANSWERING, FetchError};
 use super::guard::{AllowPrivate, Openness};
 use super::handover::Handover;
@@ -19,10 +19,8 @@ use super::message::{
 use super::passers::Passers;
 use super::redirect::{self, Credentials, RedirectChain};
 use super::resolver::GuardedResolver;
-use super::{
-    Call, Fetch, FetchLimits, FetchSettings, PageFetch, Pass, Passage, Passing, Services, body,
-    challenge, freshness,
-};
+use super::{FetchLimits, FetchSettings, Pass, Passage, Passing, Services};
+use super::{body, challenge, freshness};
 use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
 use http::StatusCode;
 use http::header::{
@@ -32,7 +30,9 @@ use http::header::{
 use reqwest::Response;
 use reqwest::cookie::{CookieStore as _, Jar};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 use tidegate_core::model::BodyPrints;
+use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder};
 use url::Url;
 
@@ -43,64 +43,51 @@ const DELTA_BASE: HeaderName = HeaderName::from_static("delta-base");
 /// The longest content type that is passed on, in bytes.
 const MAX_CONTENT_TYPE_BYTES: usize = 256;
 
-/// Makes the fetching services, each with a limit on what runs at once and a limit on the time of
-/// each request, over the same clients.
+/// Makes the fetching services over the same clients.
 pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let limits = settings.limits;
     let polled_with = own_headers(&settings);
     let core = Arc::new(Core::new(settings)?);
-    let (pages, calls, passes) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
     let handover = core.handover.clone();
-    let fetch = tower::service_fn(move |request| {
-        let core = Arc::clone(&core);
-        async move { core.fetch(request).await }
-    });
-    let fetch = ServiceBuilder::new()
-        .map_err(move |error| into_fetch_error(error, "send the whole document", limits.total))
-        .concurrency_limit(limits.at_once.max(1))
-        .timeout(limits.total)
-        .service(fetch);
-    let ask = tower::service_fn(move |request| {
-        let core = Arc::clone(&pages);
-        async move { core.page(request).await }
-    });
-    let ask = ServiceBuilder::new()
-        .map_err(move |error| into_fetch_error(error, ANSWERING, limits.page))
-        .concurrency_limit(limits.pages_at_once.max(1))
-        .timeout(limits.page)
-        .service(ask);
-    let call = tower::service_fn(move |request| {
-        let core = Arc::clone(&calls);
-        async move { core.call(request).await }
-    });
-    let call = ServiceBuilder::new()
-        .map_err(move |error| into_fetch_error(error, ANSWERING, limits.call))
-        .concurrency_limit(limits.calls_at_once.max(1))
-        .timeout(limits.call)
-        .service(call);
-    let pass = move |request| -> Passage { Box::pin(Arc::clone(&passes).pass(request)) };
+    let (documents, pages, calls) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
+    let fetch = move |request| Arc::clone(&documents).fetch(request);
+    let ask = move |request| Arc::clone(&pages).page(request);
+    let call = move |request| Arc::clone(&calls).call(request);
+    let pass = move |request| -> Passage { Box::pin(Arc::clone(&core).pass(request)) };
     Ok(Services {
-        fetch: Fetch::new(fetch),
-        ask: PageFetch::new(ask),
-        call: Call::new(call),
+        fetch: limited(fetch, limits.at_once, ("send the whole document", limits.total)),
+        ask: limited(ask, limits.pages_at_once, (ANSWERING, limits.page)),
+        call: limited(call, limits.calls_at_once, (ANSWERING, limits.call)),
         passing: Passing { pass: Pass::new(pass), handover, polled_with },
     })
 }
 
-/// The error of the stack, as ours.
-fn into_fetch_error(error: BoxError, what: &'static str, limit: std::time::Duration) -> FetchError {
-    match error.downcast::<FetchError>() {
-        Ok(error) => *error,
-        Err(_) => FetchError::Timeout { what, limit },
-    }
+/// A service with a limit on what runs at once, and on the time in which a publisher does `what`.
+fn limited<R, A, F>(
+    send: impl Fn(R) -> F + Clone + Send + Sync + 'static,
+    at_once: usize,
+    (what, limit): (&'static str, Duration),
+) -> BoxCloneSyncService<R, A, FetchError>
+where
+    R: 'static,
+    A: 'static,
+    F: Future<Output = Result<A, FetchError>> + Send + 'static,
+{
+    let service = ServiceBuilder::new()
+        .map_err(move |error: BoxError| match error.downcast::<FetchError>() {
+            Ok(error) => *error,
+            Err(_) => FetchError::Timeout { what, limit },
+        })
+        .concurrency_limit(at_once.max(1))
+        .timeout(limit)
+        .service(tower::service_fn(send));
+    BoxCloneSyncService::new(service)
 }
 
 pub(super) struct Core {
+    /// Makes clients. Hosts that may be private have their own, so that no other URL ever reaches their resolver or their
+    /// connections.
     maker: ClientMaker,
-    public: Clients,
-    /// For hosts that may be private; clients of their own, so that no other URL ever reaches their
-    /// resolver or their connections.
-    opened: Clients,
     allow: AllowPrivate,
     kept: Mutex<KeptHosts>,
     pub(super) limits: FetchLimits,
@@ -110,9 +97,8 @@ pub(super) struct Core {
     /// Look up names that a proxy is asked for, for hosts that are public, private or named, and those that may lead
     /// to others.
     names: [GuardedResolver; 3],
-    /// Clients for requests with a `Host` of their own, to public and to other hosts; made where they are needed.
-    hosted: [OnceLock<Clients>; 2],
-    /// Clients that pass requests on, likewise: first those for requests without such a `Host`, then the others.
+    /// Clients that pass requests on to public and to other hosts, made where they are needed: first those for requests
+    /// without a `Host` of their own, then the others.
     passers: [[OnceLock<Passers>; 2]; 2],
     pub(super) handover: Handover,
     sites: Vec<Arc<OriginSite>>,
@@ -124,42 +110,28 @@ impl Core {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let maker = ClientMaker::new(&settings)?;
         let limits = settings.limits;
-        let openness = match settings.allow_private {
-            AllowPrivate::No => Openness::Public,
-            AllowPrivate::All => Openness::Private,
-            AllowPrivate::Only(_) => Openness::Named,
-        };
-        let opened = maker.direct(openness, HttpVersions::All)?;
-        let public = match openness {
-            // Every host is public: the other clients are asked for nothing.
-            Openness::Public => opened.clone(),
-            Openness::Named | Openness::Private => {
-                maker.direct(Openness::Public, HttpVersions::All)?
-            }
-        };
         let proxy = settings.proxy.as_ref().map(ReadyProxy::read).transpose()?;
         let proxy_resolves = settings.proxy_resolves;
         let names =
             [Openness::Public, Openness::Private, Openness::Named].map(GuardedResolver::new);
-        let (allow, kept) = (settings.allow_private, Mutex::default());
-        Ok(Self {
+        let core = Self {
             maker,
-            public,
-            opened,
-            allow,
-            kept,
+            allow: settings.allow_private,
+            kept: Mutex::default(),
             limits,
             proxy,
             proxy_resolves,
             names,
-            hosted: Default::default(),
             passers: Default::default(),
             handover: Handover::default(),
             sites: settings.sites,
-        })
+        };
+        // Whether clients can be made is told at the start.
+        core.maker.clients(None, Openness::Public, HttpVersions::All)?;
+        Ok(core)
     }
 
-    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, FetchError> {
+    async fn fetch(self: Arc<Self>, request: FetchRequest) -> Result<Fetched, FetchError> {
         let (credentials, mut trail) = redirect::begin(&request.url, request.start.as_deref())?;
         let identity = RequestIdentity::read(request.access.as_ref()).await?;
         let is_anybodys = credentials.is_none() && !identity.is_known_to(&trail.url);

@@ -23,9 +23,9 @@ const CODINGS: &str = "gzip, br, zstd, deflate";
 pub(super) const MAX_HEADERS: usize = 200;
 /// The largest header section of a response, in bytes.
 pub(super) const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// The most proxies, each with its credentials, for which clients are kept. Of more, those that were
-/// not used for longest are made anew.
-pub const MAX_PROXY_CLIENTS: usize = 32;
+/// The most ways out, each proxy with its credentials one, for which clients are kept. Of more, those that were not used
+/// for longest are made anew.
+pub const MAX_CLIENTS: usize = 32;
 
 /// The versions of HTTP that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +66,12 @@ pub(super) struct ClientMaker {
     headers: HeaderMap,
     limits: FetchLimits,
     trust: ServerTrust,
-    /// Those for proxies, the one that was used last at the end.
-    proxied: Mutex<Vec<(ProxyKey, Clients)>>,
+    /// Those that were made, the one that was used last at the end.
+    made: Mutex<Vec<(ClientsKey, Clients)>>,
 }
 
-/// By what clients for proxies are told apart.
-type ProxyKey = (ReadyProxy, Openness, HttpVersions);
+/// By what clients are told apart.
+type ClientsKey = (Option<ReadyProxy>, Openness, HttpVersions);
 
 impl ClientMaker {
     pub(super) fn new(settings: &FetchSettings) -> Result<Self, FetchError> {
@@ -83,52 +83,42 @@ impl ClientMaker {
             headers: own_headers(settings),
             limits: settings.limits,
             trust,
-            proxied: Mutex::default(),
+            made: Mutex::default(),
         })
     }
 
-    /// Clients that give out their connections to addresses that `openness` admits.
-    pub(super) fn direct(
-        &self,
-        openness: Openness,
-        versions: HttpVersions,
-    ) -> Result<Clients, FetchError> {
-        self.make(None, versions, GuardedResolver::new(openness))
-    }
-
-    /// Clients for a proxy. The proxy may have any address, since the operator named it.
-    pub(super) fn by_proxy(
-        &self,
-        proxy: &ReadyProxy,
-        openness: Openness,
-        versions: HttpVersions,
-    ) -> Result<Clients, FetchError> {
-        let key = (proxy.clone(), openness, versions);
-        let mut proxied = self.proxied.lock().unwrap_or_else(PoisonError::into_inner);
-        let clients = match proxied.iter().position(|(known, _)| *known == key) {
-            Some(at) => proxied.remove(at).1,
-            None => {
-                let resolver = GuardedResolver::new(openness).with_named(proxy.host());
-                self.make(Some(proxy), versions, resolver)?
-            }
-        };
-        if proxied.len() >= MAX_PROXY_CLIENTS {
-            proxied.remove(0);
-        }
-        proxied.push((key, clients.clone()));
-        Ok(clients)
-    }
-
-    fn make(
+    /// Clients for a proxy, or for none, that give out their connections to addresses that `openness` admits. The proxy
+    /// may have any address, since the operator named it.
+    pub(super) fn clients(
         &self,
         proxy: Option<&ReadyProxy>,
+        openness: Openness,
         versions: HttpVersions,
-        resolver: GuardedResolver,
     ) -> Result<Clients, FetchError> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |((of, open, speaks), _): &(ClientsKey, Clients)| {
+            (of.as_ref(), *open, *speaks) == (proxy, openness, versions)
+        };
+        if let Some(at) = made.iter().position(is_it) {
+            let known = made.remove(at);
+            let clients = known.1.clone();
+            made.push(known);
+            return Ok(clients);
+        }
+        let resolver = GuardedResolver::new(openness);
+        let resolver = match proxy {
+            Some(proxy) => resolver.with_named(proxy.host()),
+            None => resolver,
+        };
         let resolver = Arc::new(resolver);
         let keeping = self.client(proxy, versions, (&resolver, 1))?;
         let closing = self.client(proxy, versions, (&resolver, 0))?;
-        Ok(Clients { keeping, closing })
+        let clients = Clients { keeping, closing };
+        if made.len() >= MAX_CLIENTS {
+            made.remove(0);
+        }
+        made.push(((proxy.cloned(), openness, versions), clients.clone()));
+        Ok(clients)
     }
 
     /// What servers are believed by. A machine without any authority must still be able to poll `http` addresses.

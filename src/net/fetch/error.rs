@@ -1,6 +1,5 @@
 //! Why a fetch failed, and who has to do something about it.
 
-use super::challenge::ChallengeService;
 use super::guard::Refusal;
 use super::redirect::MAX_REDIRECTS;
 use crate::origin::NotForEverybody;
@@ -14,7 +13,7 @@ pub(super) const ACCEPTING: &str = "accept a connection";
 pub(super) const ANSWERING: &str = "answer";
 
 /// Who is to blame for a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FetchBlame {
     /// The way between the gateway and the publisher.
@@ -152,7 +151,8 @@ pub enum FetchError {
          cookie or a user_agent for the feed that {service} lets pass"
     )]
     Challenge {
-        service: ChallengeService,
+        /// What it is called.
+        service: &'static str,
         /// The status.
         code: u16,
         /// How long it asks to be left alone.
@@ -284,15 +284,6 @@ impl FetchError {
         }
     }
 
-    /// Whether no answer began, so that the cause may be on this side.
-    pub fn is_unreached(&self) -> bool {
-        match self {
-            Self::Connect { .. } | Self::Name { .. } | Self::Proxy { .. } => true,
-            Self::Timeout { what, .. } => [ACCEPTING, ANSWERING].contains(what),
-            _ => false,
-        }
-    }
-
     /// When to ask again.
     pub const fn retry(&self) -> Retry {
         match self {
@@ -414,7 +405,7 @@ mod tests {
             ),
             (
                 FetchError::Challenge {
-                    service: ChallengeService::AwsWaf,
+                    service: "AWS WAF",
                     code: 429,
                     retry_after: None,
                     redirected_to: None,

@@ -87,10 +87,14 @@ fn advice(site: Option<&str>) -> String {
 
 /// An address on the way, as it is asked for.
 pub(super) fn read_named(address: &str) -> Result<Url, Refusal> {
-    let mut url = read_url(address)?;
+    read_url(address).map(without_credentials)
+}
+
+/// An address without credentials, which nobody has a right to bring who names it, and without fragment.
+pub(super) fn without_credentials(mut url: Url) -> Url {
     strip_credentials(&mut url);
     url.set_fragment(None);
-    Ok(url)
+    url
 }
 
 /// The way from the address that may be private to where answers lead.

@@ -10,7 +10,7 @@ use super::resolver::GuardedResolver;
 use http::Uri;
 use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{HttpConnector, dns};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -67,7 +67,9 @@ impl ClientMaker {
     /// Clients that pass requests on to hosts that `openness` admits.
     pub(super) fn passers(&self, openness: Openness, versions: HttpVersions) -> Passers {
         let tls = self.trust().config.clone();
-        let mut http = HttpConnector::new_with_resolver(GuardedResolver::new(openness));
+        let resolver = GuardedResolver::new(openness);
+        let resolve = tower::service_fn(move |name: dns::Name| resolver.find(name.as_str()));
+        let mut http = HttpConnector::new_with_resolver(resolve);
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(self.limits().connect));

@@ -1,7 +1,8 @@
 //! Where a chain of redirects stands. Pure; every hop is checked by the guard before it is asked.
 
 use super::error::FetchError;
-use super::guard::{read_url, shown, strip_credentials};
+use super::guard::{read_url, shown};
+use super::lead::without_credentials;
 use url::{Origin, Url};
 
 /// The most redirects of one fetch.
@@ -53,7 +54,7 @@ pub(super) struct RedirectChain {
 impl RedirectChain {
     /// A chain that begins at `url`; `moved`: a permanent redirect led there before.
     pub(super) fn new(url: &Url, moved: bool) -> Self {
-        let url = bare(url.clone());
+        let url = without_credentials(url.clone());
         let moved_to = moved.then(|| url.clone());
         Self { url, hops: 0, moved_to, notes: Vec::new(), sets_cookies: false, permanent: true }
     }
@@ -73,7 +74,7 @@ impl RedirectChain {
             return Err(unusable);
         };
         let target = if text.is_empty() { None } else { self.url.join(text).ok() };
-        let target = bare(target.ok_or(unusable)?);
+        let target = without_credentials(target.ok_or(unusable)?);
         let downgrade = self.url.scheme() == "https" && target.scheme() == "http";
         if downgrade {
             self.notes.push(format!(
@@ -98,13 +99,6 @@ pub(super) const fn is_redirect(code: u16) -> bool {
     matches!(code, 301 | 302 | 303 | 307 | 308)
 }
 
-/// The URL without credentials, which a redirect has no right to bring, and without fragment.
-fn bare(mut url: Url) -> Url {
-    strip_credentials(&mut url);
-    url.set_fragment(None);
-    url
-}
-
 /// Reads the configured URL, and where to begin instead.
 pub(super) fn begin(
     configured: &str,
@@ -113,12 +107,8 @@ pub(super) fn begin(
     let refused = |refusal| FetchError::Refused { hop: 0, refusal };
     let url = read_url(configured).map_err(refused)?;
     let credentials = Credentials::from_url(&url);
-    match start {
-        None => Ok((credentials, RedirectChain::new(&url, false))),
-        Some(start) => {
-            Ok((credentials, RedirectChain::new(&read_url(start).map_err(refused)?, true)))
-        }
-    }
+    let moved = start.map(read_url).transpose().map_err(refused)?;
+    Ok((credentials, RedirectChain::new(moved.as_ref().unwrap_or(&url), moved.is_some())))
 }
 
 #[cfg(test)]

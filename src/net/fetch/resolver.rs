@@ -1,13 +1,11 @@
 //! Resolves names for the client, and gives it only addresses that the guard admits.
 
 use super::guard::{Openness, Refusal};
-use hyper_util::client::legacy::connect::dns;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 use std::vec::IntoIter;
 use tokio::time::{Instant, timeout};
@@ -106,7 +104,7 @@ impl ResolvedNames {
 
 impl GuardedResolver {
     /// The same as a future of its own.
-    fn find(&self, name: &str) -> Finding {
+    pub(super) fn find(&self, name: &str) -> Finding {
         let (resolver, name) = (self.clone(), name.to_owned());
         Box::pin(async move {
             let found = resolver.look_up(&name).await.map_err(|error| match error {
@@ -120,26 +118,13 @@ impl GuardedResolver {
 }
 
 /// The admitted addresses of a name, on their way.
-type Finding = Pin<Box<dyn Future<Output = Result<IntoIter<SocketAddr>, BoxError>> + Send>>;
+pub(super) type Finding =
+    Pin<Box<dyn Future<Output = Result<IntoIter<SocketAddr>, BoxError>> + Send>>;
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let found = self.find(name.as_str());
         Box::pin(async move { Ok(Box::new(found.await?) as Addrs) })
-    }
-}
-
-impl tower::Service<dns::Name> for GuardedResolver {
-    type Response = IntoIter<SocketAddr>;
-    type Error = BoxError;
-    type Future = Finding;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, name: dns::Name) -> Finding {
-        self.find(name.as_str())
     }
 }
 

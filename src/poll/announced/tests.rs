@@ -352,7 +352,7 @@ async fn a_document_has_no_more_leave_than_the_feed_that_names_it() {
     let looked = look.read_updates(&fetch, Time::from_unix(0)).await;
     assert_eq!(asked(&looked.look), leads);
     announced.looked(&address, None, LEAST, (now, Time::from_unix(0)));
-    let (_, look) = announced.take_due(now + RETRY_MOST, host).unwrap();
+    let (_, look) = announced.take_due(now + RETRY.most, host).unwrap();
     assert_eq!(asked(&look), leads);
     let longer = look.question.of_another("http://c.example/sup.json");
     let by_document = leads.by_answer(DOCUMENT);

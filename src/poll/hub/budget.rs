@@ -9,23 +9,22 @@
 //! own, in which each client has a share, and deliveries to those who have agreed have the rest: no stranger can use
 //! that up.
 
-use super::shares::Shares;
+use super::lanes::Shares;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Of them, those that ask whether somebody wants to subscribe.
-pub const FIRST_VERIFICATIONS: usize = 60;
-/// Of them, those to somebody who has subscribed.
+/// Calls of one host within [`WITHIN`] that ask strangers whether they want to subscribe.
+pub(super) const FIRST_VERIFICATIONS: usize = 60;
+/// Those to somebody who has subscribed.
 const OF_SUBSCRIBERS: usize = 90;
-/// Of the latter, those about a renewal or an end: whoever knows the
-/// callback may ask for these as well.
-pub const OTHER_VERIFICATIONS: usize = 30;
+/// Of these, those about a renewal or an end: whoever knows the callback may ask for these as well.
+const OTHER_VERIFICATIONS: usize = 30;
 /// Bytes that are sent to one host within [`WITHIN`]; the call that reaches it is finished.
-pub const BYTES: u64 = 32 * 1024 * 1024;
+const BYTES: u64 = 32 * 1024 * 1024;
 /// The time that both count for.
-pub const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_secs(60);
 /// How many hosts are counted before those are forgotten whose time is over.
 const HOSTS: usize = 4096;
 
@@ -57,21 +56,18 @@ impl Spent {
     /// Takes a call of an owner; whether there is room for it.
     fn try_spend(&mut self, owner: &Arc<str>, purpose: Purpose) -> bool {
         let is_free = self.other + self.delivered < OF_SUBSCRIBERS;
-        let (room, count) = match purpose {
-            Purpose::FirstVerification => {
-                let room = self.first.has_room(Some(owner), FIRST_VERIFICATIONS);
-                if room {
-                    self.first.add(Some(owner));
-                }
-                return room;
-            }
-            Purpose::OtherVerification => {
-                (is_free && self.other < OTHER_VERIFICATIONS, &mut self.other)
-            }
-            Purpose::Delivery => (is_free && self.bytes < BYTES, &mut self.delivered),
+        let has_room = match purpose {
+            Purpose::FirstVerification => self.first.has_room(Some(owner), FIRST_VERIFICATIONS),
+            Purpose::OtherVerification => is_free && self.other < OTHER_VERIFICATIONS,
+            Purpose::Delivery => is_free && self.bytes < BYTES,
         };
-        *count += usize::from(room);
-        room
+        match purpose {
+            _ if !has_room => {}
+            Purpose::FirstVerification => self.first.add(Some(owner)),
+            Purpose::OtherVerification => self.other += 1,
+            Purpose::Delivery => self.delivered += 1,
+        }
+        has_room
     }
 }
 

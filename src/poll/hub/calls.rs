@@ -10,8 +10,8 @@ use std::time::Duration;
 use tidegate_core::model::Tick;
 use tidegate_core::websub::cloud;
 use tidegate_core::websub::{
-    CallbackPurpose, Duty, FORM_TYPE, Intent, Manner, Push, SIGNATURE_HEADER, Verification,
-    VerificationResult, webhook,
+    CallbackAnswer, CallbackPurpose, Duty, FORM_TYPE, Intent, Manner, SIGNATURE_HEADER,
+    Verification, webhook,
 };
 use tidegate_net::fetch::{CallBody, CallRequest, Called, FetchError, LeadScope, Refusal};
 use tokio::time::timeout;
@@ -35,10 +35,8 @@ const CHALLENGE: usize = 32;
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallOutcome {
-    /// A verification or a denial was answered.
-    Heard(VerificationResult),
-    /// A delivery was answered; the change that the document has, at least.
-    Pushed(Push, Option<Tick>),
+    /// What the callback answered, and of a delivery the change that the document has, at least.
+    Answered(CallbackAnswer, Option<Tick>),
     /// The document cannot be had just now.
     PutOff(String),
     /// The topic's subscriptions end, and why; `of_document`: those alone to which the document itself is delivered.
@@ -51,19 +49,19 @@ pub(super) async fn perform(shared: &HubShared, topics: &Topics, task: &Task) ->
         return CallOutcome::PutOff(OTHER_CALLS.to_owned());
     }
     match task.duty {
-        Duty::Verify(intent) => CallOutcome::Heard(verify(shared, task, intent).await),
-        Duty::Deny => CallOutcome::Heard(deny(shared, task).await),
+        Duty::Verify(intent) => CallOutcome::Answered(verify(shared, task, intent).await, None),
+        Duty::Deny => CallOutcome::Answered(deny(shared, task).await, None),
         Duty::Deliver => deliver(shared, topics, task).await,
         // The ledger does this by itself.
         Duty::Expire => CallOutcome::PutOff("its lease has ended".to_owned()),
     }
 }
 
-async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> VerificationResult {
+async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> CallbackAnswer {
     let mut random = [0; CHALLENGE];
     if getrandom::fill(&mut random).is_err() {
         let why = "this machine gives no random numbers for a challenge".to_owned();
-        return VerificationResult::Failed { why, after: None };
+        return CallbackAnswer::Failed { why, after: None };
     }
     let challenge = HEXLOWER.encode(&random);
     let wanted = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
@@ -89,13 +87,13 @@ async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> Verification
     match answered {
         Ok(called) => {
             let Called { status, body, whole, retry_after, .. } = called;
-            VerificationResult::from_answer((status, retry_after), &body, whole, &challenge)
+            CallbackAnswer::to_challenge((status, retry_after), &body, whole, &challenge)
         }
         Err(error) => unheard(&error),
     }
 }
 
-async fn deny(shared: &HubShared, task: &Task) -> VerificationResult {
+async fn deny(shared: &HubShared, task: &Task) -> CallbackAnswer {
     let pending = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
     let reason = match pending {
         Some(CallbackPurpose::Denial { reason }) => Some(reason.clone()),
@@ -105,10 +103,10 @@ async fn deny(shared: &HubShared, task: &Task) -> VerificationResult {
     match ask(shared, said.address(&task.subscription.callback)).await {
         Ok(called) if called.status >= 500 => {
             let why = format!("the callback answered {}", called.status);
-            VerificationResult::Failed { why, after: called.retry_after }
+            CallbackAnswer::Failed { why, after: called.retry_after }
         }
         // It was said; what the answer says is of no consequence (section 5.2).
-        Ok(_) => VerificationResult::Agreed,
+        Ok(_) => CallbackAnswer::Taken,
         Err(error) => unheard(&error),
     }
 }
@@ -149,7 +147,8 @@ async fn deliver(shared: &HubShared, topics: &Topics, task: &Task) -> CallOutcom
         }
         Manner::Webhook => (document.headers, document.body, document.until),
     };
-    let failed = |why: String| CallOutcome::Pushed(Push::Failed { why, after: None }, tick);
+    let failed =
+        |why: String| CallOutcome::Answered(CallbackAnswer::Failed { why, after: None }, tick);
     // A webhook is told changes, which have a bound of their own.
     if subscription.manner == Manner::WebSub && body.len() > DOCUMENT_LIMIT {
         return too_large(u64::try_from(body.len()).unwrap_or(u64::MAX));
@@ -183,7 +182,8 @@ async fn deliver(shared: &HubShared, topics: &Topics, task: &Task) -> CallOutcom
     let request = CallRequest { url, send, answer: THANKS, leads: LeadScope::default(), now };
     match shared.call(subscription.manner).oneshot(request).await {
         Ok(called) => {
-            CallOutcome::Pushed(Push::from_status(called.status, called.retry_after), tick)
+            let answer = CallbackAnswer::to_delivery(called.status, called.retry_after);
+            CallOutcome::Answered(answer, tick)
         }
         Err(error) => failed(describe_error(&error, subscription.manner)),
     }
@@ -204,15 +204,11 @@ fn notice(topic: &str) -> (HeaderMap, Bytes) {
     (headers, cloud::changed(topic).into())
 }
 
-fn unheard(error: &FetchError) -> VerificationResult {
+fn unheard(error: &FetchError) -> CallbackAnswer {
+    let why = describe_error(error, Manner::WebSub);
     match error {
-        FetchError::Refused { .. } => {
-            VerificationResult::Refused(describe_error(error, Manner::WebSub))
-        }
-        _ => {
-            let why = describe_error(error, Manner::WebSub);
-            VerificationResult::Failed { why, after: None }
-        }
+        FetchError::Refused { .. } => CallbackAnswer::Refused(why),
+        _ => CallbackAnswer::Failed { why, after: None },
     }
 }
 
@@ -277,20 +273,25 @@ mod tests {
         Task { subscription, duty: Duty::Deliver, serial: 1 }
     }
 
+    fn gone() -> CallOutcome {
+        let why = "the callback answered 410".to_owned();
+        CallOutcome::Answered(CallbackAnswer::Refused(why), None)
+    }
+
     #[tokio::test]
     async fn a_document_that_is_too_large_is_no_failure_of_the_callback() {
         let own = EndpointId::own("gate").unwrap();
         let store = EmbeddedStore::in_memory(Some(own), clock()).unwrap();
-        let gone = tower::service_fn(async |_: CallRequest| {
+        let ended = tower::service_fn(async |_: CallRequest| {
             let (body, whole) = (Bytes::new(), true);
             Ok(Called { status: 410, body, whole, retry_after: None, location: None })
         });
-        let (hub, task) = (hub(store, Call::new(gone)).await, delivery());
+        let (hub, task) = (hub(store, Call::new(ended)).await, delivery());
         let outcome = perform(&hub.0, &made(|| DOCUMENT_LIMIT + 1), &task).await;
         let CallOutcome::End { why, of_document: true } = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("at most 16777216"), "{why}");
         let outcome = perform(&hub.0, &made(|| DOCUMENT_LIMIT), &task).await;
-        assert_eq!(outcome, CallOutcome::Pushed(Push::Gone, None));
+        assert_eq!(outcome, gone());
     }
 
     /// Strangers' callbacks and the operator's webhooks are behind guards of their own.
@@ -313,8 +314,9 @@ mod tests {
             let mut task = delivery();
             task.subscription.manner = manner;
             let outcome = perform(&hub.0, &made(|| 1), &task).await;
-            let push = if manner == Manner::Webhook { Push::Taken } else { Push::Gone };
-            assert_eq!(outcome, CallOutcome::Pushed(push, None), "{manner:?}");
+            let taken = CallOutcome::Answered(CallbackAnswer::Taken, None);
+            let expected = if manner == Manner::Webhook { taken } else { gone() };
+            assert_eq!(outcome, expected, "{manner:?}");
         }
     }
 

@@ -1,7 +1,8 @@
 //! Who is called now: so many at once, and for one client or host no more than its share, so that slow callbacks
 //! hold up nobody else. Pure.
 
-use super::shares::Shares;
+use crate::domains::registrable_domain;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -24,10 +25,7 @@ pub(super) const AT_ONCE_IN_DOUBT_PER_HOST: usize = AT_ONCE_PER_HOST / 2;
 /// address without the port, of IPv6 the network of 64 bits that one subscriber has.
 pub(super) fn host_of(callback: &Url) -> Arc<str> {
     match callback.host() {
-        Some(url::Host::Domain(name)) => {
-            let name = name.strip_suffix('.').unwrap_or(name);
-            psl::domain_str(name).unwrap_or(name).into()
-        }
+        Some(url::Host::Domain(_)) => registrable_domain(callback).into(),
         // A private address is called only where the operator allows it. Behind it may be many, each
         // at its port.
         Some(address) if fetch::check(callback, &AllowPrivate::No).is_err() => {
@@ -70,33 +68,9 @@ pub(super) struct LaneTurn {
     pub(super) in_doubt: bool,
 }
 
-/// The subscriptions of one owner and one host that wait.
-#[derive(Debug)]
-struct CallbackQueue {
-    host: Arc<str>,
-    in_doubt: bool,
-    ids: VecDeque<SubscriptionId>,
-}
-
-/// What waits for one owner, hosts in turn.
-#[derive(Debug, Default)]
-struct OwnerQueue(VecDeque<CallbackQueue>);
-
-impl OwnerQueue {
-    /// The next whose host is free.
-    fn next(&mut self, hosts: &HostCalls) -> Option<(Arc<str>, bool, SubscriptionId)> {
-        for _ in 0..self.0.len() {
-            let mut queue = self.0.pop_front()?;
-            let (host, in_doubt) = (Arc::clone(&queue.host), queue.in_doubt);
-            let id = if hosts.is_free(&host, in_doubt) { queue.ids.pop_front() } else { None };
-            if !queue.ids.is_empty() {
-                self.0.push_back(queue);
-            }
-            if let Some(id) = id {
-                return Some((host, in_doubt, id));
-            }
-        }
-        None
+impl LaneTurn {
+    fn key(&self) -> WaitingKey {
+        (Arc::clone(&self.owner), Arc::clone(&self.host), self.in_doubt)
     }
 }
 
@@ -105,9 +79,9 @@ impl OwnerQueue {
 struct HostCalls(HashMap<Arc<str>, (usize, usize)>);
 
 impl HostCalls {
-    fn is_free(&self, host: &str, in_doubt: bool) -> bool {
-        self.0.get(host).is_none_or(|(running, doubtful)| {
-            *running < AT_ONCE_PER_HOST && (!in_doubt || *doubtful < AT_ONCE_IN_DOUBT_PER_HOST)
+    fn is_free(&self, turn: &LaneTurn) -> bool {
+        self.0.get(&turn.host).is_none_or(|(running, doubtful)| {
+            *running < AT_ONCE_PER_HOST && (!turn.in_doubt || *doubtful < AT_ONCE_IN_DOUBT_PER_HOST)
         })
     }
 
@@ -127,101 +101,80 @@ impl HostCalls {
     }
 }
 
+/// Whose share of the calls it is, the host, and whether the callbacks are in doubt.
+type WaitingKey = (Arc<str>, Arc<str>, bool);
+
 /// The calls to callbacks of one standing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Lane {
-    standing: Standing,
-    at_once: usize,
     running: Shares,
-    /// The owners for whom something waits, by whose turn it is.
-    turns: VecDeque<Arc<str>>,
-    waiting: HashMap<Arc<str>, OwnerQueue>,
+    /// Of those who wait the first one each, by whose turn it is.
+    turns: VecDeque<LaneTurn>,
+    /// Who waits behind them.
+    behind: HashMap<WaitingKey, VecDeque<SubscriptionId>>,
 }
 
 impl Lane {
-    fn new(standing: Standing, at_once: usize) -> Self {
-        let (running, turns, waiting) = (Shares::default(), VecDeque::new(), HashMap::new());
-        Self { standing, at_once, running, turns, waiting }
-    }
-
-    fn push(&mut self, turn: &LaneTurn) {
-        let OwnerQueue(queues) = self.waiting.entry(Arc::clone(&turn.owner)).or_default();
-        if queues.is_empty() {
-            self.turns.push_back(Arc::clone(&turn.owner));
-        }
-        let key = (&turn.host, turn.in_doubt);
-        match queues.iter_mut().find(|queue| (&queue.host, queue.in_doubt) == key) {
-            Some(queue) => queue.ids.push_back(turn.id),
-            None => {
-                let (host, in_doubt) = (Arc::clone(&turn.host), turn.in_doubt);
-                queues.push_back(CallbackQueue { host, in_doubt, ids: [turn.id].into() });
+    fn push(&mut self, turn: LaneTurn) {
+        match self.behind.entry(turn.key()) {
+            Entry::Occupied(behind) => behind.into_mut().push_back(turn.id),
+            Entry::Vacant(behind) => {
+                behind.insert(VecDeque::new());
+                self.turns.push_back(turn);
             }
         }
     }
 
-    /// The next whose turn it is.
-    fn next(&mut self, hosts: &HostCalls) -> Option<LaneTurn> {
-        // Each round looks at one of those who wait.
-        let rounds = if self.running.has_room(None, self.at_once) { self.turns.len() } else { 0 };
-        for _ in 0..rounds {
-            let owner = self.turns.pop_front()?;
-            let queue = self.waiting.get_mut(&owner)?;
-            let has_room = self.running.has_room(Some(&owner), self.at_once);
-            let next = if has_room { queue.next(hosts) } else { None };
-            if queue.0.is_empty() {
-                self.waiting.remove(&owner);
-            } else {
-                self.turns.push_back(Arc::clone(&owner));
-            }
-            if let Some((host, in_doubt, id)) = next {
-                self.running.add(Some(&owner));
-                return Some(LaneTurn { owner, host, id, standing: self.standing, in_doubt });
+    /// The next whose turn it is. Those that it goes past keep their turns.
+    fn next(&mut self, at_once: usize, hosts: &HostCalls) -> Option<LaneTurn> {
+        if !self.running.has_room(None, at_once) {
+            return None;
+        }
+        let is_free = |turn: &LaneTurn| {
+            self.running.has_room(Some(&turn.owner), at_once) && hosts.is_free(turn)
+        };
+        let turn = self.turns.remove(self.turns.iter().position(is_free)?)?;
+        if let Entry::Occupied(mut behind) = self.behind.entry(turn.key()) {
+            match behind.get_mut().pop_front() {
+                Some(id) => self.turns.push_back(LaneTurn { id, ..turn.clone() }),
+                None => drop(behind.remove()),
             }
         }
-        None
+        self.running.add(Some(&turn.owner));
+        Some(turn)
     }
 }
 
 /// Waiting subscriptions, and the calls that are made. Each subscription waits once at most.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lanes {
-    lanes: [Lane; 3],
+    proven: Lane,
+    new: Lane,
+    troubled: Lane,
     hosts: HostCalls,
-}
-
-impl Default for Lanes {
-    fn default() -> Self {
-        let lanes = [
-            Lane::new(Standing::Proven, AT_ONCE),
-            Lane::new(Standing::New, AT_ONCE_NEW),
-            Lane::new(Standing::Troubled, AT_ONCE_IN_TROUBLE),
-        ];
-        Self { lanes, hosts: HostCalls::default() }
-    }
 }
 
 impl Lanes {
     /// Lets a subscription wait for its turn.
-    pub(super) fn push(&mut self, turn: &LaneTurn) {
-        if let Some(lane) = self.lane(turn.standing) {
-            lane.push(turn);
-        }
+    pub(super) fn push(&mut self, turn: LaneTurn) {
+        self.lane(turn.standing).push(turn);
     }
 
     /// The next whose turn it is; to be given back by [`Lanes::done`].
     pub(super) fn next(&mut self) -> Option<LaneTurn> {
-        let turn = self.lanes.iter_mut().find_map(|lane| lane.next(&self.hosts))?;
-        self.hosts.begin(&turn);
+        let Self { proven, new, troubled, hosts } = self;
+        let lanes = [(proven, AT_ONCE), (new, AT_ONCE_NEW), (troubled, AT_ONCE_IN_TROUBLE)];
+        let turn = lanes.into_iter().find_map(|(lane, at_once)| lane.next(at_once, hosts))?;
+        hosts.begin(&turn);
         Some(turn)
     }
 
     /// Those that wait, who do no more.
     pub(super) fn drain(&mut self) -> Vec<SubscriptionId> {
         let mut waited = Vec::new();
-        for lane in &mut self.lanes {
-            lane.turns.clear();
-            let queues = lane.waiting.drain().flat_map(|(_, OwnerQueue(queues))| queues);
-            waited.extend(queues.flat_map(|queue| queue.ids));
+        for lane in [&mut self.proven, &mut self.new, &mut self.troubled] {
+            waited.extend(lane.turns.drain(..).map(|turn| turn.id));
+            waited.extend(lane.behind.drain().flat_map(|(_, ids)| ids));
         }
         waited
     }
@@ -229,13 +182,56 @@ impl Lanes {
     /// A call has ended.
     pub(super) fn done(&mut self, turn: &LaneTurn) {
         self.hosts.end(turn);
-        if let Some(lane) = self.lane(turn.standing) {
-            lane.running.remove(Some(&turn.owner));
+        self.lane(turn.standing).running.remove(Some(&turn.owner));
+    }
+
+    const fn lane(&mut self, standing: Standing) -> &mut Lane {
+        match standing {
+            Standing::Proven => &mut self.proven,
+            Standing::New => &mut self.new,
+            Standing::Troubled => &mut self.troubled,
+        }
+    }
+}
+
+/// What is shared out within a limit: nobody has more of it than is still free, so that others find room, however much
+/// one asks for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shares {
+    all: usize,
+    owners: HashMap<Arc<str>, usize>,
+}
+
+impl Shares {
+    /// What all have.
+    pub(super) const fn all(&self) -> usize {
+        self.all
+    }
+
+    /// Whether there is room for another one of an owner; `None`: it counts for nobody.
+    pub(super) fn has_room(&self, owner: Option<&Arc<str>>, limit: usize) -> bool {
+        let own = owner.and_then(|owner| self.owners.get(owner)).copied().unwrap_or_default();
+        own < limit.saturating_sub(self.all)
+    }
+
+    /// Counts another one.
+    pub(super) fn add(&mut self, owner: Option<&Arc<str>>) {
+        self.all += 1;
+        if let Some(owner) = owner {
+            *self.owners.entry(Arc::clone(owner)).or_default() += 1;
         }
     }
 
-    fn lane(&mut self, standing: Standing) -> Option<&mut Lane> {
-        self.lanes.iter_mut().find(|lane| lane.standing == standing)
+    /// Counts one no more.
+    pub(super) fn remove(&mut self, owner: Option<&Arc<str>>) {
+        self.all = self.all.saturating_sub(1);
+        let Some(owner) = owner else { return };
+        if let Some(own) = self.owners.get_mut(owner) {
+            *own = own.saturating_sub(1);
+            if *own == 0 {
+                self.owners.remove(owner);
+            }
+        }
     }
 }
 
@@ -276,10 +272,10 @@ mod tests {
         for number in 0..100 {
             let troubled = number % 3 == 0;
             let standing = if troubled { Standing::Troubled } else { Standing::Proven };
-            lanes.push(&turn("slow", number, standing));
+            lanes.push(turn("slow", number, standing));
         }
         let of_quick = turn("quick", 100, Standing::Proven);
-        lanes.push(&of_quick);
+        lanes.push(of_quick.clone());
         let begun = drain(&mut lanes);
         assert_eq!(begun.iter().filter(|turn| &*turn.host == "slow").count(), AT_ONCE_PER_HOST);
         assert!(begun.contains(&of_quick));
@@ -294,7 +290,7 @@ mod tests {
         let mut lanes = Lanes::default();
         let standings = [Standing::Proven, Standing::New, Standing::Troubled];
         for number in 0..600 {
-            lanes.push(&turn(&format!("host {number}"), number, standings[number % 3]));
+            lanes.push(turn(&format!("host {number}"), number, standings[number % 3]));
         }
         let mut running = drain(&mut lanes);
         assert_eq!(running.len(), AT_ONCE + AT_ONCE_NEW + AT_ONCE_IN_TROUBLE);
@@ -306,21 +302,23 @@ mod tests {
             running.extend(begun);
         }
         assert_eq!(turns, 600);
-        let is_empty = |lane: &Lane| lane.waiting.is_empty() && lane.turns.is_empty();
-        assert!(lanes.hosts.0.is_empty() && lanes.lanes.iter().all(is_empty));
-        assert!(lanes.lanes.iter().all(|lane| lane.running.all() == 0));
+        let is_idle = |lane: &Lane| {
+            lane.behind.is_empty() && lane.turns.is_empty() && lane.running.all() == 0
+        };
+        assert!(lanes.hosts.0.is_empty());
+        assert!([&lanes.proven, &lanes.new, &lanes.troubled].into_iter().all(is_idle));
     }
 
     #[test]
     fn callbacks_in_trouble_share_a_part_of_the_calls() {
         let mut lanes = Lanes::default();
         for number in 0..100 {
-            lanes.push(&turn(&format!("slow {number}"), number, Standing::Troubled));
+            lanes.push(turn(&format!("slow {number}"), number, Standing::Troubled));
         }
         let begun = drain(&mut lanes);
         assert_eq!(begun.len(), AT_ONCE_IN_TROUBLE, "none of these ends");
         for well in [turn("quick", 100, Standing::Proven), asked("client", "new", 101)] {
-            lanes.push(&well);
+            lanes.push(well.clone());
             assert_eq!(lanes.next(), Some(well));
         }
         assert_eq!(lanes.next(), None);
@@ -332,13 +330,13 @@ mod tests {
     fn what_strangers_ask_for_leaves_calls_to_those_who_have_agreed() {
         let mut lanes = Lanes::default();
         for number in 0..200 {
-            lanes.push(&asked("stranger", "reader", number));
+            lanes.push(asked("stranger", "reader", number));
         }
         assert_eq!(drain(&mut lanes).len(), AT_ONCE_IN_DOUBT_PER_HOST, "none of these ends");
         // Also where nothing was delivered to them yet.
         for standing in [Standing::Proven, Standing::New] {
             let delivery = turn("reader", 200, standing);
-            lanes.push(&delivery);
+            lanes.push(delivery.clone());
             assert_eq!(drain(&mut lanes), std::slice::from_ref(&delivery));
             lanes.done(&delivery);
         }
@@ -352,13 +350,13 @@ mod tests {
             let mut lanes = Lanes::default();
             for number in 0..5000 {
                 let client = format!("client {}", number % clients);
-                lanes.push(&asked(&client, &format!("silent {number}"), number));
+                lanes.push(asked(&client, &format!("silent {number}"), number));
             }
             let begun = drain(&mut lanes);
             let share = AT_ONCE_NEW / (clients + 1);
             assert!(begun.len() >= clients * share && begun.len() < AT_ONCE_NEW, "{clients}");
             let honest = asked("honest", "reader", 5000);
-            lanes.push(&honest);
+            lanes.push(honest.clone());
             assert_eq!(drain(&mut lanes), [honest], "{clients}");
         }
     }
@@ -368,10 +366,10 @@ mod tests {
     fn a_host_that_is_asked_for_often_keeps_no_other_from_its_turn() {
         let mut lanes = Lanes::default();
         for number in 0..200 {
-            lanes.push(&asked("proxy", "silent", number));
+            lanes.push(asked("proxy", "silent", number));
         }
         let honest = asked("proxy", "reader", 200);
-        lanes.push(&honest);
+        lanes.push(honest.clone());
         assert!(drain(&mut lanes).contains(&honest));
     }
 
@@ -389,5 +387,27 @@ mod tests {
         // Whom the operator allows may be many on one machine.
         assert_eq!(host("http://10.1.2.3:81/"), "10.1.2.3:81");
         assert_eq!(host("http://[::1]/"), "[::1]:80");
+    }
+
+    #[test]
+    fn there_is_room_for_who_has_less_than_is_free() {
+        let (mut shares, greedy, other): (_, Arc<str>, Arc<str>) =
+            (Shares::default(), "greedy".into(), "other".into());
+        for (owner, share) in [(&greedy, 50), (&other, 25)] {
+            let mut taken = 0;
+            while shares.has_room(Some(owner), 100) {
+                shares.add(Some(owner));
+                taken += 1;
+            }
+            assert_eq!(taken, share);
+        }
+        // What counts for nobody may have all that is left.
+        while shares.has_room(None, 100) {
+            shares.add(None);
+        }
+        assert_eq!(shares.all(), 100);
+        assert!(!shares.has_room(Some(&"new".into()), 100));
+        (0..50).for_each(|_| shares.remove(Some(&greedy)));
+        assert!(shares.has_room(Some(&other), 100) && shares.owners.len() == 1);
     }
 }

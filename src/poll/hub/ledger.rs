@@ -1,29 +1,23 @@
-//! Every subscription in memory, what is due, and what is still to be written.
-//!
-//! Changes are made in memory and written together: whoever waits for one waits for the write that has it. What other
-//! gateways write of subscriptions is read again and again.
+//! Every subscription in memory: what is asked for, what is due, and what is still to be written. Pure: the store and
+//! the network are the hub's.
 
-mod books;
-mod others;
+mod entries;
 
 use super::HubSettings;
-use super::lanes::{LaneTurn, host_of};
-use books::Inner;
-use std::collections::BTreeSet;
+use super::lanes::{LaneTurn, Shares, host_of};
+use entries::{FeedEntry, HostEntry, LedgerEntry};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::cloud::CLOUD_LEASE;
 use tidegate_core::websub::{
-    CallbackPurpose, Duty, HubRequest, Manner, Secret, Subscription, SubscriptionId, VERIFICATIONS,
-    VerificationResult,
+    CallbackAnswer, CallbackPurpose, Duty, HubRequest, Manner, Secret, Subscription,
+    SubscriptionId, VERIFICATIONS,
 };
 use tidegate_net::fetch::{self, AllowPrivate};
-use tidegate_store::{Store, StoreError, SubscriptionChange};
+use tidegate_store::{StoreError, SubscriptionChange};
 use url::Url;
-
-/// The most subscriptions that are written in one transaction.
-const BATCH: usize = 256;
 
 /// Why a callback is not called that a stranger names.
 pub(super) const NOT_PUBLIC: &str = "the callback leads to an address that is not public; this hub calls it only where \
@@ -34,7 +28,7 @@ pub(super) const NOT_PUBLIC: &str = "the callback leads to an address that is no
 pub enum AskError {
     /// The callback is none that this hub calls.
     #[error("{0}")]
-    Callback(String),
+    Callback(&'static str),
     /// There is no such subscription to end.
     #[error("there is no subscription of this topic with this callback")]
     Unknown,
@@ -53,9 +47,6 @@ pub enum AskError {
         /// How many there may be.
         limit: usize,
     },
-    /// The mode is none that this hub takes.
-    #[error("{0}")]
-    Mode(&'static str),
     /// It could not be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -94,79 +85,65 @@ fn client_name(client: IpAddr) -> Arc<str> {
     }
 }
 
-/// What the topic of a feed's webhook is called: it is no document.
-fn webhook_topic(feed: &FeedName) -> String {
-    format!("/feeds/{feed}/webhook")
-}
-
 /// Every subscription.
+#[derive(Default)]
 pub(super) struct Ledger {
-    store: Arc<dyn Store>,
-    settings: RwLock<Arc<HubSettings>>,
-    inner: Arc<Mutex<Inner>>,
-    /// One writer at a time, so that a later state is never overtaken by an earlier one.
-    writing: Arc<tokio::sync::Mutex<()>>,
+    pub(super) settings: HubSettings,
+    entries: HashMap<SubscriptionId, LedgerEntry>,
+    feeds: HashMap<FeedName, FeedEntry>,
+    hosts: HashMap<Arc<str>, HostEntry>,
+    /// The requests that are not verified, by who asked.
+    unverified: Shares,
+    /// Of the unverified those whose callback failed once already, by when they were asked for.
+    tried: BTreeSet<(Time, SubscriptionId)>,
+    queue: BTreeSet<(Time, SubscriptionId)>,
+    /// What is to be written: as it was before the first change, and as it stood after the last.
+    dirty: HashMap<SubscriptionId, SubscriptionChange>,
+    /// What was written since the store was last read, by the number of the write; the greatest while it goes on.
+    written: HashMap<SubscriptionId, u64>,
+    writes: u64,
+    delivered: u64,
+    failed: u64,
+    /// When it was last looked what is due.
+    looked: Option<Time>,
 }
 
 impl Ledger {
     /// A ledger of the subscriptions that are kept.
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        settings: HubSettings,
-        kept: Vec<Subscription>,
-        now: Time,
-    ) -> Self {
-        let mut inner = Inner::default();
+    pub(super) fn new(settings: HubSettings, kept: Vec<Subscription>, now: Time) -> Self {
+        let mut ledger = Self { settings, ..Self::default() };
         for subscription in kept {
-            inner.insert(subscription, None, now);
+            ledger.insert(subscription, None, now);
         }
-        let settings = RwLock::new(Arc::new(settings));
-        Self { store, settings, inner: Arc::new(Mutex::new(inner)), writing: Arc::default() }
+        ledger
     }
 
-    /// Goes on with other limits.
-    pub(super) fn reconfigure(&self, settings: HubSettings) {
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
-    }
-
-    fn settings(&self) -> Arc<HubSettings> {
-        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a request, within the limits; not durable before [`Ledger::flush`]. `client`: who asks; `tick`: the
-    /// feed's newest.
+    /// Takes a request, within the limits; not durable before it is written. `client`: who asks; `tick`: the feed's
+    /// newest.
     pub(super) fn ask(
-        &self,
+        &mut self,
         feed: &FeedName,
         request: HubRequest,
         client: Option<IpAddr>,
         tick: Option<Tick>,
         now: Time,
     ) -> Result<(), AskError> {
-        let key = match request {
+        let (topic, callback, wanted) = match request {
             HubRequest::Subscribe { topic, callback, lease, secret } => {
-                let lease = self.settings().leases.grant(lease);
+                let lease = self.settings.leases.grant(lease);
                 (topic, callback, CallbackPurpose::Subscribe { lease, secret, told: tick })
             }
             HubRequest::Unsubscribe { topic, callback } => {
                 (topic, callback, CallbackPurpose::Unsubscribe)
             }
-            HubRequest::Publish => {
-                return Err(AskError::Mode(
-                    "hub.mode=publish is not needed here: this hub polls its publishers itself",
-                ));
-            }
         };
-        self.change_subscription((Manner::WebSub, client), feed, key, now)
+        let asked = Subscription::new(Manner::WebSub, feed.clone(), topic, callback);
+        self.take_request(asked, wanted, client, now)
     }
 
     /// Takes a registration with the cloud, likewise.
     pub(super) fn register(
-        &self,
+        &mut self,
         feed: &FeedName,
         (topic, callback): (String, Url),
         client: Option<IpAddr>,
@@ -175,154 +152,184 @@ impl Ledger {
     ) -> Result<(), AskError> {
         let lease = CLOUD_LEASE.as_secs();
         let wanted = CallbackPurpose::Subscribe { lease, secret: None, told: tick };
-        let key = (topic, callback.clone(), wanted);
-        self.change_subscription((Manner::RssCloud, client), feed, key, now)?;
-        self.inner().wait_for_first(&callback, now);
+        let asked = Subscription::new(Manner::RssCloud, feed.clone(), topic, callback.clone());
+        self.take_request(asked, wanted, client, now)?;
+        self.wait_for_first(&callback, now);
+        Ok(())
+    }
+
+    fn take_request(
+        &mut self,
+        asked: Subscription,
+        wanted: CallbackPurpose,
+        client: Option<IpAddr>,
+        now: Time,
+    ) -> Result<(), AskError> {
+        if fetch::check(&asked.callback, &self.settings.private_callbacks).is_err() {
+            return Err(AskError::Callback(NOT_PUBLIC));
+        }
+        let (id, is_end) = (asked.id(), wanted == CallbackPurpose::Unsubscribe);
+        match self.entries.get(&id).map(|entry| entry.subscription.is_asked_for()) {
+            None if is_end => return Err(AskError::Unknown),
+            None => self.add(asked, client.map(client_name), now)?,
+            Some(true) if is_end => return Err(AskError::Pending),
+            Some(_) => {}
+        }
+        self.change(id, now, |entry| {
+            entry.serial += u64::from(entry.subscription.ask(wanted, now))
+        });
         Ok(())
     }
 
     /// Has a feed's webhook be this one, or none, likewise.
     pub(super) fn set_webhook(
-        &self,
+        &mut self,
         feed: &FeedName,
         webhook: Option<(Url, Secret)>,
         allow: &AllowPrivate,
         tick: Option<Tick>,
         now: Time,
     ) -> Result<(), AskError> {
-        if let Some((url, _)) = &webhook
-            && fetch::check(url, allow).is_err()
-        {
-            let said = "the webhook leads to a private address, which is called only where \
-                        polling.allow_private names its host and port";
-            return Err(AskError::Callback(said.to_owned()));
+        let is_refused = |(url, _): &(Url, Secret)| fetch::check(url, allow).is_err();
+        if webhook.as_ref().is_some_and(is_refused) {
+            return Err(AskError::Callback(
+                "the webhook leads to a private address, which is called only where \
+                 polling.allow_private names its host and port",
+            ));
         }
-        let topic = webhook_topic(feed);
-        let wanted =
-            webhook.as_ref().map(|(url, _)| SubscriptionId::new(Manner::Webhook, &topic, url));
-        let mut inner = self.inner();
-        for id in inner.webhooks(feed).into_iter().filter(|id| Some(*id) != wanted) {
-            inner.change(id, now, |entry| entry.subscription.active.take().is_some());
+        let new = webhook.map(|(callback, secret)| {
+            // It is no document.
+            let topic = format!("/feeds/{feed}/webhook");
+            (Subscription::new(Manner::Webhook, feed.clone(), topic, callback), secret)
+        });
+        let wanted = new.as_ref().map(|(new, _)| new.id());
+        let ids = self.feeds.get(feed).map(|feed| feed.ids.clone()).unwrap_or_default();
+        for id in ids.into_iter().filter(|id| Some(*id) != wanted) {
+            self.change(id, now, |entry| {
+                if entry.subscription.manner == Manner::Webhook {
+                    entry.subscription.active = None;
+                }
+            });
         }
-        if let (Some((callback, secret)), Some(id)) = (webhook, wanted) {
-            if !inner.entries.contains_key(&id) {
-                inner.make_room(&host_of(&callback), None, &self.settings(), now)?;
-                let new = Subscription::new(Manner::Webhook, feed.clone(), topic, callback);
-                inner.insert(new, None, now);
+        if let Some((new, secret)) = new {
+            let id = new.id();
+            if !self.entries.contains_key(&id) {
+                self.add(new, None, now)?;
             }
-            inner.change(id, now, |entry| entry.subscription.keep_webhook(secret, tick, now));
+            self.change(id, now, |entry| entry.subscription.keep_webhook(secret, tick, now));
         }
         Ok(())
     }
 
-    /// Takes what a callback answered to a verification by rssCloud for all that it is asked for:
-    /// one registration may name several feeds, and is one question to one reader.
-    pub(super) fn finish_cloud(&self, task: &Task, heard: &VerificationResult, now: Time) {
+    /// Takes in a new subscription, within the limits.
+    fn add(
+        &mut self,
+        new: Subscription,
+        client: Option<Arc<str>>,
+        now: Time,
+    ) -> Result<(), AskError> {
+        self.make_room(&host_of(&new.callback), client.as_ref(), now)?;
+        self.insert(new, client, now);
+        Ok(())
+    }
+
+    /// Takes what a callback answered to a verification or a denial, unless another request has come since: it says
+    /// nothing of that.
+    pub(super) fn verified(&mut self, task: &Task, answer: CallbackAnswer, now: Time) {
+        let id = task.subscription.id();
+        if task.subscription.manner == Manner::RssCloud {
+            self.share_answer(id, task, &answer, now);
+        }
+        self.release(id, now);
+        self.change(id, now, |entry| {
+            if entry.serial == task.serial {
+                entry.subscription.heard(answer, now);
+            }
+        });
+    }
+
+    /// One rssCloud answer settles all pending registrations of its callback: one registration may name several feeds,
+    /// and is one question to one reader.
+    fn share_answer(
+        &mut self,
+        id: SubscriptionId,
+        task: &Task,
+        answer: &CallbackAnswer,
+        now: Time,
+    ) {
         let pending = task.subscription.pending.as_ref();
         let is_last = pending.is_some_and(|pending| pending.attempts + 1 >= VERIFICATIONS);
-        let heard = match heard {
-            VerificationResult::Failed { .. } if !is_last => return,
-            VerificationResult::Failed { why, .. } => VerificationResult::Refused(why.clone()),
-            VerificationResult::Agreed | VerificationResult::Refused(_) => heard.clone(),
+        let answer = match answer {
+            CallbackAnswer::Failed { .. } if !is_last => return,
+            CallbackAnswer::Failed { why, .. } => CallbackAnswer::Refused(why.clone()),
+            answer => answer.clone(),
         };
-        let (id, callback) = (task.subscription.id(), &task.subscription.callback);
-        let mut inner = self.inner();
-        for other in inner.of_cloud(callback).into_iter().filter(|other| *other != id) {
-            inner.change(other, now, |entry| {
-                let waits = !entry.busy;
-                if waits {
-                    entry.subscription.heard(heard.clone(), now);
+        let all = self.of_cloud(&task.subscription.callback);
+        for other in all.into_iter().filter(|other| *other != id) {
+            self.change(other, now, |entry| {
+                if !entry.busy {
+                    entry.subscription.heard(answer.clone(), now);
                 }
-                waits
             });
         }
     }
 
-    fn change_subscription(
-        &self,
-        (manner, client): (Manner, Option<IpAddr>),
-        feed: &FeedName,
-        (topic, callback, wanted): (String, Url, CallbackPurpose),
+    /// Takes what a callback answered to a delivery of the change `tick`.
+    pub(super) fn delivered(
+        &mut self,
+        id: SubscriptionId,
+        answer: CallbackAnswer,
+        tick: Option<Tick>,
         now: Time,
-    ) -> Result<(), AskError> {
-        let settings = self.settings();
-        if fetch::check(&callback, &settings.private_callbacks).is_err() {
-            return Err(AskError::Callback(NOT_PUBLIC.to_owned()));
+    ) {
+        match answer {
+            CallbackAnswer::Taken => self.delivered += 1,
+            _ => self.failed += 1,
         }
-        let id = SubscriptionId::new(manner, &topic, &callback);
-        let mut inner = self.inner();
-        if !inner.entries.contains_key(&id) {
-            if wanted == CallbackPurpose::Unsubscribe {
-                return Err(AskError::Unknown);
-            }
-            let (host, client) = (host_of(&callback), client.map(client_name));
-            inner.make_room(&host, client.as_ref(), &settings, now)?;
-            inner.insert(Subscription::new(manner, feed.clone(), topic, callback), client, now);
-        }
-        let asked_for = inner.entries.get(&id).is_some_and(|of| of.subscription.is_asked_for());
-        if wanted == CallbackPurpose::Unsubscribe && asked_for {
-            return Err(AskError::Pending);
-        }
-        inner.change(id, now, |entry| {
-            let other = entry.subscription.ask(wanted, now);
-            if other {
-                entry.serial += 1;
-            }
-            other
-        });
-        Ok(())
+        self.found(id);
+        self.release(id, now);
+        self.change(id, now, |entry| entry.subscription.pushed(answer, tick, now));
     }
 
-    /// Writes everything that has changed. Whoever calls this may go away; the write goes on.
-    pub(super) async fn flush(&self) -> Result<(), StoreError> {
-        let (store, inner) = (Arc::clone(&self.store), Arc::clone(&self.inner));
-        let writing = Arc::clone(&self.writing);
-        let written = tokio::spawn(async move {
-            let _turn = writing.lock().await;
-            let lock = || inner.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_shared = store.gateways().is_some();
-            let all: Vec<SubscriptionChange> = lock().dirty.drain().map(|(_, it)| it).collect();
-            let mut chunks = all.chunks(BATCH);
-            while let Some(chunk) = chunks.next() {
-                if let Err(error) = store.put_subscriptions(chunk).await {
-                    let mut inner = lock();
-                    for change in chunk.iter().chain(chunks.flatten()) {
-                        // What has changed since is newer, and is as well over what was before this.
-                        let newer = inner.dirty.entry(change.after.id());
-                        let newer = newer.or_insert_with(|| change.clone());
-                        newer.before.clone_from(&change.before);
-                    }
-                    return Err(error);
-                }
-                lock().note_written(chunk, is_shared);
+    /// Takes what is to be written, which is to be given to [`Ledger::note_written`] or [`Ledger::put_back_unwritten`].
+    pub(super) fn take_unwritten(&mut self) -> Vec<SubscriptionChange> {
+        self.written.extend(self.dirty.keys().map(|id| (*id, u64::MAX)));
+        self.dirty.drain().map(|(_, change)| change).collect()
+    }
+
+    /// These changes are stored. `is_shared`: others change what is stored, so that it is read again.
+    pub(super) fn note_written(&mut self, written: &[SubscriptionChange], is_shared: bool) {
+        self.writes += 1;
+        for id in written.iter().map(|change| change.after.id()) {
+            match is_shared {
+                true => drop(self.written.insert(id, self.writes)),
+                false => drop(self.written.remove(&id)),
             }
-            Ok(())
-        });
-        written.await.unwrap_or_else(|error| {
-            let source = std::io::Error::other(error);
-            Err(StoreError::Io { doing: "write subscriptions", source })
-        })
+        }
+    }
+
+    /// These changes are still to be written.
+    pub(super) fn put_back_unwritten(&mut self, changes: impl Iterator<Item = SubscriptionChange>) {
+        for change in changes {
+            // What has changed since is newer, and is as well over what was before this.
+            let before = change.before.clone();
+            self.dirty.entry(change.after.id()).or_insert(change).before = before;
+        }
     }
 
     /// Whether something is to be written.
     pub(super) fn is_dirty(&self) -> bool {
-        !self.inner().dirty.is_empty()
-    }
-
-    /// Takes note of a feed's newest tick.
-    pub(super) fn saw(&self, feed: &FeedName, tick: Option<Tick>, now: Time) {
-        self.inner().raise(feed, tick, now);
+        !self.dirty.is_empty()
     }
 
     /// The feeds that are subscribed to.
     pub(super) fn feeds(&self) -> Vec<FeedName> {
-        self.inner().feeds.keys().cloned().collect()
+        self.feeds.keys().cloned().collect()
     }
 
     /// The topics of some feeds that are subscribed to; those of webhooks are no documents.
     pub(super) fn topics(&self, is_meant: impl Fn(&FeedName) -> bool) -> BTreeSet<String> {
-        let inner = self.inner();
-        let all = inner.entries.values().map(|entry| &entry.subscription);
+        let all = self.entries.values().map(|entry| &entry.subscription);
         all.filter(|of| of.manner != Manner::Webhook && is_meant(&of.feed))
             .map(|of| of.topic.clone())
             .collect()
@@ -330,50 +337,41 @@ impl Ledger {
 
     /// Ends the subscriptions for which there is a reason; says how many those were.
     pub(super) fn deny<'r>(
-        &self,
+        &mut self,
         now: Time,
         reason: impl Fn(&Subscription) -> Option<&'r str>,
     ) -> usize {
-        let mut inner = self.inner();
-        let all = inner.entries.iter();
+        let all = self.entries.iter();
         let ended = all.filter_map(|(id, entry)| Some((*id, reason(&entry.subscription)?)));
         let ended: Vec<(SubscriptionId, &str)> = ended.collect();
         let mut count = 0;
         for (id, reason) in ended {
-            inner.change(id, now, |entry| {
-                let denied = entry.subscription.deny(reason, now);
-                entry.serial += u64::from(denied);
-                count += usize::from(denied);
-                denied
+            self.change(id, now, |entry| {
+                let is_denied = entry.subscription.deny(reason, now);
+                entry.serial += u64::from(is_denied);
+                count += usize::from(is_denied);
             });
         }
         count
     }
 
     /// What is due of feeds that this gateway owns: ends leases, and answers whom to call.
-    pub(super) fn due(&self, now: Time, owns: impl Fn(&FeedName) -> bool) -> Vec<LaneTurn> {
-        let mut locked = self.inner();
-        let inner = &mut *locked;
-        inner.set_time(now);
+    pub(super) fn due(&mut self, now: Time, owns: impl Fn(&FeedName) -> bool) -> Vec<LaneTurn> {
+        self.follow_clock(now);
         let mut due = Vec::new();
-        while let Some((time, id)) = inner.queue.first().copied() {
-            if time > now {
-                break;
-            }
-            inner.queue.pop_first();
-            if let Some(entry) = inner.entries.get_mut(&id)
-                && !owns(&entry.subscription.feed)
-            {
-                entry.due = None;
+        while let Some((_, id)) = self.queue.first().copied().filter(|(time, _)| *time <= now) {
+            self.queue.pop_first();
+            let Some(entry) = self.entries.get_mut(&id) else { continue };
+            entry.due = None;
+            if !owns(&entry.subscription.feed) {
                 continue;
             }
-            inner.change(id, now, |entry| entry.subscription.expire(now));
-            if let Some(entry) = inner.entries.get_mut(&id)
-                && entry.due.is_some_and(|due| due <= now)
-            {
-                inner.queue.remove(&(entry.due.take().unwrap_or(time), id));
+            self.change(id, now, |entry| entry.subscription.expire(now));
+            let entry = self.entries.get_mut(&id);
+            if let Some(entry) = entry.filter(|it| it.due.is_some_and(|due| due <= now)) {
                 entry.busy = true;
                 due.push(entry.turn(id));
+                self.schedule(id, now);
             }
         }
         due
@@ -381,85 +379,75 @@ impl Ledger {
 
     /// When something is due next.
     pub(super) fn next(&self) -> Option<Time> {
-        self.inner().queue.first().map(|(time, _)| *time)
+        self.queue.first().map(|(time, _)| *time)
     }
 
     /// What to call a subscription for whose turn it is; nothing where that has passed meanwhile, or another gateway
     /// owns its feed since.
     pub(super) fn begin(
-        &self,
+        &mut self,
         id: SubscriptionId,
         now: Time,
         owns: impl Fn(&FeedName) -> bool,
     ) -> Option<Task> {
-        let mut inner = self.inner();
-        let is_ours = inner.entries.get(&id).is_some_and(|entry| owns(&entry.subscription.feed));
+        let is_ours = self.entries.get(&id).is_some_and(|entry| owns(&entry.subscription.feed));
         if is_ours {
-            inner.change(id, now, |entry| entry.subscription.expire(now));
+            self.change(id, now, |entry| entry.subscription.expire(now));
         }
-        let tick = inner.tick_of(id);
-        let entry = inner.entries.get_mut(&id)?;
-        let next = entry.subscription.next(tick, now).filter(|_| is_ours);
-        match next.filter(|(time, duty)| *time <= now && *duty != Duty::Expire) {
-            Some((_, duty)) => {
+        let tick = self.tick_of(id);
+        let entry = self.entries.get(&id)?;
+        match entry.subscription.next(tick, now) {
+            Some((time, duty)) if is_ours && time <= now && duty != Duty::Expire => {
                 let subscription = entry.subscription.clone();
                 Some(Task { subscription, duty, serial: entry.serial })
             }
-            None => {
-                entry.busy = false;
-                inner.schedule(id, now);
+            _ => {
+                self.release(id, now);
                 None
             }
         }
     }
 
-    /// Takes over what came of a call. `about`: the request that it was about, where it was about
-    /// one; where another has come since, it says nothing of that.
-    pub(super) fn finish(
-        &self,
-        id: SubscriptionId,
-        about: Option<u64>,
-        now: Time,
-        edit: impl FnOnce(&mut Subscription),
-    ) {
-        let mut inner = self.inner();
-        if let Some(entry) = inner.entries.get_mut(&id) {
+    /// A subscription is not being called any more, and does not wait for its turn.
+    pub(super) fn release(&mut self, id: SubscriptionId, now: Time) {
+        if let Some(entry) = self.entries.get_mut(&id) {
             entry.busy = false;
         }
-        inner.change(id, now, |entry| {
-            let stands = about.is_none_or(|serial| serial == entry.serial);
-            if stands {
-                edit(&mut entry.subscription);
-            }
-            stands
-        });
+        self.schedule(id, now);
     }
 
-    /// Puts off a call that could not be made here, as [`Inner::put_off`] does.
-    pub(super) fn put_off(
-        &self,
-        id: SubscriptionId,
-        duty: Duty,
-        why: Option<&str>,
-        now: Time,
-    ) -> bool {
-        self.inner().put_off(id, duty, why, now)
+    /// Reckons anew what is due: other gateways own feeds since.
+    pub(super) fn schedule_all(&mut self, now: Time) {
+        let ids: Vec<SubscriptionId> = self.entries.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.schedule(id, now));
     }
 
-    /// Counts a delivery, whose document was had.
-    pub(super) fn counted(&self, id: SubscriptionId, arrived: bool) {
-        let mut inner = self.inner();
-        inner.found(id);
-        if arrived {
-            inner.delivered += 1;
-        } else {
-            inner.failed += 1;
+    /// How many changes were written: told before the store is read.
+    pub(super) const fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// Takes in the subscriptions as the store has them: those that other gateways took or called. What is to be
+    /// written here, was since `writes`, or is being called, stays as it is, but for a later request. Answers whether any
+    /// is new here.
+    pub(super) fn take_in(&mut self, stored: Vec<Subscription>, writes: u64, now: Time) -> bool {
+        self.written.retain(|_, written| *written > writes);
+        let before = self.entries.len();
+        let mut gone: HashSet<SubscriptionId> = self.entries.keys().copied().collect();
+        for subscription in stored {
+            let id = subscription.id();
+            gone.remove(&id);
+            self.take_in_one(id, subscription, now);
         }
+        let is_any_new = self.entries.len() > before;
+        gone.retain(|id| !self.is_own(*id));
+        gone.into_iter().for_each(|id| self.remove(id));
+        is_any_new
     }
 
+    /// The subscriptions, of one feed or of all, by topic and callback; at most `limit`.
     pub(super) fn list(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
-        let inner = self.inner();
-        let all = inner.entries.values().map(|entry| &entry.subscription);
+        let all = self.entries.values().map(|entry| &entry.subscription);
         let mut all: Vec<&Subscription> =
             all.filter(|of| feed.is_none_or(|feed| of.feed == *feed)).collect();
         all.sort_unstable_by_key(|of| (&of.topic, of.callback.as_str()));
@@ -467,13 +455,12 @@ impl Ledger {
     }
 
     pub(super) fn count(&self) -> SubscriptionCount {
-        let inner = self.inner();
-        let active = inner.entries.values().filter(|of| of.subscription.active.is_some()).count();
+        let active = self.entries.values().filter(|of| of.subscription.active.is_some()).count();
         SubscriptionCount {
             active,
-            pending: inner.entries.len().saturating_sub(active),
-            delivered: inner.delivered,
-            failed: inner.failed,
+            pending: self.entries.len().saturating_sub(active),
+            delivered: self.delivered,
+            failed: self.failed,
         }
     }
 }

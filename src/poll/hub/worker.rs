@@ -6,15 +6,17 @@ use super::calls::{self, CallOutcome};
 use super::lanes::{LaneTurn, Lanes};
 use super::ledger::Task;
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
+use futures_util::FutureExt as _;
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Time, mask_token};
-use tidegate_core::websub::{Duty, Manner, Push, Subscription, SubscriptionId, VerificationResult};
+use tidegate_core::websub::{CallbackAnswer, Duty, Manner, Subscription};
 use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::{Epoch, StoreError, in_words};
 use tokio::sync::watch;
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -40,22 +42,15 @@ pub(super) async fn run(shared: Arc<HubShared>, topics: Topics, cancel: Cancella
         stale: true,
         lanes: Lanes::default(),
         calls: JoinSet::new(),
-        turns: HashMap::new(),
         owners,
         read_at: Instant::now(),
     };
     worker.work(&cancel).await;
-    let ended = timeout(STOP_WAIT, async {
-        while let Some(done) = worker.calls.join_next_with_id().await {
-            worker.done(&done);
-        }
-    });
+    let ended = timeout(STOP_WAIT, async { while worker.calls.join_next().await.is_some() {} });
     if ended.await.is_err() {
         worker.calls.shutdown().await;
     }
-    if let Err(error) = worker.shared.ledger.flush().await {
-        tracing::warn!(error = in_words(&error), "what the hub did last could not be stored");
-    }
+    worker.shared.flush_or_warn().await;
 }
 
 /// How often subscriptions are read that other gateways take, at least, and how many are read in a second.
@@ -71,9 +66,8 @@ struct Worker {
     /// Whether the ticks of all feeds are to be read, because the log does not tell them.
     stale: bool,
     lanes: Lanes,
-    calls: JoinSet<()>,
-    /// Whose the calls in flight are.
-    turns: HashMap<Id, (LaneTurn, Duty)>,
+    /// The calls in flight, each of which gives its turn back.
+    calls: JoinSet<LaneTurn>,
     /// Says when other gateways own feeds.
     owners: Option<watch::Receiver<u64>>,
     /// When subscriptions are read again that other gateways took.
@@ -100,16 +94,14 @@ impl Worker {
             }
             self.read_of_others().await;
             self.start();
-            if self.shared.ledger.is_dirty()
-                && self.shared.store.condition().stop.is_none()
-                && let Err(error) = self.shared.ledger.flush().await
-            {
-                tracing::warn!(error = in_words(&error), "what the hub knows could not be stored");
+            let is_dirty = self.shared.ledger().is_dirty();
+            if is_dirty && self.shared.store.condition().stop.is_none() {
+                self.shared.flush_or_warn().await;
             }
             let (shared, pause) = (Arc::clone(&self.shared), self.pause());
             tokio::select! {
                 () = cancel.cancelled() => return,
-                Some(done) = self.calls.join_next_with_id() => self.done(&done),
+                Some(Ok(turn)) = self.calls.join_next() => self.lanes.done(&turn),
                 () = shared.wake.notified() => {}
                 () = shared.look.notified() => look = Instant::now(),
                 changed = self.sealed.changed() => if changed.is_err() {
@@ -124,7 +116,7 @@ impl Worker {
     /// How long there is nothing to do.
     fn pause(&self) -> Duration {
         let now = self.shared.clock.now();
-        let next = self.shared.ledger.next().map_or(SLICE, |due| due.since(now));
+        let next = self.shared.ledger().next().map_or(SLICE, |due| due.since(now));
         // Never nothing: a second that has begun is waited for.
         next.clamp(SLICE / 4, SLICE)
     }
@@ -134,13 +126,13 @@ impl Worker {
         let newest = *self.sealed.borrow_and_update();
         if self.stale {
             self.at = newest;
-            let mut ticks = Vec::new();
-            for feed in self.shared.ledger.feeds() {
+            let (mut ticks, feeds) = (Vec::new(), self.shared.ledger().feeds());
+            for feed in feeds {
                 ticks.push((self.shared.tick(&feed).await?, feed));
             }
             self.shared.until_shown().await;
             for (tick, feed) in ticks {
-                self.shared.ledger.saw(&feed, tick, self.shared.clock.now());
+                self.shared.ledger().saw(&feed, tick, self.shared.clock.now());
             }
             self.stale = false;
         }
@@ -156,7 +148,7 @@ impl Worker {
             let now = self.shared.clock.now();
             for sealed in read.into_iter().take_while(|sealed| sealed.epoch <= newest) {
                 for change in &sealed.changes {
-                    self.shared.ledger.saw(&change.feed, Some(change.tick), now);
+                    self.shared.ledger().saw(&change.feed, Some(change.tick), now);
                 }
                 self.at = sealed.epoch;
             }
@@ -175,15 +167,16 @@ impl Worker {
         let now = self.shared.clock.now();
         if is_moved {
             // Whoever owns them now tells them what is due.
-            self.shared.ledger.put_back(self.lanes.drain(), now);
+            let mut ledger = self.shared.ledger();
+            self.lanes.drain().into_iter().for_each(|id| ledger.release(id, now));
         }
-        let writes = self.shared.ledger.writes();
+        let writes = self.shared.ledger().writes();
         match self.shared.store.subscriptions().await {
             Ok(stored) => {
                 let count = u32::try_from(stored.len()).unwrap_or(u32::MAX);
                 self.read_at = Instant::now() + READ_EVERY * (1 + count / READ_IN_A_SECOND);
                 // Of the feeds of new ones the ticks are not known.
-                self.stale |= self.shared.ledger.take_in(stored, writes, now);
+                self.stale |= self.shared.ledger().take_in(stored, writes, now);
             }
             Err(error) => {
                 self.read_at = Instant::now() + READ_EVERY;
@@ -191,7 +184,7 @@ impl Worker {
             }
         }
         if is_moved {
-            self.shared.ledger.schedule_all(now);
+            self.shared.ledger().schedule_all(now);
         }
     }
 
@@ -199,7 +192,9 @@ impl Worker {
     async fn end_gone_topics(&self) {
         let mut gone = HashMap::new();
         let feeds = self.shared.store.listed();
-        for topic in self.shared.ledger.topics(|feed| self.shared.owns(feeds.as_deref(), feed)) {
+        let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
+        let topics = self.shared.ledger().topics(owns);
+        for topic in topics {
             let found = (self.topics)(TopicRequest::Exists(topic.clone())).await;
             if let Err(NoHubDocument::Gone(why)) = found {
                 let shown = mask_token(&topic);
@@ -209,7 +204,7 @@ impl Worker {
         }
         if !gone.is_empty() {
             let reason = |of: &Subscription| gone.get(&of.topic).map(String::as_str);
-            self.shared.ledger.deny(self.shared.clock.now(), reason);
+            self.shared.ledger().deny(self.shared.clock.now(), reason);
         }
     }
 
@@ -222,53 +217,36 @@ impl Worker {
         let now = self.shared.clock.now();
         let feeds = self.shared.store.listed();
         let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
-        for turn in self.shared.ledger.due(now, owns) {
-            self.lanes.push(&turn);
-        }
+        let due = self.shared.ledger().due(now, owns);
+        due.into_iter().for_each(|turn| self.lanes.push(turn));
         while let Some(turn) = self.lanes.next() {
-            let id = turn.id;
-            let Some(task) = self.shared.ledger.begin(id, now, owns) else {
+            let task = self.shared.ledger().begin(turn.id, now, owns);
+            let Some(task) = task else {
                 self.lanes.done(&turn);
                 continue;
             };
             // Whom the operator allows by name needs no protection from this hub.
-            let public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
-            let purpose = purpose(&task);
+            let is_public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
+            let (purpose, instant) = (purpose(&task), Instant::now());
             let spend =
-                |now| self.shared.budgets().try_spend(&turn.host, &turn.owner, purpose, now);
-            if public && !spend(Instant::now()) {
-                self.shared.ledger.put_off(id, task.duty, None, now);
+                || self.shared.budgets().try_spend(&turn.host, &turn.owner, purpose, instant);
+            if is_public && !spend() {
+                self.shared.ledger().put_off(turn.id, task.duty, None, now);
                 self.lanes.done(&turn);
                 continue;
             }
-            let duty = task.duty;
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
-            let call = self.calls.spawn(async move {
-                let outcome = calls::perform(&shared, &topics, &task).await;
-                take_over(&shared, id, &task, outcome, shared.clock.now());
-                if let Err(error) = shared.ledger.flush().await {
-                    tracing::warn!(
-                        error = in_words(&error),
-                        "what came of a call could not be stored"
-                    );
-                }
+            self.calls.spawn(async move {
+                let call = AssertUnwindSafe(calls::perform(&shared, &topics, &task));
+                let outcome = call.catch_unwind().await.unwrap_or_else(|_| {
+                    tracing::error!(host = &*turn.host, "a call of the hub broke off");
+                    CallOutcome::PutOff("the call broke off".to_owned())
+                });
+                shared.take_over(&task, outcome, shared.clock.now());
+                shared.flush_or_warn().await;
+                turn
             });
-            self.turns.insert(call.id(), (turn, duty));
         }
-    }
-
-    fn done(&mut self, done: &Result<(Id, ()), JoinError>) {
-        let (id, broke) = match done {
-            Ok((id, ())) => (*id, false),
-            Err(error) => (error.id(), true),
-        };
-        let Some((turn, duty)) = self.turns.remove(&id) else { return };
-        if broke {
-            let now = self.shared.clock.now();
-            tracing::error!(host = &*turn.host, "a call of the hub broke off");
-            self.shared.ledger.put_off(turn.id, duty, Some("the call broke off"), now);
-        }
-        self.lanes.done(&turn);
     }
 }
 
@@ -281,57 +259,67 @@ fn purpose(task: &Task) -> Purpose {
     }
 }
 
-/// Takes over what came of a call, and says it in the log; never the callback's whole address.
-fn take_over(shared: &HubShared, id: SubscriptionId, task: &Task, outcome: CallOutcome, now: Time) {
-    let ledger = &shared.ledger;
-    let whole = task.subscription.topic.as_str();
-    let topic = &*mask_token(whole);
-    let host = task.subscription.callback.host_str().unwrap_or_default();
-    match outcome {
-        CallOutcome::Heard(heard) => {
-            match (&heard, task.duty) {
-                (VerificationResult::Agreed, Duty::Verify(intent)) => {
-                    tracing::info!(topic, host, intent = intent.mode(), "a callback agreed");
+impl HubShared {
+    async fn flush_or_warn(self: &Arc<Self>) {
+        if let Err(error) = self.flush().await {
+            tracing::warn!(error = in_words(&error), "what the hub knows could not be stored");
+        }
+    }
+
+    /// Takes over what came of a call, and says it in the log; never the callback's whole address.
+    fn take_over(&self, task: &Task, outcome: CallOutcome, now: Time) {
+        let (of, id) = (&task.subscription, task.subscription.id());
+        let topic = &*mask_token(&of.topic);
+        let host = of.callback.host_str().unwrap_or_default();
+        match outcome {
+            CallOutcome::Answered(answer, tick) => {
+                log_answer(task.duty, &answer, topic, host);
+                match task.duty {
+                    Duty::Deliver => self.ledger().delivered(id, answer, tick, now),
+                    _ => self.ledger().verified(task, answer, now),
                 }
-                (VerificationResult::Refused(why), Duty::Verify(_)) => {
-                    tracing::info!(topic, host, why, "a request to the hub was dropped");
+            }
+            CallOutcome::PutOff(why) => {
+                // Said once of a topic: the reason may last, and hold for many.
+                if self.ledger().put_off(id, task.duty, Some(&why), now) {
+                    tracing::warn!(topic, why, "callbacks are called later");
                 }
-                (VerificationResult::Failed { why, .. }, _) => {
-                    tracing::info!(topic, host, why, "a callback could not be asked");
+            }
+            CallOutcome::End { why, of_document } => {
+                let mut ledger = self.ledger();
+                ledger.release(id, now);
+                let ended = ledger.deny(now, |other| {
+                    let has_it = other.manner == Manner::WebSub || !of_document;
+                    (other.topic == of.topic && has_it).then_some(why.as_str())
+                });
+                // Others may have been at it at the same time.
+                if ended > 0 {
+                    tracing::warn!(topic, ended, why, "the hub ends the subscriptions of a topic");
                 }
-                _ => {}
-            }
-            if task.subscription.manner == Manner::RssCloud {
-                ledger.finish_cloud(task, &heard, now);
-            }
-            ledger.finish(id, Some(task.serial), now, |of| of.heard(heard, now));
-        }
-        CallOutcome::Pushed(push, tick) => {
-            match &push {
-                Push::Taken => tracing::debug!(topic, host, "delivered"),
-                Push::Gone => tracing::info!(topic, host, "the callback says that it is gone"),
-                Push::Failed { why, .. } => tracing::info!(topic, host, why, "not delivered"),
-            }
-            ledger.counted(id, push == Push::Taken);
-            ledger.finish(id, None, now, |of| of.pushed(push, tick, now));
-        }
-        CallOutcome::PutOff(why) => {
-            // Said once of a topic: the reason may last, and hold for many.
-            if ledger.put_off(id, task.duty, Some(&why), now) {
-                tracing::warn!(topic, why, "callbacks are called later");
             }
         }
-        CallOutcome::End { why, of_document } => {
-            ledger.finish(id, None, now, |_| {});
-            let ended = ledger.deny(now, |of| {
-                let has_it = of.manner == Manner::WebSub || !of_document;
-                (of.topic == whole && has_it).then_some(why.as_str())
-            });
-            // Others may have been at it at the same time.
-            if ended > 0 {
-                tracing::warn!(topic, ended, why, "the hub ends the subscriptions of a topic");
-            }
+    }
+}
+
+fn log_answer(duty: Duty, answer: &CallbackAnswer, topic: &str, host: &str) {
+    match (duty, answer) {
+        (Duty::Deliver, CallbackAnswer::Taken) => tracing::debug!(topic, host, "delivered"),
+        (Duty::Deliver, CallbackAnswer::Refused(_)) => {
+            tracing::info!(topic, host, "the callback says that it is gone");
         }
+        (Duty::Deliver, CallbackAnswer::Failed { why, .. }) => {
+            tracing::info!(topic, host, why, "not delivered");
+        }
+        (Duty::Verify(intent), CallbackAnswer::Taken) => {
+            tracing::info!(topic, host, intent = intent.mode(), "a callback agreed");
+        }
+        (Duty::Verify(_), CallbackAnswer::Refused(why)) => {
+            tracing::info!(topic, host, why, "a request to the hub was dropped");
+        }
+        (_, CallbackAnswer::Failed { why, .. }) => {
+            tracing::info!(topic, host, why, "a callback could not be asked");
+        }
+        _ => {}
     }
 }
 

@@ -13,14 +13,17 @@ fn lines(at_once: usize) -> Politeness<&'static str> {
     Politeness::new(at_once, rules())
 }
 
-fn next_of(polite: &mut Politeness<&'static str>, now: Instant) -> Option<Dispatch<&'static str>> {
+fn next_of(
+    polite: &mut Politeness<&'static str>,
+    now: Instant,
+) -> Option<(&'static str, Result<PoliteHost, Duration>)> {
     polite.next(now, |who| *who != "gone")
 }
 
 /// The next one that is let ask; nothing is put off.
 fn next(polite: &mut Politeness<&'static str>, now: Instant) -> Option<&'static str> {
     next_of(polite, now).map(|dispatch| match dispatch {
-        Dispatch::Begin(who, _) => who,
+        (who, Ok(_)) => who,
         put_off => panic!("{put_off:?}"),
     })
 }
@@ -95,24 +98,24 @@ fn hosts_that_nobody_waits_for_are_forgotten() {
 fn own_hosts_are_owed_no_pause_and_differ_by_port() {
     let own = HostRules { allow_private: AllowPrivate::All, ..rules() };
     let host = own.host("http://127.0.0.1:8081/x");
-    assert_eq!((host.name(), host.spacing()), ("127.0.0.1:8081", Duration::ZERO));
+    assert_eq!((&*host.name, host.pace.spacing), ("127.0.0.1:8081", Duration::ZERO));
     let stranger = own.host("https://u:p@Example.org.:8443/x");
-    assert_eq!((stranger.name(), stranger.spacing()), ("example.org", SECOND));
-    assert_eq!(rules().host("http://127.0.0.1/").name(), "127.0.0.1");
+    assert_eq!((&*stranger.name, stranger.pace.spacing), ("example.org", SECOND));
+    assert_eq!(rules().host("http://127.0.0.1/").name.as_ref(), "127.0.0.1");
 }
 
 #[test]
 fn names_of_one_registrable_domain_are_one_host() {
     let of = |url: &str| rules().host(url);
     for url in ["https://a.news.co.uk/", "https://b.news.co.uk:81/x", "https://news.co.uk./"] {
-        assert_eq!(of(url).name(), "news.co.uk", "{url}");
+        assert_eq!(of(url).name.as_ref(), "news.co.uk", "{url}");
     }
-    assert_eq!(of("https://a.news.co.uk/").full(), "a.news.co.uk");
+    assert_eq!(of("https://a.news.co.uk/").full.as_ref(), "a.news.co.uk");
     // Below a private suffix each name is somebody else's.
-    assert_eq!(of("https://a.github.io/").name(), "a.github.io");
-    assert_eq!(of("https://x.b.github.io/").name(), "b.github.io");
+    assert_eq!(of("https://a.github.io/").name.as_ref(), "a.github.io");
+    assert_eq!(of("https://x.b.github.io/").name.as_ref(), "b.github.io");
     // An address is no name.
-    assert_eq!(of("http://93.184.216.34/").name(), "93.184.216.34");
+    assert_eq!(of("http://93.184.216.34/").name.as_ref(), "93.184.216.34");
     // What waits for one of them waits for all.
     let (mut polite, now) = (lines(9), Instant::now());
     polite.enqueue("one", "https://a.news.co.uk/", false, now);
@@ -156,19 +159,19 @@ fn an_operator_may_say_how_a_host_is_asked() {
     let of = |url: &str| rules.host(url);
     let own = of("https://feeds.news.co.uk/");
     let pace = Pace { spacing: Duration::ZERO, parallel: 2 };
-    assert_eq!((own.name(), own.pace), ("feeds.news.co.uk", pace));
-    assert_eq!(of("https://x.feeds.news.co.uk/").name(), "feeds.news.co.uk");
+    assert_eq!((own.name.as_ref(), own.pace), ("feeds.news.co.uk", pace));
+    assert_eq!(of("https://x.feeds.news.co.uk/").name.as_ref(), "feeds.news.co.uk");
     let other = of("https://www.news.co.uk/");
     assert_eq!(
-        (other.name(), other.spacing(), other.listed()),
+        (&*other.name, other.pace.spacing, other.listed()),
         ("news.co.uk", 5 * SECOND, 5 * SECOND)
     );
     let below = of("https://a.github.io/");
-    assert_eq!((below.name(), below.spacing()), ("a.github.io", 7 * SECOND));
-    assert_eq!(of("https://else.example/").spacing(), SECOND);
+    assert_eq!((&*below.name, below.pace.spacing), ("a.github.io", 7 * SECOND));
+    assert_eq!(of("https://else.example/").pace.spacing, SECOND);
     let local = HostRules { allow_private: AllowPrivate::All, ..rules.clone() };
     let local = local.host("http://127.0.0.1:81/");
-    assert_eq!((local.name(), local.spacing()), ("127.0.0.1:81", 9 * SECOND));
+    assert_eq!((&*local.name, local.pace.spacing), ("127.0.0.1:81", 9 * SECOND));
 
     let (mut polite, now) = (Politeness::new(9, rules.clone()), Instant::now());
     for feed in ["one", "two", "three"] {
@@ -187,7 +190,7 @@ fn an_operator_may_say_how_a_host_is_asked() {
 
 fn put_off(polite: &mut Politeness<&'static str>, now: Instant) -> Vec<(&'static str, Duration)> {
     std::iter::from_fn(|| match next_of(polite, now) {
-        Some(Dispatch::PutOff(who, left)) => Some((who, left)),
+        Some((who, Err(left))) => Some((who, left)),
         Some(begun) => panic!("{begun:?}"),
         None => None,
     })
@@ -210,7 +213,7 @@ fn what_waits_for_a_host_leaves_its_line_when_the_host_asks_for_a_pause() {
     // What comes to it later is put off as well, and the other host of the domain is not.
     let then = start + 20 * SECOND;
     polite.enqueue("late", a, false, then);
-    assert_eq!(next_of(&mut polite, then), Some(Dispatch::PutOff("late", 580 * SECOND)));
+    assert_eq!(next_of(&mut polite, then), Some(("late", Err(580 * SECOND))));
     assert_eq!(polite.ask_out_of_turn(a, then), Err(580 * SECOND));
     assert_eq!(next(&mut polite, then), Some("other"));
     polite.enqueue("another", b, false, start + 21 * SECOND);
@@ -301,4 +304,35 @@ fn what_is_always_announced_keeps_nothing_from_its_turn() {
         assert!(listed <= 1000, "it never has its turn");
     }
     assert_eq!(listed, LISTED_IN_A_ROW);
+}
+
+fn paused_host(name: &str) -> PoliteHost {
+    HostRules::default().host(&format!("https://{name}/"))
+}
+
+#[test]
+fn a_host_speaks_for_itself_and_two_for_their_domain() {
+    let (mut pauses, start) = (Pauses::default(), Instant::now());
+    let minutes = |n: u64| Duration::from_secs(60 * n);
+    pauses.ask(&paused_host("a.news.example"), minutes(30), start);
+    assert_eq!(pauses.left(&paused_host("a.news.example"), start), Some(minutes(30)));
+    assert_eq!(pauses.left(&paused_host("c.news.example"), start), None);
+    // The same one again says nothing of others, nor does one an hour later.
+    pauses.ask(&paused_host("a.news.example"), minutes(30), start + minutes(1));
+    assert_eq!(pauses.left(&paused_host("c.news.example"), start + minutes(1)), None);
+    let late = start + minutes(62);
+    pauses.ask(&paused_host("b.news.example"), minutes(5), late);
+    assert_eq!(pauses.left(&paused_host("c.news.example"), late), None);
+    pauses.ask(&paused_host("a.news.example"), minutes(20), late + minutes(2));
+    assert_eq!(pauses.left(&paused_host("c.news.example"), late + minutes(2)), Some(minutes(20)));
+    assert_eq!(pauses.left(&paused_host("b.news.example"), late + minutes(2)), Some(minutes(20)));
+    assert_eq!(pauses.left(&paused_host("c.news.example"), late + minutes(22)), None);
+    assert_eq!(pauses.left(&paused_host("news.other.example"), late), None);
+}
+
+#[test]
+fn a_pause_is_no_longer_than_a_day() {
+    let (mut pauses, now) = (Pauses::default(), Instant::now());
+    pauses.ask(&paused_host("a.example"), MAX_HOST_PAUSE * 9, now);
+    assert_eq!(pauses.left(&paused_host("a.example"), now), Some(MAX_HOST_PAUSE));
 }

@@ -59,8 +59,9 @@ fn plan() -> ProbePlan {
 }
 
 fn new<'a>(site: &Arc<Site>, plan: &'a ProbePlan, pause: Duration) -> Asking<'a> {
-    let way = (None, LeadScope::default());
-    Asking::new(site.service(), plan, pause, Time::from_unix(0), way)
+    let (leads, now) = (LeadScope::default(), tidegate_core::model::Time::from_unix(0));
+    let way = AskRequest { url: plan.listed.clone(), get: false, route: None, leads, now };
+    Asking::new(site.service(), plan, pause, way)
 }
 
 async fn ask(site: &Arc<Site>) -> (Replies, bool) {

@@ -48,8 +48,8 @@ fn a_new_feed_is_polled_often_and_a_quiet_one_ever_more_seldom() {
 #[test]
 fn the_usual_time_between_changes_counts_right_after_a_change() {
     let mut rhythm = UpdateRate::since(NOW.minus(8 * HOUR));
-    rhythm.changed(NOW.minus(4 * HOUR));
-    rhythm.changed(NOW);
+    rhythm = rhythm.after_change(NOW.minus(4 * HOUR));
+    rhythm = rhythm.after_change(NOW);
     let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None));
     assert!(about(&next, HOUR), "{next:?}");
     assert_eq!(next.reason.to_string(), "it takes about 4 h to change: every 1 h");
@@ -58,7 +58,7 @@ fn the_usual_time_between_changes_counts_right_after_a_change() {
 #[test]
 fn a_clock_that_went_back_does_not_upset_the_rhythm() {
     let mut rhythm = UpdateRate::since(NOW.plus(DAY));
-    rhythm.changed(NOW);
+    rhythm = rhythm.after_change(NOW);
     let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None));
     assert!(about(&next, 5 * MINUTE), "{next:?}");
 }

@@ -1,10 +1,11 @@
 //! SUP documents: when they are asked for, and what is polled because of what they tell.
 
-use super::{PollScheduler, RunningErrand, ScheduledFeed};
-use crate::announced::{AnnouncedFeed, Looked};
+use super::{PollScheduler, RunningPoll, ScheduledFeed};
+use crate::announced::AnnouncedFeed;
 use crate::polling::PollResult;
 use crate::reason::PlannedPoll;
 use crate::schedule::{PushSource, phase};
+use crate::sup::Looked;
 use std::time::Duration;
 use tidegate_core::model::{EventKind, FeedName, PushedPoll, Time, ToldChange};
 use tidegate_status::PollEnding;
@@ -36,14 +37,14 @@ impl PollScheduler {
         }
         let hosts = &self.bench.hosts;
         while let Some((address, look)) =
-            self.announced.take_due(Instant::now(), |url| hosts.host(url).name().into())
+            self.announced.take_due(Instant::now(), |url| hosts.host(url).name)
         {
             // It is one more request to that host.
             if let Err(left) = hosts.ask_out_of_turn(look.address()) {
                 self.announced.put_off(&address, look, left, Instant::now());
                 continue;
             }
-            let (fetch, now) = (self.bench.fetch.clone(), self.clock.now());
+            let (fetch, now) = (self.bench.fetch(), self.clock.now());
             let cancel = self.cancel.child_token();
             let task = self.looks.spawn(async move {
                 tokio::select! {
@@ -124,7 +125,7 @@ impl PollScheduler {
         &mut self,
         name: &FeedName,
         found: &PollResult,
-        running: &RunningErrand,
+        running: &RunningPoll,
     ) -> Option<PushSource> {
         // Another gateway is told of the changes of a feed that leaves.
         if self.feeds.get(name)?.is_leaving() {

@@ -2,8 +2,9 @@
 //! meanwhile.
 
 use super::ownership::OrderedStates;
-use super::{CHECKPOINT_EVERY, CHECKPOINT_STATES, PollScheduler};
+use super::{CHECKPOINT_EVERY, PollScheduler, SLICE};
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::{FeedName, HubSubscription, PollState, SubscriptionStanding, Time};
 use tidegate_store::{CommitError, Store, StoreError, in_words};
 use tokio::task::JoinError;
@@ -43,30 +44,26 @@ async fn take_over_leases(
 impl PollScheduler {
     /// Writes all of it, until that fails; `with_marks`: the marks of large documents before it.
     pub(super) async fn write_all(&mut self, with_marks: bool) {
-        let now = Instant::now();
-        (self.checkpoint_at, self.flush_at) = (Some(now), now);
-        while self.begin_checkpoint(with_marks) && self.end_checkpoint().await {}
+        self.flush_at = Instant::now();
+        while self.begin_checkpoint(with_marks, true) && self.end_checkpoint().await {}
     }
 
     /// Begins to write some of it, where that is due and nothing is being written. Answers whether it did.
-    pub(super) fn begin_checkpoint(&mut self, with_marks: bool) -> bool {
+    pub(super) fn begin_checkpoint(&mut self, with_marks: bool, at_once: bool) -> bool {
         let now = Instant::now();
         if !self.checkpoints.is_empty() || self.flush_at > now {
             return false;
         }
-        let is_full = self.unsaved.len() >= CHECKPOINT_STATES;
-        let mut states = Vec::new();
-        if is_full || self.checkpoint_at.is_some_and(|at| at <= now) {
-            states.extend(self.unsaved.values().take(CHECKPOINT_STATES).cloned());
-            // The rest is written next.
-            self.checkpoint_at = (states.len() < self.unsaved.len()).then_some(now);
-        }
+        let (is_shared, at) = (self.owned.is_some(), self.clock.now());
+        let mut unsaved = self.bench.table.unsaved();
+        let is_due = at_once || unsaved.due().is_some_and(|due| due <= now);
+        let mut states = if is_due { unsaved.begin(at) } else { Vec::new() };
+        drop(unsaved);
         let has_marks = with_marks && self.bench.attempts.has_unwritten();
         if states.is_empty() && !has_marks {
             return false;
         }
         let bench = Arc::clone(&self.bench);
-        let (is_shared, at) = (self.owned.is_some(), self.clock.now());
         self.checkpoints.spawn(async move {
             if has_marks && !bench.attempts.flush().await {
                 return Err(None);
@@ -97,13 +94,10 @@ impl PollScheduler {
     pub(super) fn finish_checkpoint(&mut self, done: Result<CheckpointResult, JoinError>) -> bool {
         let error = match done {
             Ok(Ok(states)) => {
+                self.bench.table.unsaved().end(true, Instant::now());
                 for state in states {
                     if let Some(stored) = &state.subscription {
                         self.adopt_lease(&state.feed, stored);
-                    }
-                    // What has changed meanwhile is written with the next.
-                    if self.unsaved.get(&state.feed) == Some(&state) {
-                        self.unsaved.remove(&state.feed);
                     }
                 }
                 return true;
@@ -116,8 +110,17 @@ impl PollScheduler {
         if let Some(error) = error {
             tracing::warn!(error, "what polling remembers could not be stored; it is tried again");
         }
-        let again = Instant::now() + self.retry_after(CHECKPOINT_EVERY);
-        (self.checkpoint_at, self.flush_at) = (Some(again), again);
+        // Where several gateways poll, soon: others may wait for it.
+        let pause = if self.owned.is_some() { SLICE } else { CHECKPOINT_EVERY };
+        self.flush_at = Instant::now() + pause;
+        self.bench.table.unsaved().end(false, self.flush_at);
         false
+    }
+
+    /// Has what is remembered of a feed written down soon: its walk, or its subscription to a hub, is another one.
+    pub(super) fn save_aside(&self, name: &FeedName) {
+        if let Some(feed) = self.feeds.get(name) {
+            self.bench.table.remember(name, &feed.cell, Duration::ZERO);
+        }
     }
 }

@@ -1,65 +1,36 @@
 //! What the polling task is told while it runs.
 
-use super::departure::Departure;
+use super::feed::Departure;
 use super::ownership::StoredFeed;
 use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler};
-use crate::PollSettings;
 use crate::domains::is_polled;
 use crate::error::PollError;
-use crate::poller::PollCommand;
-use crate::polling::PollContext;
+use crate::polling::LiveConfig;
 use crate::reason::PlannedPoll;
 use crate::schedule::phase;
+use crate::{PollSettings, walk};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, WalkStanding};
 use tidegate_net::fetch::{FetchBlame, Services};
-use tidegate_status::PollFailure;
+use tidegate_status::{PollFailure, WalkOrder};
 use tokio::sync::oneshot;
 
 /// Why a feed is polled whose credentials, headers or proxy are others now.
 pub(super) const ASKED_OTHERWISE: &str = "what its publisher is asked with was changed";
 
 impl PollScheduler {
-    pub(super) fn obey(&mut self, command: PollCommand) {
-        match command {
-            PollCommand::Put(record, reply) if self.owns(&record) => self.put(record, reply),
-            // Its owner finds it in the list of feeds.
-            PollCommand::Put(record, reply) => self.depart(&record.name, Departure::Moved, reply),
-            PollCommand::PutAndPoll(record, reply) if self.owns(&record) => {
-                let name = record.name.clone();
-                self.put(record, oneshot::channel().0);
-                self.poll_now(&name, reply);
-            }
-            PollCommand::PutAndPoll(record, reply) => {
-                self.poll_once(StoredFeed { record, state: None, pending: None }, Some(reply));
-            }
-            PollCommand::Share(records) => self.share_records(records),
-            PollCommand::Remove(name, reply) => self.depart(&name, Departure::Removed, reply),
-            PollCommand::PollNow(name, reply) => self.poll_now(&name, reply),
-            PollCommand::PollOnce(stored, reply) => self.poll_once(*stored, reply),
-            PollCommand::Walk(name, order, reply) => {
-                // Who asked may have gone away.
-                let _ = reply.send(self.order_walk(&name, order));
-            }
-            PollCommand::Called(token, said, reply) => {
-                let _ = reply.send(self.called(&token, &said));
-            }
-            PollCommand::Pushed(token) => self.pushed(&token),
-            PollCommand::Reconfigure(parts) => {
-                let (settings, services) = *parts;
-                self.reconfigure(settings, services);
-            }
-        }
-    }
-
-    pub(super) fn put(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
+    /// Polls a feed from now on, or goes on with a changed record.
+    pub(crate) fn put(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
         let name = record.name.clone();
-        if !is_polled(&record) {
-            let departure = match record.standing {
-                FeedStanding::Gone => Departure::Removed,
-                FeedStanding::Active | FeedStanding::Paused => Departure::Paused,
-            };
+        let departure = match record.standing {
+            // Its owner finds it in the list of feeds.
+            _ if !self.owns(&record) => Some(Departure::Moved),
+            _ if is_polled(&record) => None,
+            FeedStanding::Gone => Some(Departure::Removed),
+            FeedStanding::Active | FeedStanding::Paused => Some(Departure::Paused),
+        };
+        if let Some(departure) = departure {
             return self.depart(&name, departure, reply);
         }
         let now = self.clock.now();
@@ -68,51 +39,101 @@ impl PollScheduler {
         }
         match self.feeds.get_mut(&name) {
             Some(feed) if feed.running.is_some() => {
-                feed.after_round().leaving = None;
-                let moved = feed.record.url != record.url;
-                if feed.record.access != record.access {
-                    // It may be answered as if somebody else had asked.
-                    if let Some(running) = &feed.running {
-                        running.cancel.cancel();
-                    }
-                    feed.after_round().asked_otherwise = true;
-                }
+                let has_moved = feed.record.url != record.url;
+                let is_asked_otherwise = feed.record.access != record.access;
                 // Where only options change, the round in flight is as good as any.
-                if moved {
-                    if let Some(running) = &feed.running {
-                        running.cancel.cancel();
-                    }
-                    let after = feed.after_round();
-                    after.successor = Some(record);
+                if let Some(running) =
+                    feed.running.as_ref().filter(|_| has_moved || is_asked_otherwise)
+                {
+                    // It may be answered as if somebody else had asked.
+                    running.cancel.cancel();
+                }
+                let after = feed.after_round();
+                after.leaving = None;
+                after.asked_otherwise |= is_asked_otherwise;
+                after.successor = has_moved.then(|| Arc::clone(&record));
+                if has_moved {
                     after.left.push(reply);
                     return;
                 }
-                feed.after_round().successor = None;
-                feed.record = record;
-                self.resume_walk(&name);
+                self.change_record(&name, record);
             }
             Some(feed) if feed.record.url == record.url => {
                 let is_asked_otherwise = feed.record.access != record.access;
                 let is_new = !feed.cell.lock().memory.was_polled();
-                feed.record = record;
+                self.change_record(&name, record);
                 if is_new {
                     self.schedule(&name, PlannedPoll::new(now, "it was added or changed"));
                 } else if is_asked_otherwise {
                     self.schedule(&name, PlannedPoll::new(now, ASKED_OTHERWISE));
                 }
                 self.bring_forward(&name);
-                self.resume_walk(&name);
             }
             _ => {
                 self.unschedule(&name);
-                self.insert(record, None, PlannedPoll::new(now, "it was added or changed"));
+                let next = PlannedPoll::new(now, "it was added or changed");
+                self.insert(record, None, next, Duration::ZERO);
             }
         }
         let _ = reply.send(());
     }
 
+    /// Goes on with another record of the same address.
+    fn change_record(&mut self, name: &FeedName, record: Arc<FeedRecord>) {
+        if let Some(feed) = self.feeds.get_mut(name) {
+            feed.record = record;
+            // What goes on is asked for as the record says now.
+            feed.walking = None;
+            self.resume_walk(name, Duration::ZERO);
+        }
+    }
+
+    /// Polls a new feed right away, wherever it is polled from then on.
+    pub(crate) fn put_and_poll(&mut self, record: Arc<FeedRecord>, reply: CommandReply) {
+        if !self.owns(&record) {
+            return self.poll_once(StoredFeed { record, state: None, pending: None }, Some(reply));
+        }
+        let name = record.name.clone();
+        self.put(record, oneshot::channel().0);
+        self.poll_now(&name, reply);
+    }
+
+    /// Stops polling a feed for good.
+    pub(crate) fn remove(&mut self, name: &FeedName, reply: oneshot::Sender<()>) {
+        self.depart(name, Departure::Removed, reply);
+    }
+
+    /// What an operator orders.
+    pub(crate) fn order_walk(
+        &mut self,
+        name: &FeedName,
+        order: WalkOrder,
+    ) -> Result<(), PollError> {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name).filter(|feed| !feed.is_leaving()) else {
+            return Err(PollError::Unknown);
+        };
+        let mut polling = feed.cell.lock();
+        let walk = &mut polling.memory.state.backfill;
+        match order {
+            WalkOrder::Start => {
+                *walk = Some(Box::new(walk::asked_for(walk.take().map(|walk| *walk), now)));
+            }
+            WalkOrder::Stop => {
+                if let Some(walk) = walk.as_mut().filter(|walk| walk.is_walking()) {
+                    walk::end(walk, WalkStanding::Stopped, "the operator stopped it", now);
+                }
+                feed.walking = None;
+            }
+        }
+        drop(polling);
+        self.resume_walk(name, Duration::ZERO);
+        self.save_aside(name);
+        Ok(())
+    }
+
     /// Takes records in the place of equal ones, the list of subscriptions aside.
-    pub(super) fn share_records(&mut self, records: Vec<Arc<FeedRecord>>) {
+    pub(crate) fn share_records(&mut self, records: Vec<Arc<FeedRecord>>) {
         for record in records {
             if let Some(feed) = self.feeds.get_mut(&record.name)
                 && feed.follows_alike(&record)
@@ -122,7 +143,7 @@ impl PollScheduler {
         }
     }
 
-    pub(super) fn poll_now(&mut self, name: &FeedName, reply: CommandReply) {
+    pub(crate) fn poll_now(&mut self, name: &FeedName, reply: CommandReply) {
         let room = self.asked_for < MAX_ASKED_FOR;
         let refusal = match self.feeds.get_mut(name) {
             None => PollError::Unknown,
@@ -144,19 +165,11 @@ impl PollScheduler {
         let _ = reply.send(Err(refusal));
     }
 
-    fn reconfigure(&mut self, settings: PollSettings, services: Services) {
+    pub(crate) fn reconfigure(&mut self, settings: PollSettings, services: Services) {
         self.leave_hubs_beyond(&settings);
         self.bench.hosts.reconfigure(settings.at_once, settings.host_rules());
+        self.bench.live.store(Arc::new(LiveConfig { settings: settings.clone(), services }));
         self.settings = settings;
-        let Services { fetch, ask, call, .. } = services;
-        let allow_private = self.settings.allow_private.clone();
-        self.bench = Arc::new(PollContext {
-            fetch,
-            ask,
-            call,
-            allow_private,
-            ..PollContext::clone(&self.bench)
-        });
         let names: Vec<_> = self.feeds.keys().cloned().collect();
         for name in &names {
             self.bring_forward(name);

@@ -1,38 +1,22 @@
 //! Subscriptions to upstreams' hubs: when hubs are asked, in their host's line like polls, what they
 //! may ask back, and what is polled because of what they push.
 
-use super::errands::{Errand, ErrandState, FinishedErrand};
-use super::{HOST_PAUSED, PAUSE_MARGIN, PollScheduler, ScheduledFeed};
+use super::{Errand, Finished, HOST_PAUSED, PAUSE_MARGIN, PollScheduler, ScheduledFeed};
 use crate::PollSettings;
 use crate::announced::AnnouncedFeed;
-use crate::callbacks::Reach;
+use crate::domains::behind_list;
 use crate::polling::{PollContext, PollResult};
 use crate::subscribe::{self, Failed};
-use crate::word::behind_list;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
     FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time, ToldChange,
 };
-use tidegate_core::websub::subscriber::{self, CallbackReply, Requests};
-use tidegate_core::websub::{Discovery, HubRequest, Intent, Verification};
-use tidegate_net::fetch::{LeadScope, read_url};
+use tidegate_core::pause::GrowingPause;
+use tidegate_core::websub::subscriber::{self, Requests};
+use tidegate_core::websub::{Discovery, HubRequest, Verification};
+use tidegate_net::fetch::LeadScope;
 use tidegate_store::in_words;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-
-/// The most subscriptions that are being ended at the same time; what is beyond is not asked for:
-/// the lease runs out.
-pub const MAX_LEAVING: usize = 64;
-/// How long a hub may take to ask whether the end of a subscription was meant.
-const LEAVING_TIME: Duration = Duration::from_secs(10 * 60);
-
-/// A subscription that is being ended.
-pub(super) struct Leaving {
-    topic: String,
-    since: Instant,
-}
 
 /// What became of a request to a hub.
 pub(super) enum HubAsked {
@@ -56,7 +40,7 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get(name) else { return };
         let Some(subscription) = feed.with_hub(|it| it.clone()) else { return };
         // What has become unreachable, or unwanted, is given up.
-        if !is_reached(self.settings.reach.as_ref(), &self.settings, subscription.address()) {
+        if !self.settings.is_reached_by(subscription.address()) {
             self.leave_hub(name);
             self.save_aside(name);
             return;
@@ -69,23 +53,22 @@ impl PollScheduler {
             self.begin_anew(name, &found);
             return self.hub_changed(name);
         }
-        self.callbacks.open(name, &subscription.keys);
+        self.bench.callbacks.open(name, &subscription.keys);
         self.plan_hub(name);
     }
 
     /// What was found, without the hubs that cannot reach this gateway; `None` where no other is named.
     fn reached(&self, found: &Option<Discovery>) -> Option<Discovery> {
         let mut found = found.clone()?;
-        let reach = self.settings.reach.as_ref();
-        found.hubs.retain(|hub| is_reached(reach, &self.settings, hub));
+        found.hubs.retain(|hub| self.settings.is_reached_by(hub));
         (!found.hubs.is_empty()).then_some(found)
     }
 
     /// Shuts the callback of a feed that another gateway is to poll, which goes on with its subscription.
     pub(super) fn close_callback(&mut self, name: &FeedName) {
-        self.forget(&Errand::Hub(name.clone()));
+        self.forget_hub_request(name);
         if let Some(feed) = self.feeds.get(name) {
-            feed.with_hub(|it| self.callbacks.shut(&it.keys.token));
+            feed.with_hub(|it| self.bench.callbacks.shut(&it.keys.token));
         }
     }
 
@@ -97,7 +80,7 @@ impl PollScheduler {
             return;
         };
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        self.callbacks.open(name, &keys);
+        self.bench.callbacks.open(name, &keys);
         let (base, before) = (&reach.callbacks, feed.hub_requests.as_deref().copied());
         let subscription = subscriber::begin(found, keys, base, before, now);
         feed.cell.lock().memory.state.subscription = Some(Box::new(subscription));
@@ -157,11 +140,26 @@ impl PollScheduler {
         }
     }
 
+    /// Has its hub be asked when that is due, unless it is being asked.
     fn plan_hub(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get(name) else { return };
-        let is_planned = matches!(feed.subscribing, ErrandState::None | ErrandState::Due(_));
-        if let Some(next) = feed.with_hub(|it| it.next).filter(|_| is_planned) {
-            self.plan_errand(Errand::Hub(name.clone()), next);
+        let Some(feed) = self.feeds.get_mut(name).filter(|feed| feed.asking_hub.is_none()) else {
+            return;
+        };
+        let next = feed.with_hub(|it| it.next);
+        let old = std::mem::replace(&mut feed.hub_due, next);
+        let errand = |at| (at, Errand::Hub(name.clone()));
+        if let Some(old) = old.map(errand) {
+            self.due.remove(&old);
+        }
+        self.due.extend(next.map(errand));
+    }
+
+    /// Gives up what is due to be asked of a hub, or is being asked.
+    fn forget_hub_request(&mut self, name: &FeedName) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        feed.asking_hub = None;
+        if let Some(at) = feed.hub_due.take() {
+            self.due.remove(&(at, Errand::Hub(name.clone())));
         }
     }
 
@@ -184,18 +182,19 @@ impl PollScheduler {
     /// Asks a hub, where that is due.
     pub(super) fn begin_hub(&mut self, name: &FeedName, now: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        feed.subscribing = ErrandState::None;
+        feed.hub_due = None;
         let request = feed.with_hub(|it| {
             if !subscriber::due(it, now) {
                 return None;
             }
             if !it.keys.secret.is_empty() && !self.settings.may_share_secret(it.address()) {
                 it.keys.secret.clear();
-                self.callbacks.open(name, &it.keys);
+                self.bench.callbacks.open(name, &it.keys);
             }
-            Some((it.address().to_owned(), subscribe::request(it, true)?))
+            let token = it.keys.token.clone();
+            Some((token, it.address().to_owned(), subscribe::request(it, true)?))
         });
-        if let Some((hub, request)) = request.flatten() {
+        if let Some((token, hub, request)) = request.flatten() {
             let (record, cell) = (Arc::clone(&feed.record), Arc::clone(&feed.cell));
             let (bench, cancel) = (Arc::clone(&self.bench), self.cancel.child_token());
             let asking = async move {
@@ -209,15 +208,24 @@ impl PollScheduler {
                 }
                 ask(&bench, &record, (hub, request), now).await
             };
-            let task = given_up(cancel.clone(), asking);
-            self.run_errand(Errand::Hub(name.clone()), task, cancel);
+            let (feed_name, given_up) = (name.clone(), cancel.clone());
+            feed.asking_hub = Some(cancel.drop_guard());
+            self.running.spawn(async move {
+                let asked = given_up.run_until_cancelled(asking).await;
+                Finished::Hub(feed_name, token, asked.unwrap_or(HubAsked::Done))
+            });
         }
         self.hub_changed(name);
     }
 
-    pub(super) fn finish_hub(&mut self, name: &FeedName, asked: HubAsked) {
+    pub(super) fn finish_hub(&mut self, name: &FeedName, token: &str, asked: HubAsked) {
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get(name) else { return };
+        // The feed of that name may be another one by now, or its subscription.
+        let is_it = |feed: &&mut Box<ScheduledFeed>| {
+            feed.with_hub(|it| it.keys.token == token) == Some(true)
+        };
+        let Some(feed) = self.feeds.get_mut(name).filter(is_it) else { return };
+        feed.asking_hub = None;
         feed.with_hub(|it| match asked {
             HubAsked::Done => {}
             HubAsked::PutOff(left) => {
@@ -234,35 +242,24 @@ impl PollScheduler {
 
     /// What a hub that calls is answered: the challenge, or nothing where what it asks was not
     /// asked for.
-    pub(super) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
+    pub(crate) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
         let now = self.clock.now();
-        if let Some(leaving) = self.leaving.get(token) {
-            return match said {
-                Verification::Intent { intent: Intent::Unsubscribe, topic, challenge, .. }
-                    if *topic == leaving.topic =>
-                {
-                    Some(challenge.clone())
-                }
-                _ => None,
-            };
-        }
-        let name = self.callbacks.by_token(token)?.feed.clone();
+        let name = self.bench.callbacks.by_token(token)?.feed.clone();
         let reply = self.feeds.get(&name)?.with_hub(|it| {
             if it.keys.token != token {
                 return None;
             }
-            let reply = subscriber::called(it, said, now);
+            let answer = subscriber::called(it, said, now)?;
             let hub = shown(it.address());
-            match &reply {
-                CallbackReply::Unasked => {}
-                CallbackReply::Noted => {
+            match said {
+                Verification::Denied { .. } => {
                     tracing::info!(feed = %name, note = it.note, "a hub said no");
                 }
-                CallbackReply::Confirmed(_) => {
+                Verification::Intent { .. } => {
                     tracing::debug!(feed = %name, hub = hub.text(), "a hub delivers");
                 }
             }
-            reply.into_answer()
+            Some(answer)
         });
         let answer = reply??;
         self.hub_changed(&name);
@@ -271,8 +268,8 @@ impl PollScheduler {
 
     /// A hub has pushed something: the feed is polled now, whatever its schedule says, but no sooner
     /// after its last poll than [`ScheduledFeed::push_pause`].
-    pub(super) fn pushed(&mut self, token: &str) {
-        let Some(callback) = self.callbacks.by_token(token) else { return };
+    pub(crate) fn pushed(&mut self, token: &str) {
+        let Some(callback) = self.bench.callbacks.by_token(token) else { return };
         callback.mark_reported();
         let name = callback.feed.clone();
         let now = self.clock.now();
@@ -324,10 +321,7 @@ impl PollScheduler {
     /// Ends the subscriptions to hubs that other settings do not allow.
     pub(super) fn leave_hubs_beyond(&mut self, settings: &PollSettings) {
         let is_beyond = |feed: &ScheduledFeed| {
-            let is_reached = |it: &mut HubSubscription| {
-                is_reached(settings.reach.as_ref(), settings, it.address())
-            };
-            feed.with_hub(is_reached) == Some(false)
+            feed.with_hub(|it| settings.is_reached_by(it.address())) == Some(false)
         };
         let beyond = self.feeds.iter().filter(|(_, feed)| is_beyond(feed));
         let beyond: Vec<_> = beyond.map(|(name, _)| name.clone()).collect();
@@ -341,7 +335,7 @@ impl PollScheduler {
     /// Ends the subscription of a feed, where there is one: the hub is asked to, once. Where that
     /// fails its lease runs out, and what it still pushes is answered with 410.
     pub(super) fn leave_hub(&mut self, name: &FeedName) {
-        self.forget(&Errand::Hub(name.clone()));
+        self.forget_hub_request(name);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let mut polling = feed.cell.lock();
         let Some(left) = polling.memory.state.subscription.take() else { return };
@@ -349,31 +343,23 @@ impl PollScheduler {
         drop(polling);
         let record = Arc::clone(&feed.record);
         feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
-        self.callbacks.shut(&left.keys.token);
-        let now = Instant::now();
-        let callbacks = &self.callbacks;
-        self.leaving.retain(|token, leaving| {
-            let waits = now.duration_since(leaving.since) < LEAVING_TIME;
-            if !waits {
-                callbacks.shut(token);
-            }
-            waits
-        });
-        let was_held = left.is_held(self.clock.now());
-        let room = was_held && self.leaving.len() < MAX_LEAVING && self.may_begin();
-        let request = subscribe::request(&left, false).filter(|_| room);
+        self.bench.callbacks.shut(&left.keys.token);
+        let is_asked = left.is_held(self.clock.now()) && self.may_begin();
+        let request = subscribe::request(&left, false).filter(|_| is_asked);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
         // It is one more request to that host.
-        if self.bench.hosts.ask_out_of_turn(&hub).is_err() {
+        if self.bench.hosts.paused(&hub).is_some()
+            || !self.bench.callbacks.leave(&left.keys.token, &left.topic)
+            || self.bench.hosts.ask_out_of_turn(&hub).is_err()
+        {
             return;
         }
-        let leaving = Leaving { topic: left.topic, since: now };
-        self.callbacks.leave(&left.keys.token);
-        self.leaving.insert(left.keys.token, leaving);
         let (bench, at) = (Arc::clone(&self.bench), self.clock.now());
-        let asking = async move { ask(&bench, &record, (hub, request), at).await };
-        self.running.spawn(given_up(self.cancel.child_token(), asking));
+        let cancel = self.cancel.child_token();
+        self.bench.tasks.spawn(async move {
+            cancel.run_until_cancelled(ask(&bench, &record, (hub, request), at)).await;
+        });
     }
 }
 
@@ -385,7 +371,7 @@ async fn ask(
     now: Time,
 ) -> HubAsked {
     let asked = match behind_list(&bench.store, feed, LeadScope::of_feed(feed)).await {
-        Ok(leads) => subscribe::ask(bench.call.clone(), (hub, leads), request, now).await,
+        Ok(leads) => subscribe::ask(bench.services().call, (hub, leads), request, now).await,
         Err(error) => Err(Failed::new(in_words(&error))),
     };
     match asked {
@@ -397,25 +383,14 @@ async fn ask(
     }
 }
 
-/// Asks a hub, unless that is given up.
-async fn given_up(
-    cancel: CancellationToken,
-    asking: impl Future<Output = HubAsked>,
-) -> FinishedErrand {
-    FinishedErrand::Hub(tokio::select! {
-        () = cancel.cancelled() => HubAsked::Done,
-        asked = asking => asked,
-    })
-}
-
-/// How soon after a poll a feed may be polled again because of a push.
-pub const PUSH_PAUSE: Duration = Duration::from_secs(5);
+/// How soon after a poll a feed may be polled again because of a push: it grows with each push after which nothing was
+/// new, up to the shortest interval of its schedule.
+pub const PUSH_PAUSE: GrowingPause =
+    GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(86_400));
 
 impl ScheduledFeed {
-    /// How soon after its last poll it may be polled because of a push: it doubles with each push
-    /// after which nothing was new, up to the shortest interval of its schedule.
     pub(super) fn push_pause(&self, least: Duration) -> Duration {
-        PUSH_PAUSE.saturating_mul(1 << self.hearing.futile.min(10)).min(least)
+        PUSH_PAUSE.after(self.hearing.futile.saturating_add(1)).min(least)
     }
 }
 
@@ -423,14 +398,3 @@ impl ScheduledFeed {
 fn shown(hub: &str) -> ShownAddress {
     ShownAddress::new(hub, None)
 }
-
-/// Whether a hub can reach this gateway.
-fn is_reached(reach: Option<&Reach>, settings: &PollSettings, hub: &str) -> bool {
-    reach.is_some_and(|reach| {
-        let own = || read_url(hub).is_ok_and(|url| settings.allow_private.is_own_host(&url));
-        !reach.own_hosts || own()
-    })
-}
-
-/// The subscriptions that are being ended, by token.
-pub(super) type AllLeaving = HashMap<String, Leaving>;

@@ -2,8 +2,7 @@
 //! scheduler compares what it has with the list of feeds and with the gateways that live; a feed that it gains is read
 //! from the store, one that it loses is dropped after the round in flight.
 
-use super::departure::Departure;
-use super::plans::ResumeBasis;
+use super::feed::{Departure, ResumeBasis};
 use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler, SLICE};
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
@@ -233,7 +232,7 @@ impl PollScheduler {
             for name in self.known_here() {
                 self.depart(&name, Departure::Lost, oneshot::channel().0);
             }
-            self.unsaved.clear();
+            self.bench.table.unsaved().clear();
         }
         let store = Arc::clone(&self.bench.store);
         let Some(owned) = &mut self.owned else { return };
@@ -255,7 +254,7 @@ impl PollScheduler {
     /// The feeds of which polling knows, but for those that leave it.
     fn known_here(&self) -> HashSet<FeedName> {
         let is_leaving = |name: &FeedName| self.feeds.get(name).is_some_and(|it| it.is_leaving());
-        self.table.names().into_iter().filter(|name| !is_leaving(name)).collect()
+        self.bench.table.names().into_iter().filter(|name| !is_leaving(name)).collect()
     }
 
     /// Takes in what a comparison has found.
@@ -313,7 +312,7 @@ impl PollScheduler {
 
     /// Polls a feed once that another gateway owns, which sees in the store what came of it. `reply`: who waits for that;
     /// `None`: a push tells of a change.
-    pub(super) fn poll_once(&mut self, stored: StoredFeed, reply: Option<CommandReply>) {
+    pub(crate) fn poll_once(&mut self, stored: StoredFeed, reply: Option<CommandReply>) {
         let (name, at) = (stored.record.name.clone(), Instant::now());
         if let Some(owned) = self.owned.as_mut().filter(|_| reply.is_none()) {
             owned.pushed.retain(|_, pushed| at.duration_since(*pushed) < PUSHED_AGAIN);

@@ -1,31 +1,31 @@
 //! Rounds: their beginning, and what is done when one is over.
 
 use super::commands::ASKED_OTHERWISE;
-use super::departure::Departure;
-use super::errands::{Errand, FinishedErrand};
-use super::feed::{AfterRound, RunningErrand};
-use super::{CommandReply, Done, HOST_PAUSED, PollScheduler};
+use super::feed::{AfterRound, Departure, RunningPoll};
+use super::{CommandReply, Done, Finished, HOST_PAUSED, PollScheduler, STORE_REST};
 use crate::error::{PollError, RoundError};
+use crate::feeds::CHECKPOINT_EVERY;
 use crate::host_queue::HostSlot;
 use crate::memory::Memory;
-use crate::pauses::MAX_HOST_PAUSE;
-use crate::politeness::MAX_WAIT_IN_LINE;
-use crate::polling::{PollResult, round};
+use crate::politeness::{MAX_HOST_PAUSE, MAX_WAIT_IN_LINE};
+use crate::polling::{PollResult, TaskAside, round};
 use crate::probe;
 use crate::reason::PlannedPoll;
 use crate::schedule::{Bounds, LastResult};
+use futures_util::FutureExt as _;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Time};
+use tidegate_core::pause::GrowingPause;
+use tidegate_judge::probe::ProbePlan;
 use tidegate_net::fetch::{FetchBlame, Retry};
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollResponse};
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug_span};
 
-/// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
-pub(super) const STORE_REST: Duration = Duration::from_secs(10);
-/// The least pause after a host has refused a feed for a short time (429); it doubles with each.
-const REFUSED_FIRST: Duration = Duration::from_secs(5);
+/// The least pause after a host has refused a feed for a short time (429).
+const REFUSED: GrowingPause = GrowingPause::doubling(Duration::from_secs(5), MAX_HOST_PAUSE);
 
 impl PollScheduler {
     /// Begins a round: in turn, or for callers, who go past the line.
@@ -36,12 +36,12 @@ impl PollScheduler {
         slot: Option<HostSlot>,
     ) {
         let at = self.clock.now();
-        let room = self.room_to_ask(name);
         let cancel = self.cancel.child_token();
         let bench = Arc::clone(&self.bench);
         let Some(feed) = self.feeds.get_mut(name).filter(|feed| feed.running.is_none()) else {
             return;
         };
+        let is_probing = !feed.probing.as_ref().is_none_or(TaskAside::is_over);
         feed.in_line = None;
         let told = std::mem::take(&mut feed.hearing.told);
         feed.hearing.polled = Some(at);
@@ -53,42 +53,43 @@ impl PollScheduler {
         drop(polling);
         let address = memory.address().into();
         let (record, token) = (Arc::clone(&feed.record), cancel.clone());
-        // In a box, since what is spawned is moved several times over.
-        let task = self.running.spawn(Box::pin(async move {
+        let polled = async move {
             let polling = debug_span!("poll", feed = %record.name);
             let polled = round(&bench, &record, &mut memory, asked_for, &token);
             let result = polled.instrument(polling).await;
             let mut plan = None;
-            if room > 0 && result.as_ref().is_ok_and(PollResult::has_missing) {
-                plan = Box::pin(probe::plan(&bench, &record, room)).await;
+            if !is_probing && result.as_ref().is_ok_and(PollResult::has_missing) {
+                plan = Box::pin(probe::plan(&bench, &record)).await;
             }
-            FinishedErrand::Poll(Ok(Box::new(Done { memory, result, plan })))
+            Box::new(Done { memory, result, plan })
+        };
+        let (name, record) = (name.clone(), Arc::clone(&feed.record));
+        // In a box, since what is spawned is moved several times over.
+        self.running.spawn(Box::pin(async move {
+            let done = AssertUnwindSafe(polled).catch_unwind().await.unwrap_or_else(|_| {
+                let result = Err(RoundError::Defect("its task broke off".to_owned()));
+                Box::new(Done { memory: Box::new(Memory::new(&record, at)), result, plan: None })
+            });
+            Finished::Poll(name, done)
         }));
-        self.in_flight.insert(task.id(), Errand::Poll(name.clone()));
         let since = Instant::now();
-        let running = RunningErrand { cancel, answers, slot, address, planned, at, since, told };
+        let running = RunningPoll { cancel, answers, slot, address, planned, at, since, told };
         feed.running = Some(Box::new(running));
     }
 
-    pub(super) fn finish_poll(&mut self, name: &FeedName, done: Result<Box<Done>, String>) {
+    pub(super) fn finish_poll(&mut self, name: &FeedName, done: Done) {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        let Some(running) = feed.running.take() else { return };
+        let Some(mut running) = feed.running.take() else { return };
         if running.slot.is_none() {
             self.asked_for = self.asked_for.saturating_sub(1);
             self.bench.hosts.asked(&running.address);
         }
-        let done = done.map(|done| *done).unwrap_or_else(|error| Done {
-            memory: Box::new(Memory::new(&feed.record, now)),
-            result: Err(RoundError::Defect(error)),
-            plan: None,
-        });
         match &done.result {
             Err(RoundError::Cancelled) => self.give_up(name, *running, now),
             Err(RoundError::Overtaken) => {
-                let mut running = *running;
-                self.answer(std::mem::take(&mut running.answers), &report(&done.result));
-                self.give_up(name, running, now.plus(STORE_REST));
+                answer(std::mem::take(&mut running.answers), &report(&done.result));
+                self.give_up(name, *running, now.plus(STORE_REST));
             }
             _ => self.conclude(name, *running, done, now),
         }
@@ -96,7 +97,7 @@ impl PollScheduler {
     }
 
     /// A round came to nothing, and is made again.
-    fn give_up(&mut self, name: &FeedName, running: RunningErrand, again: Time) {
+    fn give_up(&mut self, name: &FeedName, running: RunningPoll, again: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         if !running.answers.is_empty() {
             feed.after_round().waiting.splice(0..0, running.answers);
@@ -106,15 +107,8 @@ impl PollScheduler {
         self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
     }
 
-    fn answer(&self, callers: Vec<CommandReply>, report: &PollResponse) {
-        for caller in callers {
-            // Who asked may have gone away.
-            let _ = caller.send(Ok(report.clone()));
-        }
-    }
-
     /// Remembers and reports a round that is over.
-    fn conclude(&mut self, name: &FeedName, mut running: RunningErrand, done: Done, now: Time) {
+    fn conclude(&mut self, name: &FeedName, mut running: RunningPoll, done: Done, now: Time) {
         let Done { mut memory, result, plan } = done;
         let is_shared = self.owned.is_some();
         let failed_before = memory.state.failures;
@@ -188,18 +182,19 @@ impl PollScheduler {
         }
         let document = result.as_ref().ok().and_then(|found| found.document.clone());
         let document = document.map(|read| ParsedNote { at: running.at, ..read });
-        self.table.count(&note);
+        self.bench.table.count(&note);
         polling.add(note, document, is_aside);
         drop(polling);
         if is_unsaved {
-            self.remember(name);
+            self.bench.table.remember(name, &feed.cell, CHECKPOINT_EVERY);
         }
         self.schedule(name, next);
         if let Some(pause) = pause {
             self.bench.hosts.pause(&pause);
         }
         if result.is_ok() {
-            self.hurry_walk(name, now);
+            // It may have waited for the feed's first document.
+            self.resume_walk(name, Duration::ZERO);
         }
         if let Some(plan) = plan {
             self.ask_pages(name, plan);
@@ -207,8 +202,17 @@ impl PollScheduler {
         if !running.answers.is_empty() {
             let report = report(&result);
             let error = report.error.map(|error| hidden(&record, &error));
-            self.answer(running.answers, &PollResponse { error, ..report });
+            answer(running.answers, &PollResponse { error, ..report });
         }
+    }
+
+    /// Asks missing items' own addresses.
+    fn ask_pages(&mut self, name: &FeedName, plan: ProbePlan) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
+        let (cell, cancel) = (Arc::clone(&feed.cell), self.cancel.child_token());
+        let asking = probe::run(bench, record, cell, plan, cancel.clone());
+        feed.probing = Some(self.bench.spawn_aside(cancel, asking));
     }
 
     /// What was put off until a feed's round was over.
@@ -224,7 +228,8 @@ impl PollScheduler {
         } else if let Some(record) = successor {
             self.unschedule(name);
             let memory = Memory::new(&record, now);
-            self.insert(record, Some(memory), PlannedPoll::new(now, "its address changed"));
+            let next = PlannedPoll::new(now, "its address changed");
+            self.insert(record, Some(memory), next, Duration::ZERO);
         } else if asked_otherwise {
             self.schedule(name, PlannedPoll::new(now, ASKED_OTHERWISE));
         }
@@ -247,12 +252,19 @@ impl PollScheduler {
     }
 }
 
+fn answer(callers: Vec<CommandReply>, report: &PollResponse) {
+    for caller in callers {
+        // Who asked may have gone away.
+        let _ = caller.send(Ok(report.clone()));
+    }
+}
+
 /// Takes in a failure of the publisher, the operator or the gateway: when the feed is polled next.
 fn after_failure(
     memory: &mut Memory,
     record: &FeedRecord,
     error: &RoundError,
-    running: &RunningErrand,
+    running: &RunningPoll,
     (bounds, now): (Bounds, Time),
 ) -> PlannedPoll {
     let words = hidden(record, &error.describe());
@@ -277,8 +289,7 @@ fn after_failure(
     let refused_for = error.pause(&record.url).map(|pause| pause.wait);
     let next = match (status, refused_for) {
         (Some(429), Some(wait)) if wait <= MAX_WAIT_IN_LINE => {
-            let least = REFUSED_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(20));
-            let soon = PlannedPoll::new(now.plus(wait.max(least)), HOST_PAUSED);
+            let soon = PlannedPoll::new(now.plus(wait.max(REFUSED.after(failures))), HOST_PAUSED);
             if soon.at < next.at { soon } else { next }
         }
         _ => next,
@@ -292,7 +303,7 @@ fn hidden(record: &FeedRecord, error: &str) -> String {
     record.shown().hide_in(&record.url, error)
 }
 
-fn note(running: &RunningErrand, result: &Result<PollResult, RoundError>) -> FinishedPoll {
+fn note(running: &RunningPoll, result: &Result<PollResult, RoundError>) -> FinishedPoll {
     let found = result.as_ref().map(|found| found.poll.clone());
     let failure = result.as_ref().err().map(RoundError::failure);
     let (at, took, asked_for) = (running.at, running.since.elapsed(), running.slot.is_none());

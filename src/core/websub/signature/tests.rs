@@ -24,10 +24,9 @@ const VECTORS: [(&str, &str); 4] = [
 fn every_method_of_the_recommendation_is_verified() {
     let (secret, body) = (secret("Jefe"), b"what do ya want for nothing?");
     for (name, digits) in VECTORS {
-        let method = secret.verify(&format!("{name}={digits}"), body).unwrap();
-        assert_eq!(method.name(), name);
+        assert_eq!(secret.verify(&format!("{name}={digits}"), body), Ok(()));
         let upper = format!("{}={}", name.to_uppercase(), digits.to_uppercase());
-        assert_eq!(secret.verify(&upper, body), Ok(method));
+        assert_eq!(secret.verify(&upper, body), Ok(()));
     }
 }
 
@@ -36,7 +35,7 @@ fn what_is_signed_is_sha256_and_verifies() {
     let secret = secret("Jefe");
     let header = secret.sign(b"what do ya want for nothing?");
     assert_eq!(header, format!("sha256={}", VECTORS[1].1));
-    assert_eq!(secret.verify(&header, b"what do ya want for nothing?"), Ok(Method::Sha256));
+    assert_eq!(secret.verify(&header, b"what do ya want for nothing?"), Ok(()));
 }
 
 #[test]

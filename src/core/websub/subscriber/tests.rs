@@ -37,8 +37,8 @@ fn denied(topic: &str) -> Verification {
     Verification::Denied { topic: topic.to_owned(), reason: Some("you are too slow".to_owned()) }
 }
 
-fn confirmed() -> CallbackReply {
-    CallbackReply::Confirmed("c".to_owned())
+fn confirmed() -> Option<String> {
+    Some("c".to_owned())
 }
 
 /// A subscription whose hub delivers for nine hundred seconds from the beginning.
@@ -53,7 +53,7 @@ fn held() -> Subscription {
 fn a_hub_is_asked_and_asks_back_and_is_asked_again_in_time() {
     let mut it = new(&["https://a.example/"]);
     assert_eq!(it.state(at(0)), "waiting");
-    assert_eq!(called(&mut it, &subscribe(900), at(0)), CallbackReply::Unasked);
+    assert_eq!(called(&mut it, &subscribe(900), at(0)), None);
     assert!(due(&mut it, at(0)));
     assert_eq!(it.state(at(1)), "asked");
     assert!(!due(&mut it, at(1)), "one request is enough");
@@ -77,7 +77,7 @@ fn only_what_was_asked_is_confirmed() {
         intent(Intent::Unsubscribe, TOPIC, 900),
         denied("https://news.example/other"),
     ] {
-        assert_eq!(called(&mut it, &other, at(1)), CallbackReply::Unasked, "{other:?}");
+        assert_eq!(called(&mut it, &other, at(1)), None, "{other:?}");
     }
     assert_eq!(it.state(at(1)), "asked");
 }
@@ -95,13 +95,13 @@ fn what_was_confirmed_is_confirmed_again_while_it_stands() {
         intent(Intent::Subscribe, "https://news.example/other", 900),
         intent(Intent::Unsubscribe, TOPIC, 900),
     ] {
-        assert_eq!(called(&mut it, &other, at(4)), CallbackReply::Unasked, "{other:?}");
+        assert_eq!(called(&mut it, &other, at(4)), None, "{other:?}");
     }
     assert_eq!(it, before);
-    assert_eq!(called(&mut it, &subscribe(900), at(1203)), CallbackReply::Unasked, "it is over");
+    assert_eq!(called(&mut it, &subscribe(900), at(1203)), None, "it is over");
     let mut it = held();
-    assert_eq!(called(&mut it, &denied(TOPIC), at(1)), CallbackReply::Noted);
-    assert_eq!(called(&mut it, &subscribe(900), at(2)), CallbackReply::Unasked, "it said no");
+    assert_eq!(called(&mut it, &denied(TOPIC), at(1)), Some(String::new()));
+    assert_eq!(called(&mut it, &subscribe(900), at(2)), None, "it said no");
 }
 
 #[test]
@@ -174,17 +174,17 @@ fn a_renewal_that_fails_is_tried_again_while_the_hub_delivers() {
 #[test]
 fn a_hub_that_says_no_is_left_alone_for_a_week() {
     let mut it = held();
-    assert_eq!(called(&mut it, &denied(TOPIC), at(5)), CallbackReply::Noted);
+    assert_eq!(called(&mut it, &denied(TOPIC), at(5)), Some(String::new()));
     assert_eq!((it.state(at(5)), it.lease), ("denied", None));
     assert_eq!(it.note.as_deref(), Some("it said no: you are too slow"));
     assert_eq!(it.next, at(5).plus(DENIED_PAUSE));
-    assert_eq!(called(&mut it, &subscribe(900), at(6)), CallbackReply::Unasked);
+    assert_eq!(called(&mut it, &subscribe(900), at(6)), None);
     assert!(describe(&it, at(6)).starts_with("the hub does not deliver: it said no: you are too"));
 
     // Where there is another one, that is tried.
     let mut it = new(&["https://a.example/", "https://b.example/"]);
     assert!(due(&mut it, at(0)));
-    assert_eq!(called(&mut it, &denied(TOPIC), at(1)), CallbackReply::Noted);
+    assert_eq!(called(&mut it, &denied(TOPIC), at(1)), Some(String::new()));
     assert!(due(&mut it, at(6)));
     assert_eq!(it.address(), "https://b.example/");
 }
@@ -303,7 +303,7 @@ proptest! {
                     let of_ours = match &said {
                         Verification::Intent { topic, .. } | Verification::Denied { topic, .. } => topic == TOPIC,
                     };
-                    prop_assert!(of_ours || reply == CallbackReply::Unasked);
+                    prop_assert!(of_ours || reply.is_none());
                 }
                 Act::Pushed => _ = pushed(&mut it, now),
                 Act::Polled(poll) => drop(polled(&mut it, poll, now)),

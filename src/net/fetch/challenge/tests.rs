@@ -20,21 +20,20 @@ const AKAMAI: &str = "<HTML><HEAD>\n<TITLE>Access Denied</TITLE>\n</HEAD><BODY>\
 
 #[test]
 fn challenges_are_named_by_their_service() {
-    use ChallengeService::*;
-    let cases: &[(u16, Pairs, &str, ChallengeService)] = &[
-        (403, &[("cf-mitigated", "challenge"), ("server", "cloudflare")], "", Cloudflare),
-        (503, &[("server", "cloudflare")], CLOUDFLARE, Cloudflare),
-        (403, &[("server", "cloudflare")], "error code: 1020", Cloudflare),
-        (403, &[("server", "AkamaiGHost")], AKAMAI, Akamai),
-        (403, &[], "see https://errors.edgesuite.net/18.2d3a1502", Akamai),
-        (403, &[("x-datadome", "protected")], "", DataDome),
-        (403, &[("server", "DataDome")], "", DataDome),
-        (202, &[("x-amzn-waf-action", "challenge")], "", AwsWaf),
-        (405, &[("x-amzn-waf-action", "captcha")], "<html>", AwsWaf),
-        (403, &[("server", "CloudFront")], "<H1>403</H1>Request blocked.", AwsWaf),
-        (429, &[("x-vercel-mitigated", "challenge")], "", Vercel),
-        (403, &[("x-sucuri-block", "1")], "", Sucuri),
-        (429, &[("x-kpsdk-ct", "x")], "", Kasada),
+    let cases: &[(u16, Pairs, &str, &str)] = &[
+        (403, &[("cf-mitigated", "challenge"), ("server", "cloudflare")], "", "Cloudflare"),
+        (503, &[("server", "cloudflare")], CLOUDFLARE, "Cloudflare"),
+        (403, &[("server", "cloudflare")], "error code: 1020", "Cloudflare"),
+        (403, &[("server", "AkamaiGHost")], AKAMAI, "Akamai"),
+        (403, &[], "see https://errors.edgesuite.net/18.2d3a1502", "Akamai"),
+        (403, &[("x-datadome", "protected")], "", "DataDome"),
+        (403, &[("server", "DataDome")], "", "DataDome"),
+        (202, &[("x-amzn-waf-action", "challenge")], "", "AWS WAF"),
+        (405, &[("x-amzn-waf-action", "captcha")], "<html>", "AWS WAF"),
+        (403, &[("server", "CloudFront")], "<H1>403</H1>Request blocked.", "AWS WAF"),
+        (429, &[("x-vercel-mitigated", "challenge")], "", "Vercel"),
+        (403, &[("x-sucuri-block", "1")], "", "Sucuri"),
+        (429, &[("x-kpsdk-ct", "x")], "", "Kasada"),
     ];
     for (code, pairs, body, service) in cases {
         let found = recognize(*code, &headers(pairs), body.as_bytes());
@@ -60,7 +59,7 @@ fn plain_refusals_are_none() {
 #[test]
 fn a_page_in_the_place_of_a_document_is_told_from_a_feed_that_speaks_of_one() {
     let html = headers(&[("content-type", "text/html; charset=utf-8")]);
-    assert_eq!(in_page(&html, CLOUDFLARE.as_bytes()), Some(ChallengeService::Cloudflare));
+    assert_eq!(in_page(&html, CLOUDFLARE.as_bytes()), Some("Cloudflare"));
     let feed = format!("<?xml version=\"1.0\"?><rss><channel><title>{CLOUDFLARE}");
     assert_eq!(in_page(&html, feed.as_bytes()), None, "served with the wrong type");
     let xml = headers(&[("content-type", "application/rss+xml")]);

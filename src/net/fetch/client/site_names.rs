@@ -1,7 +1,7 @@
 //! What the sites that the gateway stands in front of are told of their public names, and what they say by them.
 
 use super::Core;
-use crate::fetch::ask::location;
+use crate::fetch::call::location;
 use crate::fetch::guard::read_url;
 use crate::origin::site_of;
 use http::header::{HeaderMap, HeaderValue};

@@ -4,7 +4,7 @@ use super::Core;
 use crate::fetch::FetchLimits;
 use crate::fetch::access::ReadyProxy;
 use crate::fetch::address::kind;
-use crate::fetch::clients::{Clients, HttpVersions};
+use crate::fetch::clients::HttpVersions;
 use crate::fetch::error::FetchError;
 use crate::fetch::guard::{self, AllowPrivate, Openness};
 use crate::fetch::lead::{LeadScope, LeadTrail, read_named};
@@ -53,23 +53,6 @@ impl Core {
         Ok(Some(place.get_or_init(|| self.maker.passers(openness, versions))))
     }
 
-    /// The clients that ask without a proxy.
-    fn direct(&self, openness: Openness, versions: HttpVersions) -> Result<Clients, FetchError> {
-        let [public, opened] = &self.hosted;
-        let (all, place) = match openness {
-            Openness::Public => (&self.public, public),
-            _ => (&self.opened, opened),
-        };
-        if versions == HttpVersions::All {
-            return Ok(all.clone());
-        }
-        if let Some(made) = place.get() {
-            return Ok(made.clone());
-        }
-        let made = self.maker.direct(openness, versions)?;
-        Ok(place.get_or_init(|| made).clone())
-    }
-
     /// Passes the guard. `is_public`: at public addresses alone.
     fn admit(&self, url: &Url, hop: usize, is_public: bool) -> Result<Openness, FetchError> {
         let allow = if is_public { &AllowPrivate::No } else { &self.allow };
@@ -98,13 +81,10 @@ impl Core {
             // The operator's own hosts are not behind it.
             None => self.proxy.clone().filter(|_| !self.allow.is_own_host(url)),
         };
-        let clients = match &proxy {
-            Some(proxy) => {
-                self.check_name(url, hop, openness, proxy).await?;
-                self.maker.by_proxy(proxy, openness, versions)?
-            }
-            None => self.direct(openness, versions)?,
-        };
+        if let Some(proxy) = &proxy {
+            self.check_name(url, hop, openness, proxy).await?;
+        }
+        let clients = self.maker.clients(proxy.as_ref(), openness, versions)?;
         let host = xxh3_64(url[..Position::BeforePath].as_bytes());
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let keeps = kept.admit(host, soon, Instant::now());

@@ -120,7 +120,7 @@ async fn requests_are_passed_on_to_whom_the_operators_authority_vouches_for() {
         let body = (method == Method::POST).then(|| Full::from("a").map_err(|e| match e {}));
         let body = body.map(BodyExt::boxed_unsync);
         let request = PassRequest { method, url, target: None, headers, body };
-        services(settings).unwrap().passing.pass.oneshot(request)
+        services(settings).unwrap().passing.pass.send(request)
     };
     let refused = pass(all_private(), Method::GET).await.unwrap_err();
     assert!(matches!(refused, FetchError::Certificate { .. } | FetchError::NoRoots), "{refused}");
@@ -252,12 +252,12 @@ fn clients_are_made_once_and_kept_within_the_limit() {
     let maker = ClientMaker::new(&FetchSettings::default()).unwrap();
     let ready =
         |n: usize| ReadyProxy::read(&proxy(&format!("http://127.0.0.1:{}", n + 1))).unwrap();
-    for n in 0..MAX_PROXY_CLIENTS + 2 {
-        maker.by_proxy(&ready(n), Openness::Public, HttpVersions::All).unwrap();
-        maker.by_proxy(&ready(0), Openness::Public, HttpVersions::All).unwrap();
+    for n in 0..MAX_CLIENTS + 2 {
+        maker.clients(Some(&ready(n)), Openness::Public, HttpVersions::All).unwrap();
+        maker.clients(Some(&ready(0)), Openness::Public, HttpVersions::All).unwrap();
     }
-    let kept = maker.proxied.lock().unwrap();
-    assert_eq!(kept.len(), MAX_PROXY_CLIENTS);
-    let has = |n: usize| kept.iter().any(|((proxy, ..), _)| *proxy == ready(n));
-    assert!(has(0) && has(MAX_PROXY_CLIENTS + 1) && !has(1) && !has(2), "the oldest goes");
+    let kept = maker.made.lock().unwrap();
+    assert_eq!(kept.len(), MAX_CLIENTS);
+    let has = |n: usize| kept.iter().any(|((proxy, ..), _)| *proxy == Some(ready(n)));
+    assert!(has(0) && has(MAX_CLIENTS + 1) && !has(1) && !has(2), "the oldest goes");
 }

@@ -26,7 +26,7 @@ fn request(url: &str) -> PassRequest {
 }
 
 async fn pass(request: PassRequest) -> Result<PassAnswer, FetchError> {
-    all(AllowPrivate::All).passing.pass.oneshot(request).await
+    all(AllowPrivate::All).passing.pass.send(request).await
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn as_many_headers_are_passed_on_as_servers_send() {
 #[tokio::test]
 async fn the_guard_checks_every_address() {
     let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
-    let refused = all(AllowPrivate::No).passing.pass.oneshot(request(&publisher.url("/"))).await;
+    let refused = all(AllowPrivate::No).passing.pass.send(request(&publisher.url("/"))).await;
     assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
     assert!(publisher.heads().is_empty());
 }
@@ -87,7 +87,7 @@ async fn it_is_said_why_an_origin_cannot_be_reached() {
     let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
     let url = publisher.url("/").replace("127.0.0.1", "localhost");
     let public = all(AllowPrivate::No).passing.pass;
-    let error = public.clone().oneshot(request(&url)).await.unwrap_err();
+    let error = public.send(request(&url)).await.unwrap_err();
     assert!(matches!(&error, FetchError::Refused { .. }), "{error:?}");
     assert!(publisher.heads().is_empty());
     let chatter = Publisher::start(|_| b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()).await;
@@ -109,7 +109,7 @@ async fn an_origin_that_never_shakes_hands_is_given_up_with_the_connection() {
     let limits = FetchLimits { connect, ..FetchLimits::STANDARD };
     let settings = FetchSettings { allow_private: AllowPrivate::All, limits, ..Default::default() };
     let pass = services(settings).unwrap().passing.pass;
-    let error = match pass.oneshot(request(&url)).await {
+    let error = match pass.send(request(&url)).await {
         // A machine without root certificates asks nobody.
         Err(FetchError::NoRoots) => return,
         answered => answered.unwrap_err(),
@@ -222,7 +222,7 @@ async fn a_get_survives_kept_connections_that_end() {
     let (place, closed) = closing().await;
     let passing = all(AllowPrivate::All).passing.pass;
     let whole = |answer: PassAnswer| async { answer.body.collect().await.unwrap().to_bytes() };
-    let get = || passing.clone().oneshot(request(&format!("http://{place}/")));
+    let get = || passing.send(request(&format!("http://{place}/")));
     // Side by side, so that several are kept.
     let (one, other) = tokio::join!(get(), get());
     let (one, other) = tokio::join!(whole(one.unwrap()), whole(other.unwrap()));

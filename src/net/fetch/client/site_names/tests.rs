@@ -58,7 +58,7 @@ async fn polls_and_looks_tell_a_site_the_name_that_passed_requests_do() {
     let url = publisher.url("/site/feed");
     services.fetch.clone().oneshot(poll(&url)).await.unwrap();
     services.ask.clone().oneshot(page(&url)).await.unwrap();
-    services.passing.pass.clone().oneshot(passed(&site, &url)).await.unwrap();
+    services.passing.pass.send(passed(&site, &url)).await.unwrap();
     // What is of no site is told nothing.
     services.fetch.clone().oneshot(poll(&publisher.url("/feed"))).await.unwrap();
     let mut heads = publisher.heads();
@@ -82,7 +82,7 @@ async fn a_site_may_be_told_its_host_in_host() {
     let services = in_front_of(&site);
     services.fetch.clone().oneshot(poll(&url)).await.unwrap();
     services.ask.clone().oneshot(page(&url)).await.unwrap();
-    services.passing.pass.clone().oneshot(passed(&site, &url)).await.unwrap();
+    services.passing.pass.send(passed(&site, &url)).await.unwrap();
     for head in publisher.heads() {
         assert!(head.contains("\r\nhost: blog.example\r\n"), "{head}");
         assert_eq!(head.matches("\r\nhost: ").count(), 1, "{head}");
@@ -180,7 +180,7 @@ async fn a_host_of_its_own_goes_over_http_1_to_a_server_proved_by_its_address() 
     let services = in_front_of(&site);
     services.fetch.clone().oneshot(poll(&url)).await.unwrap();
     services.ask.clone().oneshot(page(&url)).await.unwrap();
-    services.passing.pass.clone().oneshot(passed(&site, &url)).await.unwrap();
+    services.passing.pass.send(passed(&site, &url)).await.unwrap();
     let told = std::mem::take(&mut *heads.lock().unwrap());
     assert_eq!(told.len(), 3);
     for head in told {

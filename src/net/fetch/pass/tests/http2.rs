@@ -125,7 +125,7 @@ async fn a_request_and_its_answer_are_passed_on_over_http_2() {
     .await;
     let mut asked = origin.request(Method::GET, "/a%20b?c=%2F");
     asked.headers.insert("x-mine", "7".parse().unwrap());
-    let answer = passing().oneshot(asked).await.unwrap();
+    let answer = passing().send(asked).await.unwrap();
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     let twice: Vec<_> = answer.headers.get_all("x-a").iter().collect();
     assert_eq!(twice, ["1", "2"]);
@@ -166,7 +166,7 @@ async fn headers_of_one_http_1_connection_are_not_in_http_2() {
     let own = OwnCookie("session");
     request.headers = to_origin(&asked, None, own, Some(&forwarded), &Via::new("gw"));
     request.body = Some(streamed(vec![Ok(Frame::data(Bytes::from("body")))]));
-    passing().oneshot(request).await.unwrap();
+    passing().send(request).await.unwrap();
     let arrived = origin.arrived().remove(0);
     for (name, _) in of_connection {
         assert!(!arrived.headers.contains_key(name), "{name}: {:?}", arrived.headers);
@@ -186,7 +186,7 @@ async fn large_bodies_go_both_ways_and_trailers_go_nowhere() {
     let mut upload = origin.request(Method::PUT, "/");
     let pieces = (0..PIECES).map(|_| piece(b'u')).chain([trailers()]);
     upload.body = Some(streamed(pieces.collect()));
-    let answer = passing().oneshot(upload).await.unwrap();
+    let answer = passing().send(upload).await.unwrap();
     let body = answer.body.collect().await.unwrap();
     assert!(body.trailers().is_none(), "{:?}", body.trailers());
     let bytes = body.to_bytes();
@@ -199,12 +199,12 @@ async fn large_bodies_go_both_ways_and_trailers_go_nowhere() {
 async fn a_stream_that_is_reset_before_an_answer_is_repeated_once_where_that_is_safe() {
     let origin = Http2Origin::start(|| Err(io::Error::other("not now"))).await;
     let passing = passing();
-    let reset = passing.clone().oneshot(origin.request(Method::GET, "/")).await.unwrap_err();
+    let reset = passing.send(origin.request(Method::GET, "/")).await.unwrap_err();
     assert!(matches!(reset, FetchError::CutOff { .. }), "{reset:?}");
     assert_eq!(origin.arrived().len(), 2);
     for body in [None, Some(streamed(vec![piece(b'u')]))] {
         let posted = PassRequest { body, ..origin.request(Method::POST, "/") };
-        let reset = passing.clone().oneshot(posted).await.unwrap_err();
+        let reset = passing.send(posted).await.unwrap_err();
         assert!(matches!(reset, FetchError::CutOff { .. }), "{reset:?}");
         assert_eq!(origin.arrived().len(), 1);
     }
@@ -225,7 +225,7 @@ async fn an_answer_that_is_reset_is_not_whole() {
     })
     .await;
     for method in [Method::GET, Method::POST] {
-        let answer = passing().oneshot(origin.request(method.clone(), "/")).await.unwrap();
+        let answer = passing().send(origin.request(method.clone(), "/")).await.unwrap();
         assert_eq!(answer.status, StatusCode::OK);
         let mut body = answer.body;
         let first = body.frame().await.unwrap().unwrap();
