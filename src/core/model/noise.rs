@@ -4,7 +4,7 @@
 //! version, what has been learned of how the item changes, and what is still to come out.
 
 use super::Time;
-use super::kinds::set_of;
+use super::flaws::set_of;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -6,32 +6,28 @@
 //! sync (READINGS 1, row 18).
 
 mod conflict;
-mod error;
 mod extras;
 mod odd_ids;
 mod sharing;
-mod sse;
-mod sse091;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use super::Limits;
 use super::dialect::FeedDialect;
 use conflict::ConflictReader;
-use error::fault;
-pub(super) use error::number;
 use odd_ids::OddIds;
 pub use sharing::bare;
 pub(super) use sharing::{ReadSharing, read_sharing};
-pub(super) use sse091::{flag, stamp};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::model::{
     Entry, EntrySync, Incoming, Shared, SyncExtras, SyncFault, SyncId, SyncMarkupError, Warning,
 };
-use tidegate_core::sync::from_091;
 use tidegate_core::xml::doc::{Doc, DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
+use version::fault;
+pub(super) use version::{flag, number, stamp};
 
 /// What is said of an entry whose sync markup is not valid, behind why.
 const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
@@ -152,14 +148,13 @@ impl<'l> SyncReader<'l> {
                     );
                     self.warn(element.span().start, message);
                 }
-                let shared = sse::read(element, sync, self.dialect)?;
+                let shared = version::read(element, sync, self.dialect)?;
                 (shared, None, extras.unwrap_or_default())
             }
             None => {
-                let read = sse091::read(element, self.dialect)?;
-                let read = read.ok_or_else(|| fault(element, SyncFault::NoHistory))?;
-                let conflict = read.conflict;
-                let shared = from_091(read, |conflict| Some(*conflict.data.0));
+                let read = version::read_091(element, self.dialect)?;
+                let (shared, conflict) =
+                    read.ok_or_else(|| fault(element, SyncFault::NoHistory))?;
                 (shared, Some(conflict), SyncExtras::default())
             }
         };

@@ -23,11 +23,13 @@ pub(super) fn read_sync(sync: DocElement<'_, '_>) -> Result<Item091<(), OutlineS
     let id = value(sync, "id").ok_or("it has no id")?;
     let id = SyncId::new(&id).map_err(|error| error.to_string())?;
     let version = number(sync, "sx:sync", "version").map_err(described)?;
-    let flag = |name| flag(sync, name).map_err(described);
-    let (deleted, conflict) = (flag("deleted")?, flag("conflict")?);
+    let flag = |name| flag(sync, name, true).map_err(described);
+    let (deleted, conflict) =
+        (flag("deleted")?.unwrap_or(false), flag("conflict")?.unwrap_or(false));
     let last = parts(sync, "history").next().ok_or("it has no sx:history")?;
-    let last = stamp(last, "sx:history").map_err(described)?;
-    let updates = read_all(sync, ("update", UPDATE_LIMIT), |update| stamp(update, "sx:update"))?;
+    let last = stamp(last, "sx:history", true).map_err(described)?;
+    let updates =
+        read_all(sync, ("update", UPDATE_LIMIT), |update| stamp(update, "sx:update", true))?;
     let conflicts = read_all(sync, ("conflict", CONFLICT_LIMIT), lost)?;
     Ok(Item091 { id, version, deleted, conflict, last, updates, conflicts, data: () })
 }
@@ -67,5 +69,5 @@ fn read_all<T>(
 fn lost(conflict: DocElement<'_, '_>) -> Result<Conflict091<OutlineSync>, SyncMarkupError> {
     let data = cut(conflict.doc().text(), conflict.content()).to_owned();
     let version = number(conflict, "sx:conflict", "version")?;
-    Ok(Conflict091 { version, edit: stamp(conflict, "sx:conflict")?, data })
+    Ok(Conflict091 { version, edit: stamp(conflict, "sx:conflict", true)?, data })
 }

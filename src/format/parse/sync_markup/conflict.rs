@@ -1,6 +1,6 @@
 //! An item in `sx:conflicts` as markup that stands alone.
 
-use super::error::fault;
+use super::version::fault;
 use crate::parse::dialect::FeedDialect;
 use crate::parse::{Limits, entry, markup_of};
 use std::ops::Range;

@@ -5,7 +5,7 @@
 //! does not come along.
 
 use super::children;
-use super::sse::update;
+use super::version::update;
 use tidegate_core::model::{Extra, SyncExtras};
 use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::ns::Ns;
