@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The format of a feed document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Format {
-    /// Atom 1.0 (RFC 4287).
+    /// Atom 1.0 (RFC 4287), in which what is made here is written.
+    #[default]
     Atom10,
     Atom03,
     Rss20,

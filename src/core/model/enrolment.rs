@@ -287,7 +287,8 @@ mod tests {
             let mut record = record("http://a/", FeedStanding::Active);
             record.follow(None, at(0), &here);
             for n in 1..50 {
-                let mut next = super::enrolment::record(&format!("http://a/{n}"), FeedStanding::Active);
+                let mut next =
+                    super::enrolment::record(&format!("http://a/{n}"), FeedStanding::Active);
                 next.follow(Some(&record), at(n), &here);
                 record = next;
             }

@@ -35,7 +35,7 @@ pub struct Character {
 }
 
 /// The state of a feed; small.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct FeedState {
     /// How many commits it has seen. Set by the store on commit.
     pub revision: Revision,
@@ -115,39 +115,7 @@ pub struct FeedState {
 impl FeedState {
     /// The state of a feed before its first commit.
     pub fn untouched(format: Format, now: Time) -> Self {
-        Self {
-            revision: Revision::default(),
-            tick: None,
-            window_start: None,
-            complete_start: None,
-            render_revision: 0,
-            updated_at: now,
-            format,
-            says_complete: false,
-            wire: 0,
-            body: 0,
-            head: 0,
-            site: None,
-            source: 0,
-            source_since: None,
-            character: Character::default(),
-            noise: FeedNoise::default(),
-            hold: None,
-            next_decision_at: None,
-            current: 0,
-            living: 0,
-            tombstones: 0,
-            evictions: Evictions::default(),
-            sync_ids_issued: 0,
-            archives: Chain::default(),
-            deltas_from: 0,
-            upstream_until: None,
-            updates_before: 0,
-            gap: None,
-            flaws: FlawHistory::default(),
-            told: HeadHistory::default(),
-            lineage: Lineage::default(),
-        }
+        Self { updated_at: now, format, ..Self::default() }
     }
 }
 

@@ -140,10 +140,7 @@ pub type ReadFields = fn(DocElement<'_, '_>) -> Vec<Field<'static>>;
 
 /// The fields of an entry, or where they are.
 #[derive(Debug, Clone)]
-pub struct Projection<'a>(FieldSource<'a>);
-
-#[derive(Debug, Clone)]
-enum FieldSource<'a> {
+pub enum Projection<'a> {
     Read(Vec<Field<'a>>),
     InDocument {
         doc: Arc<Doc<'a>>,
@@ -156,14 +153,14 @@ enum FieldSource<'a> {
 impl<'a> Projection<'a> {
     /// Those of an element of a document.
     pub const fn in_document(doc: Arc<Doc<'a>>, entry: NodeId, read: ReadFields) -> Self {
-        Self(FieldSource::InDocument { doc, entry, read, known: OnceLock::new() })
+        Self::InDocument { doc, entry, read, known: OnceLock::new() }
     }
 
     /// The fields, in document order.
     pub fn fields(&self) -> &[Field<'_>] {
-        match &self.0 {
-            FieldSource::Read(fields) => fields,
-            FieldSource::InDocument { doc, entry, read, known } => {
+        match self {
+            Self::Read(fields) => fields,
+            Self::InDocument { doc, entry, read, known } => {
                 known.get_or_init(|| doc.element(*entry).map(read).unwrap_or_default())
             }
         }
@@ -172,7 +169,7 @@ impl<'a> Projection<'a> {
 
 impl<'a> From<Vec<Field<'a>>> for Projection<'a> {
     fn from(fields: Vec<Field<'a>>) -> Self {
-        Self(FieldSource::Read(fields))
+        Self::Read(fields)
     }
 }
 

@@ -158,10 +158,11 @@ impl ArchiveLayout {
 }
 
 /// Whether a walk goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WalkStanding {
     /// It goes on.
+    #[default]
     Walking,
     /// It came to its end.
     Done,
@@ -182,7 +183,7 @@ impl WalkStanding {
 
 /// A walk through a publisher's older documents, which takes in what its feed did not show any more
 /// when it was polled first.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Backfill {
     /// Whether it goes on.
     pub standing: WalkStanding,
@@ -222,23 +223,8 @@ impl Backfill {
     pub const GONE_KEPT: usize = 512;
 
     /// A walk that begins now.
-    pub const fn begin(now: Time) -> Self {
-        Self {
-            standing: WalkStanding::Walking,
-            trail: None,
-            next: None,
-            documents: 0,
-            items: 0,
-            known: 0,
-            bytes: 0,
-            taken_bytes: 0,
-            failures: 0,
-            started: now,
-            ended: None,
-            note: None,
-            marks: Vec::new(),
-            gone: Vec::new(),
-        }
+    pub fn begin(now: Time) -> Self {
+        Self { started: now, ..Self::default() }
     }
 
     /// Whether it goes on.

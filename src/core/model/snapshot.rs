@@ -305,7 +305,7 @@ impl Hold {
 }
 
 /// Everything that judging a document needs: the state, the ledger, the order of the reader view.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// The feed's state.
     pub state: FeedState,
@@ -346,16 +346,7 @@ impl Snapshot {
 
     /// A feed that nothing was committed to.
     pub fn untouched(format: Format, now: Time) -> Self {
-        Self {
-            state: FeedState::untouched(format, now),
-            known: Vec::new(),
-            settled: None,
-            unsettled: None,
-            order: Vec::new(),
-            kept: Vec::new(),
-            archives: Vec::new(),
-            conflicts: BTreeMap::new(),
-        }
+        Self { state: FeedState::untouched(format, now), ..Self::default() }
     }
 
     /// The same with items that left the ledger among the known ones, so that what comes back is known.

@@ -24,6 +24,13 @@ pub struct Time(
     NonZeroU64,
 );
 
+impl Default for Time {
+    /// The earliest.
+    fn default() -> Self {
+        Self::MIN
+    }
+}
+
 impl Hash for Time {
     /// As its seconds since 1970.
     fn hash<H: Hasher>(&self, state: &mut H) {

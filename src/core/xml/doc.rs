@@ -20,6 +20,7 @@ mod walk;
 use super::ns::{self, Ns};
 use super::{cut, split_name};
 pub use build::{BuiltDoc, Unit, Units};
+pub(super) use characters::resolved;
 pub use findings::Findings;
 pub use repair::{Repair, RepairKind};
 use std::borrow::Cow;

@@ -1,16 +1,17 @@
-//! One document, read for what a replica needs of it.
+//! The documents that a replica is made of, and the replica as a file: the newest document's head around every item.
 
-use super::error::{FeedFault, PullError};
-use super::exchange::FetchedBody;
-use super::item::ReplicaItem;
+use super::item::{ReplicaItem, SharedItem};
+use super::{BYTES_LIMIT, FeedFault, FetchedBody, PullError};
 use crate::parse::collection::ITEM_LIMIT;
 use crate::parse::sync_markup::bare;
 use crate::parse::{self, FeedFrame, Limits};
+use crate::render::{KeptItems, write_around};
 use std::collections::HashSet;
 use tidegate_core::model::{
-    Completeness, FeedDocument, FeedLinks, Format, Older, Sharing, Skeleton,
+    Completeness, Family, FeedDocument, FeedLinks, Format, Older, Sharing, Skeleton,
 };
 use tidegate_core::sync_markup::Dialect;
+use tidegate_core::xml::ns::ATOM;
 use url::Url;
 
 /// How much of a feed that is merged, or of a replica, is read.
@@ -65,7 +66,7 @@ impl Document {
     /// Reads a document. `walked`: whether it is an archive that another one led to.
     pub(super) fn read(found: &FetchedBody, walked: Option<Older>) -> Result<Self, PullError> {
         let (url, limits) = (&found.url, limits());
-        let no_feed = |source| PullError::NotAFeed { url: url.to_string(), source };
+        let no_feed = |error| PullError(format!("{url} is no feed: {error}"));
         let decoded = parse::decode(&found.bytes, found.content_type.as_deref(), &limits);
         let decoded = decoded.map_err(no_feed)?;
         let document = parse::document(&decoded.text, Some(url), &limits).map_err(no_feed)?;
@@ -74,13 +75,15 @@ impl Document {
             Format::Atom10 | Format::Rss20 | Format::Rss09x | Format::Opml
         );
         if !is_kept {
-            return Err(PullError::Format { url: url.to_string(), found: document.format.name() });
+            let found = document.format.name();
+            let why = "and replicas are kept of Atom 1.0 and RSS 2.0";
+            return Err(PullError(format!("{url} is {found}, {why}")));
         }
         let (mut warnings, mut sharing) = (Vec::new(), None);
         if shares(&document) {
             // What is broken may hide items, and its `until` says that they are there.
-            if let Some(source) = FeedFault::of_broken(&document) {
-                return Err(PullError::Markup { url: url.to_string(), source });
+            if let Some(fault) = FeedFault::of_broken(&document) {
+                return Err(PullError(format!("{url}: {fault}")));
             }
             sharing = Some(document.sharing.clone().unwrap_or_default());
         } else if let Completeness::Salvaged(why) = &document.completeness {
@@ -149,4 +152,56 @@ impl HistoryHead {
             deleted: document.tombstones.iter().map(|gone| gone.native_id.clone()).collect(),
         }
     }
+}
+
+/// A replica that was written before: its head, which came from `url`, and its items.
+pub(super) fn read_replica(
+    text: &str,
+    url: &Url,
+) -> Result<(ReplicaHead, Vec<ReplicaItem>), FeedFault> {
+    let read = parse::document(text, None, &limits());
+    let document = read.map_err(|error| FeedFault::of(text, &error))?;
+    if let Some(fault) = FeedFault::of_broken(&document) {
+        return Err(fault);
+    }
+    let items = ReplicaItem::all(&document, None).collect::<Result<_, _>>()?;
+    Ok((ReplicaHead::new(document.skeleton, text, url), items))
+}
+
+/// Writes a replica.
+///
+/// What a publisher tells one reader is not for others (SSE 1.0 section 2.2), and what leads from
+/// one document to the next means nothing here: a skeleton has neither.
+pub(super) fn write_replica(
+    head: &ReplicaHead,
+    items: &[ReplicaItem],
+) -> Result<String, PullError> {
+    let refuse = |what, found, limit| {
+        Err(PullError(format!("the replica would be {found} {what}, the limit is {limit}")))
+    };
+    if items.len() > ITEM_LIMIT {
+        return refuse("items", items.len(), ITEM_LIMIT);
+    }
+    let ReplicaHead { skeleton, dialect, namespace, url } = head;
+    let is_091 = items
+        .iter()
+        .any(|item| matches!(item, ReplicaItem::Shared(SharedItem { sse091: Some(_), .. })));
+    let dialect = match dialect {
+        _ if is_091 => Dialect::Sse091,
+        Dialect::FeedSync => Dialect::FeedSync,
+        Dialect::Sse | Dialect::Sse091 => Dialect::Sse,
+    };
+    let family = skeleton.format.family();
+    let namespace = if family == Family::Atom { ATOM } else { namespace.as_str() };
+    let kept = KeptItems::new((family, namespace), &skeleton.context, dialect);
+    let out = write_around(skeleton, url.as_str(), |out| {
+        for item in items {
+            out.push('\n');
+            item.push(out, &kept);
+        }
+    });
+    if out.len() > BYTES_LIMIT {
+        return refuse("bytes", out.len(), BYTES_LIMIT);
+    }
+    Ok(out)
 }

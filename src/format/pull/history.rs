@@ -8,7 +8,7 @@
 
 use super::document::{Document, HistoryHead, ReplicaHead};
 use super::item::ReplicaItem;
-use super::state::{ArchiveGap, ReplicaBasis};
+use super::{ArchiveGap, ReplicaBasis};
 use crate::parse::collection::ITEM_LIMIT;
 use std::collections::{HashMap, HashSet};
 use url::Url;

@@ -1,10 +1,9 @@
 //! Merging two SSE feed documents (SSE 1.0 section 3.3; SSE 0.91 section 4.4): the result is the first
 //! one with what changed, everything in it that is not concerned kept byte for byte.
 
+use super::FeedFault;
 use super::document::{limits, shares};
-use super::error::FeedFault;
-use super::item::{ItemData, ReplicaItem, SharedItem};
-use super::sharing::merge_sets;
+use super::item::{ItemData, ReplicaItem, SharedItem, merge_sets};
 use crate::parse::{self, FeedFrame, ParseError, collection};
 use crate::render::{KeptItems, members, sync_object};
 use serde_json::Value;

@@ -86,7 +86,7 @@ impl<'a> Doc<'a> {
 }
 
 /// A text with its references resolved; what is none stands as it is.
-fn resolved(text: &str) -> Cow<'_, str> {
+pub fn resolved(text: &str) -> Cow<'_, str> {
     let Some(mut at) = memchr::memchr(b'&', text.as_bytes()) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len());
     out.push_str(cut(text, 0..at));

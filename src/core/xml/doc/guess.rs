@@ -20,22 +20,15 @@ const NAME_LIMIT: usize = 64;
 /// The most quotes inside one value; one with more has no end that can be told.
 const QUOTES_LIMIT: usize = 32;
 
-/// Attributes in front of whose opening quote another value cannot go on.
-const COMMON: [&str; 10] = [
-    "text",
-    "title",
-    "xmlurl",
-    "htmlurl",
-    "url",
-    "type",
-    "description",
-    "version",
-    "language",
-    "category",
-];
-
-/// Those of them that HTML does not have.
-const OWN: [&str; 5] = ["text", "xmlurl", "htmlurl", "description", "version"];
+/// Whether a value cannot go on in front of the opening quote of this attribute. `is_nested`: within markup, whose own
+/// attributes do not count.
+fn begins_another(name: &str, is_nested: bool) -> bool {
+    match name {
+        "text" | "xmlurl" | "htmlurl" | "description" | "version" => true,
+        "title" | "url" | "type" | "language" | "category" => !is_nested,
+        _ => false,
+    }
+}
 
 /// The element of a list's entries.
 const OUTLINE: &str = "outline";
@@ -316,9 +309,9 @@ impl TagCursor<'_, '_> {
         let before = before.strip_suffix(b"=")?.trim_ascii_end();
         let length = before.iter().rev().take_while(|byte| is_name(**byte)).count();
         let (around, name) = before.split_at_checked(before.len() - length)?;
-        let names: &[&str] = if is_nested { &OWN } else { &COMMON };
-        let known = names.iter().any(|common| common.as_bytes().eq_ignore_ascii_case(name));
-        (known && around.last().copied().is_some_and(is_space)).then(|| low + around.len())
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        (begins_another(&name, is_nested) && around.last().copied().is_some_and(is_space))
+            .then(|| low + around.len())
     }
 
     /// Whether a value can end in front of `at`: the tag ends there or goes on as tags do.
