@@ -117,12 +117,7 @@ impl Replayed<'_> {
         let mut line = DocumentReport {
             n: recorded.n,
             file: recorded.file.clone(),
-            outcome: DocumentOutcome::Unchanged,
-            events: Vec::new(),
-            held: None,
-            error: None,
-            pending: Vec::new(),
-            notes: Vec::new(),
+            ..DocumentReport::default()
         };
         let body = xxh3_128(&bytes);
         let prints = BodyPrints { wire: body, body };

@@ -63,7 +63,7 @@ pub fn decode_as<'a>(
     before: Option<Before<'_>>,
     limits: &Limits,
 ) -> Result<Decoded<'a>, ParseError> {
-    let mut decoded = checked(bytes, content_type, before, limits)?;
+    let mut decoded = read_characters(bytes, content_type, before, limits)?;
     // A collection of FeedSync, and a list, is read as the Atom document that says the same.
     if let Some(text) = collection::within(&decoded.text, limits)? {
         decoded.text = Cow::Owned(text);
@@ -80,24 +80,22 @@ pub fn characters<'a>(
     content_type: Option<&str>,
     limits: &Limits,
 ) -> Result<Decoded<'a>, ParseError> {
-    checked(bytes, content_type, None, limits)
+    read_characters(bytes, content_type, None, limits)
 }
 
-fn checked<'a>(
+fn read_characters<'a>(
     bytes: &'a [u8],
     content_type: Option<&str>,
     before: Option<Before<'_>>,
     limits: &Limits,
 ) -> Result<Decoded<'a>, ParseError> {
-    check(bytes.len(), limits)?;
-    let decoded = choose(bytes, content_type, before);
-    check(decoded.text.len(), limits)?;
-    Ok(decoded)
-}
-
-fn check(found: usize, limits: &Limits) -> Result<(), ParseError> {
     let limit = limits.decoded;
-    if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(()) }
+    let within =
+        |found| if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(()) };
+    within(bytes.len())?;
+    let decoded = choose(bytes, content_type, before);
+    within(decoded.text.len())?;
+    Ok(decoded)
 }
 
 fn choose<'a>(

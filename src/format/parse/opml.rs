@@ -5,11 +5,10 @@
 
 mod build;
 mod entries;
-mod sync;
 #[cfg(test)]
 mod tests;
 
-pub use sync::OutlineSync;
+pub use build::OutlineSync;
 
 pub use entries::{mark, transcoded};
 
@@ -202,7 +201,7 @@ pub const HEAD: [&str; 6] =
     ["dateCreated", "dateModified", "ownerName", "ownerEmail", "ownerId", "docs"];
 
 /// A list as it was read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct OutlineList {
     /// The title in its head.
     pub title: Option<String>,

@@ -6,8 +6,6 @@
 //! sync (READINGS 1, row 18).
 
 mod conflict;
-mod extras;
-mod odd_ids;
 mod sharing;
 #[cfg(test)]
 mod tests;
@@ -15,14 +13,13 @@ mod version;
 
 use super::Limits;
 use super::dialect::FeedDialect;
-use conflict::ConflictReader;
-use odd_ids::OddIds;
 pub use sharing::bare;
-pub(super) use sharing::{ReadSharing, read_sharing};
-use std::collections::HashMap;
+pub(super) use sharing::read_sharing;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_core::model::{
-    Entry, EntrySync, Incoming, Shared, SyncExtras, SyncFault, SyncId, SyncMarkupError, Warning,
+    EndpointId, Entry, EntrySync, Incoming, Shared, SyncExtras, SyncFault, SyncId, SyncMarkupError,
+    Warning,
 };
 use tidegate_core::xml::doc::{Doc, DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
@@ -38,18 +35,10 @@ pub const UPDATE_LIMIT: usize = 1_000;
 pub const CONFLICT_LIMIT: usize = 100;
 const MOST_CONFLICTS: (usize, &str) = (CONFLICT_LIMIT, "conflicts in one item");
 
-/// An entry whose `sx:sync` is read.
-pub(super) struct SyncedEntry<'t, 'a, 'r> {
-    pub doc: &'r Arc<Doc<'a>>,
-    pub element: DocElement<'t, 'a>,
-    pub repairs: &'r [Repair],
-    /// Whether its tags and characters are as XML wants them.
-    pub is_sound: bool,
-}
-
 /// Reads the `sx:sync` of the entries of one document.
-pub(super) struct SyncReader<'l> {
-    limits: &'l Limits,
+pub(super) struct SyncReader<'a, 'r> {
+    doc: &'r Arc<Doc<'a>>,
+    limits: &'r Limits,
     dialect: FeedDialect,
     /// Bindings of prefixes that the document does not declare.
     invented: Vec<(String, String)>,
@@ -82,9 +71,15 @@ impl Weight {
     }
 }
 
-impl<'l> SyncReader<'l> {
-    pub fn new(dialect: FeedDialect, limits: &'l Limits, invented: Vec<(String, String)>) -> Self {
+impl<'a, 'r> SyncReader<'a, 'r> {
+    pub fn new(
+        doc: &'r Arc<Doc<'a>>,
+        dialect: FeedDialect,
+        limits: &'r Limits,
+        invented: Vec<(String, String)>,
+    ) -> Self {
         Self {
+            doc,
             limits,
             dialect,
             invented,
@@ -98,19 +93,26 @@ impl<'l> SyncReader<'l> {
         }
     }
 
-    /// What the `sx:sync` of an entry says; `None` where it has none.
-    pub fn read(&mut self, entry: &SyncedEntry<'_, '_, '_>) -> Option<EntrySync> {
-        if !entry.is_sound {
-            self.repaired.push(entry.element.span().start);
+    /// What the `sx:sync` of an entry says; `None` where it has none. `is_sound`: its tags and characters are as XML
+    /// wants them.
+    pub fn read(
+        &mut self,
+        entry: DocElement<'_, 'a>,
+        repairs: &[Repair],
+        is_sound: bool,
+    ) -> Option<EntrySync> {
+        let at = entry.span().start;
+        if !is_sound {
+            self.repaired.push(at);
         }
-        if !entry.element.children().any(is_sync) {
+        if !entry.children().any(is_sync) {
             return None;
         }
         self.has_sync = true;
         let weight = self.weight.bytes;
-        match self.incoming(entry) {
+        match self.incoming(entry, repairs, is_sound) {
             Ok(incoming) => {
-                self.note(&incoming, entry.element.span().start);
+                self.note(&incoming, at);
                 Some(EntrySync::Valid(Arc::new(incoming)))
             }
             Err(error) => {
@@ -133,14 +135,18 @@ impl<'l> SyncReader<'l> {
         }
     }
 
-    fn incoming(&mut self, entry: &SyncedEntry<'_, '_, '_>) -> Result<Incoming, SyncMarkupError> {
-        let element = entry.element;
-        if !entry.is_sound {
+    fn incoming(
+        &mut self,
+        element: DocElement<'_, 'a>,
+        repairs: &[Repair],
+        is_sound: bool,
+    ) -> Result<Incoming, SyncMarkupError> {
+        if !is_sound {
             return Err(fault(element, SyncFault::Repaired));
         }
         let (shared, sse091, extras) = match sync_of(element, Ns::Sx)? {
             Some(sync) => {
-                let extras = extras::read(sync);
+                let extras = version::extras(sync);
                 if extras.is_none() {
                     let message = format!(
                         "its sx:sync has more than {} bytes that SSE does not know; they are not kept",
@@ -160,16 +166,9 @@ impl<'l> SyncReader<'l> {
         };
         self.weight.add(element, extras.size())?;
         let Shared { winner, conflicts } = shared;
-        let reader = ConflictReader {
-            doc: entry.doc,
-            dialect: self.dialect,
-            limits: self.limits,
-            invented: &self.invented,
-            repairs: entry.repairs,
-        };
         let mut read = Vec::with_capacity(conflicts.len());
         for version in conflicts {
-            let markup = reader.read(version.data)?;
+            let markup = self.conflict(version.data, repairs)?;
             let context =
                 markup.context.namespaces.iter().map(|(prefix, uri)| prefix.len() + uri.len());
             let inherited = [&markup.context.base, &markup.context.lang].into_iter().flatten();
@@ -235,4 +234,57 @@ fn children<'t, 'a>(
     local: &'static str,
 ) -> impl Iterator<Item = DocElement<'t, 'a>> {
     element.children().filter(move |child| child.ns() == ns && child.local() == local)
+}
+
+/// Ids that are no Namespace Specific Strings (SSE 1.0 sections 2.1.1 and 2.4). They are taken all the same,
+/// for they are compared as they stand.
+#[derive(Default)]
+struct OddIds {
+    first: Option<(usize, String)>,
+    seen: HashSet<String>,
+}
+
+/// The most of them that are told apart.
+const TOLD_APART: usize = 1000;
+/// The most characters of one that are shown.
+const SHOWN: usize = 80;
+
+impl OddIds {
+    /// Takes note of the ids of an item that begins at the byte `at`.
+    pub fn note(&mut self, incoming: &Incoming, at: usize) {
+        let conflicts = incoming.conflicts.iter().map(|conflict| &conflict.history);
+        let histories = conflicts.chain([&incoming.version.history]);
+        let by = histories.flat_map(|history| history.iter()).filter_map(|u| u.stamp.by());
+        let ids = by.map(EndpointId::as_str).chain([incoming.id().as_str()]);
+        for id in ids.filter(|id| !is_nss(id)) {
+            self.first.get_or_insert_with(|| (at, id.chars().take(SHOWN).collect()));
+            if self.seen.len() < TOLD_APART && !self.seen.contains(id) {
+                self.seen.insert(id.to_owned());
+            }
+        }
+    }
+
+    pub fn warning(self) -> Option<Warning> {
+        let (offset, id) = self.first?;
+        let others = match self.seen.len() {
+            0 | 1 => String::new(),
+            n => format!(", the first of {n}"),
+        };
+        let message = format!(
+            "the id {id:?} of an item or an endpoint is no Namespace Specific String of RFC 2141, as \
+             SSE wants it{others}; it is taken as it stands, and other programs may refuse it"
+        );
+        Some(Warning { offset, message })
+    }
+}
+
+/// Whether a text has the syntax of a Namespace Specific String (RFC 2141 section 2.2).
+fn is_nss(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
+    !bytes.is_empty()
+        && bytes.iter().enumerate().all(|(at, byte)| match byte {
+            b'%' => is_hex(at + 1) && is_hex(at + 2),
+            byte => byte.is_ascii_alphanumeric() || b"()+,-.:=@;$_!*'/?#".contains(byte),
+        })
 }

@@ -6,7 +6,6 @@
 
 mod atom03;
 mod author;
-mod category;
 mod element;
 mod head;
 mod json_feed;
@@ -25,7 +24,7 @@ use tidegate_core::xml::tree::{self, Element};
 use tidegate_core::xml::{self, address};
 
 pub use author::{Person, authors, people};
-pub use category::{Category, tags};
+pub use element::{Category, tags};
 pub use reading::{Reading, Text};
 
 /// What is converted to.

@@ -4,8 +4,7 @@
 //! plain members, and whole, with its markup, in `entry`. One that came as JSON has the members that it came
 //! with.
 
-use super::collection::ShownVersion;
-use super::collection_item::CollectionItem;
+use super::collection::{CollectionItem, ShownVersion};
 use super::convert;
 use super::head::{ViewBounds, links};
 use super::{ItemPortions, Page, TextSink};

@@ -1,8 +1,7 @@
 //! Collections as JSON (READINGS 1, row 34).
 
-use super::ITEM_LIMIT;
-use super::fields::{CollectionFile, Fields};
 use super::pox::ItemWriter;
+use super::{CollectionFile, Fields, ITEM_LIMIT};
 use crate::parse::json::{ITEMS, JsonReader, ObjectPart};
 use crate::parse::out::{Lines, Out};
 use crate::parse::{Limits, ParseError};

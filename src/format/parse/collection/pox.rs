@@ -1,7 +1,6 @@
 //! Collections as plain XML.
 
-use super::ITEM_LIMIT;
-use super::fields::{CollectionFile, Fields};
+use super::{CollectionFile, Fields, ITEM_LIMIT};
 use crate::parse::out::{Lines, Out};
 use crate::parse::{Limits, ParseError};
 use tidegate_core::model::Time;

@@ -1,6 +1,6 @@
 //! The canonical projection of an entry, read from the tree of its document.
 
-use super::TooMuch;
+use super::too_much;
 use crate::parse::Limits;
 use crate::parse::dialect::FeedDialect;
 use std::borrow::Cow;
@@ -28,10 +28,7 @@ pub(super) fn fields(entry: DocElement<'_, '_>) -> Vec<Field<'static>> {
 }
 
 /// The same within limits.
-fn read(
-    entry: DocElement<'_, '_>,
-    limits: Option<&Limits>,
-) -> Result<Vec<Field<'static>>, TooMuch> {
+fn read(entry: DocElement<'_, '_>, limits: Option<&Limits>) -> Result<Vec<Field<'static>>, String> {
     let Some(dialect) = entry.doc().root().and_then(FeedDialect::of) else { return Ok(Vec::new()) };
     let mut reader = FieldReader { dialect, limits, path: String::new(), fields: Vec::new() };
     reader.attributes(entry)?;
@@ -46,7 +43,7 @@ fn read(
 }
 
 /// What a projection costs in bytes beside its text, at most; more than the limits admit is refused.
-pub(super) fn measure(entry: DocElement<'_, '_>, limits: &Limits) -> Result<usize, TooMuch> {
+pub(super) fn measure(entry: DocElement<'_, '_>, limits: &Limits) -> Result<usize, String> {
     let fields = entry.element_count() + entry.attributes_within();
     let mut paths = 0_usize;
     let mut is_long = fields > limits.fields;
@@ -93,7 +90,7 @@ fn parts<'t, 'a>(element: DocElement<'t, 'a>) -> impl Iterator<Item = DocElement
 
 impl FieldReader<'_> {
     /// Reads an element in the entry, with all within it.
-    fn element(&mut self, element: DocElement<'_, '_>) -> Result<(), TooMuch> {
+    fn element(&mut self, element: DocElement<'_, '_>) -> Result<(), String> {
         let outer = self.path.len();
         if outer > 0 {
             self.path.push('/');
@@ -102,7 +99,7 @@ impl FieldReader<'_> {
         if let Some(limit) = self.limits.map(|limits| limits.path)
             && self.path.len() > limit
         {
-            return Err(TooMuch { what: "bytes in a path", limit });
+            return Err(too_much("bytes in a path", limit));
         }
         let has_attributes = self.attributes(element)?;
         let (text, is_markup) = prose(element, self.dialect);
@@ -120,7 +117,7 @@ impl FieldReader<'_> {
     }
 
     /// Reads the attributes of an element, and answers whether it has some.
-    fn attributes(&mut self, element: DocElement<'_, '_>) -> Result<bool, TooMuch> {
+    fn attributes(&mut self, element: DocElement<'_, '_>) -> Result<bool, String> {
         let is_link = self.dialect.is_atom_link(element);
         let mut has_some = false;
         for attribute in element.attributes() {
@@ -144,11 +141,11 @@ impl FieldReader<'_> {
         Ok(has_some)
     }
 
-    fn field(&mut self, path: String, value: Cow<'_, str>) -> Result<(), TooMuch> {
+    fn field(&mut self, path: String, value: Cow<'_, str>) -> Result<(), String> {
         if let Some(limit) = self.limits.map(|limits| limits.fields)
             && self.fields.len() >= limit
         {
-            return Err(TooMuch { what: "fields", limit });
+            return Err(too_much("fields", limit));
         }
         self.fields.push(Field { path: Cow::Owned(path), value: Cow::Owned(value.into_owned()) });
         Ok(())

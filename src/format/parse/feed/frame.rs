@@ -1,9 +1,8 @@
 //! What stands around the items of a whole document, for who puts other items into it.
 
-use super::other::no_feed;
 use super::{is_container, is_entry};
 use crate::parse::ParseError;
-use crate::parse::dialect::FeedDialect;
+use crate::parse::dialect::{FeedDialect, no_feed};
 use std::ops::Range;
 use tidegate_core::model::{Context, Format};
 use tidegate_core::sync_markup::Dialect;

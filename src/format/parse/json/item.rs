@@ -1,7 +1,7 @@
 //! One item of a JSON Feed.
 
 use super::{JsonReader, Limits, ObjectPart};
-use crate::parse::entry::FIELD_COST;
+use crate::parse::entry::{FIELD_COST, too_much};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -68,7 +68,7 @@ pub(super) fn entry<'a>(
         return Err("an item is no object".to_owned());
     }
     if span.len() > limits.entry {
-        return Err(format!("an entry has more than {} bytes", limits.entry));
+        return Err(too_much("bytes", limits.entry));
     }
     let mut entry = Entry {
         span,
@@ -158,10 +158,10 @@ fn project<'a>(
     out: &mut Vec<Field<'a>>,
 ) -> Result<(), String> {
     if path.len() > limits.path {
-        return Err(format!("an entry has more than {} bytes in a path", limits.path));
+        return Err(too_much("bytes in a path", limits.path));
     }
     if out.len() >= limits.fields {
-        return Err(format!("an entry has more than {} fields", limits.fields));
+        return Err(too_much("fields", limits.fields));
     }
     let written = value.get();
     match written.bytes().next() {

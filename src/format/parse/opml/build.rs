@@ -1,15 +1,17 @@
 //! From the tree of a list to its outlines.
 
-use super::sync::{read_sync, value};
 use super::{
     HEAD, OpmlError, OpmlLimits, OpmlProblem, OpmlSharing, Outline, OutlineKind, OutlineList,
 };
 use crate::parse::out::Lines;
+use crate::parse::sync_markup::{CONFLICT_LIMIT, UPDATE_LIMIT, flag, number, stamp};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use tidegate_core::model::{SyncId, SyncMarkupError};
+use tidegate_core::sync::{Conflict091, Item091};
 use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, DocLimits, LimitReached, NodeId};
 use tidegate_core::xml::ns::Ns;
-use tidegate_core::xml::{self, split_name};
+use tidegate_core::xml::{self, cut, split_name, trimmed};
 
 /// The most prefixes that are noted.
 const PREFIX_LIMIT: usize = 256;
@@ -38,7 +40,7 @@ pub(super) fn read_list(text: &str, limits: &OpmlLimits) -> Result<OutlineList, 
 }
 
 /// Whether an element is one of SSE 0.91. A prefix that nothing declares is that by its usual name.
-pub(super) fn is_sharing(element: DocElement<'_, '_>, local: &str) -> bool {
+fn is_sharing(element: DocElement<'_, '_>, local: &str) -> bool {
     element.local() == local && is_in_sharing(element)
 }
 
@@ -51,7 +53,7 @@ fn is_in_sharing(element: DocElement<'_, '_>) -> bool {
     }
 }
 
-pub(super) fn is_outline(element: DocElement<'_, '_>) -> bool {
+fn is_outline(element: DocElement<'_, '_>) -> bool {
     element.local().eq_ignore_ascii_case("outline")
 }
 
@@ -85,17 +87,12 @@ impl<'t, 'a> ListReader<'t, 'a> {
         let is_at_end = last.is_some_and(|l| l.span().end == length && l.is_empty_tag());
         let is_torn = is_at_end && !doc.text().ends_with("/>");
         let list = OutlineList {
-            title: None,
-            head: Vec::new(),
-            sharing: None,
-            outlines: Vec::new(),
             problems: named.collect(),
-            invalid: None,
             unnamed: findings.unkept,
-            namespaces: Vec::new(),
             is_whole: !findings.is_cut && !findings.has_endless && !is_torn,
             is_torn,
             body: length..length,
+            ..OutlineList::default()
         };
         Self {
             built,
@@ -300,4 +297,68 @@ impl<'t, 'a> ListReader<'t, 'a> {
             }
         }
     }
+}
+
+/// What is kept of a conflict: the markup between the tags of its `sx:conflict`.
+pub type OutlineSync = String;
+
+/// The value of an attribute, trimmed; an empty one is as good as none.
+fn value<'a>(element: DocElement<'_, 'a>, name: &str) -> Option<Cow<'a, str>> {
+    let value = element.attribute(name)?;
+    Some(trimmed(value)).filter(|value| !value.is_empty())
+}
+
+/// Reads an `sx:sync`: what it says, or the first thing that is wrong.
+fn read_sync(sync: DocElement<'_, '_>) -> Result<Item091<(), OutlineSync>, String> {
+    let described = |error: SyncMarkupError| error.fault.to_string();
+    let id = value(sync, "id").ok_or("it has no id")?;
+    let id = SyncId::new(&id).map_err(|error| error.to_string())?;
+    let version = number(sync, "sx:sync", "version").map_err(described)?;
+    let flag = |name| flag(sync, name, true).map_err(described);
+    let (deleted, conflict) =
+        (flag("deleted")?.unwrap_or(false), flag("conflict")?.unwrap_or(false));
+    let last = parts(sync, "history").next().ok_or("it has no sx:history")?;
+    let last = stamp(last, "sx:history", true).map_err(described)?;
+    let updates =
+        read_all(sync, ("update", UPDATE_LIMIT), |update| stamp(update, "sx:update", true))?;
+    let conflicts = read_all(sync, ("conflict", CONFLICT_LIMIT), lost)?;
+    Ok(Item091 { id, version, deleted, conflict, last, updates, conflicts, data: () })
+}
+
+/// The elements of a name that belong to an `sx:sync`: not what was kept of a conflict, nor outlines behind one
+/// that is not closed.
+fn parts<'t, 'a>(
+    sync: DocElement<'t, 'a>,
+    name: &'static str,
+) -> impl Iterator<Item = DocElement<'t, 'a>> {
+    let mut next = sync.id + 1;
+    let all = std::iter::from_fn(move || {
+        let element = sync.doc().element(next).filter(|element| element.id < sync.behind())?;
+        let is_of_others = is_outline(element) || is_sharing(element, "conflict");
+        next = if is_of_others { element.behind() } else { element.id + 1 };
+        Some(element)
+    });
+    all.filter(move |element| is_sharing(*element, name))
+}
+
+/// Reads all elements of a name, of which there are at most so many.
+fn read_all<T>(
+    sync: DocElement<'_, '_>,
+    (name, limit): (&'static str, usize),
+    read: impl Fn(DocElement<'_, '_>) -> Result<T, SyncMarkupError>,
+) -> Result<Vec<T>, String> {
+    let all = parts(sync, name).enumerate().map(|(before, element)| {
+        if before >= limit {
+            return Err(format!("it has more than {limit} {name}s"));
+        }
+        read(element).map_err(|error| error.fault.to_string())
+    });
+    all.collect()
+}
+
+/// Reads an `sx:conflict`.
+fn lost(conflict: DocElement<'_, '_>) -> Result<Conflict091<OutlineSync>, SyncMarkupError> {
+    let data = cut(conflict.doc().text(), conflict.content()).to_owned();
+    let version = number(conflict, "sx:conflict", "version")?;
+    Ok(Conflict091 { version, edit: stamp(conflict, "sx:conflict", true)?, data })
 }

@@ -1,12 +1,12 @@
 //! An item in `sx:conflicts` as markup that stands alone.
 
+use super::SyncReader;
 use super::version::fault;
 use crate::parse::dialect::FeedDialect;
-use crate::parse::{Limits, entry, markup_of};
+use crate::parse::{entry, markup_of};
 use std::ops::Range;
-use std::sync::Arc;
 use tidegate_core::model::{Format, Markup, Slots, SyncFault, SyncMarkupError};
-use tidegate_core::xml::doc::{Doc, DocElement, Repair};
+use tidegate_core::xml::doc::{DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::split_name;
 
@@ -27,27 +27,21 @@ pub(super) fn dialect_of_item(
     }
 }
 
-/// Reads the conflicts of an entry.
-pub(super) struct ConflictReader<'a, 'r> {
-    pub doc: &'r Arc<Doc<'a>>,
-    pub dialect: FeedDialect,
-    pub limits: &'r Limits,
-    /// Bindings of prefixes that the document does not declare.
-    pub invented: &'r [(String, String)],
-    /// The repairs in the entry.
-    pub repairs: &'r [Repair],
-}
-
-impl<'a> ConflictReader<'a, '_> {
-    pub fn read(&self, item: DocElement<'_, 'a>) -> Result<Markup, SyncMarkupError> {
+impl<'a> SyncReader<'a, '_> {
+    /// Reads one of the conflicts of an entry that has these repairs.
+    pub(super) fn conflict(
+        &self,
+        item: DocElement<'_, 'a>,
+        repairs: &[Repair],
+    ) -> Result<Markup, SyncMarkupError> {
         let dialect = dialect_of_item(item, self.dialect).unwrap_or(self.dialect);
-        let context = item.context(self.invented);
+        let context = item.context(&self.invented);
         let span = item.span();
         let is_within = |repair: &&Repair| span.contains(&repair.range().start);
-        let repairs: Vec<Repair> = self.repairs.iter().filter(is_within).copied().collect();
+        let repairs: Vec<Repair> = repairs.iter().filter(is_within).copied().collect();
         let read = entry::read(self.doc, item, &repairs, context.into(), (dialect, self.limits));
         let read = read.map_err(|why| fault(item, SyncFault::Conflict(why)))?;
-        let markup = markup_of(dialect.format, &read.entry);
+        let markup = markup_of(dialect.format, &read.0);
         Ok(if item.ns().is_sync_markup() { as_item(item, markup) } else { markup })
     }
 }

@@ -6,12 +6,13 @@ use super::{MOST_CONFLICTS, UPDATE_LIMIT, children, sync_of};
 use crate::parse::dialect::FeedDialect;
 use std::fmt::Display;
 use tidegate_core::model::{
-    Count, EndpointId, History, Shared, Stamp, SyncFault, SyncId, SyncMarkupError, Time, Update,
-    Version,
+    Count, EndpointId, Extra, History, Shared, Stamp, SyncExtras, SyncFault, SyncId,
+    SyncMarkupError, Time, Update, Version,
 };
 use tidegate_core::sync::{Item091, from_091};
 use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::ns::Ns;
+use tidegate_core::xml::{split_name, tree};
 
 const SYNC: &str = "sx:sync";
 const HISTORY: &str = "sx:history";
@@ -66,7 +67,7 @@ fn version<'t, 'a>(
     Ok(Version { id, updates, deleted, noconflicts, history, data: item })
 }
 
-pub(super) fn update(element: DocElement<'_, '_>) -> Result<Update, SyncMarkupError> {
+fn update(element: DocElement<'_, '_>) -> Result<Update, SyncMarkupError> {
     let sequence = number(element, HISTORY, "sequence")?;
     Ok(Update { sequence, stamp: stamp(element, HISTORY, false)? })
 }
@@ -138,6 +139,61 @@ fn conflict_091<'t, 'a>(
         data: element,
     });
     Ok(from_091(read, |_| None).winner)
+}
+
+// Markup that SSE does not know (SSE 1.0 section 2.1.8) is written anew from what was read, so that it can stand in
+// any document: a reference that XML does not know is the character that HTML means by it or its own text, and a
+// processing instruction or a comment does not come along.
+
+/// What stands in an `sx:sync` beyond what SSE knows; `None` where that is more than
+/// [`SyncExtras::LIMIT`].
+pub(super) fn extras(sync: DocElement<'_, '_>) -> Option<SyncExtras> {
+    const SYNC: [&str; 4] = ["id", "updates", "deleted", "noconflicts"];
+    let of_sync = extra(sync, &SYNC, &["history", "conflicts"])?;
+    let mut extras = SyncExtras { sync: of_sync, ..SyncExtras::default() };
+    for element in children(sync, Ns::Sx, "history") {
+        let extra = extra(element, &["sequence", "when", "by"], &[])?;
+        if let Some(update) = update(element).ok().filter(|_| !extra.is_empty()) {
+            extras.updates.push((update, extra));
+        }
+        if extras.size() > SyncExtras::LIMIT {
+            return None;
+        }
+    }
+    Some(extras)
+}
+
+/// `None` where there is too much of it.
+fn extra(element: DocElement<'_, '_>, attributes: &[&str], known: &[&str]) -> Option<Extra> {
+    let mut extra = Extra::default();
+    for attribute in element.attributes() {
+        let (prefix, local) = split_name(attribute.name());
+        let namespace = match prefix {
+            "" if attributes.contains(&local) => continue,
+            "" => None,
+            _ => match element.binding(prefix) {
+                Some(namespace) => Some(namespace.into_owned()),
+                None => continue,
+            },
+        };
+        extra.attributes.push((namespace, local.to_owned(), attribute.value().into_owned()));
+    }
+    let is_known =
+        |child: &DocElement<'_, '_>| child.ns() == Ns::Sx && known.contains(&child.local());
+    // What it uses it declares itself, and that it is in no namespace.
+    let mut scope = vec![(String::new(), "urn:around".to_owned())];
+    for child in element.children().filter(|child| !is_known(child)) {
+        // A prefix that nothing declares means nothing elsewhere.
+        if child.binding(split_name(child.name()).0).is_some()
+            && let Some(child) = tree::of(child, element.scope())
+        {
+            tree::write(&mut extra.elements, &child, &mut scope);
+        }
+        if extra.size() > SyncExtras::LIMIT {
+            return None;
+        }
+    }
+    (extra.size() <= SyncExtras::LIMIT).then_some(extra)
 }
 
 /// A fault of an element.

@@ -1,7 +1,7 @@
 //! The head of a feed from one family to the other.
 
 use super::author::{self, Person};
-use super::category::Category;
+use super::element::Category;
 use super::element::module;
 use super::read_skeleton;
 use crate::render::Addresses;
