@@ -4,6 +4,7 @@ mod item;
 
 use super::feed::owned;
 use super::{Limits, ParseError};
+pub(super) use item::{list, members};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,9 +20,9 @@ use url::Url;
 pub(super) const ITEMS: &str = "items";
 
 /// A place in the text, read member by member, so that a cut document still gives what is whole.
-pub(super) struct JsonReader<'a> {
-    pub(super) text: &'a str,
-    pub(super) at: usize,
+struct JsonReader<'a> {
+    text: &'a str,
+    at: usize,
 }
 
 impl<'a> JsonReader<'a> {
@@ -66,7 +67,7 @@ impl<'a> JsonReader<'a> {
 
     /// Hands over what stands in the object that has begun here, up to its end, to where it is broken, or to
     /// what is not taken. `list`: the member whose items are handed over each by itself.
-    pub(super) fn object<E: From<String>>(
+    fn object<E: From<String>>(
         &mut self,
         list: &str,
         mut take: impl FnMut(ObjectPart<'a>) -> Result<(), E>,
@@ -108,7 +109,7 @@ impl<'a> JsonReader<'a> {
 }
 
 /// What stands in an object that has a list of items.
-pub(super) enum ObjectPart<'a> {
+enum ObjectPart<'a> {
     /// A member that is not that list, and its place.
     Member(Cow<'a, str>, &'a RawValue, Range<usize>),
     /// The first list of items, with where it begins.
