@@ -22,6 +22,8 @@ mod poll_state;
 mod sharing;
 mod snapshot;
 mod subscription;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 mod time;
 
 pub use access::*;

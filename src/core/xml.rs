@@ -11,7 +11,6 @@ pub mod doc;
 pub mod edits;
 mod escape;
 pub mod html;
-pub mod namespaces;
 pub mod ns;
 pub mod plain_address;
 pub mod reference;

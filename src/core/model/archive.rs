@@ -231,33 +231,6 @@ impl Stub {
         }
     }
 
-    /// One of an observed item of that native id, for tests.
-    #[cfg(any(test, feature = "testing"))]
-    #[allow(clippy::unwrap_used)]
-    pub fn named(name: &str) -> Self {
-        use super::{Stamp, Update};
-        let at = Time::from_unix(1_767_225_600);
-        let update = Update { sequence: Count::ONE, stamp: Stamp::When(at) };
-        Self {
-            id: SyncId::new("gate.a").unwrap(),
-            native: name.to_owned(),
-            native_shown: name.to_owned(),
-            published_id: name.to_owned(),
-            aliases: Vec::new(),
-            published: Some(at),
-            updates: Count::ONE,
-            history: History::new(update),
-            noconflicts: None,
-            sse091: None,
-            origin: Origin::Observed,
-            tick: Tick::at(at),
-            first_seen: at,
-            bytes: 1,
-            deleted: false,
-            since: at,
-        }
-    }
-
     /// The names under which it is found, but for its sync id: the native ids that it bears and bore, and
     /// the id that it was published with. Each once.
     pub fn names(&self) -> impl Iterator<Item = &str> {

@@ -293,7 +293,7 @@ impl Hash for Interruption {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Interruptions(
     /// In the order in which they began.
-    Arc<[Interruption]>,
+    pub(super) Arc<[Interruption]>,
 );
 
 impl Interruptions {
@@ -329,13 +329,6 @@ impl Interruptions {
             }
             (true, Some(_)) | (false, None) => {}
         }
-    }
-}
-
-#[cfg(any(test, feature = "testing"))]
-impl FromIterator<Interruption> for Interruptions {
-    fn from_iter<I: IntoIterator<Item = Interruption>>(all: I) -> Self {
-        Self(all.into_iter().take(Self::LIMIT).collect())
     }
 }
 

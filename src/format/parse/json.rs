@@ -95,8 +95,7 @@ impl<'a> JsonReader<'a> {
                     }
                 }
             } else {
-                let (value, span) = self.value()?;
-                take(ObjectPart::Member(name, value, span))?;
+                take(ObjectPart::Member(name, self.value()?.0))?;
             }
             if self.take('}') {
                 return Ok(());
@@ -110,8 +109,8 @@ impl<'a> JsonReader<'a> {
 
 /// What stands in an object that has a list of items.
 enum ObjectPart<'a> {
-    /// A member that is not that list, and its place.
-    Member(Cow<'a, str>, &'a RawValue, Range<usize>),
+    /// A member that is not that list.
+    Member(Cow<'a, str>, &'a RawValue),
     /// The first list of items, with where it begins.
     Items(usize),
     /// One of its items, and its place.
@@ -186,7 +185,7 @@ impl<'a> Feed<'a> {
         limits: &Limits,
     ) -> Result<(), Stop> {
         let (value, span) = match part {
-            ObjectPart::Member(name, value, _) => {
+            ObjectPart::Member(name, value) => {
                 member(self, &name, value, url, limits);
                 return Ok(());
             }

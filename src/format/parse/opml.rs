@@ -17,6 +17,7 @@ pub(super) use entries::{MARK, within};
 use std::ops::Range;
 use tidegate_core::model::OUTLINE_DEPTH;
 use tidegate_core::sync::Item091;
+use tidegate_core::xml::ns::OUTLINE;
 
 /// How much of a list is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +31,6 @@ pub struct OpmlLimits {
     /// Elements in outlines that are neither outlines nor sync markup, in the whole list; what is beyond
     /// is left out.
     pub others: usize,
-    /// Attributes of one outline; what is beyond is left out.
-    pub attributes: usize,
-    /// Bytes of one value; what is beyond is cut off.
-    pub value: usize,
     /// Problems that are named; the rest are counted.
     pub problems: usize,
 }
@@ -45,8 +42,6 @@ impl Default for OpmlLimits {
             depth: OUTLINE_DEPTH,
             outlines: 100_000,
             others: 100_000,
-            attributes: 256,
-            value: 1 << 20,
             problems: 1_000,
         }
     }
@@ -241,9 +236,20 @@ impl OutlineList {
         path
     }
 
-    /// The value of an attribute of an outline in our own namespace ([`OUTLINE`](tidegate_core::xml::ns::OUTLINE)).
+    /// The value of an attribute of an outline in our own namespace ([`OUTLINE`]).
     pub fn ours<'a>(&self, outline: &'a Outline, name: &str) -> Option<&'a str> {
-        entries::given(outline, name, &self.namespaces)
+        let found = outline.attributes.iter().find(|(written, _)| {
+            let parts = written.split_once(':');
+            parts
+                .is_some_and(|(prefix, local)| local == name && self.bound(prefix) == Some(OUTLINE))
+        });
+        found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// What a prefix is bound to.
+    fn bound(&self, prefix: &str) -> Option<&str> {
+        let found = self.namespaces.iter().find(|(known, _)| known == prefix);
+        found.map(|(_, uri)| uri.as_str())
     }
 
     /// The outlines directly in another one, or in the body.

@@ -23,7 +23,7 @@ use tidegate_core::model::{
 };
 use tidegate_core::xml::doc::{Doc, DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
-use version::fault;
+use version::{SyncResult, fault};
 pub(super) use version::{flag, number, stamp};
 
 /// What is said of an entry whose sync markup is not valid, behind why.
@@ -61,7 +61,7 @@ struct Weight {
 
 impl Weight {
     /// Adds some of an entry.
-    fn add(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> Result<(), SyncMarkupError> {
+    fn add(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> SyncResult<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limit {
             let what = "bytes in the conflicts of all items and what they inherit";
@@ -140,7 +140,7 @@ impl<'a, 'r> SyncReader<'a, 'r> {
         element: DocElement<'_, 'a>,
         repairs: &[Repair],
         is_sound: bool,
-    ) -> Result<Incoming, SyncMarkupError> {
+    ) -> SyncResult<Incoming> {
         if !is_sound {
             return Err(fault(element, SyncFault::Repaired));
         }
@@ -215,10 +215,7 @@ fn is_sync(element: DocElement<'_, '_>) -> bool {
 }
 
 /// The one `sx:sync` of a namespace in an item; `None` where there is none.
-fn sync_of<'t, 'a>(
-    item: DocElement<'t, 'a>,
-    ns: Ns,
-) -> Result<Option<DocElement<'t, 'a>>, SyncMarkupError> {
+fn sync_of<'t, 'a>(item: DocElement<'t, 'a>, ns: Ns) -> SyncResult<Option<DocElement<'t, 'a>>> {
     let mut found = children(item, ns, "sync");
     let first = found.next();
     match found.next() {

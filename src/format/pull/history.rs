@@ -52,7 +52,7 @@ struct ArchivePart {
 }
 
 /// A walk through the archives of a feed.
-pub(super) struct HistoryWalk {
+pub struct HistoryWalk {
     parts: Vec<ArchivePart>,
     /// What goes around the replica.
     head: ReplicaHead,
@@ -67,18 +67,18 @@ pub(super) struct HistoryWalk {
 }
 
 /// What a walk comes to.
-pub(super) struct Reconstructed {
-    pub(super) items: Vec<ReplicaItem>,
-    pub(super) head: ReplicaHead,
-    pub(super) kept: ReplicaBasis,
+pub struct Reconstructed {
+    pub items: Vec<ReplicaItem>,
+    pub head: ReplicaHead,
+    pub kept: ReplicaBasis,
     /// Entries that were said to be deleted.
-    pub(super) deleted: HashSet<String>,
+    pub deleted: HashSet<String>,
 }
 
 impl HistoryWalk {
     /// A walk that asks only for what was missing before. `kept`: how far earlier walks came; `items` and
     /// `before`: what the document that is subscribed to has, where it has changed, and what they brought.
-    pub(super) fn new(
+    pub fn new(
         head: ReplicaHead,
         kept: &ReplicaBasis,
         items: &[ReplicaItem],
@@ -108,7 +108,7 @@ impl HistoryWalk {
     }
 
     /// Begins at the document that is subscribed to; answers the first archive to ask for.
-    pub(super) fn begin(&mut self, items: Vec<ReplicaItem>, history: HistoryHead) -> Option<Url> {
+    pub fn begin(&mut self, items: Vec<ReplicaItem>, history: HistoryHead) -> Option<Url> {
         self.seen.extend(history.own.as_ref().map(Url::to_string));
         self.add(0, items, history.deleted);
         // Nothing was read yet that it could lead back to.
@@ -116,12 +116,12 @@ impl HistoryWalk {
     }
 
     /// How many parts it has.
-    pub(super) const fn parts(&self) -> usize {
+    pub const fn parts(&self) -> usize {
         self.parts.len()
     }
 
     /// Where a part begins that was missing before.
-    pub(super) fn gap(&self, part: usize) -> Option<Url> {
+    pub fn gap(&self, part: usize) -> Option<Url> {
         let url = Url::parse(&self.parts.get(part)?.gap.url).ok()?;
         (!self.seen.contains(url.as_str())).then_some(url)
     }
@@ -142,7 +142,7 @@ impl HistoryWalk {
     }
 
     /// Why the replica would be too large with a document, where it would. `most`: bytes of items.
-    pub(super) fn refuses(&self, document: &Document, most: usize) -> Option<String> {
+    pub fn refuses(&self, document: &Document, most: usize) -> Option<String> {
         let (bytes, items) = self.weight_with(&document.items);
         let (found, what, limit) = if bytes > most {
             (bytes, "bytes of items", most)
@@ -156,7 +156,7 @@ impl HistoryWalk {
 
     /// Takes in an archive, and answers the next older one that is not known; a warning where it leads back to a
     /// known one.
-    pub(super) fn take(
+    pub fn take(
         &mut self,
         url: &Url,
         document: Document,
@@ -194,7 +194,7 @@ impl HistoryWalk {
     }
 
     /// An archive cannot be had: its part ends there. Answers a warning.
-    pub(super) fn miss(&mut self, url: &Url, why: &str, part: usize) -> String {
+    pub fn miss(&mut self, url: &Url, why: &str, part: usize) -> String {
         self.seen.insert(url.to_string());
         if let Some(part) = self.parts.get_mut(part) {
             part.stopped = Some(url.to_string());
@@ -221,7 +221,7 @@ impl HistoryWalk {
     }
 
     /// The feed as all documents have it, over what is kept of it already.
-    pub(super) fn ends(self, before: Vec<ReplicaItem>) -> Reconstructed {
+    pub fn ends(self, before: Vec<ReplicaItem>) -> Reconstructed {
         let known = self.known().cloned();
         let Self { parts, head, newest, mut deleted, seen, .. } = self;
         // Where nothing was kept before, and nothing comes out of gaps below this one, all that is

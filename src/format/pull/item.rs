@@ -16,8 +16,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// What a version of an item says. Two are equal where a reader would see the same.
 #[derive(Debug, Clone)]
-pub(super) struct ItemData {
-    pub(super) markup: Markup,
+pub struct ItemData {
+    pub markup: Markup,
     /// What its `sx:sync` says beyond SSE (section 2.1.8), where it says anything.
     extras: Option<Arc<SyncExtras>>,
     print: [u8; 8],
@@ -71,15 +71,15 @@ fn based(mut markup: Markup, channel: Option<&str>, url: Option<&Url>) -> Markup
 
 /// A shared item.
 #[derive(Debug, Clone)]
-pub(super) struct SharedItem {
-    pub(super) item: Shared<ItemData>,
+pub struct SharedItem {
+    pub item: Shared<ItemData>,
     /// Where it is known by SSE 0.91 alone: its `conflict` attribute.
-    pub(super) sse091: Option<bool>,
+    pub sse091: Option<bool>,
 }
 
 impl SharedItem {
     /// The same to be written.
-    pub(super) fn kept(&self) -> KeptItem {
+    pub fn kept(&self) -> KeptItem {
         let version = |version: &Version<ItemData>| version.with(version.data.markup.clone());
         let Shared { winner, conflicts } = &self.item;
         let conflicts = conflicts.iter().map(version).collect();
@@ -93,7 +93,7 @@ impl SharedItem {
 
 /// An item of a feed file.
 #[derive(Debug, Clone)]
-pub(super) enum ReplicaItem {
+pub enum ReplicaItem {
     /// One with sync markup.
     Shared(SharedItem),
     /// One without, and what it is known by.
@@ -102,7 +102,7 @@ pub(super) enum ReplicaItem {
 
 impl ReplicaItem {
     /// The items of a document that came from `url`; for each whose sync markup is not valid, what is wrong.
-    pub(super) fn all(
+    pub fn all(
         document: &FeedDocument<'_>,
         url: Option<&Url>,
     ) -> impl Iterator<Item = Result<Self, FeedFault>> {
@@ -139,7 +139,7 @@ impl ReplicaItem {
     }
 
     /// What it says.
-    pub(super) const fn data(&self) -> &ItemData {
+    pub const fn data(&self) -> &ItemData {
         match self {
             Self::Shared(shared) => &shared.item.winner.data,
             Self::Plain { data, .. } => data,
@@ -147,7 +147,7 @@ impl ReplicaItem {
     }
 
     /// What identifies it.
-    pub(super) fn key(&self) -> &str {
+    pub fn key(&self) -> &str {
         match self {
             Self::Shared(shared) => shared.item.winner.id.as_str(),
             Self::Plain { key, .. } => key,
@@ -155,17 +155,17 @@ impl ReplicaItem {
     }
 
     /// Whether it is a tombstone.
-    pub(super) const fn is_deleted(&self) -> bool {
+    pub const fn is_deleted(&self) -> bool {
         matches!(self, Self::Shared(shared) if shared.item.winner.deleted)
     }
 
     /// Its title, where it has one.
-    pub(super) fn title(&self) -> Option<String> {
+    pub fn title(&self) -> Option<String> {
         Some(self.data().markup.card.title.clone()).filter(|title| !title.is_empty())
     }
 
     /// What it shares.
-    pub(super) fn into_shared(self) -> Option<SharedItem> {
+    pub fn into_shared(self) -> Option<SharedItem> {
         match self {
             Self::Shared(shared) => Some(shared),
             Self::Plain { .. } => None,
@@ -173,7 +173,7 @@ impl ReplicaItem {
     }
 
     /// Adds it to a feed.
-    pub(super) fn push(&self, out: &mut String, items: &KeptItems<'_>) {
+    pub fn push(&self, out: &mut String, items: &KeptItems<'_>) {
         match self {
             Self::Shared(shared) => items.push(out, &shared.kept()),
             Self::Plain { key, data } => {
@@ -229,7 +229,7 @@ pub struct ItemChange {
 
 /// What is different between two states of a replica, in the order of the later one. `deleted`:
 /// the entries of a plain feed that are said to be deleted.
-pub(super) fn changes(
+pub fn changes(
     before: &[ReplicaItem],
     after: &[ReplicaItem],
     deleted: &HashSet<String>,
@@ -268,7 +268,7 @@ pub(super) fn changes(
 /// Merges an incoming set of items into the local one: by section 4.4 of SSE 0.91 where all are of that
 /// dialect, else by section 3.3 of SSE 1.0. The local items keep their order; new ones follow in that of the
 /// incoming set. Answers which ones are not as they were.
-pub(super) fn merge_sets(items: &mut Vec<SharedItem>, incoming: Vec<SharedItem>) -> Vec<bool> {
+pub fn merge_sets(items: &mut Vec<SharedItem>, incoming: Vec<SharedItem>) -> Vec<bool> {
     let is_091 = items.iter().chain(&incoming).all(|item| item.sse091.is_some());
     let placed = items.iter().zip(0..).map(|(item, at)| (item.item.winner.id.clone(), at));
     let mut places: HashMap<SyncId, usize> = placed.collect();

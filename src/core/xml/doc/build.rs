@@ -9,7 +9,7 @@ use super::{
 };
 use crate::model::Flaw;
 use crate::xml::attributes::WrittenAttribute;
-use crate::xml::namespaces::NamespaceScope;
+use crate::xml::ns::NamespaceScope;
 use crate::xml::reference::{Reference, reference};
 use crate::xml::{self, cut};
 use quick_xml::Reader;

@@ -54,7 +54,7 @@ const LEAVES: &[&str] = &[
 
 impl<'a> Builder<'a> {
     /// An end tag.
-    pub(super) fn end(&mut self, span: &Range<usize>, name: &'a str) {
+    pub fn end(&mut self, span: &Range<usize>, name: &'a str) {
         let is_list = self.is_list;
         let is_it = |open: &OpenElement<'a>| {
             open.name == name || is_list && open.name.eq_ignore_ascii_case(name)
@@ -101,12 +101,7 @@ impl<'a> Builder<'a> {
     /// Looks whether a start tag shows that something is not closed: the entry before, or an
     /// element that never holds entries. Where every element is closed, an entry in such a place is
     /// markup of what it stands in, as XML says.
-    pub(super) fn entry_begins(
-        &mut self,
-        span: &Range<usize>,
-        name: &'a str,
-        is_empty: bool,
-    ) -> bool {
+    pub fn entry_begins(&mut self, span: &Range<usize>, name: &'a str, is_empty: bool) -> bool {
         let Some(parent) = self.open.last() else { return false };
         let (around, (prefix, local)) = (parent.name, split_name(name));
         if self.entry_name != Some(local)
@@ -154,7 +149,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A limit is met: inside an entry that costs the entry, elsewhere the document.
-    pub(super) fn too_much(
+    pub fn too_much(
         &mut self,
         what: &'static str,
         limit: usize,
@@ -193,7 +188,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Something looks like a tag and is none: its `<` is taken for itself.
-    pub(super) fn broken(&mut self, span: &Range<usize>) {
+    pub fn broken(&mut self, span: &Range<usize>) {
         if !self.another_restart(span.start) {
             return self.give_up(span.start);
         }
@@ -209,7 +204,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Something begins and has no end before the text does.
-    pub(super) fn unreadable(&mut self, span: &Range<usize>) {
+    pub fn unreadable(&mut self, span: &Range<usize>) {
         self.is_balanced &= self.is_garbled;
         let rest = cut(self.doc.text, span.start..self.doc.text.len());
         let is_tag = !rest.starts_with("<!") && !rest.starts_with("<?");

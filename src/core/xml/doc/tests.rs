@@ -4,7 +4,7 @@
 use super::*;
 use crate::model::Flaw;
 use crate::xml::edits::{Edit, Edits};
-use crate::xml::namespaces::NamespaceScope;
+use crate::xml::ns::NamespaceScope;
 use proptest::prelude::*;
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;

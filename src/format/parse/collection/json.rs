@@ -18,12 +18,7 @@ const MEMBER: &str = "urn:tidegate:json";
 const CONFLICT_DEPTH: usize = 16;
 
 /// Writes the collection that the object at `start` is; `false` where it is none.
-pub(super) fn write(
-    out: &mut Out,
-    text: &str,
-    start: usize,
-    limits: &Limits,
-) -> Result<bool, ParseError> {
+pub fn write(out: &mut Out, text: &str, start: usize, limits: &Limits) -> Result<bool, ParseError> {
     let written = text.get(start..).unwrap_or_default();
     let mut values = serde_json::Deserializer::from_str(written).into_iter::<&RawValue>();
     let Some(Ok(object)) = values.next() else {

@@ -48,7 +48,7 @@ pub(in crate::parse) fn members(value: &RawValue) -> Vec<(String, &RawValue)> {
         let mut reader = JsonReader { text: value.get(), at: 1 };
         // A value that was read is whole.
         let _ = reader.object("", |part| {
-            if let ObjectPart::Member(name, value, _) = part {
+            if let ObjectPart::Member(name, value) = part {
                 found.push((name.into_owned(), value));
             }
             Ok::<_, String>(())

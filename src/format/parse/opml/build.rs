@@ -13,6 +13,9 @@ use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, DocLimits, LimitReached
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{self, cut, split_name, trimmed};
 
+/// The most bytes of one value; what is beyond is cut off.
+const VALUE_LIMIT: usize = 1 << 20;
+
 /// The most prefixes that are noted.
 const PREFIX_LIMIT: usize = 256;
 
@@ -21,7 +24,6 @@ pub(super) fn read_list(text: &str, limits: &OpmlLimits) -> Result<OutlineList, 
     let lines = Lines::of(text);
     let doc_limits = DocLimits {
         depth: limits.depth.saturating_mul(2) + 1,
-        attributes: limits.attributes,
         warnings: limits.problems,
         ..DocLimits::default()
     };
@@ -65,8 +67,8 @@ struct ListReader<'t, 'a> {
     open: Vec<(usize, DocElement<'t, 'a>)>,
     /// The element of each outline.
     outlines: Vec<NodeId>,
-    /// Elements in outlines that are neither outlines nor sync markup, and the outline around each.
-    others: Vec<(usize, DocElement<'t, 'a>)>,
+    /// How many elements in outlines are neither outlines nor sync markup.
+    others: usize,
     /// The number behind the last `sx:sync`.
     sync_end: NodeId,
     has_root: bool,
@@ -100,7 +102,7 @@ impl<'t, 'a> ListReader<'t, 'a> {
             lines,
             open: Vec::new(),
             outlines: Vec::new(),
-            others: Vec::new(),
+            others: 0,
             sync_end: 0,
             has_root: false,
             prefixes: BTreeMap::new(),
@@ -141,8 +143,15 @@ impl<'t, 'a> ListReader<'t, 'a> {
         } else if let Some((number, around)) = self.open.last() {
             let is_direct = element.parent().is_some_and(|parent| parent.id == around.id);
             let is_closed = element.is_empty_tag() || element.has_end_tag();
-            if is_direct && is_closed && self.others.len() < self.limits.others {
-                self.others.push((*number, element));
+            // Outlines within it are outlines of their own.
+            if is_direct
+                && is_closed
+                && self.others < self.limits.others
+                && !element.descendants().any(is_outline)
+                && let Some(outline) = self.list.outlines.get_mut(*number)
+            {
+                outline.other.push(element.span());
+                self.others += 1;
             }
         } else {
             self.head(element);
@@ -154,7 +163,7 @@ impl<'t, 'a> ListReader<'t, 'a> {
         let is = |name: &&str| element.local().eq_ignore_ascii_case(name);
         let said = || {
             let text = element.text();
-            let text = xml::shortened(text.trim(), self.limits.value).to_owned();
+            let text = xml::shortened(text.trim(), VALUE_LIMIT).to_owned();
             Some(text).filter(|text| !text.is_empty())
         };
         if is(&"title") && self.list.title.is_none() {
@@ -179,11 +188,11 @@ impl<'t, 'a> ListReader<'t, 'a> {
         let mut attributes = Vec::new();
         for attribute in element.attributes() {
             let value = attribute.value();
-            if value.len() > limits.value {
+            if value.len() > VALUE_LIMIT {
                 self.problem(at, "a value is too long, and its end is left out".to_owned());
             }
             // A line end is a blank, also where it is written as a reference.
-            let value = xml::shortened(&value, limits.value).replace(['\t', '\n', '\r'], " ");
+            let value = xml::shortened(&value, VALUE_LIMIT).replace(['\t', '\n', '\r'], " ");
             attributes.push((attribute.name().to_owned(), value));
         }
         let parent = self.open.last().map(|(number, _)| *number);
@@ -263,14 +272,6 @@ impl<'t, 'a> ListReader<'t, 'a> {
                 None => "no XML",
             };
             return Err(OpmlError::NotAList(what));
-        }
-        for (number, other) in std::mem::take(&mut self.others) {
-            // Outlines within it are outlines of their own.
-            let next = self.outlines.partition_point(|outline| *outline < other.id);
-            let has_outlines = self.outlines.get(next).is_some_and(|next| *next < other.behind());
-            if let Some(outline) = self.list.outlines.get_mut(number).filter(|_| !has_outlines) {
-                outline.other.push(other.span());
-            }
         }
         self.lift();
         let prefixes = self.prefixes.into_iter();

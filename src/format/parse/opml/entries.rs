@@ -14,7 +14,7 @@ mod tests;
 
 use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
 use crate::parse::out::{Out, root};
-use crate::parse::{Limits, ParseError};
+use crate::parse::{Limits, ParseError, without_garbage};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{OUTLINE_ROOT, OutlinePath, Stamp, Warning};
@@ -26,7 +26,7 @@ use tidegate_core::xml::ns::{ATOM, HISTORY, Ns, OUTLINE, OUTLINE_PREFIX, SSE_091
 use tidegate_core::xml::well_formed_date;
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
-pub(in crate::parse) const MARK: &str = "list";
+pub const MARK: &str = "list";
 /// The attribute of an outline that says the id which its entry has elsewhere.
 const ID: &str = "id";
 /// The prefix of sync markup.
@@ -47,13 +47,8 @@ pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
 }
 
 /// The same within other limits, with what was wrong.
-pub(in crate::parse) fn within(
-    text: &str,
-    limits: &Limits,
-) -> Result<Option<(String, Vec<Warning>)>, ParseError> {
-    let ignored = |c: char| c.is_whitespace() || c == '\u{FEFF}' || c.is_control();
-    if !root(text.trim_start_matches(ignored)).is_some_and(|root| root.eq_ignore_ascii_case("opml"))
-    {
+pub fn within(text: &str, limits: &Limits) -> Result<Option<(String, Vec<Warning>)>, ParseError> {
+    if !root(without_garbage(text)).is_some_and(|root| root.eq_ignore_ascii_case("opml")) {
         return Ok(None);
     }
     let most =
@@ -64,7 +59,6 @@ pub(in crate::parse) fn within(
         out: Out::new(limits),
         list: &list,
         text,
-        namespaces: &list.namespaces,
         warnings: Vec::new(),
         more: list.unnamed,
     };
@@ -100,8 +94,6 @@ struct EntryWriter<'a> {
     out: Out,
     list: &'a OutlineList,
     text: &'a str,
-    /// What prefixes mean.
-    namespaces: &'a [(String, String)],
     warnings: Vec<Warning>,
     /// How many problems are not named.
     more: usize,
@@ -134,7 +126,7 @@ impl<'a> EntryWriter<'a> {
         self.out.push(&mark());
         self.out.push(">");
         self.head();
-        let ids = ids(list, self.namespaces);
+        let ids = ids(list);
         let whole = list.outlines.len().saturating_sub(usize::from(list.is_torn));
         for (outline, id) in list.outlines.iter().zip(&ids).take(whole) {
             if self.out.is_full() {
@@ -285,7 +277,7 @@ impl<'a> EntryWriter<'a> {
         if prefix == "xml" {
             return Some(XML);
         }
-        let uri = bound(self.namespaces, prefix)?;
+        let uri = self.list.bound(prefix)?;
         let is_taken = uri == OUTLINE
             || uri.is_empty()
             || Dialect::of(uri).is_some()
@@ -314,7 +306,7 @@ impl<'a> EntryWriter<'a> {
     /// The prefixes that a piece of markup may use.
     fn used_in(&self, markup: &str) -> impl Iterator<Item = &(String, String)> {
         let used: HashSet<&str> = markup.split(':').filter_map(last_name).collect();
-        self.namespaces.iter().filter(move |(prefix, uri)| {
+        self.list.namespaces.iter().filter(move |(prefix, uri)| {
             !prefix.is_empty() && !uri.is_empty() && used.contains(prefix.as_str())
         })
     }
@@ -359,11 +351,10 @@ impl<'a> EntryWriter<'a> {
             out: Out::new(&limits),
             list: &list,
             text: &text,
-            namespaces: &list.namespaces,
             warnings: Vec::new(),
             more: 0,
         };
-        let parent = given(&outline, "parent", &list.namespaces);
+        let parent = list.ours(&outline, "parent");
         let place = OutlineEntry { id: place.id, parent: parent.or(place.parent) };
         writer.entry(&outline, place, Some(edit));
         writer.out.finish().ok()
@@ -376,37 +367,17 @@ fn last_name(text: &str) -> Option<&str> {
         .next()
 }
 
-/// What a prefix is bound to.
-fn bound<'a>(namespaces: &'a [(String, String)], prefix: &str) -> Option<&'a str> {
-    let found = namespaces.iter().find(|(known, _)| known == prefix);
-    found.map(|(_, uri)| uri.as_str())
-}
-
-/// The value of an attribute of ours.
-pub(super) fn given<'a>(
-    outline: &'a Outline,
-    name: &str,
-    namespaces: &[(String, String)],
-) -> Option<&'a str> {
-    let found = outline.attributes.iter().find(|(written, _)| {
-        written.split_once(':').is_some_and(|(prefix, local)| {
-            local == name && bound(namespaces, prefix) == Some(OUTLINE)
-        })
-    });
-    found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
-}
-
 /// The ids of the entries. An id is the one that the list says, else the outline's address, else made
 /// of its text, so that what is moved keeps it; each stands once. Of outlines of one address or text the
 /// one goes by it whose id by the texts on the way to it is the least, whatever their order is: lists
 /// are sorted anew.
-fn ids(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<String> {
+fn ids(list: &OutlineList) -> Vec<String> {
     let mut paths: Vec<OutlinePath> = Vec::with_capacity(list.outlines.len());
     let mut names: Vec<Names<'_>> = Vec::with_capacity(list.outlines.len());
     for outline in &list.outlines {
         let around = outline.parent.and_then(|at| paths.get(at)).cloned().unwrap_or_default();
         let path = around.with(outline.text().unwrap_or_default());
-        names.push(Names::of(outline, &path, namespaces));
+        names.push(Names::of(list, outline, &path));
         paths.push(path);
     }
     let mut holders: HashMap<&str, (&str, usize)> = HashMap::new();
@@ -454,14 +425,14 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Of an outline; `path`: the way to it by the texts.
-    fn of(outline: &'a Outline, path: &OutlinePath, namespaces: &[(String, String)]) -> Self {
+    fn of(list: &OutlineList, outline: &'a Outline, path: &OutlinePath) -> Self {
         let text = || OutlinePath::default().with(outline.text().unwrap_or_default()).id(0);
         let (own, way) = match address(outline) {
             Some(address) => (Cow::Borrowed(address), path.with(address)),
             None => (Cow::Owned(text()), path.clone()),
         };
         let made = way.id(0);
-        Self { given: given(outline, ID, namespaces), own, way, made }
+        Self { given: list.ours(outline, ID), own, way, made }
     }
 }
 

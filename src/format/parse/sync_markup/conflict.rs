@@ -1,21 +1,18 @@
 //! An item in `sx:conflicts` as markup that stands alone.
 
 use super::SyncReader;
-use super::version::fault;
+use super::version::{SyncResult, fault};
 use crate::parse::dialect::FeedDialect;
 use crate::parse::{entry, markup_of};
 use std::ops::Range;
-use tidegate_core::model::{Format, Markup, Slots, SyncFault, SyncMarkupError};
+use tidegate_core::model::{Format, Markup, Slots, SyncFault};
 use tidegate_core::xml::doc::{DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::split_name;
 
 /// How an element is read that stands among the conflicts of a document in `dialect`; `None` where it is no
 /// item. It may be of the other family.
-pub(super) fn dialect_of_item(
-    element: DocElement<'_, '_>,
-    dialect: FeedDialect,
-) -> Option<FeedDialect> {
+pub fn dialect_of_item(element: DocElement<'_, '_>, dialect: FeedDialect) -> Option<FeedDialect> {
     let root = element.ns();
     match element.local() {
         local if local == dialect.entry() && dialect.owns(root) => Some(dialect),
@@ -29,11 +26,7 @@ pub(super) fn dialect_of_item(
 
 impl<'a> SyncReader<'a, '_> {
     /// Reads one of the conflicts of an entry that has these repairs.
-    pub(super) fn conflict(
-        &self,
-        item: DocElement<'_, 'a>,
-        repairs: &[Repair],
-    ) -> Result<Markup, SyncMarkupError> {
+    pub fn conflict(&self, item: DocElement<'_, 'a>, repairs: &[Repair]) -> SyncResult<Markup> {
         let dialect = dialect_of_item(item, self.dialect).unwrap_or(self.dialect);
         let context = item.context(&self.invented);
         let span = item.span();

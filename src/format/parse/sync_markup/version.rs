@@ -14,6 +14,9 @@ use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{split_name, tree};
 
+/// What is read of an element of sync markup, or what is wrong with it.
+pub(in crate::parse) type SyncResult<T> = Result<T, SyncMarkupError>;
+
 const SYNC: &str = "sx:sync";
 const HISTORY: &str = "sx:history";
 const UPDATE: &str = "sx:update";
@@ -28,7 +31,7 @@ pub(super) fn read<'t, 'a>(
     item: DocElement<'t, 'a>,
     sync: DocElement<'t, 'a>,
     dialect: FeedDialect,
-) -> Result<Shared<DocElement<'t, 'a>>, SyncMarkupError> {
+) -> SyncResult<Shared<DocElement<'t, 'a>>> {
     let mut shared = Shared::new(version(item, sync)?);
     let mut open = vec![sync];
     while let Some(sync) = open.pop() {
@@ -52,7 +55,7 @@ pub(super) fn read<'t, 'a>(
 fn version<'t, 'a>(
     item: DocElement<'t, 'a>,
     sync: DocElement<'t, 'a>,
-) -> Result<Version<DocElement<'t, 'a>>, SyncMarkupError> {
+) -> SyncResult<Version<DocElement<'t, 'a>>> {
     let id = sync_id(sync)?;
     let updates = number(sync, SYNC, "updates")?;
     let deleted = flag(sync, "deleted", false)?.unwrap_or(false);
@@ -67,7 +70,7 @@ fn version<'t, 'a>(
     Ok(Version { id, updates, deleted, noconflicts, history, data: item })
 }
 
-fn update(element: DocElement<'_, '_>) -> Result<Update, SyncMarkupError> {
+fn update(element: DocElement<'_, '_>) -> SyncResult<Update> {
     let sequence = number(element, HISTORY, "sequence")?;
     Ok(Update { sequence, stamp: stamp(element, HISTORY, false)? })
 }
@@ -77,7 +80,7 @@ fn update(element: DocElement<'_, '_>) -> Result<Update, SyncMarkupError> {
 pub(super) fn read_091<'t, 'a>(
     item: DocElement<'t, 'a>,
     dialect: FeedDialect,
-) -> Result<Option<(Shared<DocElement<'t, 'a>>, bool)>, SyncMarkupError> {
+) -> SyncResult<Option<(Shared<DocElement<'t, 'a>>, bool)>> {
     let Some(sync) = sync_of(item, Ns::Sx091)? else { return Ok(None) };
     let read = item_091(item, sync)?;
     let (id, is_contested) = (read.id.clone(), read.conflict);
@@ -94,7 +97,7 @@ pub(super) fn read_091<'t, 'a>(
 fn item_091<'t, 'a>(
     item: DocElement<'t, 'a>,
     sync: DocElement<'t, 'a>,
-) -> Result<Item091<DocElement<'t, 'a>, ()>, SyncMarkupError> {
+) -> SyncResult<Item091<DocElement<'t, 'a>, ()>> {
     let id = sync_id(sync)?;
     let history = children(sync, Ns::Sx091, "history").next();
     let history = history.ok_or_else(|| fault(sync, SyncFault::NoHistory))?;
@@ -120,7 +123,7 @@ fn conflict_091<'t, 'a>(
     element: DocElement<'t, 'a>,
     id: &SyncId,
     dialect: FeedDialect,
-) -> Result<Version<DocElement<'t, 'a>>, SyncMarkupError> {
+) -> SyncResult<Version<DocElement<'t, 'a>>> {
     let (version, edit) = (number(element, CONFLICT, "version")?, stamp(element, CONFLICT, true)?);
     let item = element.children().find(|item| dialect_of_item(*item, dialect).is_some());
     let inside = match item {
@@ -218,12 +221,12 @@ fn required(
     element: DocElement<'_, '_>,
     name: &'static str,
     attribute: &'static str,
-) -> Result<String, SyncMarkupError> {
+) -> SyncResult<String> {
     let missing = || fault(element, SyncFault::Missing { element: name, attribute });
     element.attribute(attribute).map(Into::into).ok_or_else(missing)
 }
 
-fn sync_id(sync: DocElement<'_, '_>) -> Result<SyncId, SyncMarkupError> {
+fn sync_id(sync: DocElement<'_, '_>) -> SyncResult<SyncId> {
     let id = required(sync, SYNC, "id")?;
     SyncId::new(&id).map_err(|error| invalid(sync, (SYNC, "id"), &id, error))
 }
@@ -233,7 +236,7 @@ pub(in crate::parse) fn number(
     element: DocElement<'_, '_>,
     name: &'static str,
     attribute: &'static str,
-) -> Result<Count, SyncMarkupError> {
+) -> SyncResult<Count> {
     let text = required(element, name, attribute)?;
     let number = text.trim().parse().ok().and_then(|number| Count::new(number).ok());
     let wanted = "an integer from 1 to 2147483647 must be there";
@@ -246,7 +249,7 @@ pub(in crate::parse) fn flag(
     sync: DocElement<'_, '_>,
     attribute: &'static str,
     is_091: bool,
-) -> Result<Option<bool>, SyncMarkupError> {
+) -> SyncResult<Option<bool>> {
     let Some(written) = sync.attribute(attribute) else { return Ok(None) };
     let value = if is_091 { written.trim() } else { &*written };
     match value {
@@ -269,7 +272,7 @@ pub(in crate::parse) fn stamp(
     element: DocElement<'_, '_>,
     name: &'static str,
     is_091: bool,
-) -> Result<Stamp, SyncMarkupError> {
+) -> SyncResult<Stamp> {
     let value = |name| element.attribute(name).filter(|text| !is_091 || !text.trim().is_empty());
     let wanted = "a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
     let date = |text: &str| match is_091 {
@@ -294,8 +297,8 @@ fn push_within<T>(
     list: &mut Vec<T>,
     (limit, what): (usize, &'static str),
     element: DocElement<'_, '_>,
-    one: impl FnOnce() -> Result<T, SyncMarkupError>,
-) -> Result<(), SyncMarkupError> {
+    one: impl FnOnce() -> SyncResult<T>,
+) -> SyncResult<()> {
     if list.len() >= limit {
         return Err(fault(element, SyncFault::TooMany { what, limit }));
     }
