@@ -101,7 +101,7 @@ impl Field<'_> {
 }
 
 /// An entry or item of a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Entry<'a> {
     /// Its exact place in the decoded text.
     #[serde(skip)]

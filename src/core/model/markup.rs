@@ -167,6 +167,12 @@ impl<'a> Projection<'a> {
     }
 }
 
+impl Default for Projection<'_> {
+    fn default() -> Self {
+        Self::Read(Vec::new())
+    }
+}
+
 impl<'a> From<Vec<Field<'a>>> for Projection<'a> {
     fn from(fields: Vec<Field<'a>>) -> Self {
         Self::Read(fields)

@@ -142,7 +142,7 @@ pub struct Span {
 }
 
 /// A field of one item that changed, and may go on changing.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Restless {
     pub path: String,
     /// Fingerprints of the values it had, newest first, at most [`Restless::FORM_LIMIT`]; 0 stands for
@@ -166,16 +166,7 @@ pub struct Restless {
 impl Restless {
     /// A field that just changed for the first time.
     pub fn new(path: &str, now: Time) -> Self {
-        Self {
-            path: path.to_owned(),
-            forms: Vec::new(),
-            returns: 0,
-            changes: 0,
-            spans: Vec::new(),
-            last: now,
-            pace: 0,
-            masked: None,
-        }
+        Self { path: path.to_owned(), last: now, ..Self::default() }
     }
 
     /// The most values of a field that are remembered.

@@ -85,7 +85,7 @@ const LANGUAGE_LIMIT: usize = 64;
 pub type NodeId = u32;
 
 /// An element. Places are byte offsets into the text.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct DocNode {
     start: u32,
     content: u32,

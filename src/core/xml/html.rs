@@ -31,9 +31,10 @@ pub enum Piece<'a> {
 }
 
 /// What is taken for a tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TagRule {
     /// Whatever HTML takes for one.
+    #[default]
     All,
     /// The tags of well-known elements and whole comments alone, in a text that does not say whether
     /// it is HTML: `Vec<T>` in a title is no tag.
@@ -52,7 +53,7 @@ const KNOWN: &[&str] = &[
 ];
 
 /// The pieces of a text, in order. Together they are the whole text but for what delimits them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pieces<'a> {
     text: &'a str,
     tags: TagRule,
@@ -74,17 +75,7 @@ pub struct Pieces<'a> {
 impl<'a> Pieces<'a> {
     /// The pieces of `text`.
     pub fn new(text: &'a str, tags: TagRule) -> Self {
-        Self {
-            text,
-            tags,
-            at: 0,
-            is_out_of_ends: false,
-            is_out_of_comments: false,
-            section_end: None,
-            is_out_of_sections: false,
-            hopeless: Marks::default(),
-            looked: 0,
-        }
+        Self { text, tags, ..Self::default() }
     }
 
     /// Passes over everything up to the end tag of the element `name`; to the end of the text where it

@@ -49,9 +49,10 @@ pub const OUTLINE_PREFIX: &str = "outline";
 const PODCAST: &str = "https://podcastindex.org/namespace/1.0";
 
 /// A namespace, told apart once where it is declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ns {
     /// None.
+    #[default]
     None,
     /// Atom 1.0.
     Atom,

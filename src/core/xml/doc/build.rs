@@ -373,9 +373,6 @@ impl<'a> Builder<'a> {
     /// Reads the reference that a text begins with, repairs it where XML does not know it, and answers how
     /// long it is.
     pub(super) fn reference(&mut self, text: &str, at: usize) -> usize {
-        if let Some((_, length)) = characters::known(text.as_bytes()) {
-            return length;
-        }
         let name = characters::spelled(text);
         let span = at..at + name.map_or(1, |name| name.len() + 2);
         match name.map_or(Reference::Bare, reference) {

@@ -7,7 +7,7 @@
 use super::build::Builder;
 use super::start_tag::OpenElement;
 use super::tokens::{Pending, Token};
-use super::{BuiltDoc, Doc, DocLimits, DocNode, LimitReached, Ns, Units, offset};
+use super::{BuiltDoc, Doc, DocLimits, DocNode, LimitReached, Units, offset};
 use crate::model::Flaw;
 use crate::xml::attributes::{Form, WrittenAttribute};
 use crate::xml::{self, cut};
@@ -48,31 +48,8 @@ impl<'a> Builder<'a> {
         let end = offset(text.len());
         builder.is_list = true;
         builder.entry_name = Some(OUTLINE);
-        builder.doc.nodes.push(DocNode {
-            start: 0,
-            content: 0,
-            content_end: end,
-            end,
-            parent: 0,
-            next: 1,
-            attributes: 0,
-            ns: Ns::None.code(),
-            name: 0,
-            prefix: 0,
-            is_empty: false,
-            has_base: false,
-        });
-        builder.open.push(OpenElement {
-            node: 0,
-            name: "",
-            ns: Ns::None,
-            content: 0,
-            scope: 0,
-            bases: 0,
-            repairs: 0,
-            holes: 0,
-            doubts: 0,
-        });
+        builder.doc.nodes.push(DocNode { content_end: end, end, next: 1, ..DocNode::default() });
+        builder.open.push(OpenElement::default());
         builder
     }
 

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// An element that is open.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct OpenElement<'a> {
     pub(super) node: NodeId,
     /// Its spelled name.

@@ -5,8 +5,7 @@ use crate::parse::entry::{FIELD_COST, too_much};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
-use tidegate_core::model::{Context, Entry, Field, Slots};
+use tidegate_core::model::{Entry, Field};
 use tidegate_core::xml::address::resolve;
 use tidegate_core::xml::date;
 use tidegate_core::xml::{collapsed, trimmed};
@@ -70,22 +69,7 @@ pub(super) fn entry<'a>(
     if span.len() > limits.entry {
         return Err(too_much("bytes", limits.entry));
     }
-    let mut entry = Entry {
-        span,
-        markup: Cow::Borrowed(value.get()),
-        slots: Slots::default(),
-        context: Arc::new(Context::default()),
-        native_id: None,
-        id_is_permalink: false,
-        link: None,
-        title: None,
-        author: None,
-        published: None,
-        updated: None,
-        enclosures: Vec::new(),
-        projection: Vec::new().into(),
-        sync: None,
-    };
+    let mut entry = Entry { span, markup: Cow::Borrowed(value.get()), ..Entry::default() };
     let mut external = None;
     let mut fields = Vec::new();
     let mut members = members(value);
