@@ -45,6 +45,12 @@ pub trait Canonical {
     fn canonical(&self) -> &[u8];
 }
 
+impl Canonical for () {
+    fn canonical(&self) -> &[u8] {
+        &[]
+    }
+}
+
 /// Why an operation on a shared item is refused. The item is as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SyncError {

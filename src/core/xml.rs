@@ -5,7 +5,6 @@
 //! text is looked at a bounded number of times, whatever the text is.
 
 pub mod address;
-pub mod attributes;
 mod date;
 pub mod doc;
 pub mod edits;

@@ -26,7 +26,7 @@ pub use decode::{Before, Decoded, characters, decode, decode_as};
 pub use error::ParseError;
 pub use feed::frame::FeedFrame;
 
-use tidegate_core::model::{Card, Entry, FeedDocument, Field, Format, Markup};
+use tidegate_core::model::{Card, Completeness, Entry, FeedDocument, Field, Format, Markup};
 use tidegate_core::xml;
 use tidegate_core::xml::doc::DocLimits;
 use url::Url;
@@ -108,6 +108,18 @@ pub fn document<'a>(
     match memchr::memmem::find(window, b"<?xml ") {
         Some(later) => feed::read(text, start + 1 + later, url, limits).or(read),
         None => read,
+    }
+}
+
+/// How much of a feed a document shows that has this fault, where it has one; one without a whole entry shows nothing.
+fn completeness(
+    fault: Option<(usize, String)>,
+    has_no_entries: bool,
+) -> Result<Completeness, ParseError> {
+    match fault {
+        None => Ok(Completeness::Full),
+        Some((at, reason)) if has_no_entries => Err(ParseError::NothingWhole { reason, at }),
+        Some((at, reason)) => Ok(Completeness::Salvaged(format!("{reason} (byte {at})"))),
     }
 }
 

@@ -54,9 +54,3 @@ impl Canonical for &str {
         self.as_bytes()
     }
 }
-
-impl Canonical for () {
-    fn canonical(&self) -> &[u8] {
-        &[]
-    }
-}

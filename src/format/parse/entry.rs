@@ -55,7 +55,7 @@ pub(super) fn read<'a>(
     };
     let markup = edits.apply(doc.text());
     let projection = Projection::in_document(Arc::clone(doc), entry.id, fields);
-    Ok((meaning.entry(entry, dialect, markup, slots, context, projection), cost))
+    Ok((Entry { markup, slots, context, projection, ..meaning.entry(entry, dialect) }, cost))
 }
 
 /// The elements of sync markup in an element that stand in no other one.

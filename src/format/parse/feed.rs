@@ -7,12 +7,12 @@ use super::dialect::{FeedDialect, is_of_the_document, no_feed, relation};
 use super::entry;
 use super::head::HeadBuilder;
 use super::sync_markup::{SyncReader, read_sharing};
-use super::{Limits, ParseError};
+use super::{Limits, ParseError, completeness};
 use skeleton::Plan;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
-use tidegate_core::model::{Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw};
+use tidegate_core::model::{Context, Entry, EntryTombstone, FeedDocument, Flaw};
 use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, Findings, NodeId, Repair, Unit, Units};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{self, cut, is_blank, trimmed};
@@ -146,11 +146,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
     }
 
     fn open_container(&mut self, element: DocElement<'t, 'a>) {
-        self.plan.context = Context {
-            namespaces: element.scope(),
-            base: element.base_spelled(),
-            lang: element.lang(),
-        };
+        self.plan.context = element.inner_context();
         if element.id > 0 {
             self.head.channel(element);
             self.plan.channel.get_or_insert(element);
@@ -275,13 +271,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
             return Err(ParseError::NotAFeed { what, at: self.plan.root_name_end() });
         }
         let broken_at = self.findings.fault.as_ref().map(|(at, _)| *at);
-        let completeness = match self.findings.fault.take() {
-            Some((at, reason)) if self.entries.is_empty() => {
-                return Err(ParseError::NothingWhole { reason, at });
-            }
-            Some((at, reason)) => Completeness::Salvaged(format!("{reason} (byte {at})")),
-            None => Completeness::Full,
-        };
+        let completeness = completeness(self.findings.fault.take(), self.entries.is_empty())?;
         let is_head = |around: DocElement<'_, '_>| is_container(around, dialect);
         let sharing = read_sharing(&self.taken_out, is_head, url);
         let (sharing, expires) = sharing.unzip();

@@ -3,7 +3,7 @@
 mod item;
 
 use super::feed::owned;
-use super::{Limits, ParseError};
+use super::{Limits, ParseError, completeness};
 pub(super) use item::{list, members};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -273,21 +273,15 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
         flaws.insert(Flaw::Tags);
     }
     let broken_at = feed.fault.as_ref().map(|(at, _)| *at);
-    let completeness = match feed.fault {
-        Some((at, reason)) if feed.entries.is_empty() => {
-            return Err(ParseError::NothingWhole { reason, at });
-        }
-        Some((at, reason)) => {
-            warnings.push(Warning { offset: at, message: reason.clone() });
-            Completeness::Salvaged(format!("{reason} (byte {at})"))
-        }
+    if let Some((at, reason)) = &feed.fault {
+        warnings.push(Warning { offset: *at, message: reason.clone() });
+    }
+    let completeness = completeness(feed.fault, feed.entries.is_empty())?;
+    if feed.items.is_none() && completeness == Completeness::Full {
         // Without the list nothing says that there are no items.
-        None if feed.items.is_none() => {
-            let reason = "the feed has no list of items".to_owned();
-            return Err(ParseError::NothingWhole { reason, at: start });
-        }
-        None => Completeness::Full,
-    };
+        let reason = "the feed has no list of items".to_owned();
+        return Err(ParseError::NothingWhole { reason, at: start });
+    }
     let skeleton = Skeleton {
         format: Format::JsonFeed,
         text: skeleton(text, start, feed.items, &completeness),

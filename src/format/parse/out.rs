@@ -149,6 +149,12 @@ impl Lines {
     }
 }
 
+/// Where a line begins.
+pub fn line_start(text: &str, line: usize) -> usize {
+    let Some(before) = line.checked_sub(2) else { return 0 };
+    memchr::memchr_iter(b'\n', text.as_bytes()).nth(before).map_or(text.len(), |at| at + 1)
+}
+
 /// The name of the root element of a text that begins with markup, without its prefix; `None` where it
 /// begins with something else, such as JSON that speaks of elements.
 pub fn root(text: &str) -> Option<&str> {

@@ -49,26 +49,9 @@ pub(super) struct SyncReader<'a, 'r> {
     repaired: Vec<usize>,
     has_sync: bool,
     odd: OddIds,
-    weight: Weight,
+    /// How many bytes conflicts and extras take.
+    weight: usize,
     warnings: Vec<Warning>,
-}
-
-/// How many bytes conflicts and extras take.
-struct Weight {
-    bytes: usize,
-    limit: usize,
-}
-
-impl Weight {
-    /// Adds some of an entry.
-    fn add(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> SyncResult<()> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > self.limit {
-            let what = "bytes in the conflicts of all items and what they inherit";
-            return Err(fault(entry, SyncFault::TooMany { what, limit: self.limit }));
-        }
-        Ok(())
-    }
 }
 
 impl<'a, 'r> SyncReader<'a, 'r> {
@@ -88,7 +71,7 @@ impl<'a, 'r> SyncReader<'a, 'r> {
             repaired: Vec::new(),
             has_sync: false,
             odd: OddIds::default(),
-            weight: Weight { bytes: 0, limit: limits.sync },
+            weight: 0,
             warnings: Vec::new(),
         }
     }
@@ -109,14 +92,14 @@ impl<'a, 'r> SyncReader<'a, 'r> {
             return None;
         }
         self.has_sync = true;
-        let weight = self.weight.bytes;
+        let weight = self.weight;
         match self.incoming(entry, repairs, is_sound) {
             Ok(incoming) => {
                 self.note(&incoming, at);
                 Some(EntrySync::Valid(Arc::new(incoming)))
             }
             Err(error) => {
-                self.weight.bytes = weight;
+                self.weight = weight;
                 self.warn(error.at, format!("{}{TAKEN_FOR_PLAIN}", error.fault));
                 Some(EntrySync::Invalid(Box::new(error)))
             }
@@ -164,7 +147,7 @@ impl<'a, 'r> SyncReader<'a, 'r> {
                 (shared, Some(conflict), SyncExtras::default())
             }
         };
-        self.weight.add(element, extras.size())?;
+        self.weigh(element, extras.size())?;
         let Shared { winner, conflicts } = shared;
         let mut read = Vec::with_capacity(conflicts.len());
         for version in conflicts {
@@ -173,10 +156,20 @@ impl<'a, 'r> SyncReader<'a, 'r> {
                 markup.context.namespaces.iter().map(|(prefix, uri)| prefix.len() + uri.len());
             let inherited = [&markup.context.base, &markup.context.lang].into_iter().flatten();
             let weight = context.sum::<usize>() + inherited.map(String::len).sum::<usize>();
-            self.weight.add(element, markup.xml.len() + weight)?;
+            self.weigh(element, markup.xml.len() + weight)?;
             read.push(version.with(markup));
         }
         Ok(Incoming { version: winner.with(()), conflicts: read, sse091, extras })
+    }
+
+    /// Counts some of what an entry has.
+    fn weigh(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> SyncResult<()> {
+        self.weight = self.weight.saturating_add(bytes);
+        if self.weight > self.limits.sync {
+            let what = "bytes in the conflicts of all items and what they inherit";
+            return Err(fault(entry, SyncFault::TooMany { what, limit: self.limits.sync }));
+        }
+        Ok(())
     }
 
     fn warn(&mut self, offset: usize, message: String) {

@@ -1,14 +1,12 @@
 //! From text to the tree.
 
-use super::repair::Replacement;
-use super::start_tag::OpenElement;
+use super::start_tag::{OpenElement, WrittenAttribute};
 use super::tokens::{Pending, Token, has_forbidden, reader};
 use super::{
     Doc, DocElement, DocLimits, Findings, Hole, LimitReached, NodeId, Repair, RepairKind,
     characters, index, offset,
 };
 use crate::model::Flaw;
-use crate::xml::attributes::WrittenAttribute;
 use crate::xml::ns::NamespaceScope;
 use crate::xml::reference::{Reference, reference};
 use crate::xml::{self, cut};
@@ -59,7 +57,6 @@ pub(super) struct Builder<'a> {
     pub(super) limits: DocLimits,
     pub(super) open: Vec<OpenElement<'a>>,
     pub(super) scope: NamespaceScope<'a>,
-    pub(super) bases: Vec<(Option<Url>, String)>,
     pub(super) written: Vec<WrittenAttribute<'a>>,
     pub(super) repairs: Vec<Repair>,
     units: Vec<Unit>,
@@ -76,7 +73,7 @@ pub(super) struct Builder<'a> {
     /// Where the reader began.
     pub(super) begin: usize,
     pub(super) pending: Option<Pending<'a>>,
-    is_rooted: bool,
+    pub(super) is_rooted: bool,
     pub(super) is_begun: bool,
     pub(super) restarts: usize,
     /// Whether each end tag closed what opened last, so far as it is known; whether something was read so that
@@ -165,7 +162,6 @@ impl<'a> Builder<'a> {
             limits: *limits,
             open: Vec::new(),
             scope: NamespaceScope::default(),
-            bases: Vec::new(),
             written: Vec::new(),
             repairs: Vec::new(),
             units: Vec::new(),
@@ -278,7 +274,6 @@ impl<'a> Builder<'a> {
 
     fn leave(&mut self, open: &OpenElement<'a>) {
         self.scope.truncate(open.scope);
-        self.bases.truncate(open.bases);
     }
 
     /// Gives the open entry up: what was there up to the byte `at` is not in the tree.
@@ -307,14 +302,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Replaces a piece of the text with another.
-    pub(super) fn replace(&mut self, range: Range<usize>, with: Replacement) {
+    pub(super) fn replace(&mut self, range: Range<usize>, with: &'static str) {
         self.repair(range, RepairKind::Text(with));
     }
 
     /// Takes a piece of the text out that is no element.
     pub(super) fn remove(&mut self, range: Range<usize>) {
         self.hole(&range, false);
-        self.replace(range, Replacement::Nothing);
+        self.replace(range, "");
     }
 
     /// Takes a piece of the text out that stands outside of the root.
@@ -363,7 +358,7 @@ impl<'a> Builder<'a> {
             if rest.starts_with(b"]]>") {
                 let place = span.start + at;
                 self.findings.flaw(Flaw::Tags, place, "a stray ']]>' is taken for itself");
-                self.replace(place + 2..place + 3, Replacement::Greater);
+                self.replace(place + 2..place + 3, "&gt;");
             }
             at += 1;
         }
@@ -385,11 +380,11 @@ impl<'a> Builder<'a> {
             Reference::Forbidden => {
                 let why = "a reference to a character that XML forbids is dropped";
                 self.findings.flaw(Flaw::References, at, why);
-                self.replace(span.clone(), Replacement::Nothing);
+                self.replace(span.clone(), "");
             }
             Reference::Bare => {
                 self.findings.flaw(Flaw::References, at, "a bare '&' is taken for itself");
-                self.replace(at..at + 1, Replacement::Ampersand);
+                self.replace(at..at + 1, "&amp;");
                 return 1;
             }
         }
@@ -426,10 +421,5 @@ impl<'a> Builder<'a> {
             return;
         }
         self.close(0, at, None);
-    }
-
-    /// The root is there.
-    pub(super) const fn set_rooted(&mut self) {
-        self.is_rooted = true;
     }
 }

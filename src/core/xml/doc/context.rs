@@ -31,6 +31,11 @@ impl<'t, 'a> DocElement<'t, 'a> {
         }
     }
 
+    /// What elements in it inherit.
+    pub fn inner_context(self) -> Context {
+        Context { namespaces: self.scope(), base: self.base_spelled(), lang: self.lang() }
+    }
+
     /// The declarations in scope in it.
     pub(super) fn declarations_in_scope(self) -> Declarations<'t, 'a> {
         let mut scope = BTreeMap::new();

@@ -5,11 +5,10 @@
 //! Every byte is looked at a bounded number of times, whatever the text is.
 
 use super::build::Builder;
-use super::start_tag::OpenElement;
+use super::start_tag::{Form, OpenElement, WrittenAttribute};
 use super::tokens::{Pending, Token};
 use super::{BuiltDoc, Doc, DocLimits, DocNode, LimitReached, Units, offset};
 use crate::model::Flaw;
-use crate::xml::attributes::{Form, WrittenAttribute};
 use crate::xml::{self, cut};
 use std::ops::Range;
 

@@ -1,7 +1,6 @@
 //! What to do where elements do not close as they opened.
 
 use super::build::Builder;
-use super::repair::Replacement;
 use super::start_tag::OpenElement;
 use super::tokens::{Pending, Token};
 use super::{LimitReached, RepairKind};
@@ -197,7 +196,7 @@ impl<'a> Builder<'a> {
             self.remove_around(span.start..after);
         } else {
             self.findings.fault(span.start, "a '<' that begins no tag is taken for itself");
-            self.replace(span.start..after, Replacement::Less);
+            self.replace(span.start..after, "&lt;");
             self.hole(&(span.start..after), true);
         }
         self.restart(after);

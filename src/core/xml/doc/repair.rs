@@ -18,7 +18,7 @@ pub struct Repair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepairKind {
     /// This text.
-    Text(Replacement),
+    Text(&'static str),
     /// The reference that was written, by number.
     Number,
     /// The name of the end tag alone.
@@ -29,34 +29,8 @@ pub enum RepairKind {
     EndTag(NodeId),
 }
 
-/// A text that stands in a place instead of what was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replacement {
-    Nothing,
-    Space,
-    Quote,
-    NoValue,
-    Ampersand,
-    Less,
-    Greater,
-    Declaration,
-}
-
-impl Replacement {
-    const fn text(self) -> &'static str {
-        match self {
-            Self::Nothing => "",
-            Self::Space => " ",
-            Self::Quote => "\"",
-            Self::NoValue => "=\"\"",
-            Self::Ampersand => "&amp;",
-            Self::Less => "&lt;",
-            Self::Greater => "&gt;",
-            // The declaration of every document after decoding.
-            Self::Declaration => "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
-        }
-    }
-}
+/// The XML declaration of every document after decoding.
+pub(super) const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 
 impl Repair {
     /// The piece of the text that is replaced.
@@ -71,7 +45,7 @@ impl Doc<'_> {
         let range = repair.range();
         let written = cut(self.text, range.clone());
         let with = match repair.kind {
-            RepairKind::Text(text) => Cow::Borrowed(text.text()),
+            RepairKind::Text(text) => Cow::Borrowed(text),
             RepairKind::Number => {
                 let name = written.trim_matches(['&', ';']);
                 Cow::Owned(reference::named(name).map(reference::numbered).unwrap_or_default())

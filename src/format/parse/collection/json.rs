@@ -3,7 +3,7 @@
 use super::pox::ItemWriter;
 use super::{CollectionFile, Fields, ITEM_LIMIT};
 use crate::parse::json::{self, ITEMS, members};
-use crate::parse::out::{Lines, Out};
+use crate::parse::out::{Lines, Out, line_start};
 use crate::parse::{Limits, ParseError};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -21,14 +21,19 @@ const CONFLICT_DEPTH: usize = 16;
 pub fn write(out: &mut Out, text: &str, start: usize, limits: &Limits) -> Result<bool, ParseError> {
     let written = text.get(start..).unwrap_or_default();
     let mut values = serde_json::Deserializer::from_str(written).into_iter::<&RawValue>();
-    let Some(Ok(object)) = values.next() else {
-        let is_feed = written.contains("jsonfeed.org");
-        if is_feed || !["\"sync\"", "\"sharing\""].iter().any(|name| written.contains(name)) {
-            return Ok(false);
+    let object = match values.next() {
+        Some(Ok(object)) => object,
+        None => return Ok(false),
+        Some(Err(error)) => {
+            let is_feed = written.contains("jsonfeed.org");
+            if is_feed || !["\"sync\"", "\"sharing\""].iter().any(|name| written.contains(name)) {
+                return Ok(false);
+            }
+            // Its items would be taken for plain ones of a JSON Feed.
+            let reason = "the collection is broken or ends early".to_owned();
+            let at = start + line_start(written, error.line()) + error.column();
+            return Err(ParseError::NothingWhole { reason, at });
         }
-        // Its items would be taken for plain ones of a JSON Feed.
-        let reason = "the collection is broken or ends early".to_owned();
-        return Err(ParseError::NothingWhole { reason, at: start + values.byte_offset() });
     };
     let mut head = members(object);
     let is_feed = |(name, value): &(String, &RawValue)| {

@@ -3,8 +3,7 @@
 use super::super::dialect::{FeedDialect, page_rank, relation, take_better};
 use super::projection::prose;
 use std::borrow::Cow;
-use std::sync::Arc;
-use tidegate_core::model::{Context, Entry, Projection, Slots, Time};
+use tidegate_core::model::{Entry, Time};
 use tidegate_core::xml::address::{is_web, mail_and_name, resolve};
 use tidegate_core::xml::date;
 use tidegate_core::xml::doc::DocElement;
@@ -144,15 +143,7 @@ impl<'t, 'a> Meaning<'t, 'a> {
     }
 
     /// The entry, from what is known.
-    pub fn entry(
-        self,
-        element: DocElement<'_, 'a>,
-        dialect: FeedDialect,
-        markup: Cow<'a, str>,
-        slots: Slots,
-        context: Arc<Context>,
-        projection: Projection<'a>,
-    ) -> Entry<'a> {
+    pub fn entry(self, element: DocElement<'_, 'a>, dialect: FeedDialect) -> Entry<'a> {
         let guid_is_permalink =
             self.is_permalink && self.id.as_deref().is_some_and(is_web) && !dialect.is_atom();
         let about = element.attribute_of(Ns::Rdf, "about").map(xml::trimmed);
@@ -175,9 +166,6 @@ impl<'t, 'a> Meaning<'t, 'a> {
         let updated = self.updated.into_iter().flatten().next();
         Entry {
             span: element.span(),
-            markup,
-            slots,
-            context,
             native_id,
             id_is_permalink,
             link,
@@ -186,8 +174,7 @@ impl<'t, 'a> Meaning<'t, 'a> {
             published,
             updated,
             enclosures: self.enclosures,
-            projection,
-            sync: None,
+            ..Entry::default()
         }
     }
 }

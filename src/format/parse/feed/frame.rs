@@ -42,14 +42,14 @@ impl FeedFrame {
             let mut declarations = [root, container].into_iter().flat_map(DocElement::declarations);
             declarations.find_map(|declaration| Dialect::of(&declaration.declared_uri()))
         };
-        let namespaces = container.scope();
+        let context = container.inner_context();
         Ok(Self {
             is_collection: is_collection(root),
             content: container.content(),
             empty_tag: container.is_empty_tag().then(|| container.name().to_owned()),
             dialect: items.iter().find_map(|(_, dialect)| *dialect).or_else(declared),
-            namespace: bound(container, &namespaces).to_owned(),
-            context: Context { namespaces, base: container.base_spelled(), lang: container.lang() },
+            namespace: bound(container, &context.namespaces).to_owned(),
+            context,
             items,
         })
     }

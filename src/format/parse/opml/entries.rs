@@ -13,7 +13,7 @@
 mod tests;
 
 use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
-use crate::parse::out::{Out, root};
+use crate::parse::out::{Out, line_start, root};
 use crate::parse::{Limits, ParseError, without_garbage};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -79,15 +79,9 @@ fn refused(text: &str, error: &OpmlError) -> ParseError {
         OpmlError::NotAList(what) => ParseError::NotAFeed { what: what.to_owned(), at: 0 },
         OpmlError::TooLarge { found, limit } => ParseError::TooLarge { found, limit },
         OpmlError::Limit { what, limit, line } => {
-            ParseError::Limit { what, limit, at: offset(text, line) }
+            ParseError::Limit { what, limit, at: line_start(text, line) }
         }
     }
-}
-
-/// Where a line begins.
-fn offset(text: &str, line: usize) -> usize {
-    let Some(before) = line.checked_sub(2) else { return 0 };
-    memchr::memchr_iter(b'\n', text.as_bytes()).nth(before).map_or(text.len(), |at| at + 1)
 }
 
 struct EntryWriter<'a> {
@@ -112,7 +106,7 @@ impl<'a> EntryWriter<'a> {
     fn warn(&mut self, line: usize, message: &str) {
         if self.warnings.len() < WARNINGS {
             let message = format!("line {line}: {message}");
-            self.warnings.push(Warning { offset: offset(self.text, line), message });
+            self.warnings.push(Warning { offset: line_start(self.text, line), message });
         } else {
             self.more = self.more.saturating_add(1);
         }
