@@ -7,7 +7,6 @@
 mod build;
 mod characters;
 mod context;
-mod findings;
 mod guess;
 mod recover;
 mod repair;
@@ -21,8 +20,7 @@ use super::ns::{self, Ns};
 use super::{cut, split_name};
 pub use build::{BuiltDoc, Unit, Units};
 pub(super) use characters::resolved;
-pub use findings::Findings;
-pub use repair::{Repair, RepairKind};
+pub use repair::{Findings, Repair, RepairKind};
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;

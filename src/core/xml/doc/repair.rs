@@ -1,6 +1,7 @@
-//! Repairs to the text of a document.
+//! What was wrong with a document, and the repairs to its text.
 
 use super::{Doc, DocElement, NodeId, index};
+use crate::model::{Flaw, Flaws, Warning};
 use crate::xml::edits::Edit;
 use crate::xml::{cut, is_char, ns, reference, trim};
 use std::borrow::Cow;
@@ -97,5 +98,52 @@ impl Doc<'_> {
             }
         }
         edits
+    }
+}
+
+/// What was wrong with a document.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub warnings: Vec<Warning>,
+    /// What keeps it from being well-formed.
+    pub flaws: Flaws,
+    /// The first fault that puts the borders of elements in doubt: where, and what.
+    pub fault: Option<(usize, String)>,
+    /// Whether the text ended before its root did.
+    pub is_cut: bool,
+    /// Whether something around entries had no end, so that text was passed over.
+    pub has_endless: bool,
+    /// How many warnings were not kept.
+    pub unkept: usize,
+    /// How many flaws put in doubt what was written: those of tags and characters.
+    pub(super) doubts: usize,
+    /// The most warnings that are kept.
+    pub(super) limit: usize,
+}
+
+impl Findings {
+    /// Notes something that does not prevent parsing.
+    pub fn warn(&mut self, offset: usize, message: impl Into<String>) {
+        if self.warnings.len() < self.limit {
+            self.warnings.push(Warning { offset, message: message.into() });
+        } else {
+            self.unkept = self.unkept.saturating_add(1);
+        }
+    }
+
+    /// Notes something for which a strict processor would refuse the document.
+    pub fn flaw(&mut self, flaw: Flaw, offset: usize, message: impl Into<String>) {
+        self.flaws.insert(flaw);
+        self.doubts += usize::from(matches!(flaw, Flaw::Tags | Flaw::Characters));
+        self.warn(offset, message);
+    }
+
+    /// Notes a fault that puts the borders of elements in doubt.
+    pub fn fault(&mut self, at: usize, message: impl Into<String>) {
+        let message = message.into();
+        self.flaw(Flaw::Tags, at, message.clone());
+        if self.fault.as_ref().is_none_or(|(first, _)| at < *first) {
+            self.fault = Some((at, message));
+        }
     }
 }
