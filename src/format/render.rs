@@ -311,30 +311,35 @@ impl<'a> Page<'a> {
         self.kind != ViewKind::Reader || !item.shared.winner.deleted
     }
 
-    /// Writes each item that the view shows, those of `rest` too.
-    fn write_items<E>(
-        &self,
-        rest: ItemPortions<'_, E>,
-        out: &mut dyn TextSink<E>,
-        mut write: impl FnMut(&mut String, &Item),
-    ) -> Result<(), E> {
-        let mut portion = |items: &[Item]| {
-            let text = out.text();
-            text.reserve(items.iter().map(room).sum());
-            items.iter().filter(|item| self.shows(item)).for_each(|item| write(text, item));
-            out.flush()
-        };
-        portion(self.items)?;
-        for items in rest {
-            portion(&items?)?;
-        }
-        Ok(())
-    }
-
     /// The conflicts of an item that the view shows. Programs that look for entries at any depth
     /// would take those for entries of the feed, so what readers read has none.
     fn conflicts(&self, item: &'a Item) -> &'a [Version<Markup>] {
         if self.kind == ViewKind::Reader { &[] } else { &item.shared.conflicts }
+    }
+}
+
+/// A page that is being written, with the items that follow its own.
+struct PageWriter<'w, 'a, E> {
+    page: &'w Page<'a>,
+    rest: ItemPortions<'w, E>,
+    out: &'w mut dyn TextSink<E>,
+}
+
+impl<E> PageWriter<'_, '_, E> {
+    /// Writes each item that the view shows.
+    fn write_items(&mut self, mut write: impl FnMut(&mut String, &Item)) -> Result<(), E> {
+        let Self { page, rest, out } = self;
+        let mut portion = |items: &[Item]| {
+            let text = out.text();
+            text.reserve(items.iter().map(room).sum());
+            items.iter().filter(|item| page.shows(item)).for_each(|item| write(text, item));
+            out.flush()
+        };
+        portion(page.items)?;
+        for items in rest {
+            portion(&items?)?;
+        }
+        Ok(())
     }
 }
 
@@ -363,22 +368,19 @@ pub fn write<E>(
     rest: ItemPortions<'_, E>,
     out: &mut dyn TextSink<E>,
 ) -> Result<(), E> {
+    let to = PageWriter { page, rest, out };
     match page.container {
-        Container::Atom => feed(page, Family::Atom, rest, out),
-        Container::Rss => feed(page, Family::Rss, rest, out),
-        Container::Pox => collection::write(page, rest, out),
-        Container::Json => json::write(page, rest, out),
-        Container::JsonFeed => json_feed::write(page, rest, out),
-        Container::Opml => opml::write(page, rest, out),
+        Container::Atom => feed(to, Family::Atom),
+        Container::Rss => feed(to, Family::Rss),
+        Container::Pox => collection::write(to),
+        Container::Json => json::write(to),
+        Container::JsonFeed => json_feed::write(to),
+        Container::Opml => opml::write(to),
     }
 }
 
-fn feed<E>(
-    page: &Page<'_>,
-    family: Family,
-    rest: ItemPortions<'_, E>,
-    out: &mut dyn TextSink<E>,
-) -> Result<(), E> {
+fn feed<E>(mut to: PageWriter<'_, '_, E>, family: Family) -> Result<(), E> {
+    let page = to.page;
     let absolute = page.addresses.absolute && page.kind == ViewKind::Reader;
     let skeleton = convert::skeleton(page.skeleton, page.addresses, family, absolute);
     let deleted = if family == Family::Atom { page.deleted } else { &[] };
@@ -402,7 +404,7 @@ fn feed<E>(
         absolute,
     };
 
-    let text = out.text();
+    let text = to.out.text();
     text.reserve(surroundings.size());
     surroundings.push_before(text);
     if let Some(prefix) = &prefixes.tombstones {
@@ -411,12 +413,12 @@ fn feed<E>(
             text.push('\n');
         }
     }
-    page.write_items(rest, out, |text, item| {
+    to.write_items(|text, item| {
         entries.push(text, item, page.conflicts(item), &scope);
         text.push('\n');
     })?;
-    surroundings.push_after(out.text());
-    out.flush()
+    surroundings.push_after(to.out.text());
+    to.out.flush()
 }
 
 /// How many bytes an item will take, about.

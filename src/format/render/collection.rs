@@ -8,7 +8,7 @@ use super::convert::{self, Reading, Target, read_entry};
 use super::entry::{is_contested, push_sync};
 use super::head::{push_links, push_sharing};
 use super::scope::base_of;
-use super::{ItemPortions, Page, TextSink, tombstone};
+use super::{Page, PageWriter, tombstone};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -24,16 +24,13 @@ const SX: &str = "sx";
 const ATOM_PREFIX: &str = "atom";
 
 /// Renders a page, and the items that follow those that it has.
-pub fn write<E>(
-    page: &Page<'_>,
-    rest: ItemPortions<'_, E>,
-    sink: &mut dyn TextSink<E>,
-) -> Result<(), E> {
+pub fn write<E>(mut to: PageWriter<'_, '_, E>) -> Result<(), E> {
+    let page = to.page;
     let namespace = sx::namespace(page.dialect);
     let base = base_of(&page.skeleton.context, page.addresses);
     let lang = page.skeleton.context.lang.as_deref();
     let mut scope: Vec<(String, String)> = Vec::new();
-    let out = sink.text();
+    let out = to.out.text();
     out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<collection");
     let mark = page.history.mark();
     let marked = mark.map(|_| ("fh", HISTORY));
@@ -67,12 +64,12 @@ pub fn write<E>(
     out.push('\n');
     let sharing = (SX, None);
     let items = CollectionItems { page, base, lang, scope, sharing, namespace: "" };
-    page.write_items(rest, sink, |out, item| {
+    to.write_items(|out, item| {
         items.push(out, &ShownVersion::of(page, item));
         out.push('\n');
     })?;
-    sink.text().push_str("</collection>\n");
-    sink.flush()
+    to.out.text().push_str("</collection>\n");
+    to.out.flush()
 }
 
 /// A version to show, and what is shown with it.

@@ -9,7 +9,7 @@ use super::convert::{self, Person, Text};
 use super::head::own_address;
 use super::references::{Base, absolute_html};
 use super::scope::base_of;
-use super::{ItemPortions, Page, TextSink, json, media};
+use super::{Page, PageWriter, json, media};
 use files::Files;
 use serde_json::{Map, Value, json};
 use tidegate_core::model::{Family, Format, Time};
@@ -23,11 +23,8 @@ pub const VERSION: &str = "https://jsonfeed.org/version/1.1";
 const ITEMS: &str = "items";
 
 /// Renders a page, and the items that follow those that it has.
-pub fn write<E>(
-    page: &Page<'_>,
-    rest: ItemPortions<'_, E>,
-    out: &mut dyn TextSink<E>,
-) -> Result<(), E> {
+pub fn write<E>(mut to: PageWriter<'_, '_, E>) -> Result<(), E> {
+    let page = to.page;
     let mut feed = head(page);
     let mut put = |name: &str, value: Value| feed.insert(name.to_owned(), value);
     put("version", VERSION.into());
@@ -51,21 +48,21 @@ pub fn write<E>(
     put(ITEMS, Value::Null);
     let mut before = '{';
     for (name, value) in &feed {
-        out.text().push(std::mem::replace(&mut before, ','));
-        out.text().push_str(&Value::from(name.as_str()).to_string());
-        out.text().push(':');
+        to.out.text().push(std::mem::replace(&mut before, ','));
+        to.out.text().push_str(&Value::from(name.as_str()).to_string());
+        to.out.text().push(':');
         if name != ITEMS {
-            out.text().push_str(&value.to_string());
+            to.out.text().push_str(&value.to_string());
             continue;
         }
-        out.text().push('[');
+        to.out.text().push('[');
         let lives = |shown: &ShownVersion<'_>| !shown.version.deleted;
         let value = |shown: &ShownVersion<'_>| lives(shown).then(|| item(page, shown));
-        json::write_items(page, rest, out, (",", value))?;
-        out.text().push(']');
+        json::write_items(&mut to, ",", value)?;
+        to.out.text().push(']');
     }
-    out.text().push_str("}\n");
-    out.flush()
+    to.out.text().push_str("}\n");
+    to.out.flush()
 }
 
 /// What the feed says of itself.

@@ -115,8 +115,7 @@ impl<'a> Builder<'a> {
             let entry = self.open.get(self.fence - 1).map_or("", |open| open.name);
             // An empty one inside is odd, but it closes itself.
             let is_inside = self.open.len() == self.fence || is_in_leaf;
-            // One of another namespace only has the same name.
-            let shows = !is_empty && entry == name && is_inside && !self.is_of_another(span);
+            let shows = !is_empty && entry == name && is_inside;
             if shows && self.shows_fault() {
                 self.tear(pending(), "an entry begins inside an entry");
                 return true;

@@ -15,7 +15,6 @@ pub(super) struct OpenElement<'a> {
     pub(super) node: NodeId,
     /// Its spelled name.
     pub(super) name: &'a str,
-    pub(super) ns: Ns,
     /// Where its content begins.
     pub(super) content: usize,
     /// How many declarations are in scope around it.
@@ -140,7 +139,7 @@ impl<'a> Builder<'a> {
             is_empty,
             has_base,
         });
-        let open = OpenElement { node, name, ns, content, scope, repairs, holes, doubts };
+        let open = OpenElement { node, name, content, scope, repairs, holes, doubts };
         self.open.push(open);
         let declared = self.doc.attributes.len();
         for attribute in written.iter().filter(|w| declared_prefix(w.name).is_none()) {
@@ -255,22 +254,6 @@ impl<'a> Builder<'a> {
     fn value(&mut self, place: &Range<usize>) -> Cow<'a, str> {
         self.check_value(place);
         self.doc.value(place.clone())
-    }
-
-    /// Whether a start tag with the prefix of what it stands in is of another namespace than the open
-    /// entry: it says so, or what it stands in is.
-    pub(super) fn is_of_another(&mut self, span: &Range<usize>) -> bool {
-        let around = self.open.last().map(|parent| parent.ns);
-        let ns = self.declared(span).or(around);
-        self.open.get(self.fence.saturating_sub(1)).is_some_and(|entry| Some(entry.ns) != ns)
-    }
-
-    /// The namespace that a start tag declares for names without prefix.
-    fn declared(&mut self, span: &Range<usize>) -> Option<Ns> {
-        let (_, behind) = self.doc.text.get(span.clone())?.split_once("xmlns=")?;
-        let quote = behind.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-        let uri = behind.get(1..)?.split(quote).next()?;
-        Some(self.scope.classify(uri))
     }
 }
 
