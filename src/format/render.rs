@@ -405,8 +405,7 @@ fn feed<E>(mut to: PageWriter<'_, '_, E>, family: Family) -> Result<(), E> {
     };
 
     let text = to.out.text();
-    text.reserve(surroundings.size());
-    surroundings.push_before(text);
+    text.push_str(&surroundings.before);
     if let Some(prefix) = &prefixes.tombstones {
         for deletion in deleted {
             tombstone::push_deleted_entry(text, prefix, deletion);
@@ -417,7 +416,7 @@ fn feed<E>(mut to: PageWriter<'_, '_, E>, family: Family) -> Result<(), E> {
         entries.push(text, item, page.conflicts(item), &scope);
         text.push('\n');
     })?;
-    surroundings.push_after(to.out.text());
+    to.out.text().push_str(&surroundings.after);
     to.out.flush()
 }
 

@@ -11,19 +11,18 @@ use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::{self, push_attribute, tag};
 
-/// A skeleton, ready to take entries.
+/// What stands around the entries of a document.
 #[derive(Debug)]
-pub struct Surroundings<'a> {
-    text: &'a str,
-    /// What is written otherwise before the entries, and behind them.
-    before: Edits,
-    after: Edits,
-    feed_level: String,
+pub struct Surroundings {
+    /// Everything up to the first entry.
+    pub before: String,
+    /// Everything behind the last one.
+    pub after: String,
 }
 
-impl<'a> Surroundings<'a> {
+impl Surroundings {
     /// Prepares a skeleton of the page's family for `page`.
-    pub fn new(page: &Page<'_>, skeleton: &'a Skeleton, prefixes: &Prefixes) -> Self {
+    pub fn new(page: &Page<'_>, skeleton: &Skeleton, prefixes: &Prefixes) -> Self {
         let family = skeleton.format.family();
         let slots = &skeleton.slots;
         let text = skeleton.text.as_str();
@@ -82,36 +81,19 @@ impl<'a> Surroundings<'a> {
             feed_level.push_str(" registerProcedure=\"\" protocol=\"http-post\"/>");
         }
         push_sharing(&mut feed_level, page, &prefixes.sharing);
-        Self::edited(skeleton, edits, feed_level)
+        Self::edited(skeleton, edits, &feed_level)
     }
 
     /// A skeleton that stands by itself, from wherever: its references lead where they led in `document`.
-    pub fn alone(skeleton: &'a Skeleton, document: &str) -> Self {
-        Self::edited(skeleton, based(skeleton, document), String::new())
+    pub fn alone(skeleton: &Skeleton, document: &str) -> Self {
+        Self::edited(skeleton, based(skeleton, document), "")
     }
 
-    fn edited(skeleton: &'a Skeleton, edits: Vec<Edit>, feed_level: String) -> Self {
+    fn edited(skeleton: &Skeleton, edits: Vec<Edit>, feed_level: &str) -> Self {
         let (text, entries) = (skeleton.text.as_str(), skeleton.slots.entries);
-        let (before, after) = (0..entries, entries..text.len());
-        let before = Edits::new(before, edits.clone());
-        Self { text, before, after: Edits::new(after, edits), feed_level }
-    }
-
-    /// How many bytes the surroundings will take, about.
-    pub const fn size(&self) -> usize {
-        self.text.len() + self.feed_level.len()
-    }
-
-    /// Adds everything up to the first entry.
-    pub fn push_before(&self, out: &mut String) {
-        out.push_str(&self.before.apply(self.text));
-        out.push_str(&self.feed_level);
-        out.push('\n');
-    }
-
-    /// Adds everything behind the last entry.
-    pub fn push_after(&self, out: &mut String) {
-        out.push_str(&self.after.apply(self.text));
+        let before = Edits::new(0..entries, edits.clone()).apply(text);
+        let after = Edits::new(entries..text.len(), edits).apply(text).into_owned();
+        Self { before: format!("{before}{feed_level}\n"), after }
     }
 }
 

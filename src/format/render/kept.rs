@@ -112,12 +112,9 @@ pub fn write_around(
     document: &str,
     write_items: impl FnOnce(&mut String),
 ) -> String {
-    let surroundings = Surroundings::alone(skeleton, document);
-    let (mut out, mut after) = (String::new(), String::new());
-    surroundings.push_before(&mut out);
+    let Surroundings { before: mut out, after } = Surroundings::alone(skeleton, document);
     out.truncate(out.trim_end().len());
     write_items(&mut out);
-    surroundings.push_after(&mut after);
     out.push('\n');
     out.push_str(after.trim_start());
     out
