@@ -2,8 +2,8 @@
 //! merged and resolved (SSE 1.0 sections 3.1 to 3.4).
 //!
 //! Plain values in, plain values out: no store, no clock and no markup. The data of a version is a
-//! type parameter; the algebra copies it about and, for data that breaks the specification, compares
-//! its [`Canonical`] bytes.
+//! type parameter; the algebra copies it about and, for data that breaks the specification,
+//! compares its [`Canonical`] bytes.
 //!
 //! Merge is commutative, associative and idempotent, and replicas converge in whatever order they
 //! meet, for items made by these functions: updates follow FeedSync section 3.2 step 4 (an endpoint

@@ -47,8 +47,8 @@ pub struct Limits {
     pub path: usize,
     /// Bytes that the projections of all entries may take beside the text itself.
     pub projection: usize,
-    /// Bytes that conflicts and extras of all entries may take with what they inherit; what is more costs its
-    /// entry the `sx:sync`.
+    /// Bytes that conflicts and extras of all entries may take with what they inherit; what is more
+    /// costs its entry the `sx:sync`.
     pub sync: usize,
     /// Links, tombstones and other values kept of the head, each.
     pub head_values: usize,
@@ -189,7 +189,8 @@ pub fn document<'a>(
     }
 }
 
-/// How much of a feed a document shows that has this fault, where it has one; one without a whole entry shows nothing.
+/// How much of a feed a document shows that has this fault, where it has one; one without a whole
+/// entry shows nothing.
 fn completeness(
     fault: Option<(usize, String)>,
     has_no_entries: bool,

@@ -3,8 +3,8 @@
 //! An SSE feed is followed by section 4.1 of SSE 1.0: the complete feed first, then partial ones,
 //! and the complete one again where `since` shows that something was missed. A plain feed is
 //! reconstructed from its archives as Feed History draft-05 section 6 has it (READINGS 3, row 3).
-//! A [`pull`](pull()) asks by what it is given; its caller fetches and writes files. Merging two feed files
-//! ([`merged`]) is here as well.
+//! A [`pull`](pull()) asks by what it is given; its caller fetches and writes files. Merging two
+//! feed files ([`merged`]) is here as well.
 
 mod document;
 mod history;
@@ -59,8 +59,8 @@ pub struct Ask {
 /// What is asked of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// What changed since the last pull: with the validators of its [`State`], and a delta where the
-    /// publisher can tell one (RFC 3229, `A-IM: feed`).
+    /// What changed since the last pull: with the validators of its [`State`], and a delta where
+    /// the publisher can tell one (RFC 3229, `A-IM: feed`).
     Changes,
     /// The whole document, unless it is the one of this tag.
     Unless(Option<String>),

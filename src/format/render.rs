@@ -33,6 +33,7 @@ pub use opml::living_outlines;
 pub use relative::References;
 pub use tidegate_core::sync_markup::Dialect;
 
+use collection::ShownVersion;
 use convert::Target;
 use entry::Entries;
 use head::Surroundings;
@@ -121,8 +122,8 @@ pub struct Addresses {
     pub sync: String,
     /// Of the complete view.
     pub complete: String,
-    /// What references are relative to where the publisher says nothing else: the upstream's, as far
-    /// as it may be shown.
+    /// What references are relative to where the publisher says nothing else: the upstream's, as
+    /// far as it may be shown.
     pub upstream: String,
     /// Of the upstream (`via`); `None` where there is none, or it is secret.
     pub via: Option<String>,
@@ -133,8 +134,8 @@ pub struct Addresses {
     /// Whether the reader view writes the publisher's relative references as absolute addresses
     /// (`publish.absolute_urls`).
     pub absolute: bool,
-    /// Of the feeds whose items this one takes over (SSE 1.0 section 2.2.1): each one's name, and its
-    /// address.
+    /// Of the feeds whose items this one takes over (SSE 1.0 section 2.2.1): each one's name, and
+    /// its address.
     pub aggregated: Vec<(String, String)>,
     /// Where readers of RSS register to be told of changes; `None` while they cannot.
     pub cloud: Option<Cloud>,
@@ -236,8 +237,8 @@ pub struct Page<'a> {
     pub state: &'a FeedState,
     /// The document around the entries.
     pub skeleton: &'a Skeleton,
-    /// The items, in the order to show; in the sync and complete view tombstones are among them. The first
-    /// of them, where others follow ([`write()`]).
+    /// The items, in the order to show; in the sync and complete view tombstones are among them.
+    /// The first of them, where others follow ([`write()`]).
     pub items: &'a [Item],
     /// Deletions to tell as `at:deleted-entry` (in Atom; not in the complete view).
     /// Left out where the document is RSS, which has no such element.
@@ -348,7 +349,8 @@ const ITEM_OVERHEAD: usize = 320;
 /// What one update in a history takes, about.
 const UPDATE_OVERHEAD: usize = 96;
 
-/// Renders a page in its container; feeds in the current format of their family, Atom 1.0 or RSS 2.0.
+/// Renders a page in its container; feeds in the current format of their family, Atom 1.0 or RSS
+/// 2.0.
 ///
 /// A pure function of the page: the same page gives the same bytes.
 pub fn document(page: &Page<'_>) -> String {
@@ -357,8 +359,8 @@ pub fn document(page: &Page<'_>) -> String {
     out
 }
 
-/// The same of a page with more items than are to be in memory at a time: those of `rest` follow the ones
-/// that it has. The same items give the same bytes, however they come.
+/// The same of a page with more items than are to be in memory at a time: those of `rest` follow
+/// the ones that it has. The same items give the same bytes, however they come.
 ///
 /// # Errors
 ///
@@ -413,7 +415,7 @@ fn feed<E>(mut to: PageWriter<'_, '_, E>, family: Family) -> Result<(), E> {
         }
     }
     to.write_items(|text, item| {
-        entries.push(text, item, page.conflicts(item), &scope);
+        entries.push_version(text, ShownVersion::of(page, item), &scope);
         text.push('\n');
     })?;
     to.out.text().push_str(&surroundings.after);

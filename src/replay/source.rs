@@ -103,7 +103,8 @@ pub fn read(sources: &[PathBuf]) -> Result<Vec<Series>, SourceError> {
     Ok(all)
 }
 
-/// The documents of a folder without an index, in the order of their names and as far apart as files.
+/// The documents of a folder without an index, in the order of their names and as far apart as
+/// files.
 fn unindexed(path: &Path) -> Result<Series, SourceError> {
     let failed = |source| SourceError::Read { path: path.to_owned(), source };
     let mut files = Vec::new();

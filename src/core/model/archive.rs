@@ -173,8 +173,9 @@ impl Archive {
 
 // What is left of an item that left the ledger.
 
-/// What is kept of an item that left the ledger, so that it comes back as itself: under its sync id and
-/// its published id, and with updates that go on above those it had. Its text is in archives alone.
+/// What is kept of an item that left the ledger, so that it comes back as itself: under its sync id
+/// and its published id, and with updates that go on above those it had. Its text is in archives
+/// alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stub {
     pub id: SyncId,
@@ -188,8 +189,8 @@ pub struct Stub {
     pub aliases: Vec<String>,
     pub published: Option<Time>,
     pub updates: Count,
-    /// The topmost update, and the one with the greatest sequence of each endpoint: what conflicts are
-    /// detected by, and what the next update counts on from.
+    /// The topmost update, and the one with the greatest sequence of each endpoint: what conflicts
+    /// are detected by, and what the next update counts on from.
     pub history: History,
     /// As [`LedgerEntry::noconflicts`].
     pub noconflicts: Option<bool>,
@@ -208,8 +209,8 @@ pub struct Stub {
 }
 
 impl Stub {
-    /// What is left of an item that leaves the ledger at `now`. `history`: its own, cut down to what is
-    /// needed.
+    /// What is left of an item that leaves the ledger at `now`. `history`: its own, cut down to
+    /// what is needed.
     pub fn new(known: &LedgerEntry, history: History, now: Time) -> Self {
         Self {
             id: known.id.clone(),
@@ -231,16 +232,16 @@ impl Stub {
         }
     }
 
-    /// The names under which it is found, but for its sync id: the native ids that it bears and bore, and
-    /// the id that it was published with. Each once.
+    /// The names under which it is found, but for its sync id: the native ids that it bears and
+    /// bore, and the id that it was published with. Each once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let mut seen = HashSet::new();
         let names = self.aliases.iter().chain([&self.native_shown, &self.published_id]);
         names.map(String::as_str).filter(move |name| seen.insert(*name))
     }
 
-    /// The item as a decision sees it: no view shows it, and whatever makes a version of it takes it back
-    /// into the ledger.
+    /// The item as a decision sees it: no view shows it, and whatever makes a version of it takes
+    /// it back into the ledger.
     pub fn into_known(self) -> LedgerEntry {
         LedgerEntry {
             id: self.id,
@@ -296,11 +297,11 @@ impl Evictions {
     }
 }
 
-// Settled items: what of a feed's ledger no document is judged with unless it names it, so that a poll
-// costs what its document has, not what the feed ever had.
+// Settled items: what of a feed's ledger no document is judged with unless it names it, so that a
+// poll costs what its document has, not what the feed ever had.
 
-/// A hash of something that an item is known by: an id, an address without its host, a title. Items that
-/// bear the same have the same key; two of one key may still bear something else.
+/// A hash of something that an item is known by: an id, an address without its host, a title. Items
+/// that bear the same have the same key; two of one key may still bear something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IndexKey(pub u64);
 
@@ -315,9 +316,9 @@ pub struct ReindexedItem {
 /// What a change makes of the index of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IndexUpdate {
-    /// The items outside the order of the reader view that each document is judged with, where these are
-    /// others than before. The first such list comes with the keys of all items: from then on all others
-    /// are settled, and found by their keys.
+    /// The items outside the order of the reader view that each document is judged with, where
+    /// these are others than before. The first such list comes with the keys of all items: from
+    /// then on all others are settled, and found by their keys.
     pub unsettled: Option<Vec<SyncId>>,
     /// The items whose keys change.
     pub items: Vec<ReindexedItem>,

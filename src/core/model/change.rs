@@ -97,14 +97,14 @@ pub struct Event {
     pub seen_gone: Option<Time>,
 }
 
-/// A new version of an item. Its `sx:sync` is that of the [`LedgerEntry`] of the same id in the same
-/// [`Change`], whose tick it bears.
+/// A new version of an item. Its `sx:sync` is that of the [`LedgerEntry`] of the same id in the
+/// same [`Change`], whose tick it bears.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewVersion {
     /// The item.
     pub id: SyncId,
-    /// Its bytes; `None` where it keeps the newest bytes that the item had: a tombstone, and a change
-    /// that waited for its version.
+    /// Its bytes; `None` where it keeps the newest bytes that the item had: a tombstone, and a
+    /// change that waited for its version.
     pub markup: Option<Markup>,
     /// Why the version was made.
     pub reason: String,
@@ -133,7 +133,8 @@ pub struct Change {
     pub base: Revision,
     /// When the observation was made.
     pub at: Time,
-    /// When the document was asked for that the change comes from; `None` where it comes from no poll.
+    /// When the document was asked for that the change comes from; `None` where it comes from no
+    /// poll.
     pub asked_at: Option<Time>,
     /// The tick of the versions, or of a change of the head that is told; `None` where there are
     /// neither.
@@ -158,15 +159,17 @@ pub struct Change {
     pub conflicts: Vec<Conflicting>,
     /// What is kept of held documents, where it changed. Without a hold in `state` nothing is kept.
     pub kept: Option<Vec<HeldEntry>>,
-    /// Items whose text goes: all bytes that are kept of them but those in this change, the titles of
-    /// their versions and events, and what archives that are kept have of them: these are changed in
-    /// place, under the same addresses, and a deletion stands in its place. Each has a ledger entry
-    /// here, and bytes to stand in for those that go: in its version, else in `latest`.
+    /// Items whose text goes: all bytes that are kept of them but those in this change, the titles
+    /// of their versions and events, and what archives that are kept have of them: these are
+    /// changed in place, under the same addresses, and a deletion stands in its place. Each has a
+    /// ledger entry here, and bytes to stand in for those that go: in its version, else in
+    /// `latest`.
     pub redacted: Vec<SyncId>,
-    /// What is left of items that leave the ledger, and all that is kept of them but in archives. None of
-    /// them changes in this change, and none is in the order.
+    /// What is left of items that leave the ledger, and all that is kept of them but in archives.
+    /// None of them changes in this change, and none is in the order.
     pub evicted: Vec<Stub>,
-    /// Items that had left the ledger and come back: their stubs go. Each has a version here, with bytes.
+    /// Items that had left the ledger and come back: their stubs go. Each has a version here, with
+    /// bytes.
     pub reinstated: Vec<SyncId>,
     /// What happened, for people.
     pub events: Vec<Event>,

@@ -42,7 +42,8 @@ impl Enrolment {
         shortened(text, Self::TITLE_LIMIT)
     }
 
-    /// The numbers of its outlines, those that were taken away included. A feed without a place has one.
+    /// The numbers of its outlines, those that were taken away included. A feed without a place has
+    /// one.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         0..self.next_place.max(1)
     }
@@ -53,8 +54,8 @@ impl Enrolment {
         is_unplaced || self.places.iter().any(|place| place.number == number)
     }
 
-    /// Takes these places instead of those that it has. The numbers of the latter are given again, the
-    /// lowest first, so that an outline that is moved stays the outline that it is.
+    /// Takes these places instead of those that it has. The numbers of the latter are given again,
+    /// the lowest first, so that an outline that is moved stays the outline that it is.
     pub fn set_places(&mut self, places: Vec<ListPlace>) {
         self.places = places;
         self.places.truncate(ListPlace::MOST);
@@ -128,7 +129,8 @@ impl FeedRecord {
     }
 }
 
-// Feeds that a subscription list of this gateway added (`add_feeds`): which list, and how far it decides.
+// Feeds that a subscription list of this gateway added (`add_feeds`): which list, and how far it
+// decides.
 
 /// What a list has to do with a feed that it added.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -136,8 +138,8 @@ pub struct ListMember {
     /// The feed here whose document is the list.
     pub list: FeedName,
     pub standing: MemberStanding,
-    /// Fingerprint of the places that the list gave it last. Where the feed has others, somebody arranged it
-    /// by hand.
+    /// Fingerprint of the places that the list gave it last. Where the feed has others, somebody
+    /// arranged it by hand.
     pub placed: u64,
 }
 
@@ -154,7 +156,8 @@ pub enum MemberStanding {
 }
 
 impl ListMember {
-    /// The fingerprint of places: their folders and what the feed is called there, not their positions.
+    /// The fingerprint of places: their folders and what the feed is called there, not their
+    /// positions.
     pub fn fingerprint(places: &[ListPlace]) -> u64 {
         let mut hash = Sha256::new();
         let mut add = |text: Option<&str>| {
@@ -201,8 +204,8 @@ impl FeedRecord {
             && self.list.as_ref().is_some_and(|member| member.standing == MemberStanding::Dropped)
     }
 
-    /// Takes it out of its list's hands, where the operator changed it from `before` by hand. What was paused
-    /// or deleted, and the operator has polled again, is changed, too.
+    /// Takes it out of its list's hands, where the operator changed it from `before` by hand. What
+    /// was paused or deleted, and the operator has polled again, is changed, too.
     pub fn own_if_changed(&mut self, before: &Self) {
         let said = |record: &Self| {
             let FeedRecord { url, options, access, private, adds_feeds, .. } = record;

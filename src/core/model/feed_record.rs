@@ -263,8 +263,8 @@ impl fmt::Display for ConflictPolicy {
 pub struct SharingOptions {
     /// Its items are made here. Where it has an address too, what that shares is merged into them.
     pub local: bool,
-    /// What it is called, where it is local or an aggregate; its name where nothing is said. At most
-    /// [`SharingOptions::TITLE_LIMIT`] bytes.
+    /// What it is called, where it is local or an aggregate; its name where nothing is said. At
+    /// most [`SharingOptions::TITLE_LIMIT`] bytes.
     pub title: Option<String>,
     /// The feeds that an aggregate gathers, in the operator's order; empty: it is none.
     pub sources: Vec<FeedName>,
@@ -337,7 +337,8 @@ impl FeedRecord {
         self.on_demand.iter_mut().for_each(|made| made.is_let_go = true);
     }
 
-    /// Has it be where its site is now, with all that is kept of it; whether it is a feed of that site, which was at `from`.
+    /// Has it be where its site is now, with all that is kept of it; whether it is a feed of that
+    /// site, which was at `from`.
     pub fn move_with_site(&mut self, from: &str, to: &str) -> bool {
         let Some(made) = self.on_demand.as_mut().filter(|made| made.site == from) else {
             return false;

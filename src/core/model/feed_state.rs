@@ -44,8 +44,8 @@ pub struct FeedState {
     /// The start of the sync view's window: all changes with a greater tick are in it (`since`;
     /// READINGS 1, row 26).
     pub window_start: Option<Tick>,
-    /// The greatest tick of an item that left the ledger, or the first window start: the complete view's
-    /// lower bound.
+    /// The greatest tick of an item that left the ledger, or the first window start: the complete
+    /// view's lower bound.
     pub complete_start: Option<Tick>,
     /// Raised by every stored change to what is shown.
     pub render_revision: u64,
@@ -67,8 +67,8 @@ pub struct FeedState {
     /// Fingerprint of the address that the last whole document came from, as configured; 0 where
     /// it is unknown.
     pub source: u64,
-    /// When the first whole document came from that address, where another one was polled before: what
-    /// was first seen earlier came from elsewhere.
+    /// When the first whole document came from that address, where another one was polled before:
+    /// what was first seen earlier came from elsewhere.
     pub source_since: Option<Time>,
     /// What has been learned of it.
     pub character: Character,
@@ -77,8 +77,8 @@ pub struct FeedState {
     /// The document that is held back, if one is.
     pub hold: Option<Hold>,
     /// The earliest time at which evidence that is pending can ripen or a change that waits comes
-    /// out, so that a poll that finds the document unchanged needs the ledger only then. By running time, as
-    /// all that it follows from.
+    /// out, so that a poll that finds the document unchanged needs the ledger only then. By running
+    /// time, as all that it follows from.
     pub next_decision_at: Option<Time>,
     /// Items in the last document, in its order.
     pub current: u32,
@@ -99,8 +99,8 @@ pub struct FeedState {
     /// Up to where the upstream's shared items are known: its `sx:sharing/@until` as it stood when
     /// its items were last merged (SSE 1.0 section 4.1). Never parsed.
     pub upstream_until: Option<String>,
-    /// How often an item of a purged feed of this name was updated at most: what is made here begins
-    /// above that, for its ids were published before. 0 where nothing was purged.
+    /// How often an item of a purged feed of this name was updated at most: what is made here
+    /// begins above that, for its ids were published before. 0 where nothing was purged.
     pub updates_before: u32,
     /// What is missing of its past, where its store was brought back from a copy.
     pub gap: Option<Gap>,
@@ -121,8 +121,8 @@ impl FeedState {
 
 // What subscribers were told of a feed's head.
 
-/// How a feed's head changes: what it says to a reader is its title, subtitle, link, language, image
-/// and author.
+/// How a feed's head changes: what it says to a reader is its title, subtitle, link, language,
+/// image and author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct HeadHistory {
     /// The number of the scheme by which the fingerprints were made; 0: by none.
@@ -169,8 +169,8 @@ impl Gap {
         self.since <= when && when <= self.until
     }
 
-    /// Its whole seconds. An item was updated here no more often than that: each update has a tick of
-    /// its own, and each tick a second.
+    /// Its whole seconds. An item was updated here no more often than that: each update has a tick
+    /// of its own, and each tick a second.
     pub fn seconds(&self) -> u64 {
         u64::try_from(self.until.unix().saturating_sub(self.since.unix())).unwrap_or_default()
     }
@@ -188,7 +188,8 @@ impl Gap {
     }
 }
 
-// Which stretches of a feed's render revisions, and of the change log, were made one after the other.
+// Which stretches of a feed's render revisions, and of the change log, were made one after the
+// other.
 
 /// One opening of the store that changed the feed, or the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -235,7 +236,8 @@ impl Lineage {
         }
     }
 
-    /// Notes that the opening `mark` goes on from `after`. One before it that made nothing is forgotten.
+    /// Notes that the opening `mark` goes on from `after`. One before it that made nothing is
+    /// forgotten.
     pub fn open(&mut self, mark: u32, after: u64) {
         while self.0.last().is_some_and(|last| last.after >= after) {
             self.0.pop();
@@ -296,7 +298,8 @@ pub struct BodyPrints {
 }
 
 impl BodyPrints {
-    /// The part of the body's fingerprint that is enough to tell two documents of a feed apart; never 0.
+    /// The part of the body's fingerprint that is enough to tell two documents of a feed apart;
+    /// never 0.
     #[allow(clippy::cast_possible_truncation)]
     pub fn short(self) -> u64 {
         (self.body as u64).max(1)
@@ -353,7 +356,8 @@ mod tests {
             assert!(copy.made(1, 4, 9) && copy.made(3, 7, 9));
         }
 
-        /// A place in the log is named by who reached it first, and known to whoever shares that history.
+        /// A place in the log is named by who reached it first, and known to whoever shares that
+        /// history.
         #[test]
         fn a_place_is_known_to_those_who_share_its_history() {
             let mut first = Lineage::default();

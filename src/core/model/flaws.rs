@@ -1,10 +1,10 @@
-//! What keeps documents from being well-formed, how far a feed is known for it, and what must be learned of a feed
-//! before a hole in its document means anything.
+//! What keeps documents from being well-formed, how far a feed is known for it, and what must be
+//! learned of a feed before a hole in its document means anything.
 
 use serde::{Deserialize, Serialize};
 
-/// Defines a set of the variants of an enumeration without fields. Its `ALL` has them in the order of the enumeration;
-/// the set is stored as a number with one bit for each.
+/// Defines a set of the variants of an enumeration without fields. Its `ALL` has them in the order
+/// of the enumeration; the set is stored as a number with one bit for each.
 macro_rules! set_of {
     ($(#[$doc:meta])* $set:ident($bits:ty) of $kind:ident) => {
         $(#[$doc])*

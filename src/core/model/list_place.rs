@@ -1,10 +1,10 @@
-//! Where a feed stands in the list of subscriptions that its reader brought along, and what it is called
-//! there.
+//! Where a feed stands in the list of subscriptions that its reader brought along, and what it is
+//! called there.
 //!
-//! A place is a path: the folders from the outermost one inwards, each with its position among those that
-//! it stands with, and the feed's own position at the end. So the list is put together from its feeds
-//! alone, and one more feed or folder moves none of the others. A folder is there because a feed stands in
-//! it: an empty one is no subscription, and is not kept.
+//! A place is a path: the folders from the outermost one inwards, each with its position among
+//! those that it stands with, and the feed's own position at the end. So the list is put together
+//! from its feeds alone, and one more feed or folder moves none of the others. A folder is there
+//! because a feed stands in it: an empty one is no subscription, and is not kept.
 
 use super::{FeedRecord, ShownAddress};
 use crate::short_hash::{ID_BYTES, base32};
@@ -115,9 +115,9 @@ impl ListPlace {
     }
 }
 
-/// The feeds of a list in its order, each with its place: one behind the other as they are read, those in
-/// folders included. A feed that stands in several folders comes several times, and those without a place
-/// come at the end, in the order in which they are given.
+/// The feeds of a list in its order, each with its place: one behind the other as they are read,
+/// those in folders included. A feed that stands in several folders comes several times, and those
+/// without a place come at the end, in the order in which they are given.
 pub fn listed<'a>(
     records: impl IntoIterator<Item = &'a FeedRecord>,
 ) -> Vec<(&'a FeedRecord, Option<&'a ListPlace>)> {
@@ -138,8 +138,8 @@ pub fn listed<'a>(
     all
 }
 
-/// A text of a list as anybody may see it: where it is an address, with its keys masked. Programs that know
-/// no title write the address of the feed in its place.
+/// A text of a list as anybody may see it: where it is an address, with its keys masked. Programs
+/// that know no title write the address of the feed in its place.
 pub fn shown_text(text: &str, secret: Option<bool>) -> String {
     match Url::parse(text.trim()) {
         Ok(url) if !url.cannot_be_a_base() => {
@@ -150,8 +150,8 @@ pub fn shown_text(text: &str, secret: Option<bool>) -> String {
 }
 
 impl FeedRecord {
-    /// The label of one of its places, as the list of subscriptions shows it. What the reader does not call
-    /// it, its own title or its name does.
+    /// The label of one of its places, as the list of subscriptions shows it. What the reader does
+    /// not call it, its own title or its name does.
     pub fn shown_label(&self, place: Option<&ListPlace>) -> OutlineLabel {
         let own = place.map(|place| place.label.clone()).unwrap_or_default();
         let otherwise = || self.enrolment.title.clone().unwrap_or_else(|| self.name.to_string());
@@ -167,7 +167,8 @@ impl FeedRecord {
         }
     }
 
-    /// What pages call it: as the reader does where its list has it first, as its publisher does, or its name.
+    /// What pages call it: as the reader does where its list has it first, as its publisher does,
+    /// or its name.
     pub fn shown_title(&self) -> String {
         let label = self.shown_label(self.enrolment.places.first());
         label.text.unwrap_or_else(|| self.name.to_string())
@@ -198,8 +199,8 @@ pub const OUTLINE_ROOT: &str = "body";
 /// How deep outlines stand in each other, in lists that are read and in those that are written.
 pub const OUTLINE_DEPTH: usize = 256;
 
-/// The way to an outline: the texts of those around it, outermost first, and its own. Each step costs
-/// what its own text is long.
+/// The way to an outline: the texts of those around it, outermost first, and its own. Each step
+/// costs what its own text is long.
 #[derive(Debug, Clone, Default)]
 pub struct OutlinePath(Sha256);
 
@@ -213,8 +214,8 @@ impl OutlinePath {
         Self(hash)
     }
 
-    /// The id of the outline, where it has no address. It gives none of the texts away. `ordinal` tells
-    /// apart those of the same texts.
+    /// The id of the outline, where it has no address. It gives none of the texts away. `ordinal`
+    /// tells apart those of the same texts.
     pub fn id(&self, ordinal: u64) -> String {
         let mut hash = self.0.clone();
         hash.update(ordinal.to_be_bytes());

@@ -114,8 +114,8 @@ pub struct SkeletonSlots {
 /// The document around its entries, decoded: prolog, feed element and feed-level elements.
 ///
 /// The upstream's `self`, `hub`, SUP and archive and paging links, its `sx:sharing`, `fh:*`,
-/// tombstones and RSS `cloud` are taken out already; the XML declaration says UTF-8 or is absent, and a `DOCTYPE` is
-/// taken out.
+/// tombstones and RSS `cloud` are taken out already; the XML declaration says UTF-8 or is absent,
+/// and a `DOCTYPE` is taken out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Skeleton {
     /// The format of the document.
@@ -131,7 +131,8 @@ pub struct Skeleton {
     pub link: Option<String>,
 }
 
-// The canonical projection of an entry: all that a reader would see of it, read when it is first asked for.
+// The canonical projection of an entry: all that a reader would see of it, read when it is first
+// asked for.
 //
 // Most entries of a document are as they were in the last one, so that nobody asks.
 
@@ -200,7 +201,8 @@ impl<'de> Deserialize<'de> for Projection<'_> {
 }
 
 impl Entry<'_> {
-    /// The canonical projection, in document order, dates included (the comparison leaves them out).
+    /// The canonical projection, in document order, dates included (the comparison leaves them
+    /// out).
     pub fn fields(&self) -> &[Field<'_>] {
         self.projection.fields()
     }

@@ -145,8 +145,8 @@ pub struct Span {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Restless {
     pub path: String,
-    /// Fingerprints of the values it had, newest first, at most [`Restless::FORM_LIMIT`]; 0 stands for
-    /// its absence.
+    /// Fingerprints of the values it had, newest first, at most [`Restless::FORM_LIMIT`]; 0 stands
+    /// for its absence.
     pub forms: Vec<u32>,
     /// How often in a row it went back to one of them.
     pub returns: u8,
@@ -265,8 +265,8 @@ pub struct SharedSpan {
     pub before: Option<String>,
     /// The words after it, where they are the same in all items.
     pub after: Option<String>,
-    /// How often it was shown: by an item with a row of its own, or by a document in which it changed
-    /// on most items at once.
+    /// How often it was shown: by an item with a row of its own, or by a document in which it
+    /// changed on most items at once.
     pub items: u32,
     /// Whether it was learned although the publisher's stamps said that the entries were updated.
     pub stamped: bool,

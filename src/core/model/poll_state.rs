@@ -26,8 +26,8 @@ pub struct PollState {
     pub moved_to: Option<String>,
     /// Failures in a row.
     pub failures: u32,
-    /// Of them, up to the last one, those in a row that say that the feed is gone for good (410). Polls
-    /// that were asked for do not count: they may follow each other at once.
+    /// Of them, up to the last one, those in a row that say that the feed is gone for good (410).
+    /// Polls that were asked for do not count: they may follow each other at once.
     pub gone: u32,
     /// The last failure, in words.
     pub last_error: Option<String>,
@@ -87,7 +87,8 @@ pub struct HostPause {
 /// What the next poll of a feed follows from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PollSchedule {
-    /// When this was written down last. The newest of all feeds tells whether the clock was set back.
+    /// When this was written down last. The newest of all feeds tells whether the clock was set
+    /// back.
     pub noted: Time,
     /// When the publisher had answered the last poll, or when that failed.
     pub polled: Time,
@@ -105,8 +106,8 @@ pub struct PollSchedule {
 
 // A large document while it is taken in.
 
-/// That a large document of a feed is, or was, being taken in: what is noted before, so that a start
-/// after the gateway was killed can tell what it was doing.
+/// That a large document of a feed is, or was, being taken in: what is noted before, so that a
+/// start after the gateway was killed can tell what it was doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub feed: FeedName,
@@ -235,15 +236,15 @@ impl Backfill {
 
 // How the documents of a feed overlap from poll to poll.
 
-/// How the documents of a feed overlap: as long as two in a row have an item in common, nothing that
-/// came between them was missed.
+/// How the documents of a feed overlap: as long as two in a row have an item in common, nothing
+/// that came between them was missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Overlap {
-    /// The usual time in which half of the items of its document are replaced; `None` where that was not
-    /// seen yet.
+    /// The usual time in which half of the items of its document are replaced; `None` where that
+    /// was not seen yet.
     pub half_life: Option<Duration>,
-    /// How often two whole documents in a row had no item in common: items between them may have been
-    /// missed.
+    /// How often two whole documents in a row had no item in common: items between them may have
+    /// been missed.
     pub missed: u32,
     /// When that was found last.
     pub last_missed: Option<Time>,
@@ -289,7 +290,8 @@ impl Hash for Interruption {
     }
 }
 
-/// The last interruptions of a feed, at most one of each kind at a time. Shared by all who have them as they are.
+/// The last interruptions of a feed, at most one of each kind at a time. Shared by all who have
+/// them as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Interruptions(
     /// In the order in which they began.
@@ -312,8 +314,8 @@ impl Interruptions {
         self.0.is_empty()
     }
 
-    /// Takes in whether the feed is interrupted at `now`, and why: with a reason an interruption of this
-    /// kind begins or lasts, without one it ends.
+    /// Takes in whether the feed is interrupted at `now`, and why: with a reason an interruption of
+    /// this kind begins or lasts, without one it ends.
     pub fn note(&mut self, kind: InterruptionKind, reason: Option<&str>, now: Time) {
         let lasts = |known: &Interruption| known.kind == kind && known.until.is_none();
         match (self.0.iter().any(lasts), reason) {

@@ -223,7 +223,8 @@ impl<D> Shared<D> {
 pub enum EntrySync {
     /// The item that the entry is a version of.
     Valid(Arc<Incoming>),
-    /// Something that is no valid sync markup: the entry counts as a plain one (READINGS 1, row 18).
+    /// Something that is no valid sync markup: the entry counts as a plain one (READINGS 1, row
+    /// 18).
     Invalid(Box<SyncMarkupError>),
 }
 
@@ -257,8 +258,9 @@ pub struct Sharing {
 
 // What an `sx:sync` says beyond SSE.
 
-/// Markup in an item's `sx:sync` that SSE does not know, by an application or a later version: it is kept
-/// and republished (SSE 1.0 section 2.1.8). That of the winner; a version in conflict has none.
+/// Markup in an item's `sx:sync` that SSE does not know, by an application or a later version: it
+/// is kept and republished (SSE 1.0 section 2.1.8). That of the winner; a version in conflict has
+/// none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct SyncExtras {
     /// Of `sx:sync` itself.

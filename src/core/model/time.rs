@@ -16,7 +16,8 @@ const LAST: i64 = 253_402_207_200;
 
 /// A point in time: whole seconds of UTC, of the years 0000 to 9999.
 ///
-/// Prints at fixed width (`2026-11-20T16:20:05Z`), so that the order of texts is the order of times.
+/// Prints at fixed width (`2026-11-20T16:20:05Z`), so that the order of texts is the order of
+/// times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(from = "i64")]
 pub struct Time(

@@ -251,7 +251,8 @@ mod tests {
             assert_eq!(*item.winner.history.topmost(), when(4, 9));
         }
 
-        /// FeedSync section 3.2 step 4, and the greatest sequence over conflicts (READINGS 1, row 13).
+        /// FeedSync section 3.2 step 4, and the greatest sequence over conflicts (READINGS 1, row
+        /// 13).
         #[test]
         fn own_conflicts_are_taken_into_the_history() {
             let mut item = Shared::new(version(2, "b", [both(2, 9, "B"), both(1, 1, "A")]));

@@ -115,13 +115,13 @@ fn keep<D, C>(item: &mut Item091<D, C>, conflict: Conflict091<C>) -> bool {
 
 // Items of SSE 1.0 as items of SSE 0.91, and back (READINGS 2, its last sentence).
 //
-// The two know updates by different things: 1.0 by endpoint and sequence, 0.91 by time, endpoint and
-// place. What comes back whole is an item whose updates are numbered one by one from its topmost,
-// which has the number of all updates. Lost on the way to 0.91 are `noconflicts`; updates below a
-// number that is missing, since places would shift; of several updates with one number all but the
-// latest, which is the one that 0.91 would have made the winner; and a topmost sequence that is not
-// the number of updates. Lost on the way from 0.91 are conflicts of which no item was kept, the
-// attribute `conflict` where there is no such item, and updates beyond the first.
+// The two know updates by different things: 1.0 by endpoint and sequence, 0.91 by time, endpoint
+// and place. What comes back whole is an item whose updates are numbered one by one from its
+// topmost, which has the number of all updates. Lost on the way to 0.91 are `noconflicts`; updates
+// below a number that is missing, since places would shift; of several updates with one number all
+// but the latest, which is the one that 0.91 would have made the winner; and a topmost sequence
+// that is not the number of updates. Lost on the way from 0.91 are conflicts of which no item was
+// kept, the attribute `conflict` where there is no such item, and updates beyond the first.
 
 /// An item of SSE 1.0 as one of 0.91. `keep` makes of a conflicting version, which has no conflicts
 /// of its own, what is kept of it (section 5.2).

@@ -16,7 +16,8 @@ pub fn date(text: &str) -> Option<Time> {
     Time::parse_rfc3339(text).ok().or_else(|| iso(text)).or_else(|| rfc822(text))
 }
 
-/// Reads a date-time that is well-formed, of RFC 3339 or RFC 2822: for formats that are not guessed at.
+/// Reads a date-time that is well-formed, of RFC 3339 or RFC 2822: for formats that are not guessed
+/// at.
 pub fn well_formed_date(text: &str) -> Option<Time> {
     Time::parse_rfc3339(text).ok().or_else(|| Time::parse_rfc2822(text))
 }

@@ -211,7 +211,8 @@ const ALIASES: &[(&str, &str)] = &[
 /// The most bytes of scheme and end that are left out of a URI of the tables.
 const AROUND: usize = "https://".len() + "/".len();
 
-/// A URI without what varies in real feeds beside its case: the scheme, and what ends it (`/`, `#`).
+/// A URI without what varies in real feeds beside its case: the scheme, and what ends it (`/`,
+/// `#`).
 fn bare(uri: &str) -> &str {
     let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
     rest.strip_prefix("//").unwrap_or(rest).trim_end_matches(['/', '#'])
@@ -240,14 +241,14 @@ pub fn canonical(uri: &str) -> &str {
     known(uri).map_or(uri, |(canonical, _)| canonical)
 }
 
-/// Whether RSS's own elements stand in this namespace: in none, or in one of those that RSS 2.0 was put
-/// in here and there.
+/// Whether RSS's own elements stand in this namespace: in none, or in one of those that RSS 2.0 was
+/// put in here and there.
 pub fn is_rss(uri: &str) -> bool {
     uri.is_empty() || Ns::of(uri) == Some(Ns::Rss20)
 }
 
-/// The URI for a prefix that a document uses without declaring it. What makes an item shared or deleted
-/// has to be declared.
+/// The URI for a prefix that a document uses without declaring it. What makes an item shared or
+/// deleted has to be declared.
 fn customary(prefix: &str) -> Cow<'static, str> {
     let prefix = if matches!(prefix, "atom10" | "a10") { "atom" } else { prefix };
     let is_usual = |ns: Ns| matches!(ns, Ns::Atom | Ns::Rdf | Ns::Named(_));
@@ -258,8 +259,8 @@ fn customary(prefix: &str) -> Cow<'static, str> {
     }
 }
 
-/// Whether a declaration is one that XML forbids to write: of the prefixes `xml` and `xmlns`, and of
-/// other prefixes for the names that belong to these (Namespaces in XML 1.0 section 3).
+/// Whether a declaration is one that XML forbids to write: of the prefixes `xml` and `xmlns`, and
+/// of other prefixes for the names that belong to these (Namespaces in XML 1.0 section 3).
 pub fn is_reserved(prefix: &str, uri: &str) -> bool {
     prefix == "xmlns" || uri == XMLNS || (prefix == "xml") != (uri == XML)
 }

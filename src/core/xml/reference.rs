@@ -60,8 +60,8 @@ pub fn html(name: &str) -> Option<Cow<'static, str>> {
     Some(Cow::Owned(c.to_string()))
 }
 
-/// The number behind the `#` of a reference: `None` where none is written, `Some(None)` where it is too large. `hex`: what
-/// begins one to the base of 16.
+/// The number behind the `#` of a reference: `None` where none is written, `Some(None)` where it is
+/// too large. `hex`: what begins one to the base of 16.
 fn number_of(written: &str, hex: &[char]) -> Option<Option<u32>> {
     let (digits, radix) = match written.strip_prefix(hex) {
         Some(digits) => (digits, 16),

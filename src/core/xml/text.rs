@@ -88,8 +88,8 @@ pub fn declared_prefix(name: &str) -> Option<&str> {
     }
 }
 
-/// A spelled name as prefix and local name (Namespaces in XML 1.0 section 4); the prefix is empty where
-/// there is none.
+/// A spelled name as prefix and local name (Namespaces in XML 1.0 section 4); the prefix is empty
+/// where there is none.
 pub fn split_name(name: &str) -> (&str, &str) {
     name.split_once(':').unwrap_or(("", name))
 }

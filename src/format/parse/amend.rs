@@ -226,8 +226,8 @@ impl<'t, 'a> Amended<'t, 'a> {
         }
     }
 
-    /// Puts an element with text in the place of another one, whose name and inherited attributes it
-    /// keeps, or in front of all that the entry has.
+    /// Puts an element with text in the place of another one, whose name and inherited attributes
+    /// it keeps, or in front of all that the entry has.
     fn replace(
         &mut self,
         place: Option<DocElement<'t, 'a>>,

@@ -1,10 +1,11 @@
 //! Collections as plain XML and as JSON (FeedSync for Collections), read as Atom.
 //!
-//! The specification leaves open what an item says. What means the same in Atom becomes that: `title`
-//! and `subject`, `content`, `body` and `description`, ids, links, dates, authors, categories and
-//! enclosures. Elements of Atom stay as they are, and everything else is kept as foreign markup. What
-//! comes of it is an Atom document with `sx:*`, which is read like any other; each item begins in the
-//! line that it had, as far as that can be, so that faults name their place.
+//! The specification leaves open what an item says. What means the same in Atom becomes that:
+//! `title` and `subject`, `content`, `body` and `description`, ids, links, dates, authors,
+//! categories and enclosures. Elements of Atom stay as they are, and everything else is kept as
+//! foreign markup. What comes of it is an Atom document with `sx:*`, which is read like any other;
+//! each item begins in the line that it had, as far as that can be, so that faults name their
+//! place.
 
 mod json;
 mod pox;
@@ -21,13 +22,14 @@ use tidegate_core::xml::well_formed_date;
 /// The most items of a collection.
 pub const ITEM_LIMIT: usize = 100_000;
 
-/// A collection as an Atom document with sync markup; `None` for whatever is no collection. Plain XML whose root
-/// is a collection is one though nothing in it is shared.
+/// A collection as an Atom document with sync markup; `None` for whatever is no collection. Plain
+/// XML whose root is a collection is one though nothing in it is shared.
 pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
     read(text, &Limits::default(), true)
 }
 
-/// The same within limits, of a document that may be anything: it is a collection where it shares something.
+/// The same within limits, of a document that may be anything: it is a collection where it shares
+/// something.
 pub(super) fn within(text: &str, limits: &Limits) -> Result<Option<String>, ParseError> {
     read(text, limits, false)
 }
@@ -46,8 +48,8 @@ fn read(text: &str, limits: &Limits, is_expected: bool) -> Result<Option<String>
     if is_one { out.finish().map(Some) } else { Ok(None) }
 }
 
-/// Whether a text has one of the namespaces of sync markup, as they stand in documents that cannot be
-/// read, too.
+/// Whether a text has one of the namespaces of sync markup, as they stand in documents that cannot
+/// be read, too.
 fn mentions_sync_markup(text: &str) -> bool {
     ["www.microsoft.com/schemas/sse", "www.microsoft.com/schemas/rss/sse", "feedsync.org/2007"]
         .iter()
@@ -86,8 +88,8 @@ struct CollectionFile {
 }
 
 impl Fields {
-    /// Takes a field with text; `false` where it is none of those that are known, where it cannot be
-    /// read, or where it was taken already.
+    /// Takes a field with text; `false` where it is none of those that are known, where it cannot
+    /// be read, or where it was taken already.
     fn take(&mut self, name: &str, text: &str) -> bool {
         let text = text.trim();
         let slot = match name {
@@ -111,8 +113,8 @@ impl Fields {
         put(slot, Some(text.to_owned()).filter(|text| !text.is_empty()))
     }
 
-    /// Of a collection: RFC 4287 section 4.1.1 wants a title, and an author where its items may name
-    /// none.
+    /// Of a collection: RFC 4287 section 4.1.1 wants a title, and an author where its items may
+    /// name none.
     fn into_head(mut self) -> Self {
         let names_one = self.author.is_some() || self.said.iter().any(|said| said == "author");
         let title = self.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
@@ -125,8 +127,8 @@ impl Fields {
         self
     }
 
-    /// Writes the fields that the entry does not say in elements of Atom. `sync_id` identifies an item
-    /// that has no id of its own.
+    /// Writes the fields that the entry does not say in elements of Atom. `sync_id` identifies an
+    /// item that has no id of its own.
     fn write(&self, out: &mut Out, sync_id: Option<&str>) {
         let is_said = |name: &str| self.said.iter().any(|said| said == name);
         let text = |out: &mut Out, name: &str, value: Option<&str>| {

@@ -98,8 +98,8 @@ impl FeedDialect {
         }
     }
 
-    /// Writes a spelled name: the local one where it is the format's own, with the customary prefix where
-    /// there is one, with the namespace in braces otherwise.
+    /// Writes a spelled name: the local one where it is the format's own, with the customary prefix
+    /// where there is one, with the namespace in braces otherwise.
     pub fn name(self, doc: &Doc<'_>, ns: Ns, name: &str, out: &mut String) {
         match ns {
             _ if self.owns(ns) => {}
@@ -133,8 +133,9 @@ fn is_list(root: DocElement<'_, '_>) -> bool {
     root.attribute_of(Ns::Named(OUTLINE_PREFIX), opml::MARK).is_some()
 }
 
-/// How well a link to another form of a feed or an entry leads people to its page: one that is a page comes
-/// before one that is none, and then one in the language `lang`, or that says no language.
+/// How well a link to another form of a feed or an entry leads people to its page: one that is a
+/// page comes before one that is none, and then one in the language `lang`, or that says no
+/// language.
 pub(super) fn page_rank(
     link: DocElement<'_, '_>,
     lang: impl FnOnce() -> Option<String>,
@@ -161,8 +162,8 @@ pub(super) fn take_better<T>(
     }
 }
 
-/// The relations of links that are true of the document itself alone: those that name it, its hub, its SUP
-/// document, or its neighbours (RFC 5005, READINGS 3).
+/// The relations of links that are true of the document itself alone: those that name it, its hub,
+/// its SUP document, or its neighbours (RFC 5005, READINGS 3).
 const OF_THE_DOCUMENT: [&str; 11] = [
     "self",
     "hub",

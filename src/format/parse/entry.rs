@@ -21,7 +21,8 @@ pub(super) fn too_much(what: &str, limit: usize) -> String {
     format!("an entry has more than {limit} {what}")
 }
 
-/// Reads an entry that inherits `context`; and how many bytes its projection takes beside its text, at most.
+/// Reads an entry that inherits `context`; and how many bytes its projection takes beside its text,
+/// at most.
 pub(super) fn read<'a>(
     doc: &Arc<Doc<'a>>,
     entry: DocElement<'_, 'a>,

@@ -153,8 +153,8 @@ impl<'t, 'a> FeedReader<'t, 'a> {
         }
     }
 
-    /// Whether an element around the entries is no part of the skeleton. `is_in_head`: it is one of the feed's
-    /// own children.
+    /// Whether an element around the entries is no part of the skeleton. `is_in_head`: it is one of
+    /// the feed's own children.
     fn is_taken_out(&mut self, element: DocElement<'t, 'a>, is_in_head: bool) -> bool {
         let (ns, local) = (element.ns(), element.local());
         let is_own = self.dialect.owns(ns);

@@ -65,8 +65,9 @@ impl<'a> JsonReader<'a> {
         if self.take(':') { Ok(name) } else { Err("a member has no ':'".to_owned()) }
     }
 
-    /// Hands over what stands in the object that has begun here, up to its end, to where it is broken, or to
-    /// what is not taken. `list`: the member whose items are handed over each by itself.
+    /// Hands over what stands in the object that has begun here, up to its end, to where it is
+    /// broken, or to what is not taken. `list`: the member whose items are handed over each by
+    /// itself.
     fn object<E: From<String>>(
         &mut self,
         list: &str,

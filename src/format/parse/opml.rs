@@ -1,7 +1,7 @@
 //! Subscription lists: OPML 1.0, 1.1 and 2.0 as people have them, with SSE 0.91 (its section 2).
 //!
-//! Lists are written by hand and by programs that do not escape, so that their tags are guessed where they
-//! are ill-formed ([`Doc::read_list`](tidegate_core::xml::doc::Doc::read_list)).
+//! Lists are written by hand and by programs that do not escape, so that their tags are guessed
+//! where they are ill-formed ([`Doc::read_list`](tidegate_core::xml::doc::Doc::read_list)).
 
 mod build;
 mod entries;
@@ -28,8 +28,8 @@ pub struct OpmlLimits {
     pub depth: usize,
     /// Outlines.
     pub outlines: usize,
-    /// Elements in outlines that are neither outlines nor sync markup, in the whole list; what is beyond
-    /// is left out.
+    /// Elements in outlines that are neither outlines nor sync markup, in the whole list; what is
+    /// beyond is left out.
     pub others: usize,
     /// Problems that are named; the rest are counted.
     pub problems: usize,
@@ -190,8 +190,8 @@ pub struct OpmlSharing {
     pub complete: Option<String>,
 }
 
-/// What is read of a head beside the title (OPML 2.0, "What is a `<head>`?"). How a window showed the
-/// list is nobody else's business.
+/// What is read of a head beside the title (OPML 2.0, "What is a `<head>`?"). How a window showed
+/// the list is nobody else's business.
 pub const HEAD: [&str; 6] =
     ["dateCreated", "dateModified", "ownerName", "ownerEmail", "ownerId", "docs"];
 

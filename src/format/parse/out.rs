@@ -10,8 +10,8 @@ use tidegate_core::xml::{self, cut};
 pub struct Out {
     text: String,
     limit: usize,
-    /// How much of the text is items that entries were made from, which say again what the entries do and
-    /// have a limit of their own: a collection may be as large as any other document.
+    /// How much of the text is items that entries were made from, which say again what the entries
+    /// do and have a limit of their own: a collection may be as large as any other document.
     kept: usize,
     /// The line that the text ends in, and up to where line ends were counted.
     line: usize,
@@ -28,7 +28,8 @@ impl Out {
         self.text.len()
     }
 
-    /// Adds the item that the entry which begins at `start` is made from: an element of that name with
+    /// Adds the item that the entry which begins at `start` is made from: an element of that name
+    /// with
     /// `content` in it, as it is written. `words`: the members that the entry says.
     pub fn keep(&mut self, start: usize, name: &str, words: &[&str], content: &str) {
         if self.is_full() || self.kept.saturating_add(content.len()) > self.limit {
@@ -155,8 +156,8 @@ pub fn line_start(text: &str, line: usize) -> usize {
     memchr::memchr_iter(b'\n', text.as_bytes()).nth(before).map_or(text.len(), |at| at + 1)
 }
 
-/// The name of the root element of a text that begins with markup, without its prefix; `None` where it
-/// begins with something else, such as JSON that speaks of elements.
+/// The name of the root element of a text that begins with markup, without its prefix; `None` where
+/// it begins with something else, such as JSON that speaks of elements.
 pub fn root(text: &str) -> Option<&str> {
     let mut rest = text.starts_with('<').then_some(text)?;
     // Each turn goes behind one more declaration or comment.

@@ -1,9 +1,10 @@
-//! Sync markup as a document has it: the `sx:sync` of its entries and its `sx:sharing` (SSE 1.0 section 2,
-//! FeedSync section 2, SSE 0.91 sections 2 and 5).
+//! Sync markup as a document has it: the `sx:sync` of its entries and its `sx:sharing` (SSE 1.0
+//! section 2, FeedSync section 2, SSE 0.91 sections 2 and 5).
 //!
-//! Both are read from the tree that the entries are read from. An entry counts as a plain one where its
-//! `sx:sync` is invalid, or where its tags or characters had to be repaired. That costs no other entry its
-//! sync (READINGS 1, row 18).
+//! Both are read from the tree that the entries are read from. An entry counts as a plain one where
+//! its
+//! `sx:sync` is invalid, or where its tags or characters had to be repaired. That costs no other
+//! entry its sync (READINGS 1, row 18).
 
 mod conflict;
 mod sharing;
@@ -76,8 +77,8 @@ impl<'a, 'r> SyncReader<'a, 'r> {
         }
     }
 
-    /// What the `sx:sync` of an entry says; `None` where it has none. `is_sound`: its tags and characters are as XML
-    /// wants them.
+    /// What the `sx:sync` of an entry says; `None` where it has none. `is_sound`: its tags and
+    /// characters are as XML wants them.
     pub fn read(
         &mut self,
         entry: DocElement<'_, 'a>,
@@ -178,8 +179,9 @@ impl<'a, 'r> SyncReader<'a, 'r> {
         }
     }
 
-    /// Gives up the sync of entries whose id stands in the document more than once, and of repaired ones, which
-    /// may have lost it, where the document has sync markup: `has_sharing`, in its head. The warnings.
+    /// Gives up the sync of entries whose id stands in the document more than once, and of repaired
+    /// ones, which may have lost it, where the document has sync markup: `has_sharing`, in its
+    /// head. The warnings.
     pub fn finish(mut self, entries: &mut [Entry<'_>], has_sharing: bool) -> Vec<Warning> {
         let is_shared = self.has_sync || has_sharing;
         for entry in entries.iter_mut().filter(|_| is_shared) {
@@ -226,8 +228,8 @@ fn children<'t, 'a>(
     element.children().filter(move |child| child.ns() == ns && child.local() == local)
 }
 
-/// Ids that are no Namespace Specific Strings (SSE 1.0 sections 2.1.1 and 2.4). They are taken all the same,
-/// for they are compared as they stand.
+/// Ids that are no Namespace Specific Strings (SSE 1.0 sections 2.1.1 and 2.4). They are taken all
+/// the same, for they are compared as they stand.
 #[derive(Default)]
 struct OddIds {
     first: Option<(usize, String)>,

@@ -1,4 +1,5 @@
-//! The documents that a replica is made of, and the replica as a file: the newest document's head around every item.
+//! The documents that a replica is made of, and the replica as a file: the newest document's head
+//! around every item.
 
 use super::item::{ReplicaItem, SharedItem};
 use super::{BYTES_LIMIT, FeedFault, FetchedBody, PullError};

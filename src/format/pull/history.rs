@@ -18,8 +18,8 @@ const GAPS_LIMIT: usize = 100;
 /// The most deleted entries that are remembered while archives are missing.
 const DELETED_LIMIT: usize = 100_000;
 
-/// What documents say of entries, in order of first mention: the item, or that it is gone. Who speaks first is
-/// believed.
+/// What documents say of entries, in order of first mention: the item, or that it is gone. Who
+/// speaks first is believed.
 #[derive(Default)]
 struct Layer {
     said: Vec<(String, Option<ReplicaItem>)>,
@@ -42,8 +42,8 @@ impl Layer {
     }
 }
 
-/// A run of archives, and what this walk reads of it. The first one leads from the document that is subscribed
-/// to down to the last known archive; the others are gaps of earlier walks.
+/// A run of archives, and what this walk reads of it. The first one leads from the document that is
+/// subscribed to down to the last known archive; the others are gaps of earlier walks.
 struct ArchivePart {
     gap: ArchiveGap,
     layer: Layer,
@@ -76,8 +76,10 @@ pub struct Reconstructed {
 }
 
 impl HistoryWalk {
-    /// A walk that asks only for what was missing before. `kept`: how far earlier walks came; `items` and
-    /// `before`: what the document that is subscribed to has, where it has changed, and what they brought.
+    /// A walk that asks only for what was missing before. `kept`: how far earlier walks came;
+    /// `items` and
+    /// `before`: what the document that is subscribed to has, where it has changed, and what they
+    /// brought.
     pub fn new(
         head: ReplicaHead,
         kept: &ReplicaBasis,
@@ -126,8 +128,8 @@ impl HistoryWalk {
         (!self.seen.contains(url.as_str())).then_some(url)
     }
 
-    /// The bytes of the replica, and how many items it has, with the states of items that come under those that
-    /// are weighed already.
+    /// The bytes of the replica, and how many items it has, with the states of items that come
+    /// under those that are weighed already.
     fn weight_with(&self, items: &[ReplicaItem]) -> (usize, usize) {
         let fresh = items.iter().filter(|item| !self.weighed.contains(item.key()));
         let mut seen = HashSet::new();
@@ -154,8 +156,8 @@ impl HistoryWalk {
         Some(format!("the replica would have {found} {what}, which is above the limit, {limit}"))
     }
 
-    /// Takes in an archive, and answers the next older one that is not known; a warning where it leads back to a
-    /// known one.
+    /// Takes in an archive, and answers the next older one that is not known; a warning where it
+    /// leads back to a known one.
     pub fn take(
         &mut self,
         url: &Url,
@@ -241,7 +243,8 @@ impl HistoryWalk {
             spoken.extend(gap.above.iter_mut().flat_map(|above| above.drain(..)));
             deleted.extend(layer.gone().cloned());
             for (id, said) in layer.said {
-                // Where it stood below everything, only what nothing else speaks of comes out of it.
+                // Where it stood below everything, only what nothing else speaks of comes out of
+                // it.
                 let is_above = match is_lowest {
                     true => replica.contains_key(&id) || deleted.contains(&id),
                     false => spoken.contains(&id),

@@ -38,7 +38,8 @@ impl Canonical for ItemData {
 }
 
 impl ItemData {
-    /// What an entry with these fields says, of a document about the page `channel` that came from `url`.
+    /// What an entry with these fields says, of a document about the page `channel` that came from
+    /// `url`.
     fn new(markup: Markup, fields: &[Field<'_>], channel: Option<&str>, url: Option<&Url>) -> Self {
         let mut markup = based(markup, channel, url);
         // The outlines of a list come as entries of Atom.
@@ -101,7 +102,8 @@ pub enum ReplicaItem {
 }
 
 impl ReplicaItem {
-    /// The items of a document that came from `url`; for each whose sync markup is not valid, what is wrong.
+    /// The items of a document that came from `url`; for each whose sync markup is not valid, what
+    /// is wrong.
     pub fn all(
         document: &FeedDocument<'_>,
         url: Option<&Url>,
@@ -113,8 +115,8 @@ impl ReplicaItem {
         })
     }
 
-    /// An entry. One without sync markup is known by its `atom:id` or `guid` (Feed History draft-05 section 6);
-    /// where it has none by its link, and where it has none either by all that it says.
+    /// An entry. One without sync markup is known by its `atom:id` or `guid` (Feed History draft-05
+    /// section 6); where it has none by its link, and where it has none either by all that it says.
     fn new(
         document: &FeedDocument<'_>,
         entry: &Entry<'_>,
@@ -265,9 +267,9 @@ pub fn changes(
     changes
 }
 
-/// Merges an incoming set of items into the local one: by section 4.4 of SSE 0.91 where all are of that
-/// dialect, else by section 3.3 of SSE 1.0. The local items keep their order; new ones follow in that of the
-/// incoming set. Answers which ones are not as they were.
+/// Merges an incoming set of items into the local one: by section 4.4 of SSE 0.91 where all are of
+/// that dialect, else by section 3.3 of SSE 1.0. The local items keep their order; new ones follow
+/// in that of the incoming set. Answers which ones are not as they were.
 pub fn merge_sets(items: &mut Vec<SharedItem>, incoming: Vec<SharedItem>) -> Vec<bool> {
     let is_091 = items.iter().chain(&incoming).all(|item| item.sse091.is_some());
     let placed = items.iter().zip(0..).map(|(item, at)| (item.item.winner.id.clone(), at));

@@ -32,7 +32,8 @@ struct WrittenReplica {
     items: Vec<ReplicaItem>,
 }
 
-/// Pulls the feed at `url`. `saved`: the state and the replica of the last pull; `fetch` asks a publisher.
+/// Pulls the feed at `url`. `saved`: the state and the replica of the last pull; `fetch` asks a
+/// publisher.
 pub async fn pull(
     url: Url,
     limits: PullLimits,
@@ -280,7 +281,8 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
         self.merge(Some(document.items), partial)
     }
 
-    /// Section 4.1.2 step 3. Where nothing is said, the items of the replica that is there are merged into.
+    /// Section 4.1.2 step 3. Where nothing is said, the items of the replica that is there are
+    /// merged into.
     fn merge(
         self,
         into: Option<Vec<ReplicaItem>>,

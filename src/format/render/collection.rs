@@ -1,8 +1,8 @@
 //! Collections as plain XML (FeedSync for Collections, section 1.4.0).
 //!
 //! The specification leaves open what an item says and how: here it has the elements that it has in
-//! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom. One that came as plain XML has
-//! what it came with.
+//! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom. One that came as
+//! plain XML has what it came with.
 
 use super::convert::{self, Reading, Target, read_entry};
 use super::entry::{is_contested, push_sync};
@@ -77,8 +77,8 @@ pub fn write<E>(mut to: PageWriter<'_, '_, E>) -> Result<(), E> {
 pub struct ShownVersion<'a> {
     /// The version.
     pub version: &'a Version<Markup>,
-    /// The id that it is published with; `None` where it is shown as it came: with its own id, and whole where
-    /// it is deleted.
+    /// The id that it is published with; `None` where it is shown as it came: with its own id, and
+    /// whole where it is deleted.
     pub published_id: Option<&'a str>,
     /// Its conflicts.
     pub conflicts: &'a [Version<Markup>],
@@ -92,15 +92,10 @@ pub struct ShownVersion<'a> {
 impl<'a> ShownVersion<'a> {
     /// An item of a page.
     pub fn of(page: &Page<'a>, item: &'a Item) -> Self {
-        Self::new(item, page.conflicts(item))
-    }
-
-    /// An item with these conflicts.
-    pub fn new(item: &'a Item, conflicts: &'a [Version<Markup>]) -> Self {
         Self {
             version: &item.shared.winner,
             published_id: Some(&item.published_id),
-            conflicts,
+            conflicts: page.conflicts(item),
             is_redacted: matches!(item.standing, ItemStatus::Redacted { .. }),
             is_contested: is_contested(item),
             extras: item.extras.as_deref(),
@@ -201,14 +196,7 @@ impl CollectionItems<'_> {
             self.push(out, &shown.conflict(version));
         };
         let dialect = self.page.dialect;
-        push_sync(
-            out,
-            dialect,
-            self.sharing,
-            (shown.version, shown.extras),
-            (shown.conflicts, shown.is_contested),
-            &mut nested,
-        );
+        push_sync(out, dialect, self.sharing, shown, &mut nested);
         for node in &element.children {
             match node {
                 Node::Text(text) => xml::push_text(out, text),
@@ -229,7 +217,8 @@ impl CollectionItems<'_> {
     }
 }
 
-// The item of a collection that an entry was made from goes with the entry (FeedSync for Collections, section 2.1.7).
+// The item of a collection that an entry was made from goes with the entry (FeedSync for
+// Collections, section 2.1.7).
 
 /// An item in its publisher's terms, without its sync markup.
 #[derive(Debug, Clone)]
@@ -238,7 +227,8 @@ pub enum CollectionItem {
     Json(Map<String, Value>),
     /// What it has as plain XML.
     Pox(Vec<Node>),
-    /// Of an item as JSON whose entry was edited since: the members that the entry has no words for.
+    /// Of an item as JSON whose entry was edited since: the members that the entry has no words
+    /// for.
     OtherMembers(Map<String, Value>),
 }
 

@@ -84,7 +84,8 @@ impl Surroundings {
         Self::edited(skeleton, edits, &feed_level)
     }
 
-    /// A skeleton that stands by itself, from wherever: its references lead where they led in `document`.
+    /// A skeleton that stands by itself, from wherever: its references lead where they led in
+    /// `document`.
     pub fn alone(skeleton: &Skeleton, document: &str) -> Self {
         Self::edited(skeleton, based(skeleton, document), "")
     }
@@ -97,7 +98,8 @@ impl Surroundings {
     }
 }
 
-/// What must be written otherwise in a skeleton so that its references lead where they led in `document`.
+/// What must be written otherwise in a skeleton so that its references lead where they led in
+/// `document`.
 fn based(skeleton: &Skeleton, document: &str) -> Vec<Edit> {
     let (text, start) = (skeleton.text.as_str(), skeleton.slots.root_attributes);
     let Some(base) = text.get(start..).and_then(|rest| tag::find(rest, "xml:base")) else {
@@ -113,12 +115,12 @@ fn based(skeleton: &Skeleton, document: &str) -> Vec<Edit> {
 }
 
 /// Where a prolog has `xml-stylesheet`. These are left out: their references are relative to an
-/// address that the document does not have any more, and a browser that cannot fetch one, or may not
-/// because it is of another origin, shows nothing of the document.
+/// address that the document does not have any more, and a browser that cannot fetch one, or may
+/// not because it is of another origin, shows nothing of the document.
 ///
-/// So they are for the publisher's own host too: the same bytes are answered at `/feeds/NAME`, where a relative
-/// reference leads to something of ours. That could be a feed, which can be a stylesheet (XSLT 1.0 section 2.3), and its
-/// scripts would be ours.
+/// So they are for the publisher's own host too: the same bytes are answered at `/feeds/NAME`,
+/// where a relative reference leads to something of ours. That could be a feed, which can be a
+/// stylesheet (XSLT 1.0 section 2.3), and its scripts would be ours.
 fn stylesheets(prolog: &str) -> impl Iterator<Item = Range<usize>> {
     prolog.match_indices("<?xml-stylesheet").filter_map(|(start, _)| {
         let length = prolog.get(start..)?.find("?>")? + "?>".len();

@@ -1,8 +1,8 @@
 //! Collections as JSON (FeedSync for Collections; READINGS 1, row 34).
 //!
-//! Values are texts, numbers and booleans among them, as in the examples. What an item says stands in
-//! plain members, and whole, with its markup, in `entry`. One that came as JSON has the members that it came
-//! with.
+//! Values are texts, numbers and booleans among them, as in the examples. What an item says stands
+//! in plain members, and whole, with its markup, in `entry`. One that came as JSON has the members
+//! that it came with.
 
 use super::collection::{CollectionItem, ShownVersion};
 use super::convert;

@@ -165,8 +165,8 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     Value::Object(item)
 }
 
-// The members that a publisher's own JSON Feed has, as JSON Feed 1.1 has them: version 1.0 had one `author`. All
-// references are absolute.
+// The members that a publisher's own JSON Feed has, as JSON Feed 1.1 has them: version 1.0 had one
+// `author`. All references are absolute.
 
 /// Members of the feed that are this gateway's to say.
 const OURS_OF_FEED: &[&str] =

@@ -36,8 +36,8 @@ const ADDRESSES: [&str; 9] =
 /// Attributes of the formats that are addresses, by local name.
 const STRUCTURAL: [&str; 4] = ["href", "src", "uri", "url"];
 /// The relative references of one element; What stands where an element
-/// around it within names a base of its own is relative to that, and counts only as far as that base
-/// is relative itself.
+/// around it within names a base of its own is relative to that, and counts only as far as that
+/// base is relative itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct References {
     /// Those of the format that are more than a fragment, by their places in the text.
@@ -138,8 +138,8 @@ impl References {
             None => (text, text),
         };
         let value = text.trim();
-        // Words where an address is wanted lead nowhere. In an id they count: the address that a reader
-        // makes of it is what it knows the item by.
+        // Words where an address is wanted lead nowhere. In an id they count: the address that a
+        // reader makes of it is what it knows the item by.
         let is_word = value.contains(char::is_whitespace) || !value.contains(['/', '.']);
         if value.is_empty() || value.contains('<') || is_word && !is_id {
             return;

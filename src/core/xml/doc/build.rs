@@ -40,13 +40,13 @@ pub struct BuiltDoc<'a> {
     pub findings: Findings,
     /// Its entries, in order.
     pub units: Vec<Unit>,
-    /// Where entries were that cannot be told from what surrounds them, and the element around each. They are
-    /// not in the tree.
+    /// Where entries were that cannot be told from what surrounds them, and the element around
+    /// each. They are not in the tree.
     pub dropped: Vec<(Range<usize>, NodeId)>,
     /// All repairs, nearly in order.
     pub repairs: Vec<Repair>,
-    /// The bindings that were made up for prefixes without declaration, as (prefix, URI); the skeleton's root
-    /// declares them.
+    /// The bindings that were made up for prefixes without declaration, as (prefix, URI); the
+    /// skeleton's root declares them.
     pub invented: Vec<(String, String)>,
 }
 
@@ -76,12 +76,12 @@ pub(super) struct Builder<'a> {
     pub(super) is_rooted: bool,
     pub(super) is_begun: bool,
     pub(super) restarts: usize,
-    /// Whether each end tag closed what opened last, so far as it is known; whether something was read so that
-    /// would be read otherwise where that is not so.
+    /// Whether each end tag closed what opened last, so far as it is known; whether something was
+    /// read so that would be read otherwise where that is not so.
     pub(super) is_balanced: bool,
     pub(super) is_doubted: bool,
-    /// Whether a tag was taken for text though it has a name: its end tag then closes nothing, which says
-    /// nothing of what else is closed.
+    /// Whether a tag was taken for text though it has a name: its end tag then closes nothing,
+    /// which says nothing of what else is closed.
     pub(super) is_garbled: bool,
     /// Whether it is a list: tags are guessed, and all stands in a root without a name.
     pub(super) is_list: bool,
@@ -111,8 +111,8 @@ impl<'a> Doc<'a> {
         }
         let mut builder = new();
         builder.run(units)?;
-        // An entry stands in another one, or in an element that holds text, and not all elements are closed:
-        // so it shows what is not closed.
+        // An entry stands in another one, or in an element that holds text, and not all elements
+        // are closed: so it shows what is not closed.
         if builder.is_doubted && !builder.is_balanced {
             builder = new();
             builder.is_balanced = false;
@@ -241,8 +241,8 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Closes elements until so many are open. `tag`: the end tag of the last one, where there is one; the
-    /// others end at the byte `at`.
+    /// Closes elements until so many are open. `tag`: the end tag of the last one, where there is
+    /// one; the others end at the byte `at`.
     pub(super) fn close(&mut self, keep: usize, at: usize, tag: Option<&Range<usize>>) {
         while self.open.len() > keep {
             let Some(open) = self.open.pop() else { return };
@@ -365,8 +365,8 @@ impl<'a> Builder<'a> {
         self.note_forbidden(&span);
     }
 
-    /// Reads the reference that a text begins with, repairs it where XML does not know it, and answers how
-    /// long it is.
+    /// Reads the reference that a text begins with, repairs it where XML does not know it, and
+    /// answers how long it is.
     pub(super) fn reference(&mut self, text: &str, at: usize) -> usize {
         let name = characters::spelled(text);
         let span = at..at + name.map_or(1, |name| name.len() + 2);

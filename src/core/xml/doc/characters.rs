@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 impl<'a> Doc<'a> {
-    /// The piece of character data that a span begins with, and where it ends. One that is `joined` goes up to
-    /// the next `<`.
+    /// The piece of character data that a span begins with, and where it ends. One that is `joined`
+    /// goes up to the next `<`.
     pub(super) fn piece(&self, span: Range<usize>, joined: bool) -> (Cow<'a, str>, usize) {
         let text = cut(self.text, span.clone());
         let bytes = text.as_bytes();
@@ -70,8 +70,8 @@ impl<'a> Doc<'a> {
         Cow::Owned(text.chars().filter(|c| is_char(*c)).collect())
     }
 
-    /// The value of an attribute that stands in a place: white space as spaces, references resolved. A
-    /// line end that is written as a reference stays one (XML 1.0 section 3.3.3).
+    /// The value of an attribute that stands in a place: white space as spaces, references
+    /// resolved. A line end that is written as a reference stays one (XML 1.0 section 3.3.3).
     pub(super) fn value(&self, place: Range<usize>) -> Cow<'a, str> {
         let written = cut(self.text, place);
         if written.contains(['\t', '\n', '\r']) {

@@ -45,8 +45,8 @@ impl<'t, 'a> DocElement<'t, 'a> {
         scope
     }
 
-    /// The prefixes that it and the elements within it use and do not declare, in order. Elements within it of
-    /// which `is_left_out` is true use nothing.
+    /// The prefixes that it and the elements within it use and do not declare, in order. Elements
+    /// within it of which `is_left_out` is true use nothing.
     pub fn prefixes_from_around(self, is_left_out: impl Fn(Self) -> bool) -> BTreeSet<&'a str> {
         let mut used = BTreeSet::new();
         // The prefixes that the open elements declare, each with the number behind its element.

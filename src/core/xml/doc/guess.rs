@@ -1,6 +1,6 @@
-//! Tags of lists: people and programs write them with bare `<` and quotes in their values, and forget where
-//! they end. What feeds would lose for that is an entry of many; here it is an address that somebody wants to
-//! keep. So a tag is what looks most like one, and each guess is named.
+//! Tags of lists: people and programs write them with bare `<` and quotes in their values, and
+//! forget where they end. What feeds would lose for that is an entry of many; here it is an address
+//! that somebody wants to keep. So a tag is what looks most like one, and each guess is named.
 //!
 //! Every byte is looked at a bounded number of times, whatever the text is.
 
@@ -12,15 +12,15 @@ use crate::model::Flaw;
 use crate::xml::{self, cut};
 use std::ops::Range;
 
-/// The longest name of an attribute, in bytes; also how far behind a quote it is looked whether the next
-/// attribute begins there.
+/// The longest name of an attribute, in bytes; also how far behind a quote it is looked whether the
+/// next attribute begins there.
 const NAME_LIMIT: usize = 64;
 
 /// The most quotes inside one value; one with more has no end that can be told.
 const QUOTES_LIMIT: usize = 32;
 
-/// Whether a value cannot go on in front of the opening quote of this attribute. `is_nested`: within markup, whose own
-/// attributes do not count.
+/// Whether a value cannot go on in front of the opening quote of this attribute. `is_nested`:
+/// within markup, whose own attributes do not count.
 fn begins_another(name: &str, is_nested: bool) -> bool {
     match name {
         "text" | "xmlurl" | "htmlurl" | "description" | "version" => true,
@@ -33,8 +33,9 @@ fn begins_another(name: &str, is_nested: bool) -> bool {
 const OUTLINE: &str = "outline";
 
 impl<'a> Doc<'a> {
-    /// Reads a list of outlines, whose tags are guessed where they are ill-formed. All that stands in the text
-    /// stands in a root without a name, since lists lose their own. The repairs make no well-formed text of it.
+    /// Reads a list of outlines, whose tags are guessed where they are ill-formed. All that stands
+    /// in the text stands in a root without a name, since lists lose their own. The repairs make no
+    /// well-formed text of it.
     pub fn read_list(text: &'a str, limits: &DocLimits) -> Result<BuiltDoc<'a>, LimitReached> {
         let units = Units { name: |_| Ok(OUTLINE), is_one: |_| false };
         Self::read_by(|| Builder::of_list(text, limits), text, &units)
@@ -241,7 +242,8 @@ impl TagCursor<'_, '_> {
         self.unclosed(start, from)
     }
 
-    /// A value that has no end of its own: it ends with its line or tag, or before the next attribute.
+    /// A value that has no end of its own: it ends with its line or tag, or before the next
+    /// attribute.
     fn unclosed(&mut self, start: usize, end: usize) -> Range<usize> {
         let bytes = self.bytes(start..end);
         let stop = memchr::memchr3(b'>', b'<', b'\n', bytes).map_or(end, |n| start + n);
@@ -250,8 +252,8 @@ impl TagCursor<'_, '_> {
         start..self.at
     }
 
-    /// A value in front of the attribute at `name`: it ends there, or with its tag where another outline begins
-    /// in between.
+    /// A value in front of the attribute at `name`: it ends there, or with its tag where another
+    /// outline begins in between.
     fn until_next(&mut self, start: usize, name: usize) -> Range<usize> {
         let bytes = self.bytes(start..name);
         let next = memchr::memchr_iter(b'<', bytes).find(|at| {
@@ -277,8 +279,8 @@ impl TagCursor<'_, '_> {
         begins && memchr::memchr(b'>', inside).is_none()
     }
 
-    /// Where the name begins, should the quote at `quote` open the value of a common attribute; within markup,
-    /// of one that markup does not have.
+    /// Where the name begins, should the quote at `quote` open the value of a common attribute;
+    /// within markup, of one that markup does not have.
     fn opens(&self, start: usize, quote: usize, is_nested: bool) -> Option<usize> {
         let low = start.max(quote.saturating_sub(NAME_LIMIT));
         let before = self.bytes(low..quote).trim_ascii_end();

@@ -131,8 +131,8 @@ impl<'a> Builder<'a> {
         false
     }
 
-    /// Whether an entry where none should be shows a fault: not while all elements are closed, as far as that
-    /// is known.
+    /// Whether an entry where none should be shows a fault: not while all elements are closed, as
+    /// far as that is known.
     const fn shows_fault(&mut self) -> bool {
         self.is_doubted |= self.is_balanced;
         !self.is_balanced

@@ -63,8 +63,8 @@ impl Doc<'_> {
         Edit { range, with }
     }
 
-    /// Repairs as edits, but for those in elements that are taken out, and edits that take these out. The
-    /// elements are in order and none stands in another.
+    /// Repairs as edits, but for those in elements that are taken out, and edits that take these
+    /// out. The elements are in order and none stands in another.
     pub fn edits(&self, repairs: &[Repair], taken_out: &[DocElement<'_, '_>]) -> Vec<Edit> {
         let is_left = |repair: &&Repair| {
             let range = repair.range();

@@ -160,7 +160,8 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Reads an attribute of the innermost open element, whose attributes begin with the number `first`.
+    /// Reads an attribute of the innermost open element, whose attributes begin with the number
+    /// `first`.
     fn attribute(&mut self, written: &WrittenAttribute<'a>, first: usize) {
         // The root's version is written anew in its place, and there it has none.
         if written.form == Form::Absent && self.open.len() == 1 {

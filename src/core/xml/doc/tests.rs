@@ -1,5 +1,5 @@
-//! Of a document without flaws the tree is what quick-xml's events say; any other one is repaired to such a
-//! document.
+//! Of a document without flaws the tree is what quick-xml's events say; any other one is repaired
+//! to such a document.
 
 use super::*;
 use crate::model::Flaw;

@@ -9,7 +9,8 @@ use tidegate_core::xml::doc::{Doc, DocElement, WalkStep};
 use tidegate_core::xml::ns::{ATOM, Ns};
 use tidegate_core::xml::{cut, split_name};
 
-/// Writes the collection that a text is; `false` where it is none. `is_shared`: it speaks of sync markup.
+/// Writes the collection that a text is; `false` where it is none. `is_shared`: it speaks of sync
+/// markup.
 pub fn write_if_shared(out: &mut Out, text: &str, is_shared: bool) -> Result<bool, ParseError> {
     let built = match Doc::read_plain(text) {
         Err(error) if is_shared => return Err(error.into()),
@@ -79,8 +80,8 @@ pub struct ItemWriter<'o> {
 }
 
 impl ItemWriter<'_> {
-    /// Adds an item as an entry. `sync` writes the sync markup where that stands elsewhere, and says the sync
-    /// id: what stands in the item does not count then.
+    /// Adds an item as an entry. `sync` writes the sync markup where that stands elsewhere, and
+    /// says the sync id: what stands in the item does not count then.
     pub fn entry(&mut self, item: DocElement<'_, '_>, sync: Option<Elsewhere<'_>>) {
         self.go_to(item);
         let start = self.out.len();
@@ -128,8 +129,8 @@ impl ItemWriter<'_> {
         (leads && address.starts_with("http")).then_some(address)
     }
 
-    /// Keeps an item that has elements of its own, whose entry begins at `start`, so that it comes back in
-    /// these.
+    /// Keeps an item that has elements of its own, whose entry begins at `start`, so that it comes
+    /// back in these.
     fn keep(&mut self, item: DocElement<'_, '_>, start: usize) {
         let is_own = |child: DocElement<'_, '_>| child.ns() == self.own && child.ns() != Ns::Atom;
         let is_kept = |child: DocElement<'_, '_>| match child.ns() {

@@ -30,8 +30,8 @@ pub(super) struct Meaning<'t, 'a> {
     enclosures: Vec<Cow<'a, str>>,
 }
 
-/// The title in an element, as plain text: it is HTML where its type says so (RFC 4287 section 3.1; Atom 0.3 section
-/// 3.1), or may be where the format knows no type. `is_markup`: the text is.
+/// The title in an element, as plain text: it is HTML where its type says so (RFC 4287 section 3.1;
+/// Atom 0.3 section 3.1), or may be where the format knows no type. `is_markup`: the text is.
 pub(in crate::parse) fn plain_title<'a>(
     element: DocElement<'_, '_>,
     dialect: FeedDialect,

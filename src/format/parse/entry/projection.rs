@@ -11,7 +11,8 @@ use tidegate_core::xml::{collapsed, is_blank, push_attribute, push_text};
 
 /// What a field costs beside its path, in bytes, when the projection is measured.
 pub(in crate::parse) const FIELD_COST: usize = 64;
-/// What a name takes in a path beside what is spelled in its tag: a customary prefix and what parts it.
+/// What a name takes in a path beside what is spelled in its tag: a customary prefix and what parts
+/// it.
 const NAME_COST: usize = 32;
 
 /// Fields, and the limits that they are to keep.
@@ -42,7 +43,8 @@ fn read(entry: DocElement<'_, '_>, limits: Option<&Limits>) -> Result<Vec<Field<
     Ok(reader.fields)
 }
 
-/// What a projection costs in bytes beside its text, at most; more than the limits admit is refused.
+/// What a projection costs in bytes beside its text, at most; more than the limits admit is
+/// refused.
 pub(super) fn measure(entry: DocElement<'_, '_>, limits: &Limits) -> Result<usize, String> {
     let fields = entry.element_count() + entry.attributes_within();
     let mut paths = 0_usize;
@@ -165,8 +167,8 @@ fn push_name(
     }
 }
 
-/// The text of an element of an entry, and whether that is markup: an element that holds prose may hold markup
-/// that is meant as text.
+/// The text of an element of an entry, and whether that is markup: an element that holds prose may
+/// hold markup that is meant as text.
 pub(super) fn prose<'a>(element: DocElement<'_, 'a>, dialect: FeedDialect) -> (Cow<'a, str>, bool) {
     let is_markup = !element.is_leaf()
         && dialect.is_prose(element.ns(), element.local())

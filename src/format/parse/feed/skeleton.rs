@@ -125,8 +125,8 @@ impl<'t, 'a> Plan<'t, 'a> {
     }
 }
 
-/// Bytes of the end tags that are inserted where a container ends that has none of its own: a cut closes the
-/// elements around it, too.
+/// Bytes of the end tags that are inserted where a container ends that has none of its own: a cut
+/// closes the elements around it, too.
 fn inserted(container: DocElement<'_, '_>, is_cut: bool) -> usize {
     if container.has_end_tag() {
         return 0;

@@ -326,8 +326,8 @@ fn read_sync(sync: DocElement<'_, '_>) -> Result<Item091<(), OutlineSync>, Strin
     Ok(Item091 { id, version, deleted, conflict, last, updates, conflicts, data: () })
 }
 
-/// The elements of a name that belong to an `sx:sync`: not what was kept of a conflict, nor outlines behind one
-/// that is not closed.
+/// The elements of a name that belong to an `sx:sync`: not what was kept of a conflict, nor
+/// outlines behind one that is not closed.
 fn parts<'t, 'a>(
     sync: DocElement<'t, 'a>,
     name: &'static str,

@@ -1,13 +1,13 @@
-//! A list as an Atom document: each outline an entry, whatever it stands in, so that lists are compared,
-//! shared and merged like any feed.
+//! A list as an Atom document: each outline an entry, whatever it stands in, so that lists are
+//! compared, shared and merged like any feed.
 //!
-//! What means the same in Atom becomes that: the text, the address of the site, a description, a date.
-//! All but the first two stand in an `outline` element of a namespace of ours as well, with the other
-//! attributes, and what the outline stands in is named by another. `sx:sync` of SSE 0.91 stays what it
-//! is. An entry begins in the line of its outline, as far as that can be.
+//! What means the same in Atom becomes that: the text, the address of the site, a description, a
+//! date. All but the first two stand in an `outline` element of a namespace of ours as well, with
+//! the other attributes, and what the outline stands in is named by another. `sx:sync` of SSE 0.91
+//! stays what it is. An entry begins in the line of its outline, as far as that can be.
 //!
-//! A list shows everything that it has: one that is there to its end is `fh:complete`, and one that is
-//! not makes an Atom document that is cut off, too.
+//! A list shows everything that it has: one that is there to its end is `fh:complete`, and one that
+//! is not makes an Atom document that is cut off, too.
 
 #[cfg(test)]
 mod tests;
@@ -235,7 +235,8 @@ impl<'a> EntryWriter<'a> {
         self.out.push("</entry>");
     }
 
-    /// Adds the element with what else the outline says. `has_site`: whether its site stands elsewhere.
+    /// Adds the element with what else the outline says. `has_site`: whether its site stands
+    /// elsewhere.
     fn own(&mut self, outline: &Outline, text: &str, has_site: bool) {
         self.out.push("<outline:outline");
         let mut names: HashSet<(&str, &str)> = HashSet::new();
@@ -361,10 +362,10 @@ fn last_name(text: &str) -> Option<&str> {
         .next()
 }
 
-/// The ids of the entries. An id is the one that the list says, else the outline's address, else made
-/// of its text, so that what is moved keeps it; each stands once. Of outlines of one address or text the
-/// one goes by it whose id by the texts on the way to it is the least, whatever their order is: lists
-/// are sorted anew.
+/// The ids of the entries. An id is the one that the list says, else the outline's address, else
+/// made of its text, so that what is moved keeps it; each stands once. Of outlines of one address
+/// or text the one goes by it whose id by the texts on the way to it is the least, whatever their
+/// order is: lists are sorted anew.
 fn ids(list: &OutlineList) -> Vec<String> {
     let mut paths: Vec<OutlinePath> = Vec::with_capacity(list.outlines.len());
     let mut names: Vec<Names<'_>> = Vec::with_capacity(list.outlines.len());

@@ -10,8 +10,8 @@ use tidegate_core::xml::doc::{DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::split_name;
 
-/// How an element is read that stands among the conflicts of a document in `dialect`; `None` where it is no
-/// item. It may be of the other family.
+/// How an element is read that stands among the conflicts of a document in `dialect`; `None` where
+/// it is no item. It may be of the other family.
 pub fn dialect_of_item(element: DocElement<'_, '_>, dialect: FeedDialect) -> Option<FeedDialect> {
     let root = element.ns();
     match element.local() {
@@ -39,8 +39,8 @@ impl<'a> SyncReader<'a, '_> {
     }
 }
 
-/// An `sx:conflict` of SSE 0.91 in which no item stands, as an item that says what stands in it. Its element is
-/// called like that of the item around.
+/// An `sx:conflict` of SSE 0.91 in which no item stands, as an item that says what stands in it.
+/// Its element is called like that of the item around.
 fn as_item(conflict: DocElement<'_, '_>, markup: Markup) -> Markup {
     let item = conflict.ancestors().find(|around| !around.ns().is_sync_markup());
     let Some(item) = item else { return markup };

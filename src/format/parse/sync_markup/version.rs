@@ -1,5 +1,5 @@
-//! What an `sx:sync` element says: of SSE 1.0 or FeedSync, which are read as equal (SSE 1.0 sections 2.4 to
-//! 2.6; READINGS 1, row 1), and of SSE 0.91 (its sections 2.3 to 2.5 and 5).
+//! What an `sx:sync` element says: of SSE 1.0 or FeedSync, which are read as equal (SSE 1.0
+//! sections 2.4 to 2.6; READINGS 1, row 1), and of SSE 0.91 (its sections 2.3 to 2.5 and 5).
 
 use super::conflict::dialect_of_item;
 use super::{MOST_CONFLICTS, UPDATE_LIMIT, children, sync_of};
@@ -22,8 +22,8 @@ const HISTORY: &str = "sx:history";
 const UPDATE: &str = "sx:update";
 const CONFLICT: &str = "sx:conflict";
 
-/// The shared item that the element `item` with the `sx:sync` element `sync` is, by SSE 1.0; the data of each
-/// version is its element.
+/// The shared item that the element `item` with the `sx:sync` element `sync` is, by SSE 1.0; the
+/// data of each version is its element.
 ///
 /// Conflicts within conflicts are taken as conflicts of the item: the list is flat (section 3.3;
 /// READINGS 1, row 20).
@@ -75,8 +75,8 @@ fn update(element: DocElement<'_, '_>) -> SyncResult<Update> {
     Ok(Update { sequence, stamp: stamp(element, HISTORY, false)? })
 }
 
-/// The shared item that the element `item` is by SSE 0.91, and its `conflict` attribute; `None` where it has no
-/// such `sx:sync`.
+/// The shared item that the element `item` is by SSE 0.91, and its `conflict` attribute; `None`
+/// where it has no such `sx:sync`.
 pub(super) fn read_091<'t, 'a>(
     item: DocElement<'t, 'a>,
     dialect: FeedDialect,
@@ -118,7 +118,8 @@ fn item_091<'t, 'a>(
     Ok(read)
 }
 
-/// The version of the item `id` that an `sx:conflict` stands for: the item in it, without conflicts of its own.
+/// The version of the item `id` that an `sx:conflict` stands for: the item in it, without conflicts
+/// of its own.
 fn conflict_091<'t, 'a>(
     element: DocElement<'t, 'a>,
     id: &SyncId,
@@ -130,7 +131,8 @@ fn conflict_091<'t, 'a>(
         Some(item) => sync_of(item, Ns::Sx091)?.map(|sync| item_091(item, sync)).transpose()?,
         None => None,
     };
-    // What stands in it is for each application to say (section 5.2): it may be no version of the item.
+    // What stands in it is for each application to say (section 5.2): it may be no version of the
+    // item.
     let read = inside.filter(|inside| inside.id == *id).unwrap_or_else(|| Item091 {
         id: id.clone(),
         version,
@@ -144,9 +146,9 @@ fn conflict_091<'t, 'a>(
     Ok(from_091(read, |_| None).winner)
 }
 
-// Markup that SSE does not know (SSE 1.0 section 2.1.8) is written anew from what was read, so that it can stand in
-// any document: a reference that XML does not know is the character that HTML means by it or its own text, and a
-// processing instruction or a comment does not come along.
+// Markup that SSE does not know (SSE 1.0 section 2.1.8) is written anew from what was read, so that
+// it can stand in any document: a reference that XML does not know is the character that HTML means
+// by it or its own text, and a processing instruction or a comment does not come along.
 
 /// What stands in an `sx:sync` beyond what SSE knows; `None` where that is more than
 /// [`SyncExtras::LIMIT`].
@@ -243,8 +245,8 @@ pub(in crate::parse) fn number(
     number.ok_or_else(|| invalid(element, (name, attribute), &text, wanted))
 }
 
-/// An optional boolean. SSE 1.0 knows `true` and `false`, "all other values are invalid" (section 2.4); in SSE 0.91
-/// an empty one is as good as none (section 2.3).
+/// An optional boolean. SSE 1.0 knows `true` and `false`, "all other values are invalid" (section
+/// 2.4); in SSE 0.91 an empty one is as good as none (section 2.3).
 pub(in crate::parse) fn flag(
     sync: DocElement<'_, '_>,
     attribute: &'static str,
@@ -266,8 +268,8 @@ pub(in crate::parse) fn flag(
     }
 }
 
-/// The `when` and `by` of an element, one of which must be there. In SSE 0.91 an empty one is as good as none
-/// (section 2.4), and dates are those of RFC 822.
+/// The `when` and `by` of an element, one of which must be there. In SSE 0.91 an empty one is as
+/// good as none (section 2.4), and dates are those of RFC 822.
 pub(in crate::parse) fn stamp(
     element: DocElement<'_, '_>,
     name: &'static str,

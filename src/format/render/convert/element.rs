@@ -230,8 +230,8 @@ impl Category {
 /// The most categories of an entry that are told.
 const CATEGORY_LIMIT: usize = 1_000;
 
-/// The categories of an entry that say something, in its order. One that only shows the text of another
-/// of its scheme is that other's: a converted feed has both.
+/// The categories of an entry that say something, in its order. One that only shows the text of
+/// another of its scheme is that other's: a converted feed has both.
 #[derive(Debug, Default)]
 pub(super) struct Categories(pub(super) Vec<Category>);
 

@@ -349,8 +349,8 @@ pub fn relative_permalink(guid: &Element, base: &Base) -> Option<String> {
     base.resolve(&written).filter(|_| is_permalink)
 }
 
-/// A text of Atom 1.0 (RFC 4287 sections 3.1.1 and 4.1.3); `None` where it is of a media type that no
-/// other format has a place for.
+/// A text of Atom 1.0 (RFC 4287 sections 3.1.1 and 4.1.3); `None` where it is of a media type that
+/// no other format has a place for.
 fn text(element: &Element) -> Option<Text> {
     match element.attribute("type").unwrap_or("text").trim().to_ascii_lowercase().as_str() {
         "html" | "text/html" => Some(Text::Html(tree::escaped_html(element))),
