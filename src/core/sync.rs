@@ -2,8 +2,8 @@
 //! merged and resolved (SSE 1.0 sections 3.1 to 3.4).
 //!
 //! Plain values in, plain values out: no store, no clock and no markup. The data of a version is a
-//! type parameter; the algebra copies it about and, for data that breaks the specification, compares
-//! its [`Canonical`] bytes.
+//! type parameter; the algebra copies it about and, for data that breaks the specification,
+//! compares its [`Canonical`] bytes.
 //!
 //! Merge is commutative, associative and idempotent, and replicas converge in whatever order they
 //! meet, for items made by these functions: updates follow FeedSync section 3.2 step 4 (an endpoint
@@ -11,14 +11,10 @@
 //! that subsumption needs (READINGS 1, rows 3 and 15). `laws` proves it with random replicas.
 
 mod as091;
-mod convert;
 mod local;
 mod merge;
-mod order;
 mod outline;
-mod resolve;
 mod sse091;
-mod truncate;
 
 #[cfg(test)]
 mod examples;
@@ -28,16 +24,15 @@ mod laws;
 mod samples;
 
 pub use as091::{By091, merge_as_091};
-pub use convert::{from_091, to_091};
-pub use local::{create, delete, next_update, restore, update};
-pub use merge::{merge, same_item};
-pub use order::{is_subsumed, precedence, update_is_subsumed};
+pub use local::{
+    Choice, HISTORY_LIMIT, create, delete, next_update, resolve, resolve_all, restore, truncate,
+    update,
+};
+pub use merge::{is_subsumed, merge, precedence, same_item, update_is_subsumed};
 pub use outline::{
     OutlineItem091, Outlines, PlacedOutline, break_cycles, in_order, merge_outlines,
 };
-pub use resolve::{Choice, resolve, resolve_all};
-pub use sse091::{Conflict091, Item091, Merged091, merge_091};
-pub use truncate::{HISTORY_LIMIT, truncate};
+pub use sse091::{Conflict091, Item091, Merged091, from_091, merge_091, to_091};
 
 use crate::model::SyncId;
 
@@ -48,18 +43,6 @@ use crate::model::SyncId;
 pub trait Canonical {
     /// The bytes to compare.
     fn canonical(&self) -> &[u8];
-}
-
-impl Canonical for String {
-    fn canonical(&self) -> &[u8] {
-        self.as_bytes()
-    }
-}
-
-impl Canonical for &str {
-    fn canonical(&self) -> &[u8] {
-        self.as_bytes()
-    }
 }
 
 impl Canonical for () {

@@ -1,17 +1,15 @@
-//! XML and HTML as text: characters, names, references, escaping, tags, trees, HTML in pieces, and the
-//! dates and addresses in them.
+//! XML and HTML as text: characters, names, references, escaping, tags, trees, HTML in pieces, and
+//! the dates and addresses in them.
 //!
-//! What is written here knows nothing of feeds and nothing of the rest of the program. Each byte of a
-//! text is looked at a bounded number of times, whatever the text is.
+//! What is written here knows nothing of feeds and nothing of the rest of the program. Each byte of
+//! a text is looked at a bounded number of times, whatever the text is.
 
 pub mod address;
-pub mod attributes;
 mod date;
 pub mod doc;
 pub mod edits;
 mod escape;
 pub mod html;
-pub mod namespaces;
 pub mod ns;
 pub mod plain_address;
 pub mod reference;

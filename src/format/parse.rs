@@ -7,31 +7,148 @@
 //! a warning, a broken entry that entry and the word `full`, a broken document what is behind the
 //! break. No I/O happens here, and nothing of an upstream is believed but what it says of itself.
 
-mod again;
 mod amend;
 pub mod collection;
 mod decode;
 mod dialect;
 pub mod discover;
 mod entry;
-mod error;
 mod feed;
 mod head;
 mod json;
-mod limits;
 pub mod opml;
 mod out;
 pub mod sync_markup;
 
 pub use amend::{Amendment, amended, amended_markup};
 pub use decode::{Before, Decoded, characters, decode, decode_as};
-pub use error::ParseError;
 pub use feed::frame::FeedFrame;
-pub use limits::Limits;
 
-use tidegate_core::model::{Card, Entry, FeedDocument, Field, Format, Markup};
+use tidegate_core::model::{Card, Completeness, Entry, FeedDocument, Field, Format, Markup};
 use tidegate_core::xml;
+use tidegate_core::xml::doc::{DocLimits, LimitReached};
 use url::Url;
+
+/// How much of a document is looked at. A limit that is met inside an entry costs that entry (and
+/// the document is then salvaged); one that is met elsewhere refuses the document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the body, and of the decoded text.
+    pub decoded: usize,
+    /// What is read of its markup.
+    pub markup: DocLimits,
+    /// Entries of a document.
+    pub entries: usize,
+    /// Bytes of one entry.
+    pub entry: usize,
+    /// Fields of one entry.
+    pub fields: usize,
+    /// Bytes of one path in the projection.
+    pub path: usize,
+    /// Bytes that the projections of all entries may take beside the text itself.
+    pub projection: usize,
+    /// Bytes that conflicts and extras of all entries may take with what they inherit; what is more
+    /// costs its entry the `sx:sync`.
+    pub sync: usize,
+    /// Links, tombstones and other values kept of the head, each.
+    pub head_values: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            decoded: 32 << 20,
+            markup: DocLimits::default(),
+            entries: 50_000,
+            entry: 8 << 20,
+            fields: 10_000,
+            path: 4096,
+            projection: 256 << 20,
+            sync: 128 << 20,
+            head_values: 10_000,
+        }
+    }
+}
+
+/// Why bytes are not a feed document. The upstream is to blame for every one of these: asking
+/// again helps only when it has changed what it sends.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// Nothing but white space.
+    #[error("the upstream sent an empty document; its last good one stays in force")]
+    Empty,
+    /// More bytes than are taken.
+    #[error(
+        "the upstream sent a document of {found} bytes (decoded), the limit is {limit}; it must \
+         list fewer entries"
+    )]
+    TooLarge {
+        /// Bytes found.
+        found: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// A web page, often a login form or an error page.
+    #[error(
+        "the upstream sent an HTML page{} instead of a feed (byte {at}); check the address, and \
+         whether it asks for a login",
+        title.as_ref().map(|t| format!(" titled {t:?}")).unwrap_or_default()
+    )]
+    Html {
+        /// The page's title, where it has one.
+        title: Option<String>,
+        /// Byte offset of its first element.
+        at: usize,
+    },
+    /// Something else that is no feed.
+    #[error("the upstream sent {what} instead of a feed (byte {at}); check the address")]
+    NotAFeed {
+        /// What it is, with its article.
+        what: String,
+        /// Byte offset of what tells so.
+        at: usize,
+    },
+    /// A broken document without a single whole entry.
+    #[error("the upstream sent a broken feed with no whole entry in it: {reason} (byte {at})")]
+    NothingWhole {
+        /// What is broken.
+        reason: String,
+        /// Byte offset where it shows.
+        at: usize,
+    },
+    /// A named limit.
+    #[error(
+        "the upstream's feed has more than {limit} {what} at byte {at}, which is the limit; it is \
+         refused"
+    )]
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+        /// Byte offset where it was met.
+        at: usize,
+    },
+}
+
+impl From<LimitReached> for ParseError {
+    fn from(LimitReached { what, limit, at }: LimitReached) -> Self {
+        Self::Limit { what, limit, at }
+    }
+}
+
+impl ParseError {
+    /// The byte offset into the decoded text, where one says something.
+    pub const fn offset(&self) -> Option<usize> {
+        match self {
+            Self::Empty | Self::TooLarge { .. } => None,
+            Self::Html { at, .. }
+            | Self::NotAFeed { at, .. }
+            | Self::NothingWhole { at, .. }
+            | Self::Limit { at, .. } => Some(*at),
+        }
+    }
+}
 
 /// How far into a text an XML declaration is looked for behind something else, in bytes.
 const GARBAGE_LIMIT: usize = 64 << 10;
@@ -46,8 +163,7 @@ pub fn document<'a>(
     if text.len() > limits.decoded {
         return Err(ParseError::TooLarge { found: text.len(), limit: limits.decoded });
     }
-    let ignored = |c: char| c.is_whitespace() || c == '\u{FEFF}' || c.is_control();
-    let trimmed = text.trim_start_matches(ignored);
+    let trimmed = without_garbage(text);
     if trimmed.is_empty() {
         return Err(ParseError::Empty);
     }
@@ -73,6 +189,24 @@ pub fn document<'a>(
     }
 }
 
+/// How much of a feed a document shows that has this fault, where it has one; one without a whole
+/// entry shows nothing.
+fn completeness(
+    fault: Option<(usize, String)>,
+    has_no_entries: bool,
+) -> Result<Completeness, ParseError> {
+    match fault {
+        None => Ok(Completeness::Full),
+        Some((at, reason)) if has_no_entries => Err(ParseError::NothingWhole { reason, at }),
+        Some((at, reason)) => Ok(Completeness::Salvaged(format!("{reason} (byte {at})"))),
+    }
+}
+
+/// A text without what may stand before a document and means nothing.
+fn without_garbage(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{FEFF}' || c.is_control())
+}
+
 /// What an entry that stands alone says: its canonical projection again. `None` where it cannot be
 /// read, which only a fault of this program can bring about.
 pub fn again(markup: &Markup) -> Option<Vec<Field<'static>>> {
@@ -81,7 +215,7 @@ pub fn again(markup: &Markup) -> Option<Vec<Field<'static>>> {
 
 /// The same of all that an entry says.
 pub fn entry_again(markup: &Markup) -> Option<Entry<'static>> {
-    let text = again::document(markup)?;
+    let text = amend::small_document(markup)?;
     let url = markup.context.base.as_deref().and_then(|base| Url::parse(base).ok());
     let document = document(&text, url.as_ref(), &Limits::default()).ok()?;
     Some(document.entries.into_iter().next()?.detached())
@@ -108,5 +242,70 @@ fn markup_of(format: Format, entry: &Entry<'_>) -> Markup {
             published: entry.published,
             updated: entry.updated,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse::{self, Limits};
+    use tidegate_core::model::{FeedDocument, Field};
+
+    fn said(fields: &[Field<'_>]) -> Vec<(String, String)> {
+        let pairs =
+            fields.iter().map(|f| (f.path.clone().into_owned(), f.value.clone().into_owned()));
+        pairs.collect()
+    }
+
+    fn read(text: &str) -> FeedDocument<'_> {
+        parse::document(text, None, &Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn an_entry_of_no_namespace_says_the_same_again() {
+        for root in ["<feed>", "<feed version=\"0.3\">", "<feed xmlns:a=\"urn:a\">"] {
+            let text = format!("{root}<entry><id>i</id><title>t</title></entry></feed>");
+            let document = read(&text);
+            let entry = &document.entries[0];
+            let again = parse::again(&parse::own(&document, entry)).unwrap();
+            assert_eq!(said(&again), said(entry.fields()), "{root}");
+        }
+    }
+
+    /// What an entry says on its own is what it said in its document, in every format.
+    #[test]
+    fn the_fixtures_say_the_same_again() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/feeds");
+        let mut entries = 0;
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let bytes = std::fs::read(&path).unwrap();
+            let decoded = parse::decode(&bytes, None, &Limits::default()).unwrap();
+            let document = read(&decoded.text);
+            for entry in &document.entries {
+                let markup = parse::own(&document, entry);
+                let again = parse::again(&markup).unwrap();
+                assert_eq!(
+                    said(&again),
+                    said(entry.fields()),
+                    "{}: {}",
+                    path.display(),
+                    markup.xml
+                );
+                entries += 1;
+            }
+        }
+        assert!(entries > 10, "{entries}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_no_entry() {
+        let document =
+            read("<rss version='2.0'><channel><item><title>A</title></item></channel></rss>");
+        let mut markup = parse::own(&document, &document.entries[0]);
+        assert!(parse::again(&markup).is_some());
+        markup.slots.attributes = 9_999;
+        assert!(parse::again(&markup).is_none());
+        (markup.slots.attributes, markup.xml) = (0, String::new());
+        assert!(parse::again(&markup).is_none());
     }
 }

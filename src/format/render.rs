@@ -11,7 +11,6 @@ mod collection;
 mod convert;
 mod entry;
 mod head;
-mod history;
 mod json;
 mod json_feed;
 mod kept;
@@ -25,18 +24,16 @@ mod tombstone;
 #[cfg(test)]
 mod tests;
 
-pub mod collection_item;
-
 pub use base::{Added, Bases, with_bases};
 pub use change_feed::{ChangeEntry, ChangeFeed};
 pub use convert::authors;
-pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 pub use json::sync_object;
 pub use kept::{KeptItem, KeptItems, members, write_around};
 pub use opml::living_outlines;
 pub use relative::References;
 pub use tidegate_core::sync_markup::Dialect;
 
+use collection::ShownVersion;
 use convert::Target;
 use entry::Entries;
 use head::Surroundings;
@@ -125,8 +122,8 @@ pub struct Addresses {
     pub sync: String,
     /// Of the complete view.
     pub complete: String,
-    /// What references are relative to where the publisher says nothing else: the upstream's, as far
-    /// as it may be shown.
+    /// What references are relative to where the publisher says nothing else: the upstream's, as
+    /// far as it may be shown.
     pub upstream: String,
     /// Of the upstream (`via`); `None` where there is none, or it is secret.
     pub via: Option<String>,
@@ -137,8 +134,8 @@ pub struct Addresses {
     /// Whether the reader view writes the publisher's relative references as absolute addresses
     /// (`publish.absolute_urls`).
     pub absolute: bool,
-    /// Of the feeds whose items this one takes over (SSE 1.0 section 2.2.1): each one's name, and its
-    /// address.
+    /// Of the feeds whose items this one takes over (SSE 1.0 section 2.2.1): each one's name, and
+    /// its address.
     pub aggregated: Vec<(String, String)>,
     /// Where readers of RSS register to be told of changes; `None` while they cannot.
     pub cloud: Option<Cloud>,
@@ -151,6 +148,79 @@ pub struct Cloud {
     pub domain: String,
     pub port: u16,
     pub path: String,
+}
+
+/// Which forms of links between archive documents are written (`publish.history_links`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LinkForms {
+    /// Of the draft: `previous`.
+    pub draft05: bool,
+    /// Of RFC 5005: `prev-archive` and `next-archive`.
+    pub rfc5005: bool,
+}
+
+impl Default for LinkForms {
+    fn default() -> Self {
+        Self { draft05: true, rfc5005: true }
+    }
+}
+
+/// An archive document among its neighbours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveDocument {
+    /// Its own address, absolute.
+    pub own: String,
+    /// The address of the archive sealed after it, absolute.
+    pub next: Option<String>,
+}
+
+/// Where a document stands in its feed's history.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HistoryPlace {
+    /// Which forms of links are written.
+    pub forms: LinkForms,
+    /// Whether the document lists every entry of its feed: `fh:complete`.
+    pub complete: bool,
+    /// The address of the archive of what came before: of the newest archive in the subscription
+    /// document, of the one before it in an archive.
+    pub previous: Option<String>,
+    /// For an archive document.
+    pub archive: Option<ArchiveDocument>,
+}
+
+impl HistoryPlace {
+    /// The links as relation and address; `current` is the address of the subscription document.
+    ///
+    /// RFC 5005 calls the next older archive `prev-archive`, the draft calls it `previous`, which
+    /// RFC 5005 has for paged feeds: both may stand together (READINGS 3, row 1).
+    pub fn links<'a>(&'a self, current: &'a str) -> Vec<(&'static str, &'a str)> {
+        let LinkForms { draft05, rfc5005 } = self.forms;
+        let mut links = Vec::new();
+        // Both require it of an archive.
+        if self.archive.is_some() {
+            links.push(("current", current));
+        }
+        if let Some(previous) = &self.previous {
+            let forms = [(rfc5005, "prev-archive"), (draft05, "previous")];
+            let forms = forms.into_iter().filter(|(written, _)| *written);
+            links.extend(forms.map(|(_, relation)| (relation, previous.as_str())));
+        }
+        let next = self.archive.as_ref().and_then(|archive| archive.next.as_deref());
+        if let Some(next) = next.filter(|_| rfc5005) {
+            links.push(("next-archive", next));
+        }
+        links
+    }
+
+    /// The element that marks the document, where it is marked (section 5 of the draft; RFC 5005
+    /// sections 2 and 4).
+    pub const fn mark(&self) -> Option<&'static str> {
+        match (&self.archive, self.complete) {
+            (Some(_), _) => Some("archive"),
+            (None, true) => Some("complete"),
+            (None, false) => None,
+        }
+    }
 }
 
 /// What to render.
@@ -167,8 +237,8 @@ pub struct Page<'a> {
     pub state: &'a FeedState,
     /// The document around the entries.
     pub skeleton: &'a Skeleton,
-    /// The items, in the order to show; in the sync and complete view tombstones are among them. The first
-    /// of them, where others follow ([`write()`]).
+    /// The items, in the order to show; in the sync and complete view tombstones are among them.
+    /// The first of them, where others follow ([`write()`]).
     pub items: &'a [Item],
     /// Deletions to tell as `at:deleted-entry` (in Atom; not in the complete view).
     /// Left out where the document is RSS, which has no such element.
@@ -242,30 +312,35 @@ impl<'a> Page<'a> {
         self.kind != ViewKind::Reader || !item.shared.winner.deleted
     }
 
-    /// Writes each item that the view shows, those of `rest` too.
-    fn write_items<E>(
-        &self,
-        rest: ItemPortions<'_, E>,
-        out: &mut dyn TextSink<E>,
-        mut write: impl FnMut(&mut String, &Item),
-    ) -> Result<(), E> {
-        let mut portion = |items: &[Item]| {
-            let text = out.text();
-            text.reserve(items.iter().map(room).sum());
-            items.iter().filter(|item| self.shows(item)).for_each(|item| write(text, item));
-            out.flush()
-        };
-        portion(self.items)?;
-        for items in rest {
-            portion(&items?)?;
-        }
-        Ok(())
-    }
-
     /// The conflicts of an item that the view shows. Programs that look for entries at any depth
     /// would take those for entries of the feed, so what readers read has none.
     fn conflicts(&self, item: &'a Item) -> &'a [Version<Markup>] {
         if self.kind == ViewKind::Reader { &[] } else { &item.shared.conflicts }
+    }
+}
+
+/// A page that is being written, with the items that follow its own.
+struct PageWriter<'w, 'a, E> {
+    page: &'w Page<'a>,
+    rest: ItemPortions<'w, E>,
+    out: &'w mut dyn TextSink<E>,
+}
+
+impl<E> PageWriter<'_, '_, E> {
+    /// Writes each item that the view shows.
+    fn write_items(&mut self, mut write: impl FnMut(&mut String, &Item)) -> Result<(), E> {
+        let Self { page, rest, out } = self;
+        let mut portion = |items: &[Item]| {
+            let text = out.text();
+            text.reserve(items.iter().map(room).sum());
+            items.iter().filter(|item| page.shows(item)).for_each(|item| write(text, item));
+            out.flush()
+        };
+        portion(page.items)?;
+        for items in rest {
+            portion(&items?)?;
+        }
+        Ok(())
     }
 }
 
@@ -274,7 +349,8 @@ const ITEM_OVERHEAD: usize = 320;
 /// What one update in a history takes, about.
 const UPDATE_OVERHEAD: usize = 96;
 
-/// Renders a page in its container; feeds in the current format of their family, Atom 1.0 or RSS 2.0.
+/// Renders a page in its container; feeds in the current format of their family, Atom 1.0 or RSS
+/// 2.0.
 ///
 /// A pure function of the page: the same page gives the same bytes.
 pub fn document(page: &Page<'_>) -> String {
@@ -283,8 +359,8 @@ pub fn document(page: &Page<'_>) -> String {
     out
 }
 
-/// The same of a page with more items than are to be in memory at a time: those of `rest` follow the ones
-/// that it has. The same items give the same bytes, however they come.
+/// The same of a page with more items than are to be in memory at a time: those of `rest` follow
+/// the ones that it has. The same items give the same bytes, however they come.
 ///
 /// # Errors
 ///
@@ -294,22 +370,19 @@ pub fn write<E>(
     rest: ItemPortions<'_, E>,
     out: &mut dyn TextSink<E>,
 ) -> Result<(), E> {
+    let to = PageWriter { page, rest, out };
     match page.container {
-        Container::Atom => feed(page, Family::Atom, rest, out),
-        Container::Rss => feed(page, Family::Rss, rest, out),
-        Container::Pox => collection::write(page, rest, out),
-        Container::Json => json::write(page, rest, out),
-        Container::JsonFeed => json_feed::write(page, rest, out),
-        Container::Opml => opml::write(page, rest, out),
+        Container::Atom => feed(to, Family::Atom),
+        Container::Rss => feed(to, Family::Rss),
+        Container::Pox => collection::write(to),
+        Container::Json => json::write(to),
+        Container::JsonFeed => json_feed::write(to),
+        Container::Opml => opml::write(to),
     }
 }
 
-fn feed<E>(
-    page: &Page<'_>,
-    family: Family,
-    rest: ItemPortions<'_, E>,
-    out: &mut dyn TextSink<E>,
-) -> Result<(), E> {
+fn feed<E>(mut to: PageWriter<'_, '_, E>, family: Family) -> Result<(), E> {
+    let page = to.page;
     let absolute = page.addresses.absolute && page.kind == ViewKind::Reader;
     let skeleton = convert::skeleton(page.skeleton, page.addresses, family, absolute);
     let deleted = if family == Family::Atom { page.deleted } else { &[] };
@@ -333,21 +406,20 @@ fn feed<E>(
         absolute,
     };
 
-    let text = out.text();
-    text.reserve(surroundings.size());
-    surroundings.push_before(text);
+    let text = to.out.text();
+    text.push_str(&surroundings.before);
     if let Some(prefix) = &prefixes.tombstones {
         for deletion in deleted {
             tombstone::push_deleted_entry(text, prefix, deletion);
             text.push('\n');
         }
     }
-    page.write_items(rest, out, |text, item| {
-        entries.push(text, item, page.conflicts(item), &scope);
+    to.write_items(|text, item| {
+        entries.push_version(text, ShownVersion::of(page, item), &scope);
         text.push('\n');
     })?;
-    surroundings.push_after(out.text());
-    out.flush()
+    to.out.text().push_str(&surroundings.after);
+    to.out.flush()
 }
 
 /// How many bytes an item will take, about.

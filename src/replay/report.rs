@@ -7,12 +7,13 @@ use tidegate_core::model::{Event, EventKind};
 use tidegate_judge::PendingAbsence;
 
 /// What came of a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DocumentOutcome {
     /// Something happened while it was in force.
     Changed,
     /// Nothing did.
+    #[default]
     Unchanged,
     /// It could not be read.
     Failed,
@@ -110,7 +111,7 @@ impl PrintedPending {
 }
 
 /// The line of a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct DocumentReport {
     /// The document's number.
     pub n: u64,

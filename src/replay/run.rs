@@ -70,7 +70,7 @@ pub struct ReplayTarget<'a> {
 
 /// A series that is being replayed.
 struct Replayed<'a> {
-    stage: ReplayTarget<'a>,
+    target: ReplayTarget<'a>,
     endpoint: EndpointId,
     changes: Vec<Time>,
     /// The times of the documents so far, with their numbers.
@@ -86,13 +86,13 @@ const CHANGES_KEPT: usize = 16;
 
 /// Replays a series, giving each line to `print` as it is done.
 pub async fn series(
-    stage: ReplayTarget<'_>,
+    target: ReplayTarget<'_>,
     series: &Series,
     mut print: impl FnMut(DocumentReport),
 ) -> Result<(), ReplayError> {
     let mut replayed = Replayed {
-        endpoint: stage.store.endpoint().clone(),
-        stage,
+        endpoint: target.store.endpoint().clone(),
+        target,
         changes: Vec::new(),
         times: Vec::new(),
         last: None,
@@ -117,12 +117,7 @@ impl Replayed<'_> {
         let mut line = DocumentReport {
             n: recorded.n,
             file: recorded.file.clone(),
-            outcome: DocumentOutcome::Unchanged,
-            events: Vec::new(),
-            held: None,
-            error: None,
-            pending: Vec::new(),
-            notes: Vec::new(),
+            ..DocumentReport::default()
         };
         let body = xxh3_128(&bytes);
         let prints = BodyPrints { wire: body, body };
@@ -166,7 +161,7 @@ impl Replayed<'_> {
 
     /// Adds why nothing was concluded from what is missing or held.
     async fn explain(&self, line: &mut DocumentReport) -> Result<(), ReplayError> {
-        let Some(state) = self.stage.store.state(&self.stage.feed).await? else { return Ok(()) };
+        let Some(state) = self.target.store.state(&self.target.feed).await? else { return Ok(()) };
         if let Some(hold) = &state.hold {
             line.note(format!("held: {}", judge::hold_words(hold)));
         }
@@ -174,7 +169,7 @@ impl Replayed<'_> {
             return Ok(());
         }
         let Some((snapshot, _)) = self.unsettled(Time::from_unix(0)).await? else { return Ok(()) };
-        let options = &self.stage.options;
+        let options = &self.target.options;
         let (pending, all) = judge::pending(&snapshot, options, self.same, PENDING_SHOWN);
         if all > pending.len() {
             line.note(format!("{} of {all} missing items are shown", pending.len()));
@@ -191,16 +186,16 @@ impl Replayed<'_> {
 
     fn round<'b>(&'b self, snapshot: Option<&'b Snapshot>, now: Time) -> Observation<'b> {
         Observation {
-            feed: &self.stage.feed,
+            feed: &self.target.feed,
             url: "",
             endpoint: &self.endpoint,
-            options: &self.stage.options,
+            options: &self.target.options,
             snapshot,
             now,
             aged: now,
             tombstones: record::TOMBSTONES_KEPT,
-            window: self.stage.window,
-            versions_per_day: self.stage.versions_per_day,
+            window: self.target.window,
+            versions_per_day: self.target.versions_per_day,
             items: record::ITEMS_KEPT,
             archives: archive::Policy::default(),
         }
@@ -239,35 +234,36 @@ impl Replayed<'_> {
         }
         let mut snapshot = snapshot;
         if let (Some(reader), Some(part)) = (&reader, &snapshot) {
-            let wanted = record::ledger_query(&self.round(Some(part), now), &document);
+            let wanted = record::ledger_query(&self.observation(Some(part), now), &document);
             snapshot = Arc::clone(reader).read_more(part, wanted).await?.or(snapshot);
         }
         let names = record::unknown_names(
-            &self.round(snapshot.as_ref(), now),
+            &self.observation(snapshot.as_ref(), now),
             &[&document],
             &HashSet::new(),
         );
-        let stubs = self.stage.store.stubs(&self.stage.feed, &names).await?;
+        let stubs = self.target.store.stubs(&self.target.feed, &names).await?;
         let snapshot = snapshot.map(|snapshot| snapshot.with_stubs(stubs));
         let mut kept = HashMap::new();
-        for id in record::outdated(snapshot.as_ref(), &document, &self.stage.options.without) {
-            if let Some(item) = self.stage.store.item(&self.stage.feed, &id).await? {
+        for id in record::outdated(snapshot.as_ref(), &document, &self.target.options.without) {
+            if let Some(item) = self.target.store.item(&self.target.feed, &id).await? {
                 kept.insert(id, item.shared.winner.data);
             }
         }
-        let ignore = &self.stage.options.ignore;
+        let ignore = &self.target.options.ignore;
         let mut snapshot = snapshot.map(|snapshot| match kept.is_empty() {
             true => snapshot,
             false => record::refreshed(&snapshot, &kept, ignore),
         });
-        let mut verdict = record::take_in(&self.round(snapshot.as_ref(), now), &document, prints)?;
+        let mut verdict =
+            record::take_in(&self.observation(snapshot.as_ref(), now), &document, prints)?;
         let mut looks = 1;
         // Ends with the whole ledger, which lacks nothing.
         while let (Some(reader), Some(part)) = (&reader, &snapshot) {
-            let wanted = record::wanted_after(&self.round(Some(part), now), &verdict, looks);
+            let wanted = record::wanted_after(&self.observation(Some(part), now), &verdict, looks);
             let Some(wanted) = wanted else { break };
             let Some(more) = Arc::clone(reader).read_more(part, wanted).await? else { break };
-            verdict = record::take_in(&self.round(Some(&more), now), &document, prints)?;
+            verdict = record::take_in(&self.observation(Some(&more), now), &document, prints)?;
             snapshot = Some(more);
             looks += 1;
         }
@@ -285,15 +281,15 @@ impl Replayed<'_> {
         &self,
         now: Time,
     ) -> Result<Option<(Snapshot, Arc<dyn PinnedFeed>)>, ReplayError> {
-        let Some(reader) = self.stage.store.pin(&self.stage.feed).await? else { return Ok(None) };
-        let cutoff = Tick::at(now.minus(self.stage.window));
+        let Some(reader) = self.target.store.pin(&self.target.feed).await? else { return Ok(None) };
+        let cutoff = Tick::at(now.minus(self.target.window));
         let snapshot = Arc::clone(&reader).unsettled(cutoff).await?;
         Ok(snapshot.map(|snapshot| (snapshot, reader)))
     }
 
     async fn look_again(&mut self, now: Time) -> Result<Verdict, ReplayError> {
         let snapshot = self.unsettled(now).await?.map(|(snapshot, _)| snapshot);
-        Ok(record::look_again(&self.round(snapshot.as_ref(), now), self.same)?)
+        Ok(record::look_again(&self.observation(snapshot.as_ref(), now), self.same)?)
     }
 
     async fn keep(
@@ -315,7 +311,7 @@ impl Replayed<'_> {
                 self.changes.insert(0, now);
                 self.changes.truncate(CHANGES_KEPT);
             }
-            self.stage.store.commit(change).await?;
+            self.target.store.commit(change).await?;
             self.same = 0;
         }
         Ok(verdict)
@@ -331,9 +327,9 @@ impl Replayed<'_> {
     ) -> Result<(), ReplayError> {
         let mut now = from;
         for _ in 0..LOOKS_LIMIT {
-            let state = self.stage.store.state(&self.stage.feed).await?;
+            let state = self.target.store.state(&self.target.feed).await?;
             let Some(ripens) = state.and_then(|s| s.next_decision_at) else { return Ok(()) };
-            let next = |by| (self.stage.interval)(&self.changes, by, now).max(LEAST_APART);
+            let next = |by| (self.target.interval)(&self.changes, by, now).max(LEAST_APART);
             let (apart, rest) = (next(None), ripens.since(now));
             // Of ordinary polls on the way to it only the number matters.
             let polls = rest.as_secs() / apart.as_secs();

@@ -89,24 +89,22 @@ struct IndexLine {
 /// Reads what is to be replayed: each folder is a series; files together are one.
 pub fn read(sources: &[PathBuf]) -> Result<Vec<Series>, SourceError> {
     let mut all = Vec::new();
-    let mut files: Vec<Recorded> = Vec::new();
+    let mut files = Vec::new();
     for path in sources {
         if path.is_dir() {
             all.push(folder(path)?);
         } else {
-            let n = files.len() as u64 + 1;
-            let time = files.last().map_or(FIRST, |last| last.time.plus(APART));
-            let file = path.display().to_string();
-            files.push(Recorded { n, time, file, path: path.clone() });
+            files.push((path.clone(), path.display().to_string()));
         }
     }
     if !files.is_empty() {
-        all.push(Series { name: "files".to_owned(), documents: files });
+        all.push(Series { name: "files".to_owned(), documents: in_order(files) });
     }
     Ok(all)
 }
 
-/// The documents of a folder without an index, in the order of their names and as far apart as files.
+/// The documents of a folder without an index, in the order of their names and as far apart as
+/// files.
 fn unindexed(path: &Path) -> Result<Series, SourceError> {
     let failed = |source| SourceError::Read { path: path.to_owned(), source };
     let mut files = Vec::new();
@@ -126,14 +124,18 @@ fn unindexed(path: &Path) -> Result<Series, SourceError> {
         return Err(SourceError::Empty { path: path.to_owned() });
     }
     files.sort();
-    let mut documents: Vec<Recorded> = Vec::with_capacity(files.len());
-    for file in files {
-        let n = documents.len() as u64 + 1;
-        let time = documents.last().map_or(FIRST, |last| last.time.plus(APART));
+    let named = files.into_iter().map(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        documents.push(Recorded { n, time, file: name, path: file });
-    }
-    Ok(Series { name: name_of(path), documents })
+        (file, name)
+    });
+    Ok(Series { name: name_of(path), documents: in_order(named) })
+}
+
+/// Documents without an index, each with what it is called: as far apart as files are.
+fn in_order(files: impl IntoIterator<Item = (PathBuf, String)>) -> Vec<Recorded> {
+    let times = std::iter::successors(Some(FIRST), |time| Some(time.plus(APART)));
+    let numbered = files.into_iter().zip(1..).zip(times);
+    numbered.map(|(((path, file), n), time)| Recorded { n, time, file, path }).collect()
 }
 
 fn name_of(path: &Path) -> String {

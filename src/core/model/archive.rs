@@ -1,6 +1,9 @@
 //! Sealed segments of a feed's change log: the archive documents of Feed History.
 
-use super::{ArchiveId, Item, Skeleton, SyncId, Tick, Time};
+use super::{
+    ArchiveId, Count, History, Item, ItemStatus, LedgerEntry, Noise, Origin, Skeleton, SyncId,
+    Tick, Time,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -166,6 +169,219 @@ impl Archive {
             .flat_map(|item| std::iter::once(&item.shared.winner).chain(&item.shared.conflicts));
         self.skeleton.text.len() + versions.map(|version| version.data.xml.len()).sum::<usize>()
     }
+}
+
+// What is left of an item that left the ledger.
+
+/// What is kept of an item that left the ledger, so that it comes back as itself: under its sync id
+/// and its published id, and with updates that go on above those it had. Its text is in archives
+/// alone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stub {
+    pub id: SyncId,
+    /// As [`LedgerEntry::native`].
+    pub native: String,
+    /// As [`LedgerEntry::native_shown`].
+    pub native_shown: String,
+    /// As [`LedgerEntry::published_id`].
+    pub published_id: String,
+    /// As [`LedgerEntry::aliases`].
+    pub aliases: Vec<String>,
+    pub published: Option<Time>,
+    pub updates: Count,
+    /// The topmost update, and the one with the greatest sequence of each endpoint: what conflicts
+    /// are detected by, and what the next update counts on from.
+    pub history: History,
+    /// As [`LedgerEntry::noconflicts`].
+    pub noconflicts: Option<bool>,
+    /// As [`LedgerEntry::sse091`].
+    pub sse091: Option<bool>,
+    pub origin: Origin,
+    /// The tick of its last version.
+    pub tick: Tick,
+    pub first_seen: Time,
+    /// Fingerprint of its newest bytes as they stood in the document.
+    pub bytes: u64,
+    /// Whether its last version is a tombstone.
+    pub deleted: bool,
+    /// When it left the ledger.
+    pub since: Time,
+}
+
+impl Stub {
+    /// What is left of an item that leaves the ledger at `now`. `history`: its own, cut down to
+    /// what is needed.
+    pub fn new(known: &LedgerEntry, history: History, now: Time) -> Self {
+        Self {
+            id: known.id.clone(),
+            native: known.native.clone(),
+            native_shown: known.native_shown.clone(),
+            published_id: known.published_id.clone(),
+            aliases: known.aliases.clone(),
+            published: known.published,
+            updates: known.updates,
+            history,
+            noconflicts: known.noconflicts,
+            sse091: known.sse091,
+            origin: known.origin.clone(),
+            tick: known.tick,
+            first_seen: known.first_seen,
+            bytes: known.bytes,
+            deleted: known.is_tombstone(),
+            since: now,
+        }
+    }
+
+    /// The names under which it is found, but for its sync id: the native ids that it bears and
+    /// bore, and the id that it was published with. Each once.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let mut seen = HashSet::new();
+        let names = self.aliases.iter().chain([&self.native_shown, &self.published_id]);
+        names.map(String::as_str).filter(move |name| seen.insert(*name))
+    }
+
+    /// The item as a decision sees it: no view shows it, and whatever makes a version of it takes
+    /// it back into the ledger.
+    pub fn into_known(self) -> LedgerEntry {
+        LedgerEntry {
+            id: self.id,
+            native: self.native,
+            native_shown: self.native_shown,
+            published_id: self.published_id,
+            aliases: self.aliases,
+            title: String::new(),
+            link: None,
+            enclosure: None,
+            published: self.published,
+            updated: None,
+            updates: self.updates,
+            history: self.history,
+            noconflicts: self.noconflicts,
+            conflicts: 0,
+            sse091: self.sse091,
+            extras: None,
+            origin: self.origin,
+            tick: self.tick,
+            first_seen: self.first_seen,
+            came: self.first_seen,
+            standing: ItemStatus::Evicted { since: self.since, deleted: self.deleted },
+            absence: None,
+            prints: Vec::new(),
+            bytes: self.bytes,
+            noise: Noise::default(),
+            touched: 0,
+        }
+    }
+}
+
+/// How many items left a feed's ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = EvictedItems))]
+pub struct Evictions {
+    /// How many of them are not back.
+    pub count: u64,
+    /// When the first one left.
+    pub since: Option<Time>,
+    /// When the last one left.
+    pub latest: Option<Time>,
+}
+
+impl Evictions {
+    /// Notes that `left` items left at `now`, and that `back` ones came back.
+    pub fn note(&mut self, left: usize, back: usize, now: Time) {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        self.count = self.count.saturating_add(number(left)).saturating_sub(number(back));
+        if left > 0 {
+            self.since.get_or_insert(now);
+            self.latest = self.latest.max(Some(now));
+        }
+    }
+}
+
+// Settled items: what of a feed's ledger no document is judged with unless it names it, so that a
+// poll costs what its document has, not what the feed ever had.
+
+/// A hash of something that an item is known by: an id, an address without its host, a title. Items
+/// that bear the same have the same key; two of one key may still bear something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IndexKey(pub u64);
+
+/// The keys that an item gets in the index of its ledger, and those that it loses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReindexedItem {
+    pub id: SyncId,
+    pub added: Vec<IndexKey>,
+    pub removed: Vec<IndexKey>,
+}
+
+/// What a change makes of the index of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IndexUpdate {
+    /// The items outside the order of the reader view that each document is judged with, where
+    /// these are others than before. The first such list comes with the keys of all items: from
+    /// then on all others are settled, and found by their keys.
+    pub unsettled: Option<Vec<SyncId>>,
+    /// The items whose keys change.
+    pub items: Vec<ReindexedItem>,
+}
+
+impl IndexUpdate {
+    /// No change.
+    pub const NONE: Self = Self { unsettled: None, items: Vec::new() };
+}
+
+/// Which settled items are read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LedgerQuery {
+    /// Those with one of these keys, at most [`LedgerQuery::ITEMS_OF_KEY`] of each.
+    pub keys: Vec<IndexKey>,
+    /// Those with one of these ids.
+    pub ids: Vec<SyncId>,
+    /// So many of those with the earliest ticks.
+    pub oldest: usize,
+}
+
+impl LedgerQuery {
+    /// The most items that are read of one key. What more bear tells none of them from the others.
+    pub const ITEMS_OF_KEY: usize = 64;
+    /// The most keys of one query. A document that asks for more is judged with the whole ledger.
+    pub const KEYS_LIMIT: usize = 4096;
+
+    /// Whether it asks for nothing.
+    pub const fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.ids.is_empty() && self.oldest == 0
+    }
+}
+
+/// What of the settled items a document is judged with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WantedItems {
+    /// All of them.
+    Whole,
+    /// What this finds; nothing where it is empty.
+    Found(LedgerQuery),
+}
+
+/// What a query found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FoundItems {
+    /// The items, in the order of their ids, each once.
+    pub items: Vec<LedgerEntry>,
+    /// All items with ticks up to this one are among them; `None`: it was not asked for the oldest.
+    pub oldest_to: Option<Tick>,
+}
+
+/// The settled items that a snapshot does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettledItems {
+    /// How many of them live.
+    pub living: u32,
+    /// How many of them are tombstones.
+    pub tombstones: u32,
+    /// The greatest tick of the ledger that has left the sync view's window.
+    pub left_window: Option<Tick>,
+    /// None of them has a tick that is not after this one.
+    pub after: Option<Tick>,
 }
 
 #[cfg(test)]

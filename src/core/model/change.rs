@@ -1,7 +1,7 @@
 //! What one poll adds to the store: all of it or nothing.
 
 use super::{
-    FeedName, FeedState, HeldEntry, IndexUpdate, LedgerEntry, Markup, Revision, Seal, Skeleton,
+    Entry, FeedName, FeedState, Format, IndexUpdate, LedgerEntry, Markup, Revision, Seal, Skeleton,
     Stub, SyncId, Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
@@ -98,14 +98,14 @@ pub struct Event {
     pub seen_gone: Option<Time>,
 }
 
-/// A new version of an item. Its `sx:sync` is that of the [`LedgerEntry`] of the same id in the same
-/// [`Change`], whose tick it bears.
+/// A new version of an item. Its `sx:sync` is that of the [`LedgerEntry`] of the same id in the
+/// same [`Change`], whose tick it bears.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewVersion {
     /// The item.
     pub id: SyncId,
-    /// Its bytes; `None` where it keeps the newest bytes that the item had: a tombstone, and a change
-    /// that waited for its version.
+    /// Its bytes; `None` where it keeps the newest bytes that the item had: a tombstone, and a
+    /// change that waited for its version.
     pub markup: Option<Markup>,
     /// Why the version was made.
     pub reason: String,
@@ -134,7 +134,8 @@ pub struct Change {
     pub base: Revision,
     /// When the observation was made.
     pub at: Time,
-    /// When the document was asked for that the change comes from; `None` where it comes from no poll.
+    /// When the document was asked for that the change comes from; `None` where it comes from no
+    /// poll.
     pub asked_at: Option<Time>,
     /// The tick of the versions, or of a change of the head that is told; `None` where there are
     /// neither.
@@ -159,15 +160,17 @@ pub struct Change {
     pub conflicts: Vec<Conflicting>,
     /// What is kept of held documents, where it changed. Without a hold in `state` nothing is kept.
     pub kept: Option<Vec<HeldEntry>>,
-    /// Items whose text goes: all bytes that are kept of them but those in this change, the titles of
-    /// their versions and events, and what archives that are kept have of them: these are changed in
-    /// place, under the same addresses, and a deletion stands in its place. Each has a ledger entry
-    /// here, and bytes to stand in for those that go: in its version, else in `latest`.
+    /// Items whose text goes: all bytes that are kept of them but those in this change, the titles
+    /// of their versions and events, and what archives that are kept have of them: these are
+    /// changed in place, under the same addresses, and a deletion stands in its place. Each has a
+    /// ledger entry here, and bytes to stand in for those that go: in its version, else in
+    /// `latest`.
     pub redacted: Vec<SyncId>,
-    /// What is left of items that leave the ledger, and all that is kept of them but in archives. None of
-    /// them changes in this change, and none is in the order.
+    /// What is left of items that leave the ledger, and all that is kept of them but in archives.
+    /// None of them changes in this change, and none is in the order.
     pub evicted: Vec<Stub>,
-    /// Items that had left the ledger and come back: their stubs go. Each has a version here, with bytes.
+    /// Items that had left the ledger and come back: their stubs go. Each has a version here, with
+    /// bytes.
     pub reinstated: Vec<SyncId>,
     /// What happened, for people.
     pub events: Vec<Event>,
@@ -201,4 +204,70 @@ impl Change {
             seals: Vec::new(),
         }
     }
+}
+
+// Entries that were seen only in documents that are held back.
+
+/// An entry of a held document that is no known item. It is no item yet: it becomes one when the
+/// hold ends, if the document that ends it does not have it (JUDGEMENT, Brakes).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldEntry {
+    /// The entry, as it was last seen.
+    pub entry: Entry<'static>,
+    /// The format of the document that it stood in.
+    pub format: Format,
+    /// When it was first seen.
+    pub since: Time,
+    /// Whether it was seen only in documents that are held for being another feed's.
+    pub foreign: bool,
+}
+
+impl HeldEntry {
+    /// The most entries kept of one feed.
+    pub const ENTRIES_LIMIT: usize = 200;
+    /// The most bytes of markup and values kept of one feed.
+    pub const BYTES_LIMIT: usize = 1 << 20;
+
+    /// How many bytes of markup and values it takes.
+    pub fn size(&self) -> usize {
+        let entry = &self.entry;
+        let texts = [&entry.native_id, &entry.link, &entry.title, &entry.author];
+        let texts = texts.into_iter().flatten().chain(&entry.enclosures).map(|text| text.len());
+        let fields = entry.fields().iter().map(|f| f.path.len() + f.value.len());
+        entry.markup.len() + texts.chain(fields).sum::<usize>()
+    }
+}
+
+// What a missing item's own address said when it was asked.
+
+/// What a missing item's own address said. It is evidence beside that of the documents, kept as
+/// long as the item is missing, so that a restart does not ask again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Probe {
+    /// How often it was asked, answered or not.
+    pub asked: u32,
+    /// When it was asked last.
+    pub last: Time,
+    /// What it said, where any answer said something.
+    pub heard: Option<ProbeAnswer>,
+    /// Why the last answer said nothing, where it did not; at most [`Probe::SILENCE_LIMIT`] bytes.
+    pub silence: Option<String>,
+}
+
+/// An answer that says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProbeAnswer {
+    /// That the item is gone; otherwise that it is there.
+    pub gone: bool,
+    /// The status of the newest such answer.
+    pub status: u16,
+    /// When it was said first; nothing to the contrary was said since.
+    pub first: Time,
+    /// When it was said last.
+    pub last: Time,
+}
+
+impl Probe {
+    /// The longest reason for an answer that says nothing, in bytes.
+    pub const SILENCE_LIMIT: usize = 200;
 }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The format of a feed document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Format {
-    /// Atom 1.0 (RFC 4287).
+    /// Atom 1.0 (RFC 4287), in which what is made here is written.
+    #[default]
     Atom10,
     Atom03,
     Rss20,
@@ -100,7 +101,7 @@ impl Field<'_> {
 }
 
 /// An entry or item of a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Entry<'a> {
     /// Its exact place in the decoded text.
     #[serde(skip)]
@@ -191,8 +192,8 @@ pub struct UpdateHints {
     pub ttl: Option<Duration>,
     /// `sy:updatePeriod` divided by `sy:updateFrequency`.
     pub period: Option<Duration>,
-    /// `sx:sharing/@expires`: until when the feed is to be read, or changes may be missed (SSE 1.0 section
-    /// 2.2).
+    /// `sx:sharing/@expires`: until when the feed is to be read, or changes may be missed (SSE 1.0
+    /// section 2.2).
     pub expires: Option<Time>,
     /// RSS `skipHours`: hours of UTC, 0 to 23.
     pub skip_hours: Vec<u8>,
@@ -230,8 +231,8 @@ pub enum Older {
 }
 
 impl FeedLinks {
-    /// Where a document leads to what is older, and how that is laid out. `walked`: how it is, where
-    /// an earlier document told.
+    /// Where a document leads to what is older, and how that is laid out. `walked`: how it is,
+    /// where an earlier document told.
     ///
     /// `previous` is an older archive where the document says nothing else, and where it is an
     /// archive itself; beside a `next` it is the page before this one (READINGS 3, row 1).

@@ -1,7 +1,81 @@
-//! What keeps documents from being well-formed, and how far a feed is known for it.
+//! What keeps documents from being well-formed, how far a feed is known for it, and what must be
+//! learned of a feed before a hole in its document means anything.
 
-use super::kinds::set_of;
 use serde::{Deserialize, Serialize};
+
+/// Defines a set of the variants of an enumeration without fields. Its `ALL` has them in the order
+/// of the enumeration; the set is stored as a number with one bit for each.
+macro_rules! set_of {
+    ($(#[$doc:meta])* $set:ident($bits:ty) of $kind:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
+        #[serde(transparent)]
+        pub struct $set($bits);
+
+        impl $set {
+            /// The empty set.
+            pub const NONE: Self = Self(0);
+
+            const fn bit(kind: $kind) -> $bits {
+                1 << kind as $bits
+            }
+
+            /// The set as a number.
+            pub const fn bits(self) -> $bits {
+                self.0
+            }
+
+            /// The set of a number; bits of no kind are left out.
+            pub const fn from_bits(bits: $bits) -> Self {
+                Self(bits & ((1 << $kind::ALL.len()) - 1))
+            }
+
+            /// Adds a kind.
+            pub const fn insert(&mut self, kind: $kind) {
+                self.0 |= Self::bit(kind);
+            }
+
+            /// Takes a kind out.
+            pub const fn remove(&mut self, kind: $kind) {
+                self.0 &= !Self::bit(kind);
+            }
+
+            /// Adds every kind of another set.
+            pub const fn join(&mut self, other: Self) {
+                self.0 |= other.0;
+            }
+
+            /// Whether a kind is in it.
+            pub const fn contains(self, kind: $kind) -> bool {
+                self.0 & Self::bit(kind) != 0
+            }
+
+            /// Whether it is empty.
+            pub const fn is_empty(self) -> bool {
+                self.0 == 0
+            }
+
+            /// The kinds in it, in their order.
+            pub fn iter(self) -> impl Iterator<Item = $kind> {
+                $kind::ALL.into_iter().filter(move |kind| self.contains(*kind))
+            }
+        }
+
+        impl FromIterator<$kind> for $set {
+            fn from_iter<I: IntoIterator<Item = $kind>>(kinds: I) -> Self {
+                Self(kinds.into_iter().fold(0, |bits, kind| bits | Self::bit(kind)))
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $set {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                <$bits as serde::Deserialize>::deserialize(from).map(Self::from_bits)
+            }
+        }
+    };
+}
+
+pub(super) use set_of;
 
 /// A kind of flaw: each is one for which a strict XML processor refuses the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,29 +149,65 @@ impl FlawHistory {
     }
 }
 
+/// Something that may explain a hole, and that later documents can settle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Doubt {
+    /// A new item came that may have pushed it out: does this feed push items out of its middle?
+    PushedOut,
+    /// The items that stayed were in no clear order: is that how the feed is?
+    Unsteady,
+    /// It stood at the top: is that the new end or the old one?
+    Top,
+}
+
+impl Doubt {
+    /// Every doubt.
+    pub const ALL: [Self; 3] = [Self::PushedOut, Self::Unsteady, Self::Top];
+}
+
+set_of! {
+    /// The doubts that are open of one missing item.
+    Doubts(u8) of Doubt
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    mod flaws {
+        use super::super::*;
 
-    fn flaws(of: &[Flaw]) -> Flaws {
-        of.iter().copied().collect()
+        fn flaws(of: &[Flaw]) -> Flaws {
+            of.iter().copied().collect()
+        }
+
+        #[test]
+        fn a_flaw_is_usual_from_the_beginning_or_after_many_documents_in_a_row() {
+            let (tags, bytes) = (flaws(&[Flaw::Tags]), flaws(&[Flaw::Bytes]));
+            let mut history = FlawHistory::default();
+            history.note(tags, true);
+            assert!(history.are_usual(tags) && history.are_usual(Flaws::default()));
+            let both = flaws(&[Flaw::Tags, Flaw::Bytes]);
+            assert!(!history.are_usual(both));
+            for seen in 1..=FlawHistory::USUAL {
+                history.note(both, false);
+                assert_eq!(history.are_usual(both), seen == FlawHistory::USUAL);
+            }
+            history.note(bytes, false);
+            assert!(history.are_usual(bytes) && !history.are_usual(tags));
+            history.note(Flaws::default(), false);
+            assert_eq!(history, FlawHistory::default());
+        }
     }
 
-    #[test]
-    fn a_flaw_is_usual_from_the_beginning_or_after_many_documents_in_a_row() {
-        let (tags, bytes) = (flaws(&[Flaw::Tags]), flaws(&[Flaw::Bytes]));
-        let mut history = FlawHistory::default();
-        history.note(tags, true);
-        assert!(history.are_usual(tags) && history.are_usual(Flaws::default()));
-        let both = flaws(&[Flaw::Tags, Flaw::Bytes]);
-        assert!(!history.are_usual(both));
-        for seen in 1..=FlawHistory::USUAL {
-            history.note(both, false);
-            assert_eq!(history.are_usual(both), seen == FlawHistory::USUAL);
+    mod doubts {
+        use super::super::*;
+
+        #[test]
+        fn a_byte_keeps_them() {
+            let doubts: Doubts = [Doubt::Top, Doubt::PushedOut].into_iter().collect();
+            assert_eq!(Doubts::from_bits(doubts.bits()), doubts);
+            assert_eq!(doubts.iter().collect::<Vec<_>>(), [Doubt::PushedOut, Doubt::Top]);
+            assert_eq!(Doubts::from_bits(0xf8), Doubts::NONE);
+            assert!(Doubts::NONE.is_empty() && !doubts.is_empty());
         }
-        history.note(bytes, false);
-        assert!(history.are_usual(bytes) && !history.are_usual(tags));
-        history.note(Flaws::default(), false);
-        assert_eq!(history, FlawHistory::default());
     }
 }

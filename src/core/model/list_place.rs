@@ -1,14 +1,16 @@
-//! Where a feed stands in the list of subscriptions that its reader brought along, and what it is called
-//! there.
+//! Where a feed stands in the list of subscriptions that its reader brought along, and what it is
+//! called there.
 //!
-//! A place is a path: the folders from the outermost one inwards, each with its position among those that
-//! it stands with, and the feed's own position at the end. So the list is put together from its feeds
-//! alone, and one more feed or folder moves none of the others. A folder is there because a feed stands in
-//! it: an empty one is no subscription, and is not kept.
+//! A place is a path: the folders from the outermost one inwards, each with its position among
+//! those that it stands with, and the feed's own position at the end. So the list is put together
+//! from its feeds alone, and one more feed or folder moves none of the others. A folder is there
+//! because a feed stands in it: an empty one is no subscription, and is not kept.
 
 use super::{FeedRecord, ShownAddress};
+use crate::short_hash::{ID_BYTES, base32};
 use crate::xml;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::cmp::Ordering;
 use url::Url;
 
@@ -113,9 +115,9 @@ impl ListPlace {
     }
 }
 
-/// The feeds of a list in its order, each with its place: one behind the other as they are read, those in
-/// folders included. A feed that stands in several folders comes several times, and those without a place
-/// come at the end, in the order in which they are given.
+/// The feeds of a list in its order, each with its place: one behind the other as they are read,
+/// those in folders included. A feed that stands in several folders comes several times, and those
+/// without a place come at the end, in the order in which they are given.
 pub fn listed<'a>(
     records: impl IntoIterator<Item = &'a FeedRecord>,
 ) -> Vec<(&'a FeedRecord, Option<&'a ListPlace>)> {
@@ -136,8 +138,8 @@ pub fn listed<'a>(
     all
 }
 
-/// A text of a list as anybody may see it: where it is an address, with its keys masked. Programs that know
-/// no title write the address of the feed in its place.
+/// A text of a list as anybody may see it: where it is an address, with its keys masked. Programs
+/// that know no title write the address of the feed in its place.
 pub fn shown_text(text: &str, secret: Option<bool>) -> String {
     match Url::parse(text.trim()) {
         Ok(url) if !url.cannot_be_a_base() => {
@@ -148,8 +150,8 @@ pub fn shown_text(text: &str, secret: Option<bool>) -> String {
 }
 
 impl FeedRecord {
-    /// The label of one of its places, as the list of subscriptions shows it. What the reader does not call
-    /// it, its own title or its name does.
+    /// The label of one of its places, as the list of subscriptions shows it. What the reader does
+    /// not call it, its own title or its name does.
     pub fn shown_label(&self, place: Option<&ListPlace>) -> OutlineLabel {
         let own = place.map(|place| place.label.clone()).unwrap_or_default();
         let otherwise = || self.enrolment.title.clone().unwrap_or_else(|| self.name.to_string());
@@ -165,7 +167,8 @@ impl FeedRecord {
         }
     }
 
-    /// What pages call it: as the reader does where its list has it first, as its publisher does, or its name.
+    /// What pages call it: as the reader does where its list has it first, as its publisher does,
+    /// or its name.
     pub fn shown_title(&self) -> String {
         let label = self.shown_label(self.enrolment.places.first());
         label.text.unwrap_or_else(|| self.name.to_string())
@@ -183,65 +186,128 @@ impl FeedRecord {
     }
 }
 
+// How an outline of a subscription list stands among the entries of feeds: an Atom entry with an
+// element that bears what Atom has no words for.
+
+/// The attribute of an outline that says the SUP id of its feed, in the namespace
+/// [`OUTLINE`](crate::xml::ns::OUTLINE).
+pub const OUTLINE_SUP: &str = "sup";
+
+/// What an outline is said to stand in that stands in no other. No outline bears it as its id.
+pub const OUTLINE_ROOT: &str = "body";
+
+/// How deep outlines stand in each other, in lists that are read and in those that are written.
+pub const OUTLINE_DEPTH: usize = 256;
+
+/// The way to an outline: the texts of those around it, outermost first, and its own. Each step
+/// costs what its own text is long.
+#[derive(Debug, Clone, Default)]
+pub struct OutlinePath(Sha256);
+
+impl OutlinePath {
+    /// The way to one of these texts in this outline.
+    #[must_use]
+    pub fn with(&self, text: &str) -> Self {
+        let mut hash = self.0.clone();
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text);
+        Self(hash)
+    }
+
+    /// The id of the outline, where it has no address. It gives none of the texts away. `ordinal`
+    /// tells apart those of the same texts.
+    pub fn id(&self, ordinal: u64) -> String {
+        let mut hash = self.0.clone();
+        hash.update(ordinal.to_be_bytes());
+        format!("x-outline:{}", base32(hash, ID_BYTES))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::{Enrolment, FeedName, FeedSource};
+    mod list_place {
+        use super::super::*;
+        use crate::model::{Enrolment, FeedName, FeedSource};
 
-    fn label(text: &str) -> OutlineLabel {
-        OutlineLabel::new(|name| (name == "text").then_some(text))
-    }
+        fn label(text: &str) -> OutlineLabel {
+            OutlineLabel::new(|name| (name == "text").then_some(text))
+        }
 
-    fn place(folders: &[u32], position: u32) -> ListPlace {
-        let folder = |position: &u32| ListFolder { position: *position, label: label("F") };
-        let folders = folders.iter().map(folder).collect();
-        ListPlace { number: 0, folders, position, label: label("own"), site: None }
-    }
+        fn place(folders: &[u32], position: u32) -> ListPlace {
+            let folder = |position: &u32| ListFolder { position: *position, label: label("F") };
+            let folders = folders.iter().map(folder).collect();
+            ListPlace { number: 0, folders, position, label: label("own"), site: None }
+        }
 
-    fn record(name: &str, places: Vec<ListPlace>) -> FeedRecord {
-        FeedRecord {
-            enrolment: Enrolment { places, ..Enrolment::default() },
-            ..FeedRecord::new(
-                FeedName::new(name).unwrap(),
-                format!("https://h.example/{name}?token=0123456789abcdef0123456789abcdef"),
-                FeedSource::Api,
-            )
+        fn record(name: &str, places: Vec<ListPlace>) -> FeedRecord {
+            FeedRecord {
+                enrolment: Enrolment { places, ..Enrolment::default() },
+                ..FeedRecord::new(
+                    FeedName::new(name).unwrap(),
+                    format!("https://h.example/{name}?token=0123456789abcdef0123456789abcdef"),
+                    FeedSource::Api,
+                )
+            }
+        }
+
+        #[test]
+        fn feeds_come_in_the_order_of_the_list() {
+            let records = [
+                record("a", vec![place(&[2, 0], 1), place(&[], 0)]),
+                record("b", vec![]),
+                record("c", vec![place(&[2], 0), place(&[], 2)]),
+                record("d", vec![place(&[2, 0], 0)]),
+            ];
+            let names: Vec<_> =
+                listed(&records).iter().map(|(record, _)| record.name.as_str()).collect();
+            assert_eq!(names, ["a", "c", "c", "d", "a", "b"]);
+            assert!(place(&[2], 0).is_within(&place(&[], 2)));
+            assert!(
+                !place(&[2], 0).is_within(&place(&[2], 0))
+                    && !place(&[], 2).is_within(&place(&[2], 0))
+            );
+        }
+
+        #[test]
+        fn labels_are_cut_and_keys_in_them_masked() {
+            assert_eq!(label(&"é".repeat(400)).text.map(|text| text.len()), Some(500));
+            assert_eq!(label("  "), OutlineLabel::default());
+            // What is cut is cut once.
+            let cut = label(&format!("{} b", "a".repeat(499))).text.unwrap();
+            assert_eq!(label(&cut).text, Some(cut));
+            let record = record("a", vec![]);
+            let own = |text: &str| {
+                let place = ListPlace { label: label(text), ..place(&[], 0) };
+                record.shown_label(Some(&place)).text.unwrap()
+            };
+            assert_eq!(own("<Mine> & co"), "<Mine> & co");
+            for text in [record.url.clone(), format!("see {}", record.url)] {
+                assert!(!own(&text).contains("0123456789"), "{}", own(&text));
+            }
+            assert_eq!(record.shown_label(None).text.as_deref(), Some("a"));
         }
     }
 
-    #[test]
-    fn feeds_come_in_the_order_of_the_list() {
-        let records = [
-            record("a", vec![place(&[2, 0], 1), place(&[], 0)]),
-            record("b", vec![]),
-            record("c", vec![place(&[2], 0), place(&[], 2)]),
-            record("d", vec![place(&[2, 0], 0)]),
-        ];
-        let names: Vec<_> =
-            listed(&records).iter().map(|(record, _)| record.name.as_str()).collect();
-        assert_eq!(names, ["a", "c", "c", "d", "a", "b"]);
-        assert!(place(&[2], 0).is_within(&place(&[], 2)));
-        assert!(
-            !place(&[2], 0).is_within(&place(&[2], 0)) && !place(&[], 2).is_within(&place(&[2], 0))
-        );
-    }
+    mod outline {
+        use super::super::*;
 
-    #[test]
-    fn labels_are_cut_and_keys_in_them_masked() {
-        assert_eq!(label(&"é".repeat(400)).text.map(|text| text.len()), Some(500));
-        assert_eq!(label("  "), OutlineLabel::default());
-        // What is cut is cut once.
-        let cut = label(&format!("{} b", "a".repeat(499))).text.unwrap();
-        assert_eq!(label(&cut).text, Some(cut));
-        let record = record("a", vec![]);
-        let own = |text: &str| {
-            let place = ListPlace { label: label(text), ..place(&[], 0) };
-            record.shown_label(Some(&place)).text.unwrap()
-        };
-        assert_eq!(own("<Mine> & co"), "<Mine> & co");
-        for text in [record.url.clone(), format!("see {}", record.url)] {
-            assert!(!own(&text).contains("0123456789"), "{}", own(&text));
+        #[test]
+        fn ids_are_those_of_their_place() {
+            let outline_id = |path: &[&str], ordinal| {
+                path.iter().fold(OutlinePath::default(), |path, text| path.with(text)).id(ordinal)
+            };
+            let ids = [
+                outline_id(&["News"], 0),
+                outline_id(&["News"], 1),
+                outline_id(&["", "News"], 0),
+                outline_id(&["Ne", "ws"], 0),
+                outline_id(&[], 0),
+            ];
+            for (at, id) in ids.iter().enumerate() {
+                assert!(id.starts_with("x-outline:") && !id.contains("News"), "{id}");
+                assert!(!ids.iter().skip(at + 1).any(|other| other == id), "{id}");
+            }
+            assert_eq!(outline_id(&["News"], 0), ids[0]);
         }
-        assert_eq!(record.shown_label(None).text.as_deref(), Some("a"));
     }
 }

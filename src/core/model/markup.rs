@@ -1,10 +1,14 @@
 //! The publisher's own bytes, kept so that they can stand on their own.
 
-use super::{Format, Time};
+use super::{Entry, Field, Format, Time};
+use crate::xml::doc::{Doc, DocElement, NodeId};
 use crate::xml::tag;
+use serde::de::Deserializer;
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 /// What an element inherits from the elements around it and must bring along when it is cut out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -110,8 +114,8 @@ pub struct SkeletonSlots {
 /// The document around its entries, decoded: prolog, feed element and feed-level elements.
 ///
 /// The upstream's `self`, `hub`, SUP and archive and paging links, its `sx:sharing`, `fh:*`,
-/// tombstones and RSS `cloud` are taken out already; the XML declaration says UTF-8 or is absent, and a `DOCTYPE` is
-/// taken out.
+/// tombstones and RSS `cloud` are taken out already; the XML declaration says UTF-8 or is absent,
+/// and a `DOCTYPE` is taken out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Skeleton {
     /// The format of the document.
@@ -125,4 +129,81 @@ pub struct Skeleton {
     pub title: String,
     /// The absolute address of the site.
     pub link: Option<String>,
+}
+
+// The canonical projection of an entry: all that a reader would see of it, read when it is first
+// asked for.
+//
+// Most entries of a document are as they were in the last one, so that nobody asks.
+
+/// Reads the fields of an entry from the tree of its document.
+pub type ReadFields = fn(DocElement<'_, '_>) -> Vec<Field<'static>>;
+
+/// The fields of an entry, or where they are.
+#[derive(Debug, Clone)]
+pub enum Projection<'a> {
+    Read(Vec<Field<'a>>),
+    InDocument {
+        doc: Arc<Doc<'a>>,
+        entry: NodeId,
+        read: ReadFields,
+        known: OnceLock<Vec<Field<'static>>>,
+    },
+}
+
+impl<'a> Projection<'a> {
+    /// Those of an element of a document.
+    pub const fn in_document(doc: Arc<Doc<'a>>, entry: NodeId, read: ReadFields) -> Self {
+        Self::InDocument { doc, entry, read, known: OnceLock::new() }
+    }
+
+    /// The fields, in document order.
+    pub fn fields(&self) -> &[Field<'_>] {
+        match self {
+            Self::Read(fields) => fields,
+            Self::InDocument { doc, entry, read, known } => {
+                known.get_or_init(|| doc.element(*entry).map(read).unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl Default for Projection<'_> {
+    fn default() -> Self {
+        Self::Read(Vec::new())
+    }
+}
+
+impl<'a> From<Vec<Field<'a>>> for Projection<'a> {
+    fn from(fields: Vec<Field<'a>>) -> Self {
+        Self::Read(fields)
+    }
+}
+
+impl PartialEq for Projection<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.fields() == other.fields()
+    }
+}
+
+impl Eq for Projection<'_> {}
+
+impl Serialize for Projection<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.fields().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Projection<'_> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl Entry<'_> {
+    /// The canonical projection, in document order, dates included (the comparison leaves them
+    /// out).
+    pub fn fields(&self) -> &[Field<'_>] {
+        self.projection.fields()
+    }
 }

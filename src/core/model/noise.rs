@@ -4,7 +4,7 @@
 //! version, what has been learned of how the item changes, and what is still to come out.
 
 use super::Time;
-use super::kinds::set_of;
+use super::flaws::set_of;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -142,11 +142,11 @@ pub struct Span {
 }
 
 /// A field of one item that changed, and may go on changing.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Restless {
     pub path: String,
-    /// Fingerprints of the values it had, newest first, at most [`Restless::FORM_LIMIT`]; 0 stands for
-    /// its absence.
+    /// Fingerprints of the values it had, newest first, at most [`Restless::FORM_LIMIT`]; 0 stands
+    /// for its absence.
     pub forms: Vec<u32>,
     /// How often in a row it went back to one of them.
     pub returns: u8,
@@ -166,16 +166,7 @@ pub struct Restless {
 impl Restless {
     /// A field that just changed for the first time.
     pub fn new(path: &str, now: Time) -> Self {
-        Self {
-            path: path.to_owned(),
-            forms: Vec::new(),
-            returns: 0,
-            changes: 0,
-            spans: Vec::new(),
-            last: now,
-            pace: 0,
-            masked: None,
-        }
+        Self { path: path.to_owned(), last: now, ..Self::default() }
     }
 
     /// The most values of a field that are remembered.
@@ -274,8 +265,8 @@ pub struct SharedSpan {
     pub before: Option<String>,
     /// The words after it, where they are the same in all items.
     pub after: Option<String>,
-    /// How often it was shown: by an item with a row of its own, or by a document in which it changed
-    /// on most items at once.
+    /// How often it was shown: by an item with a row of its own, or by a document in which it
+    /// changed on most items at once.
     pub items: u32,
     /// Whether it was learned although the publisher's stamps said that the entries were updated.
     pub stamped: bool,

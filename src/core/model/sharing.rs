@@ -1,7 +1,8 @@
 //! What `sx:sync` says of an item (SSE 1.0 sections 2.4 to 2.6), as types that cannot be wrong.
 
-use super::{EndpointId, SyncId, Time};
+use super::{EndpointId, Markup, SyncId, Time};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A number of updates or a sequence: 1 to 2³¹−1 (SSE 1.0 sections 2.4 and 2.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -213,6 +214,153 @@ impl<D> Shared<D> {
     pub const fn new(winner: Version<D>) -> Self {
         Self { winner, conflicts: Vec::new() }
     }
+}
+
+// What a document that shares its items says of them (SSE 1.0 section 2).
+
+/// What an entry's `sx:sync` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntrySync {
+    /// The item that the entry is a version of.
+    Valid(Arc<Incoming>),
+    /// Something that is no valid sync markup: the entry counts as a plain one (READINGS 1, row
+    /// 18).
+    Invalid(Box<SyncMarkupError>),
+}
+
+/// A version of a shared item as a document has it. What it says itself is the entry around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incoming {
+    pub version: Version<()>,
+    /// The versions in conflict with it, as a flat list.
+    pub conflicts: Vec<Version<Markup>>,
+    /// Where it came by SSE 0.91: its `conflict` attribute.
+    pub sse091: Option<bool>,
+    /// What its `sx:sync` says beyond SSE.
+    pub extras: SyncExtras,
+}
+
+impl Incoming {
+    /// The item.
+    pub const fn id(&self) -> &SyncId {
+        &self.version.id
+    }
+}
+
+/// What `sx:sharing` says (SSE 1.0 section 2.2).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sharing {
+    /// `since` and `until`, which stand only together; opaque.
+    pub bounds: Option<(String, String)>,
+    /// The absolute address of the complete feed, where it names one.
+    pub complete: Option<String>,
+}
+
+// What an `sx:sync` says beyond SSE.
+
+/// Markup in an item's `sx:sync` that SSE does not know, by an application or a later version: it
+/// is kept and republished (SSE 1.0 section 2.1.8). That of the winner; a version in conflict has
+/// none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct SyncExtras {
+    /// Of `sx:sync` itself.
+    pub sync: Extra,
+    /// Of its `sx:history` elements, each with its update.
+    pub updates: Vec<(Update, Extra)>,
+}
+
+/// Markup of one element that SSE does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Extra {
+    /// Attributes: namespace (`None` where they have none), local name, value.
+    pub attributes: Vec<(Option<String>, String, String)>,
+    /// Elements, each able to stand alone, one behind the other.
+    pub elements: String,
+}
+
+impl Extra {
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.attributes.is_empty() && self.elements.is_empty()
+    }
+
+    /// How many bytes it has, about.
+    pub fn size(&self) -> usize {
+        let of = |(uri, name, value): &(Option<String>, String, String)| {
+            uri.as_ref().map_or(0, String::len) + name.len() + value.len()
+        };
+        self.attributes.iter().map(of).sum::<usize>() + self.elements.len()
+    }
+}
+
+impl SyncExtras {
+    /// The most bytes that are kept of an item.
+    pub const LIMIT: usize = 8 * 1024;
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.sync.is_empty() && self.updates.is_empty()
+    }
+
+    /// How many bytes it has, about.
+    pub fn size(&self) -> usize {
+        self.sync.size() + self.updates.iter().map(|(_, extra)| extra.size()).sum::<usize>()
+    }
+
+    /// That of an update.
+    pub fn for_update(&self, update: &Update) -> Option<&Extra> {
+        self.updates.iter().find(|(known, _)| known == update).map(|(_, extra)| extra)
+    }
+}
+
+// What can be wrong with the `sx:sync` of an entry, and where.
+
+/// A fault with its place, a byte offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncMarkupError {
+    pub at: usize,
+    pub fault: SyncFault,
+}
+
+/// What is wrong with the `sx:sync` of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SyncFault {
+    /// Its entry is not well-formed.
+    #[error("the item is not well-formed, so that what its sx:sync says is in doubt")]
+    Repaired,
+    /// There is more of something than is taken.
+    #[error("there are more than {limit} {what}, which is the limit")]
+    TooMany { what: &'static str, limit: usize },
+    /// A required attribute is missing.
+    #[error("{element} has no attribute {attribute:?}; it is required")]
+    Missing { element: &'static str, attribute: &'static str },
+    /// An attribute has a value that it may not have.
+    #[error("{element} has {attribute}={value:?}; {wanted}")]
+    Invalid { element: &'static str, attribute: &'static str, value: String, wanted: String },
+    #[error("sx:sync has no sx:history; there must be at least one")]
+    NoHistory,
+    #[error("{0} has neither \"when\" nor \"by\"; one of them must be there")]
+    NoStamp(&'static str),
+    #[error("the item has more than one sx:sync")]
+    Twice,
+    /// An item in `sx:conflicts` without `sx:sync`.
+    #[error("an item in sx:conflicts has no sx:sync")]
+    PlainConflict,
+    /// A conflict that is a version of another item.
+    #[error("the conflict has the id {found:?}, its item has {wanted:?}; they must be the same")]
+    OtherConflict { found: String, wanted: String },
+    /// An item in `sx:conflicts` that is too large.
+    #[error("an item in sx:conflicts cannot be read: {0}")]
+    Conflict(String),
+    /// Its id is that of an earlier entry, which begins at the byte `first`.
+    #[error(
+        "the sync id {id} is that of the entry at byte {first} again; an id may stand once in a feed, so \
+         that it counts for none"
+    )]
+    Repeated { id: SyncId, first: usize },
+    /// What its history says was not made where it says so.
+    #[error("its history is not believed")]
+    Refused,
 }
 
 #[cfg(test)]

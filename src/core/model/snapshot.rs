@@ -98,8 +98,8 @@ pub enum ItemStatus {
         /// Since when.
         since: Time,
     },
-    /// It left the ledger: a stub of it is kept ([`Stub`]). Stored with no entry of the ledger; it stands
-    /// in a snapshot where a decision may take the item back.
+    /// It left the ledger: a stub of it is kept ([`Stub`]). Stored with no entry of the ledger; it
+    /// stands in a snapshot where a decision may take the item back.
     Evicted {
         /// When it left.
         since: Time,
@@ -125,14 +125,14 @@ pub enum Origin {
     Upstream,
     /// It was made here, by a person or a program.
     Local,
-    /// Another feed of this gateway, which it was taken over from. The first one owns its id: others
-    /// change it only where the operator says that they share.
+    /// Another feed of this gateway, which it was taken over from. The first one owns its id:
+    /// others change it only where the operator says that they share.
     Feed(FeedName),
 }
 
 impl Origin {
-    /// Whether its versions come with it, so that nothing is concluded from how it looks or from its
-    /// absence.
+    /// Whether its versions come with it, so that nothing is concluded from how it looks or from
+    /// its absence.
     pub const fn is_shared(&self) -> bool {
         !matches!(self, Self::Observed)
     }
@@ -180,8 +180,8 @@ pub struct LedgerEntry {
     pub tick: Tick,
     /// When it was first seen.
     pub first_seen: Time,
-    /// When it last came into the document: when it was first seen, or when it was there again after
-    /// it had been missing from a whole document.
+    /// When it last came into the document: when it was first seen, or when it was there again
+    /// after it had been missing from a whole document.
     pub came: Time,
     /// What it is to its upstream now.
     pub standing: ItemStatus,
@@ -307,12 +307,12 @@ impl Hold {
 }
 
 /// Everything that judging a document needs: the state, the ledger, the order of the reader view.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// The feed's state.
     pub state: FeedState,
-    /// Every known item, or those of them that were read, in order of sync id: what is judged must not
-    /// depend on chance.
+    /// Every known item, or those of them that were read, in order of sync id: what is judged must
+    /// not depend on chance.
     pub known: Vec<LedgerEntry>,
     /// The settled items that `known` lacks; `None` where it has every item.
     pub settled: Option<SettledItems>,
@@ -333,8 +333,8 @@ impl Snapshot {
     /// age.
     pub const OLDEST_ARCHIVES: usize = 16;
 
-    /// The items that it has, the newest first. Those that were first seen together are in the order of the
-    /// document, then of publication.
+    /// The items that it has, the newest first. Those that were first seen together are in the
+    /// order of the document, then of publication.
     pub fn newest_first(&self) -> Vec<&LedgerEntry> {
         let places: HashMap<&SyncId, usize> =
             self.order.iter().enumerate().map(|(at, id)| (id, at)).collect();
@@ -348,27 +348,19 @@ impl Snapshot {
 
     /// A feed that nothing was committed to.
     pub fn untouched(format: Format, now: Time) -> Self {
-        Self {
-            state: FeedState::untouched(format, now),
-            known: Vec::new(),
-            settled: None,
-            unsettled: None,
-            order: Vec::new(),
-            kept: Vec::new(),
-            archives: Vec::new(),
-            conflicts: BTreeMap::new(),
-        }
+        Self { state: FeedState::untouched(format, now), ..Self::default() }
     }
 
-    /// The same with items that left the ledger among the known ones, so that what comes back is known.
+    /// The same with items that left the ledger among the known ones, so that what comes back is
+    /// known.
     #[must_use]
     pub fn with_stubs(mut self, stubs: impl IntoIterator<Item = Stub>) -> Self {
         self.add(stubs.into_iter().map(Stub::into_known));
         self
     }
 
-    /// The same with settled items that were found; `None` where it has all of them already, and they say
-    /// nothing of others.
+    /// The same with settled items that were found; `None` where it has all of them already, and
+    /// they say nothing of others.
     #[must_use]
     pub fn with_found(&self, found: FoundItems) -> Option<Self> {
         let is_new = |item: &LedgerEntry| self.find(&item.id).is_none();

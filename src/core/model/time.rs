@@ -16,13 +16,21 @@ const LAST: i64 = 253_402_207_200;
 
 /// A point in time: whole seconds of UTC, of the years 0000 to 9999.
 ///
-/// Prints at fixed width (`2026-11-20T16:20:05Z`), so that the order of texts is the order of times.
+/// Prints at fixed width (`2026-11-20T16:20:05Z`), so that the order of texts is the order of
+/// times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(from = "i64")]
 pub struct Time(
     /// Seconds since [`BEFORE_FIRST`]: never 0, so that an `Option<Time>` has 8 bytes.
     NonZeroU64,
 );
+
+impl Default for Time {
+    /// The earliest.
+    fn default() -> Self {
+        Self::MIN
+    }
+}
 
 impl Hash for Time {
     /// As its seconds since 1970.

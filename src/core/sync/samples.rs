@@ -1,5 +1,6 @@
 //! Short ways to write updates and versions in the tests of this room.
 
+use super::Canonical;
 use crate::model::{Count, EndpointId, History, Stamp, SyncId, Time, Update, Version};
 
 /// The id of the items in the specification's examples.
@@ -39,5 +40,17 @@ pub fn version(
         noconflicts: None,
         history: History::from_newest_first(history).unwrap(),
         data: data.to_owned(),
+    }
+}
+
+impl Canonical for String {
+    fn canonical(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl Canonical for &str {
+    fn canonical(&self) -> &[u8] {
+        self.as_bytes()
     }
 }

@@ -13,49 +13,34 @@ pub fn date(text: &str) -> Option<Time> {
     if text.is_empty() || text.len() > DATE_LIMIT {
         return None;
     }
-    let slashed = text.contains('年').then(|| text.replace(['年', '月'], "/").replace('日', " "));
-    if let Some(dashed) = with_dashes(slashed.as_deref().unwrap_or(text)) {
-        return iso(&dashed);
-    }
     Time::parse_rfc3339(text).ok().or_else(|| iso(text)).or_else(|| rfc822(text))
 }
 
-/// Reads a date-time that is well-formed, of RFC 3339 or RFC 2822: for formats that are not guessed at.
+/// Reads a date-time that is well-formed, of RFC 3339 or RFC 2822: for formats that are not guessed
+/// at.
 pub fn well_formed_date(text: &str) -> Option<Time> {
     Time::parse_rfc3339(text).ok().or_else(|| Time::parse_rfc2822(text))
 }
 
-/// Writes `2026.11.20 16:20` and `2026/11/2` with dashes; `None` for what does not begin with a year
-/// and such a separator.
-fn with_dashes(text: &str) -> Option<String> {
-    let (year, rest) = (text.get(..4)?, text.get(4..)?);
-    let separator = rest.chars().next().filter(|c| matches!(c, '.' | '/'))?;
-    let mut parts = rest.get(1..)?.splitn(2, separator);
-    let (month, rest) = (parts.next()?, parts.next()?);
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let (day, clock) = rest.split_at_checked(end)?;
-    let numbers = (digits::<u16>(year)?, digits::<u8>(month)?, digits::<u8>(day)?);
-    let (year, month, day) = numbers;
-    (month <= 12 && day <= 31).then(|| format!("{year:04}-{month:02}-{day:02}{clock}"))
-}
-
 /// `2026-11-20`, `2026-11-20T16:20`, `2026-11-20 16:20:05.5 +0100` and the like (W3C-DTF and its
-/// neighbours).
+/// neighbours), `2026.11.20 16:20`, `2026/11/2` and `2026年4月29日`.
 fn iso(text: &str) -> Option<Time> {
-    let (year, rest) = (text.get(..4)?, text.get(4..)?);
+    let (year, mut rest) = (text.get(..4)?, text.get(4..)?);
     let year: i16 = digits(year)?;
-    let mut rest = rest;
-    let mut month = 1;
-    let mut day = 1;
-    if let Some(after) = rest.strip_prefix('-') {
-        month = digits(after.get(..2)?)?;
-        rest = after.get(2..)?;
-        if let Some(after) = rest.strip_prefix('-') {
-            day = digits(after.get(..2)?)?;
-            rest = after.get(2..)?;
-        }
+    let marks = match rest.chars().next() {
+        Some('年') => ['年', '月'],
+        Some(mark @ ('.' | '/')) => [mark, mark],
+        _ => ['-', '-'],
+    };
+    let mut month_and_day = [1, 1];
+    for (part, mark) in month_and_day.iter_mut().zip(marks) {
+        let Some(behind) = rest.strip_prefix(mark) else { break };
+        let length = behind.bytes().take(2).take_while(u8::is_ascii_digit).count();
+        let (number, behind) = behind.split_at_checked(length)?;
+        (*part, rest) = (digits(number)?, behind);
     }
-    let rest = rest.trim_start_matches(['T', 't', ' ']);
+    let [month, day] = month_and_day;
+    let rest = rest.trim_start_matches(['日', 'T', 't', ' ']);
     if rest.is_empty() {
         return time(year, month, day, (0, 0, 0), 0);
     }

@@ -1,13 +1,13 @@
-//! A document as a tree: a flat arena of its elements and attributes, each with its exact place in the text.
+//! A document as a tree: a flat arena of its elements and attributes, each with its exact place in
+//! the text.
 //!
-//! The tree is balanced whatever the publisher wrote. Repairs that this took are kept as edits beside the
-//! text. Faults that every reader tolerates only warn; those that put the borders of elements in doubt are
-//! also [`Findings::fault`]. A strict reader takes a document without flaws.
+//! The tree is balanced whatever the publisher wrote. Repairs that this took are kept as edits
+//! beside the text. Faults that every reader tolerates only warn; those that put the borders of
+//! elements in doubt are also [`Findings::fault`]. A strict reader takes a document without flaws.
 
 mod build;
 mod characters;
 mod context;
-mod findings;
 mod guess;
 mod recover;
 mod repair;
@@ -20,8 +20,8 @@ mod walk;
 use super::ns::{self, Ns};
 use super::{cut, split_name};
 pub use build::{BuiltDoc, Unit, Units};
-pub use findings::Findings;
-pub use repair::{Repair, RepairKind};
+pub(super) use characters::resolved;
+pub use repair::{Findings, Repair, RepairKind};
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
@@ -84,7 +84,7 @@ const LANGUAGE_LIMIT: usize = 64;
 pub type NodeId = u32;
 
 /// An element. Places are byte offsets into the text.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct DocNode {
     start: u32,
     content: u32,
@@ -117,7 +117,8 @@ struct DocAttributeSpan {
     is_declaration: bool,
 }
 
-/// Markup between elements that is no text of its own kind: a `<` that begins no tag, or what is passed over.
+/// Markup between elements that is no text of its own kind: a `<` that begins no tag, or what is
+/// passed over.
 #[derive(Debug, Clone, Copy)]
 struct Hole {
     start: u32,
@@ -300,8 +301,8 @@ impl<'t, 'a> DocElement<'t, 'a> {
         self.find_attribute(ns, local).map(DocAttribute::value)
     }
 
-    /// The value of an attribute that is written with at most `limit` bytes; a longer one is not read, so that it
-    /// can be asked for again and again.
+    /// The value of an attribute that is written with at most `limit` bytes; a longer one is not
+    /// read, so that it can be asked for again and again.
     pub fn short_attribute(self, ns: Ns, local: &str, limit: usize) -> Option<Cow<'a, str>> {
         let found = self.find_attribute(ns, local)?;
         (found.place().len() <= limit).then(|| found.value())
@@ -317,8 +318,8 @@ impl<'t, 'a> DocElement<'t, 'a> {
         context::pairs(self.declarations_in_scope())
     }
 
-    /// The namespace URI that a prefix is bound to in it, in its canonical spelling; empty for the default
-    /// namespace where there is none, `None` where nothing declares the prefix.
+    /// The namespace URI that a prefix is bound to in it, in its canonical spelling; empty for the
+    /// default namespace where there is none, `None` where nothing declares the prefix.
     pub fn binding(self, prefix: &str) -> Option<Cow<'a, str>> {
         if prefix == "xml" {
             return Some(Cow::Borrowed(ns::XML));
@@ -344,7 +345,8 @@ impl<'t, 'a> DocElement<'t, 'a> {
         self.joined_base().map(|(_, spelled)| spelled)
     }
 
-    /// The base that it and the elements around it set, and how it is spelled; `None` where they set none.
+    /// The base that it and the elements around it set, and how it is spelled; `None` where they
+    /// set none.
     fn joined_base(self) -> Option<(Option<Url>, String)> {
         if !self.node.has_base {
             return None;
@@ -367,8 +369,9 @@ impl<'t, 'a> DocElement<'t, 'a> {
         Some(super::trim(&lang).to_owned()).filter(|lang| !lang.is_empty())
     }
 
-    /// The values of an attribute of the namespace `xml` that it and the elements around it have, innermost
-    /// first. Those that are written with more than `limit` bytes are passed over unread: each entry asks.
+    /// The values of an attribute of the namespace `xml` that it and the elements around it have,
+    /// innermost first. Those that are written with more than `limit` bytes are passed over unread:
+    /// each entry asks.
     fn inherited(self, local: &'static str, limit: usize) -> impl Iterator<Item = Cow<'a, str>> {
         self.ancestors().filter_map(move |element| element.short_attribute(Ns::Xml, local, limit))
     }
@@ -440,7 +443,8 @@ impl<'a> DocAttribute<'_, 'a> {
     }
 }
 
-/// The base that `xml:base` sets within another, and how it is spelled; `None` where that is too long.
+/// The base that `xml:base` sets within another, and how it is spelled; `None` where that is too
+/// long.
 fn join_base(around: Option<&Url>, value: &str, limit: usize) -> Option<(Option<Url>, String)> {
     let value = super::trim(value);
     let joined = match around {

@@ -1,40 +1,43 @@
 //! Text on its way into markup, and back out of it. The only place where values become markup.
 
-use super::reference;
+use super::doc::{Doc, resolved};
 use super::text::{cut, is_char};
-use quick_xml::events::Event;
-use quick_xml::reader::Reader;
 use std::borrow::Cow;
 
 /// Adds `value` as character data. Characters that XML forbids are dropped; a carriage return is
 /// written as a reference, because a parser would make a line feed of it.
 pub fn push_text(out: &mut String, value: &str) {
-    push_with(out, value, |c| match c {
-        '&' => Some("&amp;"),
-        '<' => Some("&lt;"),
-        '>' => Some("&gt;"),
-        '\r' => Some("&#13;"),
-        c if is_char(c) => None,
-        _ => Some(""),
-    });
+    push_escaped(out, value, false);
 }
 
 /// Adds `value` as the value of an attribute, the quotes not included. Both kinds of quotes are
 /// escaped, because a value may be spliced between those that its publisher wrote. White space
 /// other than blanks is written as references, because a parser would normalise it.
 pub fn push_value(out: &mut String, value: &str) {
-    push_with(out, value, |c| match c {
-        '&' => Some("&amp;"),
-        '<' => Some("&lt;"),
-        '>' => Some("&gt;"),
-        '"' => Some("&quot;"),
-        '\'' => Some("&apos;"),
-        '\t' => Some("&#9;"),
-        '\n' => Some("&#10;"),
-        '\r' => Some("&#13;"),
-        c if is_char(c) => None,
-        _ => Some(""),
-    });
+    push_escaped(out, value, true);
+}
+
+/// Adds a text in runs between the characters that are written otherwise.
+fn push_escaped(out: &mut String, value: &str, is_attribute: bool) {
+    let mut copied = 0;
+    for (at, c) in value.char_indices() {
+        let with = match c {
+            '&' => "&amp;",
+            '<' => "&lt;",
+            '>' => "&gt;",
+            '\r' => "&#13;",
+            '"' if is_attribute => "&quot;",
+            '\'' if is_attribute => "&apos;",
+            '\t' if is_attribute => "&#9;",
+            '\n' if is_attribute => "&#10;",
+            c if is_char(c) => continue,
+            _ => "",
+        };
+        out.push_str(cut(value, copied..at));
+        out.push_str(with);
+        copied = at + c.len_utf8();
+    }
+    out.push_str(cut(value, copied..value.len()));
 }
 
 /// Adds ` name="value"`.
@@ -66,44 +69,21 @@ pub fn push_namespace(out: &mut String, prefix: &str, namespace: &str) {
     }
 }
 
-/// Adds a text in runs: each character for which `written` gives something is replaced by that.
-fn push_with(out: &mut String, value: &str, written: impl Fn(char) -> Option<&'static str>) {
-    let mut copied = 0;
-    for (at, c) in value.char_indices() {
-        if let Some(with) = written(c) {
-            out.push_str(cut(value, copied..at));
-            out.push_str(with);
-            copied = at + c.len_utf8();
-        }
-    }
-    out.push_str(cut(value, copied..value.len()));
-}
-
 /// The text of a piece of character content: references resolved, CDATA opened, comments left out.
 /// Elements inside contribute their text. What cannot be resolved stands as it is.
 pub fn plain(content: &str) -> Cow<'_, str> {
     if !content.contains(['&', '<', '\r']) {
         return Cow::Borrowed(content);
     }
-    let mut reader = Reader::from_str(content);
-    reader.config_mut().check_end_names = false;
-    reader.config_mut().allow_unmatched_ends = true;
-    reader.config_mut().allow_dangling_amp = true;
-    let mut text = String::with_capacity(content.len());
-    loop {
-        match reader.read_event() {
-            Ok(Event::Text(piece)) => text.push_str(&piece.xml10_content()),
-            Ok(Event::CData(piece)) => text.push_str(&piece.xml10_content()),
-            Ok(Event::GeneralRef(name)) => reference::push(&mut text, &name),
-            Ok(Event::Eof) | Err(_) => return Cow::Owned(text),
-            Ok(_) => {}
-        }
-    }
+    let text = format!("<a>{content}</a>").replace("\r\n", "\n").replace('\r', "\n");
+    let doc = Doc::read_plain(&text).ok();
+    let root = doc.as_ref().and_then(|built| built.doc.root());
+    root.map_or(Cow::Borrowed(content), |root| Cow::Owned(root.all_text()))
 }
 
 /// The value of an attribute as written between its quotes.
 pub fn plain_value(raw: &str) -> Cow<'_, str> {
-    if raw.contains('&') { plain(raw) } else { Cow::Borrowed(raw) }
+    resolved(raw)
 }
 
 #[cfg(test)]

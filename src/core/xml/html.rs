@@ -1,8 +1,8 @@
 //! HTML as readers take it apart: text, references, tags and comments (HTML, sections 13.2.5.6 to
 //! 13.2.5.52, as far as feeds need them). The one scanner for whatever is read of foreign HTML.
 //!
-//! Each byte is looked at a bounded number of times ([`LOOKS_LIMIT`]), whatever the text is: what was
-//! looked for up to the end of the text and not found is not looked for again.
+//! Each byte is looked at a bounded number of times ([`LOOKS_LIMIT`]), whatever the text is: what
+//! was looked for up to the end of the text and not found is not looked for again.
 
 mod attributes;
 
@@ -25,18 +25,19 @@ pub enum Piece<'a> {
     Reference(&'a str),
     /// What stands between the `<` and the `>` of a tag; of an end tag with its `/`.
     Tag(&'a str),
-    /// A comment, which without an end goes on to the end of the text; or a delimiter of a CDATA section,
-    /// which somebody escaped: what stands in it is text and markup like any other.
+    /// A comment, which without an end goes on to the end of the text; or a delimiter of a CDATA
+    /// section, which somebody escaped: what stands in it is text and markup like any other.
     Comment,
 }
 
 /// What is taken for a tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TagRule {
     /// Whatever HTML takes for one.
+    #[default]
     All,
-    /// The tags of well-known elements and whole comments alone, in a text that does not say whether
-    /// it is HTML: `Vec<T>` in a title is no tag.
+    /// The tags of well-known elements and whole comments alone, in a text that does not say
+    /// whether it is HTML: `Vec<T>` in a title is no tag.
     Known,
 }
 
@@ -52,7 +53,7 @@ const KNOWN: &[&str] = &[
 ];
 
 /// The pieces of a text, in order. Together they are the whole text but for what delimits them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pieces<'a> {
     text: &'a str,
     tags: TagRule,
@@ -74,21 +75,11 @@ pub struct Pieces<'a> {
 impl<'a> Pieces<'a> {
     /// The pieces of `text`.
     pub fn new(text: &'a str, tags: TagRule) -> Self {
-        Self {
-            text,
-            tags,
-            at: 0,
-            is_out_of_ends: false,
-            is_out_of_comments: false,
-            section_end: None,
-            is_out_of_sections: false,
-            hopeless: Marks::default(),
-            looked: 0,
-        }
+        Self { text, tags, ..Self::default() }
     }
 
-    /// Passes over everything up to the end tag of the element `name`; to the end of the text where it
-    /// has none.
+    /// Passes over everything up to the end tag of the element `name`; to the end of the text where
+    /// it has none.
     pub fn skip_content(&mut self, name: &str) {
         let rest = self.rest(self.at).as_bytes();
         let is_end = |at: &usize| {
@@ -221,8 +212,9 @@ impl<'a> Pieces<'a> {
         Some(end.unwrap_or(first))
     }
 
-    /// Whether the quote at `at` opens the value of an attribute: others are part of a name or a value
-    /// without quotes (section 13.2.5.36). What stands between it and the quote before is no other's.
+    /// Whether the quote at `at` opens the value of an attribute: others are part of a name or a
+    /// value without quotes (section 13.2.5.36). What stands between it and the quote before is no
+    /// other's.
     fn opens_value(&mut self, at: usize) -> bool {
         let before = self.text.as_bytes().get(..at).unwrap_or_default();
         let trimmed = before.trim_ascii_end();
@@ -231,9 +223,9 @@ impl<'a> Pieces<'a> {
     }
 
     /// The first `>` outside of quotes. With `mark` the quotes on the way are marked as those from
-    /// which there is none: whatever comes by one of them later fails without another look. A quote is
-    /// on such a way once, and what lies between it and the next on the way is no other's: so the looks
-    /// of all of them together are a few for each byte.
+    /// which there is none: whatever comes by one of them later fails without another look. A quote
+    /// is on such a way once, and what lies between it and the next on the way is no other's: so
+    /// the looks of all of them together are a few for each byte.
     fn end_outside_quotes(&mut self, start: usize, mark: bool) -> Option<usize> {
         let mut from = start;
         loop {
@@ -287,8 +279,8 @@ pub fn plain_text(html: &str) -> String {
     plain(html, TagRule::All)
 }
 
-/// The same of a text that does not say whether it is HTML: only the tags of well-known elements are
-/// taken out.
+/// The same of a text that does not say whether it is HTML: only the tags of well-known elements
+/// are taken out.
 pub fn plain_text_if_html(text: &str) -> String {
     plain(text, TagRule::Known)
 }
@@ -308,7 +300,8 @@ fn plain(html: &str, tags: TagRule) -> String {
     collapsed(Cow::Owned(out)).into_owned()
 }
 
-/// A text that is one CDATA section, which somebody escaped, without its delimiters; others as they are.
+/// A text that is one CDATA section, which somebody escaped, without its delimiters; others as they
+/// are.
 pub fn without_section(text: &str) -> &str {
     let inside = text.trim().strip_prefix(SECTION).and_then(|rest| rest.strip_suffix("]]>"));
     inside.unwrap_or(text)

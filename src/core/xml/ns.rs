@@ -1,6 +1,8 @@
 //! Namespaces that the gateway knows: their URIs, and the spellings of them that feeds have.
 
+use super::trim;
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// Atom 1.0 (RFC 4287).
 pub const ATOM: &str = "http://www.w3.org/2005/Atom";
@@ -47,9 +49,10 @@ pub const OUTLINE_PREFIX: &str = "outline";
 const PODCAST: &str = "https://podcastindex.org/namespace/1.0";
 
 /// A namespace, told apart once where it is declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ns {
     /// None.
+    #[default]
     None,
     /// Atom 1.0.
     Atom,
@@ -75,7 +78,7 @@ pub enum Ns {
     Tombstones,
     /// A well-known one, by its customary prefix.
     Named(&'static str),
-    /// Any other, by its number in [`NamespaceScope`](super::namespaces::NamespaceScope).
+    /// Any other, by its number in [`NamespaceScope`].
     Other(u32),
 }
 
@@ -208,7 +211,8 @@ const ALIASES: &[(&str, &str)] = &[
 /// The most bytes of scheme and end that are left out of a URI of the tables.
 const AROUND: usize = "https://".len() + "/".len();
 
-/// A URI without what varies in real feeds beside its case: the scheme, and what ends it (`/`, `#`).
+/// A URI without what varies in real feeds beside its case: the scheme, and what ends it (`/`,
+/// `#`).
 fn bare(uri: &str) -> &str {
     let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
     rest.strip_prefix("//").unwrap_or(rest).trim_end_matches(['/', '#'])
@@ -237,15 +241,15 @@ pub fn canonical(uri: &str) -> &str {
     known(uri).map_or(uri, |(canonical, _)| canonical)
 }
 
-/// Whether RSS's own elements stand in this namespace: in none, or in one of those that RSS 2.0 was put
-/// in here and there.
+/// Whether RSS's own elements stand in this namespace: in none, or in one of those that RSS 2.0 was
+/// put in here and there.
 pub fn is_rss(uri: &str) -> bool {
     uri.is_empty() || Ns::of(uri) == Some(Ns::Rss20)
 }
 
-/// The URI for a prefix that a document uses without declaring it. What makes an item shared or deleted
-/// has to be declared.
-pub(super) fn customary(prefix: &str) -> Cow<'static, str> {
+/// The URI for a prefix that a document uses without declaring it. What makes an item shared or
+/// deleted has to be declared.
+fn customary(prefix: &str) -> Cow<'static, str> {
     let prefix = if matches!(prefix, "atom10" | "a10") { "atom" } else { prefix };
     let is_usual = |ns: Ns| matches!(ns, Ns::Atom | Ns::Rdf | Ns::Named(_));
     let found = KNOWN.iter().find(|(_, ns)| is_usual(*ns) && ns.prefix() == Some(prefix));
@@ -255,15 +259,116 @@ pub(super) fn customary(prefix: &str) -> Cow<'static, str> {
     }
 }
 
-/// Whether a declaration is one that XML forbids to write: of the prefixes `xml` and `xmlns`, and of
-/// other prefixes for the names that belong to these (Namespaces in XML 1.0 section 3).
+/// Whether a declaration is one that XML forbids to write: of the prefixes `xml` and `xmlns`, and
+/// of other prefixes for the names that belong to these (Namespaces in XML 1.0 section 3).
 pub fn is_reserved(prefix: &str, uri: &str) -> bool {
     prefix == "xmlns" || uri == XMLNS || (prefix == "xml") != (uri == XML)
+}
+
+/// A namespace declaration.
+#[derive(Debug, Clone)]
+struct Binding<'a> {
+    prefix: &'a str,
+    uri: Cow<'a, str>,
+    ns: Ns,
+}
+
+/// The declarations in scope, innermost last.
+#[derive(Debug, Default)]
+pub struct NamespaceScope<'a> {
+    bindings: Vec<Binding<'a>>,
+    /// Declarations made up for prefixes that the document does not declare; they count as the
+    /// root's.
+    invented: Vec<Binding<'a>>,
+    others: HashMap<String, u32>,
+    uris: Vec<String>,
+}
+
+impl<'a> NamespaceScope<'a> {
+    /// How many declarations are in scope.
+    pub const fn declared(&self) -> usize {
+        self.bindings.len()
+    }
+
+    /// Leaves elements: only the first `length` declarations stay.
+    pub fn truncate(&mut self, length: usize) {
+        self.bindings.truncate(length);
+    }
+
+    /// Enters a declaration, and answers what its namespace is.
+    pub fn declare(&mut self, prefix: &'a str, uri: Cow<'a, str>) -> Ns {
+        let ns = self.classify(&uri);
+        self.bindings.push(Binding { prefix, uri, ns });
+        ns
+    }
+
+    /// What a namespace is.
+    pub fn classify(&mut self, uri: &str) -> Ns {
+        let uri = trim(uri);
+        if uri.is_empty() {
+            return Ns::None;
+        }
+        if let Some(ns) = Ns::of(uri) {
+            return ns;
+        }
+        if let Some(number) = self.others.get(uri) {
+            return Ns::Other(*number);
+        }
+        let number = u32::try_from(self.uris.len()).unwrap_or(u32::MAX);
+        self.uris.push(uri.to_owned());
+        self.others.insert(uri.to_owned(), number);
+        Ns::Other(number)
+    }
+
+    /// The namespace URIs of [`Ns::Other`], by its number.
+    pub fn take_uris(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.uris)
+    }
+
+    /// What a prefix means. `None`: undeclared.
+    pub fn resolve(&self, prefix: &str) -> Option<Ns> {
+        let bound = |all: &[Binding<'_>]| {
+            all.iter().rev().find(|binding| binding.prefix == prefix).map(|binding| binding.ns)
+        };
+        bound(&self.bindings).or_else(|| match prefix {
+            "" => Some(Ns::None),
+            "xml" => Some(Ns::Xml),
+            _ => bound(&self.invented),
+        })
+    }
+
+    /// Makes up a declaration for a prefix that has none.
+    pub fn invent(&mut self, prefix: &'a str) -> Ns {
+        let uri = customary(prefix);
+        let ns = self.classify(&uri);
+        self.invented.push(Binding { prefix, uri, ns });
+        ns
+    }
+
+    /// How many declarations were made up.
+    pub const fn invented_len(&self) -> usize {
+        self.invented.len()
+    }
+
+    /// The declarations that were made up, as (prefix, URI).
+    pub fn invented(&self) -> Vec<(String, String)> {
+        let made_up = self.invented.iter();
+        made_up.map(|b| (b.prefix.to_owned(), b.uri.clone().into_owned())).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_namespaces_have_numbers() {
+        let mut scope = NamespaceScope::default();
+        assert_eq!(scope.classify(" "), Ns::None);
+        let other = scope.classify("urn:a");
+        assert_eq!(other, scope.classify(" urn:a\n"));
+        assert_ne!(other, scope.classify("urn:b"));
+    }
 
     #[test]
     fn a_namespace_is_known_in_its_many_spellings() {

@@ -24,16 +24,12 @@ pub enum Reference {
 /// Reads the reference `&name;`.
 pub fn reference(name: &str) -> Reference {
     if let Some(number) = name.strip_prefix('#') {
-        let (digits, radix) = match number.strip_prefix('x') {
-            Some(hex) => (hex, 16),
-            None => (number, 10),
-        };
-        if digits.is_empty() || !digits.bytes().all(|b| char::from(b).is_digit(radix)) {
-            return Reference::Bare;
-        }
-        return match u32::from_str_radix(digits, radix).ok().and_then(char::from_u32) {
-            Some(c) if is_char(c) => Reference::Fine(c),
-            _ => Reference::Forbidden,
+        return match number_of(number, &['x']) {
+            None => Reference::Bare,
+            Some(number) => match number.and_then(char::from_u32) {
+                Some(c) if is_char(c) => Reference::Fine(c),
+                _ => Reference::Forbidden,
+            },
         };
     }
     match name {
@@ -59,16 +55,20 @@ pub fn numbered(text: &str) -> String {
 /// What HTML reads in `&name;`: unlike XML, every number is a character (section 13.2.5.80).
 pub fn html(name: &str) -> Option<Cow<'static, str>> {
     let Some(number) = name.strip_prefix('#') else { return named(name).map(Cow::Borrowed) };
-    let (digits, radix) = match number.strip_prefix(['x', 'X']) {
-        Some(hex) => (hex, 16),
-        None => (number, 10),
-    };
-    if digits.is_empty() || !digits.bytes().all(|b| char::from(b).is_digit(radix)) {
-        return None;
-    }
-    let number = u32::from_str_radix(digits, radix).ok().filter(|number| *number > 0);
+    let number = number_of(number, &['x', 'X'])?.filter(|number| *number > 0);
     let c = number.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
     Some(Cow::Owned(c.to_string()))
+}
+
+/// The number behind the `#` of a reference: `None` where none is written, `Some(None)` where it is
+/// too large. `hex`: what begins one to the base of 16.
+fn number_of(written: &str, hex: &[char]) -> Option<Option<u32>> {
+    let (digits, radix) = match written.strip_prefix(hex) {
+        Some(digits) => (digits, 16),
+        None => (written, 10),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| char::from(b).is_digit(radix));
+    is_number.then(|| u32::from_str_radix(digits, radix).ok())
 }
 
 /// Adds what the reference `name` (without `&` and `;`) stands for; what is none stands as it is.

@@ -30,28 +30,11 @@ pub fn trimmed(text: Cow<'_, str>) -> Cow<'_, str> {
 /// Collapses every run of white space to one space and trims the ends.
 pub fn collapsed(text: Cow<'_, str>) -> Cow<'_, str> {
     let text = trimmed(text);
-    let mut before = b'x';
-    let clean = text.bytes().all(|byte| {
-        let fine = byte > b' ' || (byte == b' ' && before != b' ');
-        before = byte;
-        fine
-    });
-    if clean {
+    if !text.contains(['\t', '\n', '\r']) && !text.contains("  ") {
         return text;
     }
-    let (bytes, mut at) = (text.as_bytes(), 0);
-    let mut out = String::with_capacity(text.len());
-    // Each turn adds a word.
-    while let Some(gap) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| !is_space(*b))) {
-        let word = at + gap;
-        let rest = bytes.get(word..).unwrap_or_default();
-        at = word + rest.iter().position(|b| is_space(*b)).unwrap_or(rest.len());
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push_str(cut(&text, word..at));
-    }
-    Cow::Owned(out)
+    let words = text.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty());
+    Cow::Owned(words.collect::<Vec<_>>().join(" "))
 }
 
 /// Whether a text is nothing but white space.
@@ -105,8 +88,8 @@ pub fn declared_prefix(name: &str) -> Option<&str> {
     }
 }
 
-/// A spelled name as prefix and local name (Namespaces in XML 1.0 section 4); the prefix is empty where
-/// there is none.
+/// A spelled name as prefix and local name (Namespaces in XML 1.0 section 4); the prefix is empty
+/// where there is none.
 pub fn split_name(name: &str) -> (&str, &str) {
     name.split_once(':').unwrap_or(("", name))
 }

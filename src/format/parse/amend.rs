@@ -2,7 +2,7 @@
 //! other elements, its attributes, foreign markup, in whatever format it has.
 
 use super::opml::mark;
-use super::{Limits, again, document};
+use super::{Limits, document};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use tidegate_core::model::{Entry, FeedDocument, Format, Markup, Time};
@@ -37,7 +37,7 @@ pub fn amended<T>(
     let text = match markup.format {
         Format::JsonFeed => {
             let xml = object(&markup.xml, amendment)?;
-            again::document(&Markup { xml, ..markup.clone() })?
+            small_document(&Markup { xml, ..markup.clone() })?
         }
         _ => element(&around(markup)?, markup.format, amendment)?,
     };
@@ -83,7 +83,7 @@ fn object(text: &str, amendment: &Amendment) -> Option<String> {
 
 /// The smallest document around the entry, with what the entry inherits.
 fn around(markup: &Markup) -> Option<String> {
-    let mut text = again::document(markup)?;
+    let mut text = small_document(markup)?;
     let mut attributes = if markup.format == Format::Opml { mark() } else { String::new() };
     for (name, value) in [("xml:base", &markup.context.base), ("xml:lang", &markup.context.lang)] {
         if let Some(value) = value {
@@ -184,27 +184,20 @@ impl<'t, 'a> Amended<'t, 'a> {
             }
             return Some(());
         }
-        match (self.format, is_html) {
-            (Format::Atom10 | Format::Opml, true) => {
-                self.replace(place, "content", " type=\"html\"", text)
-            }
-            (Format::Atom10 | Format::Opml, false) => {
-                self.replace(place, "content", " type=\"text\"", text)
-            }
-            (Format::Atom03, true) => {
-                self.replace(place, "content", " type=\"text/html\" mode=\"escaped\"", text)
-            }
-            (Format::Atom03, false) => {
-                self.replace(place, "content", " type=\"text/plain\" mode=\"escaped\"", text)
-            }
-            (_, true) => self.replace(place, "description", "", text),
+        let kind = match (self.format, is_html) {
+            (Format::Atom10 | Format::Opml, true) => " type=\"html\"",
+            (Format::Atom10 | Format::Opml, false) => " type=\"text\"",
+            (Format::Atom03, true) => " type=\"text/html\" mode=\"escaped\"",
+            (Format::Atom03, false) => " type=\"text/plain\" mode=\"escaped\"",
+            (_, true) => return self.replace(place, "description", "", text),
             // A description is HTML.
             (_, false) => {
                 let mut html = String::new();
                 push_text(&mut html, text);
-                self.replace(place, "description", "", &html)
+                return self.replace(place, "description", "", &html);
             }
-        }
+        };
+        self.replace(place, "content", kind, text)
     }
 
     fn link(&mut self, link: &str) -> Option<()> {
@@ -233,8 +226,8 @@ impl<'t, 'a> Amended<'t, 'a> {
         }
     }
 
-    /// Puts an element with text in the place of another one, whose name and inherited attributes it
-    /// keeps, or in front of all that the entry has.
+    /// Puts an element with text in the place of another one, whose name and inherited attributes
+    /// it keeps, or in front of all that the entry has.
     fn replace(
         &mut self,
         place: Option<DocElement<'t, 'a>>,
@@ -279,6 +272,47 @@ fn push_declarations(out: &mut String, element: DocElement<'_, '_>) {
     for declaration in element.declarations() {
         push_namespace(out, declaration.declared_prefix(), &declaration.declared_uri());
     }
+}
+
+/// Such a document; `None` where the entry's slots do not fit its text.
+pub(super) fn small_document(markup: &Markup) -> Option<String> {
+    let xml = markup.xml.as_str();
+    if markup.format == Format::JsonFeed {
+        return Some(format!(
+            "{{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"\",\"items\":[{xml}]}}"
+        ));
+    }
+    let attributes = markup.slots.attributes;
+    let (start, rest) = (xml.get(..attributes)?, xml.get(attributes..)?);
+    let is_bare = markup.namespace().is_empty();
+    // The root bears a prefix of its own where its format has a namespace, so that it binds nothing
+    // that the entry might use. An entry of Atom in no namespace is one in a feed of none alone.
+    let (before, after) = match markup.format {
+        Format::Atom03 if is_bare => ("<feed version=\"0.3\">", "</feed>"),
+        Format::Atom10 if is_bare => ("<feed>", "</feed>"),
+        Format::Atom03 => (
+            "<around:feed version=\"0.3\" xmlns:around=\"http://purl.org/atom/ns#\">",
+            "</around:feed>",
+        ),
+        Format::Atom10 | Format::JsonFeed | Format::Opml => {
+            ("<around:feed xmlns:around=\"http://www.w3.org/2005/Atom\">", "</around:feed>")
+        }
+        Format::Rss20 => ("<rss version=\"2.0\"><channel>", "</channel></rss>"),
+        Format::Rss09x => ("<rss version=\"0.92\"><channel>", "</channel></rss>"),
+        Format::Rss10 | Format::Rss090 => (
+            "<around:RDF xmlns:around=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">",
+            "</around:RDF>",
+        ),
+    };
+    let mut text = String::with_capacity(xml.len() + before.len() + after.len() + 256);
+    text.push_str(before);
+    text.push_str(start);
+    for (prefix, namespace) in &markup.context.namespaces {
+        push_namespace(&mut text, prefix, namespace);
+    }
+    text.push_str(rest);
+    text.push_str(after);
+    Some(text)
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ const SNIFF_LIMIT: usize = 1 << 20;
 pub struct Before<'a> {
     /// The name of their charset, as the WHATWG Encoding Standard spells it.
     pub charset: &'a str,
-    /// Whether bytes that are malformed in it are new to the feed: then they are no reason at all to
-    /// take it for another. Else another charset must explain the document better.
+    /// Whether bytes that are malformed in it are new to the feed: then they are no reason at all
+    /// to take it for another. Else another charset must explain the document better.
     pub is_firm: bool,
 }
 
@@ -42,11 +42,11 @@ impl Decoded<'_> {
     }
 }
 
-/// Decodes a body: by its byte order mark, as UTF-8 where its bytes show that, by the charset of HTTP, by
-/// the XML declaration, as UTF-8 where it is valid, and else by a guess. A charset that is declared but
-/// under which the bytes are malformed is not believed where another reading is whole. JSON is UTF-8
-/// (RFC 8259 section 8.1). A collection of FeedSync comes out as Atom ([`collection::transcoded`]), and so does a list
-/// ([`opml::transcoded`]).
+/// Decodes a body: by its byte order mark, as UTF-8 where its bytes show that, by the charset of
+/// HTTP, by the XML declaration, as UTF-8 where it is valid, and else by a guess. A charset that is
+/// declared but under which the bytes are malformed is not believed where another reading is whole.
+/// JSON is UTF-8 (RFC 8259 section 8.1). A collection of FeedSync comes out as Atom
+/// ([`collection::transcoded`]), and so does a list ([`opml::transcoded`]).
 pub fn decode<'a>(
     bytes: &'a [u8],
     content_type: Option<&str>,
@@ -63,7 +63,7 @@ pub fn decode_as<'a>(
     before: Option<Before<'_>>,
     limits: &Limits,
 ) -> Result<Decoded<'a>, ParseError> {
-    let mut decoded = checked(bytes, content_type, before, limits)?;
+    let mut decoded = read_characters(bytes, content_type, before, limits)?;
     // A collection of FeedSync, and a list, is read as the Atom document that says the same.
     if let Some(text) = collection::within(&decoded.text, limits)? {
         decoded.text = Cow::Owned(text);
@@ -80,24 +80,22 @@ pub fn characters<'a>(
     content_type: Option<&str>,
     limits: &Limits,
 ) -> Result<Decoded<'a>, ParseError> {
-    checked(bytes, content_type, None, limits)
+    read_characters(bytes, content_type, None, limits)
 }
 
-fn checked<'a>(
+fn read_characters<'a>(
     bytes: &'a [u8],
     content_type: Option<&str>,
     before: Option<Before<'_>>,
     limits: &Limits,
 ) -> Result<Decoded<'a>, ParseError> {
-    check(bytes.len(), limits)?;
-    let decoded = choose(bytes, content_type, before);
-    check(decoded.text.len(), limits)?;
-    Ok(decoded)
-}
-
-fn check(found: usize, limits: &Limits) -> Result<(), ParseError> {
     let limit = limits.decoded;
-    if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(()) }
+    let within =
+        |found| if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(()) };
+    within(bytes.len())?;
+    let decoded = choose(bytes, content_type, before);
+    within(decoded.text.len())?;
+    Ok(decoded)
 }
 
 fn choose<'a>(
@@ -251,11 +249,12 @@ impl Before<'_> {
         self.charset.eq_ignore_ascii_case(encoding.name())
     }
 
-    /// Whether bytes that no authority explains can be what they were before, with some of them bad.
+    /// Whether bytes that no authority explains can be what they were before, with some of them
+    /// bad.
     fn explains(&self, bytes: &[u8]) -> bool {
         let Some(encoding) = Encoding::for_label(self.charset.as_bytes()) else { return false };
-        // Other bytes, read as sixteen bits each, are a document of no kind, which nobody could ever
-        // see a second time.
+        // Other bytes, read as sixteen bits each, are a document of no kind, which nobody could
+        // ever see a second time.
         let shows_markup = encoding.is_ascii_compatible() || shows_markup(encoding, bytes);
         if self.is_firm || !shows_markup {
             return shows_markup;

@@ -1,12 +1,13 @@
 //! Which names are a format's own, and how the names of others are written in paths.
 
-use super::opml;
+use super::{ParseError, opml};
 use std::borrow::Cow;
 use tidegate_core::model::{Family, Format};
 use tidegate_core::sup;
 use tidegate_core::xml::doc::{Doc, DocElement};
+use tidegate_core::xml::html::plain_text;
 use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
-use tidegate_core::xml::{split_name, trimmed};
+use tidegate_core::xml::{self, cut, split_name, trimmed};
 
 /// The longest `version` of a root that says which format it is, in bytes.
 const VERSION_LIMIT: usize = 64;
@@ -97,8 +98,8 @@ impl FeedDialect {
         }
     }
 
-    /// Writes a spelled name: the local one where it is the format's own, with the customary prefix where
-    /// there is one, with the namespace in braces otherwise.
+    /// Writes a spelled name: the local one where it is the format's own, with the customary prefix
+    /// where there is one, with the namespace in braces otherwise.
     pub fn name(self, doc: &Doc<'_>, ns: Ns, name: &str, out: &mut String) {
         match ns {
             _ if self.owns(ns) => {}
@@ -132,8 +133,9 @@ fn is_list(root: DocElement<'_, '_>) -> bool {
     root.attribute_of(Ns::Named(OUTLINE_PREFIX), opml::MARK).is_some()
 }
 
-/// How well a link to another form of a feed or an entry leads people to its page: one that is a page comes
-/// before one that is none, and then one in the language `lang`, or that says no language.
+/// How well a link to another form of a feed or an entry leads people to its page: one that is a
+/// page comes before one that is none, and then one in the language `lang`, or that says no
+/// language.
 pub(super) fn page_rank(
     link: DocElement<'_, '_>,
     lang: impl FnOnce() -> Option<String>,
@@ -160,8 +162,8 @@ pub(super) fn take_better<T>(
     }
 }
 
-/// The relations of links that are true of the document itself alone: those that name it, its hub, its SUP
-/// document, or its neighbours (RFC 5005, READINGS 3).
+/// The relations of links that are true of the document itself alone: those that name it, its hub,
+/// its SUP document, or its neighbours (RFC 5005, READINGS 3).
 const OF_THE_DOCUMENT: [&str; 11] = [
     "self",
     "hub",
@@ -179,4 +181,36 @@ const OF_THE_DOCUMENT: [&str; 11] = [
 /// Whether a link of this relation has no meaning in another document of the same entries.
 pub fn is_of_the_document(relation: &str) -> bool {
     OF_THE_DOCUMENT.iter().any(|own| own.eq_ignore_ascii_case(relation.trim()))
+}
+
+/// How far an HTML page is searched for its title, in bytes.
+const TITLE_WINDOW: usize = 64 << 10;
+
+/// What a document is whose first element is no feed's.
+pub fn no_feed(root: DocElement<'_, '_>) -> ParseError {
+    let (text, at) = (root.doc().text(), root.span().start);
+    let local = root.local().to_ascii_lowercase();
+    let before = cut(text, 0..at).to_ascii_lowercase();
+    let page = ["html", "head", "body", "script", "meta", "title", "div", "p", "br", "center"];
+    if page.contains(&local.as_str()) || before.contains("<!doctype html") {
+        return ParseError::Html { title: page_title(text), at };
+    }
+    let what = match local.as_str() {
+        "entry" => "a single Atom entry".to_owned(),
+        "opml" => "a subscription list (OPML)".to_owned(),
+        "urlset" | "sitemapindex" => "a sitemap".to_owned(),
+        _ => format!("an XML document of another kind (<{}>)", xml::shortened(root.name(), 64)),
+    };
+    ParseError::NotAFeed { what, at }
+}
+
+/// The title of a web page, for people.
+fn page_title(text: &str) -> Option<String> {
+    let window = xml::shortened(text, TITLE_WINDOW).to_ascii_lowercase();
+    let open = window.find("<title")?;
+    let start = open + window.get(open..)?.find('>')? + 1;
+    let end = start + window.get(start..)?.find("</title")?;
+    let title = plain_text(text.get(start..end)?);
+    let title = xml::shortened(&title, 100).to_owned();
+    (!title.is_empty()).then_some(title)
 }

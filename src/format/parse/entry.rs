@@ -6,6 +6,7 @@ mod projection;
 use super::Limits;
 use super::dialect::FeedDialect;
 use meaning::Meaning;
+pub(super) use meaning::plain_title;
 pub(super) use projection::{FIELD_COST, exact_cost};
 use projection::{fields, measure};
 use std::borrow::Cow;
@@ -15,36 +16,25 @@ use tidegate_core::model::{Context, Entry, Projection, Slots};
 use tidegate_core::xml::doc::{Doc, DocElement, Repair};
 use tidegate_core::xml::edits::{Edit, Edits};
 
-/// Why an entry cannot be taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("an entry has more than {limit} {what}")]
-pub(super) struct TooMuch {
-    /// What there is too much of.
-    pub what: &'static str,
-    /// How much there may be.
-    pub limit: usize,
+/// Why an entry cannot be taken of which there is more than may be.
+pub(super) fn too_much(what: &str, limit: usize) -> String {
+    format!("an entry has more than {limit} {what}")
 }
 
-/// An entry that was read.
-pub(super) struct ReadEntry<'a> {
-    pub entry: Entry<'a>,
-    /// Bytes that its projection takes beside its text, at most.
-    pub cost: usize,
-}
-
-/// Reads an entry that inherits `context`.
+/// Reads an entry that inherits `context`; and how many bytes its projection takes beside its text,
+/// at most.
 pub(super) fn read<'a>(
     doc: &Arc<Doc<'a>>,
     entry: DocElement<'_, 'a>,
     repairs: &[Repair],
     context: Arc<Context>,
     (dialect, limits): (FeedDialect, &Limits),
-) -> Result<ReadEntry<'a>, String> {
+) -> Result<(Entry<'a>, usize), String> {
     let span = entry.span();
     if span.len() > limits.entry {
-        return Err(TooMuch { what: "bytes", limit: limits.entry }.to_string());
+        return Err(too_much("bytes", limits.entry));
     }
-    let cost = measure(entry, limits).map_err(|error| error.to_string())?;
+    let cost = measure(entry, limits)?;
     let meaning = Meaning::read(entry, dialect);
     let sync_markup = sync_markup(entry);
     let mut list = doc.edits(repairs, &sync_markup);
@@ -66,8 +56,7 @@ pub(super) fn read<'a>(
     };
     let markup = edits.apply(doc.text());
     let projection = Projection::in_document(Arc::clone(doc), entry.id, fields);
-    let entry = meaning.entry(entry, dialect, markup, slots, context, projection);
-    Ok(ReadEntry { entry, cost })
+    Ok((Entry { markup, slots, context, projection, ..meaning.entry(entry, dialect) }, cost))
 }
 
 /// The elements of sync markup in an element that stand in no other one.

@@ -1,29 +1,27 @@
 //! The feed element: what is an entry, what is the head, what is left for the skeleton.
 
 pub(super) mod frame;
-mod other;
 mod skeleton;
 
-use super::dialect::{FeedDialect, is_of_the_document, relation};
-use super::entry::{self, ReadEntry};
+use super::dialect::{FeedDialect, is_of_the_document, no_feed, relation};
+use super::entry;
 use super::head::HeadBuilder;
-use super::sync_markup::{ReadSharing, SyncReader, SyncedEntry, read_sharing};
-use super::{Limits, ParseError};
-use other::no_feed;
+use super::sync_markup::{SyncReader, read_sharing};
+use super::{Limits, ParseError, completeness};
 use skeleton::Plan;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
-use tidegate_core::model::{Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw};
+use tidegate_core::model::{Context, Entry, EntryTombstone, FeedDocument, Flaw};
 use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, Findings, NodeId, Repair, Unit, Units};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{self, cut, is_blank, trimmed};
 use url::Url;
 
 /// A document that is being read.
-struct FeedReader<'t, 'a, 'l> {
+struct FeedReader<'t, 'a> {
     doc: &'t Arc<Doc<'a>>,
-    limits: &'l Limits,
+    limits: &'t Limits,
     dialect: FeedDialect,
     findings: Findings,
     head: HeadBuilder,
@@ -34,7 +32,7 @@ struct FeedReader<'t, 'a, 'l> {
     taken_out: Vec<DocElement<'t, 'a>>,
     /// Where entries are, in order.
     entry_spans: Vec<Range<usize>>,
-    sync: SyncReader<'l>,
+    sync: SyncReader<'a, 't>,
 }
 
 /// Reads the XML document that begins at the byte `start`.
@@ -64,7 +62,7 @@ pub(super) fn read<'a>(
         tombstones: Vec::new(),
         taken_out: Vec::new(),
         entry_spans: Vec::new(),
-        sync: SyncReader::new(dialect, limits, invented.clone()),
+        sync: SyncReader::new(&doc, dialect, limits, invented.clone()),
     };
     if start > 0 {
         let why = "what stands before the document is passed over";
@@ -116,7 +114,7 @@ fn repairs_of_head(repairs: &[Repair], units: &[Unit]) -> Vec<Repair> {
     of_head
 }
 
-impl<'t, 'a> FeedReader<'t, 'a, '_> {
+impl<'t, 'a> FeedReader<'t, 'a> {
     /// Reads the elements around the entries.
     fn read_head(&mut self, root: DocElement<'t, 'a>, units: &[Unit]) {
         if self.dialect.root == Ns::None && self.dialect.is_atom() {
@@ -148,19 +146,15 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
     }
 
     fn open_container(&mut self, element: DocElement<'t, 'a>) {
-        self.plan.context = Context {
-            namespaces: element.scope(),
-            base: element.base_spelled(),
-            lang: element.lang(),
-        };
+        self.plan.context = element.inner_context();
         if element.id > 0 {
             self.head.channel(element);
             self.plan.channel.get_or_insert(element);
         }
     }
 
-    /// Whether an element around the entries is no part of the skeleton. `is_in_head`: it is one of the feed's
-    /// own children.
+    /// Whether an element around the entries is no part of the skeleton. `is_in_head`: it is one of
+    /// the feed's own children.
     fn is_taken_out(&mut self, element: DocElement<'t, 'a>, is_in_head: bool) -> bool {
         let (ns, local) = (element.ns(), element.local());
         let is_own = self.dialect.owns(ns);
@@ -222,10 +216,9 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
                 context = Arc::new(own);
             }
             match entry::read(self.doc, element, repairs, Arc::clone(&context), read) {
-                Ok(ReadEntry { mut entry, cost: more }) => {
+                Ok((mut entry, more)) => {
                     cost = cost.saturating_add(more);
-                    let (doc, is_sound) = (self.doc, unit.is_sound);
-                    entry.sync = self.sync.read(&SyncedEntry { doc, element, repairs, is_sound });
+                    entry.sync = self.sync.read(element, repairs, unit.is_sound);
                     self.entries.push(entry);
                     nodes.push(unit.node);
                 }
@@ -278,17 +271,10 @@ impl<'t, 'a> FeedReader<'t, 'a, '_> {
             return Err(ParseError::NotAFeed { what, at: self.plan.root_name_end() });
         }
         let broken_at = self.findings.fault.as_ref().map(|(at, _)| *at);
-        let completeness = match self.findings.fault.take() {
-            Some((at, reason)) if self.entries.is_empty() => {
-                return Err(ParseError::NothingWhole { reason, at });
-            }
-            Some((at, reason)) => Completeness::Salvaged(format!("{reason} (byte {at})")),
-            None => Completeness::Full,
-        };
+        let completeness = completeness(self.findings.fault.take(), self.entries.is_empty())?;
         let is_head = |around: DocElement<'_, '_>| is_container(around, dialect);
         let sharing = read_sharing(&self.taken_out, is_head, url);
-        let (sharing, expires) =
-            sharing.map(|ReadSharing { sharing, expires }| (sharing, expires)).unzip();
+        let (sharing, expires) = sharing.unzip();
         head.hints.expires = expires.flatten();
         let mut edits = self.doc.edits(repairs, &self.taken_out);
         skeleton::take_out_entries(text, &self.entry_spans, &mut edits);

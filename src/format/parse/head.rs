@@ -2,6 +2,7 @@
 
 use super::Limits;
 use super::dialect::{FeedDialect, page_rank, relation, take_better};
+use super::entry::plain_title;
 use super::feed::owned;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,7 +11,6 @@ use tidegate_core::sup;
 use tidegate_core::xml::address::resolve;
 use tidegate_core::xml::date;
 use tidegate_core::xml::doc::DocElement;
-use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{collapsed, shortened, trim, trimmed};
 
@@ -102,13 +102,7 @@ impl HeadBuilder {
             | (_, Ns::Named("dc"), "creator")
             | (_, Ns::Named("itunes"), "author") => note(&mut head.author, &text()),
             (true, _, "title") if head.title.is_none() => {
-                let kind = child.attribute("type").unwrap_or_default();
-                let plain = match (is_atom, text()) {
-                    (true, text) if kind.contains("html") => plain_text(&text),
-                    (true, text) => collapsed(without_section(&text).into()).into_owned(),
-                    (false, text) => plain_text_if_html(&text),
-                };
-                head.title = owned(Cow::Owned(plain));
+                head.title = owned(plain_title(child, dialect, (text().into(), false)));
             }
             (true, _, "link") if head.link.is_none() => {
                 let base = child.parent().and_then(DocElement::base);

@@ -3,7 +3,8 @@
 mod item;
 
 use super::feed::owned;
-use super::{Limits, ParseError};
+use super::{Limits, ParseError, completeness};
+pub(super) use item::{list, members};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,9 +20,9 @@ use url::Url;
 pub(super) const ITEMS: &str = "items";
 
 /// A place in the text, read member by member, so that a cut document still gives what is whole.
-pub(super) struct JsonReader<'a> {
-    pub(super) text: &'a str,
-    pub(super) at: usize,
+struct JsonReader<'a> {
+    text: &'a str,
+    at: usize,
 }
 
 impl<'a> JsonReader<'a> {
@@ -64,9 +65,10 @@ impl<'a> JsonReader<'a> {
         if self.take(':') { Ok(name) } else { Err("a member has no ':'".to_owned()) }
     }
 
-    /// Hands over what stands in the object that has begun here, up to its end, to where it is broken, or to
-    /// what is not taken. `list`: the member whose items are handed over each by itself.
-    pub(super) fn object<E: From<String>>(
+    /// Hands over what stands in the object that has begun here, up to its end, to where it is
+    /// broken, or to what is not taken. `list`: the member whose items are handed over each by
+    /// itself.
+    fn object<E: From<String>>(
         &mut self,
         list: &str,
         mut take: impl FnMut(ObjectPart<'a>) -> Result<(), E>,
@@ -94,8 +96,7 @@ impl<'a> JsonReader<'a> {
                     }
                 }
             } else {
-                let (value, span) = self.value()?;
-                take(ObjectPart::Member(name, value, span))?;
+                take(ObjectPart::Member(name, self.value()?.0))?;
             }
             if self.take('}') {
                 return Ok(());
@@ -108,9 +109,9 @@ impl<'a> JsonReader<'a> {
 }
 
 /// What stands in an object that has a list of items.
-pub(super) enum ObjectPart<'a> {
-    /// A member that is not that list, and its place.
-    Member(Cow<'a, str>, &'a RawValue, Range<usize>),
+enum ObjectPart<'a> {
+    /// A member that is not that list.
+    Member(Cow<'a, str>, &'a RawValue),
     /// The first list of items, with where it begins.
     Items(usize),
     /// One of its items, and its place.
@@ -185,7 +186,7 @@ impl<'a> Feed<'a> {
         limits: &Limits,
     ) -> Result<(), Stop> {
         let (value, span) = match part {
-            ObjectPart::Member(name, value, _) => {
+            ObjectPart::Member(name, value) => {
                 member(self, &name, value, url, limits);
                 return Ok(());
             }
@@ -273,21 +274,15 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
         flaws.insert(Flaw::Tags);
     }
     let broken_at = feed.fault.as_ref().map(|(at, _)| *at);
-    let completeness = match feed.fault {
-        Some((at, reason)) if feed.entries.is_empty() => {
-            return Err(ParseError::NothingWhole { reason, at });
-        }
-        Some((at, reason)) => {
-            warnings.push(Warning { offset: at, message: reason.clone() });
-            Completeness::Salvaged(format!("{reason} (byte {at})"))
-        }
+    if let Some((at, reason)) = &feed.fault {
+        warnings.push(Warning { offset: *at, message: reason.clone() });
+    }
+    let completeness = completeness(feed.fault, feed.entries.is_empty())?;
+    if feed.items.is_none() && completeness == Completeness::Full {
         // Without the list nothing says that there are no items.
-        None if feed.items.is_none() => {
-            let reason = "the feed has no list of items".to_owned();
-            return Err(ParseError::NothingWhole { reason, at: start });
-        }
-        None => Completeness::Full,
-    };
+        let reason = "the feed has no list of items".to_owned();
+        return Err(ParseError::NothingWhole { reason, at: start });
+    }
     let skeleton = Skeleton {
         format: Format::JsonFeed,
         text: skeleton(text, start, feed.items, &completeness),

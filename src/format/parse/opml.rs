@@ -1,15 +1,14 @@
 //! Subscription lists: OPML 1.0, 1.1 and 2.0 as people have them, with SSE 0.91 (its section 2).
 //!
-//! Lists are written by hand and by programs that do not escape, so that their tags are guessed where they
-//! are ill-formed ([`Doc::read_list`](tidegate_core::xml::doc::Doc::read_list)).
+//! Lists are written by hand and by programs that do not escape, so that their tags are guessed
+//! where they are ill-formed ([`Doc::read_list`](tidegate_core::xml::doc::Doc::read_list)).
 
 mod build;
 mod entries;
-mod sync;
 #[cfg(test)]
 mod tests;
 
-pub use sync::OutlineSync;
+pub use build::OutlineSync;
 
 pub use entries::{mark, transcoded};
 
@@ -18,6 +17,7 @@ pub(super) use entries::{MARK, within};
 use std::ops::Range;
 use tidegate_core::model::OUTLINE_DEPTH;
 use tidegate_core::sync::Item091;
+use tidegate_core::xml::ns::OUTLINE;
 
 /// How much of a list is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,13 +28,9 @@ pub struct OpmlLimits {
     pub depth: usize,
     /// Outlines.
     pub outlines: usize,
-    /// Elements in outlines that are neither outlines nor sync markup, in the whole list; what is beyond
-    /// is left out.
+    /// Elements in outlines that are neither outlines nor sync markup, in the whole list; what is
+    /// beyond is left out.
     pub others: usize,
-    /// Attributes of one outline; what is beyond is left out.
-    pub attributes: usize,
-    /// Bytes of one value; what is beyond is cut off.
-    pub value: usize,
     /// Problems that are named; the rest are counted.
     pub problems: usize,
 }
@@ -46,8 +42,6 @@ impl Default for OpmlLimits {
             depth: OUTLINE_DEPTH,
             outlines: 100_000,
             others: 100_000,
-            attributes: 256,
-            value: 1 << 20,
             problems: 1_000,
         }
     }
@@ -196,13 +190,13 @@ pub struct OpmlSharing {
     pub complete: Option<String>,
 }
 
-/// What is read of a head beside the title (OPML 2.0, "What is a `<head>`?"). How a window showed the
-/// list is nobody else's business.
+/// What is read of a head beside the title (OPML 2.0, "What is a `<head>`?"). How a window showed
+/// the list is nobody else's business.
 pub const HEAD: [&str; 6] =
     ["dateCreated", "dateModified", "ownerName", "ownerEmail", "ownerId", "docs"];
 
 /// A list as it was read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct OutlineList {
     /// The title in its head.
     pub title: Option<String>,
@@ -242,9 +236,20 @@ impl OutlineList {
         path
     }
 
-    /// The value of an attribute of an outline in our own namespace ([`OUTLINE`](tidegate_core::xml::ns::OUTLINE)).
+    /// The value of an attribute of an outline in our own namespace ([`OUTLINE`]).
     pub fn ours<'a>(&self, outline: &'a Outline, name: &str) -> Option<&'a str> {
-        entries::given(outline, name, &self.namespaces)
+        let found = outline.attributes.iter().find(|(written, _)| {
+            let parts = written.split_once(':');
+            parts
+                .is_some_and(|(prefix, local)| local == name && self.bound(prefix) == Some(OUTLINE))
+        });
+        found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// What a prefix is bound to.
+    fn bound(&self, prefix: &str) -> Option<&str> {
+        let found = self.namespaces.iter().find(|(known, _)| known == prefix);
+        found.map(|(_, uri)| uri.as_str())
     }
 
     /// The outlines directly in another one, or in the body.

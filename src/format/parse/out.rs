@@ -7,11 +7,11 @@ use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::{self, cut};
 
 /// The text, and how much more may come.
-pub(in crate::parse) struct Out {
+pub struct Out {
     text: String,
     limit: usize,
-    /// How much of the text is items that entries were made from, which say again what the entries do and
-    /// have a limit of their own: a collection may be as large as any other document.
+    /// How much of the text is items that entries were made from, which say again what the entries
+    /// do and have a limit of their own: a collection may be as large as any other document.
     kept: usize,
     /// The line that the text ends in, and up to where line ends were counted.
     line: usize,
@@ -19,24 +19,19 @@ pub(in crate::parse) struct Out {
 }
 
 impl Out {
-    pub(in crate::parse) const fn new(limits: &Limits) -> Self {
+    pub const fn new(limits: &Limits) -> Self {
         Self { text: String::new(), limit: limits.decoded, kept: 0, line: 1, counted: 0 }
     }
 
     /// How long the text is.
-    pub(in crate::parse) const fn len(&self) -> usize {
+    pub const fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Adds the item that the entry which begins at `start` is made from: an element of that name with
+    /// Adds the item that the entry which begins at `start` is made from: an element of that name
+    /// with
     /// `content` in it, as it is written. `words`: the members that the entry says.
-    pub(in crate::parse) fn keep(
-        &mut self,
-        start: usize,
-        name: &str,
-        words: &[&str],
-        content: &str,
-    ) {
+    pub fn keep(&mut self, start: usize, name: &str, words: &[&str], content: &str) {
         if self.is_full() || self.kept.saturating_add(content.len()) > self.limit {
             return;
         }
@@ -47,26 +42,26 @@ impl Out {
     }
 
     /// Adds text as it is. What is too much is left out and refused at the end.
-    pub(in crate::parse) fn push(&mut self, text: &str) {
+    pub fn push(&mut self, text: &str) {
         if !self.is_full() {
             self.text.push_str(text);
         }
     }
 
     /// Whether it is longer than may be, so that it will be refused whatever comes.
-    pub(in crate::parse) const fn is_full(&self) -> bool {
+    pub const fn is_full(&self) -> bool {
         self.text.len().saturating_sub(self.kept) > self.limit
     }
 
     /// Adds text, escaped.
-    pub(in crate::parse) fn text(&mut self, text: &str) {
+    pub fn text(&mut self, text: &str) {
         if !self.is_full() {
             xml::push_text(&mut self.text, text);
         }
     }
 
     /// Adds line ends until a line of the source is reached.
-    pub(in crate::parse) fn at(&mut self, line: usize) {
+    pub fn at(&mut self, line: usize) {
         let new = self.text.get(self.counted..).unwrap_or_default();
         self.line += memchr::memchr_iter(b'\n', new.as_bytes()).count();
         let missing = line.saturating_sub(self.line);
@@ -76,14 +71,14 @@ impl Out {
     }
 
     /// Adds an attribute.
-    pub(in crate::parse) fn attribute(&mut self, name: &str, value: &str) {
+    pub fn attribute(&mut self, name: &str, value: &str) {
         if !self.is_full() {
             xml::push_attribute(&mut self.text, name, value);
         }
     }
 
     /// Adds an element of Atom with text; `attributes` as they are written.
-    pub(in crate::parse) fn element(&mut self, name: &str, attributes: &str, text: &str) {
+    pub fn element(&mut self, name: &str, attributes: &str, text: &str) {
         for piece in ["<", name, attributes, ">"] {
             self.push(piece);
         }
@@ -94,7 +89,7 @@ impl Out {
     }
 
     /// Adds a link.
-    pub(in crate::parse) fn link(&mut self, parts: &[(&str, &str)]) {
+    pub fn link(&mut self, parts: &[(&str, &str)]) {
         self.push("<link");
         for (name, value) in parts {
             self.attribute(name, value);
@@ -103,12 +98,12 @@ impl Out {
     }
 
     /// Adds an element of the source as it is, with the bindings that it uses and does not make.
-    pub(in crate::parse) fn copy(&mut self, element: DocElement<'_, '_>) {
+    pub fn copy(&mut self, element: DocElement<'_, '_>) {
         self.copy_within(element, ATOM);
     }
 
     /// The same where another namespace is the default.
-    pub(in crate::parse) fn copy_within(&mut self, element: DocElement<'_, '_>, default: &str) {
+    pub fn copy_within(&mut self, element: DocElement<'_, '_>, default: &str) {
         let (text, span) = (element.doc().text(), element.span());
         let behind_name = span.start + 1 + element.name().len();
         self.push(cut(text, span.start..behind_name));
@@ -125,7 +120,7 @@ impl Out {
     }
 
     /// Declares a binding where elements of Atom have no prefix.
-    pub(in crate::parse) fn bind(&mut self, prefix: &str, uri: &str) {
+    pub fn bind(&mut self, prefix: &str, uri: &str) {
         match prefix {
             "" if uri != ATOM => self.attribute("xmlns", uri),
             "" | "xml" => {}
@@ -135,29 +130,35 @@ impl Out {
     }
 
     /// The document.
-    pub(in crate::parse) fn finish(self) -> Result<String, ParseError> {
+    pub fn finish(self) -> Result<String, ParseError> {
         let (found, limit) = (self.text.len().saturating_sub(self.kept), self.limit);
         if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(self.text) }
     }
 }
 
 /// Where the lines of a text end.
-pub(in crate::parse) struct Lines(Vec<usize>);
+pub struct Lines(Vec<usize>);
 
 impl Lines {
-    pub(in crate::parse) fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         Self(memchr::memchr_iter(b'\n', text.as_bytes()).collect())
     }
 
     /// The line of a place, counted from 1.
-    pub(in crate::parse) fn line(&self, at: usize) -> usize {
+    pub fn line(&self, at: usize) -> usize {
         self.0.partition_point(|end| *end < at) + 1
     }
 }
 
-/// The name of the root element of a text that begins with markup, without its prefix; `None` where it
-/// begins with something else, such as JSON that speaks of elements.
-pub(in crate::parse) fn root(text: &str) -> Option<&str> {
+/// Where a line begins.
+pub fn line_start(text: &str, line: usize) -> usize {
+    let Some(before) = line.checked_sub(2) else { return 0 };
+    memchr::memchr_iter(b'\n', text.as_bytes()).nth(before).map_or(text.len(), |at| at + 1)
+}
+
+/// The name of the root element of a text that begins with markup, without its prefix; `None` where
+/// it begins with something else, such as JSON that speaks of elements.
+pub fn root(text: &str) -> Option<&str> {
     let mut rest = text.starts_with('<').then_some(text)?;
     // Each turn goes behind one more declaration or comment.
     let name = loop {

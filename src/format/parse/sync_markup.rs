@@ -1,37 +1,31 @@
-//! Sync markup as a document has it: the `sx:sync` of its entries and its `sx:sharing` (SSE 1.0 section 2,
-//! FeedSync section 2, SSE 0.91 sections 2 and 5).
+//! Sync markup as a document has it: the `sx:sync` of its entries and its `sx:sharing` (SSE 1.0
+//! section 2, FeedSync section 2, SSE 0.91 sections 2 and 5).
 //!
-//! Both are read from the tree that the entries are read from. An entry counts as a plain one where its
-//! `sx:sync` is invalid, or where its tags or characters had to be repaired. That costs no other entry its
-//! sync (READINGS 1, row 18).
+//! Both are read from the tree that the entries are read from. An entry counts as a plain one where
+//! its
+//! `sx:sync` is invalid, or where its tags or characters had to be repaired. That costs no other
+//! entry its sync (READINGS 1, row 18).
 
 mod conflict;
-mod error;
-mod extras;
-mod odd_ids;
 mod sharing;
-mod sse;
-mod sse091;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use super::Limits;
 use super::dialect::FeedDialect;
-use conflict::ConflictReader;
-use error::fault;
-pub(super) use error::number;
-use odd_ids::OddIds;
 pub use sharing::bare;
-pub(super) use sharing::{ReadSharing, read_sharing};
-pub(super) use sse091::{flag, stamp};
-use std::collections::HashMap;
+pub(super) use sharing::read_sharing;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_core::model::{
-    Entry, EntrySync, Incoming, Shared, SyncExtras, SyncFault, SyncId, SyncMarkupError, Warning,
+    EndpointId, Entry, EntrySync, Incoming, Shared, SyncExtras, SyncFault, SyncId, SyncMarkupError,
+    Warning,
 };
-use tidegate_core::sync::from_091;
 use tidegate_core::xml::doc::{Doc, DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
+use version::{SyncResult, fault};
+pub(super) use version::{flag, number, stamp};
 
 /// What is said of an entry whose sync markup is not valid, behind why.
 const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
@@ -42,18 +36,10 @@ pub const UPDATE_LIMIT: usize = 1_000;
 pub const CONFLICT_LIMIT: usize = 100;
 const MOST_CONFLICTS: (usize, &str) = (CONFLICT_LIMIT, "conflicts in one item");
 
-/// An entry whose `sx:sync` is read.
-pub(super) struct SyncedEntry<'t, 'a, 'r> {
-    pub doc: &'r Arc<Doc<'a>>,
-    pub element: DocElement<'t, 'a>,
-    pub repairs: &'r [Repair],
-    /// Whether its tags and characters are as XML wants them.
-    pub is_sound: bool,
-}
-
 /// Reads the `sx:sync` of the entries of one document.
-pub(super) struct SyncReader<'l> {
-    limits: &'l Limits,
+pub(super) struct SyncReader<'a, 'r> {
+    doc: &'r Arc<Doc<'a>>,
+    limits: &'r Limits,
     dialect: FeedDialect,
     /// Bindings of prefixes that the document does not declare.
     invented: Vec<(String, String)>,
@@ -64,31 +50,20 @@ pub(super) struct SyncReader<'l> {
     repaired: Vec<usize>,
     has_sync: bool,
     odd: OddIds,
-    weight: Weight,
+    /// How many bytes conflicts and extras take.
+    weight: usize,
     warnings: Vec<Warning>,
 }
 
-/// How many bytes conflicts and extras take.
-struct Weight {
-    bytes: usize,
-    limit: usize,
-}
-
-impl Weight {
-    /// Adds some of an entry.
-    fn add(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> Result<(), SyncMarkupError> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > self.limit {
-            let what = "bytes in the conflicts of all items and what they inherit";
-            return Err(fault(entry, SyncFault::TooMany { what, limit: self.limit }));
-        }
-        Ok(())
-    }
-}
-
-impl<'l> SyncReader<'l> {
-    pub fn new(dialect: FeedDialect, limits: &'l Limits, invented: Vec<(String, String)>) -> Self {
+impl<'a, 'r> SyncReader<'a, 'r> {
+    pub fn new(
+        doc: &'r Arc<Doc<'a>>,
+        dialect: FeedDialect,
+        limits: &'r Limits,
+        invented: Vec<(String, String)>,
+    ) -> Self {
         Self {
+            doc,
             limits,
             dialect,
             invented,
@@ -97,28 +72,35 @@ impl<'l> SyncReader<'l> {
             repaired: Vec::new(),
             has_sync: false,
             odd: OddIds::default(),
-            weight: Weight { bytes: 0, limit: limits.sync },
+            weight: 0,
             warnings: Vec::new(),
         }
     }
 
-    /// What the `sx:sync` of an entry says; `None` where it has none.
-    pub fn read(&mut self, entry: &SyncedEntry<'_, '_, '_>) -> Option<EntrySync> {
-        if !entry.is_sound {
-            self.repaired.push(entry.element.span().start);
+    /// What the `sx:sync` of an entry says; `None` where it has none. `is_sound`: its tags and
+    /// characters are as XML wants them.
+    pub fn read(
+        &mut self,
+        entry: DocElement<'_, 'a>,
+        repairs: &[Repair],
+        is_sound: bool,
+    ) -> Option<EntrySync> {
+        let at = entry.span().start;
+        if !is_sound {
+            self.repaired.push(at);
         }
-        if !entry.element.children().any(is_sync) {
+        if !entry.children().any(is_sync) {
             return None;
         }
         self.has_sync = true;
-        let weight = self.weight.bytes;
-        match self.incoming(entry) {
+        let weight = self.weight;
+        match self.incoming(entry, repairs, is_sound) {
             Ok(incoming) => {
-                self.note(&incoming, entry.element.span().start);
+                self.note(&incoming, at);
                 Some(EntrySync::Valid(Arc::new(incoming)))
             }
             Err(error) => {
-                self.weight.bytes = weight;
+                self.weight = weight;
                 self.warn(error.at, format!("{}{TAKEN_FOR_PLAIN}", error.fault));
                 Some(EntrySync::Invalid(Box::new(error)))
             }
@@ -137,14 +119,18 @@ impl<'l> SyncReader<'l> {
         }
     }
 
-    fn incoming(&mut self, entry: &SyncedEntry<'_, '_, '_>) -> Result<Incoming, SyncMarkupError> {
-        let element = entry.element;
-        if !entry.is_sound {
+    fn incoming(
+        &mut self,
+        element: DocElement<'_, 'a>,
+        repairs: &[Repair],
+        is_sound: bool,
+    ) -> SyncResult<Incoming> {
+        if !is_sound {
             return Err(fault(element, SyncFault::Repaired));
         }
         let (shared, sse091, extras) = match sync_of(element, Ns::Sx)? {
             Some(sync) => {
-                let extras = extras::read(sync);
+                let extras = version::extras(sync);
                 if extras.is_none() {
                     let message = format!(
                         "its sx:sync has more than {} bytes that SSE does not know; they are not kept",
@@ -152,37 +138,39 @@ impl<'l> SyncReader<'l> {
                     );
                     self.warn(element.span().start, message);
                 }
-                let shared = sse::read(element, sync, self.dialect)?;
+                let shared = version::read(element, sync, self.dialect)?;
                 (shared, None, extras.unwrap_or_default())
             }
             None => {
-                let read = sse091::read(element, self.dialect)?;
-                let read = read.ok_or_else(|| fault(element, SyncFault::NoHistory))?;
-                let conflict = read.conflict;
-                let shared = from_091(read, |conflict| Some(*conflict.data.0));
+                let read = version::read_091(element, self.dialect)?;
+                let (shared, conflict) =
+                    read.ok_or_else(|| fault(element, SyncFault::NoHistory))?;
                 (shared, Some(conflict), SyncExtras::default())
             }
         };
-        self.weight.add(element, extras.size())?;
+        self.weigh(element, extras.size())?;
         let Shared { winner, conflicts } = shared;
-        let reader = ConflictReader {
-            doc: entry.doc,
-            dialect: self.dialect,
-            limits: self.limits,
-            invented: &self.invented,
-            repairs: entry.repairs,
-        };
         let mut read = Vec::with_capacity(conflicts.len());
         for version in conflicts {
-            let markup = reader.read(version.data)?;
+            let markup = self.conflict(version.data, repairs)?;
             let context =
                 markup.context.namespaces.iter().map(|(prefix, uri)| prefix.len() + uri.len());
             let inherited = [&markup.context.base, &markup.context.lang].into_iter().flatten();
             let weight = context.sum::<usize>() + inherited.map(String::len).sum::<usize>();
-            self.weight.add(element, markup.xml.len() + weight)?;
+            self.weigh(element, markup.xml.len() + weight)?;
             read.push(version.with(markup));
         }
         Ok(Incoming { version: winner.with(()), conflicts: read, sse091, extras })
+    }
+
+    /// Counts some of what an entry has.
+    fn weigh(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> SyncResult<()> {
+        self.weight = self.weight.saturating_add(bytes);
+        if self.weight > self.limits.sync {
+            let what = "bytes in the conflicts of all items and what they inherit";
+            return Err(fault(entry, SyncFault::TooMany { what, limit: self.limits.sync }));
+        }
+        Ok(())
     }
 
     fn warn(&mut self, offset: usize, message: String) {
@@ -191,8 +179,9 @@ impl<'l> SyncReader<'l> {
         }
     }
 
-    /// Gives up the sync of entries whose id stands in the document more than once, and of repaired ones, which
-    /// may have lost it, where the document has sync markup: `has_sharing`, in its head. The warnings.
+    /// Gives up the sync of entries whose id stands in the document more than once, and of repaired
+    /// ones, which may have lost it, where the document has sync markup: `has_sharing`, in its
+    /// head. The warnings.
     pub fn finish(mut self, entries: &mut [Entry<'_>], has_sharing: bool) -> Vec<Warning> {
         let is_shared = self.has_sync || has_sharing;
         for entry in entries.iter_mut().filter(|_| is_shared) {
@@ -221,10 +210,7 @@ fn is_sync(element: DocElement<'_, '_>) -> bool {
 }
 
 /// The one `sx:sync` of a namespace in an item; `None` where there is none.
-fn sync_of<'t, 'a>(
-    item: DocElement<'t, 'a>,
-    ns: Ns,
-) -> Result<Option<DocElement<'t, 'a>>, SyncMarkupError> {
+fn sync_of<'t, 'a>(item: DocElement<'t, 'a>, ns: Ns) -> SyncResult<Option<DocElement<'t, 'a>>> {
     let mut found = children(item, ns, "sync");
     let first = found.next();
     match found.next() {
@@ -240,4 +226,57 @@ fn children<'t, 'a>(
     local: &'static str,
 ) -> impl Iterator<Item = DocElement<'t, 'a>> {
     element.children().filter(move |child| child.ns() == ns && child.local() == local)
+}
+
+/// Ids that are no Namespace Specific Strings (SSE 1.0 sections 2.1.1 and 2.4). They are taken all
+/// the same, for they are compared as they stand.
+#[derive(Default)]
+struct OddIds {
+    first: Option<(usize, String)>,
+    seen: HashSet<String>,
+}
+
+/// The most of them that are told apart.
+const TOLD_APART: usize = 1000;
+/// The most characters of one that are shown.
+const SHOWN: usize = 80;
+
+impl OddIds {
+    /// Takes note of the ids of an item that begins at the byte `at`.
+    pub fn note(&mut self, incoming: &Incoming, at: usize) {
+        let conflicts = incoming.conflicts.iter().map(|conflict| &conflict.history);
+        let histories = conflicts.chain([&incoming.version.history]);
+        let by = histories.flat_map(|history| history.iter()).filter_map(|u| u.stamp.by());
+        let ids = by.map(EndpointId::as_str).chain([incoming.id().as_str()]);
+        for id in ids.filter(|id| !is_nss(id)) {
+            self.first.get_or_insert_with(|| (at, id.chars().take(SHOWN).collect()));
+            if self.seen.len() < TOLD_APART && !self.seen.contains(id) {
+                self.seen.insert(id.to_owned());
+            }
+        }
+    }
+
+    pub fn warning(self) -> Option<Warning> {
+        let (offset, id) = self.first?;
+        let others = match self.seen.len() {
+            0 | 1 => String::new(),
+            n => format!(", the first of {n}"),
+        };
+        let message = format!(
+            "the id {id:?} of an item or an endpoint is no Namespace Specific String of RFC 2141, as \
+             SSE wants it{others}; it is taken as it stands, and other programs may refuse it"
+        );
+        Some(Warning { offset, message })
+    }
+}
+
+/// Whether a text has the syntax of a Namespace Specific String (RFC 2141 section 2.2).
+fn is_nss(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
+    !bytes.is_empty()
+        && bytes.iter().enumerate().all(|(at, byte)| match byte {
+            b'%' => is_hex(at + 1) && is_hex(at + 2),
+            byte => byte.is_ascii_alphanumeric() || b"()+,-.:=@;$_!*'/?#".contains(byte),
+        })
 }

@@ -8,7 +8,7 @@
 
 use super::document::{Document, HistoryHead, ReplicaHead};
 use super::item::ReplicaItem;
-use super::state::{ArchiveGap, ReplicaBasis};
+use super::{ArchiveGap, ReplicaBasis};
 use crate::parse::collection::ITEM_LIMIT;
 use std::collections::{HashMap, HashSet};
 use url::Url;
@@ -18,8 +18,8 @@ const GAPS_LIMIT: usize = 100;
 /// The most deleted entries that are remembered while archives are missing.
 const DELETED_LIMIT: usize = 100_000;
 
-/// What documents say of entries, in order of first mention: the item, or that it is gone. Who speaks first is
-/// believed.
+/// What documents say of entries, in order of first mention: the item, or that it is gone. Who
+/// speaks first is believed.
 #[derive(Default)]
 struct Layer {
     said: Vec<(String, Option<ReplicaItem>)>,
@@ -42,8 +42,8 @@ impl Layer {
     }
 }
 
-/// A run of archives, and what this walk reads of it. The first one leads from the document that is subscribed
-/// to down to the last known archive; the others are gaps of earlier walks.
+/// A run of archives, and what this walk reads of it. The first one leads from the document that is
+/// subscribed to down to the last known archive; the others are gaps of earlier walks.
 struct ArchivePart {
     gap: ArchiveGap,
     layer: Layer,
@@ -52,7 +52,7 @@ struct ArchivePart {
 }
 
 /// A walk through the archives of a feed.
-pub(super) struct HistoryWalk {
+pub struct HistoryWalk {
     parts: Vec<ArchivePart>,
     /// What goes around the replica.
     head: ReplicaHead,
@@ -67,18 +67,20 @@ pub(super) struct HistoryWalk {
 }
 
 /// What a walk comes to.
-pub(super) struct Reconstructed {
-    pub(super) items: Vec<ReplicaItem>,
-    pub(super) head: ReplicaHead,
-    pub(super) kept: ReplicaBasis,
+pub struct Reconstructed {
+    pub items: Vec<ReplicaItem>,
+    pub head: ReplicaHead,
+    pub kept: ReplicaBasis,
     /// Entries that were said to be deleted.
-    pub(super) deleted: HashSet<String>,
+    pub deleted: HashSet<String>,
 }
 
 impl HistoryWalk {
-    /// A walk that asks only for what was missing before. `kept`: how far earlier walks came; `items` and
-    /// `before`: what the document that is subscribed to has, where it has changed, and what they brought.
-    pub(super) fn new(
+    /// A walk that asks only for what was missing before. `kept`: how far earlier walks came;
+    /// `items` and
+    /// `before`: what the document that is subscribed to has, where it has changed, and what they
+    /// brought.
+    pub fn new(
         head: ReplicaHead,
         kept: &ReplicaBasis,
         items: &[ReplicaItem],
@@ -108,7 +110,7 @@ impl HistoryWalk {
     }
 
     /// Begins at the document that is subscribed to; answers the first archive to ask for.
-    pub(super) fn begin(&mut self, items: Vec<ReplicaItem>, history: HistoryHead) -> Option<Url> {
+    pub fn begin(&mut self, items: Vec<ReplicaItem>, history: HistoryHead) -> Option<Url> {
         self.seen.extend(history.own.as_ref().map(Url::to_string));
         self.add(0, items, history.deleted);
         // Nothing was read yet that it could lead back to.
@@ -116,18 +118,18 @@ impl HistoryWalk {
     }
 
     /// How many parts it has.
-    pub(super) const fn parts(&self) -> usize {
+    pub const fn parts(&self) -> usize {
         self.parts.len()
     }
 
     /// Where a part begins that was missing before.
-    pub(super) fn gap(&self, part: usize) -> Option<Url> {
+    pub fn gap(&self, part: usize) -> Option<Url> {
         let url = Url::parse(&self.parts.get(part)?.gap.url).ok()?;
         (!self.seen.contains(url.as_str())).then_some(url)
     }
 
-    /// The bytes of the replica, and how many items it has, with the states of items that come under those that
-    /// are weighed already.
+    /// The bytes of the replica, and how many items it has, with the states of items that come
+    /// under those that are weighed already.
     fn weight_with(&self, items: &[ReplicaItem]) -> (usize, usize) {
         let fresh = items.iter().filter(|item| !self.weighed.contains(item.key()));
         let mut seen = HashSet::new();
@@ -142,7 +144,7 @@ impl HistoryWalk {
     }
 
     /// Why the replica would be too large with a document, where it would. `most`: bytes of items.
-    pub(super) fn refuses(&self, document: &Document, most: usize) -> Option<String> {
+    pub fn refuses(&self, document: &Document, most: usize) -> Option<String> {
         let (bytes, items) = self.weight_with(&document.items);
         let (found, what, limit) = if bytes > most {
             (bytes, "bytes of items", most)
@@ -154,9 +156,9 @@ impl HistoryWalk {
         Some(format!("the replica would have {found} {what}, which is above the limit, {limit}"))
     }
 
-    /// Takes in an archive, and answers the next older one that is not known; a warning where it leads back to a
-    /// known one.
-    pub(super) fn take(
+    /// Takes in an archive, and answers the next older one that is not known; a warning where it
+    /// leads back to a known one.
+    pub fn take(
         &mut self,
         url: &Url,
         document: Document,
@@ -194,7 +196,7 @@ impl HistoryWalk {
     }
 
     /// An archive cannot be had: its part ends there. Answers a warning.
-    pub(super) fn miss(&mut self, url: &Url, why: &str, part: usize) -> String {
+    pub fn miss(&mut self, url: &Url, why: &str, part: usize) -> String {
         self.seen.insert(url.to_string());
         if let Some(part) = self.parts.get_mut(part) {
             part.stopped = Some(url.to_string());
@@ -221,7 +223,7 @@ impl HistoryWalk {
     }
 
     /// The feed as all documents have it, over what is kept of it already.
-    pub(super) fn ends(self, before: Vec<ReplicaItem>) -> Reconstructed {
+    pub fn ends(self, before: Vec<ReplicaItem>) -> Reconstructed {
         let known = self.known().cloned();
         let Self { parts, head, newest, mut deleted, seen, .. } = self;
         // Where nothing was kept before, and nothing comes out of gaps below this one, all that is
@@ -241,7 +243,8 @@ impl HistoryWalk {
             spoken.extend(gap.above.iter_mut().flat_map(|above| above.drain(..)));
             deleted.extend(layer.gone().cloned());
             for (id, said) in layer.said {
-                // Where it stood below everything, only what nothing else speaks of comes out of it.
+                // Where it stood below everything, only what nothing else speaks of comes out of
+                // it.
                 let is_above = match is_lowest {
                     true => replica.contains_key(&id) || deleted.contains(&id),
                     false => spoken.contains(&id),

@@ -1,22 +1,23 @@
 //! The items of feeds that are merged, and of a replica, and what a pull did to them.
 
-use super::error::FeedFault;
+use super::FeedFault;
 use crate::parse;
 use crate::render::{Added, Bases, KeptItem, KeptItems, with_bases};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_core::model::{
-    Entry, EntrySync, FeedDocument, Field, Format, Incoming, Markup, Shared, SyncExtras, Version,
+    Entry, EntrySync, FeedDocument, Field, Format, Incoming, Markup, Shared, SyncExtras, SyncId,
+    Version,
 };
-use tidegate_core::sync::Canonical;
+use tidegate_core::sync::{self, By091, Canonical};
 use tidegate_core::xml::tag;
 use url::Url;
 use xxhash_rust::xxh3::Xxh3;
 
 /// What a version of an item says. Two are equal where a reader would see the same.
 #[derive(Debug, Clone)]
-pub(super) struct ItemData {
-    pub(super) markup: Markup,
+pub struct ItemData {
+    pub markup: Markup,
     /// What its `sx:sync` says beyond SSE (section 2.1.8), where it says anything.
     extras: Option<Arc<SyncExtras>>,
     print: [u8; 8],
@@ -37,7 +38,8 @@ impl Canonical for ItemData {
 }
 
 impl ItemData {
-    /// What an entry with these fields says, of a document about the page `channel` that came from `url`.
+    /// What an entry with these fields says, of a document about the page `channel` that came from
+    /// `url`.
     fn new(markup: Markup, fields: &[Field<'_>], channel: Option<&str>, url: Option<&Url>) -> Self {
         let mut markup = based(markup, channel, url);
         // The outlines of a list come as entries of Atom.
@@ -70,15 +72,15 @@ fn based(mut markup: Markup, channel: Option<&str>, url: Option<&Url>) -> Markup
 
 /// A shared item.
 #[derive(Debug, Clone)]
-pub(super) struct SharedItem {
-    pub(super) item: Shared<ItemData>,
+pub struct SharedItem {
+    pub item: Shared<ItemData>,
     /// Where it is known by SSE 0.91 alone: its `conflict` attribute.
-    pub(super) sse091: Option<bool>,
+    pub sse091: Option<bool>,
 }
 
 impl SharedItem {
     /// The same to be written.
-    pub(super) fn kept(&self) -> KeptItem {
+    pub fn kept(&self) -> KeptItem {
         let version = |version: &Version<ItemData>| version.with(version.data.markup.clone());
         let Shared { winner, conflicts } = &self.item;
         let conflicts = conflicts.iter().map(version).collect();
@@ -92,7 +94,7 @@ impl SharedItem {
 
 /// An item of a feed file.
 #[derive(Debug, Clone)]
-pub(super) enum ReplicaItem {
+pub enum ReplicaItem {
     /// One with sync markup.
     Shared(SharedItem),
     /// One without, and what it is known by.
@@ -100,26 +102,34 @@ pub(super) enum ReplicaItem {
 }
 
 impl ReplicaItem {
-    /// The items of a document that came from `url`; for each whose sync markup is not valid, what is wrong.
-    pub(super) fn all(
+    /// The items of a document that came from `url`; for each whose sync markup is not valid, what
+    /// is wrong.
+    pub fn all(
         document: &FeedDocument<'_>,
         url: Option<&Url>,
     ) -> impl Iterator<Item = Result<Self, FeedFault>> {
         document.entries.iter().map(move |entry| match &entry.sync {
-            Some(EntrySync::Valid(said)) => Ok(Self::shared(document, entry, said, url)),
+            Some(EntrySync::Valid(said)) => Ok(Self::new(document, entry, Some(said), url)),
             Some(EntrySync::Invalid(error)) => Err(FeedFault::of_sync(document.text, error)),
-            None => Ok(Self::plain(document, entry, url)),
+            None => Ok(Self::new(document, entry, None, url)),
         })
     }
 
-    fn shared(
+    /// An entry. One without sync markup is known by its `atom:id` or `guid` (Feed History draft-05
+    /// section 6); where it has none by its link, and where it has none either by all that it says.
+    fn new(
         document: &FeedDocument<'_>,
         entry: &Entry<'_>,
-        said: &Incoming,
+        said: Option<&Incoming>,
         url: Option<&Url>,
     ) -> Self {
         let channel = document.skeleton.link.as_deref();
         let mut data = ItemData::new(parse::own(document, entry), entry.fields(), channel, url);
+        let Some(said) = said else {
+            let known = entry.native_id.as_deref().or(entry.link.as_deref());
+            let print = || format!("{:x}", u64::from_be_bytes(data.print));
+            return Self::Plain { key: known.map_or_else(print, str::to_owned), data };
+        };
         data.extras = (!said.extras.is_empty()).then(|| Arc::new(said.extras.clone()));
         let lost = |lost: &Version<Markup>| {
             let fields = parse::again(&lost.data).unwrap_or_default();
@@ -130,18 +140,8 @@ impl ReplicaItem {
         Self::Shared(SharedItem { item, sse091: said.sse091 })
     }
 
-    /// An entry without sync markup. It is known by its `atom:id` or `guid` (Feed History draft-05 section 6);
-    /// where it has none by its link, and where it has none either by all that it says.
-    fn plain(document: &FeedDocument<'_>, entry: &Entry<'_>, url: Option<&Url>) -> Self {
-        let channel = document.skeleton.link.as_deref();
-        let data = ItemData::new(parse::own(document, entry), entry.fields(), channel, url);
-        let said = entry.native_id.as_deref().or(entry.link.as_deref());
-        let print = || format!("{:x}", u64::from_be_bytes(data.print));
-        Self::Plain { key: said.map_or_else(print, str::to_owned), data }
-    }
-
     /// What it says.
-    pub(super) const fn data(&self) -> &ItemData {
+    pub const fn data(&self) -> &ItemData {
         match self {
             Self::Shared(shared) => &shared.item.winner.data,
             Self::Plain { data, .. } => data,
@@ -149,7 +149,7 @@ impl ReplicaItem {
     }
 
     /// What identifies it.
-    pub(super) fn key(&self) -> &str {
+    pub fn key(&self) -> &str {
         match self {
             Self::Shared(shared) => shared.item.winner.id.as_str(),
             Self::Plain { key, .. } => key,
@@ -157,17 +157,17 @@ impl ReplicaItem {
     }
 
     /// Whether it is a tombstone.
-    pub(super) const fn is_deleted(&self) -> bool {
+    pub const fn is_deleted(&self) -> bool {
         matches!(self, Self::Shared(shared) if shared.item.winner.deleted)
     }
 
     /// Its title, where it has one.
-    pub(super) fn title(&self) -> Option<String> {
+    pub fn title(&self) -> Option<String> {
         Some(self.data().markup.card.title.clone()).filter(|title| !title.is_empty())
     }
 
     /// What it shares.
-    pub(super) fn into_shared(self) -> Option<SharedItem> {
+    pub fn into_shared(self) -> Option<SharedItem> {
         match self {
             Self::Shared(shared) => Some(shared),
             Self::Plain { .. } => None,
@@ -175,7 +175,7 @@ impl ReplicaItem {
     }
 
     /// Adds it to a feed.
-    pub(super) fn push(&self, out: &mut String, items: &KeptItems<'_>) {
+    pub fn push(&self, out: &mut String, items: &KeptItems<'_>) {
         match self {
             Self::Shared(shared) => items.push(out, &shared.kept()),
             Self::Plain { key, data } => {
@@ -231,7 +231,7 @@ pub struct ItemChange {
 
 /// What is different between two states of a replica, in the order of the later one. `deleted`:
 /// the entries of a plain feed that are said to be deleted.
-pub(super) fn changes(
+pub fn changes(
     before: &[ReplicaItem],
     after: &[ReplicaItem],
     deleted: &HashSet<String>,
@@ -265,4 +265,59 @@ pub(super) fn changes(
         }
     }
     changes
+}
+
+/// Merges an incoming set of items into the local one: by section 4.4 of SSE 0.91 where all are of
+/// that dialect, else by section 3.3 of SSE 1.0. The local items keep their order; new ones follow
+/// in that of the incoming set. Answers which ones are not as they were.
+pub fn merge_sets(items: &mut Vec<SharedItem>, incoming: Vec<SharedItem>) -> Vec<bool> {
+    let is_091 = items.iter().chain(&incoming).all(|item| item.sse091.is_some());
+    let placed = items.iter().zip(0..).map(|(item, at)| (item.item.winner.id.clone(), at));
+    let mut places: HashMap<SyncId, usize> = placed.collect();
+    let mut changed = vec![false; items.len()];
+    for item in incoming {
+        let place = *places.entry(item.item.winner.id.clone()).or_insert(items.len());
+        match (items.get_mut(place), changed.get_mut(place)) {
+            (Some(known), Some(changed)) => {
+                let merged = if is_091 { merge_091(known, item) } else { merge(known, item) };
+                if let Some(merged) = merged {
+                    (*known, *changed) = (merged, true);
+                }
+            }
+            _ => {
+                items.push(item);
+                changed.push(true);
+            }
+        }
+    }
+    changed
+}
+
+/// What takes the place of a local item; `None` where it stays.
+fn merge(local: &SharedItem, incoming: SharedItem) -> Option<SharedItem> {
+    let mut incoming = incoming.item;
+    keep_local_form(&mut incoming, &local.item);
+    let merged = sync::merge(local.item.clone(), incoming).ok()?;
+    let is_same = sync::same_item(&merged, &local.item);
+    (!is_same).then_some(SharedItem { item: merged, sse091: None })
+}
+
+fn merge_091(local: &SharedItem, incoming: SharedItem) -> Option<SharedItem> {
+    let known = |SharedItem { item, sse091 }| By091 { item, conflict: sse091 == Some(true) };
+    let before = known(local.clone());
+    let By091 { item, conflict } = sync::merge_as_091(before.clone(), known(incoming));
+    let is_same = conflict == before.conflict && sync::same_item(&item, &before.item);
+    (!is_same).then_some(SharedItem { item, sse091: Some(conflict) })
+}
+
+/// A version that LOCAL has in its own format is not replaced by the same version in another.
+fn keep_local_form(incoming: &mut Shared<ItemData>, local: &Shared<ItemData>) {
+    let known = || local.conflicts.iter().chain([&local.winner]);
+    let family = |version: &Version<ItemData>| version.data.markup.format.family();
+    for version in incoming.conflicts.iter_mut().chain([&mut incoming.winner]) {
+        let same = known().find(|known| known.with(()) == version.with(()));
+        if let Some(same) = same.filter(|same| family(same) != family(version)) {
+            version.data = same.data.clone();
+        }
+    }
 }

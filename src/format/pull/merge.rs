@@ -1,10 +1,9 @@
-//! Merging two SSE feed documents (SSE 1.0 section 3.3; SSE 0.91 section 4.4): the result is the first
-//! one with what changed, everything in it that is not concerned kept byte for byte.
+//! Merging two SSE feed documents (SSE 1.0 section 3.3; SSE 0.91 section 4.4): the result is the
+//! first one with what changed, everything in it that is not concerned kept byte for byte.
 
+use super::FeedFault;
 use super::document::{limits, shares};
-use super::error::FeedFault;
-use super::item::{ItemData, ReplicaItem, SharedItem};
-use super::sharing::merge_sets;
+use super::item::{ItemData, ReplicaItem, SharedItem, merge_sets};
 use crate::parse::{self, FeedFrame, ParseError, collection};
 use crate::render::{KeptItems, members, sync_object};
 use serde_json::Value;
@@ -34,9 +33,9 @@ pub struct MergedFeed {
 
 /// Merges the feed document `incoming` into `local`; an error says in which of them it is.
 ///
-/// Each may be Atom, RSS, or a collection of FeedSync as plain XML or JSON, in any dialect: two feeds
-/// of SSE 0.91 are merged by its section 4.4, all others in SSE 1.0. The result is in the container and
-/// dialect of `local`.
+/// Each may be Atom, RSS, or a collection of FeedSync as plain XML or JSON, in any dialect: two
+/// feeds of SSE 0.91 are merged by its section 4.4, all others in SSE 1.0. The result is in the
+/// container and dialect of `local`.
 pub fn merged(local: &[u8], incoming: &[u8]) -> Result<MergedFeed, (Side, FeedFault)> {
     let here = |fault| (Side::Local, fault);
     let there = |fault| (Side::Incoming, fault);
@@ -138,7 +137,8 @@ impl Source {
     }
 }
 
-/// The object of a collection as JSON. A feed is read as far as it goes; what is merged must be whole.
+/// The object of a collection as JSON. A feed is read as far as it goes; what is merged must be
+/// whole.
 fn object(text: &str, is_collection: bool) -> Result<Value, FeedFault> {
     let object = serde_json::from_str(text).map_err(|error| {
         let (said, line) = (error.to_string(), error.line().max(1));
@@ -162,7 +162,8 @@ fn shared_items(document: &FeedDocument<'_>) -> Result<(Vec<usize>, Vec<SharedIt
 
 /// What a merge comes to.
 struct MergeOutcome {
-    /// Items of LOCAL to be written anew, by the number of the entry: each as it was, and as it is now.
+    /// Items of LOCAL to be written anew, by the number of the entry: each as it was, and as it is
+    /// now.
     changed: HashMap<usize, (SharedItem, SharedItem)>,
     /// Items that LOCAL does not have, in INCOMING's order.
     new: Vec<SharedItem>,
@@ -235,8 +236,8 @@ impl MergeOutcome {
     }
 }
 
-/// A shared item. `before`: the one that it takes the place of, and what that shared. A version that
-/// was there keeps its members.
+/// A shared item. `before`: the one that it takes the place of, and what that shared. A version
+/// that was there keeps its members.
 fn json_item(
     skeleton: &Skeleton,
     shared: &Shared<ItemData>,

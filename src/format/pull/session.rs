@@ -1,14 +1,14 @@
 //! What is asked for, and what comes of the answers.
 
-use super::document::{Document, ReplicaHead};
-use super::error::PullError;
-use super::exchange::{Answer, Ask, Asked, FetchedBody, PullLimits, PullOutcome};
+use super::document::{Document, ReplicaHead, read_replica, write_replica};
 use super::history::{HistoryWalk, Reconstructed};
-use super::item::{ItemChange, ReplicaItem, SharedItem, changes};
-use super::replica;
-use super::sharing::merge_sets;
-use super::state::{Complete, ReplicaBasis, State};
+use super::item::{ReplicaItem, SharedItem, changes, merge_sets};
+use super::{
+    Answer, Ask, Asked, Complete, FetchedBody, PullError, PullLimits, PullOutcome, ReplicaBasis,
+    State,
+};
 use std::collections::HashSet;
+use std::fmt::Display;
 use tidegate_core::model::Older;
 use url::Url;
 
@@ -32,7 +32,8 @@ struct WrittenReplica {
     items: Vec<ReplicaItem>,
 }
 
-/// Pulls the feed at `url`. `saved`: the state and the replica of the last pull; `fetch` asks a publisher.
+/// Pulls the feed at `url`. `saved`: the state and the replica of the last pull; `fetch` asks a
+/// publisher.
 pub async fn pull(
     url: Url,
     limits: PullLimits,
@@ -44,13 +45,11 @@ pub async fn pull(
         |(state, text)| (state, Some(text)),
     );
     let url = Url::parse(&state.subscription).unwrap_or(url);
-    let read = |text: String| {
-        let (head, items) = replica::read(&text, &url)?;
-        Ok(WrittenReplica { text, head, items })
+    let read = |text: String| match read_replica(&text, &url) {
+        Ok((head, items)) => Ok(WrittenReplica { text, head, items }),
+        Err(fault) => Err(PullError(format!("the replica: {fault}"))),
     };
-    let written = text.map(read).transpose();
-    let written =
-        written.map_err(|source| PullError::Markup { url: "the replica".to_owned(), source })?;
+    let written = text.map(read).transpose()?;
     let (warnings, was_out_of_sync) = (Vec::new(), false);
     let (requests, bytes) = (0, 0);
     let pull = Pull { limits, state, written, requests, bytes, warnings, was_out_of_sync, fetch };
@@ -69,14 +68,13 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
 
     /// Asks for a document, whatever of it is known.
     async fn whole(&mut self, url: &Url) -> Result<FetchedBody, String> {
-        let unasked = || "the answer was 304 to a request without validators".to_owned();
-        self.ask(url, Asked::Unless(None)).await?.ok_or_else(unasked)
+        self.ask(url, Asked::Unless(None)).await?.ok_or_else(|| UNASKED.to_owned())
     }
 
     /// The document that is subscribed to.
     async fn subscription(mut self, url: &Url) -> Result<PullOutcome, PullError> {
         let asked = if self.written.is_some() { Asked::Changes } else { Asked::Unless(None) };
-        let unread = |why| PullError::Unread { url: url.to_string(), why };
+        let unread = |why| unread(url, why);
         let Some(mut found) = self.ask(url, asked).await.map_err(unread)? else {
             return self.unchanged().await;
         };
@@ -117,20 +115,22 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
 
     /// The document that is subscribed to is the one of the last pull.
     async fn unchanged(self) -> Result<PullOutcome, PullError> {
-        let head = self.written.as_ref().map(|written| written.head.clone());
-        let complete = match &self.state.kept {
-            ReplicaBasis::Sse { until: None, complete: Some(known) } => Url::parse(&known.url).ok(),
-            _ => None,
+        let Some(WrittenReplica { head, items, .. }) = &self.written else {
+            return Err(PullError(UNASKED.to_owned()));
         };
-        let has_gaps =
-            matches!(&self.state.kept, ReplicaBasis::History { gaps, .. } if !gaps.is_empty());
-        match (head, complete) {
-            (Some(head), Some(url)) => self.complete(&url, Document::without_items(head)).await,
-            (Some(head), None) if has_gaps => {
-                let walk = HistoryWalk::new(head, &self.state.kept, &[], self.before());
+        let (head, items) = (head.clone(), items.clone());
+        match &self.state.kept {
+            ReplicaBasis::Sse { until: None, complete: Some(known) } => {
+                match Url::parse(&known.url) {
+                    Ok(url) => self.complete(&url, Document::without_items(head)).await,
+                    Err(_) => self.finish(&items, &head, &HashSet::new()),
+                }
+            }
+            ReplicaBasis::History { gaps, .. } if !gaps.is_empty() => {
+                let walk = HistoryWalk::new(head, &self.state.kept, &[], &items);
                 self.walk(walk, None).await
             }
-            _ => Ok(self.outcome(None, Vec::new(), self.before())),
+            _ => self.finish(&items, &head, &HashSet::new()),
         }
     }
 
@@ -151,7 +151,7 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
             let mut seen = HashSet::new();
             let once = items.into_iter().filter(|item| seen.insert(item.key().to_owned()));
             let items: Vec<ReplicaItem> = once.collect();
-            return self.ends(&items, &head, &history.deleted);
+            return self.finish(&items, &head, &history.deleted);
         }
         if history.has_pages {
             self.warnings.push(
@@ -194,7 +194,7 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
         }
         let Reconstructed { items, head, kept, deleted } = walk.ends(self.before().to_vec());
         self.state.kept = kept;
-        self.ends(&items, &head, &deleted)
+        self.finish(&items, &head, &deleted)
     }
 
     /// Asks for an archive. Where it cannot be taken: why, and whether no other one is asked for.
@@ -230,13 +230,13 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
             (Some(_), Some((_, until))) => {
                 let until = Some(until.clone());
                 self.state.kept = ReplicaBasis::Sse { until, complete: None };
-                return self.merges(self.before().to_vec(), partial);
+                return self.merge(None, partial);
             }
             // Without bounds nobody can tell whether something was missed: the complete feed is
             // read each time, or there is none and this is all.
             (_, None) if complete.is_none() => {
                 self.state.kept = ReplicaBasis::default();
-                return self.merges(self.before().to_vec(), partial);
+                return self.merge(None, partial);
             }
             _ => {}
         }
@@ -246,7 +246,7 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
         }
         let until = partial.bounds().map(|(_, until)| until.clone());
         self.state.kept = ReplicaBasis::Sse { until, complete: None };
-        self.merges(Vec::new(), partial)
+        self.merge(Some(Vec::new()), partial)
     }
 
     /// Puts the complete feed in the place of what is there.
@@ -259,10 +259,10 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
             }
             _ => None,
         };
-        let failed = |why: String| PullError::Unread { url: url.to_string(), why };
+        let failed = |why: String| unread(url, why);
         let Some(found) = self.ask(url, Asked::Unless(tag)).await.map_err(failed)? else {
             // Only asked for with a tag where there are no bounds.
-            return self.merges(self.before().to_vec(), partial);
+            return self.merge(None, partial);
         };
         let mut document = Document::read(&found, None)?;
         self.warnings.append(&mut document.warnings);
@@ -278,18 +278,24 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
         self.state.kept = ReplicaBasis::Sse { until: least, complete };
         // Section 4.1.2 step 2a: nothing here was created or last updated by a replica that only
         // reads, so nothing local is merged.
-        self.merges(document.items, partial)
+        self.merge(Some(document.items), partial)
     }
 
-    /// Section 4.1.2 step 3.
-    fn merges(&self, into: Vec<ReplicaItem>, partial: Document) -> Result<PullOutcome, PullError> {
+    /// Section 4.1.2 step 3. Where nothing is said, the items of the replica that is there are
+    /// merged into.
+    fn merge(
+        self,
+        into: Option<Vec<ReplicaItem>>,
+        partial: Document,
+    ) -> Result<PullOutcome, PullError> {
+        let into = into.unwrap_or_else(|| self.before().to_vec());
         let shared = |items: Vec<ReplicaItem>| -> Vec<SharedItem> {
             items.into_iter().filter_map(ReplicaItem::into_shared).collect()
         };
         let mut into = shared(into);
         merge_sets(&mut into, shared(partial.items));
         let items: Vec<ReplicaItem> = into.into_iter().map(ReplicaItem::Shared).collect();
-        self.ends(&items, &partial.head, &HashSet::new())
+        self.finish(&items, &partial.head, &HashSet::new())
     }
 
     /// The items of the replica that is there.
@@ -306,38 +312,37 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
         if self.written.is_none() {
             return Ok(());
         }
-        Err(PullError::Changed { url: url.to_string(), before, now })
+        let advice = "the replica is left as it was; use another --into to begin a new one";
+        Err(PullError(format!("{url} has {now} and had {before}; {advice}")))
     }
 
-    fn ends(
-        &self,
+    fn finish(
+        self,
         items: &[ReplicaItem],
         head: &ReplicaHead,
         deleted: &HashSet<String>,
     ) -> Result<PullOutcome, PullError> {
-        let text = replica::write(head, items)?;
+        let text = write_replica(head, items)?;
         let changes = changes(self.before(), items, deleted);
-        let is_same = self.written.as_ref().is_some_and(|written| written.text == text);
-        Ok(self.outcome((!is_same).then_some(text), changes, items))
-    }
-
-    fn outcome(
-        &self,
-        replica: Option<String>,
-        changes: Vec<ItemChange>,
-        items: &[ReplicaItem],
-    ) -> PullOutcome {
+        let is_same = self.written.is_some_and(|written| written.text == text);
         let tombstones = items.iter().filter(|item| item.is_deleted()).count();
-        PullOutcome {
-            replica,
-            state: self.state.clone(),
+        Ok(PullOutcome {
+            replica: (!is_same).then_some(text),
+            state: self.state,
             changes,
-            warnings: self.warnings.clone(),
+            warnings: self.warnings,
             living: items.len() - tombstones,
             tombstones,
             was_out_of_sync: self.was_out_of_sync,
-        }
+        })
     }
+}
+
+/// Why nothing is gone on with where a request without validators is answered as if it had some.
+const UNASKED: &str = "the answer was 304 to a request without validators";
+
+fn unread(url: &Url, why: impl Display) -> PullError {
+    PullError(format!("{url} could not be read: {why}"))
 }
 
 /// By which rules a feed is kept, in words.

@@ -95,7 +95,7 @@ impl Local {
         // What was written reads back, and is written the same.
         let (_, text) = self.saved.as_ref().unwrap();
         let (head, items) = read(text);
-        assert_eq!(&replica::write(&head, &items).unwrap(), text);
+        assert_eq!(&document::write_replica(&head, &items).unwrap(), text);
         outcome
     }
 
@@ -112,7 +112,7 @@ impl Local {
 }
 
 fn read(replica: &str) -> (document::ReplicaHead, Vec<item::ReplicaItem>) {
-    replica::read(replica, &Url::parse(FEED).unwrap()).unwrap()
+    document::read_replica(replica, &Url::parse(FEED).unwrap()).unwrap()
 }
 
 /// What changed, in words.

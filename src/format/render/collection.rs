@@ -1,18 +1,19 @@
 //! Collections as plain XML (FeedSync for Collections, section 1.4.0).
 //!
 //! The specification leaves open what an item says and how: here it has the elements that it has in
-//! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom. One that came as plain XML has
-//! what it came with.
+//! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom. One that came as
+//! plain XML has what it came with.
 
-use super::collection_item::CollectionItem;
-use super::convert::{self, Reading, Target};
+use super::convert::{self, Reading, Target, read_entry};
 use super::entry::{is_contested, push_sync};
 use super::head::{push_links, push_sharing};
 use super::scope::base_of;
-use super::{ItemPortions, Page, TextSink, tombstone};
+use super::{Page, PageWriter, tombstone};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt::Write;
 use tidegate_core::model::{Family, Item, ItemStatus, Markup, SyncExtras, Version};
+use tidegate_core::sync_markup::collection_item::{JSON, NAMESPACE, OF, POX, WORDS, words_hash};
 use tidegate_core::sync_markup::sx;
 use tidegate_core::xml::ns::{ATOM, HISTORY};
 use tidegate_core::xml::tree::{self, Element, Node};
@@ -23,16 +24,13 @@ const SX: &str = "sx";
 const ATOM_PREFIX: &str = "atom";
 
 /// Renders a page, and the items that follow those that it has.
-pub fn write<E>(
-    page: &Page<'_>,
-    rest: ItemPortions<'_, E>,
-    sink: &mut dyn TextSink<E>,
-) -> Result<(), E> {
+pub fn write<E>(mut to: PageWriter<'_, '_, E>) -> Result<(), E> {
+    let page = to.page;
     let namespace = sx::namespace(page.dialect);
     let base = base_of(&page.skeleton.context, page.addresses);
     let lang = page.skeleton.context.lang.as_deref();
     let mut scope: Vec<(String, String)> = Vec::new();
-    let out = sink.text();
+    let out = to.out.text();
     out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<collection");
     let mark = page.history.mark();
     let marked = mark.map(|_| ("fh", HISTORY));
@@ -66,12 +64,12 @@ pub fn write<E>(
     out.push('\n');
     let sharing = (SX, None);
     let items = CollectionItems { page, base, lang, scope, sharing, namespace: "" };
-    page.write_items(rest, sink, |out, item| {
+    to.write_items(|out, item| {
         items.push(out, &ShownVersion::of(page, item));
         out.push('\n');
     })?;
-    sink.text().push_str("</collection>\n");
-    sink.flush()
+    to.out.text().push_str("</collection>\n");
+    to.out.flush()
 }
 
 /// A version to show, and what is shown with it.
@@ -79,8 +77,8 @@ pub fn write<E>(
 pub struct ShownVersion<'a> {
     /// The version.
     pub version: &'a Version<Markup>,
-    /// The id that it is published with; `None` where it is shown as it came: with its own id, and whole where
-    /// it is deleted.
+    /// The id that it is published with; `None` where it is shown as it came: with its own id, and
+    /// whole where it is deleted.
     pub published_id: Option<&'a str>,
     /// Its conflicts.
     pub conflicts: &'a [Version<Markup>],
@@ -94,15 +92,10 @@ pub struct ShownVersion<'a> {
 impl<'a> ShownVersion<'a> {
     /// An item of a page.
     pub fn of(page: &Page<'a>, item: &'a Item) -> Self {
-        Self::new(item, page.conflicts(item))
-    }
-
-    /// An item with these conflicts.
-    pub fn new(item: &'a Item, conflicts: &'a [Version<Markup>]) -> Self {
         Self {
             version: &item.shared.winner,
             published_id: Some(&item.published_id),
-            conflicts,
+            conflicts: page.conflicts(item),
             is_redacted: matches!(item.standing, ItemStatus::Redacted { .. }),
             is_contested: is_contested(item),
             extras: item.extras.as_deref(),
@@ -203,14 +196,7 @@ impl CollectionItems<'_> {
             self.push(out, &shown.conflict(version));
         };
         let dialect = self.page.dialect;
-        push_sync(
-            out,
-            dialect,
-            self.sharing,
-            (shown.version, shown.extras),
-            (shown.conflicts, shown.is_contested),
-            &mut nested,
-        );
+        push_sync(out, dialect, self.sharing, shown, &mut nested);
         for node in &element.children {
             match node {
                 Node::Text(text) => xml::push_text(out, text),
@@ -229,4 +215,49 @@ impl CollectionItems<'_> {
             push_attribute(out, "xml:lang", element.own("lang").unwrap_or_default());
         }
     }
+}
+
+// The item of a collection that an entry was made from goes with the entry (FeedSync for
+// Collections, section 2.1.7).
+
+/// An item in its publisher's terms, without its sync markup.
+#[derive(Debug, Clone)]
+pub enum CollectionItem {
+    /// The members that it has as JSON.
+    Json(Map<String, Value>),
+    /// What it has as plain XML.
+    Pox(Vec<Node>),
+    /// Of an item as JSON whose entry was edited since: the members that the entry has no words
+    /// for.
+    OtherMembers(Map<String, Value>),
+}
+
+impl CollectionItem {
+    /// The item of an entry; `None` where it has none, or where the entry says all that there is.
+    pub fn from_entry(markup: &Markup) -> Option<Self> {
+        let declares = |xml: &str| xml.contains(NAMESPACE);
+        if !declares(&markup.xml) && !markup.context.namespaces.iter().any(|(_, n)| declares(n)) {
+            return None;
+        }
+        let entry = read_entry(markup)?;
+        let kept = entry.elements().find(|child| child.namespace == NAMESPACE)?;
+        // The hash is that of an entry of Atom: a feed of RSS says other words.
+        let is_as_made = markup.format.family() == Family::Atom
+            && kept.attribute(OF) == Some(&words_hash(&entry));
+        match (kept.name.as_str(), is_as_made) {
+            (POX, true) => Some(Self::Pox(kept.children.clone())),
+            (JSON, true) => Some(Self::Json(members(kept)?)),
+            (JSON, false) => {
+                let words = kept.attribute(WORDS).unwrap_or_default();
+                let mut members = members(kept)?;
+                members.retain(|name, _| !words.split(' ').any(|word| word == name));
+                Some(Self::OtherMembers(members))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn members(kept: &Element) -> Option<Map<String, Value>> {
+    serde_json::from_str(&kept.content()).ok()
 }

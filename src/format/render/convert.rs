@@ -6,7 +6,6 @@
 
 mod atom03;
 mod author;
-mod category;
 mod element;
 mod head;
 mod json_feed;
@@ -25,7 +24,7 @@ use tidegate_core::xml::tree::{self, Element};
 use tidegate_core::xml::{self, address};
 
 pub use author::{Person, authors, people};
-pub use category::{Category, tags};
+pub use element::{Category, tags};
 pub use reading::{Reading, Text};
 
 /// What is converted to.
@@ -56,8 +55,8 @@ impl Target<'_> {
     }
 }
 
-/// A skeleton in a family's current format; as it is where it has that format, unless its references
-/// are to be `absolute` and one is not.
+/// A skeleton in a family's current format; as it is where it has that format, unless its
+/// references are to be `absolute` and one is not.
 pub fn skeleton<'a>(
     skeleton: &'a Skeleton,
     addresses: &Addresses,
@@ -85,7 +84,8 @@ pub fn skeleton<'a>(
     Cow::Owned(write_skeleton(skeleton, root, family))
 }
 
-/// An entry as a tree; `None` where it cannot be read. Elements of an Atom feed in no namespace are Atom's.
+/// An entry as a tree; `None` where it cannot be read. Elements of an Atom feed in no namespace are
+/// Atom's.
 pub fn read_entry(markup: &Markup) -> Option<Element> {
     let entry = tree::read(&markup.xml, &markup.context)?;
     Some(in_atom(entry, markup.format))
@@ -105,8 +105,8 @@ fn in_atom(mut root: Element, format: Format) -> Element {
     root
 }
 
-/// What a skeleton says of its feed, as the feed or channel element of a family, without its entries.
-/// All its references are absolute.
+/// What a skeleton says of its feed, as the feed or channel element of a family, without its
+/// entries. All its references are absolute.
 pub fn head(skeleton: &Skeleton, addresses: &Addresses, family: Family) -> Element {
     let mut root = own_head(skeleton, addresses);
     root_made_absolute(&mut root, skeleton, addresses);
@@ -140,8 +140,8 @@ fn root_made_absolute(root: &mut Element, skeleton: &Skeleton, addresses: &Addre
     make_absolute(root, &own, &base)
 }
 
-/// An entry in the current format of the target's family; as it is where it has that format. What is
-/// converted has no relative references: `base` says where they lead.
+/// An entry in the current format of the target's family; as it is where it has that format. What
+/// is converted has no relative references: `base` says where they lead.
 ///
 /// `seen` is when the gateway saw this version. It stands in where Atom requires `updated` and the
 /// publisher names no date.
@@ -189,8 +189,8 @@ fn outline(markup: &Markup, seen: Option<Time>) -> Option<Element> {
     Some(entry)
 }
 
-/// An entry of a family's current format with its references absolute; `None` where none is relative,
-/// or the entry cannot be read.
+/// An entry of a family's current format with its references absolute; `None` where none is
+/// relative, or the entry cannot be read.
 pub fn absolute(markup: &Markup, base: &Base) -> Option<Markup> {
     let mut root = tree::read(&markup.xml, &markup.context)?;
     let family = markup.format.family();
@@ -265,9 +265,9 @@ pub fn own_id(markup: &Markup) -> Option<Cow<'_, str>> {
     Some(xml::trimmed(id)).filter(|id| !id.is_empty())
 }
 
-/// The id to add to an entry as it came where it is converted to a family: its own, if that takes it. An id
-/// of Atom is an IRI (RFC 4287 section 4.2.6) and has to be there: else it is made of `known`. Empty where
-/// nothing is to be added.
+/// The id to add to an entry as it came where it is converted to a family: its own, if that takes
+/// it. An id of Atom is an IRI (RFC 4287 section 4.2.6) and has to be there: else it is made of
+/// `known`. Empty where nothing is to be added.
 pub fn kept_id(markup: &Markup, family: Family, known: &str) -> String {
     if markup.format.family() == family {
         return String::new();
@@ -291,7 +291,8 @@ pub fn identifier(markup: &Markup) -> Option<String> {
 }
 
 /// An entry whole, as a tree in the current format of its family: with the id that it is published
-/// with, if that is another than its own, and base and language on its root. References are absolute where one base does not do for all.
+/// with, if that is another than its own, and base and language on its root. References are
+/// absolute where one base does not do for all.
 ///
 /// `namespace` is the one that RSS elements of this tree are in: none.
 pub fn whole(markup: &Markup, published: Option<&str>, base: &Base) -> Element {

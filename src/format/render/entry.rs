@@ -6,10 +6,10 @@ use super::convert::{self, Target};
 use super::scope::{Prefixes, Scope, borrow};
 use super::{Dialect, kept, tombstone};
 use std::borrow::Cow;
-use tidegate_core::model::{Family, Item, Markup, Shared, SyncExtras, Time, Version};
+use tidegate_core::model::{Family, Item, Markup, Shared, Time, Version};
 use tidegate_core::sync::to_091;
 use tidegate_core::sync_markup::{sx, sx091};
-use tidegate_core::xml::{self, push_attribute, tag};
+use tidegate_core::xml::{self, cut, push_attribute, tag};
 
 /// What all entries of a document have in common.
 #[derive(Debug)]
@@ -61,17 +61,6 @@ impl<'a> Parts<'a> {
 }
 
 impl Entries<'_> {
-    /// Adds an item with these conflicts.
-    pub fn push(
-        &self,
-        out: &mut String,
-        item: &Item,
-        conflicts: &[Version<Markup>],
-        scope: &Scope<'_>,
-    ) {
-        self.push_version(out, ShownVersion::new(item, conflicts), scope);
-    }
-
     /// Adds a version.
     pub fn push_version(&self, out: &mut String, shown: ShownVersion<'_>, scope: &Scope<'_>) {
         let version = shown.version;
@@ -116,7 +105,8 @@ impl Entries<'_> {
         other.map_or(Cow::Borrowed(data), Cow::Owned)
     }
 
-    /// Adds what `data` says, as it is written in the document, with the sync markup of a version and an id.
+    /// Adds what `data` says, as it is written in the document, with the sync markup of a version
+    /// and an id.
     fn splice(
         &self,
         out: &mut String,
@@ -135,121 +125,108 @@ impl Entries<'_> {
             markup = Cow::Owned(base::with_bases(&markup, &places, &base));
         }
         if let Some(parts) = Parts::of(&markup) {
-            self.splice_with(out, &markup, &parts, shown, (scope, entry.as_deref()));
+            let base = entry.as_deref();
+            let entry = SplicedEntry { entries: self, markup: &markup, parts, scope, base };
+            entry.push(out, shown);
         }
     }
+}
 
-    /// The same with the base that the entry is given.
-    fn splice_with(
-        &self,
-        out: &mut String,
-        markup: &Markup,
-        parts: &Parts<'_>,
-        (shown, id): (Option<ShownVersion<'_>>, &str),
-        (scope, base): (&Scope<'_>, Option<&str>),
-    ) {
+/// An entry in the place that it has in a document.
+struct SplicedEntry<'s> {
+    entries: &'s Entries<'s>,
+    markup: &'s Markup,
+    parts: Parts<'s>,
+    scope: &'s Scope<'s>,
+    /// The base that it is given.
+    base: Option<&'s str>,
+}
+
+impl<'s> SplicedEntry<'s> {
+    fn push(&self, out: &mut String, (shown, id): (Option<ShownVersion<'_>>, &str)) {
         out.push('<');
-        out.push_str(parts.name);
-        self.push_inherited(out, markup, parts, (scope, base));
+        out.push_str(self.parts.name);
+        self.push_inherited(out);
         out.push('>');
         if let Some(shown) = shown {
-            self.push_sync(out, markup, parts, shown, (scope, base));
+            self.push_sync(out, shown);
         }
-        self.push_inner(out, markup, parts, id);
-        if parts.inner.is_none() {
+        self.push_inner(out, id);
+        if self.parts.inner.is_none() {
             out.push_str("</");
-            out.push_str(parts.name);
+            out.push_str(self.parts.name);
             out.push('>');
         }
     }
 
-    fn push_sync(
-        &self,
-        out: &mut String,
-        markup: &Markup,
-        parts: &Parts<'_>,
-        shown: ShownVersion<'_>,
-        (scope, base): (&Scope<'_>, Option<&str>),
-    ) {
-        let prefix = self.prefixes.sharing.as_str();
-        let namespace = self.prefixes.sharing_namespace;
-        let bound = binding(prefix, markup, parts, scope);
-        let declare = (bound.as_deref() != Some(namespace)).then_some(namespace);
+    fn push_sync(&self, out: &mut String, shown: ShownVersion<'_>) {
+        let prefixes = self.entries.prefixes;
+        let (prefix, namespace) = (prefixes.sharing.as_str(), prefixes.sharing_namespace);
+        let declare = (self.binding(prefix).as_deref() != Some(namespace)).then_some(namespace);
         // The list is flat: a version in conflict has no conflicts (SSE 1.0 section 3.3).
         let mut conflict = |out: &mut String, version: &Version<Markup>| {
-            let inside = self.inside(markup, parts, (scope, base));
-            let shown = shown.conflict(version);
-            self.push_version(out, shown, &inside);
+            self.entries.push_version(out, shown.conflict(version), &self.inside());
         };
-        push_sync(
-            out,
-            self.prefixes.dialect,
-            (prefix, declare),
-            (shown.version, shown.extras),
-            (shown.conflicts, shown.is_contested),
-            &mut conflict,
-        );
+        push_sync(out, prefixes.dialect, (prefix, declare), &shown, &mut conflict);
     }
 
-    /// Adds the attributes of the root: what it inherited and `scope` does not give it, then its
+    /// Its own attribute of a name.
+    fn attribute(&self, name: &str) -> Option<tag::TagAttribute<'s>> {
+        tag::find(self.parts.attributes, name)
+    }
+
+    /// Adds the attributes of the root: what it inherited and the scope does not give it, then its
     /// own. An attribute that it has already is never added.
-    fn push_inherited(
-        &self,
-        out: &mut String,
-        markup: &Markup,
-        parts: &Parts<'_>,
-        (scope, base): (&Scope<'_>, Option<&str>),
-    ) {
-        let context = &markup.context;
+    fn push_inherited(&self, out: &mut String) {
+        let (context, attributes, scope) =
+            (&self.markup.context, self.parts.attributes, self.scope);
         for (prefix, namespace) in borrow(&context.namespaces) {
             let same = scope.namespace(prefix).unwrap_or("") == namespace;
             // XML binds the prefix `xml` itself, and lets no other be bound to nothing.
             let bindable = prefix != "xml" && (prefix.is_empty() || !namespace.is_empty());
-            if !same && bindable && tag::declared(parts.attributes, prefix).is_none() {
+            if !same && bindable && tag::declared(attributes, prefix).is_none() {
                 xml::push_namespace(out, prefix, namespace);
             }
         }
-        if is_unnamed(markup, parts) && !scope.default_namespace().is_empty() {
+        if self.is_unnamed() && !scope.default_namespace().is_empty() {
             out.push_str(" xmlns=\"\"");
         }
-
-        let lang = context.lang.as_deref().or(self.language);
-        if lang != scope.lang && tag::find(parts.attributes, "xml:lang").is_none() {
+        let lang = context.lang.as_deref().or(self.entries.language);
+        if lang != scope.lang && self.attribute("xml:lang").is_none() {
             push_attribute(out, "xml:lang", lang.unwrap_or_default());
         }
-        if let Some(base) = base {
+        if let Some(base) = self.base {
             push_attribute(out, "xml:base", base);
         }
-        let own = tag::find(parts.attributes, "xml:base");
+        let own = self.attribute("xml:base");
         let moved = own.filter(|_| context.base.as_deref() != scope.base.as_deref());
-        match moved.or_else(|| base::relative_at_the_top(parts.attributes, scope.base.as_deref())) {
-            None => out.push_str(parts.attributes),
+        match moved.or_else(|| base::relative_at_the_top(attributes, scope.base.as_deref())) {
+            None => out.push_str(attributes),
             Some(own) => {
                 // Relative to a base that is not around it any more.
-                let before = parts.attributes.get(..own.range.start).unwrap_or_default();
-                let after = parts.attributes.get(own.range.end..).unwrap_or_default();
-                out.push_str(before);
-                xml::push_value(out, &self.bases.own(markup, own.value));
-                out.push_str(after);
+                out.push_str(cut(attributes, 0..own.range.start));
+                xml::push_value(out, &self.entries.bases.own(self.markup, own.value));
+                out.push_str(cut(attributes, own.range.end..attributes.len()));
             }
         }
     }
 
-    /// Adds everything behind the start tag, with the published id; with its own where that is empty.
-    fn push_inner(&self, out: &mut String, markup: &Markup, parts: &Parts<'_>, published: &str) {
+    /// Adds everything behind the start tag, with the published id; with its own where that is
+    /// empty.
+    fn push_inner(&self, out: &mut String, published: &str) {
         if published.is_empty() {
-            out.push_str(parts.inner.map_or("", |(inner, _)| inner));
+            out.push_str(self.parts.inner.map_or("", |(inner, _)| inner));
             return;
         }
-        let Some((inner, start)) = parts.inner else {
-            push_id(out, self.target.family, parts.name, published);
-            return;
+        let is_rss = self.entries.target.family == Family::Rss;
+        let Some((inner, start)) = self.parts.inner else {
+            return self.push_id(out, published);
         };
-        let Some(id) = IdElement::of(markup, start) else {
-            if self.target.family == Family::Rss {
-                self.push_identifier(out, markup, published);
+        let Some(id) = IdElement::of(self.markup, start) else {
+            if is_rss {
+                self.push_identifier(out, published);
             }
-            push_id(out, self.target.family, parts.name, published);
+            self.push_id(out, published);
             out.push_str(inner);
             return;
         };
@@ -259,7 +236,7 @@ impl Entries<'_> {
             out.push_str(id.element);
         } else {
             let renamed = content.trim() != published;
-            let is_permalink = self.target.family == Family::Rss
+            let is_permalink = is_rss
                 && tag::find(id.attributes(), "isPermaLink")
                     .is_none_or(|written| !written.value.trim().eq_ignore_ascii_case("false"));
             if renamed && is_permalink {
@@ -269,58 +246,87 @@ impl Entries<'_> {
             }
             xml::push_text(out, published);
             out.push_str(id.close);
-            let link = markup.card.link.as_deref().filter(|link| *link == content.trim());
-            if let Some(link) = link.filter(|_| renamed && is_permalink) {
-                push_link_unless_there(out, markup, parts, link);
+            let link = self.markup.card.link.as_deref().filter(|link| *link == content.trim());
+            // A `link` anywhere in the text counts as one, in a comment too: then the item goes
+            // without, which does no harm.
+            let written = format!("<{}link", tag::prefix_of(self.parts.name));
+            let has_link = !(renamed && is_permalink) || self.markup.xml.contains(&written);
+            if let Some(link) = link.filter(|_| !has_link) {
+                self.push_element(out, "link", "", link);
             }
         }
         out.push_str(id.after);
     }
 
-    /// Adds the `dc:identifier` of an item that has no `guid`, as `atom:id`. Readers who know items by
-    /// their `dc:identifier` (SimplePie, FreshRSS) prefer a `guid` to it, and would take those that get
-    /// one here for new; `atom:id` goes before both. Others go by the `guid`, which is `rdf:about`.
-    fn push_identifier(&self, out: &mut String, markup: &Markup, published: &str) {
-        let Some(prefix) = &self.prefixes.atom else { return };
-        let Some(identifier) = convert::identifier(markup).filter(|id| id != published) else {
-            return;
-        };
-        xml::push_element(out, &format!("{prefix}:id"), &identifier);
+    /// Adds the `dc:identifier` of an item that has no `guid`, as `atom:id`. Readers who know items
+    /// by their `dc:identifier` (SimplePie, FreshRSS) prefer a `guid` to it, and would take those
+    /// that get one here for new; `atom:id` goes before both. Others go by the `guid`, which is
+    /// `rdf:about`.
+    fn push_identifier(&self, out: &mut String, published: &str) {
+        let identifier = convert::identifier(self.markup).filter(|id| id != published);
+        if let (Some(prefix), Some(identifier)) = (&self.entries.prefixes.atom, identifier) {
+            xml::push_element(out, &format!("{prefix}:id"), &identifier);
+        }
+    }
+
+    /// Adds an id element where the entry has none.
+    fn push_id(&self, out: &mut String, published: &str) {
+        match self.entries.target.family {
+            Family::Atom => self.push_element(out, "id", "", published),
+            Family::Rss => self.push_element(out, "guid", " isPermaLink=\"false\"", published),
+        }
+    }
+
+    /// Adds an element of the entry's own namespace.
+    fn push_element(&self, out: &mut String, name: &str, attributes: &str, content: &str) {
+        let prefix = tag::prefix_of(self.parts.name);
+        for piece in ["<", prefix, name, attributes, ">"] {
+            out.push_str(piece);
+        }
+        xml::push_text(out, content);
+        for piece in ["</", prefix, name, ">"] {
+            out.push_str(piece);
+        }
     }
 
     /// The scope inside an entry, for the entries in its `sx:conflicts`.
-    fn inside<'s>(
-        &'s self,
-        markup: &'s Markup,
-        parts: &Parts<'s>,
-        (scope, base): (&Scope<'s>, Option<&'s str>),
-    ) -> Scope<'s> {
-        let mut inside = scope.clone();
-        if is_unnamed(markup, parts) {
+    fn inside(&self) -> Scope<'s> {
+        let Self { entries, markup, parts, scope, base } = self;
+        let mut inside = (*scope).clone();
+        if self.is_unnamed() {
             inside.namespaces.push(("", ""));
         }
         inside.namespaces.extend(borrow(&markup.context.namespaces));
         let own = tag::attributes(parts.attributes);
         let own = own.filter_map(|own| Some((xml::declared_prefix(own.name)?, own.value)));
         inside.namespaces.extend(own);
-        inside.namespaces.push((&self.prefixes.sharing, self.prefixes.sharing_namespace));
-        if let Some(own) = tag::find(parts.attributes, "xml:base") {
-            inside.base = Some(Cow::Owned(self.bases.own(markup, own.value)));
+        inside.namespaces.push((&entries.prefixes.sharing, entries.prefixes.sharing_namespace));
+        if let Some(own) = self.attribute("xml:base") {
+            inside.base = Some(Cow::Owned(entries.bases.own(markup, own.value)));
         } else if let Some(base) = base {
             inside.base = Some(Cow::Borrowed(base));
         }
-        inside.lang = match tag::find(parts.attributes, "xml:lang") {
+        inside.lang = match self.attribute("xml:lang") {
             Some(own) => Some(own.value),
-            None => markup.context.lang.as_deref().or(self.language),
+            None => markup.context.lang.as_deref().or(entries.language),
         };
         inside
     }
-}
 
-/// Whether an entry names no default namespace, and inherits none.
-fn is_unnamed(markup: &Markup, parts: &Parts<'_>) -> bool {
-    let is_inherited = markup.context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
-    !is_inherited && tag::declared(parts.attributes, "").is_none()
+    /// Whether it names no default namespace, and inherits none.
+    fn is_unnamed(&self) -> bool {
+        let mut inherited = borrow(&self.markup.context.namespaces);
+        !inherited.any(|(prefix, _)| prefix.is_empty())
+            && tag::declared(self.parts.attributes, "").is_none()
+    }
+
+    /// The namespace that a prefix is bound to inside it.
+    fn binding(&self, prefix: &str) -> Option<Cow<'s, str>> {
+        let mut inherited = borrow(&self.markup.context.namespaces);
+        let inherited = inherited.find(|(bound, _)| *bound == prefix);
+        let around = || inherited.map(|(_, name)| name).or_else(|| self.scope.namespace(prefix));
+        tag::declared(self.parts.attributes, prefix).or_else(|| around().map(Cow::Borrowed))
+    }
 }
 
 /// Whether something is in conflict with an item, kept or not.
@@ -328,47 +334,33 @@ pub fn is_contested(item: &Item) -> bool {
     item.sse091 == Some(true) || !item.shared.conflicts.is_empty()
 }
 
-/// Adds the `sx:sync` of a version in a dialect. `place`: the prefix, and the namespace where it must
-/// be declared; `conflicts`: those that are shown, and whether there are any at all, which SSE 0.91
-/// says without them; `conflict` adds a version as the item that stands in `sx:conflicts`.
+/// Adds the `sx:sync` of a version in a dialect, with the prefix, and the namespace where that must
+/// be declared. That there are conflicts which are not shown, SSE 0.91 alone says. `conflict` adds
+/// a version as the item that stands in
+/// `sx:conflicts`.
 pub fn push_sync(
     out: &mut String,
     dialect: Dialect,
     (prefix, declare): (&str, Option<&str>),
-    (version, extras): (&Version<Markup>, Option<&SyncExtras>),
-    (conflicts, is_contested): (&[Version<Markup>], bool),
+    shown: &ShownVersion<'_>,
     conflict: &mut dyn FnMut(&mut String, &Version<Markup>),
 ) {
+    let ShownVersion { version, conflicts, extras, .. } = *shown;
     if dialect == Dialect::Sse091 {
-        let conflicts = conflicts.iter().map(borrowed).collect();
-        let mut item = to_091(Shared { winner: borrowed(version), conflicts }, |lost| lost.data);
-        item.conflict |= is_contested;
+        let conflicts = conflicts.iter().map(|lost| lost.with(lost)).collect();
+        let shared = Shared { winner: version.with(version), conflicts };
+        let mut item = to_091(shared, |lost| lost.data);
+        item.conflict |= shown.is_contested;
         sx091::sync_element(out, prefix, declare, &item, &mut |out, kept| {
             out.push('>');
             conflict(out, kept.data);
         });
         return;
     }
-    let mut nested = |out: &mut String| {
-        for version in conflicts {
-            conflict(out, version);
-        }
-    };
+    let mut nested = |out: &mut String| conflicts.iter().for_each(|lost| conflict(out, lost));
     let nested: Option<&mut dyn FnMut(&mut String)> =
         if conflicts.is_empty() { None } else { Some(&mut nested) };
     sx::sync_element(out, prefix, declare, version, extras, nested);
-}
-
-/// A version that has itself as its data, so that none of it is copied but the history.
-pub fn borrowed(version: &Version<Markup>) -> Version<&Version<Markup>> {
-    Version {
-        id: version.id.clone(),
-        updates: version.updates,
-        deleted: version.deleted,
-        noconflicts: version.noconflicts,
-        history: version.history.clone(),
-        data: version,
-    }
 }
 
 /// The element that bears the native id, and what stands around it inside its entry.
@@ -418,48 +410,4 @@ impl<'a> IdElement<'a> {
             out.push_str(attributes);
         }
     }
-}
-
-/// Adds an id element where the entry has none.
-fn push_id(out: &mut String, family: Family, entry: &str, published: &str) {
-    match family {
-        Family::Atom => push_element(out, entry, "id", "", published),
-        Family::Rss => push_element(out, entry, "guid", " isPermaLink=\"false\"", published),
-    }
-}
-
-/// Adds a link to an item whose only address was its `guid`. A `link` anywhere in the text counts
-/// as one, in a comment too: then the item goes without, which does no harm.
-fn push_link_unless_there(out: &mut String, markup: &Markup, parts: &Parts<'_>, link: &str) {
-    let prefix = tag::prefix_of(parts.name);
-    if !markup.xml.contains(&format!("<{prefix}link")) {
-        push_element(out, parts.name, "link", "", link);
-    }
-}
-
-/// Adds an element of the same namespace as the element `sibling`.
-fn push_element(out: &mut String, sibling: &str, name: &str, attributes: &str, content: &str) {
-    let prefix = tag::prefix_of(sibling);
-    for piece in ["<", prefix, name, attributes, ">"] {
-        out.push_str(piece);
-    }
-    xml::push_text(out, content);
-    for piece in ["</", prefix, name, ">"] {
-        out.push_str(piece);
-    }
-}
-
-/// The namespace that a prefix is bound to inside an entry.
-fn binding<'a>(
-    prefix: &str,
-    markup: &'a Markup,
-    parts: &Parts<'a>,
-    scope: &'a Scope<'_>,
-) -> Option<Cow<'a, str>> {
-    if let Some(own) = tag::declared(parts.attributes, prefix) {
-        return Some(own);
-    }
-    let inherited = borrow(&markup.context.namespaces).find(|(bound, _)| *bound == prefix);
-    let found = inherited.map(|(_, namespace)| namespace).or_else(|| scope.namespace(prefix));
-    found.map(Cow::Borrowed)
 }

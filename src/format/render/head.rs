@@ -11,19 +11,18 @@ use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::{self, push_attribute, tag};
 
-/// A skeleton, ready to take entries.
+/// What stands around the entries of a document.
 #[derive(Debug)]
-pub struct Surroundings<'a> {
-    text: &'a str,
-    /// What is written otherwise before the entries, and behind them.
-    before: Edits,
-    after: Edits,
-    feed_level: String,
+pub struct Surroundings {
+    /// Everything up to the first entry.
+    pub before: String,
+    /// Everything behind the last one.
+    pub after: String,
 }
 
-impl<'a> Surroundings<'a> {
+impl Surroundings {
     /// Prepares a skeleton of the page's family for `page`.
-    pub fn new(page: &Page<'_>, skeleton: &'a Skeleton, prefixes: &Prefixes) -> Self {
+    pub fn new(page: &Page<'_>, skeleton: &Skeleton, prefixes: &Prefixes) -> Self {
         let family = skeleton.format.family();
         let slots = &skeleton.slots;
         let text = skeleton.text.as_str();
@@ -82,40 +81,25 @@ impl<'a> Surroundings<'a> {
             feed_level.push_str(" registerProcedure=\"\" protocol=\"http-post\"/>");
         }
         push_sharing(&mut feed_level, page, &prefixes.sharing);
-        Self::edited(skeleton, edits, feed_level)
+        Self::edited(skeleton, edits, &feed_level)
     }
 
-    /// A skeleton that stands by itself, from wherever: its references lead where they led in `document`.
-    pub fn alone(skeleton: &'a Skeleton, document: &str) -> Self {
-        Self::edited(skeleton, based(skeleton, document), String::new())
+    /// A skeleton that stands by itself, from wherever: its references lead where they led in
+    /// `document`.
+    pub fn alone(skeleton: &Skeleton, document: &str) -> Self {
+        Self::edited(skeleton, based(skeleton, document), "")
     }
 
-    fn edited(skeleton: &'a Skeleton, edits: Vec<Edit>, feed_level: String) -> Self {
+    fn edited(skeleton: &Skeleton, edits: Vec<Edit>, feed_level: &str) -> Self {
         let (text, entries) = (skeleton.text.as_str(), skeleton.slots.entries);
-        let (before, after) = (0..entries, entries..text.len());
-        let before = Edits::new(before, edits.clone());
-        Self { text, before, after: Edits::new(after, edits), feed_level }
-    }
-
-    /// How many bytes the surroundings will take, about.
-    pub const fn size(&self) -> usize {
-        self.text.len() + self.feed_level.len()
-    }
-
-    /// Adds everything up to the first entry.
-    pub fn push_before(&self, out: &mut String) {
-        out.push_str(&self.before.apply(self.text));
-        out.push_str(&self.feed_level);
-        out.push('\n');
-    }
-
-    /// Adds everything behind the last entry.
-    pub fn push_after(&self, out: &mut String) {
-        out.push_str(&self.after.apply(self.text));
+        let before = Edits::new(0..entries, edits.clone()).apply(text);
+        let after = Edits::new(entries..text.len(), edits).apply(text).into_owned();
+        Self { before: format!("{before}{feed_level}\n"), after }
     }
 }
 
-/// What must be written otherwise in a skeleton so that its references lead where they led in `document`.
+/// What must be written otherwise in a skeleton so that its references lead where they led in
+/// `document`.
 fn based(skeleton: &Skeleton, document: &str) -> Vec<Edit> {
     let (text, start) = (skeleton.text.as_str(), skeleton.slots.root_attributes);
     let Some(base) = text.get(start..).and_then(|rest| tag::find(rest, "xml:base")) else {
@@ -131,12 +115,12 @@ fn based(skeleton: &Skeleton, document: &str) -> Vec<Edit> {
 }
 
 /// Where a prolog has `xml-stylesheet`. These are left out: their references are relative to an
-/// address that the document does not have any more, and a browser that cannot fetch one, or may not
-/// because it is of another origin, shows nothing of the document.
+/// address that the document does not have any more, and a browser that cannot fetch one, or may
+/// not because it is of another origin, shows nothing of the document.
 ///
-/// So they are for the publisher's own host too: the same bytes are answered at `/feeds/NAME`, where a relative
-/// reference leads to something of ours. That could be a feed, which can be a stylesheet (XSLT 1.0 section 2.3), and its
-/// scripts would be ours.
+/// So they are for the publisher's own host too: the same bytes are answered at `/feeds/NAME`,
+/// where a relative reference leads to something of ours. That could be a feed, which can be a
+/// stylesheet (XSLT 1.0 section 2.3), and its scripts would be ours.
 fn stylesheets(prolog: &str) -> impl Iterator<Item = Range<usize>> {
     prolog.match_indices("<?xml-stylesheet").filter_map(|(start, _)| {
         let length = prolog.get(start..)?.find("?>")? + "?>".len();

@@ -1,25 +1,21 @@
 //! Collections as JSON (FeedSync for Collections; READINGS 1, row 34).
 //!
-//! Values are texts, numbers and booleans among them, as in the examples. What an item says stands in
-//! plain members, and whole, with its markup, in `entry`. One that came as JSON has the members that it came
-//! with.
+//! Values are texts, numbers and booleans among them, as in the examples. What an item says stands
+//! in plain members, and whole, with its markup, in `entry`. One that came as JSON has the members
+//! that it came with.
 
-use super::collection::ShownVersion;
-use super::collection_item::CollectionItem;
+use super::collection::{CollectionItem, ShownVersion};
 use super::convert;
 use super::head::{ViewBounds, links};
-use super::{ItemPortions, Page, TextSink};
+use super::{Page, PageWriter};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use tidegate_core::model::{Update, Version};
 use tidegate_core::xml::tree;
 
 /// Renders a page, and the items that follow those that it has.
-pub fn write<E>(
-    page: &Page<'_>,
-    rest: ItemPortions<'_, E>,
-    out: &mut dyn TextSink<E>,
-) -> Result<(), E> {
+pub fn write<E>(mut to: PageWriter<'_, '_, E>) -> Result<(), E> {
+    let page = to.page;
     let mut head = Map::new();
     head.insert("title".to_owned(), page.skeleton.title.clone().into());
     head.insert("id".to_owned(), page.addresses.reader.clone().into());
@@ -32,21 +28,21 @@ pub fn write<E>(
     let mut text = Value::Object(head).to_string();
     text.pop();
     text.push_str(",\"items\":[");
-    out.text().push_str(&text);
-    write_items(page, rest, out, (",\n", |shown| Some(item(page, shown))))?;
-    out.text().push_str("\n]}\n");
-    out.flush()
+    to.out.text().push_str(&text);
+    write_items(&mut to, ",\n", |shown| Some(item(page, shown)))?;
+    to.out.text().push_str("\n]}\n");
+    to.out.flush()
 }
 
 /// Writes the values that are made of the items, with `between` between them.
 pub fn write_items<E>(
-    page: &Page<'_>,
-    rest: ItemPortions<'_, E>,
-    out: &mut dyn TextSink<E>,
-    (between, value): (&str, impl Fn(&ShownVersion<'_>) -> Option<Value>),
+    to: &mut PageWriter<'_, '_, E>,
+    between: &str,
+    value: impl Fn(&ShownVersion<'_>) -> Option<Value>,
 ) -> Result<(), E> {
+    let page = to.page;
     let mut separator = between.trim_start_matches(',');
-    page.write_items(rest, out, |text, item| {
+    to.write_items(|text, item| {
         if let Some(value) = value(&ShownVersion::of(page, item)) {
             text.push_str(std::mem::replace(&mut separator, between));
             text.push_str(&value.to_string());

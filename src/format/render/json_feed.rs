@@ -3,17 +3,16 @@
 //! An item of a publisher's own JSON Feed keeps its members, those of extensions included.
 
 mod files;
-mod own;
 
 use super::collection::ShownVersion;
 use super::convert::{self, Person, Text};
 use super::head::own_address;
-use super::references::Base;
+use super::references::{Base, absolute_html};
 use super::scope::base_of;
-use super::{ItemPortions, Page, TextSink, json};
+use super::{Page, PageWriter, json, media};
 use files::Files;
 use serde_json::{Map, Value, json};
-use tidegate_core::model::{Family, Format};
+use tidegate_core::model::{Family, Format, Time};
 use tidegate_core::xml::html::plain_text;
 use tidegate_core::xml::ns::{ATOM, DC, FEED_SYNC};
 use tidegate_core::xml::tree::Element;
@@ -24,11 +23,8 @@ pub const VERSION: &str = "https://jsonfeed.org/version/1.1";
 const ITEMS: &str = "items";
 
 /// Renders a page, and the items that follow those that it has.
-pub fn write<E>(
-    page: &Page<'_>,
-    rest: ItemPortions<'_, E>,
-    out: &mut dyn TextSink<E>,
-) -> Result<(), E> {
+pub fn write<E>(mut to: PageWriter<'_, '_, E>) -> Result<(), E> {
+    let page = to.page;
     let mut feed = head(page);
     let mut put = |name: &str, value: Value| feed.insert(name.to_owned(), value);
     put("version", VERSION.into());
@@ -52,28 +48,28 @@ pub fn write<E>(
     put(ITEMS, Value::Null);
     let mut before = '{';
     for (name, value) in &feed {
-        out.text().push(std::mem::replace(&mut before, ','));
-        out.text().push_str(&Value::from(name.as_str()).to_string());
-        out.text().push(':');
+        to.out.text().push(std::mem::replace(&mut before, ','));
+        to.out.text().push_str(&Value::from(name.as_str()).to_string());
+        to.out.text().push(':');
         if name != ITEMS {
-            out.text().push_str(&value.to_string());
+            to.out.text().push_str(&value.to_string());
             continue;
         }
-        out.text().push('[');
+        to.out.text().push('[');
         let lives = |shown: &ShownVersion<'_>| !shown.version.deleted;
         let value = |shown: &ShownVersion<'_>| lives(shown).then(|| item(page, shown));
-        json::write_items(page, rest, out, (",", value))?;
-        out.text().push(']');
+        json::write_items(&mut to, ",", value)?;
+        to.out.text().push(']');
     }
-    out.text().push_str("}\n");
-    out.flush()
+    to.out.text().push_str("}\n");
+    to.out.flush()
 }
 
 /// What the feed says of itself.
 fn head(page: &Page<'_>) -> Map<String, Value> {
     let base = Base::new(base_of(&page.skeleton.context, page.addresses));
     let mut feed = match page.skeleton.format {
-        Format::JsonFeed => own::feed(&page.skeleton.text, &base),
+        Format::JsonFeed => own_feed(&page.skeleton.text, &base),
         _ => Map::new(),
     };
     let said = convert::head(page.skeleton, page.addresses, Family::Atom);
@@ -124,7 +120,7 @@ fn put_authors(object: &mut Map<String, Value>, people: &[Person], base: &Base) 
 fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let data = &shown.version.data;
     let base = page.bases().base(data);
-    let own = (data.format == Format::JsonFeed).then(|| own::item(&data.xml, &base)).flatten();
+    let own = (data.format == Format::JsonFeed).then(|| own_item(&data.xml, &base)).flatten();
     let mut item = own.unwrap_or_default();
     let said = shown.says(page);
     let files = Files::of(&said);
@@ -167,4 +163,111 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     item.insert("id".to_owned(), shown.published_id.unwrap_or_default().into());
     item.insert("_sharing".to_owned(), json::sync_object(shown.version, Vec::new()));
     Value::Object(item)
+}
+
+// The members that a publisher's own JSON Feed has, as JSON Feed 1.1 has them: version 1.0 had one
+// `author`. All references are absolute.
+
+/// Members of the feed that are this gateway's to say.
+const OURS_OF_FEED: &[&str] =
+    &["version", "title", "feed_url", "next_url", "hubs", "items", "author", "expired", "_sharing"];
+/// Members of an item that are this gateway's to say.
+const OURS: &[&str] = &["id", "author", "_sharing"];
+/// Members that hold a reference.
+const REFERENCES: &[&str] =
+    &["home_page_url", "icon", "favicon", "url", "external_url", "image", "banner_image"];
+
+/// What a feed says of itself.
+fn own_feed(text: &str, base: &Base) -> Map<String, Value> {
+    let Ok(Value::Object(mut feed)) = serde_json::from_str(text) else { return Map::new() };
+    authors(&mut feed, base);
+    feed.retain(|name, value| !OURS_OF_FEED.contains(&name.as_str()) && is_said(value));
+    resolve(&mut feed, REFERENCES, base);
+    feed
+}
+
+/// What an item says; `None` where it cannot be read.
+fn own_item(text: &str, base: &Base) -> Option<Map<String, Value>> {
+    let Ok(Value::Object(mut item)) = serde_json::from_str(text) else { return None };
+    authors(&mut item, base);
+    item.retain(|name, value| !OURS.contains(&name.as_str()) && is_said(value));
+    resolve(&mut item, REFERENCES, base);
+    for name in ["date_published", "date_modified"] {
+        // What cannot be read as the specification wants it is told as it was understood.
+        let is_date =
+            |value: &Value| value.as_str().is_some_and(|date| Time::parse_rfc3339(date).is_ok());
+        if item.get(name).is_some_and(|value| !is_date(value)) {
+            item.remove(name);
+        }
+    }
+    if let Some(Value::String(html)) = item.get_mut("content_html")
+        && let Some(absolute) = absolute_html(html, base)
+    {
+        *html = absolute;
+    }
+    let written = item.remove("tags");
+    let written = written.iter().filter_map(Value::as_array).flatten();
+    let tags = convert::tags(written.filter_map(Value::as_str));
+    if !tags.is_empty() {
+        item.insert("tags".to_owned(), tags.into());
+    }
+    attachments(&mut item, base);
+    Some(item)
+}
+
+fn is_said(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(values) => !values.is_empty(),
+        _ => true,
+    }
+}
+
+/// Makes the references in members of these names absolute.
+fn resolve(object: &mut Map<String, Value>, names: &[&str], base: &Base) {
+    for name in names {
+        if let Some(Value::String(reference)) = object.get_mut(*name)
+            && let Some(absolute) = base.resolve(reference)
+        {
+            *reference = absolute;
+        }
+    }
+}
+
+/// `authors`, or the `author` of version 1.0 as one.
+fn authors(object: &mut Map<String, Value>, base: &Base) {
+    let mut authors = match object.remove("authors") {
+        Some(Value::Array(authors)) => authors,
+        _ => Vec::new(),
+    };
+    if authors.is_empty() {
+        authors.extend(object.get("author").cloned());
+    }
+    authors.retain(|author| author.as_object().is_some_and(|author| author.values().any(is_said)));
+    for author in authors.iter_mut().filter_map(Value::as_object_mut) {
+        resolve(author, &["url", "avatar"], base);
+    }
+    if !authors.is_empty() {
+        object.insert("authors".to_owned(), authors.into());
+    }
+}
+
+/// Attachments have an address and a type.
+fn attachments(item: &mut Map<String, Value>, base: &Base) {
+    let Some(Value::Array(mut attachments)) = item.remove("attachments") else { return };
+    attachments.retain(|attachment| {
+        attachment.get("url").is_some_and(|url| url.is_string() && is_said(url))
+    });
+    for attachment in attachments.iter_mut().filter_map(Value::as_object_mut) {
+        resolve(attachment, REFERENCES, base);
+        let address = attachment.get("url").and_then(Value::as_str).unwrap_or_default();
+        let media = media::of_address(address);
+        if !attachment.get("mime_type").is_some_and(|media| media.is_string() && is_said(media)) {
+            attachment.insert("mime_type".to_owned(), media.into());
+        }
+    }
+    if !attachments.is_empty() {
+        item.insert("attachments".to_owned(), attachments.into());
+    }
 }

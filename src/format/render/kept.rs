@@ -1,5 +1,5 @@
-//! Items as they came, each with its own id, written into the document of somebody else: what is merged, and
-//! what is kept of a feed.
+//! Items as they came, each with its own id, written into the document of somebody else: what is
+//! merged, and what is kept of a feed.
 
 use super::base::Bases;
 use super::collection::{CollectionItems, ShownVersion};
@@ -46,7 +46,8 @@ impl KeptItem {
 }
 
 impl<'a> KeptItems<'a> {
-    /// Items where `context` is in scope, in a document of a family whose own elements are in `namespace`.
+    /// Items where `context` is in scope, in a document of a family whose own elements are in
+    /// `namespace`.
     pub fn new(
         (family, namespace): (Family, &'a str),
         context: &'a Context,
@@ -105,19 +106,16 @@ pub fn members(skeleton: &Skeleton, version: &Version<Markup>) -> Value {
     within_page(skeleton, Dialect::FeedSync, |page| json::item(page, &shown))
 }
 
-/// A skeleton that stands by itself around items, each of which is to begin a line. Its references lead where
-/// they led in `document`.
+/// A skeleton that stands by itself around items, each of which is to begin a line. Its references
+/// lead where they led in `document`.
 pub fn write_around(
     skeleton: &Skeleton,
     document: &str,
     write_items: impl FnOnce(&mut String),
 ) -> String {
-    let surroundings = Surroundings::alone(skeleton, document);
-    let (mut out, mut after) = (String::new(), String::new());
-    surroundings.push_before(&mut out);
+    let Surroundings { before: mut out, after } = Surroundings::alone(skeleton, document);
     out.truncate(out.trim_end().len());
     write_items(&mut out);
-    surroundings.push_after(&mut after);
     out.push('\n');
     out.push_str(after.trim_start());
     out
@@ -131,7 +129,8 @@ fn within_page<T>(skeleton: &Skeleton, dialect: Dialect, render: impl FnOnce(&Pa
     render(&Page::bare((Container::Pox, dialect), around, within))
 }
 
-/// An item of RSS with its own elements in the namespace of another document's; `None` where they are.
+/// An item of RSS with its own elements in the namespace of another document's; `None` where they
+/// are.
 pub(super) fn moved(markup: &Markup, target: &Target<'_>) -> Option<Markup> {
     let namespace = markup.namespace();
     if target.family != Family::Rss || namespace == target.namespace {

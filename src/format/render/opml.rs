@@ -1,14 +1,14 @@
-//! Lists as OPML 2.0 with SSE 0.91: the items as outlines, those of a list in each other as they stand
-//! there (SSE 0.91 sections 3.2 and 4.4.2).
+//! Lists as OPML 2.0 with SSE 0.91: the items as outlines, those of a list in each other as they
+//! stand there (SSE 0.91 sections 3.2 and 4.4.2).
 //!
-//! What an outline stands in is a part of what it says; its position is that in the order of the page.
-//! The items of other feeds are links (OPML 2.0, `type="link"`), without their texts.
+//! What an outline stands in is a part of what it says; its position is that in the order of the
+//! page. The items of other feeds are links (OPML 2.0, `type="link"`), without their texts.
 
 use super::collection::ShownVersion;
 use super::convert::{self, Reading};
-use super::entry::{borrowed, is_contested};
+use super::entry::is_contested;
 use super::head::push_sharing;
-use super::{Addresses, Container, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind};
+use super::{Addresses, Container, Dialect, HistoryPlace, Page, PageWriter, ViewKind};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
     FeedState, Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_ROOT, Shared, Skeleton, SyncId, Version,
@@ -27,16 +27,12 @@ const SX: &str = "sx";
 /// An outline's element, with what it has beside outlines and sync markup.
 type RenderedOutline<'a> = OutlineItem091<Element, &'a Version<Markup>>;
 
-/// Renders a page, and the items that follow those that it has: outlines stand in each other, so that all
-/// are taken before any is written. There is one dialect of sync markup for lists.
-pub fn write<E>(
-    page: &Page<'_>,
-    rest: ItemPortions<'_, E>,
-    sink: &mut dyn TextSink<E>,
-) -> Result<(), E> {
-    let page = &Page { dialect: Dialect::Sse091, ..*page };
-    let rest: Vec<Vec<Item>> = rest.collect::<Result<_, E>>()?;
-    let out = sink.text();
+/// Renders a page, and the items that follow those that it has: outlines stand in each other, so
+/// that all are taken before any is written. There is one dialect of sync markup for lists.
+pub fn write<E>(to: PageWriter<'_, '_, E>) -> Result<(), E> {
+    let page = &Page { dialect: Dialect::Sse091, ..*to.page };
+    let rest: Vec<Vec<Item>> = to.rest.collect::<Result<_, E>>()?;
+    let out = to.out.text();
     out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<opml version=\"2.0\"");
     push_attribute(out, &format!("xmlns:{SX}"), SSE_091);
     push_attribute(out, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE);
@@ -60,10 +56,11 @@ pub fn write<E>(
     }
     close(out, &mut open, 0);
     out.push_str("\n</body>\n</opml>\n");
-    sink.flush()
+    to.out.flush()
 }
 
-/// The outlines of a list that live, as a list of nothing else: to be read here, not to be published.
+/// The outlines of a list that live, as a list of nothing else: to be read here, not to be
+/// published.
 pub fn living_outlines(state: &FeedState, skeleton: &Skeleton, items: &[Item]) -> String {
     let around = (&Addresses::default(), &HistoryPlace::default());
     let within = (state, skeleton, items);
@@ -104,8 +101,8 @@ fn outlines<'a>(
     let shown = items.filter(|item| page.shows(item));
     let shown = shown.map(|item| (item, said(page, &ShownVersion::of(page, item))));
     let items: Vec<(&Item, (ListPosition, Element))> = shown.collect();
-    // Two lists may call their folders alike: one of the same list is meant, the nearest in front, else
-    // the first behind.
+    // Two lists may call their folders alike: one of the same list is meant, the nearest in front,
+    // else the first behind.
     let mut behind: HashMap<(Option<&str>, &str), &SyncId> = HashMap::new();
     for (item, (place, _)) in items.iter().rev() {
         behind.extend(ids(item).map(|(name, id)| ((place.list.as_deref(), name), id)));
@@ -119,8 +116,8 @@ fn outlines<'a>(
         let parent = found.map(|id| (*id).clone());
         before.extend(ids(item).map(|(name, id)| ((list, name), id)));
         let shared = Shared {
-            winner: borrowed(&item.shared.winner),
-            conflicts: page.conflicts(item).iter().map(borrowed).collect(),
+            winner: item.shared.winner.with(&item.shared.winner),
+            conflicts: page.conflicts(item).iter().map(|lost| lost.with(lost)).collect(),
         };
         let Item091 { id, version, deleted, conflict, last, updates, conflicts, .. } =
             to_091(shared, |lost| lost.data);
@@ -251,8 +248,7 @@ fn push(out: &mut String, page: &Page<'_>, outline: &RenderedOutline<'_>) {
     sx091::sync_element(out, SX, None, outline, &mut |out, kept| {
         out.push('>');
         let lost = kept.data;
-        let item =
-            to_091(Shared { winner: borrowed(lost), conflicts: Vec::new() }, |lost| lost.data);
+        let item = to_091(Shared::new(lost.with(lost)), |lost| lost.data);
         let shown = ShownVersion::alone(lost);
         let (place, said) = said(page, &shown);
         push_said(out, &said, place.parent.as_deref());

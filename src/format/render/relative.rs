@@ -4,8 +4,6 @@
 //! A reference is *structural* where the format itself has it (`link`, `enclosure`, `logo`), and
 //! *content* where it stands in text or markup for people. Readers resolve the two differently.
 
-mod absolute;
-
 use super::references::{HTML_ATTRIBUTES, ReferenceKind};
 use std::ops::Range;
 use tidegate_core::xml::doc::{Doc, DocElement, WalkStep};
@@ -38,8 +36,8 @@ const ADDRESSES: [&str; 9] =
 /// Attributes of the formats that are addresses, by local name.
 const STRUCTURAL: [&str; 4] = ["href", "src", "uri", "url"];
 /// The relative references of one element; What stands where an element
-/// around it within names a base of its own is relative to that, and counts only as far as that base
-/// is relative itself.
+/// around it within names a base of its own is relative to that, and counts only as far as that
+/// base is relative itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct References {
     /// Those of the format that are more than a fragment, by their places in the text.
@@ -57,12 +55,6 @@ pub struct References {
 impl References {
     /// Finds those of an element or a document. What cannot be read as XML ends the search.
     pub fn of(xml: &str) -> Self {
-        Self::find(xml, absolute::end_of_plain_content)
-    }
-
-    /// The same; `end_of_plain_content` answers where an element ends whose content, which begins there, needs
-    /// not be read.
-    fn find(xml: &str, end_of_plain_content: fn(&str, usize) -> Option<usize>) -> Self {
         let mut found = Self::default();
         let Some(doc) = Doc::read_whole(xml) else { return found };
         // The next element, and the first behind the outermost one that names a base.
@@ -86,7 +78,7 @@ impl References {
             if CONTENT.contains(&local) {
                 next = element.behind();
                 // What has a base of its own needs none.
-                if !has_base && end_of_plain_content(xml, content.start).is_none() {
+                if !has_base {
                     found.take_content(element);
                 }
             } else if !has_base
@@ -146,8 +138,8 @@ impl References {
             None => (text, text),
         };
         let value = text.trim();
-        // Words where an address is wanted lead nowhere. In an id they count: the address that a reader
-        // makes of it is what it knows the item by.
+        // Words where an address is wanted lead nowhere. In an id they count: the address that a
+        // reader makes of it is what it knows the item by.
         let is_word = value.contains(char::is_whitespace) || !value.contains(['/', '.']);
         if value.is_empty() || value.contains('<') || is_word && !is_id {
             return;
@@ -227,7 +219,6 @@ fn leads_to_page(link: DocElement<'_, '_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn found(xml: &str) -> (Vec<&str>, Vec<String>, bool) {
         let found = References::of(xml);
@@ -292,86 +283,6 @@ mod tests {
     fn no_more_places_are_noted_than_references() {
         let xml = format!("<entry>{}</entry>", "<title>&lt;a href='#a'></title>".repeat(2_000));
         assert_eq!(References::of(&xml).places.len(), REFERENCE_LIMIT);
-    }
-
-    /// Pieces of text in which a reference may be hidden.
-    fn piece() -> impl Strategy<Value = &'static str> {
-        proptest::sample::select(vec![
-            "href",
-            "HREF",
-            "data-src",
-            "srcset",
-            "hr",
-            "ef",
-            "src",
-            "=",
-            " = ",
-            "\"",
-            "'",
-            "&quot;",
-            "&#39;",
-            "&apos;",
-            "https://x.example/a",
-            "http://x.example",
-            "HTTP://x",
-            "/b",
-            "#c",
-            "c.html",
-            "&lt;a ",
-            "&lt;img ",
-            "&gt;",
-            "&#61;",
-            "&#x3D;",
-            "&#101;",
-            "&#xFFFF;",
-            "&#1;",
-            "&equals;",
-            "&nbsp;",
-            "&amp;",
-            "&amp;#61;",
-            "&",
-            "&#8217;",
-            "<b>",
-            "</b>",
-            "<br/>",
-            "<![CDATA[",
-            "]]>",
-            "<a href='d'>",
-            "<a ",
-            " ",
-            "\n",
-            "/",
-            ">",
-            "<!-- ",
-            " -->",
-            "é",
-            "wörter",
-        ])
-    }
-
-    proptest! {
-        #[test]
-        fn text_that_is_passed_over_has_no_reference(
-            pieces in proptest::collection::vec(piece(), 0..12),
-            around in proptest::sample::select(vec![("", ""), ("<![CDATA[", "]]>"), ("&lt;a ", "&gt;"), ("<![CDATA[<a ", ">]]>")]),
-            element in proptest::sample::select(vec!["description", "content", "title", "dc:rights"]),
-        ) {
-            let text = format!("{}{}{}", around.0, pieces.concat(), around.1);
-            let xml = format!("<item><{element}>{text}</{element}><enclosure url='c.mp3'/></item>");
-            prop_assert_eq!(References::of(&xml), References::find(&xml, |_, _| None), "{}", xml);
-        }
-    }
-
-    #[test]
-    fn most_text_is_passed_over() {
-        let end = |text: &str| absolute::end_of_plain_content(text, 0);
-        let text = "&lt;a class='b' href=&quot;https://x.example/?a=b&quot;&gt;It&#8217;s&lt;/a&gt;</title>";
-        assert_eq!(end(text), text.find("</title>"));
-        let text = " <![CDATA[<a href=\"http://x.example/\">It&#61;s</a>]]>\n</description>";
-        assert_eq!(end(text), text.find("</description>"));
-        assert_eq!(end("&lt;a href=&quot;b&quot;&gt;</title>"), None);
-        assert_eq!(end("&lt;a hr&#101;f=&quot;b&quot;&gt;</title>"), None);
-        assert_eq!(end("no end"), None);
     }
 
     #[test]

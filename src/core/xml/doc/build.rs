@@ -1,15 +1,13 @@
 //! From text to the tree.
 
-use super::repair::Replacement;
-use super::start_tag::OpenElement;
+use super::start_tag::{OpenElement, WrittenAttribute};
 use super::tokens::{Pending, Token, has_forbidden, reader};
 use super::{
     Doc, DocElement, DocLimits, Findings, Hole, LimitReached, NodeId, Repair, RepairKind,
     characters, index, offset,
 };
 use crate::model::Flaw;
-use crate::xml::attributes::WrittenAttribute;
-use crate::xml::namespaces::NamespaceScope;
+use crate::xml::ns::NamespaceScope;
 use crate::xml::reference::{Reference, reference};
 use crate::xml::{self, cut};
 use quick_xml::Reader;
@@ -42,13 +40,13 @@ pub struct BuiltDoc<'a> {
     pub findings: Findings,
     /// Its entries, in order.
     pub units: Vec<Unit>,
-    /// Where entries were that cannot be told from what surrounds them, and the element around each. They are
-    /// not in the tree.
+    /// Where entries were that cannot be told from what surrounds them, and the element around
+    /// each. They are not in the tree.
     pub dropped: Vec<(Range<usize>, NodeId)>,
     /// All repairs, nearly in order.
     pub repairs: Vec<Repair>,
-    /// The bindings that were made up for prefixes without declaration, as (prefix, URI); the skeleton's root
-    /// declares them.
+    /// The bindings that were made up for prefixes without declaration, as (prefix, URI); the
+    /// skeleton's root declares them.
     pub invented: Vec<(String, String)>,
 }
 
@@ -59,7 +57,6 @@ pub(super) struct Builder<'a> {
     pub(super) limits: DocLimits,
     pub(super) open: Vec<OpenElement<'a>>,
     pub(super) scope: NamespaceScope<'a>,
-    pub(super) bases: Vec<(Option<Url>, String)>,
     pub(super) written: Vec<WrittenAttribute<'a>>,
     pub(super) repairs: Vec<Repair>,
     units: Vec<Unit>,
@@ -76,15 +73,15 @@ pub(super) struct Builder<'a> {
     /// Where the reader began.
     pub(super) begin: usize,
     pub(super) pending: Option<Pending<'a>>,
-    is_rooted: bool,
+    pub(super) is_rooted: bool,
     pub(super) is_begun: bool,
     pub(super) restarts: usize,
-    /// Whether each end tag closed what opened last, so far as it is known; whether something was read so that
-    /// would be read otherwise where that is not so.
+    /// Whether each end tag closed what opened last, so far as it is known; whether something was
+    /// read so that would be read otherwise where that is not so.
     pub(super) is_balanced: bool,
     pub(super) is_doubted: bool,
-    /// Whether a tag was taken for text though it has a name: its end tag then closes nothing, which says
-    /// nothing of what else is closed.
+    /// Whether a tag was taken for text though it has a name: its end tag then closes nothing,
+    /// which says nothing of what else is closed.
     pub(super) is_garbled: bool,
     /// Whether it is a list: tags are guessed, and all stands in a root without a name.
     pub(super) is_list: bool,
@@ -114,8 +111,8 @@ impl<'a> Doc<'a> {
         }
         let mut builder = new();
         builder.run(units)?;
-        // An entry stands in another one, or in an element that holds text, and not all elements are closed:
-        // so it shows what is not closed.
+        // An entry stands in another one, or in an element that holds text, and not all elements
+        // are closed: so it shows what is not closed.
         if builder.is_doubted && !builder.is_balanced {
             builder = new();
             builder.is_balanced = false;
@@ -165,7 +162,6 @@ impl<'a> Builder<'a> {
             limits: *limits,
             open: Vec::new(),
             scope: NamespaceScope::default(),
-            bases: Vec::new(),
             written: Vec::new(),
             repairs: Vec::new(),
             units: Vec::new(),
@@ -245,8 +241,8 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Closes elements until so many are open. `tag`: the end tag of the last one, where there is one; the
-    /// others end at the byte `at`.
+    /// Closes elements until so many are open. `tag`: the end tag of the last one, where there is
+    /// one; the others end at the byte `at`.
     pub(super) fn close(&mut self, keep: usize, at: usize, tag: Option<&Range<usize>>) {
         while self.open.len() > keep {
             let Some(open) = self.open.pop() else { return };
@@ -278,7 +274,6 @@ impl<'a> Builder<'a> {
 
     fn leave(&mut self, open: &OpenElement<'a>) {
         self.scope.truncate(open.scope);
-        self.bases.truncate(open.bases);
     }
 
     /// Gives the open entry up: what was there up to the byte `at` is not in the tree.
@@ -307,14 +302,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Replaces a piece of the text with another.
-    pub(super) fn replace(&mut self, range: Range<usize>, with: Replacement) {
+    pub(super) fn replace(&mut self, range: Range<usize>, with: &'static str) {
         self.repair(range, RepairKind::Text(with));
     }
 
     /// Takes a piece of the text out that is no element.
     pub(super) fn remove(&mut self, range: Range<usize>) {
         self.hole(&range, false);
-        self.replace(range, Replacement::Nothing);
+        self.replace(range, "");
     }
 
     /// Takes a piece of the text out that stands outside of the root.
@@ -363,19 +358,16 @@ impl<'a> Builder<'a> {
             if rest.starts_with(b"]]>") {
                 let place = span.start + at;
                 self.findings.flaw(Flaw::Tags, place, "a stray ']]>' is taken for itself");
-                self.replace(place + 2..place + 3, Replacement::Greater);
+                self.replace(place + 2..place + 3, "&gt;");
             }
             at += 1;
         }
         self.note_forbidden(&span);
     }
 
-    /// Reads the reference that a text begins with, repairs it where XML does not know it, and answers how
-    /// long it is.
+    /// Reads the reference that a text begins with, repairs it where XML does not know it, and
+    /// answers how long it is.
     pub(super) fn reference(&mut self, text: &str, at: usize) -> usize {
-        if let Some((_, length)) = characters::known(text.as_bytes()) {
-            return length;
-        }
         let name = characters::spelled(text);
         let span = at..at + name.map_or(1, |name| name.len() + 2);
         match name.map_or(Reference::Bare, reference) {
@@ -388,11 +380,11 @@ impl<'a> Builder<'a> {
             Reference::Forbidden => {
                 let why = "a reference to a character that XML forbids is dropped";
                 self.findings.flaw(Flaw::References, at, why);
-                self.replace(span.clone(), Replacement::Nothing);
+                self.replace(span.clone(), "");
             }
             Reference::Bare => {
                 self.findings.flaw(Flaw::References, at, "a bare '&' is taken for itself");
-                self.replace(at..at + 1, Replacement::Ampersand);
+                self.replace(at..at + 1, "&amp;");
                 return 1;
             }
         }
@@ -429,10 +421,5 @@ impl<'a> Builder<'a> {
             return;
         }
         self.close(0, at, None);
-    }
-
-    /// The root is there.
-    pub(super) const fn set_rooted(&mut self) {
-        self.is_rooted = true;
     }
 }

@@ -6,12 +6,9 @@ use crate::xml::{cut, is_char};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The longest reference to a character, `&` and `;` included, that is known at a glance.
-const NUMBER_LIMIT: usize = 12;
-
 impl<'a> Doc<'a> {
-    /// The piece of character data that a span begins with, and where it ends. One that is `joined` goes up to
-    /// the next `<`.
+    /// The piece of character data that a span begins with, and where it ends. One that is `joined`
+    /// goes up to the next `<`.
     pub(super) fn piece(&self, span: Range<usize>, joined: bool) -> (Cow<'a, str>, usize) {
         let text = cut(self.text, span.clone());
         let bytes = text.as_bytes();
@@ -73,8 +70,8 @@ impl<'a> Doc<'a> {
         Cow::Owned(text.chars().filter(|c| is_char(*c)).collect())
     }
 
-    /// The value of an attribute that stands in a place: white space as spaces, references resolved. A
-    /// line end that is written as a reference stays one (XML 1.0 section 3.3.3).
+    /// The value of an attribute that stands in a place: white space as spaces, references
+    /// resolved. A line end that is written as a reference stays one (XML 1.0 section 3.3.3).
     pub(super) fn value(&self, place: Range<usize>) -> Cow<'a, str> {
         let written = cut(self.text, place);
         if written.contains(['\t', '\n', '\r']) {
@@ -86,27 +83,21 @@ impl<'a> Doc<'a> {
 }
 
 /// A text with its references resolved; what is none stands as it is.
-fn resolved(text: &str) -> Cow<'_, str> {
+pub fn resolved(text: &str) -> Cow<'_, str> {
     let Some(mut at) = memchr::memchr(b'&', text.as_bytes()) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len());
     out.push_str(cut(text, 0..at));
     // Each turn goes behind one more reference.
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        let length = match known(rest.as_bytes()) {
-            Some((c, length)) => {
-                out.push(c);
-                length
+        let length = match spelled(rest).map(|name| (name, reference(name))) {
+            None | Some((_, Reference::Bare)) => {
+                out.push('&');
+                1
             }
-            None => match spelled(rest).map(|name| (name, reference(name))) {
-                None | Some((_, Reference::Bare)) => {
-                    out.push('&');
-                    1
-                }
-                Some((name, _)) => {
-                    reference::push(&mut out, name);
-                    name.len() + 2
-                }
-            },
+            Some((name, _)) => {
+                reference::push(&mut out, name);
+                name.len() + 2
+            }
         };
         let behind = at + length;
         let tail = text.as_bytes().get(behind..).unwrap_or_default();
@@ -121,27 +112,6 @@ pub(super) fn spelled(text: &str) -> Option<&str> {
     let rest = text.get(1..)?;
     let end = memchr::memchr3(b';', b'&', b'<', rest.as_bytes())?;
     (rest.as_bytes().get(end) == Some(&b';')).then(|| cut(rest, 0..end))
-}
-
-/// The reference that a text begins with, where XML knows it, and how long it is.
-pub(super) fn known(text: &[u8]) -> Option<(char, usize)> {
-    let named = match *text.get(1)? {
-        b'l' => (b"&lt;".as_slice(), '<'),
-        b'g' => (b"&gt;".as_slice(), '>'),
-        b'q' => (b"&quot;".as_slice(), '"'),
-        b'a' if text.get(2) == Some(&b'm') => (b"&amp;".as_slice(), '&'),
-        b'a' => (b"&apos;".as_slice(), '\''),
-        _ => {
-            let window = text.get(..NUMBER_LIMIT).unwrap_or(text);
-            let end = memchr::memchr(b';', window)?;
-            let name = std::str::from_utf8(window.get(1..end)?).ok()?;
-            return match reference(name) {
-                Reference::Fine(c) => Some((c, end + 1)),
-                Reference::Html(_) | Reference::Forbidden | Reference::Bare => None,
-            };
-        }
-    };
-    text.starts_with(named.0).then_some((named.1, named.0.len()))
 }
 
 #[cfg(test)]

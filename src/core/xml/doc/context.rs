@@ -31,6 +31,11 @@ impl<'t, 'a> DocElement<'t, 'a> {
         }
     }
 
+    /// What elements in it inherit.
+    pub fn inner_context(self) -> Context {
+        Context { namespaces: self.scope(), base: self.base_spelled(), lang: self.lang() }
+    }
+
     /// The declarations in scope in it.
     pub(super) fn declarations_in_scope(self) -> Declarations<'t, 'a> {
         let mut scope = BTreeMap::new();
@@ -40,8 +45,8 @@ impl<'t, 'a> DocElement<'t, 'a> {
         scope
     }
 
-    /// The prefixes that it and the elements within it use and do not declare, in order. Elements within it of
-    /// which `is_left_out` is true use nothing.
+    /// The prefixes that it and the elements within it use and do not declare, in order. Elements
+    /// within it of which `is_left_out` is true use nothing.
     pub fn prefixes_from_around(self, is_left_out: impl Fn(Self) -> bool) -> BTreeSet<&'a str> {
         let mut used = BTreeSet::new();
         // The prefixes that the open elements declare, each with the number behind its element.

@@ -1,48 +1,41 @@
-//! Tags of lists: people and programs write them with bare `<` and quotes in their values, and forget where
-//! they end. What feeds would lose for that is an entry of many; here it is an address that somebody wants to
-//! keep. So a tag is what looks most like one, and each guess is named.
+//! Tags of lists: people and programs write them with bare `<` and quotes in their values, and
+//! forget where they end. What feeds would lose for that is an entry of many; here it is an address
+//! that somebody wants to keep. So a tag is what looks most like one, and each guess is named.
 //!
 //! Every byte is looked at a bounded number of times, whatever the text is.
 
 use super::build::Builder;
-use super::start_tag::OpenElement;
+use super::start_tag::{Form, OpenElement, WrittenAttribute};
 use super::tokens::{Pending, Token};
-use super::{BuiltDoc, Doc, DocLimits, DocNode, LimitReached, Ns, Units, offset};
+use super::{BuiltDoc, Doc, DocLimits, DocNode, LimitReached, Units, offset};
 use crate::model::Flaw;
-use crate::xml::attributes::{Form, WrittenAttribute};
 use crate::xml::{self, cut};
 use std::ops::Range;
 
-/// The longest name of an attribute, in bytes; also how far behind a quote it is looked whether the next
-/// attribute begins there.
+/// The longest name of an attribute, in bytes; also how far behind a quote it is looked whether the
+/// next attribute begins there.
 const NAME_LIMIT: usize = 64;
 
 /// The most quotes inside one value; one with more has no end that can be told.
 const QUOTES_LIMIT: usize = 32;
 
-/// Attributes in front of whose opening quote another value cannot go on.
-const COMMON: [&str; 10] = [
-    "text",
-    "title",
-    "xmlurl",
-    "htmlurl",
-    "url",
-    "type",
-    "description",
-    "version",
-    "language",
-    "category",
-];
-
-/// Those of them that HTML does not have.
-const OWN: [&str; 5] = ["text", "xmlurl", "htmlurl", "description", "version"];
+/// Whether a value cannot go on in front of the opening quote of this attribute. `is_nested`:
+/// within markup, whose own attributes do not count.
+fn begins_another(name: &str, is_nested: bool) -> bool {
+    match name {
+        "text" | "xmlurl" | "htmlurl" | "description" | "version" => true,
+        "title" | "url" | "type" | "language" | "category" => !is_nested,
+        _ => false,
+    }
+}
 
 /// The element of a list's entries.
 const OUTLINE: &str = "outline";
 
 impl<'a> Doc<'a> {
-    /// Reads a list of outlines, whose tags are guessed where they are ill-formed. All that stands in the text
-    /// stands in a root without a name, since lists lose their own. The repairs make no well-formed text of it.
+    /// Reads a list of outlines, whose tags are guessed where they are ill-formed. All that stands
+    /// in the text stands in a root without a name, since lists lose their own. The repairs make no
+    /// well-formed text of it.
     pub fn read_list(text: &'a str, limits: &DocLimits) -> Result<BuiltDoc<'a>, LimitReached> {
         let units = Units { name: |_| Ok(OUTLINE), is_one: |_| false };
         Self::read_by(|| Builder::of_list(text, limits), text, &units)
@@ -55,31 +48,8 @@ impl<'a> Builder<'a> {
         let end = offset(text.len());
         builder.is_list = true;
         builder.entry_name = Some(OUTLINE);
-        builder.doc.nodes.push(DocNode {
-            start: 0,
-            content: 0,
-            content_end: end,
-            end,
-            parent: 0,
-            next: 1,
-            attributes: 0,
-            ns: Ns::None.code(),
-            name: 0,
-            prefix: 0,
-            is_empty: false,
-            has_base: false,
-        });
-        builder.open.push(OpenElement {
-            node: 0,
-            name: "",
-            ns: Ns::None,
-            content: 0,
-            scope: 0,
-            bases: 0,
-            repairs: 0,
-            holes: 0,
-            doubts: 0,
-        });
+        builder.doc.nodes.push(DocNode { content_end: end, end, next: 1, ..DocNode::default() });
+        builder.open.push(OpenElement::default());
         builder
     }
 
@@ -272,7 +242,8 @@ impl TagCursor<'_, '_> {
         self.unclosed(start, from)
     }
 
-    /// A value that has no end of its own: it ends with its line or tag, or before the next attribute.
+    /// A value that has no end of its own: it ends with its line or tag, or before the next
+    /// attribute.
     fn unclosed(&mut self, start: usize, end: usize) -> Range<usize> {
         let bytes = self.bytes(start..end);
         let stop = memchr::memchr3(b'>', b'<', b'\n', bytes).map_or(end, |n| start + n);
@@ -281,8 +252,8 @@ impl TagCursor<'_, '_> {
         start..self.at
     }
 
-    /// A value in front of the attribute at `name`: it ends there, or with its tag where another outline begins
-    /// in between.
+    /// A value in front of the attribute at `name`: it ends there, or with its tag where another
+    /// outline begins in between.
     fn until_next(&mut self, start: usize, name: usize) -> Range<usize> {
         let bytes = self.bytes(start..name);
         let next = memchr::memchr_iter(b'<', bytes).find(|at| {
@@ -308,17 +279,17 @@ impl TagCursor<'_, '_> {
         begins && memchr::memchr(b'>', inside).is_none()
     }
 
-    /// Where the name begins, should the quote at `quote` open the value of a common attribute; within markup,
-    /// of one that markup does not have.
+    /// Where the name begins, should the quote at `quote` open the value of a common attribute;
+    /// within markup, of one that markup does not have.
     fn opens(&self, start: usize, quote: usize, is_nested: bool) -> Option<usize> {
         let low = start.max(quote.saturating_sub(NAME_LIMIT));
         let before = self.bytes(low..quote).trim_ascii_end();
         let before = before.strip_suffix(b"=")?.trim_ascii_end();
         let length = before.iter().rev().take_while(|byte| is_name(**byte)).count();
         let (around, name) = before.split_at_checked(before.len() - length)?;
-        let names: &[&str] = if is_nested { &OWN } else { &COMMON };
-        let known = names.iter().any(|common| common.as_bytes().eq_ignore_ascii_case(name));
-        (known && around.last().copied().is_some_and(is_space)).then(|| low + around.len())
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        (begins_another(&name, is_nested) && around.last().copied().is_some_and(is_space))
+            .then(|| low + around.len())
     }
 
     /// Whether a value can end in front of `at`: the tag ends there or goes on as tags do.

@@ -1,7 +1,6 @@
 //! What to do where elements do not close as they opened.
 
 use super::build::Builder;
-use super::repair::Replacement;
 use super::start_tag::OpenElement;
 use super::tokens::{Pending, Token};
 use super::{LimitReached, RepairKind};
@@ -54,7 +53,7 @@ const LEAVES: &[&str] = &[
 
 impl<'a> Builder<'a> {
     /// An end tag.
-    pub(super) fn end(&mut self, span: &Range<usize>, name: &'a str) {
+    pub fn end(&mut self, span: &Range<usize>, name: &'a str) {
         let is_list = self.is_list;
         let is_it = |open: &OpenElement<'a>| {
             open.name == name || is_list && open.name.eq_ignore_ascii_case(name)
@@ -101,12 +100,7 @@ impl<'a> Builder<'a> {
     /// Looks whether a start tag shows that something is not closed: the entry before, or an
     /// element that never holds entries. Where every element is closed, an entry in such a place is
     /// markup of what it stands in, as XML says.
-    pub(super) fn entry_begins(
-        &mut self,
-        span: &Range<usize>,
-        name: &'a str,
-        is_empty: bool,
-    ) -> bool {
+    pub fn entry_begins(&mut self, span: &Range<usize>, name: &'a str, is_empty: bool) -> bool {
         let Some(parent) = self.open.last() else { return false };
         let (around, (prefix, local)) = (parent.name, split_name(name));
         if self.entry_name != Some(local)
@@ -121,8 +115,7 @@ impl<'a> Builder<'a> {
             let entry = self.open.get(self.fence - 1).map_or("", |open| open.name);
             // An empty one inside is odd, but it closes itself.
             let is_inside = self.open.len() == self.fence || is_in_leaf;
-            // One of another namespace only has the same name.
-            let shows = !is_empty && entry == name && is_inside && !self.is_of_another(span);
+            let shows = !is_empty && entry == name && is_inside;
             if shows && self.shows_fault() {
                 self.tear(pending(), "an entry begins inside an entry");
                 return true;
@@ -138,8 +131,8 @@ impl<'a> Builder<'a> {
         false
     }
 
-    /// Whether an entry where none should be shows a fault: not while all elements are closed, as far as that
-    /// is known.
+    /// Whether an entry where none should be shows a fault: not while all elements are closed, as
+    /// far as that is known.
     const fn shows_fault(&mut self) -> bool {
         self.is_doubted |= self.is_balanced;
         !self.is_balanced
@@ -154,7 +147,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A limit is met: inside an entry that costs the entry, elsewhere the document.
-    pub(super) fn too_much(
+    pub fn too_much(
         &mut self,
         what: &'static str,
         limit: usize,
@@ -193,7 +186,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Something looks like a tag and is none: its `<` is taken for itself.
-    pub(super) fn broken(&mut self, span: &Range<usize>) {
+    pub fn broken(&mut self, span: &Range<usize>) {
         if !self.another_restart(span.start) {
             return self.give_up(span.start);
         }
@@ -202,14 +195,14 @@ impl<'a> Builder<'a> {
             self.remove_around(span.start..after);
         } else {
             self.findings.fault(span.start, "a '<' that begins no tag is taken for itself");
-            self.replace(span.start..after, Replacement::Less);
+            self.replace(span.start..after, "&lt;");
             self.hole(&(span.start..after), true);
         }
         self.restart(after);
     }
 
     /// Something begins and has no end before the text does.
-    pub(super) fn unreadable(&mut self, span: &Range<usize>) {
+    pub fn unreadable(&mut self, span: &Range<usize>) {
         self.is_balanced &= self.is_garbled;
         let rest = cut(self.doc.text, span.start..self.doc.text.len());
         let is_tag = !rest.starts_with("<!") && !rest.starts_with("<?");

@@ -1,6 +1,7 @@
-//! Repairs to the text of a document.
+//! What was wrong with a document, and the repairs to its text.
 
 use super::{Doc, DocElement, NodeId, index};
+use crate::model::{Flaw, Flaws, Warning};
 use crate::xml::edits::Edit;
 use crate::xml::{cut, is_char, ns, reference, trim};
 use std::borrow::Cow;
@@ -18,7 +19,7 @@ pub struct Repair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepairKind {
     /// This text.
-    Text(Replacement),
+    Text(&'static str),
     /// The reference that was written, by number.
     Number,
     /// The name of the end tag alone.
@@ -29,34 +30,8 @@ pub enum RepairKind {
     EndTag(NodeId),
 }
 
-/// A text that stands in a place instead of what was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replacement {
-    Nothing,
-    Space,
-    Quote,
-    NoValue,
-    Ampersand,
-    Less,
-    Greater,
-    Declaration,
-}
-
-impl Replacement {
-    const fn text(self) -> &'static str {
-        match self {
-            Self::Nothing => "",
-            Self::Space => " ",
-            Self::Quote => "\"",
-            Self::NoValue => "=\"\"",
-            Self::Ampersand => "&amp;",
-            Self::Less => "&lt;",
-            Self::Greater => "&gt;",
-            // The declaration of every document after decoding.
-            Self::Declaration => "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
-        }
-    }
-}
+/// The XML declaration of every document after decoding.
+pub(super) const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 
 impl Repair {
     /// The piece of the text that is replaced.
@@ -71,7 +46,7 @@ impl Doc<'_> {
         let range = repair.range();
         let written = cut(self.text, range.clone());
         let with = match repair.kind {
-            RepairKind::Text(text) => Cow::Borrowed(text.text()),
+            RepairKind::Text(text) => Cow::Borrowed(text),
             RepairKind::Number => {
                 let name = written.trim_matches(['&', ';']);
                 Cow::Owned(reference::named(name).map(reference::numbered).unwrap_or_default())
@@ -88,8 +63,8 @@ impl Doc<'_> {
         Edit { range, with }
     }
 
-    /// Repairs as edits, but for those in elements that are taken out, and edits that take these out. The
-    /// elements are in order and none stands in another.
+    /// Repairs as edits, but for those in elements that are taken out, and edits that take these
+    /// out. The elements are in order and none stands in another.
     pub fn edits(&self, repairs: &[Repair], taken_out: &[DocElement<'_, '_>]) -> Vec<Edit> {
         let is_left = |repair: &&Repair| {
             let range = repair.range();
@@ -123,5 +98,52 @@ impl Doc<'_> {
             }
         }
         edits
+    }
+}
+
+/// What was wrong with a document.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub warnings: Vec<Warning>,
+    /// What keeps it from being well-formed.
+    pub flaws: Flaws,
+    /// The first fault that puts the borders of elements in doubt: where, and what.
+    pub fault: Option<(usize, String)>,
+    /// Whether the text ended before its root did.
+    pub is_cut: bool,
+    /// Whether something around entries had no end, so that text was passed over.
+    pub has_endless: bool,
+    /// How many warnings were not kept.
+    pub unkept: usize,
+    /// How many flaws put in doubt what was written: those of tags and characters.
+    pub(super) doubts: usize,
+    /// The most warnings that are kept.
+    pub(super) limit: usize,
+}
+
+impl Findings {
+    /// Notes something that does not prevent parsing.
+    pub fn warn(&mut self, offset: usize, message: impl Into<String>) {
+        if self.warnings.len() < self.limit {
+            self.warnings.push(Warning { offset, message: message.into() });
+        } else {
+            self.unkept = self.unkept.saturating_add(1);
+        }
+    }
+
+    /// Notes something for which a strict processor would refuse the document.
+    pub fn flaw(&mut self, flaw: Flaw, offset: usize, message: impl Into<String>) {
+        self.flaws.insert(flaw);
+        self.doubts += usize::from(matches!(flaw, Flaw::Tags | Flaw::Characters));
+        self.warn(offset, message);
+    }
+
+    /// Notes a fault that puts the borders of elements in doubt.
+    pub fn fault(&mut self, at: usize, message: impl Into<String>) {
+        let message = message.into();
+        self.flaw(Flaw::Tags, at, message.clone());
+        if self.fault.as_ref().is_none_or(|(first, _)| at < *first) {
+            self.fault = Some((at, message));
+        }
     }
 }

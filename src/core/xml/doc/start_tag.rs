@@ -1,27 +1,24 @@
 //! Start tags: attributes, namespaces, base and language.
 
+use super::RepairKind;
 use super::build::Builder;
-use super::repair::{RepairKind, Replacement};
-use super::{DocAttributeSpan, DocNode, LimitReached, NodeId, join_base, offset};
+use super::{DocAttributeSpan, DocNode, LimitReached, NodeId, index, offset};
 use crate::model::Flaw;
-use crate::xml::attributes::{Broken, Form, WrittenAttribute, lex};
 use crate::xml::ns::{Ns, is_reserved};
-use crate::xml::{self, cut, declared_prefix, is_name, split_name};
+use crate::xml::{self, cut, declared_prefix, is_name, is_space, split_name};
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// An element that is open.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct OpenElement<'a> {
     pub(super) node: NodeId,
     /// Its spelled name.
     pub(super) name: &'a str,
-    pub(super) ns: Ns,
     /// Where its content begins.
     pub(super) content: usize,
-    /// How many declarations and bases are in scope around it.
+    /// How many declarations are in scope around it.
     pub(super) scope: usize,
-    pub(super) bases: usize,
     /// How many repairs, holes and doubts there are before its tag.
     pub(super) repairs: usize,
     pub(super) holes: usize,
@@ -92,7 +89,7 @@ impl<'a> Builder<'a> {
         is_empty: bool,
         written: &[WrittenAttribute<'a>],
     ) -> Option<(&'static str, usize)> {
-        let (scope, bases) = (self.scope.declared(), self.bases.len());
+        let scope = self.scope.declared();
         let (repairs, holes) = (self.repairs.len(), self.doc.holes.len());
         let doubts = self.findings.doubts;
         let attributes = self.doc.attributes.len();
@@ -127,6 +124,7 @@ impl<'a> Builder<'a> {
         let ns = self.meaning(prefix, span.start);
         let (node, content) = (offset(self.doc.nodes.len()), span.end);
         let parent = self.open.last().map_or(0, |parent| parent.node);
+        let has_base = self.doc.nodes.get(index(parent)).is_some_and(|parent| parent.has_base);
         self.doc.nodes.push(DocNode {
             start: offset(span.start),
             content: offset(content),
@@ -139,19 +137,15 @@ impl<'a> Builder<'a> {
             name: u16::try_from(name.len()).unwrap_or_default(),
             prefix: u16::try_from(name.len() - local.len()).unwrap_or_default().saturating_sub(1),
             is_empty,
-            has_base: false,
+            has_base,
         });
-        let open = OpenElement { node, name, ns, content, scope, bases, repairs, holes, doubts };
+        let open = OpenElement { node, name, content, scope, repairs, holes, doubts };
         self.open.push(open);
         let declared = self.doc.attributes.len();
         for attribute in written.iter().filter(|w| declared_prefix(w.name).is_none()) {
             self.attribute(attribute, declared);
         }
-        let has_base = !self.bases.is_empty();
-        if let Some(node) = self.doc.nodes.last_mut() {
-            node.has_base = has_base;
-        }
-        self.set_rooted();
+        self.is_rooted = true;
         None
     }
 
@@ -166,7 +160,8 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Reads an attribute of the innermost open element, whose attributes begin with the number `first`.
+    /// Reads an attribute of the innermost open element, whose attributes begin with the number
+    /// `first`.
     fn attribute(&mut self, written: &WrittenAttribute<'a>, first: usize) {
         // The root's version is written anew in its place, and there it has none.
         if written.form == Form::Absent && self.open.len() == 1 {
@@ -176,7 +171,7 @@ impl<'a> Builder<'a> {
         let ns = if prefix.is_empty() { Ns::None } else { self.meaning(prefix, written.start) };
         let (code, text) = (ns.code(), self.doc.text);
         let is_same = |other: &DocAttributeSpan| {
-            let start = super::index(other.start);
+            let start = index(other.start);
             let name = cut(text, start..start + usize::from(other.name));
             other.ns == code && split_name(name).1 == local
         };
@@ -191,29 +186,17 @@ impl<'a> Builder<'a> {
             self.doc.attributes.remove(first + other);
         }
         self.spell(written);
+        self.check_value(&written.value);
         if ns == Ns::Xml && local == "base" {
-            self.inherit(written);
-        } else {
-            self.check_value(&written.value);
-        }
-        self.note(written, code, false);
-    }
-
-    /// Takes note of an `xml:base`.
-    fn inherit(&mut self, written: &WrittenAttribute<'a>) {
-        let value = self.value(&written.value);
-        let is_long = written.value.len() > self.limits.base;
-        let around = match self.bases.last() {
-            Some((base, _)) => base.as_ref(),
-            None => self.doc.base.as_ref(),
-        };
-        match join_base(around, &value, self.limits.base).filter(|_| !is_long) {
-            Some(base) => self.bases.push(base),
-            None => {
+            if written.value.len() > self.limits.base {
                 let why = "an xml:base that is too long is passed over";
                 self.findings.warn(written.start, why);
             }
+            if let Some(node) = self.doc.nodes.last_mut() {
+                node.has_base = true;
+            }
         }
+        self.note(written, code, false);
     }
 
     /// What a prefix means; one that is not declared is given its customary meaning.
@@ -235,16 +218,16 @@ impl<'a> Builder<'a> {
         if !written.spaced {
             let why = "an attribute without white space before it is given some";
             self.findings.flaw(Flaw::Tags, written.start, why);
-            self.replace(written.start..written.start, Replacement::Space);
+            self.replace(written.start..written.start, " ");
         }
         let place = &written.value;
         match written.form {
             Form::Quoted => return,
             Form::Bare => {
-                self.replace(place.start..place.start, Replacement::Quote);
-                self.replace(place.end..place.end, Replacement::Quote);
+                self.replace(place.start..place.start, "\"");
+                self.replace(place.end..place.end, "\"");
             }
-            Form::Absent => self.replace(place.end..place.end, Replacement::NoValue),
+            Form::Absent => self.replace(place.end..place.end, "=\"\""),
         }
         let why = "an attribute without quotes is given them";
         self.findings.flaw(Flaw::Tags, written.start, why);
@@ -253,7 +236,7 @@ impl<'a> Builder<'a> {
     fn take_out(&mut self, written: &WrittenAttribute<'a>, why: &'static str) {
         self.findings.flaw(Flaw::Tags, written.start, why);
         let quote = usize::from(written.form == Form::Quoted);
-        self.replace(written.start..written.value.end + quote, Replacement::Nothing);
+        self.replace(written.start..written.value.end + quote, "");
     }
 
     /// Repairs what XML does not know in the value of an attribute.
@@ -273,20 +256,141 @@ impl<'a> Builder<'a> {
         self.check_value(place);
         self.doc.value(place.clone())
     }
+}
 
-    /// Whether a start tag with the prefix of what it stands in is of another namespace than the open
-    /// entry: it says so, or what it stands in is.
-    pub(super) fn is_of_another(&mut self, span: &Range<usize>) -> bool {
-        let around = self.open.last().map(|parent| parent.ns);
-        let ns = self.declared(span).or(around);
-        self.open.get(self.fence.saturating_sub(1)).is_some_and(|entry| Some(entry.ns) != ns)
+/// An attribute as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WrittenAttribute<'a> {
+    /// Its spelled name.
+    pub(super) name: &'a str,
+    /// Where the name begins; byte offset into the document.
+    pub(super) start: usize,
+    /// The place of its value, without quotes.
+    pub(super) value: Range<usize>,
+    /// How the value is written.
+    pub(super) form: Form,
+    /// Whether white space stands before it, as it must.
+    pub(super) spaced: bool,
+}
+
+/// How the value of an attribute is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// In quotes.
+    Quoted,
+    /// Without quotes, as HTML allows.
+    Bare,
+    /// Not at all, as HTML allows.
+    Absent,
+}
+
+/// Why something that looks like a tag is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// It cannot be read as attributes.
+    Unreadable,
+    /// There are too many.
+    TooMany,
+}
+
+/// Finds the attributes in `text[range]`, which is a tag without its name and its ends.
+fn lex<'a>(
+    text: &'a str,
+    range: Range<usize>,
+    limit: usize,
+    out: &mut Vec<WrittenAttribute<'a>>,
+) -> Result<(), Broken> {
+    out.clear();
+    let bytes = text.as_bytes();
+    let byte = |at: usize| if at < range.end { bytes.get(at).copied() } else { None };
+    let skip = |mut at: usize| {
+        while byte(at).is_some_and(is_space) {
+            at += 1;
+        }
+        at
+    };
+    let mut at = range.start;
+    loop {
+        let start = skip(at);
+        let spaced = start > at;
+        let Some(first) = byte(start) else { return Ok(()) };
+        if first == b'<' {
+            return Err(Broken::Unreadable);
+        }
+        if out.len() >= limit {
+            return Err(Broken::TooMany);
+        }
+        let mut end = start;
+        while byte(end).is_some_and(|b| !is_space(b) && b != b'=') {
+            end += 1;
+        }
+        let name = cut(text, start..end);
+        if !is_name(name) {
+            return Err(Broken::Unreadable);
+        }
+        let equals = skip(end);
+        if byte(equals) != Some(b'=') {
+            out.push(WrittenAttribute { name, start, value: end..end, form: Form::Absent, spaced });
+            at = end;
+            continue;
+        }
+        let open = skip(equals + 1);
+        let (value, form, next) = match byte(open) {
+            Some(quote @ (b'"' | b'\'')) => {
+                let rest = bytes.get(open + 1..range.end).unwrap_or_default();
+                let length = memchr::memchr(quote, rest).ok_or(Broken::Unreadable)?;
+                let close = open + 1 + length;
+                (open + 1..close, Form::Quoted, close + 1)
+            }
+            Some(_) => {
+                let mut close = open;
+                while byte(close).is_some_and(|b| !is_space(b)) {
+                    close += 1;
+                }
+                (open..close, Form::Bare, close)
+            }
+            None => return Err(Broken::Unreadable),
+        };
+        let raw = bytes.get(value.clone()).unwrap_or_default();
+        let stray = form == Form::Bare && memchr::memchr2(b'"', b'\'', raw).is_some();
+        if stray || memchr::memchr(b'<', raw).is_some() {
+            return Err(Broken::Unreadable);
+        }
+        out.push(WrittenAttribute { name, start, value, form, spaced });
+        at = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(tag: &str) -> Result<Vec<(&str, &str, Form, bool)>, Broken> {
+        let mut out = Vec::new();
+        lex(tag, 0..tag.len(), 4, &mut out)?;
+        Ok(out.into_iter().map(|w| (w.name, cut(tag, w.value.clone()), w.form, w.spaced)).collect())
     }
 
-    /// The namespace that a start tag declares for names without prefix.
-    fn declared(&mut self, span: &Range<usize>) -> Option<Ns> {
-        let (_, behind) = self.doc.text.get(span.clone())?.split_once("xmlns=")?;
-        let quote = behind.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-        let uri = behind.get(1..)?.split(quote).next()?;
-        Some(self.scope.classify(uri))
+    #[test]
+    fn reads_xml_and_what_html_makes_of_it() {
+        use Form::{Absent, Bare, Quoted};
+        assert_eq!(
+            read(" a = \"1\" b='2>\"'\n"),
+            Ok(vec![("a", "1", Quoted, true), ("b", "2>\"", Quoted, true)])
+        );
+        assert_eq!(
+            read(" a=\"1\"b=2"),
+            Ok(vec![("a", "1", Quoted, true), ("b", "2", Bare, false)])
+        );
+        assert_eq!(read(" a b=''"), Ok(vec![("a", "", Absent, true), ("b", "", Quoted, true)]));
+        assert_eq!(read(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn tells_what_is_no_tag() {
+        for bad in [" 3", " a=\"1", " a=\"<b\"", " =a", " a=b\"c", " a=", " ,"] {
+            assert_eq!(read(bad), Err(Broken::Unreadable), "{bad}");
+        }
+        assert_eq!(read(" a b c d e"), Err(Broken::TooMany));
     }
 }

@@ -1,7 +1,7 @@
 //! From text to tokens.
 
 use super::build::Builder;
-use super::repair::Replacement;
+use super::repair::DECLARATION;
 use crate::model::Flaw;
 use crate::xml::{self, cut, is_name};
 use quick_xml::Reader;
@@ -112,7 +112,7 @@ impl<'a> Builder<'a> {
                 Token::Other
             }
             Ok(Event::Decl(_)) if is_first => {
-                self.replace(span.clone(), Replacement::Declaration);
+                self.replace(span.clone(), DECLARATION);
                 Token::Other
             }
             Ok(Event::Decl(_)) => {

@@ -1,13 +1,12 @@
 //! Collections as JSON (READINGS 1, row 34).
 
-use super::ITEM_LIMIT;
-use super::fields::{CollectionFile, Fields};
 use super::pox::ItemWriter;
-use crate::parse::json::{ITEMS, JsonReader, ObjectPart};
-use crate::parse::out::{Lines, Out};
+use super::{CollectionFile, Fields, ITEM_LIMIT};
+use crate::parse::json::{self, ITEMS, members};
+use crate::parse::out::{Lines, Out, line_start};
 use crate::parse::{Limits, ParseError};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::ops::Range;
 use tidegate_core::model::Time;
 use tidegate_core::sync_markup::collection_item;
 use tidegate_core::xml::doc::Doc;
@@ -19,50 +18,62 @@ const MEMBER: &str = "urn:tidegate:json";
 const CONFLICT_DEPTH: usize = 16;
 
 /// Writes the collection that the object at `start` is; `false` where it is none.
-pub(super) fn write(
-    out: &mut Out,
-    text: &str,
-    start: usize,
-    limits: &Limits,
-) -> Result<bool, ParseError> {
-    let mut found = CollectionMembers::default();
-    let mut reader = JsonReader { text, at: start + 1 };
-    let torn = match reader.object(ITEMS, |part| found.take(part, limits)) {
-        Ok(()) => None,
-        Err(ItemStop::Broken) => Some(reader.at),
-        Err(ItemStop::Other) => return Ok(false),
-        Err(ItemStop::Refuse(error)) => return Err(error),
+pub fn write(out: &mut Out, text: &str, start: usize, limits: &Limits) -> Result<bool, ParseError> {
+    let written = text.get(start..).unwrap_or_default();
+    let mut values = serde_json::Deserializer::from_str(written).into_iter::<&RawValue>();
+    let object = match values.next() {
+        Some(Ok(object)) => object,
+        None => return Ok(false),
+        Some(Err(error)) => {
+            let is_feed = written.contains("jsonfeed.org");
+            if is_feed || !["\"sync\"", "\"sharing\""].iter().any(|name| written.contains(name)) {
+                return Ok(false);
+            }
+            // Its items would be taken for plain ones of a JSON Feed.
+            let reason = "the collection is broken or ends early".to_owned();
+            let at = start + line_start(written, error.line()) + error.column();
+            return Err(ParseError::NothingWhole { reason, at });
+        }
     };
-    let says_sharing = found.head.iter().any(|(name, _)| name == "sharing");
-    // A collection need not have items yet (section 2.2).
-    let is_empty = torn.is_none() && found.items.is_empty() && (found.has_items || says_sharing);
-    if torn.is_none() && !found.has_items && !is_empty {
+    let mut head = members(object);
+    let is_feed = |(name, value): &(String, &RawValue)| {
+        name == "version" && value.get().contains("jsonfeed.org")
+    };
+    if head.iter().any(is_feed) || head.len() > limits.head_values {
         return Ok(false);
     }
-    let value = |span: &Range<usize>| {
-        let raw = text.get(span.clone()).unwrap_or_default();
+    let is_list =
+        |(name, value): &(String, &RawValue)| name == ITEMS && value.get().starts_with('[');
+    let listed = head.iter().position(is_list).map(|at| json::list(head.remove(at).1));
+    // A collection need not have items yet (section 2.2).
+    let mut shares = head.iter().any(|(name, _)| name == "sharing");
+    if listed.is_none() && !shares {
+        return Ok(false);
+    }
+    let items = listed.unwrap_or_default();
+    let place = |value: &RawValue| value.get().as_ptr().addr().saturating_sub(text.as_ptr().addr());
+    let limit = ITEM_LIMIT.min(limits.entries);
+    if let Some(item) = items.get(limit) {
+        return Err(ParseError::Limit { what: "items", limit, at: place(item) });
+    }
+    let value = |raw: &RawValue| {
         let said = |error: serde_json::Error| ParseError::NothingWhole {
             reason: format!("a member cannot be read: {error}"),
-            at: span.start,
+            at: place(raw),
         };
-        serde_json::from_str::<Value>(raw).map_err(said)
+        serde_json::from_str::<Value>(raw.get()).map_err(said)
     };
     // Items are read twice, so that no more than one of them is in memory as values.
-    let mut shares = is_empty || says_sharing;
-    for span in &found.items {
-        shares = shares || value(span)?.get("sync").is_some_and(Value::is_object);
+    shares |= items.is_empty();
+    for item in &items {
+        shares = shares || value(item)?.get("sync").is_some_and(Value::is_object);
     }
     if !shares {
         return Ok(false);
     }
-    // Its items would be taken for plain ones of a JSON Feed.
-    if let Some(at) = torn {
-        let reason = "the collection is broken or ends early".to_owned();
-        return Err(ParseError::NothingWhole { reason, at });
-    }
-    let spans = found.head.iter().map(|(_, span)| span).chain(&found.items);
-    if let Some(large) = spans.into_iter().find(|span| span.len() > limits.entry) {
-        let (limit, at) = (limits.entry, large.start);
+    let all = head.iter().map(|(_, value)| value).chain(&items);
+    if let Some(large) = all.into_iter().find(|value| value.get().len() > limits.entry) {
+        let (limit, at) = (limits.entry, place(large));
         return Err(ParseError::Limit { what: "bytes in one member", limit, at });
     }
     let lines = Lines::of(text);
@@ -70,66 +81,18 @@ pub(super) fn write(
     out.push(ATOM);
     out.push("\">");
     let mut fields = Fields::default();
-    for (name, span) in &found.head {
-        head(out, &mut fields, name, &value(span)?);
+    for (name, raw) in &head {
+        push_member(out, &mut fields, name, &value(raw)?);
     }
     fields.into_head().write(out, None);
-    for span in &found.items {
-        out.at(lines.line(span.start));
-        if let Value::Object(item) = value(span)? {
+    for raw in &items {
+        out.at(lines.line(place(raw)));
+        if let Value::Object(item) = value(raw)? {
             entry(out, &item, 0);
         }
     }
     out.push("</feed>");
     Ok(true)
-}
-
-/// Where the members of the object stand, and its items.
-#[derive(Default)]
-struct CollectionMembers {
-    head: Vec<(String, Range<usize>)>,
-    has_items: bool,
-    items: Vec<Range<usize>>,
-}
-
-/// Why reading ends early.
-enum ItemStop {
-    /// The object is broken. Where nothing in it is shared, it is for the reader of JSON Feed to say what is wrong.
-    Broken,
-    /// It is no collection.
-    Other,
-    /// It is refused.
-    Refuse(ParseError),
-}
-
-impl From<String> for ItemStop {
-    fn from(_: String) -> Self {
-        Self::Broken
-    }
-}
-
-impl CollectionMembers {
-    fn take(&mut self, part: ObjectPart<'_>, limits: &Limits) -> Result<(), ItemStop> {
-        match part {
-            ObjectPart::Member(name, value, span) => {
-                let is_version = name == "version" && value.get().contains("jsonfeed.org");
-                if is_version || self.head.len() >= limits.head_values {
-                    return Err(ItemStop::Other);
-                }
-                self.head.push((name.into_owned(), span));
-            }
-            ObjectPart::Items(_) => self.has_items = true,
-            ObjectPart::Item(_, span) => {
-                let limit = ITEM_LIMIT.min(limits.entries);
-                if self.items.len() >= limit {
-                    let (what, at) = ("items", span.start);
-                    return Err(ItemStop::Refuse(ParseError::Limit { what, limit, at }));
-                }
-                self.items.push(span);
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A text, or a number or boolean where one is expected.
@@ -150,7 +113,7 @@ fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
 }
 
 /// Adds a member of the collection, or takes it as a field.
-fn head(out: &mut Out, fields: &mut Fields, name: &str, value: &Value) {
+fn push_member(out: &mut Out, fields: &mut Fields, name: &str, value: &Value) {
     match (name, plain(value)) {
         ("sharing", _) => sharing(out, value),
         ("links", _) => {

@@ -1,7 +1,6 @@
 //! Collections as plain XML.
 
-use super::ITEM_LIMIT;
-use super::fields::{CollectionFile, Fields};
+use super::{CollectionFile, Fields, ITEM_LIMIT};
 use crate::parse::out::{Lines, Out};
 use crate::parse::{Limits, ParseError};
 use tidegate_core::model::Time;
@@ -10,12 +9,9 @@ use tidegate_core::xml::doc::{Doc, DocElement, WalkStep};
 use tidegate_core::xml::ns::{ATOM, Ns};
 use tidegate_core::xml::{cut, split_name};
 
-/// Writes the collection that a text is; `false` where it is none. `is_shared`: it speaks of sync markup.
-pub(super) fn write_if_shared(
-    out: &mut Out,
-    text: &str,
-    is_shared: bool,
-) -> Result<bool, ParseError> {
+/// Writes the collection that a text is; `false` where it is none. `is_shared`: it speaks of sync
+/// markup.
+pub fn write_if_shared(out: &mut Out, text: &str, is_shared: bool) -> Result<bool, ParseError> {
     let built = match Doc::read_plain(text) {
         Err(error) if is_shared => return Err(error.into()),
         Err(_) => return Ok(false),
@@ -72,21 +68,21 @@ fn write(out: &mut Out, root: DocElement<'_, '_>) -> Result<(), ParseError> {
 }
 
 /// Sync markup that stands elsewhere than in its item: what writes it, and the sync id.
-pub(super) type Elsewhere<'a> = (&'a mut dyn FnMut(&mut Out), Option<&'a str>);
+pub type Elsewhere<'a> = (&'a mut dyn FnMut(&mut Out), Option<&'a str>);
 
 /// Writes items as entries.
-pub(super) struct ItemWriter<'o> {
-    pub(super) out: &'o mut Out,
+pub struct ItemWriter<'o> {
+    pub out: &'o mut Out,
     /// The namespace of the collection's own elements.
-    pub(super) own: Ns,
+    pub own: Ns,
     /// The lines of the document that the items stand in.
-    pub(super) lines: Option<Lines>,
+    pub lines: Option<Lines>,
 }
 
 impl ItemWriter<'_> {
-    /// Adds an item as an entry. `sync` writes the sync markup where that stands elsewhere, and says the sync
-    /// id: what stands in the item does not count then.
-    pub(super) fn entry(&mut self, item: DocElement<'_, '_>, sync: Option<Elsewhere<'_>>) {
+    /// Adds an item as an entry. `sync` writes the sync markup where that stands elsewhere, and
+    /// says the sync id: what stands in the item does not count then.
+    pub fn entry(&mut self, item: DocElement<'_, '_>, sync: Option<Elsewhere<'_>>) {
         self.go_to(item);
         let start = self.out.len();
         self.out.push("<entry");
@@ -133,8 +129,8 @@ impl ItemWriter<'_> {
         (leads && address.starts_with("http")).then_some(address)
     }
 
-    /// Keeps an item that has elements of its own, whose entry begins at `start`, so that it comes back in
-    /// these.
+    /// Keeps an item that has elements of its own, whose entry begins at `start`, so that it comes
+    /// back in these.
     fn keep(&mut self, item: DocElement<'_, '_>, start: usize) {
         let is_own = |child: DocElement<'_, '_>| child.ns() == self.own && child.ns() != Ns::Atom;
         let is_kept = |child: DocElement<'_, '_>| match child.ns() {

@@ -3,8 +3,7 @@
 use super::super::dialect::{FeedDialect, page_rank, relation, take_better};
 use super::projection::prose;
 use std::borrow::Cow;
-use std::sync::Arc;
-use tidegate_core::model::{Context, Entry, Projection, Slots, Time};
+use tidegate_core::model::{Entry, Time};
 use tidegate_core::xml::address::{is_web, mail_and_name, resolve};
 use tidegate_core::xml::date;
 use tidegate_core::xml::doc::DocElement;
@@ -31,25 +30,20 @@ pub(super) struct Meaning<'t, 'a> {
     enclosures: Vec<Cow<'a, str>>,
 }
 
-/// What a title says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum TitleType {
-    /// Nothing, as in RSS.
-    #[default]
-    Unsaid,
-    Plain,
-    Html,
-}
-
-/// The type of a text construct in Atom (RFC 4287 section 3.1; Atom 0.3 section 3.1).
-fn title_type(dialect: FeedDialect, title: DocElement<'_, '_>) -> TitleType {
-    let kind = title.attribute("type").unwrap_or_default().trim().to_ascii_lowercase();
-    if !dialect.is_atom() {
-        TitleType::Unsaid
-    } else if kind.contains("html") {
-        TitleType::Html
-    } else {
-        TitleType::Plain
+/// The title in an element, as plain text: it is HTML where its type says so (RFC 4287 section 3.1;
+/// Atom 0.3 section 3.1), or may be where the format knows no type. `is_markup`: the text is.
+pub(in crate::parse) fn plain_title<'a>(
+    element: DocElement<'_, '_>,
+    dialect: FeedDialect,
+    (text, is_markup): (Cow<'a, str>, bool),
+) -> Cow<'a, str> {
+    let kind = element.attribute("type").unwrap_or_default().to_ascii_lowercase();
+    match without_section(&text) {
+        _ if !text.contains(['<', '&']) => collapsed(text),
+        _ if is_markup || dialect.is_atom() && kind.contains("html") => plain_text(&text).into(),
+        _ if !dialect.is_atom() => plain_text_if_html(&text).into(),
+        inside if inside.len() < text.len() => collapsed(Cow::Owned(inside.to_owned())),
+        _ => collapsed(text),
     }
 }
 
@@ -92,7 +86,10 @@ impl<'t, 'a> Meaning<'t, 'a> {
             (true, _, "link") if self.link.is_none() => {
                 self.link = resolve(text(), entry.base().as_deref());
             }
-            (true, _, "title") if self.title.is_none() => self.title(element, dialect),
+            (true, _, "title") if self.title.is_none() => {
+                let plain = plain_title(element, dialect, prose(element, dialect));
+                self.title = (!plain.is_empty()).then_some(plain);
+            }
             (true, _, "author") if !dialect.is_atom() => {
                 let text = text();
                 let name = mail_and_name(&text).map_or(&*text, |(_, name)| name);
@@ -145,31 +142,8 @@ impl<'t, 'a> Meaning<'t, 'a> {
         }
     }
 
-    fn title(&mut self, element: DocElement<'t, 'a>, dialect: FeedDialect) {
-        let (text, is_markup) = prose(element, dialect);
-        let kind = title_type(dialect, element);
-        let plain = match kind {
-            _ if !text.contains(['<', '&']) => collapsed(text),
-            _ if is_markup || kind == TitleType::Html => Cow::Owned(plain_text(&text)),
-            TitleType::Unsaid => Cow::Owned(plain_text_if_html(&text)),
-            _ => match without_section(&text) {
-                inside if inside.len() < text.len() => collapsed(Cow::Owned(inside.to_owned())),
-                _ => collapsed(text),
-            },
-        };
-        self.title = (!plain.is_empty()).then_some(plain);
-    }
-
     /// The entry, from what is known.
-    pub fn entry(
-        self,
-        element: DocElement<'_, 'a>,
-        dialect: FeedDialect,
-        markup: Cow<'a, str>,
-        slots: Slots,
-        context: Arc<Context>,
-        projection: Projection<'a>,
-    ) -> Entry<'a> {
+    pub fn entry(self, element: DocElement<'_, 'a>, dialect: FeedDialect) -> Entry<'a> {
         let guid_is_permalink =
             self.is_permalink && self.id.as_deref().is_some_and(is_web) && !dialect.is_atom();
         let about = element.attribute_of(Ns::Rdf, "about").map(xml::trimmed);
@@ -192,9 +166,6 @@ impl<'t, 'a> Meaning<'t, 'a> {
         let updated = self.updated.into_iter().flatten().next();
         Entry {
             span: element.span(),
-            markup,
-            slots,
-            context,
             native_id,
             id_is_permalink,
             link,
@@ -203,8 +174,7 @@ impl<'t, 'a> Meaning<'t, 'a> {
             published,
             updated,
             enclosures: self.enclosures,
-            projection,
-            sync: None,
+            ..Entry::default()
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The canonical projection of an entry, read from the tree of its document.
 
-use super::TooMuch;
+use super::too_much;
 use crate::parse::Limits;
 use crate::parse::dialect::FeedDialect;
 use std::borrow::Cow;
@@ -11,7 +11,8 @@ use tidegate_core::xml::{collapsed, is_blank, push_attribute, push_text};
 
 /// What a field costs beside its path, in bytes, when the projection is measured.
 pub(in crate::parse) const FIELD_COST: usize = 64;
-/// What a name takes in a path beside what is spelled in its tag: a customary prefix and what parts it.
+/// What a name takes in a path beside what is spelled in its tag: a customary prefix and what parts
+/// it.
 const NAME_COST: usize = 32;
 
 /// Fields, and the limits that they are to keep.
@@ -28,10 +29,7 @@ pub(super) fn fields(entry: DocElement<'_, '_>) -> Vec<Field<'static>> {
 }
 
 /// The same within limits.
-fn read(
-    entry: DocElement<'_, '_>,
-    limits: Option<&Limits>,
-) -> Result<Vec<Field<'static>>, TooMuch> {
+fn read(entry: DocElement<'_, '_>, limits: Option<&Limits>) -> Result<Vec<Field<'static>>, String> {
     let Some(dialect) = entry.doc().root().and_then(FeedDialect::of) else { return Ok(Vec::new()) };
     let mut reader = FieldReader { dialect, limits, path: String::new(), fields: Vec::new() };
     reader.attributes(entry)?;
@@ -45,8 +43,9 @@ fn read(
     Ok(reader.fields)
 }
 
-/// What a projection costs in bytes beside its text, at most; more than the limits admit is refused.
-pub(super) fn measure(entry: DocElement<'_, '_>, limits: &Limits) -> Result<usize, TooMuch> {
+/// What a projection costs in bytes beside its text, at most; more than the limits admit is
+/// refused.
+pub(super) fn measure(entry: DocElement<'_, '_>, limits: &Limits) -> Result<usize, String> {
     let fields = entry.element_count() + entry.attributes_within();
     let mut paths = 0_usize;
     let mut is_long = fields > limits.fields;
@@ -93,7 +92,7 @@ fn parts<'t, 'a>(element: DocElement<'t, 'a>) -> impl Iterator<Item = DocElement
 
 impl FieldReader<'_> {
     /// Reads an element in the entry, with all within it.
-    fn element(&mut self, element: DocElement<'_, '_>) -> Result<(), TooMuch> {
+    fn element(&mut self, element: DocElement<'_, '_>) -> Result<(), String> {
         let outer = self.path.len();
         if outer > 0 {
             self.path.push('/');
@@ -102,7 +101,7 @@ impl FieldReader<'_> {
         if let Some(limit) = self.limits.map(|limits| limits.path)
             && self.path.len() > limit
         {
-            return Err(TooMuch { what: "bytes in a path", limit });
+            return Err(too_much("bytes in a path", limit));
         }
         let has_attributes = self.attributes(element)?;
         let (text, is_markup) = prose(element, self.dialect);
@@ -120,7 +119,7 @@ impl FieldReader<'_> {
     }
 
     /// Reads the attributes of an element, and answers whether it has some.
-    fn attributes(&mut self, element: DocElement<'_, '_>) -> Result<bool, TooMuch> {
+    fn attributes(&mut self, element: DocElement<'_, '_>) -> Result<bool, String> {
         let is_link = self.dialect.is_atom_link(element);
         let mut has_some = false;
         for attribute in element.attributes() {
@@ -144,11 +143,11 @@ impl FieldReader<'_> {
         Ok(has_some)
     }
 
-    fn field(&mut self, path: String, value: Cow<'_, str>) -> Result<(), TooMuch> {
+    fn field(&mut self, path: String, value: Cow<'_, str>) -> Result<(), String> {
         if let Some(limit) = self.limits.map(|limits| limits.fields)
             && self.fields.len() >= limit
         {
-            return Err(TooMuch { what: "fields", limit });
+            return Err(too_much("fields", limit));
         }
         self.fields.push(Field { path: Cow::Owned(path), value: Cow::Owned(value.into_owned()) });
         Ok(())
@@ -168,8 +167,8 @@ fn push_name(
     }
 }
 
-/// The text of an element of an entry, and whether that is markup: an element that holds prose may hold markup
-/// that is meant as text.
+/// The text of an element of an entry, and whether that is markup: an element that holds prose may
+/// hold markup that is meant as text.
 pub(super) fn prose<'a>(element: DocElement<'_, 'a>, dialect: FeedDialect) -> (Cow<'a, str>, bool) {
     let is_markup = !element.is_leaf()
         && dialect.is_prose(element.ns(), element.local())

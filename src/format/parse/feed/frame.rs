@@ -1,9 +1,8 @@
 //! What stands around the items of a whole document, for who puts other items into it.
 
-use super::other::no_feed;
 use super::{is_container, is_entry};
 use crate::parse::ParseError;
-use crate::parse::dialect::FeedDialect;
+use crate::parse::dialect::{FeedDialect, no_feed};
 use std::ops::Range;
 use tidegate_core::model::{Context, Format};
 use tidegate_core::sync_markup::Dialect;
@@ -43,14 +42,14 @@ impl FeedFrame {
             let mut declarations = [root, container].into_iter().flat_map(DocElement::declarations);
             declarations.find_map(|declaration| Dialect::of(&declaration.declared_uri()))
         };
-        let namespaces = container.scope();
+        let context = container.inner_context();
         Ok(Self {
             is_collection: is_collection(root),
             content: container.content(),
             empty_tag: container.is_empty_tag().then(|| container.name().to_owned()),
             dialect: items.iter().find_map(|(_, dialect)| *dialect).or_else(declared),
-            namespace: bound(container, &namespaces).to_owned(),
-            context: Context { namespaces, base: container.base_spelled(), lang: container.lang() },
+            namespace: bound(container, &context.namespaces).to_owned(),
+            context,
             items,
         })
     }

@@ -40,8 +40,7 @@ pub(super) fn take_out_entries(text: &str, spans: &[Range<usize>], edits: &mut V
 impl<'t, 'a> Plan<'t, 'a> {
     /// The plan of a document that begins at the byte `start`.
     pub fn new(root: DocElement<'t, 'a>, start: usize) -> Self {
-        let context =
-            Context { namespaces: root.scope(), base: root.base_spelled(), lang: root.lang() };
+        let context = root.inner_context();
         Self { root, start, channel: None, first_entry: None, context, updated: None, id: None }
     }
 
@@ -126,8 +125,8 @@ impl<'t, 'a> Plan<'t, 'a> {
     }
 }
 
-/// Bytes of the end tags that are inserted where a container ends that has none of its own: a cut closes the
-/// elements around it, too.
+/// Bytes of the end tags that are inserted where a container ends that has none of its own: a cut
+/// closes the elements around it, too.
 fn inserted(container: DocElement<'_, '_>, is_cut: bool) -> usize {
     if container.has_end_tag() {
         return 0;

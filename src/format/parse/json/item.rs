@@ -1,12 +1,11 @@
 //! One item of a JSON Feed.
 
 use super::{JsonReader, Limits, ObjectPart};
-use crate::parse::entry::FIELD_COST;
+use crate::parse::entry::{FIELD_COST, too_much};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
-use tidegate_core::model::{Context, Entry, Field, Slots};
+use tidegate_core::model::{Entry, Field};
 use tidegate_core::xml::address::resolve;
 use tidegate_core::xml::date;
 use tidegate_core::xml::{collapsed, trimmed};
@@ -37,18 +36,18 @@ pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// The values of a list; none where it is no list.
-pub(super) fn list(value: &RawValue) -> Vec<&RawValue> {
+pub(in crate::parse) fn list(value: &RawValue) -> Vec<&RawValue> {
     serde_json::from_str(value.get()).unwrap_or_default()
 }
 
 /// The members of an object in their order; none where it is no object.
-pub(super) fn members(value: &RawValue) -> Vec<(String, &RawValue)> {
+pub(in crate::parse) fn members(value: &RawValue) -> Vec<(String, &RawValue)> {
     let mut found = Vec::new();
     if value.get().starts_with('{') {
         let mut reader = JsonReader { text: value.get(), at: 1 };
         // A value that was read is whole.
         let _ = reader.object("", |part| {
-            if let ObjectPart::Member(name, value, _) = part {
+            if let ObjectPart::Member(name, value) = part {
                 found.push((name.into_owned(), value));
             }
             Ok::<_, String>(())
@@ -68,24 +67,9 @@ pub(super) fn entry<'a>(
         return Err("an item is no object".to_owned());
     }
     if span.len() > limits.entry {
-        return Err(format!("an entry has more than {} bytes", limits.entry));
+        return Err(too_much("bytes", limits.entry));
     }
-    let mut entry = Entry {
-        span,
-        markup: Cow::Borrowed(value.get()),
-        slots: Slots::default(),
-        context: Arc::new(Context::default()),
-        native_id: None,
-        id_is_permalink: false,
-        link: None,
-        title: None,
-        author: None,
-        published: None,
-        updated: None,
-        enclosures: Vec::new(),
-        projection: Vec::new().into(),
-        sync: None,
-    };
+    let mut entry = Entry { span, markup: Cow::Borrowed(value.get()), ..Entry::default() };
     let mut external = None;
     let mut fields = Vec::new();
     let mut members = members(value);
@@ -158,10 +142,10 @@ fn project<'a>(
     out: &mut Vec<Field<'a>>,
 ) -> Result<(), String> {
     if path.len() > limits.path {
-        return Err(format!("an entry has more than {} bytes in a path", limits.path));
+        return Err(too_much("bytes in a path", limits.path));
     }
     if out.len() >= limits.fields {
-        return Err(format!("an entry has more than {} fields", limits.fields));
+        return Err(too_much("fields", limits.fields));
     }
     let written = value.get();
     match written.bytes().next() {

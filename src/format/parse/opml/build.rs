@@ -1,15 +1,20 @@
 //! From the tree of a list to its outlines.
 
-use super::sync::{read_sync, value};
 use super::{
     HEAD, OpmlError, OpmlLimits, OpmlProblem, OpmlSharing, Outline, OutlineKind, OutlineList,
 };
 use crate::parse::out::Lines;
+use crate::parse::sync_markup::{CONFLICT_LIMIT, UPDATE_LIMIT, flag, number, stamp};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use tidegate_core::model::{SyncId, SyncMarkupError};
+use tidegate_core::sync::{Conflict091, Item091};
 use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, DocLimits, LimitReached, NodeId};
 use tidegate_core::xml::ns::Ns;
-use tidegate_core::xml::{self, split_name};
+use tidegate_core::xml::{self, cut, split_name, trimmed};
+
+/// The most bytes of one value; what is beyond is cut off.
+const VALUE_LIMIT: usize = 1 << 20;
 
 /// The most prefixes that are noted.
 const PREFIX_LIMIT: usize = 256;
@@ -19,7 +24,6 @@ pub(super) fn read_list(text: &str, limits: &OpmlLimits) -> Result<OutlineList, 
     let lines = Lines::of(text);
     let doc_limits = DocLimits {
         depth: limits.depth.saturating_mul(2) + 1,
-        attributes: limits.attributes,
         warnings: limits.problems,
         ..DocLimits::default()
     };
@@ -38,7 +42,7 @@ pub(super) fn read_list(text: &str, limits: &OpmlLimits) -> Result<OutlineList, 
 }
 
 /// Whether an element is one of SSE 0.91. A prefix that nothing declares is that by its usual name.
-pub(super) fn is_sharing(element: DocElement<'_, '_>, local: &str) -> bool {
+fn is_sharing(element: DocElement<'_, '_>, local: &str) -> bool {
     element.local() == local && is_in_sharing(element)
 }
 
@@ -51,7 +55,7 @@ fn is_in_sharing(element: DocElement<'_, '_>) -> bool {
     }
 }
 
-pub(super) fn is_outline(element: DocElement<'_, '_>) -> bool {
+fn is_outline(element: DocElement<'_, '_>) -> bool {
     element.local().eq_ignore_ascii_case("outline")
 }
 
@@ -63,8 +67,8 @@ struct ListReader<'t, 'a> {
     open: Vec<(usize, DocElement<'t, 'a>)>,
     /// The element of each outline.
     outlines: Vec<NodeId>,
-    /// Elements in outlines that are neither outlines nor sync markup, and the outline around each.
-    others: Vec<(usize, DocElement<'t, 'a>)>,
+    /// How many elements in outlines are neither outlines nor sync markup.
+    others: usize,
     /// The number behind the last `sx:sync`.
     sync_end: NodeId,
     has_root: bool,
@@ -85,17 +89,12 @@ impl<'t, 'a> ListReader<'t, 'a> {
         let is_at_end = last.is_some_and(|l| l.span().end == length && l.is_empty_tag());
         let is_torn = is_at_end && !doc.text().ends_with("/>");
         let list = OutlineList {
-            title: None,
-            head: Vec::new(),
-            sharing: None,
-            outlines: Vec::new(),
             problems: named.collect(),
-            invalid: None,
             unnamed: findings.unkept,
-            namespaces: Vec::new(),
             is_whole: !findings.is_cut && !findings.has_endless && !is_torn,
             is_torn,
             body: length..length,
+            ..OutlineList::default()
         };
         Self {
             built,
@@ -103,7 +102,7 @@ impl<'t, 'a> ListReader<'t, 'a> {
             lines,
             open: Vec::new(),
             outlines: Vec::new(),
-            others: Vec::new(),
+            others: 0,
             sync_end: 0,
             has_root: false,
             prefixes: BTreeMap::new(),
@@ -144,8 +143,15 @@ impl<'t, 'a> ListReader<'t, 'a> {
         } else if let Some((number, around)) = self.open.last() {
             let is_direct = element.parent().is_some_and(|parent| parent.id == around.id);
             let is_closed = element.is_empty_tag() || element.has_end_tag();
-            if is_direct && is_closed && self.others.len() < self.limits.others {
-                self.others.push((*number, element));
+            // Outlines within it are outlines of their own.
+            if is_direct
+                && is_closed
+                && self.others < self.limits.others
+                && !element.descendants().any(is_outline)
+                && let Some(outline) = self.list.outlines.get_mut(*number)
+            {
+                outline.other.push(element.span());
+                self.others += 1;
             }
         } else {
             self.head(element);
@@ -157,7 +163,7 @@ impl<'t, 'a> ListReader<'t, 'a> {
         let is = |name: &&str| element.local().eq_ignore_ascii_case(name);
         let said = || {
             let text = element.text();
-            let text = xml::shortened(text.trim(), self.limits.value).to_owned();
+            let text = xml::shortened(text.trim(), VALUE_LIMIT).to_owned();
             Some(text).filter(|text| !text.is_empty())
         };
         if is(&"title") && self.list.title.is_none() {
@@ -182,11 +188,11 @@ impl<'t, 'a> ListReader<'t, 'a> {
         let mut attributes = Vec::new();
         for attribute in element.attributes() {
             let value = attribute.value();
-            if value.len() > limits.value {
+            if value.len() > VALUE_LIMIT {
                 self.problem(at, "a value is too long, and its end is left out".to_owned());
             }
             // A line end is a blank, also where it is written as a reference.
-            let value = xml::shortened(&value, limits.value).replace(['\t', '\n', '\r'], " ");
+            let value = xml::shortened(&value, VALUE_LIMIT).replace(['\t', '\n', '\r'], " ");
             attributes.push((attribute.name().to_owned(), value));
         }
         let parent = self.open.last().map(|(number, _)| *number);
@@ -267,14 +273,6 @@ impl<'t, 'a> ListReader<'t, 'a> {
             };
             return Err(OpmlError::NotAList(what));
         }
-        for (number, other) in std::mem::take(&mut self.others) {
-            // Outlines within it are outlines of their own.
-            let next = self.outlines.partition_point(|outline| *outline < other.id);
-            let has_outlines = self.outlines.get(next).is_some_and(|next| *next < other.behind());
-            if let Some(outline) = self.list.outlines.get_mut(number).filter(|_| !has_outlines) {
-                outline.other.push(other.span());
-            }
-        }
         self.lift();
         let prefixes = self.prefixes.into_iter();
         self.list.namespaces = prefixes.map(|(prefix, uri)| (prefix.to_owned(), uri)).collect();
@@ -300,4 +298,68 @@ impl<'t, 'a> ListReader<'t, 'a> {
             }
         }
     }
+}
+
+/// What is kept of a conflict: the markup between the tags of its `sx:conflict`.
+pub type OutlineSync = String;
+
+/// The value of an attribute, trimmed; an empty one is as good as none.
+fn value<'a>(element: DocElement<'_, 'a>, name: &str) -> Option<Cow<'a, str>> {
+    let value = element.attribute(name)?;
+    Some(trimmed(value)).filter(|value| !value.is_empty())
+}
+
+/// Reads an `sx:sync`: what it says, or the first thing that is wrong.
+fn read_sync(sync: DocElement<'_, '_>) -> Result<Item091<(), OutlineSync>, String> {
+    let described = |error: SyncMarkupError| error.fault.to_string();
+    let id = value(sync, "id").ok_or("it has no id")?;
+    let id = SyncId::new(&id).map_err(|error| error.to_string())?;
+    let version = number(sync, "sx:sync", "version").map_err(described)?;
+    let flag = |name| flag(sync, name, true).map_err(described);
+    let (deleted, conflict) =
+        (flag("deleted")?.unwrap_or(false), flag("conflict")?.unwrap_or(false));
+    let last = parts(sync, "history").next().ok_or("it has no sx:history")?;
+    let last = stamp(last, "sx:history", true).map_err(described)?;
+    let updates =
+        read_all(sync, ("update", UPDATE_LIMIT), |update| stamp(update, "sx:update", true))?;
+    let conflicts = read_all(sync, ("conflict", CONFLICT_LIMIT), lost)?;
+    Ok(Item091 { id, version, deleted, conflict, last, updates, conflicts, data: () })
+}
+
+/// The elements of a name that belong to an `sx:sync`: not what was kept of a conflict, nor
+/// outlines behind one that is not closed.
+fn parts<'t, 'a>(
+    sync: DocElement<'t, 'a>,
+    name: &'static str,
+) -> impl Iterator<Item = DocElement<'t, 'a>> {
+    let mut next = sync.id + 1;
+    let all = std::iter::from_fn(move || {
+        let element = sync.doc().element(next).filter(|element| element.id < sync.behind())?;
+        let is_of_others = is_outline(element) || is_sharing(element, "conflict");
+        next = if is_of_others { element.behind() } else { element.id + 1 };
+        Some(element)
+    });
+    all.filter(move |element| is_sharing(*element, name))
+}
+
+/// Reads all elements of a name, of which there are at most so many.
+fn read_all<T>(
+    sync: DocElement<'_, '_>,
+    (name, limit): (&'static str, usize),
+    read: impl Fn(DocElement<'_, '_>) -> Result<T, SyncMarkupError>,
+) -> Result<Vec<T>, String> {
+    let all = parts(sync, name).enumerate().map(|(before, element)| {
+        if before >= limit {
+            return Err(format!("it has more than {limit} {name}s"));
+        }
+        read(element).map_err(|error| error.fault.to_string())
+    });
+    all.collect()
+}
+
+/// Reads an `sx:conflict`.
+fn lost(conflict: DocElement<'_, '_>) -> Result<Conflict091<OutlineSync>, SyncMarkupError> {
+    let data = cut(conflict.doc().text(), conflict.content()).to_owned();
+    let version = number(conflict, "sx:conflict", "version")?;
+    Ok(Conflict091 { version, edit: stamp(conflict, "sx:conflict", true)?, data })
 }

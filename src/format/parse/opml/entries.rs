@@ -1,20 +1,20 @@
-//! A list as an Atom document: each outline an entry, whatever it stands in, so that lists are compared,
-//! shared and merged like any feed.
+//! A list as an Atom document: each outline an entry, whatever it stands in, so that lists are
+//! compared, shared and merged like any feed.
 //!
-//! What means the same in Atom becomes that: the text, the address of the site, a description, a date.
-//! All but the first two stand in an `outline` element of a namespace of ours as well, with the other
-//! attributes, and what the outline stands in is named by another. `sx:sync` of SSE 0.91 stays what it
-//! is. An entry begins in the line of its outline, as far as that can be.
+//! What means the same in Atom becomes that: the text, the address of the site, a description, a
+//! date. All but the first two stand in an `outline` element of a namespace of ours as well, with
+//! the other attributes, and what the outline stands in is named by another. `sx:sync` of SSE 0.91
+//! stays what it is. An entry begins in the line of its outline, as far as that can be.
 //!
-//! A list shows everything that it has: one that is there to its end is `fh:complete`, and one that is
-//! not makes an Atom document that is cut off, too.
+//! A list shows everything that it has: one that is there to its end is `fh:complete`, and one that
+//! is not makes an Atom document that is cut off, too.
 
 #[cfg(test)]
 mod tests;
 
 use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
-use crate::parse::out::{Out, root};
-use crate::parse::{Limits, ParseError};
+use crate::parse::out::{Out, line_start, root};
+use crate::parse::{Limits, ParseError, without_garbage};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{OUTLINE_ROOT, OutlinePath, Stamp, Warning};
@@ -26,7 +26,7 @@ use tidegate_core::xml::ns::{ATOM, HISTORY, Ns, OUTLINE, OUTLINE_PREFIX, SSE_091
 use tidegate_core::xml::well_formed_date;
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
-pub(in crate::parse) const MARK: &str = "list";
+pub const MARK: &str = "list";
 /// The attribute of an outline that says the id which its entry has elsewhere.
 const ID: &str = "id";
 /// The prefix of sync markup.
@@ -47,13 +47,8 @@ pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
 }
 
 /// The same within other limits, with what was wrong.
-pub(in crate::parse) fn within(
-    text: &str,
-    limits: &Limits,
-) -> Result<Option<(String, Vec<Warning>)>, ParseError> {
-    let ignored = |c: char| c.is_whitespace() || c == '\u{FEFF}' || c.is_control();
-    if !root(text.trim_start_matches(ignored)).is_some_and(|root| root.eq_ignore_ascii_case("opml"))
-    {
+pub fn within(text: &str, limits: &Limits) -> Result<Option<(String, Vec<Warning>)>, ParseError> {
+    if !root(without_garbage(text)).is_some_and(|root| root.eq_ignore_ascii_case("opml")) {
         return Ok(None);
     }
     let most =
@@ -64,7 +59,6 @@ pub(in crate::parse) fn within(
         out: Out::new(limits),
         list: &list,
         text,
-        namespaces: &list.namespaces,
         warnings: Vec::new(),
         more: list.unnamed,
     };
@@ -85,23 +79,15 @@ fn refused(text: &str, error: &OpmlError) -> ParseError {
         OpmlError::NotAList(what) => ParseError::NotAFeed { what: what.to_owned(), at: 0 },
         OpmlError::TooLarge { found, limit } => ParseError::TooLarge { found, limit },
         OpmlError::Limit { what, limit, line } => {
-            ParseError::Limit { what, limit, at: offset(text, line) }
+            ParseError::Limit { what, limit, at: line_start(text, line) }
         }
     }
-}
-
-/// Where a line begins.
-fn offset(text: &str, line: usize) -> usize {
-    let Some(before) = line.checked_sub(2) else { return 0 };
-    memchr::memchr_iter(b'\n', text.as_bytes()).nth(before).map_or(text.len(), |at| at + 1)
 }
 
 struct EntryWriter<'a> {
     out: Out,
     list: &'a OutlineList,
     text: &'a str,
-    /// What prefixes mean.
-    namespaces: &'a [(String, String)],
     warnings: Vec<Warning>,
     /// How many problems are not named.
     more: usize,
@@ -120,7 +106,7 @@ impl<'a> EntryWriter<'a> {
     fn warn(&mut self, line: usize, message: &str) {
         if self.warnings.len() < WARNINGS {
             let message = format!("line {line}: {message}");
-            self.warnings.push(Warning { offset: offset(self.text, line), message });
+            self.warnings.push(Warning { offset: line_start(self.text, line), message });
         } else {
             self.more = self.more.saturating_add(1);
         }
@@ -134,7 +120,7 @@ impl<'a> EntryWriter<'a> {
         self.out.push(&mark());
         self.out.push(">");
         self.head();
-        let ids = ids(list, self.namespaces);
+        let ids = ids(list);
         let whole = list.outlines.len().saturating_sub(usize::from(list.is_torn));
         for (outline, id) in list.outlines.iter().zip(&ids).take(whole) {
             if self.out.is_full() {
@@ -249,7 +235,8 @@ impl<'a> EntryWriter<'a> {
         self.out.push("</entry>");
     }
 
-    /// Adds the element with what else the outline says. `has_site`: whether its site stands elsewhere.
+    /// Adds the element with what else the outline says. `has_site`: whether its site stands
+    /// elsewhere.
     fn own(&mut self, outline: &Outline, text: &str, has_site: bool) {
         self.out.push("<outline:outline");
         let mut names: HashSet<(&str, &str)> = HashSet::new();
@@ -285,7 +272,7 @@ impl<'a> EntryWriter<'a> {
         if prefix == "xml" {
             return Some(XML);
         }
-        let uri = bound(self.namespaces, prefix)?;
+        let uri = self.list.bound(prefix)?;
         let is_taken = uri == OUTLINE
             || uri.is_empty()
             || Dialect::of(uri).is_some()
@@ -314,7 +301,7 @@ impl<'a> EntryWriter<'a> {
     /// The prefixes that a piece of markup may use.
     fn used_in(&self, markup: &str) -> impl Iterator<Item = &(String, String)> {
         let used: HashSet<&str> = markup.split(':').filter_map(last_name).collect();
-        self.namespaces.iter().filter(move |(prefix, uri)| {
+        self.list.namespaces.iter().filter(move |(prefix, uri)| {
             !prefix.is_empty() && !uri.is_empty() && used.contains(prefix.as_str())
         })
     }
@@ -359,11 +346,10 @@ impl<'a> EntryWriter<'a> {
             out: Out::new(&limits),
             list: &list,
             text: &text,
-            namespaces: &list.namespaces,
             warnings: Vec::new(),
             more: 0,
         };
-        let parent = given(&outline, "parent", &list.namespaces);
+        let parent = list.ours(&outline, "parent");
         let place = OutlineEntry { id: place.id, parent: parent.or(place.parent) };
         writer.entry(&outline, place, Some(edit));
         writer.out.finish().ok()
@@ -376,37 +362,17 @@ fn last_name(text: &str) -> Option<&str> {
         .next()
 }
 
-/// What a prefix is bound to.
-fn bound<'a>(namespaces: &'a [(String, String)], prefix: &str) -> Option<&'a str> {
-    let found = namespaces.iter().find(|(known, _)| known == prefix);
-    found.map(|(_, uri)| uri.as_str())
-}
-
-/// The value of an attribute of ours.
-pub(super) fn given<'a>(
-    outline: &'a Outline,
-    name: &str,
-    namespaces: &[(String, String)],
-) -> Option<&'a str> {
-    let found = outline.attributes.iter().find(|(written, _)| {
-        written.split_once(':').is_some_and(|(prefix, local)| {
-            local == name && bound(namespaces, prefix) == Some(OUTLINE)
-        })
-    });
-    found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
-}
-
-/// The ids of the entries. An id is the one that the list says, else the outline's address, else made
-/// of its text, so that what is moved keeps it; each stands once. Of outlines of one address or text the
-/// one goes by it whose id by the texts on the way to it is the least, whatever their order is: lists
-/// are sorted anew.
-fn ids(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<String> {
+/// The ids of the entries. An id is the one that the list says, else the outline's address, else
+/// made of its text, so that what is moved keeps it; each stands once. Of outlines of one address
+/// or text the one goes by it whose id by the texts on the way to it is the least, whatever their
+/// order is: lists are sorted anew.
+fn ids(list: &OutlineList) -> Vec<String> {
     let mut paths: Vec<OutlinePath> = Vec::with_capacity(list.outlines.len());
     let mut names: Vec<Names<'_>> = Vec::with_capacity(list.outlines.len());
     for outline in &list.outlines {
         let around = outline.parent.and_then(|at| paths.get(at)).cloned().unwrap_or_default();
         let path = around.with(outline.text().unwrap_or_default());
-        names.push(Names::of(outline, &path, namespaces));
+        names.push(Names::of(list, outline, &path));
         paths.push(path);
     }
     let mut holders: HashMap<&str, (&str, usize)> = HashMap::new();
@@ -454,14 +420,14 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Of an outline; `path`: the way to it by the texts.
-    fn of(outline: &'a Outline, path: &OutlinePath, namespaces: &[(String, String)]) -> Self {
+    fn of(list: &OutlineList, outline: &'a Outline, path: &OutlinePath) -> Self {
         let text = || OutlinePath::default().with(outline.text().unwrap_or_default()).id(0);
         let (own, way) = match address(outline) {
             Some(address) => (Cow::Borrowed(address), path.with(address)),
             None => (Cow::Owned(text()), path.clone()),
         };
         let made = way.id(0);
-        Self { given: given(outline, ID, namespaces), own, way, made }
+        Self { given: list.ours(outline, ID), own, way, made }
     }
 }
 

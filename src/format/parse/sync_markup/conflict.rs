@@ -1,21 +1,18 @@
 //! An item in `sx:conflicts` as markup that stands alone.
 
-use super::error::fault;
+use super::SyncReader;
+use super::version::{SyncResult, fault};
 use crate::parse::dialect::FeedDialect;
-use crate::parse::{Limits, entry, markup_of};
+use crate::parse::{entry, markup_of};
 use std::ops::Range;
-use std::sync::Arc;
-use tidegate_core::model::{Format, Markup, Slots, SyncFault, SyncMarkupError};
-use tidegate_core::xml::doc::{Doc, DocElement, Repair};
+use tidegate_core::model::{Format, Markup, Slots, SyncFault};
+use tidegate_core::xml::doc::{DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::split_name;
 
-/// How an element is read that stands among the conflicts of a document in `dialect`; `None` where it is no
-/// item. It may be of the other family.
-pub(super) fn dialect_of_item(
-    element: DocElement<'_, '_>,
-    dialect: FeedDialect,
-) -> Option<FeedDialect> {
+/// How an element is read that stands among the conflicts of a document in `dialect`; `None` where
+/// it is no item. It may be of the other family.
+pub fn dialect_of_item(element: DocElement<'_, '_>, dialect: FeedDialect) -> Option<FeedDialect> {
     let root = element.ns();
     match element.local() {
         local if local == dialect.entry() && dialect.owns(root) => Some(dialect),
@@ -27,33 +24,23 @@ pub(super) fn dialect_of_item(
     }
 }
 
-/// Reads the conflicts of an entry.
-pub(super) struct ConflictReader<'a, 'r> {
-    pub doc: &'r Arc<Doc<'a>>,
-    pub dialect: FeedDialect,
-    pub limits: &'r Limits,
-    /// Bindings of prefixes that the document does not declare.
-    pub invented: &'r [(String, String)],
-    /// The repairs in the entry.
-    pub repairs: &'r [Repair],
-}
-
-impl<'a> ConflictReader<'a, '_> {
-    pub fn read(&self, item: DocElement<'_, 'a>) -> Result<Markup, SyncMarkupError> {
+impl<'a> SyncReader<'a, '_> {
+    /// Reads one of the conflicts of an entry that has these repairs.
+    pub fn conflict(&self, item: DocElement<'_, 'a>, repairs: &[Repair]) -> SyncResult<Markup> {
         let dialect = dialect_of_item(item, self.dialect).unwrap_or(self.dialect);
-        let context = item.context(self.invented);
+        let context = item.context(&self.invented);
         let span = item.span();
         let is_within = |repair: &&Repair| span.contains(&repair.range().start);
-        let repairs: Vec<Repair> = self.repairs.iter().filter(is_within).copied().collect();
+        let repairs: Vec<Repair> = repairs.iter().filter(is_within).copied().collect();
         let read = entry::read(self.doc, item, &repairs, context.into(), (dialect, self.limits));
         let read = read.map_err(|why| fault(item, SyncFault::Conflict(why)))?;
-        let markup = markup_of(dialect.format, &read.entry);
+        let markup = markup_of(dialect.format, &read.0);
         Ok(if item.ns().is_sync_markup() { as_item(item, markup) } else { markup })
     }
 }
 
-/// An `sx:conflict` of SSE 0.91 in which no item stands, as an item that says what stands in it. Its element is
-/// called like that of the item around.
+/// An `sx:conflict` of SSE 0.91 in which no item stands, as an item that says what stands in it.
+/// Its element is called like that of the item around.
 fn as_item(conflict: DocElement<'_, '_>, markup: Markup) -> Markup {
     let item = conflict.ancestors().find(|around| !around.ns().is_sync_markup());
     let Some(item) = item else { return markup };

@@ -6,20 +6,14 @@ use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::trimmed;
 use url::Url;
 
-/// What an `sx:sharing` says.
-pub(in crate::parse) struct ReadSharing {
-    pub sharing: Sharing,
-    /// Until when the feed is to be read.
-    pub expires: Option<Time>,
-}
-
-/// Reads the `sx:sharing` of a document at `url`, which is one of these elements: it stands in the channel, or
-/// in the root, where that of the authors of SSE 0.91 stands (READINGS 2, row 11).
+/// Reads the `sx:sharing` of a document at `url`, which is one of these elements: it stands in the
+/// channel, or in the root, where that of the authors of SSE 0.91 stands (READINGS 2, row 11). Also
+/// until when the feed is to be read.
 pub(in crate::parse) fn read_sharing(
     head: &[DocElement<'_, '_>],
     is_container: impl Fn(DocElement<'_, '_>) -> bool,
     url: Option<&Url>,
-) -> Option<ReadSharing> {
+) -> Option<(Sharing, Option<Time>)> {
     let is_sharing = |element: &&DocElement<'_, '_>| {
         element.ns().is_sync_markup() && element.local() == "sharing"
     };
@@ -29,14 +23,12 @@ pub(in crate::parse) fn read_sharing(
         .find(|element| element.parent().is_some_and(&is_container))
         .or_else(|| outside.find(|element| element.parent().is_some_and(|root| root.id == 0)))?;
     let expires = element.attribute("expires");
-    Some(ReadSharing {
-        sharing: Sharing { bounds: bounds(element), complete: complete(element, url) },
-        expires: expires.and_then(|at| Time::parse_rfc3339(at.trim()).ok()),
-    })
+    let sharing = Sharing { bounds: bounds(element), complete: complete(element, url) };
+    Some((sharing, expires.and_then(|at| Time::parse_rfc3339(at.trim()).ok())))
 }
 
-/// Its `since` and `until`, as texts that can be compared. SSE 0.91 (section 2.1) writes dates, whose letters
-/// are in no order; without its `since` the feed is there from the beginning.
+/// Its `since` and `until`, as texts that can be compared. SSE 0.91 (section 2.1) writes dates,
+/// whose letters are in no order; without its `since` the feed is there from the beginning.
 fn bounds(sharing: DocElement<'_, '_>) -> Option<(String, String)> {
     let (since, until) = (sharing.attribute("since"), sharing.attribute("until")?);
     if sharing.ns() != Ns::Sx091 {
@@ -50,7 +42,8 @@ fn bounds(sharing: DocElement<'_, '_>) -> Option<(String, String)> {
     }
 }
 
-/// Where the complete feed is, where it names one (section 2.2.1). A relative link needs the document's `url`.
+/// Where the complete feed is, where it names one (section 2.2.1). A relative link needs the
+/// document's `url`.
 fn complete(sharing: DocElement<'_, '_>, url: Option<&Url>) -> Option<String> {
     let link = sharing.children().find_map(|related| {
         let is_complete = related.local() == "related"

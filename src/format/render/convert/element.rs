@@ -4,9 +4,9 @@
 //! Dublin Core, `content:encoded`, `slash:comments`, and elements of Atom in RSS.
 
 use super::Target;
-use super::category::Category;
 use super::reading::{Enclosure, Reading, Text};
 use crate::render::media;
+use std::collections::HashSet;
 use tidegate_core::model::{Family, Time};
 use tidegate_core::xml::address::is_address;
 use tidegate_core::xml::ns::{ATOM, CONTENT, DC, SLASH, THREADING};
@@ -207,4 +207,100 @@ fn is_number(text: &str) -> bool {
 /// An element of a module, with its customary prefix.
 pub fn module(prefix: &str, namespace: &str, name: &str, text: &str) -> Element {
     Element::new(namespace, name).text(text).prefixed(prefix)
+}
+
+/// A category (RFC 4287 section 4.2.2).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Category {
+    /// What it is.
+    pub term: String,
+    /// Of what scheme.
+    pub scheme: Option<String>,
+    /// What to show instead of the term.
+    pub label: Option<String>,
+}
+
+impl Category {
+    /// What people read.
+    pub fn shown(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.term)
+    }
+}
+
+/// The most categories of an entry that are told.
+const CATEGORY_LIMIT: usize = 1_000;
+
+/// The categories of an entry that say something, in its order. One that only shows the text of
+/// another of its scheme is that other's: a converted feed has both.
+#[derive(Debug, Default)]
+pub(super) struct Categories(pub(super) Vec<Category>);
+
+impl Categories {
+    /// Adds one that says something and was not named yet.
+    pub(super) fn add(&mut self, new: Category) {
+        let new = Category {
+            term: new.term.trim().to_owned(),
+            label: new.label.filter(|label| !label.trim().is_empty() && *label != new.term),
+            ..new
+        };
+        let shows = |one: &Category, other: &Category| {
+            one.label.is_none() && one.scheme == other.scheme && one.term == other.shown()
+        };
+        let is_known = |known: &Category| *known == new || shows(&new, known);
+        if !new.shown().is_empty() && self.0.len() < CATEGORY_LIMIT && !self.0.iter().any(is_known)
+        {
+            self.0.retain(|known| !shows(known, &new));
+            self.0.push(new);
+        }
+    }
+}
+
+/// The tags that say something, in their order, each once.
+pub fn tags<T: AsRef<str>>(tags: impl IntoIterator<Item = T>) -> Vec<String> {
+    let mut known = HashSet::new();
+    let tags = tags.into_iter().map(|tag| tag.as_ref().trim().to_owned());
+    tags.filter(|tag| !tag.is_empty() && known.insert(tag.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn each_category_is_there_once(
+            all in proptest::collection::vec((0..4u8, 0..2u8, 0..5u8), 0..12),
+        ) {
+            let name = |n: u8| (b'a' + n - 1) as char;
+            let all: Vec<Category> = all
+                .into_iter()
+                .map(|(term, scheme, label)| Category {
+                    term: if term == 0 { String::new() } else { name(term).to_string() },
+                    scheme: (scheme > 0).then(|| "urn:x".to_owned()),
+                    label: (label > 0 && label != term).then(|| name(label).to_string()),
+                })
+                .collect();
+            let mut categories = Categories::default();
+            all.iter().for_each(|one| categories.add(one.clone()));
+            let found = categories.0;
+            for (one, at) in found.iter().zip(0..) {
+                let others = found.iter().zip(0..).filter(|(_, other)| *other != at);
+                let shown = (&one.scheme, one.shown());
+                let is_another = |(other, _): (&Category, i32)| {
+                    *other == *one || one.label.is_none() && shown == (&other.scheme, other.shown())
+                };
+                prop_assert!(!one.shown().is_empty() && !others.into_iter().any(is_another));
+            }
+            let is_there = |one: &Category| {
+                found.iter().any(|known| known.scheme == one.scheme && known.shown() == one.shown())
+            };
+            prop_assert!(all.iter().all(|one| one.shown().is_empty() || is_there(one)));
+        }
+    }
+
+    #[test]
+    fn tags_are_there_once() {
+        assert_eq!(tags([" a", "", "b", "a", " "]), ["a", "b"]);
+    }
 }

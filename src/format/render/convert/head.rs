@@ -1,7 +1,7 @@
 //! The head of a feed from one family to the other.
 
 use super::author::{self, Person};
-use super::category::Category;
+use super::element::Category;
 use super::element::module;
 use super::read_skeleton;
 use crate::render::Addresses;
@@ -93,8 +93,8 @@ fn is_other_link(element: &Element, skeleton: &Skeleton) -> bool {
     element.is(ATOM, "link") && address.is_some() && !is_site
 }
 
-/// A channel's own elements as those of an Atom feed. Its id is not among them: the gateway's stands
-/// in.
+/// A channel's own elements as those of an Atom feed. Its id is not among them: the gateway's
+/// stands in.
 pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
     let own = channel.namespace.as_str();
     let mut feed = Element::new(ATOM, "feed");

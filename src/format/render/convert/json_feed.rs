@@ -1,7 +1,7 @@
 //! JSON Feed 1.0 and 1.1 to Atom 1.0.
 
-use super::category::tags;
 use super::element::module;
+use super::element::tags;
 use super::{Person, atom_date};
 use serde_json::Value;
 use tidegate_core::model::{Card, Markup, Skeleton, Time};

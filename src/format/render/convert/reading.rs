@@ -1,7 +1,7 @@
 //! What an entry says, in no format: what is written of it in other formats, and shown.
 
 use super::author::{self, Person};
-use super::category::{Categories, Category};
+use super::element::{Categories, Category};
 use super::{atom03, json_feed, read_entry};
 use crate::render::references::{self, Base};
 use tidegate_core::model::{Card, Family, Format, Markup, Time};
@@ -194,7 +194,7 @@ impl EntryReader {
         entry.summary = texts.find(|text| words.trim() != text.html().trim());
         entry.link = entry.link.or(self.alternate).or(self.permalink);
         entry.language = entry.language.or(self.language);
-        entry.categories = self.categories.into_vec();
+        entry.categories = self.categories.0;
         if let (Some((_, count)), Some(said)) = (&mut entry.comments, self.count) {
             count.get_or_insert(said);
         }
@@ -349,8 +349,8 @@ pub fn relative_permalink(guid: &Element, base: &Base) -> Option<String> {
     base.resolve(&written).filter(|_| is_permalink)
 }
 
-/// A text of Atom 1.0 (RFC 4287 sections 3.1.1 and 4.1.3); `None` where it is of a media type that no
-/// other format has a place for.
+/// A text of Atom 1.0 (RFC 4287 sections 3.1.1 and 4.1.3); `None` where it is of a media type that
+/// no other format has a place for.
 fn text(element: &Element) -> Option<Text> {
     match element.attribute("type").unwrap_or("text").trim().to_ascii_lowercase().as_str() {
         "html" | "text/html" => Some(Text::Html(tree::escaped_html(element))),

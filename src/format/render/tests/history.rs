@@ -120,3 +120,24 @@ fn a_prefix_that_is_taken_is_left_alone() {
         assert!(text.contains("<fh1:archive/>"), "{name}");
     }
 }
+
+#[test]
+fn each_form_has_its_links() {
+    let archive = ArchiveDocument { own: "o".to_owned(), next: Some("n".to_owned()) };
+    let mut place = HistoryPlace { previous: Some("p".to_owned()), ..HistoryPlace::default() };
+    assert_eq!(place.links("c"), [("prev-archive", "p"), ("previous", "p")]);
+    assert_eq!(place.mark(), None);
+    place.archive = Some(archive);
+    let all = [("current", "c"), ("prev-archive", "p"), ("previous", "p"), ("next-archive", "n")];
+    assert_eq!(place.links("c"), all);
+    assert_eq!(place.mark(), Some("archive"));
+    place.forms = LinkForms { draft05: true, rfc5005: false };
+    assert_eq!(place.links("c"), [("current", "c"), ("previous", "p")]);
+    place.forms = LinkForms { draft05: false, rfc5005: true };
+    assert_eq!(place.links("c"), [("current", "c"), ("prev-archive", "p"), ("next-archive", "n")]);
+    place.forms = LinkForms { draft05: false, rfc5005: false };
+    assert_eq!(place.links("c"), [("current", "c")], "an archive leads to its feed");
+    let complete = HistoryPlace { complete: true, ..HistoryPlace::default() };
+    assert!(complete.links("c").is_empty(), "no archive links beside fh:complete");
+    assert_eq!(complete.mark(), Some("complete"));
+}

@@ -1,0 +1,38 @@
+//! Values for tests, of this crate and of others.
+
+use super::{
+    Count, History, Interruption, Interruptions, Origin, Stamp, Stub, SyncId, Tick, Time, Update,
+};
+
+impl Stub {
+    /// One of an observed item of that native id, for tests.
+    #[allow(clippy::unwrap_used)]
+    pub fn named(name: &str) -> Self {
+        let at = Time::from_unix(1_767_225_600);
+        let update = Update { sequence: Count::ONE, stamp: Stamp::When(at) };
+        Self {
+            id: SyncId::new("gate.a").unwrap(),
+            native: name.to_owned(),
+            native_shown: name.to_owned(),
+            published_id: name.to_owned(),
+            aliases: Vec::new(),
+            published: Some(at),
+            updates: Count::ONE,
+            history: History::new(update),
+            noconflicts: None,
+            sse091: None,
+            origin: Origin::Observed,
+            tick: Tick::at(at),
+            first_seen: at,
+            bytes: 1,
+            deleted: false,
+            since: at,
+        }
+    }
+}
+
+impl FromIterator<Interruption> for Interruptions {
+    fn from_iter<I: IntoIterator<Item = Interruption>>(all: I) -> Self {
+        Self(all.into_iter().take(Self::LIMIT).collect())
+    }
+}
