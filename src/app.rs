@@ -46,7 +46,7 @@ pub use import::{
     ImportOptions, Imported, ImportedState, LeftOutCredentials, import, import_at, import_to,
     read_bounded,
 };
-pub use options::{ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions};
+pub use options::{ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions, interval};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway};

@@ -23,8 +23,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// Within what time a gateway that was killed counts as gone.
-const GONE_WITHIN: Duration = Duration::from_secs(12);
+/// Until the others have seen that a gateway's lease ended.
+const SEEN_WITHIN: Duration = Duration::from_secs(2);
 /// How often it is looked whether it does.
 const GONE_LOOK: Duration = Duration::from_millis(500);
 
@@ -97,7 +97,8 @@ impl Gateway {
             && let Err(refused) = check_standby(config).await
         {
             // One that was killed, this one perhaps, counts as living for a moment.
-            let end = Instant::now() + GONE_WITHIN;
+            let lease = store.gateways().map_or(Duration::ZERO, |it| it.lease());
+            let end = Instant::now() + lease + SEEN_WITHIN;
             while is_required.is_none() && has_others() && Instant::now() < end {
                 sleep(GONE_LOOK).await;
             }

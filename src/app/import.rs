@@ -201,7 +201,7 @@ async fn list(
 
 /// Decides what becomes of the outlines of a list.
 pub(super) fn decide(
-    (list, problems): &(OutlineList, Vec<OpmlProblem>),
+    (list, problems): &ReadList,
     before: &ExistingFeeds<'_>,
 ) -> (ImportPlan, ImportedList) {
     let plan = plan(list, before);
@@ -235,11 +235,11 @@ pub fn read_bounded(file: &Path, limit: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A list, and what was wrong with its characters and its markup.
+pub(super) type ReadList = (OutlineList, Vec<OpmlProblem>);
+
 /// Reads a list, and what was wrong with its characters and its markup.
-pub(super) fn read_list(
-    bytes: &[u8],
-    limits: &OpmlLimits,
-) -> Result<(OutlineList, Vec<OpmlProblem>), String> {
+pub(super) fn read_list(bytes: &[u8], limits: &OpmlLimits) -> Result<ReadList, String> {
     if bytes.len() > limits.bytes {
         return Err(format!("it has more than {} bytes, which is the limit", limits.bytes));
     }

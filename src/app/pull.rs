@@ -9,7 +9,9 @@ use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::counted;
 use tidegate_format::parse::sync_markup::bare;
-use tidegate_format::pull::{self, Answer, Ask, Asked, FetchedBody, PullOutcome, State};
+use tidegate_format::pull::{
+    self, Answer, Ask, Asked, FetchedBody, PullLimits, PullOutcome, State,
+};
 use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
 use tower::ServiceExt as _;
 use url::Url;
@@ -41,7 +43,8 @@ pub async fn pull(options: PullOptions) -> Result<Pulled, AppError> {
 }
 
 async fn pull_into(folder: &ReplicaFolder, options: PullOptions) -> Result<Pulled, AppError> {
-    let PullOptions { url, into, limits } = options;
+    let PullOptions { url, into, max_requests, max_bytes } = options;
+    let limits = PullLimits { requests: max_requests, bytes: max_bytes, ..PullLimits::STANDARD };
     let known_as = fetch::bare(&url);
     let held = folder.open(&known_as)?;
     let before = held.saved.as_ref().map(|(_, replica)| replica.clone());

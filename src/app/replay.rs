@@ -33,6 +33,7 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
         .map_err(|error| AppError::run("no runtime could be started", error))?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut summary = Summary::default();
+    let without = Without(options.without.clone());
     let documents = all.iter().map(|series| series.documents.len()).sum();
     let progress = progress::bar("{bar:40} {pos}/{len} documents, {eta} left", documents);
     for (number, series) in all.iter().enumerate() {
@@ -44,7 +45,7 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
                 unwritten.get_or_insert(error);
             }
         };
-        runtime.block_on(one(series, number, &options.without, print))?;
+        runtime.block_on(one(series, number, &without, print))?;
         if let Some(error) = unwritten {
             return Err(AppError::output(error));
         }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_config::{Checked, Config, StoreKind};
+use tidegate_config::{Config, StoreKind};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often it is looked at whether serving goes on.
@@ -18,7 +18,7 @@ pub async fn serve(mut settings: ConfigSource) -> Result<(), AppError> {
     if let Some(listener) = &listener {
         settings.listen_on(listener)?;
     }
-    let mut checked = startup::load(&settings)?;
+    let checked = startup::load(&settings)?;
     warn(startup::warnings(&checked));
     let mut signals = Signals::new()?;
     let outside = Outside { listener: listener.map(Arc::new), ..Outside::default() };
@@ -29,9 +29,8 @@ pub async fn serve(mut settings: ConfigSource) -> Result<(), AppError> {
         announce(&format!("administration on http://{own}"))?;
     }
     // From here on the store has the feeds.
-    checked.config = Config::default();
-    let running = ConfigOrigin { settings: &settings, started: &checked };
-    run(gateway, &mut signals, &running, std::future::pending()).await
+    drop(checked);
+    run(gateway, &mut signals, &settings, std::future::pending()).await
 }
 
 /// Logs what was started with what, in one line.
@@ -54,18 +53,11 @@ async fn tell_of_start(gateway: &Gateway, settings: &ConfigSource, config: &Conf
     );
 }
 
-/// Where the configuration of a running gateway comes from.
-pub(super) struct ConfigOrigin<'c> {
-    pub(super) settings: &'c ConfigSource,
-    /// What it was started with, without its feeds.
-    pub(super) started: &'c Checked,
-}
-
 /// Waits for signals, or until what is done beside it fails, and ends the gateway in order.
 pub(super) async fn run(
     gateway: Gateway,
     signals: &mut Signals,
-    running: &ConfigOrigin<'_>,
+    settings: &ConfigSource,
     beside: impl Future<Output = Result<(), AppError>>,
 ) -> Result<(), AppError> {
     let mut beside = std::pin::pin!(beside);
@@ -79,7 +71,7 @@ pub(super) async fn run(
             ended = &mut beside => break ended,
             _ = signals.hangup.recv() => {
                 manager.tell_reloading();
-                reload(&gateway, running).await;
+                reload(&gateway, settings).await;
                 manager.tell_ready(&gateway).await;
             }
             () = tokio::time::sleep(WATCH_EVERY) => {
@@ -97,14 +89,14 @@ pub(super) async fn run(
 }
 
 /// Reads the configuration again; a wrong one changes nothing.
-async fn reload(gateway: &Gateway, running: &ConfigOrigin<'_>) {
-    let taken = match startup::load(running.settings) {
+async fn reload(gateway: &Gateway, settings: &ConfigSource) {
+    let taken = match startup::load(settings) {
         Ok(checked) => gateway.reload(&checked.config).await.map(|kept| (checked, kept)),
         Err(error) => Err(error),
     };
     match taken {
         Ok((checked, kept)) => {
-            warn(checked.warnings.iter().chain(&checked.restart_warnings(&kept, running.started)));
+            warn(checked.warnings.iter().chain(&checked.restart_warnings(&kept)));
             tracing::info!(restart = kept.len(), "the configuration was read again");
         }
         Err(error) => {

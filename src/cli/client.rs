@@ -23,16 +23,22 @@ type Pairs<'a> = [(&'a str, &'a str)];
 /// Does what was typed.
 pub(super) async fn run(command: ClientCommand) -> Result<(), AppError> {
     match command {
-        ClientCommand::Feed(args) => feeds::run(&AskedGateway::new(&args)?, args.command).await,
-        ClientCommand::Item(args) => items::run(&AskedGateway::new(&args)?, args.command).await,
+        ClientCommand::Feed(args) => {
+            let (to, command) = AskedGateway::new(args)?;
+            feeds::run(&to, command).await
+        }
+        ClientCommand::Item(args) => {
+            let (to, command) = AskedGateway::new(args)?;
+            items::run(&to, command).await
+        }
         ClientCommand::List(args) => {
-            let ListCommand::Subscriptions { feed } = &args.command;
+            let (to, ListCommand::Subscriptions { feed }) = AskedGateway::new(args)?;
             let pairs: Vec<_> = feed.iter().map(|feed| ("feed", feed.as_str())).collect();
-            AskedGateway::new(&args)?.read(("/subscriptions", &pairs), shown::subscriptions).await
+            to.read(("/subscriptions", &pairs), shown::subscriptions).await
         }
         ClientCommand::Reader(args) => {
-            let ReaderCommand::List = &args.command;
-            AskedGateway::new(&args)?.read(("/readers", &[]), shown::readers).await
+            let (to, ReaderCommand::List) = AskedGateway::new(args)?;
+            to.read(("/readers", &[]), shown::readers).await
         }
     }
 }
@@ -44,8 +50,10 @@ struct AskedGateway {
 }
 
 impl AskedGateway {
-    fn new<C: Subcommand>(args: &AskArgs<C>) -> Result<Self, AppError> {
-        Ok(Self { gateway: RunningGateway::find(&args.gateway.options())?, is_json: args.json })
+    /// The gateway that a command is for, and the command.
+    fn new<C: Subcommand>(args: AskArgs<C>) -> Result<(Self, C), AppError> {
+        let gateway = RunningGateway::find(&args.gateway.options())?;
+        Ok((Self { gateway, is_json: args.json }, args.command))
     }
 
     /// Reads, and prints the answer itself or what it says.

@@ -1,6 +1,6 @@
 //! Feeds and aggregates as the rest of the program has them, once the file was checked.
 
-use super::webhook::WebhookConfig;
+use super::feeds::WebhookConfig;
 use tidegate_core::model::{
     FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, SharingOptions,
 };

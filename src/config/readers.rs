@@ -1,13 +1,8 @@
 //! `[[reader]]`: who may read private feeds, and by which token. No message repeats a token.
 
+use super::Fault;
 use super::access::{is_variable, secret_value};
-use super::keys::{
-    Preset::{Value as Preset, Words},
-    section,
-};
-use super::kinds::{flag, list, parsed, path};
-use super::section::Section;
-use super::{External, Fault};
+use super::declare::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tidegate_core::model::{FeedName, SecretSource};

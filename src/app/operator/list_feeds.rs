@@ -1,7 +1,8 @@
 //! The feeds of subscription lists that this gateway polls follow what the lists say.
 
-use super::{AdminService, stopped};
-use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, plan, read_list};
+use super::AdminService;
+use super::records::stopped;
+use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, ReadList, plan, read_list};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
@@ -81,7 +82,15 @@ impl AdminService {
             self.lists.change(&list.name, |note| note.error = Some(said.to_owned()));
             return Ok(Some(now));
         }
-        let plan = self.plan_of(view, &now).await?;
+        let read = move || {
+            let text = render::living_outlines(&view.state, &view.skeleton, &view.items);
+            read_list(text.as_bytes(), &OpmlLimits::default())
+        };
+        let rules = Some(now.rules.clone());
+        let planned =
+            self.plan_over(&now.feeds, (false, rules), read, |(list, _), it| plan(list, it));
+        let broken = |why| OperatorError::Internal(format!("the list cannot be read: {why}"));
+        let plan = planned.await?.map_err(broken)?;
         self.carry_out(&plan, &now.feeds).await?;
         let refused = plan.refused.iter().take(ListNote::LIMIT);
         let note = ListNote {
@@ -116,21 +125,24 @@ impl AdminService {
         }
     }
 
-    async fn plan_of(&self, view: View, seen: &SeenList) -> Result<ImportPlan, OperatorError> {
-        let config = self.named_config();
-        let (feeds, rules) = (Arc::clone(&seen.feeds), seen.rules.clone());
+    /// Reads a list and plans over the feeds where that keeps nobody waiting. An error of the list is in its words.
+    /// `rearrange` and `rules`: see [`ExistingFeeds`].
+    pub(super) async fn plan_over<P: Send + 'static>(
+        &self,
+        feeds: &Arc<FeedList>,
+        (rearrange, rules): (bool, Option<ListRules>),
+        read: impl FnOnce() -> Result<ReadList, String> + Send + 'static,
+        plan: fn(&ReadList, &ExistingFeeds<'_>) -> P,
+    ) -> Result<Result<P, String>, OperatorError> {
+        let (config, feeds) = (self.named_config(), Arc::clone(feeds));
         let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
         let planning = tokio::task::spawn_blocking(move || {
-            let text = render::living_outlines(&view.state, &view.skeleton, &view.items);
-            let (list, _) = read_list(text.as_bytes(), &OpmlLimits::default())?;
             let stored: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
-            let (stored, rules) = (&stored, Some(rules));
-            let (config, endpoint) = (&config, &endpoint);
-            let before = ExistingFeeds { stored, config, endpoint, now, rearrange: false, rules };
-            Ok::<_, String>(plan(&list, &before))
+            let (stored, config, endpoint) = (&*stored, &config, &endpoint);
+            let before = ExistingFeeds { stored, config, endpoint, now, rearrange, rules };
+            read().map(|list| plan(&list, &before))
         });
-        let planned = planning.await.map_err(|error| OperatorError::Internal(error.to_string()))?;
-        planned.map_err(|why| OperatorError::Internal(format!("the list cannot be read: {why}")))
+        planning.await.map_err(|error| OperatorError::Internal(error.to_string()))
     }
 
     /// Writes what is planned over a list, and has it polled.

@@ -1,6 +1,7 @@
 //! Feeds that requests make, and requests that are passed on to origins.
 
 use super::AdminService;
+use super::records::stopped;
 use crate::app::origins::idle_times;
 use async_trait::async_trait;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
@@ -201,9 +202,9 @@ impl AdminService {
         self.store.put_feeds(&changed, &feeds).await?;
         self.feeds_changed();
         let same = changed.into_iter().filter(|record| moved.iter().all(|m| m.name != record.name));
-        self.poller.share(same.map(Arc::new).collect()).await.map_err(super::stopped)?;
+        self.poller.share(same.map(Arc::new).collect()).await.map_err(stopped)?;
         for record in moved {
-            self.poller.put(record).await.map_err(super::stopped)?;
+            self.poller.put(record).await.map_err(stopped)?;
         }
         Ok(())
     }
@@ -314,7 +315,7 @@ impl AdminService {
         // A crash on the way leaves a feed that the next request resumes.
         record.let_go();
         self.write(&record, feeds).await?;
-        self.poller.remove(name).await.map_err(super::stopped)?;
+        self.poller.remove(name).await.map_err(stopped)?;
         self.store.purge_feed(name).await?;
         self.asked.forget(name);
         tracing::info!(feed = %name, "it gave way to a feed that is asked for more, and was removed");

@@ -3,8 +3,7 @@
 use super::{AskedGateway, PAGES, Pairs, confirm, path, print, print_json, shown};
 use crate::app::AppError;
 use crate::cli::args::client::{
-    AddArgs, FeedArg, FeedCommand, FeedListArgs, FeedsArg, HoldAction, RemoveArgs, WebhookArgs,
-    word,
+    AddArgs, FeedArg, FeedCommand, FeedListArgs, FeedsArg, RemoveArgs, WebhookArgs,
 };
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -28,11 +27,11 @@ pub(super) async fn run(to: &AskedGateway, command: FeedCommand) -> Result<(), A
         }
         FeedCommand::Resume(feeds) => act_on_all(to, feeds, "resume", "polled again").await,
         FeedCommand::Hold { feed, action } => {
-            let said = match action {
-                HoldAction::Release => "the held document is published",
-                HoldAction::Drop => "the held document was dropped",
+            let said = match action == "release" {
+                true => "the held document is published",
+                false => "the held document was dropped",
             };
-            act(to, &feed, ("/hold", &word(&action)), said).await
+            act(to, &feed, ("/hold", &action), said).await
         }
         FeedCommand::Backfill { feed, stop: true } => {
             act(to, &feed, ("/backfill", "stop"), "older documents are not read any more").await
@@ -71,10 +70,9 @@ async fn act_on_all(
 }
 
 async fn list(to: &AskedGateway, args: FeedListArgs) -> Result<(), AppError> {
-    let show = args.show.as_ref().map(word);
     let limit = args.limit.map(|limit| limit.to_string());
     let mut pairs: Vec<(&str, &str)> = Vec::new();
-    pairs.extend(show.as_deref().map(|show| ("show", show)));
+    pairs.extend(args.show.as_deref().map(|show| ("show", show)));
     pairs.extend(args.search.as_deref().map(|text| ("q", text)));
     pairs.push(("limit", limit.as_deref().unwrap_or(PAGE)));
     let (mut all, mut last) = (json!({}), None::<String>);

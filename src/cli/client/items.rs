@@ -2,9 +2,7 @@
 
 use super::{AskedGateway, PAGES, confirm, path, print, print_json, shown};
 use crate::app::AppError;
-use crate::cli::args::client::{
-    FeedArg, ItemArg, ItemCommand, ItemListArgs, KeptVersionArg, ResolveArgs, word,
-};
+use crate::cli::args::client::{FeedArg, ItemArg, ItemCommand, ItemListArgs, ResolveArgs};
 use http::Method;
 use serde_json::{Value, json};
 use tidegate_core::model::{SyncId, counted};
@@ -54,9 +52,9 @@ fn item_path(feed: &FeedArg, id: &SyncId, below: &str) -> Result<String, AppErro
 }
 
 async fn list(to: &AskedGateway, args: ItemListArgs) -> Result<(), AppError> {
-    let (show, page) = (args.show.as_ref().map(word), args.page.to_string());
+    let page = args.page.to_string();
     let mut pairs: Vec<(&str, &str)> = vec![("page", &page)];
-    pairs.extend(show.as_deref().map(|show| ("show", show)));
+    pairs.extend(args.show.as_deref().map(|show| ("show", show)));
     pairs.extend(args.search.as_deref().map(|text| ("q", text)));
     to.read((&path(&args.feed, "/items"), &pairs), shown::items).await
 }
@@ -64,10 +62,6 @@ async fn list(to: &AskedGateway, args: ItemListArgs) -> Result<(), AppError> {
 async fn resolve(to: &AskedGateway, args: ResolveArgs) -> Result<(), AppError> {
     let ResolveArgs { feed, id, keep, .. } = args;
     let Some(id) = id else { return keep_winners(to, &feed).await };
-    let keep = match keep {
-        KeptVersionArg::Winner => json!("winner"),
-        KeptVersionArg::Conflict(number) => json!(number),
-    };
     let at = item_path(&feed, &id, "/resolve")?;
     to.tell(Method::POST, &at, Some(json!({ "keep": keep })), shown::resolved).await
 }

@@ -1,4 +1,4 @@
-//! Durations as operators write them: `90s`, `5m`, `24h`, `30d`.
+//! Durations and sizes as operators write them: `90s`, `5m`, `24h`, `30d`; `512MiB`, `2GiB`.
 
 use std::time::Duration;
 
@@ -36,6 +36,25 @@ pub fn written(duration: Duration) -> String {
         || format!("{seconds}s"),
         |(letter, unit)| format!("{}{letter}", seconds / unit),
     )
+}
+
+/// The units, largest first, with their bytes.
+const SIZES: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+
+/// Reads a size in bytes: digits and one unit, with nothing around or between them.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let wrong = || {
+        format!(
+            "{text:?} is not a size; write a whole number and one of KiB, MiB, GiB, like \"512MiB\""
+        )
+    };
+    let fits = |(name, unit): &(&str, u64)| Some((text.strip_suffix(name)?, *unit));
+    let (digits, unit) = SIZES.iter().find_map(fits).ok_or_else(wrong)?;
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -90,6 +109,22 @@ mod tests {
                 prop_assert!(value.as_secs() <= LONGEST);
                 prop_assert!(text.is_ascii() && text.len() >= 2);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod size_tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_a_number_and_a_unit() {
+        assert_eq!(size("1KiB"), Ok(1024));
+        assert_eq!(size("512MiB"), Ok(512 << 20));
+        assert_eq!(size("0GiB"), Ok(0));
+        for bad in ["", "12", "MiB", "1 MiB", "-1MiB", "1.5GiB", "1mb", "1MB", "99999999999GiB"] {
+            let said = size(bad);
+            assert!(said.is_err_and(|said| said.contains("like \"512MiB\"")), "{bad:?} was taken");
         }
     }
 }
