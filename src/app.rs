@@ -1,18 +1,16 @@
 //! The wiring: what the subcommands do, with every module in its place.
 
-mod aggregates;
-mod changes;
 mod compact;
 mod demo;
 mod disk;
 mod error;
 mod export;
 mod feeds;
+mod followers;
 mod gateway;
 mod health;
 mod hub;
 mod import;
-mod lists;
 mod maintenance;
 mod names;
 mod operator;

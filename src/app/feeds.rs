@@ -159,7 +159,7 @@ pub(super) async fn run_maintenance(
     cancel: CancellationToken,
 ) {
     tokio::join!(
-        titles::maintain_titles(&store, running.as_ref(), &desk, &cancel),
+        titles::maintain_titles(store.as_ref(), running.as_ref(), &desk, &cancel),
         age(&store, (clock.as_ref(), running.as_ref()), (&desk, space.as_deref()), &cancel),
     );
 }

@@ -7,7 +7,7 @@ use super::error::blocking;
 use super::operator::{AdminService, Reloaded};
 use super::tls::CertificateFiles;
 use super::{
-    AppError, aggregates, disk, feeds, lists, origins, outgoing, readers, retention, space, token,
+    AppError, disk, feeds, followers, origins, outgoing, readers, retention, space, token,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -211,10 +211,8 @@ impl Gateway {
         tokio::spawn(origins::maintain(Arc::clone(&desk), Arc::clone(&wall), ends.clone()));
         let (clocks, work) = ((clock, running), (Arc::clone(&desk), space.clone()));
         let aging = feeds::run_maintenance(Arc::clone(&store), clocks, work, ends.clone());
-        let listing = lists::maintain_lists(Arc::clone(&store), Arc::clone(&desk), ends.clone());
-        let gathering = aggregates::gather(Arc::clone(&store), Arc::clone(&desk), ends);
-        let mut background =
-            vec![tokio::spawn(aging), tokio::spawn(listing), tokio::spawn(gathering)];
+        let following = followers::follow_sources(Arc::clone(&store), Arc::clone(&desk), ends);
+        let mut background = vec![tokio::spawn(aging), tokio::spawn(following)];
         if let Some(space) = space {
             tokio::spawn(space::watch(space, polling.clone()));
         }

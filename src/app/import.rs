@@ -254,12 +254,12 @@ pub(super) fn read_list(bytes: &[u8], limits: &OpmlLimits) -> Result<ReadList, S
 }
 
 async fn write(store: &Arc<EmbeddedStore>, plan: &ImportPlan) -> Result<(), AppError> {
-    let records: Vec<&FeedRecord> = plan.new.iter().chain(&plan.placed).collect();
+    let records = plan.changed();
     let bar = progress::bar("{wide_bar} {pos} of {len} feeds", records.len());
     for records in records.chunks(AT_ONCE) {
         let mut writing = JoinSet::new();
         for record in records {
-            let (store, record) = (Arc::clone(store), (*record).clone());
+            let (store, record) = (Arc::clone(store), record.clone());
             writing.spawn(async move { store.put_feed(&record).await });
         }
         while let Some(written) = writing.join_next().await {

@@ -4,12 +4,12 @@ mod export;
 mod gather;
 mod gathered;
 mod list_feeds;
+mod notes;
 mod on_demand;
 mod pending;
 mod preview;
 mod records;
 mod reload;
-mod silent_sites;
 mod standing;
 
 pub(super) use gather::Gathered;
@@ -19,6 +19,7 @@ pub(super) use reload::Reloaded;
 use super::import::{decide, read_list};
 use async_trait::async_trait;
 use bytes::Bytes;
+use notes::NoteBoard;
 use records::{known, refuse_if_filed, stopped, taken};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -36,10 +37,12 @@ use tidegate_net::fetch::Services;
 use tidegate_poll::hub::Hub;
 use tidegate_poll::{PollError, Poller, RoundError};
 use tidegate_serve::{
-    AddressPreview, AskedFeeds, ExportStream, ImportedList, LIST_LIMIT, Operator, OperatorError,
-    Put, PutFeed, Redacted,
+    AddressPreview, AskedFeeds, Cache, ExportStream, ImportedList, LIST_LIMIT, Operator,
+    OperatorError, Put, PutFeed, Redacted,
 };
-use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
+use tidegate_status::{
+    FeedStatus, FeedSummary, ListNote, PollResponse, PollTotals, PushResult, WalkOrder,
+};
 use tidegate_store::{Retention, Store, VERSIONS_LIMIT};
 use tokio::sync::{Mutex, Semaphore};
 
@@ -57,8 +60,8 @@ pub(super) struct AdminService {
     services: RwLock<Services>,
     /// One document of them is read at a time.
     previews: Semaphore,
-    /// The sites that do not answer what is passed on to them.
-    silent: silent_sites::SilentSites,
+    /// The sites that were warned of lately, since they do not answer what is passed on to them.
+    silent: Cache<String, ()>,
     /// So many first documents are read at a time.
     first_documents: Arc<Semaphore>,
     /// When feeds that requests made were last asked for.
@@ -73,9 +76,9 @@ pub(super) struct AdminService {
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
     /// What was noted of aggregates.
-    gathered: gathered::AggregateBoard,
+    gathered: NoteBoard<gathered::Noted>,
     /// What came of the feeds of lists.
-    lists: list_feeds::ListBoard,
+    lists: NoteBoard<ListNote>,
     /// What waits for a conclusion.
     absent: pending::AbsentItems,
     /// What other gateways stored.
@@ -91,7 +94,7 @@ impl AdminService {
         public_url: String,
         hub: Option<Hub>,
     ) -> Self {
-        let config = RwLock::new(reload::without_feeds(config));
+        let config = RwLock::new(reload::without_feeds(config.clone()));
         let changing = Mutex::new(());
         Self {
             store,
@@ -99,7 +102,7 @@ impl AdminService {
             poller,
             services: RwLock::new(services),
             previews: Semaphore::new(1),
-            silent: silent_sites::SilentSites::default(),
+            silent: Cache::lasting(on_demand::SILENT_SITES, on_demand::WARNING_PAUSE),
             first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
             asked: Arc::default(),
             usual_feeds: on_demand::UsualFeeds::default(),
@@ -108,8 +111,8 @@ impl AdminService {
             public_url,
             hub,
             changing,
-            gathered: gathered::AggregateBoard::default(),
-            lists: list_feeds::ListBoard::default(),
+            gathered: NoteBoard::default(),
+            lists: NoteBoard::default(),
             absent: pending::AbsentItems::new(),
             stored: standing::StoredSummaries::default(),
         }
@@ -286,7 +289,7 @@ impl Operator for AdminService {
         let planned = self.plan_over(&feeds, (rearrange, None), read, decide).await?;
         let wrong = |why| OperatorError::BadRequest(format!("the list: {why}"));
         let (plan, done) = planned.map_err(wrong)?;
-        self.carry_out(&plan, &feeds).await?;
+        self.apply(plan.changed(), &feeds).await?;
         Ok(done)
     }
 

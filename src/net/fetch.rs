@@ -34,7 +34,7 @@ mod unreached;
 
 pub use access::{RequestAccess, find_secret, secret_header};
 pub use address::NonPublicKind;
-pub use api::{ApiAnswer, ApiClient, ApiRequest};
+pub use api::{ApiAnswer, ApiClient, ApiRequest, status_of};
 pub use ask::{AskRequest, PageAnswer};
 pub use call::{CallBody, CallRequest, Called};
 pub use challenge::ChallengeService;

@@ -54,6 +54,13 @@ pub struct ImportPlan {
     pub refused: Vec<RefusedOutline>,
 }
 
+impl ImportPlan {
+    /// The records that are to be written.
+    pub fn changed(&self) -> Vec<FeedRecord> {
+        self.new.iter().chain(&self.switched).chain(&self.placed).cloned().collect()
+    }
+}
+
 /// What there is before a list is taken.
 pub(in crate::app) struct ExistingFeeds<'a> {
     /// The feeds of the store.
@@ -117,6 +124,15 @@ struct FeedDraft {
     places: Vec<ListPlace>,
     /// What the list has it in, with the lines.
     seen: HashMap<LayoutIndex, usize>,
+}
+
+impl FeedDraft {
+    /// One that was there and that the list does not have.
+    fn of_other(record: FeedRecord, before: &FeedRecord) -> Self {
+        let (places, seen) = (Vec::new(), HashMap::new());
+        let before = Some(before.clone());
+        Self { record, before, is_new: false, keeps: false, places, seen }
+    }
 }
 
 struct Planner<'a> {
@@ -308,14 +324,9 @@ impl Planner<'_> {
             let (new, node) = self.layout.place(parent, place.label.clone(), place.site.clone());
             way.push(place.position);
             moved.insert(way, self.layout.around(node));
-            let draft = drafts.entry(&record.name).or_insert_with(|| FeedDraft {
-                record: record.clone(),
-                before: Some(record.clone()),
-                is_new: false,
-                keeps: false,
-                places: Vec::new(),
-                seen: HashMap::new(),
-            });
+            let draft = drafts
+                .entry(&record.name)
+                .or_insert_with(|| FeedDraft::of_other(record.clone(), record));
             draft.places.push(ListPlace { number: place.number, ..new });
         }
         for mut draft in drafts.into_values() {

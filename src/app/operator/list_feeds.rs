@@ -1,10 +1,8 @@
 //! The feeds of subscription lists that this gateway polls follow what the lists say.
 
 use super::AdminService;
-use super::records::stopped;
 use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, ReadList, plan, read_list};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
 use tidegate_format::parse::opml::OpmlLimits;
 use tidegate_format::render;
@@ -22,27 +20,10 @@ pub(in crate::app) struct SeenList {
     feeds: Arc<FeedList>,
 }
 
-/// What came of each list since the start.
-#[derive(Debug, Default)]
-pub(super) struct ListBoard(RwLock<HashMap<FeedName, ListNote>>);
-
-impl ListBoard {
-    fn change<T>(&self, name: &FeedName, how: impl FnOnce(&mut ListNote) -> T) -> T {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        how(all.entry(name.clone()).or_default())
-    }
-
-    fn note(&self, name: &FeedName) -> ListNote {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        all.get(name).cloned().unwrap_or_default()
-    }
-}
-
 impl AdminService {
     /// Forgets what was noted of lists that are none any more.
     pub(in crate::app) fn keep_list_notes(&self, is_list: impl Fn(&FeedName) -> bool) {
-        let mut all = self.lists.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|name, _| is_list(name));
+        self.lists.retain(is_list);
     }
 
     /// Notes why a list could not be taken over; says whether that is news.
@@ -91,7 +72,7 @@ impl AdminService {
             self.plan_over(&now.feeds, (false, rules), read, |(list, _), it| plan(list, it));
         let broken = |why| OperatorError::Internal(format!("the list cannot be read: {why}"));
         let plan = planned.await?.map_err(broken)?;
-        self.carry_out(&plan, &now.feeds).await?;
+        self.apply(plan.changed(), &now.feeds).await?;
         let refused = plan.refused.iter().take(ListNote::LIMIT);
         let note = ListNote {
             known: plan.known,
@@ -114,8 +95,7 @@ impl AdminService {
         let members = feeds.values().filter(|record| record.is_member_of(list));
         let mut left: Vec<FeedRecord> = members.map(|record| FeedRecord::clone(record)).collect();
         left.iter_mut().for_each(FeedRecord::leave_list);
-        self.store.put_feeds(&left, feeds).await?;
-        self.poller.share(left.into_iter().map(Arc::new).collect()).await.map_err(stopped)
+        self.apply(left, feeds).await
     }
 
     async fn list_view(&self, list: &FeedName) -> Result<Option<View>, OperatorError> {
@@ -145,41 +125,12 @@ impl AdminService {
         planning.await.map_err(|error| OperatorError::Internal(error.to_string()))
     }
 
-    /// Writes what is planned over a list, and has it polled.
-    pub(super) async fn carry_out(
-        &self,
-        plan: &ImportPlan,
-        feeds: &Arc<FeedList>,
-    ) -> Result<(), OperatorError> {
-        let changed = [&plan.new, &plan.switched, &plan.placed];
-        if changed.iter().all(|records| records.is_empty()) {
-            return Ok(());
-        }
-        if !plan.new.is_empty() {
-            self.store.condition().check_intake()?;
-        }
-        let changed = changed.into_iter().flatten().map(|record| (&record.name, record));
-        let changed: BTreeMap<&FeedName, &FeedRecord> = changed.collect();
-        let changed: Vec<FeedRecord> = changed.into_values().cloned().collect();
-        self.store.put_feeds(&changed, feeds).await?;
-        self.feeds_changed();
-        for record in plan.new.iter().chain(&plan.switched) {
-            self.poller.put(record.clone()).await.map_err(stopped)?;
-        }
-        if !plan.placed.is_empty() {
-            let feeds = self.store.feed_list().await?;
-            let placed = plan.placed.iter().filter_map(|record| feeds.get(&record.name));
-            self.poller.share(placed.map(Arc::clone).collect()).await.map_err(stopped)?;
-        }
-        Ok(())
-    }
-
     /// What came of the feeds of a list, and which they are.
     pub(super) fn list_note(&self, list: &FeedRecord, feeds: &FeedList) -> Option<ListNote> {
         if !list.adds_feeds {
             return None;
         }
-        let mut note = self.lists.note(&list.name);
+        let mut note = self.lists.get(&list.name).unwrap_or_default();
         for record in feeds.values().filter(|record| record.is_member_of(&list.name)) {
             if record.standing == FeedStanding::Gone {
                 continue;

@@ -39,6 +39,10 @@ const DISCOVERY_TIME: Duration = Duration::from_secs(20);
 const USUAL_FEEDS: u64 = 2_000;
 const USUAL_FEED_AGE: Duration = Duration::from_secs(60);
 
+/// How long after a warning of a site that does not answer the next one comes, and of how many sites that is known.
+pub(super) const WARNING_PAUSE: Duration = Duration::from_secs(600);
+pub(super) const SILENT_SITES: u64 = 2_000;
+
 /// By site, the feed that is where sites usually have it, with its title.
 pub(super) struct UsualFeeds(Cache<Url, OnceCell<Option<(Url, String)>>>);
 
@@ -58,15 +62,17 @@ impl OriginService for AdminService {
             services.passing.pass.clone()
         };
         let error = match pass.call(request).await {
-            Ok(answer) => {
-                self.silent.answered(&host);
-                return Ok(answer);
-            }
+            Ok(answer) => return Ok(answer),
             // That is no fault of the site's.
             Err(FetchError::Unsent) => return Err(PassError::Unsent),
             Err(error) => error,
         };
-        self.silent.failed(&host, &error);
+        match self.silent.get_or_insert(host.clone(), ()) {
+            (_, true) => {
+                tracing::warn!(host, %error, "a site does not answer what is passed on to it");
+            }
+            _ => tracing::debug!(host, %error, "a request could not be passed on"),
+        }
         Err(match error {
             FetchError::Timeout { .. } => PassError::TimedOut,
             FetchError::Refused { .. } | FetchError::Client { .. } | FetchError::NoRoots => {
@@ -185,28 +191,14 @@ impl AdminService {
         mut change: impl FnMut(&mut FeedRecord) -> bool + Send,
     ) -> Result<(), OperatorError> {
         let (_one, feeds) = self.turn().await?;
-        let (mut changed, mut moved) = (Vec::new(), Vec::new());
+        let mut made: Vec<FeedRecord> = Vec::new();
         for before in feeds.values().filter(|record| record.on_demand.is_some()) {
             let mut record = FeedRecord::clone(before);
-            if !change(&mut record) {
-                continue;
+            if change(&mut record) {
+                made.push(record);
             }
-            if record.standing != before.standing {
-                moved.push(record.clone());
-            }
-            changed.push(record);
         }
-        if changed.is_empty() {
-            return Ok(());
-        }
-        self.store.put_feeds(&changed, &feeds).await?;
-        self.feeds_changed();
-        let same = changed.into_iter().filter(|record| moved.iter().all(|m| m.name != record.name));
-        self.poller.share(same.map(Arc::new).collect()).await.map_err(stopped)?;
-        for record in moved {
-            self.poller.put(record).await.map_err(stopped)?;
-        }
-        Ok(())
+        self.apply(made, &feeds).await
     }
 
     /// What is read of the text of an answer, where that keeps nobody waiting; a few at a time.

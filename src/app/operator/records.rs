@@ -77,11 +77,46 @@ impl AdminService {
             }
         }
         self.store.put_feeds(&changed, &feeds).await?;
-        let feeds = self.store.feed_list().await?;
-        let shared = changed.iter().filter_map(|record| feeds.get(&record.name)).cloned();
         // Polling that has stopped has none of them.
-        let _ = self.poller.share(shared.collect()).await;
+        let _ = self.poller.share(self.stored_records(&changed).await?).await;
         Ok(changed.len())
+    }
+
+    /// These records as the store has them.
+    async fn stored_records(
+        &self,
+        records: &[FeedRecord],
+    ) -> Result<Vec<Arc<FeedRecord>>, StoreError> {
+        let feeds = self.store.feed_list().await?;
+        Ok(records.iter().filter_map(|record| feeds.get(&record.name)).cloned().collect())
+    }
+
+    /// Writes records that were decided over a list. Those that are new, paused or resumed are polled accordingly; of
+    /// the others polling learns how they are now.
+    pub(super) async fn apply(
+        &self,
+        changed: Vec<FeedRecord>,
+        feeds: &Arc<FeedList>,
+    ) -> Result<(), OperatorError> {
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let before = |record: &FeedRecord| feeds.get(&record.name).map(|before| before.standing);
+        if changed.iter().any(|record| before(record).is_none()) {
+            self.store.condition().check_intake()?;
+        }
+        self.store.put_feeds(&changed, feeds).await?;
+        self.feeds_changed();
+        let (same, moved): (Vec<FeedRecord>, Vec<FeedRecord>) =
+            changed.into_iter().partition(|record| before(record) == Some(record.standing));
+        if !same.is_empty() {
+            let same = self.stored_records(&same).await?;
+            self.poller.share(same).await.map_err(stopped)?;
+        }
+        for record in moved {
+            self.poller.put(record).await.map_err(stopped)?;
+        }
+        Ok(())
     }
 
     /// The address that is wanted for a feed, checked, and the feeds that it is to share with; empty

@@ -65,32 +65,17 @@ impl AdminService {
         if let Some(hub) = &self.hub {
             crate::app::hub::keep_webhooks(hub, &config, self.store.as_ref()).await;
         }
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(&config);
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(config);
         Ok(kept)
     }
 }
 
 /// A configuration but for its feeds, of which there may be many, and which the store has. Those with a path are
-/// left, since the store does not have it.
-pub(super) fn without_feeds(config: &Config) -> Config {
-    // Named one by one, so that no list of feeds is copied.
-    let Config { server, store, polling, publish, sup, websub, hosts, .. } = config;
-    let Config { origins, allow, .. } = config;
-    Config {
-        server: server.clone(),
-        store: store.clone(),
-        polling: polling.clone(),
-        publish: publish.clone(),
-        sup: sup.clone(),
-        websub: websub.clone(),
-        hosts: hosts.clone(),
-        feeds: config.feeds.iter().filter(|feed| feed.path.is_some()).cloned().collect(),
-        aggregates: Vec::new(),
-        // The tokens that stand in the file are kept nowhere.
-        readers: Vec::new(),
-        origins: origins.clone(),
-        allow: allow.clone(),
-    }
+/// left, since the store does not have it. The tokens that stand in the file are kept nowhere.
+pub(super) fn without_feeds(mut config: Config) -> Config {
+    config.feeds.retain(|feed| feed.path.is_some());
+    config.feeds.shrink_to_fit();
+    Config { aggregates: Vec::new(), readers: Vec::new(), ..config }
 }
 
 #[cfg(test)]
@@ -253,7 +238,7 @@ mod tests {
             (started.replace(&(feed("a") + path), ""), None),
         ];
         let started = checked(&started);
-        let in_force = without_feeds(&started.config);
+        let in_force = without_feeds(started.config.clone());
         for (text, place) in tried {
             let again = checked(&text);
             let mut config = again.config.clone();

@@ -10,6 +10,8 @@ use super::{FetchLimits, FetchSettings};
 use bytes::{Bytes, BytesMut};
 use http::Method;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
+use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
@@ -109,6 +111,16 @@ impl ApiAnswer {
         }
         Ok(body.freeze())
     }
+}
+
+/// The status that a server on this machine answers with. Any certificate is taken: the question is whether a process
+/// answers, which is no secret, and the certificate is for another name.
+pub async fn status_of(url: &str, within: Duration) -> Result<u16, Box<dyn Error + Send + Sync>> {
+    // The builder takes the provider of the process, which this command has for itself.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().timeout(within);
+    let client = client.redirect(Policy::none()).tls_danger_accept_invalid_certs(true).build()?;
+    Ok(client.get(url).send().await?.status().as_u16())
 }
 
 #[cfg(test)]
