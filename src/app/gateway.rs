@@ -6,9 +6,7 @@ use super::disk::LastingStore;
 use super::error::blocking;
 use super::operator::{AdminService, Reloaded};
 use super::tls::CertificateFiles;
-use super::{
-    AppError, disk, feeds, followers, origins, outgoing, readers, retention, space, token,
-};
+use super::{AppError, disk, feeds, followers, maintenance, origins, outgoing, token};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,7 +87,7 @@ impl Gateway {
     /// returns, the gateway answers.
     pub async fn start(config: &Config, outside: Outside) -> Result<Self, AppError> {
         // One for the store and for who measures.
-        let space = space::watched(config, outside.space);
+        let space = disk::watched(config, outside.space);
         let store = open(config, Arc::clone(&outside.clock), space.clone()).await?;
         let has_others = || store.gateways().is_some_and(|it| it.live().len() > 1);
         let is_required = config.store.require_standby;
@@ -129,14 +127,14 @@ impl Gateway {
         let keeps = disk::keeps(config);
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
-        let readers = readers::readers(config)?;
+        let readers = token::readers(config)?;
         feeds::reconcile(store.as_ref(), config, clock.now()).await?;
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
         let fetch = outgoing::fetch_settings(config, &public_url);
         let services = outgoing::services(fetch.clone())?;
         let calling = outgoing::calling(config, fetch, &services)?;
-        let last = retention::last_running(store.as_ref(), clock.as_ref()).await;
+        let last = maintenance::last_running(store.as_ref(), clock.as_ref()).await;
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
         // Leases are promised to last.
         let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
@@ -164,7 +162,7 @@ impl Gateway {
         ));
         desk.open_all().await;
         if let Some(hub) = &hub {
-            super::hub::keep_webhooks(hub, config, store.as_ref()).await;
+            outgoing::keep_webhooks(hub, config, store.as_ref()).await;
         }
         let public_address = public_url.clone();
         let settings = serve::ServeSettings {
@@ -214,7 +212,7 @@ impl Gateway {
         let following = followers::follow_sources(Arc::clone(&store), Arc::clone(&desk), ends);
         let mut background = vec![tokio::spawn(aging), tokio::spawn(following)];
         if let Some(space) = space {
-            tokio::spawn(space::watch(space, polling.clone()));
+            tokio::spawn(disk::watch(space, polling.clone()));
         }
         background.extend(tls.map(|tls| tokio::spawn(tls.watch(wall, polling.clone()))));
         Ok(Self {
@@ -353,11 +351,11 @@ async fn open(
     let Some(request) = disk::request(config)? else {
         let store = EmbeddedStore::in_memory(config.publish.endpoint.clone(), clock);
         let store = store.map_err(|error| AppError::run("the store could not be made", error))?;
-        return Ok(Arc::new(space::limit(store, space, limits)));
+        return Ok(Arc::new(disk::limit(store, space, limits)));
     };
     let open = move || {
         let store = request.open(clock)?;
-        Ok::<_, StoreError>(space::limit(store, space, limits))
+        Ok::<_, StoreError>(disk::limit(store, space, limits))
     };
     Ok(Arc::new(blocking("the store could not be opened", open).await?))
 }

@@ -1,17 +1,16 @@
 //! `tidegate import FILE`: the feeds of a subscription list, or the whole state of a gateway, into a
 //! store that no gateway has open.
 
-mod left_out;
 mod plan;
 mod state;
 
-pub use left_out::LeftOutCredentials;
 pub(super) use plan::ImportPlan;
+pub use state::LeftOutCredentials;
 
 use super::disk::{self, LastingStore};
 use super::error::joined;
 use super::export::is_in_use;
-use super::{AppError, ConfigSource, GatewayOptions, RunningGateway, progress, space};
+use super::{AppError, ConfigSource, GatewayOptions, RunningGateway, progress};
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -163,10 +162,10 @@ pub(super) fn unopened(error: StoreError) -> AppError {
 pub(super) async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
     let request = lasting(config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let (watched, limits) = (space::watched(config, None), config.store.space);
+    let (watched, limits) = (disk::watched(config, None), config.store.space);
     let open = move || {
         let store = request.open(clock)?;
-        Ok(space::limit(store, watched, limits))
+        Ok(disk::limit(store, watched, limits))
     };
     let opened = tokio::task::spawn_blocking(open).await;
     let opened = opened.map_err(|error| AppError::run("the store could not be opened", error))?;

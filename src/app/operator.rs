@@ -6,7 +6,6 @@ mod gathered;
 mod list_feeds;
 mod notes;
 mod on_demand;
-mod pending;
 mod preview;
 mod records;
 mod reload;
@@ -80,7 +79,7 @@ pub(super) struct AdminService {
     /// What came of the feeds of lists.
     lists: NoteBoard<ListNote>,
     /// What waits for a conclusion.
-    absent: pending::AbsentItems,
+    absent: standing::AbsentItems,
     /// What other gateways stored.
     stored: standing::StoredSummaries,
 }
@@ -113,7 +112,7 @@ impl AdminService {
             changing,
             gathered: NoteBoard::default(),
             lists: NoteBoard::default(),
-            absent: pending::AbsentItems::new(),
+            absent: standing::AbsentItems::new(),
             stored: standing::StoredSummaries::default(),
         }
     }

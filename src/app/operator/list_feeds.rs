@@ -1,7 +1,7 @@
 //! The feeds of subscription lists that this gateway polls follow what the lists say.
 
 use super::AdminService;
-use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, ReadList, plan, read_list};
+use crate::app::import::{ExistingFeeds, ListRules, ReadList, plan, read_list};
 use std::sync::{Arc, PoisonError};
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
 use tidegate_format::parse::opml::OpmlLimits;

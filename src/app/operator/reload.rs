@@ -3,7 +3,7 @@
 use super::AdminService;
 use crate::app::gateway::settings;
 use crate::app::tls::CertificateFiles;
-use crate::app::{AppError, feeds, outgoing, readers, token};
+use crate::app::{AppError, feeds, outgoing, token};
 use std::sync::{Arc, PoisonError};
 use tidegate_config::Config;
 use tidegate_poll::PollError;
@@ -31,7 +31,7 @@ impl AdminService {
         let now = self.clock.now();
         // What can fail comes first, and last of that what is stored: then all of it is taken.
         let admin_token = token::changed(&before, &config)?;
-        let readers = readers::readers(&config)?;
+        let readers = token::readers(&config)?;
         let fetch = outgoing::fetch_settings(&config, &self.public_url);
         let services = outgoing::services(fetch.clone())?;
         let calling = outgoing::calling(&config, fetch, &services)?;
@@ -63,7 +63,7 @@ impl AdminService {
         publish();
         self.open_all().await;
         if let Some(hub) = &self.hub {
-            crate::app::hub::keep_webhooks(hub, &config, self.store.as_ref()).await;
+            outgoing::keep_webhooks(hub, &config, self.store.as_ref()).await;
         }
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(config);
         Ok(kept)
