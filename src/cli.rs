@@ -24,6 +24,7 @@ use tidegate_config::Overrides;
 use tidegate_core::model::counted;
 use tidegate_core::terminal::printable_lines;
 use tidegate_store::Compacted;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Runs the command that was typed. Wrong arguments end the process with status 2.
 pub fn main() -> ExitCode {
@@ -46,11 +47,12 @@ fn run(command: Command) -> Result<(), AppError> {
     let mut out = std::io::stdout();
     match command {
         Command::Serve(args) => {
-            logs::start(args.logs.log);
+            logs::start(args.logs.log, LevelFilter::INFO);
             blocking(app::serve(args.settings()))?
         }
         Command::Demo { listen, data, every, logs } => {
-            logs::start_quiet(logs.log);
+            // It tells what happens on standard output.
+            logs::start(logs.log, LevelFilter::WARN);
             let has_colour = std::io::stdout().is_terminal() && logs::may_colour();
             blocking(app::demo(DemoOptions { listen, data, every, has_colour }))?
         }
@@ -61,7 +63,7 @@ fn run(command: Command) -> Result<(), AppError> {
         }
         Command::Replay(options) => app::replay(&options),
         Command::Pull { options, logs } => {
-            logs::start(logs.log);
+            logs::start(logs.log, LevelFilter::INFO);
             let into = options.into.clone();
             let pulled = blocking(app::pull(options))??;
             pull::print(&pulled, &into, &mut out, &mut std::io::stderr())

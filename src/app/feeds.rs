@@ -7,7 +7,7 @@ use super::{AppError, names, titles};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_config::{self as config, Config};
+use tidegate_config::{Config, FeedConfig};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
 use tidegate_status::TicksAhead;
@@ -103,8 +103,7 @@ fn compare(
     };
     let mut stored = stored.clone();
     let (mut changed, mut written, mut moves) = (Vec::new(), Vec::new(), Vec::new());
-    let feeds = config.feeds.iter().map(config::FeedConfig::record);
-    for mut record in feeds.chain(config.aggregates.iter().map(config::Aggregate::record)) {
+    for mut record in config.feeds.iter().map(FeedConfig::record) {
         if record.follow(stored.remove(&record.name).as_deref(), when, store.endpoint()) {
             written.push(record.clone());
             changed.push(record);
@@ -244,7 +243,7 @@ mod tests {
                 format!("[[origin]]\nname = {name:?}\nat = \"/{name}/\"\nurl = {url:?}\n")
             };
             let text = sites.iter().map(table).collect::<String>();
-            let config = config::check("t.toml", &text).unwrap().config;
+            let config = tidegate_config::check("t.toml", &text).unwrap().config;
             reconcile(&store, &config, at(100)).await.unwrap();
         };
         let put = async |name: &str, url: &str, site: &str| {

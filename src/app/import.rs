@@ -11,6 +11,7 @@ use super::disk::{self, LastingStore};
 use super::error::joined;
 use super::export::is_in_use;
 use super::{AppError, ConfigSource, GatewayOptions, RunningGateway, progress};
+use http::Method;
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -100,7 +101,9 @@ async fn import_running(
     }
     let pairs: &[(&str, &str)] = if options.rearrange { &[("rearrange", "true")] } else { &[] };
     let gateway = RunningGateway::find(gateway)?;
-    gateway.upload(("/import", pairs), ("text/x-opml", list)).await.map(Imported::List)
+    let body = Some(("text/x-opml", list));
+    let answer = gateway.open(Method::POST, ("/import", pairs), body).await?;
+    gateway.value(answer).await.map(Imported::List)
 }
 
 /// Whether a file has the state of a gateway.

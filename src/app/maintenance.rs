@@ -53,7 +53,7 @@ impl FeedMaintenance {
         drop(feeds);
         let visit = |record: Arc<FeedRecord>| {
             let (store, desk) = (Arc::clone(store), Arc::clone(desk));
-            async move { Ok(maintain_feed(store.as_ref(), &desk, &record, (retention, now)).await) }
+            async move { maintain_feed(store.as_ref(), &desk, &record, (retention, now)).await }
         };
         self.visits.visit_due(store.as_ref(), &records, (now, pause), visit).await?;
         trim_log(store.as_ref()).await

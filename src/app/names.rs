@@ -12,19 +12,18 @@ use url::Url;
 /// sentence for each feed that is left out.
 pub(super) fn assigned(config: &Config, stored: &FeedList) -> (Config, Vec<String>) {
     let mut config = config.clone();
-    let is_given = |feed: &FeedConfig| feed.source == FeedSource::CommandLine;
-    let given: Vec<FeedConfig> =
-        config.feeds.iter().filter(|feed| is_given(feed)).cloned().collect();
-    config.feeds.retain(|feed| !is_given(feed));
-    let aggregates = config.aggregates.iter().map(|aggregate| aggregate.name.clone());
-    let mut taken: HashSet<FeedName> = aggregates.collect();
-    taken.extend(config.feeds.iter().map(|feed| feed.name.clone()));
-    let mut left_out = Vec::new();
+    let (given, filed): (Vec<FeedConfig>, Vec<FeedConfig>) = std::mem::take(&mut config.feeds)
+        .into_iter()
+        .partition(|feed| feed.source == FeedSource::CommandLine);
+    let mut taken: HashSet<FeedName> = filed.iter().map(|feed| feed.name.clone()).collect();
+    config.feeds = filed;
+    let (mut new, mut left_out) = (Vec::new(), Vec::new());
     // Those that have a name keep it, before others are named.
-    let (known, new): (Vec<FeedConfig>, Vec<FeedConfig>) =
-        given.into_iter().partition(|feed| stored_record(feed, stored, &taken).is_some());
-    for mut feed in known {
-        let Some(record) = stored_record(&feed, stored, &taken) else { continue };
+    for mut feed in given {
+        let Some(record) = stored_record(&feed, stored, &taken) else {
+            new.push(feed);
+            continue;
+        };
         taken.insert(record.name.clone());
         // Its options are the API's, and the command line has none.
         if record.source == FeedSource::Api && record.standing != FeedStanding::Gone {

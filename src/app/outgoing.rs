@@ -121,9 +121,7 @@ const WEBHOOKS: usize = 1_000_000;
 /// Has the webhooks of the configuration's feeds be those that it says; those of other feeds stay. What one
 /// cannot be is logged, and keeps nothing else from starting.
 pub(super) async fn keep_webhooks(hub: &Hub, config: &Config, store: &dyn Store) {
-    let feeds = config.feeds.iter().map(|feed| (&feed.name, feed.webhook.as_ref()));
-    let aggregates = config.aggregates.iter().map(|all| (&all.name, all.webhook.as_ref()));
-    let wanted = feeds.chain(aggregates).filter_map(|(name, webhook)| Some((name, webhook?)));
+    let wanted = config.feeds.iter().filter_map(|feed| Some((&feed.name, feed.webhook.as_ref()?)));
     let wanted: BTreeMap<&FeedName, &WebhookConfig> = wanted.collect();
     let feeds = match store.feed_list().await {
         Ok(feeds) => feeds,

@@ -1,7 +1,6 @@
 //! `tidegate serve`: runs until it is told to stop.
 
-use super::service::{self, ServiceManager};
-use super::{AppError, ConfigSource, Gateway, Outside, startup};
+use super::{AppError, ConfigSource, Gateway, Outside, service, startup};
 use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
@@ -61,18 +60,17 @@ pub(super) async fn run(
     beside: impl Future<Output = Result<(), AppError>>,
 ) -> Result<(), AppError> {
     let mut beside = std::pin::pin!(beside);
-    let manager = ServiceManager::from_environment();
-    manager.tell_ready(&gateway).await;
-    let watchdog = manager.start_watchdog(gateway.store());
+    service::tell_ready(&gateway).await;
+    let watchdog = tokio::spawn(service::feed_watchdog(Arc::clone(gateway.store())));
     let ended = loop {
         tokio::select! {
             _ = signals.terminate.recv() => break Ok(()),
             _ = signals.interrupt.recv() => break Ok(()),
             ended = &mut beside => break ended,
             _ = signals.hangup.recv() => {
-                manager.tell_reloading();
+                service::tell_reloading();
                 reload(&gateway, settings).await;
-                manager.tell_ready(&gateway).await;
+                service::tell_ready(&gateway).await;
             }
             () = tokio::time::sleep(WATCH_EVERY) => {
                 if gateway.has_failed() {
@@ -82,7 +80,7 @@ pub(super) async fn run(
         }
     };
     tracing::info!("stopping");
-    manager.tell_stopping();
+    service::tell_stopping();
     let stopped = gateway.stop().await;
     watchdog.abort();
     stopped.and(ended)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, Revision, Time};
-use tidegate_store::{CommitError, FeedList, Store};
+use tidegate_store::{FeedList, Store, StoreError};
 use tokio::task::{JoinError, JoinSet, yield_now};
 
 /// The most feeds that are visited at once: half of what a store reads at a time, so that the rest is for polls.
@@ -22,9 +22,6 @@ struct FeedVisit {
     again: Time,
 }
 
-/// The result of a visit: whether its work is done, or is to be tried again.
-type VisitResult = Result<bool, CommitError>;
-
 /// The last visit to each feed.
 #[derive(Default)]
 pub(super) struct FeedVisits(HashMap<FeedName, FeedVisit>);
@@ -35,17 +32,17 @@ impl FeedVisits {
         self.0.retain(|name, _| feeds.contains_key(name));
     }
 
-    /// Visits those of these feeds that have changed since their last visit, or had it about a `pause` ago. The first
-    /// error ends it.
+    /// Visits those of these feeds that have changed since their last visit, or had it about a `pause` ago. A visit says
+    /// whether its work is done; it is tried again otherwise.
     pub(super) async fn visit_due<F>(
         &mut self,
         store: &dyn Store,
         feeds: &[Arc<FeedRecord>],
         (now, pause): (Time, Duration),
         visit: impl Fn(Arc<FeedRecord>) -> F,
-    ) -> Result<(), CommitError>
+    ) -> Result<(), StoreError>
     where
-        F: Future<Output = VisitResult> + Send + 'static,
+        F: Future<Output = bool> + Send + 'static,
     {
         let mut running = JoinSet::new();
         for (place, record) in feeds.iter().enumerate() {
@@ -60,18 +57,16 @@ impl FeedVisits {
             if running.len() >= FEEDS_AT_ONCE
                 && let Some(ended) = running.join_next().await
             {
-                self.note(ended)?;
+                self.note(ended);
             }
             let (half, moment) = (pause / 2, u32::try_from(place).unwrap_or_default() % MOMENTS);
             let again = now.plus(half + half / MOMENTS * moment);
-            let (begun, work) = (
-                FeedVisit { record: Arc::clone(record), revision, again },
-                visit(Arc::clone(record)),
-            );
+            let begun = FeedVisit { record: Arc::clone(record), revision, again };
+            let work = visit(Arc::clone(record));
             running.spawn(async move { (begun, work.await) });
         }
         while let Some(ended) = running.join_next().await {
-            self.note(ended)?;
+            self.note(ended);
         }
         Ok(())
     }
@@ -82,17 +77,12 @@ impl FeedVisits {
         })
     }
 
-    fn note(
-        &mut self,
-        ended: Result<(FeedVisit, VisitResult), JoinError>,
-    ) -> Result<(), CommitError> {
+    fn note(&mut self, ended: Result<(FeedVisit, bool), JoinError>) {
         match ended {
-            Ok((visit, Ok(true))) => drop(self.0.insert(visit.record.name.clone(), visit)),
-            Ok((_, Ok(false))) => {}
-            Ok((_, Err(error))) => return Err(error),
+            Ok((visit, true)) => drop(self.0.insert(visit.record.name.clone(), visit)),
+            Ok((_, false)) => {}
             Err(error) => tracing::warn!(%error, "work on a feed broke off"),
         }
-        Ok(())
     }
 }
 
@@ -111,8 +101,8 @@ mod tests {
         visits: &mut FeedVisits,
         store: &StoreDouble,
         now: Time,
-        outcome: fn(&str) -> VisitResult,
-    ) -> Result<Vec<String>, CommitError> {
+        outcome: fn(&str) -> bool,
+    ) -> Vec<String> {
         let feeds = store.feed_list().await.unwrap();
         let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
         let seen: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -123,51 +113,48 @@ mod tests {
                 outcome(record.name.as_str())
             }
         };
-        visits.visit_due(store, &records, (now, PAUSE), visit).await?;
+        visits.visit_due(store, &records, (now, PAUSE), visit).await.unwrap();
         visits.keep_only(&feeds);
         let mut seen = std::mem::take(&mut *seen.lock().unwrap());
         seen.sort();
-        Ok(seen)
+        seen
     }
 
-    fn is_done(_: &str) -> VisitResult {
-        Ok(true)
+    fn is_done(_: &str) -> bool {
+        true
     }
 
     #[tokio::test]
     async fn a_feed_is_visited_again_once_it_has_changed_or_after_the_pause() {
         let (store, mut visits) = (StoreDouble::new(&["a", "b", "c"]), FeedVisits::default());
-        assert_eq!(visited(&mut visits, &store, NOW, is_done).await.unwrap(), ["a", "b", "c"]);
+        assert_eq!(visited(&mut visits, &store, NOW, is_done).await, ["a", "b", "c"]);
         let early = NOW.plus(PAUSE / 2 - Duration::from_secs(1));
-        assert!(visited(&mut visits, &store, early, is_done).await.unwrap().is_empty());
+        assert!(visited(&mut visits, &store, early, is_done).await.is_empty());
         let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
         snapshot.state.revision = Revision(1);
         store.shelf.lock().unwrap().snapshots.insert(name("b"), snapshot);
-        assert_eq!(visited(&mut visits, &store, early, is_done).await.unwrap(), ["b"]);
+        assert_eq!(visited(&mut visits, &store, early, is_done).await, ["b"]);
         store.shelf.lock().unwrap().feeds[2].options.items = Some(2000);
-        assert_eq!(visited(&mut visits, &store, early, is_done).await.unwrap(), ["c"]);
+        assert_eq!(visited(&mut visits, &store, early, is_done).await, ["c"]);
         // The first has its turn at the beginning of the second half.
         let half = NOW.plus(PAUSE / 2);
-        assert_eq!(visited(&mut visits, &store, half, is_done).await.unwrap(), ["a"]);
+        assert_eq!(visited(&mut visits, &store, half, is_done).await, ["a"]);
         let late = half.plus(PAUSE);
-        assert_eq!(visited(&mut visits, &store, late, is_done).await.unwrap(), ["a", "b", "c"]);
+        assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a", "b", "c"]);
         // What left is new when it comes back.
         let gone = store.shelf.lock().unwrap().feeds.remove(0);
-        assert!(visited(&mut visits, &store, late, is_done).await.unwrap().is_empty());
+        assert!(visited(&mut visits, &store, late, is_done).await.is_empty());
         store.shelf.lock().unwrap().feeds.push(gone);
-        assert_eq!(visited(&mut visits, &store, late, is_done).await.unwrap(), ["a"]);
+        assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a"]);
     }
 
     #[tokio::test]
-    async fn work_that_is_not_done_is_tried_again_and_an_error_ends_all() {
+    async fn work_that_is_not_done_is_tried_again() {
         let (store, mut visits) = (StoreDouble::new(&["a", "b"]), FeedVisits::default());
-        let all_but_a = |feed: &str| Ok(feed != "a");
-        assert_eq!(visited(&mut visits, &store, NOW, all_but_a).await.unwrap(), ["a", "b"]);
-        assert_eq!(visited(&mut visits, &store, NOW, is_done).await.unwrap(), ["a"]);
-        let fails = |_: &str| Err(CommitError::Overtaken);
-        assert!(visited(&mut visits, &store, NOW, fails).await.unwrap().is_empty());
-        let ended = visited(&mut visits, &store, NOW.plus(PAUSE), fails).await;
-        assert!(matches!(ended, Err(CommitError::Overtaken)));
+        let all_but_a = |feed: &str| feed != "a";
+        assert_eq!(visited(&mut visits, &store, NOW, all_but_a).await, ["a", "b"]);
+        assert_eq!(visited(&mut visits, &store, NOW, is_done).await, ["a"]);
+        assert!(visited(&mut visits, &store, NOW, is_done).await.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -186,7 +173,7 @@ mod tests {
                 all.fetch_add(1, Ordering::SeqCst);
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 now.fetch_sub(1, Ordering::SeqCst);
-                Ok(true)
+                true
             }
         };
         let mut visits = FeedVisits::default();

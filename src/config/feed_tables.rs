@@ -2,7 +2,7 @@
 
 use super::access::note_sources;
 use super::declare::*;
-use super::feed_config::{Aggregate, FeedConfig};
+use super::feed_config::FeedConfig;
 use super::feeds::{AGGREGATE_KEYS, AGGREGATE_LIMIT, FEED_KEYS, FEED_LIMIT, WebhookConfig};
 use super::nearest::nearest;
 use super::origins::free_path;
@@ -18,7 +18,6 @@ use tidegate_net::origin::{OriginConfig, OriginPlace};
 #[derive(Default)]
 pub(super) struct Feeds {
     pub(super) checked: Vec<FeedConfig>,
-    pub(super) aggregates: Vec<Aggregate>,
     pub(super) names: BTreeMap<FeedName, usize>,
     /// Where the sources of each aggregate are.
     places: BTreeMap<FeedName, usize>,
@@ -27,9 +26,8 @@ pub(super) struct Feeds {
 impl Feeds {
     /// The names of private feeds and aggregates.
     pub(super) fn private_names(&self) -> BTreeSet<FeedName> {
-        let polled = self.checked.iter().filter(|feed| feed.private).map(|feed| &feed.name);
-        let gathered = self.aggregates.iter().filter(|one| one.private).map(|one| &one.name);
-        polled.chain(gathered).cloned().collect()
+        let private = self.checked.iter().filter(|feed| feed.private);
+        private.map(|feed| feed.name.clone()).collect()
     }
 }
 
@@ -114,13 +112,16 @@ pub(super) fn read(
         if section.is_empty_list("sources") {
             section.fault("sources", "is empty; an aggregate gathers one feed at least");
         }
-        let (sharing, webhook) = (table.options.sharing, table.webhook);
-        refers.push(Refers::new(section, name.as_ref(), &sharing));
-        check_webhook(section, webhook.as_ref(), websub);
+        refers.push(Refers::new(section, name.as_ref(), &table.options.sharing));
+        check_webhook(section, table.webhook.as_ref(), websub);
         let Some(name) = name else { return };
         feeds.places.insert(name.clone(), section.offset("sources"));
-        let private = table.private.unwrap_or_default();
-        feeds.aggregates.push(Aggregate { name, sharing, webhook, private });
+        feeds.checked.push(FeedConfig {
+            options: table.options,
+            webhook: table.webhook,
+            private: table.private.unwrap_or_default(),
+            ..FeedConfig::new(name, None, FeedSource::File)
+        });
     });
     look_up(top.sheet, &mut feeds, refers);
     feeds
@@ -162,12 +163,12 @@ fn look_up(sheet: &mut Sheet<'_>, feeds: &mut Feeds, refers: Vec<Refers>) {
         let sources = known(sheet, "aggregate.sources", sources, feeds, None);
         found.extend(name.map(|name| (name, (shares_with, sources))));
     }
-    let polled = feeds.checked.iter_mut().map(|feed| (&feed.name, &mut feed.options.sharing));
-    let gathered = feeds.aggregates.iter_mut().map(|one| (&one.name, &mut one.sharing));
-    for (name, sharing) in polled.chain(gathered) {
-        (sharing.shares_with, sharing.sources) = found.remove(name).unwrap_or_default();
+    for feed in &mut feeds.checked {
+        let sharing = &mut feed.options.sharing;
+        (sharing.shares_with, sharing.sources) = found.remove(&feed.name).unwrap_or_default();
     }
-    let sources = feeds.aggregates.iter().map(|a| (&a.name, a.sharing.sources.as_slice()));
+    let gathered = feeds.checked.iter().filter(|feed| feeds.places.contains_key(&feed.name));
+    let sources = gathered.map(|one| (&one.name, one.options.sharing.sources.as_slice()));
     for path in circles(&sources.collect()) {
         let at = path.first().and_then(|name| feeds.places.get(name)).copied().unwrap_or_default();
         let path = path.iter().map(FeedName::as_str).collect::<Vec<_>>().join(" > ");

@@ -41,7 +41,7 @@ mod declare {
 
 pub use access::without_login;
 pub use fault::{ConfigError, External, FAULTS_SHOWN, Fault, Faults, look_up};
-pub use feed_config::{Aggregate, FeedConfig};
+pub use feed_config::FeedConfig;
 pub use feeds::{
     AGGREGATE_LIMIT, FEED_LIMIT, FeedSettings, SOURCE_LIMIT, WebhookConfig, feed_settings,
 };
@@ -87,10 +87,8 @@ pub struct Config {
     pub websub: Websub,
     /// Hosts that are asked at a pace of their own, by name.
     pub hosts: BTreeMap<String, HostPace>,
-    /// The feeds, in the order of the file.
+    /// The feeds, in the order of the file, and behind them the aggregates.
     pub feeds: Vec<FeedConfig>,
-    /// The aggregates, in the order of the file.
-    pub aggregates: Vec<Aggregate>,
     /// Who may read private feeds.
     pub readers: Vec<ReaderConfig>,
     /// The sites that it stands in front of, in the order of the file.
@@ -210,7 +208,7 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     let allow = origins::read_allowed(&mut top);
     let feeds = feed_tables::read(&mut top, &polling, &websub, &origins.checked);
     origins::check_readers(&mut top, &origins, !feeds.private_names().is_empty());
-    let feed_tables::Feeds { checked: feeds, aggregates, names, .. } = feeds;
+    let feed_tables::Feeds { checked: feeds, names, .. } = feeds;
     let readers = readers::read(&mut top, &names);
     Config {
         server,
@@ -221,7 +219,6 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
         websub,
         hosts,
         feeds,
-        aggregates,
         readers,
         origins: origins.checked,
         allow,

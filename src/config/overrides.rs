@@ -62,12 +62,7 @@ fn add(config: &mut Config, url: &Url) {
     if config.feeds.iter().any(|feed| feed.url.as_ref() == Some(&url) && !is_other(feed)) {
         return;
     }
-    let feeds = &config.feeds;
-    let aggregates = &config.aggregates;
-    let name = feed_name(&url, |name| {
-        feeds.iter().any(|feed| feed.name == *name)
-            || aggregates.iter().any(|aggregate| aggregate.name == *name)
-    });
+    let name = feed_name(&url, |name| config.feeds.iter().any(|feed| feed.name == *name));
     let feed =
         |name| FeedConfig { access, ..FeedConfig::new(name, Some(url), FeedSource::CommandLine) };
     config.feeds.extend(name.map(feed));

@@ -273,9 +273,9 @@ mod tests {
         assert!(error.contains("f:7: aggregate.private: \"a\" is private"), "{error}");
         assert!(!error.contains("f:11"), "what it gathers is public as it stands: {error}");
         let checked = read(&file("private = true")).unwrap();
-        assert!(checked.config.aggregates.iter().all(|aggregate| aggregate.private));
+        assert!(checked.config.feeds.iter().all(|feed| feed.private));
         assert!(checked.config.feeds[0].record().private);
-        assert!(checked.config.aggregates[0].record().private);
+        assert!(checked.config.feeds[0].record().private);
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn the_annotated_file_shows_every_key() {
         })
         .collect();
     let config = good(&in_force.join("\n"));
-    assert_eq!((config.aggregates.len(), config.hosts.len()), (1, 1));
+    assert_eq!(config.hosts.len(), 1);
     assert_eq!((config.origins.len(), config.allow.len()), (1, 1));
     assert_eq!(config.feeds[0].path.as_deref(), Some("/atom.xml"));
     assert_eq!(config.readers[0].feeds, [FeedName::new("news").unwrap()]);
@@ -206,7 +206,7 @@ fn the_contract_s_own_example() {
     assert_eq!(config.publish.history_links, Publish::default().history_links);
     assert_eq!(config.publish.window, Duration::from_secs(30 * 86_400));
     assert_eq!(config.publish.tombstones, Duration::from_secs(180 * 86_400));
-    assert_eq!(config.aggregates[0].sharing.sources.len(), 2);
+    assert_eq!(config.feeds.last().unwrap().options.sharing.sources.len(), 2);
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn warnings_do_not_stop_anything() {
     let text = "[store]\nrequire_standby = true\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
                 [[aggregate]]\nname=\"all\"\nsources=[\"a\"]";
     let Checked { config, warnings, .. } = check("f", text).unwrap();
-    assert_eq!(config.aggregates[0].sharing.sources, [FeedName::new("a").unwrap()]);
+    assert_eq!(config.feeds.last().unwrap().options.sharing.sources, [FeedName::new("a").unwrap()]);
     let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
     assert_eq!(said, ["f:2: store.require_standby: has no effect: store.kind is \"sled\""]);
 }

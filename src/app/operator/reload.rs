@@ -75,7 +75,7 @@ impl AdminService {
 pub(super) fn without_feeds(mut config: Config) -> Config {
     config.feeds.retain(|feed| feed.path.is_some());
     config.feeds.shrink_to_fit();
-    Config { aggregates: Vec::new(), readers: Vec::new(), ..config }
+    Config { readers: Vec::new(), ..config }
 }
 
 #[cfg(test)]
