@@ -8,8 +8,7 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{EndpointId, SupIdBasis};
 use tidegate_net::fetch;
 use tidegate_store::{
-    DiskRequest, EmbeddedStore, FreeSpace, PostgresRequest, SpaceLimits, StoreError,
-    make_data_folder,
+    DiskRequest, EmbeddedStore, FreeSpace, PostgresRequest, Store, StoreError, make_data_folder,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +47,38 @@ pub(super) fn request(config: &Config) -> Result<Option<LastingStore>, AppError>
     Ok(Some(LastingStore::Postgres(PostgresRequest::new(&url, endpoint))))
 }
 
+/// What a store that cannot be opened means.
+pub(super) fn unopened(error: StoreError) -> AppError {
+    let doing = match &error {
+        StoreError::InUse { .. } => "a gateway is running with this store; stop it first",
+        _ => "the store could not be opened",
+    };
+    AppError::run(doing, error)
+}
+
+/// Opens the store of a configuration, which takes nothing new in while space is low.
+pub(super) async fn open(
+    config: &Config,
+    clock: Arc<dyn Clock>,
+    space: Option<Arc<FreeSpace>>,
+) -> Result<Arc<dyn Store>, AppError> {
+    let (request, limits) = (request(config)?, config.store.space);
+    let endpoint = config.publish.endpoint.clone();
+    let open = move || {
+        let store = match request {
+            Some(request) => request.open(clock)?,
+            None => EmbeddedStore::in_memory(endpoint, clock)?,
+        };
+        let Some(space) = space else { return Ok(store) };
+        // Measures first.
+        space.set_limits(limits);
+        Ok(store.with_space(space))
+    };
+    let opened = tokio::task::spawn_blocking(open).await;
+    let opened = opened.map_err(|error| AppError::run("the store could not be opened", error))?;
+    Ok(Arc::new(opened.map_err(unopened)?))
+}
+
 impl LastingStore {
     /// For a new store that takes the place of another.
     pub(super) fn in_place_of(mut self, endpoint: EndpointId, sup_ids: SupIdBasis) -> Self {
@@ -80,17 +111,6 @@ pub(super) fn watched(config: &Config, given: Option<Arc<FreeSpace>>) -> Option<
     let is_on_disk = on_disk(config).is_some();
     let of_folder = || FreeSpace::of_folder(config.store.path.clone(), config.store.space.min_free);
     given.or_else(|| is_on_disk.then(|| Arc::new(of_folder())))
-}
-
-/// A store that takes nothing new in while space is low. Measures first. Blocks.
-pub(super) fn limit(
-    store: EmbeddedStore,
-    space: Option<Arc<FreeSpace>>,
-    limits: SpaceLimits,
-) -> EmbeddedStore {
-    let Some(space) = space else { return store };
-    space.set_limits(limits);
-    store.with_space(space)
 }
 
 /// Measures until it is told to end.

@@ -3,7 +3,6 @@
 pub(super) mod settings;
 
 use super::disk::LastingStore;
-use super::error::blocking;
 use super::operator::{AdminService, Reloaded};
 use super::tls::CertificateFiles;
 use super::{AppError, disk, feeds, followers, maintenance, origins, outgoing, token};
@@ -12,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Config, PageAudience};
 use tidegate_core::clock::{Clock, RunningClock, SystemClock};
-use tidegate_poll::hub::{self, Hub};
+use tidegate_poll::hub::{Hub, HubConfig};
 use tidegate_poll::{self as poll, ParseAndRecord, Poller};
 use tidegate_serve::{self as serve, ServeError, SiteServer};
-use tidegate_store::{EmbeddedStore, FreeSpace, Store, StoreError};
+use tidegate_store::{FreeSpace, Store};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -88,7 +87,7 @@ impl Gateway {
     pub async fn start(config: &Config, outside: Outside) -> Result<Self, AppError> {
         // One for the store and for who measures.
         let space = disk::watched(config, outside.space);
-        let store = open(config, Arc::clone(&outside.clock), space.clone()).await?;
+        let store = disk::open(config, Arc::clone(&outside.clock), space.clone()).await?;
         let has_others = || store.gateways().is_some_and(|it| it.live().len() > 1);
         let is_required = config.store.require_standby;
         if is_required.unwrap_or_else(has_others)
@@ -138,7 +137,17 @@ impl Gateway {
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
         // Leases are promised to last.
         let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
-        let hub = open_hub(config, calling, &store, &unhurried).await?;
+        let hub = match config.websub.hub {
+            true => {
+                let settings = outgoing::hub(config);
+                let parts =
+                    HubConfig { store: Arc::clone(&store), clock: unhurried, settings, calling };
+                let opened = Hub::open(parts).await;
+                let unread = "the subscriptions could not be read";
+                Some(opened.map_err(|error| AppError::run(unread, error))?)
+            }
+            false => None,
+        };
         let parts = poll::PollerConfig {
             settings: outgoing::polling(config, &public_url),
             store: Arc::clone(&store),
@@ -314,50 +323,12 @@ async fn listen(
     Ok((listener, address))
 }
 
-/// The hub, where the operator wants one.
-async fn open_hub(
-    config: &Config,
-    calling: hub::Calling,
-    store: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
-) -> Result<Option<Hub>, AppError> {
-    if !config.websub.hub {
-        return Ok(None);
-    }
-    let parts = hub::HubConfig {
-        store: Arc::clone(store),
-        clock: Arc::clone(clock),
-        settings: outgoing::hub(config),
-        calling,
-    };
-    let opened = Hub::open(parts).await;
-    opened.map(Some).map_err(|error| AppError::run("the subscriptions could not be read", error))
-}
-
 /// An error where the database has no standby that commits wait for. As a gateway starts: one that runs goes on while
 /// the database fails over.
 async fn check_standby(config: &Config) -> Result<(), AppError> {
     let Some(LastingStore::Postgres(request)) = disk::request(config)? else { return Ok(()) };
     let checked = request.check_standby().await;
     checked.map_err(|error| AppError::run("this gateway is not started", error))
-}
-
-async fn open(
-    config: &Config,
-    clock: Arc<dyn Clock>,
-    space: Option<Arc<FreeSpace>>,
-) -> Result<Arc<dyn Store>, AppError> {
-    let limits = config.store.space;
-    let Some(request) = disk::request(config)? else {
-        let store = EmbeddedStore::in_memory(config.publish.endpoint.clone(), clock);
-        let store = store.map_err(|error| AppError::run("the store could not be made", error))?;
-        return Ok(Arc::new(disk::limit(store, space, limits)));
-    };
-    let open = move || {
-        let store = request.open(clock)?;
-        Ok::<_, StoreError>(disk::limit(store, space, limits))
-    };
-    Ok(Arc::new(blocking("the store could not be opened", open).await?))
 }
 
 #[cfg(test)]

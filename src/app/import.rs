@@ -8,9 +8,8 @@ pub(super) use plan::ImportPlan;
 pub use state::LeftOutCredentials;
 
 use super::disk::{self, LastingStore};
-use super::error::joined;
 use super::export::is_in_use;
-use super::{AppError, ConfigSource, GatewayOptions, RunningGateway, progress};
+use super::{AppError, ConfigSource, GatewayOptions, RunningGateway};
 use http::Method;
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, Read};
@@ -22,12 +21,8 @@ use tidegate_core::model::{FeedRecord, Time};
 use tidegate_format::parse::opml::{self, OpmlLimits, OpmlProblem, OutlineList};
 use tidegate_format::parse::{self, Limits};
 use tidegate_serve::{ImportedList, LIST_LIMIT, ListLine};
+use tidegate_store::Store;
 use tidegate_store::portable::MAGIC;
-use tidegate_store::{EmbeddedStore, Store, StoreError};
-use tokio::task::JoinSet;
-
-/// How many records are written at once: one barrier serves all that wait for it.
-const AT_ONCE: usize = 64;
 
 /// What `tidegate import` is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,27 +147,10 @@ pub(super) fn lasting(config: &Config) -> Result<LastingStore, AppError> {
     })
 }
 
-/// What a store that cannot be opened means here.
-pub(super) fn unopened(error: StoreError) -> AppError {
-    let doing = match &error {
-        StoreError::InUse { .. } => "a gateway is running with this store; stop it first",
-        _ => "the store could not be opened",
-    };
-    AppError::run(doing, error)
-}
-
 /// Opens the store of a configuration.
-pub(super) async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
-    let request = lasting(config)?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let (watched, limits) = (disk::watched(config, None), config.store.space);
-    let open = move || {
-        let store = request.open(clock)?;
-        Ok(disk::limit(store, watched, limits))
-    };
-    let opened = tokio::task::spawn_blocking(open).await;
-    let opened = opened.map_err(|error| AppError::run("the store could not be opened", error))?;
-    opened.map(Arc::new).map_err(unopened)
+pub(super) async fn open(config: &Config) -> Result<Arc<dyn Store>, AppError> {
+    lasting(config)?;
+    disk::open(config, Arc::new(SystemClock), disk::watched(config, None)).await
 }
 
 async fn list(
@@ -190,13 +168,16 @@ async fn list(
     has_space.map_err(|error| AppError::run("the list was not imported", error))?;
     let stored = store.feed_list().await;
     let stored = stored.map_err(|error| AppError::run("the feeds could not be read", error))?;
-    let stored: Vec<Arc<FeedRecord>> = stored.values().cloned().collect();
+    let records: Vec<Arc<FeedRecord>> = stored.values().cloned().collect();
     let endpoint = store.endpoint();
-    let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange, rules: None };
+    let before = ExistingFeeds { stored: &records, config, endpoint, now, rearrange, rules: None };
     let (plan, done) = decide(&list, &before);
-    let written = write(&store, &plan).await;
+    let written = store.put_feeds(&plan.changed(), &stored).await;
     let closed = store.close().await;
-    written?;
+    written.map_err(|error| {
+        let failed = "the feeds could not be stored, or not all; the list can be imported again";
+        AppError::run(failed, error)
+    })?;
     closed.map_err(|error| AppError::run("the store could not be closed", error))?;
     Ok(Imported::List(done))
 }
@@ -253,23 +234,4 @@ pub(super) fn read_list(bytes: &[u8], limits: &OpmlLimits) -> Result<ReadList, S
         warnings.map(|warning| OpmlProblem { line: 1, message: warning.message.clone() }).collect();
     problems.extend(list.problems.iter().cloned());
     Ok((list, problems))
-}
-
-async fn write(store: &Arc<EmbeddedStore>, plan: &ImportPlan) -> Result<(), AppError> {
-    let records = plan.changed();
-    let bar = progress::bar("{wide_bar} {pos} of {len} feeds", records.len());
-    for records in records.chunks(AT_ONCE) {
-        let mut writing = JoinSet::new();
-        for record in records {
-            let (store, record) = (Arc::clone(store), record.clone());
-            writing.spawn(async move { store.put_feed(&record).await });
-        }
-        while let Some(written) = writing.join_next().await {
-            let failed = "a feed could not be stored; those before it are, and the list can be imported again";
-            joined(failed, written)?;
-            bar.inc(1);
-        }
-    }
-    bar.finish_and_clear();
-    Ok(())
 }

@@ -169,11 +169,6 @@ impl Operator for AdminService {
         self.poller.summary(feed)
     }
 
-    async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
-        let found = self.statuses(std::slice::from_ref(feed)).await?.pop();
-        found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
-    }
-
     async fn statuses(&self, names: &[FeedName]) -> Result<Vec<FeedStatus>, OperatorError> {
         let feeds = self.store.feed_list().await?;
         let records = names.iter().filter_map(|name| feeds.get(name).cloned());

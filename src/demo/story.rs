@@ -327,8 +327,7 @@ fn since(feed: &FeedName, before: &SeenFeed, facts: &FeedFacts) -> Vec<StoryText
             told.push(describe_item(feed, event, facts.versions.get(&key).copied()));
         }
     }
-    let noise = new_polls(before, facts).filter(|poll| is_noise(poll)).map(|poll| poll.rewritten);
-    if let Some(items) = noise.max() {
+    if let Some(items) = noise(before, facts) {
         let posts = count(items, "post");
         let said = format!(
             "{posts} of {feed} changed in what no reader sees, such as build date and comment counts: no \
@@ -361,18 +360,14 @@ fn newer<'e>(before: &SeenFeed, events: &'e [Event]) -> &'e [Event] {
     known.and_then(|known| events.get(..known)).unwrap_or(events)
 }
 
-/// The polls since a look, as far as they are remembered.
-fn new_polls<'a>(
-    before: &SeenFeed,
-    facts: &'a FeedFacts,
-) -> impl Iterator<Item = &'a FinishedPoll> {
+/// How many items the polls since a look found changed in what nobody sees, at most, where they found nothing else.
+fn noise(before: &SeenFeed, facts: &FeedFacts) -> Option<u32> {
     let new = facts.polling.totals.polls().saturating_sub(before.polls);
-    facts.polling.polls.iter().take(usize::try_from(new).unwrap_or(usize::MAX))
-}
-
-/// Whether a poll found changes that nobody sees, and nothing else.
-fn is_noise(poll: &FinishedPoll) -> bool {
-    poll.failure.is_none() && poll.rewritten > 0 && poll.counts.values().all(|count| *count == 0)
+    let new = facts.polling.polls.iter().take(usize::try_from(new).unwrap_or(usize::MAX));
+    let is_noise = |poll: &&FinishedPoll| {
+        poll.failure.is_none() && poll.counts.values().all(|count| *count == 0)
+    };
+    new.filter(is_noise).map(|poll| poll.rewritten).filter(|items| *items > 0).max()
 }
 
 fn describe_item(feed: &FeedName, event: &Event, versions: Option<(Count, Count)>) -> StoryText {

@@ -89,13 +89,12 @@ impl OriginService for AdminService {
         traits: FeedTraits,
         answer: Option<WholeAnswer>,
     ) -> Result<FeedName, NotMade> {
-        let (name, polled) = match self.new_on_demand(site, url, traits, answer).await? {
-            NewFeed::Made(name, poll) => (name, Some(poll.finish().await)),
-            NewFeed::Known(name) => (name, None),
-        };
-        let error = match polled {
-            Some(Ok(response)) => response.error,
-            Some(Err(error)) => Some(error.to_string()),
+        let (name, first_poll) = self.new_on_demand(site, url, traits, answer).await?;
+        let error = match first_poll {
+            Some(poll) => match poll.finish().await {
+                Ok(response) => response.error,
+                Err(error) => Some(error.to_string()),
+            },
             None => None,
         };
         match self.store.state(&name).await {
@@ -159,14 +158,6 @@ impl OriginService for AdminService {
 fn not_made(error: &impl ToString) -> NotMade {
     tracing::debug!(error = error.to_string(), "a request could not make a feed");
     NotMade::Later
-}
-
-/// A feed for an address.
-enum NewFeed {
-    /// It is durable, and its first poll has begun.
-    Made(FeedName, FirstPoll),
-    /// It was there.
-    Known(FeedName),
 }
 
 impl AdminService {
@@ -314,21 +305,22 @@ impl AdminService {
         Ok(())
     }
 
-    /// Writes a new feed down and begins to poll it; the one that is there, where there is one at this address.
+    /// Writes a new feed down and begins to poll it; the one that is there, without a poll, where there is one at this
+    /// address.
     async fn new_on_demand(
         &self,
         site: &AdmittedSite,
         url: &Url,
         traits: FeedTraits,
         answer: Option<WholeAnswer>,
-    ) -> Result<NewFeed, NotMade> {
+    ) -> Result<(FeedName, Option<FirstPoll>), NotMade> {
         let (_one, feeds) = self.turn().await.map_err(|error| not_made(&error))?;
         let address = url.as_str();
         let is_same = |record: &&Arc<FeedRecord>| !record.private && site.is_at(&record.url, url);
         if let Some(known) =
             feeds.values().filter(is_same).min_by_key(|it| it.standing == FeedStanding::Gone)
         {
-            return Ok(NewFeed::Known(known.name.clone()));
+            return Ok((known.name.clone(), None));
         }
         // Those that are polled: what was let go or deleted leaves room.
         let counts = |record: &&Arc<FeedRecord>| {
@@ -372,23 +364,21 @@ impl AdminService {
         let poll = self.poller.put_and_poll(record).await.map_err(|error| not_made(&error))?;
         self.feeds_changed();
         tracing::info!(feed = %name, "a request made this feed");
-        Ok(NewFeed::Made(name, poll))
+        Ok((name, Some(poll)))
     }
 }
 
-/// The feed that a document is, with its title.
+/// The feed that a document is, with its title; a list of subscriptions and a document of which a part is missing are
+/// none.
 fn feed_in(text: &str, url: &Url) -> Option<(FeedTraits, String)> {
     let document = parse::document(text, Some(url), &Limits::default()).ok()?;
-    Some((traits_of(&document)?, document.head.title.clone().unwrap_or_default()))
-}
-
-/// What is known of a document that is a feed; a list of subscriptions and a document of which a part is missing are
-/// none.
-fn traits_of(document: &FeedDocument<'_>) -> Option<FeedTraits> {
     let is_whole = matches!(document.completeness, Completeness::Full);
-    let is_feed = document.format != Format::Opml && is_whole;
+    if document.format == Format::Opml || !is_whole {
+        return None;
+    }
     let is_json = document.format == Format::JsonFeed;
-    is_feed.then(|| FeedTraits { keeps_ids: keeps_ids(document), is_json })
+    let traits = FeedTraits { keeps_ids: keeps_ids(&document), is_json };
+    Some((traits, document.head.title.clone().unwrap_or_default()))
 }
 
 /// The feeds that a page names, each with its title.

@@ -20,29 +20,9 @@ const FEW: usize = 1000;
 /// For how long what was read of many feeds is believed.
 const BELIEVED: Duration = Duration::from_secs(10);
 
-/// What was read last of many feeds that other gateways poll.
+/// What was read last of many feeds that other gateways poll, and when.
 #[derive(Default)]
-pub(super) struct StoredSummaries(Mutex<Option<ReadSummaries>>);
-
-struct ReadSummaries {
-    at: Instant,
-    summaries: BTreeMap<FeedName, FeedSummary>,
-}
-
-impl ReadSummaries {
-    /// Whether it tells of all these feeds, and is young enough.
-    fn is_of(&self, records: &[Arc<FeedRecord>]) -> bool {
-        self.at.elapsed() < BELIEVED
-            && records.iter().all(|record| self.summaries.contains_key(&record.name))
-    }
-
-    fn summaries_of(&self, records: &[Arc<FeedRecord>]) -> BTreeMap<FeedName, FeedSummary> {
-        let summary = |record: &Arc<FeedRecord>| {
-            Some((record.name.clone(), self.summaries.get(&record.name)?.clone()))
-        };
-        records.iter().filter_map(summary).collect()
-    }
-}
+pub(super) struct StoredSummaries(Mutex<Option<(Instant, BTreeMap<FeedName, FeedSummary>)>>);
 
 impl AdminService {
     /// How these feeds stand, in their order. `feeds`: all that there are.
@@ -131,12 +111,17 @@ impl AdminService {
         }
         // Those that ask meanwhile wait for one reading.
         let mut last = self.stored.0.lock().await;
-        if let Some(read) = last.as_ref().filter(|read| read.is_of(records)) {
-            return Ok(read.summaries_of(records));
+        if let Some((_, read)) = last.as_ref().filter(|(at, _)| at.elapsed() < BELIEVED) {
+            let known = |record: &Arc<FeedRecord>| {
+                Some((record.name.clone(), read.get(&record.name)?.clone()))
+            };
+            if let Some(all) = records.iter().map(known).collect() {
+                return Ok(all);
+            }
         }
         let at = Instant::now();
         let summaries = self.read_summaries(records).await?;
-        Ok(last.insert(ReadSummaries { at, summaries }).summaries.clone())
+        Ok(last.insert((at, summaries)).1.clone())
     }
 
     async fn read_summaries(

@@ -71,13 +71,42 @@ impl GatewayArgs {
 #[derive(Debug, Subcommand)]
 pub enum FeedCommand {
     /// List the feeds, with state, items and next poll
-    List(FeedListArgs),
+    List {
+        /// Only feeds that the overview shows under this word
+        #[arg(long, value_name = "WORD", value_parser = SHOWN_FEEDS)]
+        show: Option<String>,
+        /// Only feeds with this text in title, name, address or folder
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// At most so many
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: Option<u32>,
+    },
     /// Show what is known of a feed, and what happened to it
     Show(FeedArg),
     /// Add the feed of a site, or of its address
-    Add(AddArgs),
+    Add {
+        /// The address of a site or of its feed
+        #[arg(value_name = "URL")]
+        url: String,
+        /// Its name here, for good [default: made of its address]
+        #[arg(long, value_name = "NAME", value_parser = name)]
+        name: Option<FeedName>,
+        /// Only say what is there
+        #[arg(long)]
+        look: bool,
+    },
     /// Remove a feed for good; its address answers 410 from then on
-    Remove(RemoveArgs),
+    Remove {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// Remove its items and their history too
+        #[arg(long)]
+        purge: bool,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
     /// Poll feeds now, and say what came
     Poll(FeedsArg),
     /// Serve feeds as they are, and poll them no more
@@ -109,20 +138,56 @@ pub enum FeedCommand {
         stop: bool,
     },
     /// Say how deliveries to a feed's webhook go, set it, or end it
-    Webhook(WebhookArgs),
+    Webhook {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// Deliver the feed's changes to this address
+        #[arg(long, value_name = "URL", conflicts_with = "remove")]
+        url: Option<String>,
+        /// A file with the secret that signs deliveries [default: one is made, and printed once]
+        #[arg(long, value_name = "FILE", requires = "url")]
+        secret_file: Option<PathBuf>,
+        /// End the deliveries
+        #[arg(long)]
+        remove: bool,
+    },
 }
 
 /// `tidegate item`.
 #[derive(Debug, Subcommand)]
 pub enum ItemCommand {
     /// List the items of a feed
-    List(ItemListArgs),
+    List {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// Only these
+        #[arg(long, value_name = "WORD", value_parser = SHOWN_ITEMS)]
+        show: Option<String>,
+        /// Only items with this text in their titles or ids
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// Which page of 50
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        page: u32,
+    },
     /// Show what is known of an item, with its versions
     Show(ItemArg),
     /// List the items of a feed that have conflicts
     Conflicts(FeedArg),
     /// Resolve the conflicts of an item, or of all items of a feed
-    Resolve(ResolveArgs),
+    Resolve {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// The sync id of the item
+        #[arg(value_name = "SYNC_ID", value_parser = sync_id, required_unless_present = "all")]
+        id: Option<SyncId>,
+        /// Of all items with conflicts keep the winner
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+        /// The version to keep: the winner, or the number of a conflict as `item conflicts --json` has it
+        #[arg(long, value_name = "VERSION", default_value = "winner", value_parser = kept, conflicts_with = "all")]
+        keep: Value,
+    },
     /// Delete an item: one of a local feed, or one that its publisher does not list any more
     Delete(ItemArg),
     /// Restore a deleted item of a local feed
@@ -182,95 +247,6 @@ pub struct ItemArg {
     /// The sync id of the item
     #[arg(value_name = "SYNC_ID", value_parser = sync_id)]
     pub id: SyncId,
-}
-
-/// `tidegate feed list`.
-#[derive(Debug, Args)]
-pub struct FeedListArgs {
-    /// Only feeds that the overview shows under this word
-    #[arg(long, value_name = "WORD", value_parser = SHOWN_FEEDS)]
-    pub show: Option<String>,
-    /// Only feeds with this text in title, name, address or folder
-    #[arg(long, value_name = "TEXT")]
-    pub search: Option<String>,
-    /// At most so many
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub limit: Option<u32>,
-}
-
-/// `tidegate feed add`.
-#[derive(Debug, Args)]
-pub struct AddArgs {
-    /// The address of a site or of its feed
-    #[arg(value_name = "URL")]
-    pub url: String,
-    /// Its name here, for good [default: made of its address]
-    #[arg(long, value_name = "NAME", value_parser = name)]
-    pub name: Option<FeedName>,
-    /// Only say what is there
-    #[arg(long)]
-    pub look: bool,
-}
-
-/// `tidegate feed remove`.
-#[derive(Debug, Args)]
-pub struct RemoveArgs {
-    #[command(flatten)]
-    pub feed: FeedArg,
-    /// Remove its items and their history too
-    #[arg(long)]
-    pub purge: bool,
-    /// Do not ask
-    #[arg(short, long)]
-    pub yes: bool,
-}
-
-/// `tidegate feed webhook`.
-#[derive(Debug, Args)]
-pub struct WebhookArgs {
-    #[command(flatten)]
-    pub feed: FeedArg,
-    /// Deliver the feed's changes to this address
-    #[arg(long, value_name = "URL", conflicts_with = "remove")]
-    pub url: Option<String>,
-    /// A file with the secret that signs deliveries [default: one is made, and printed once]
-    #[arg(long, value_name = "FILE", requires = "url")]
-    pub secret_file: Option<PathBuf>,
-    /// End the deliveries
-    #[arg(long)]
-    pub remove: bool,
-}
-
-/// `tidegate item list`.
-#[derive(Debug, Args)]
-pub struct ItemListArgs {
-    #[command(flatten)]
-    pub feed: FeedArg,
-    /// Only these
-    #[arg(long, value_name = "WORD", value_parser = SHOWN_ITEMS)]
-    pub show: Option<String>,
-    /// Only items with this text in their titles or ids
-    #[arg(long, value_name = "TEXT")]
-    pub search: Option<String>,
-    /// Which page of 50
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub page: u32,
-}
-
-/// `tidegate item resolve`.
-#[derive(Debug, Args)]
-pub struct ResolveArgs {
-    #[command(flatten)]
-    pub feed: FeedArg,
-    /// The sync id of the item
-    #[arg(value_name = "SYNC_ID", value_parser = sync_id, required_unless_present = "all")]
-    pub id: Option<SyncId>,
-    /// Of all items with conflicts keep the winner
-    #[arg(long, conflicts_with = "id")]
-    pub all: bool,
-    /// The version to keep: the winner, or the number of a conflict as `item conflicts --json` has it
-    #[arg(long, value_name = "VERSION", default_value = "winner", value_parser = kept, conflicts_with = "all")]
-    pub keep: Value,
 }
 
 /// The version of an item in conflict that is kept, as the API takes it.

@@ -2,13 +2,11 @@
 
 use super::{AskedGateway, PAGES, Pairs, confirm, path, print, print_json, shown};
 use crate::app::AppError;
-use crate::cli::args::client::{
-    AddArgs, FeedArg, FeedCommand, FeedListArgs, FeedsArg, RemoveArgs, WebhookArgs,
-};
+use crate::cli::args::client::{FeedArg, FeedCommand, FeedsArg};
 use http::Method;
 use serde_json::{Map, Value, json};
 use std::path::Path;
-use tidegate_core::model::SecretSource;
+use tidegate_core::model::{FeedName, SecretSource};
 use tidegate_net::fetch;
 
 /// How many feeds are asked for at once.
@@ -17,10 +15,10 @@ const PAGE: &str = "500";
 /// Does what was typed.
 pub(super) async fn run(to: &AskedGateway, command: FeedCommand) -> Result<(), AppError> {
     match command {
-        FeedCommand::List(args) => list(to, args).await,
+        FeedCommand::List { show, search, limit } => list(to, [show, search], limit).await,
         FeedCommand::Show(feed) => to.read((&path(&feed, ""), &[]), shown::feed).await,
-        FeedCommand::Add(args) => add(to, args).await,
-        FeedCommand::Remove(args) => remove(to, args).await,
+        FeedCommand::Add { url, name, look } => add(to, &url, name, look).await,
+        FeedCommand::Remove { feed, purge, yes } => remove(to, &feed, purge, yes).await,
         FeedCommand::Poll(feeds) => poll(to, feeds).await,
         FeedCommand::Pause(feeds) => {
             act_on_all(to, feeds, "pause", "served as it is, and not polled").await
@@ -40,7 +38,21 @@ pub(super) async fn run(to: &AskedGateway, command: FeedCommand) -> Result<(), A
             act(to, &feed, ("/backfill", "start"), "older documents are being read, slowly").await
         }
         FeedCommand::Edit { feed, settings } => edit(to, &feed, settings).await,
-        FeedCommand::Webhook(args) => webhook(to, args).await,
+        FeedCommand::Webhook { feed, url, secret_file, remove } => {
+            let at = path(&feed, "/webhook");
+            match (url, remove) {
+                (Some(url), _) => {
+                    let secret = secret_file.as_deref().map(secret).transpose()?;
+                    let mut wanted = json!({ "url": url });
+                    if let Some((wanted, secret)) = wanted.as_object_mut().zip(secret) {
+                        wanted.insert("secret".to_owned(), secret.into());
+                    }
+                    to.tell(Method::PUT, &at, Some(wanted), shown::webhook).await
+                }
+                (None, true) => to.tell(Method::DELETE, &at, None, shown::webhook).await,
+                (None, false) => to.read((&at, &[]), shown::webhook).await,
+            }
+        }
     }
 }
 
@@ -69,11 +81,15 @@ async fn act_on_all(
     Ok(())
 }
 
-async fn list(to: &AskedGateway, args: FeedListArgs) -> Result<(), AppError> {
-    let limit = args.limit.map(|limit| limit.to_string());
+async fn list(
+    to: &AskedGateway,
+    [show, search]: [Option<String>; 2],
+    limit: Option<u32>,
+) -> Result<(), AppError> {
+    let limit = limit.map(|limit| limit.to_string());
     let mut pairs: Vec<(&str, &str)> = Vec::new();
-    pairs.extend(args.show.as_deref().map(|show| ("show", show)));
-    pairs.extend(args.search.as_deref().map(|text| ("q", text)));
+    pairs.extend(show.as_deref().map(|show| ("show", show)));
+    pairs.extend(search.as_deref().map(|text| ("q", text)));
     pairs.push(("limit", limit.as_deref().unwrap_or(PAGE)));
     let (mut all, mut last) = (json!({}), None::<String>);
     let mut feeds = Vec::new();
@@ -96,13 +112,18 @@ async fn list(to: &AskedGateway, args: FeedListArgs) -> Result<(), AppError> {
 }
 
 /// Of a page with one feed that feed is added; where it has more, they are named and none is added.
-async fn add(to: &AskedGateway, args: AddArgs) -> Result<(), AppError> {
+async fn add(
+    to: &AskedGateway,
+    url: &str,
+    name: Option<FeedName>,
+    only_look: bool,
+) -> Result<(), AppError> {
     let look = async |url: &str| {
         let wanted = json!({ "url": url });
         to.gateway.call(Method::POST, ("/preview", &[]), Some(&wanted)).await
     };
-    let mut seen = look(&args.url).await?;
-    if shown::text(&seen, "/kind") == "page" && !args.look {
+    let mut seen = look(url).await?;
+    if shown::text(&seen, "/kind") == "page" && !only_look {
         seen = match shown::list(&seen, "feeds") {
             [] => return Err(AppError::Input(shown::page(&seen))),
             [one] => look(shown::text(one, "/url")).await?,
@@ -112,15 +133,14 @@ async fn add(to: &AskedGateway, args: AddArgs) -> Result<(), AppError> {
             }
         };
     }
-    if args.look {
+    if only_look {
         return to.print(&seen, shown::preview);
     }
-    let wanted = json!({ "url": shown::text(&seen, "/url"), "name": args.name });
+    let wanted = json!({ "url": shown::text(&seen, "/url"), "name": name });
     to.tell(Method::POST, "/feeds", Some(wanted), shown::added).await
 }
 
-async fn remove(to: &AskedGateway, args: RemoveArgs) -> Result<(), AppError> {
-    let RemoveArgs { feed, purge, yes } = args;
+async fn remove(to: &AskedGateway, feed: &FeedArg, purge: bool, yes: bool) -> Result<(), AppError> {
     let name = feed.name.as_str();
     if !yes {
         let what = if purge { " with all that is kept of it" } else { "" };
@@ -128,7 +148,7 @@ async fn remove(to: &AskedGateway, args: RemoveArgs) -> Result<(), AppError> {
         confirm(&asked, name, "removed")?;
     }
     let pairs: &Pairs<'_> = if purge { &[("purge", "true")] } else { &[] };
-    to.gateway.call(Method::DELETE, (&path(&feed, ""), pairs), None).await?;
+    to.gateway.call(Method::DELETE, (&path(feed, ""), pairs), None).await?;
     print(&match purge {
         true => format!("the feed {name} and all that was kept of it were removed\n"),
         false => format!("the feed {name} was removed: its address answers 410 from now on\n"),
@@ -171,22 +191,6 @@ async fn edit(
     }
     let said = |_: &Value| format!("{}: {keys} changed\n", feed.name);
     to.tell(Method::PATCH, &path(feed, ""), Some(wanted.into()), said).await
-}
-
-async fn webhook(to: &AskedGateway, args: WebhookArgs) -> Result<(), AppError> {
-    let at = path(&args.feed, "/webhook");
-    match (args.url, args.remove) {
-        (Some(url), _) => {
-            let secret = args.secret_file.as_deref().map(secret).transpose()?;
-            let mut wanted = json!({ "url": url });
-            if let Some((wanted, secret)) = wanted.as_object_mut().zip(secret) {
-                wanted.insert("secret".to_owned(), secret.into());
-            }
-            to.tell(Method::PUT, &at, Some(wanted), shown::webhook).await
-        }
-        (None, true) => to.tell(Method::DELETE, &at, None, shown::webhook).await,
-        (None, false) => to.read((&at, &[]), shown::webhook).await,
-    }
 }
 
 /// The secret in a file, without the end of its line.

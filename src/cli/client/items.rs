@@ -2,7 +2,7 @@
 
 use super::{AskedGateway, PAGES, confirm, path, print, print_json, shown};
 use crate::app::AppError;
-use crate::cli::args::client::{FeedArg, ItemArg, ItemCommand, ItemListArgs, ResolveArgs};
+use crate::cli::args::client::{FeedArg, ItemArg, ItemCommand};
 use http::Method;
 use serde_json::{Value, json};
 use tidegate_core::model::{SyncId, counted};
@@ -11,14 +11,24 @@ use tidegate_core::xml::address::percent_encoded;
 /// Does what was typed.
 pub(super) async fn run(to: &AskedGateway, command: ItemCommand) -> Result<(), AppError> {
     match command {
-        ItemCommand::List(args) => list(to, args).await,
+        ItemCommand::List { feed, show, search, page } => {
+            let page = page.to_string();
+            let mut pairs: Vec<(&str, &str)> = vec![("page", &page)];
+            pairs.extend(show.as_deref().map(|show| ("show", show)));
+            pairs.extend(search.as_deref().map(|text| ("q", text)));
+            to.read((&path(&feed, "/items"), &pairs), shown::items).await
+        }
         ItemCommand::Show(item) => {
             to.read((&item_path(&item.feed, &item.id, "")?, &[]), shown::item).await
         }
         ItemCommand::Conflicts(feed) => {
             to.read((&path(&feed, "/conflicts"), &[]), shown::conflicts).await
         }
-        ItemCommand::Resolve(args) => resolve(to, args).await,
+        ItemCommand::Resolve { feed, id: Some(id), keep, .. } => {
+            let at = item_path(&feed, &id, "/resolve")?;
+            to.tell(Method::POST, &at, Some(json!({ "keep": keep })), shown::resolved).await
+        }
+        ItemCommand::Resolve { feed, id: None, .. } => keep_winners(to, &feed).await,
         ItemCommand::Delete(item) => delete(to, item).await,
         ItemCommand::Restore(item) => {
             let said = |_: &Value| format!("{} is restored\n", item.id);
@@ -49,21 +59,6 @@ fn item_path(feed: &FeedArg, id: &SyncId, below: &str) -> Result<String, AppErro
         return Err(AppError::Input(said));
     }
     Ok(path(feed, &format!("/items/{}{below}", percent_encoded(id.as_str()))))
-}
-
-async fn list(to: &AskedGateway, args: ItemListArgs) -> Result<(), AppError> {
-    let page = args.page.to_string();
-    let mut pairs: Vec<(&str, &str)> = vec![("page", &page)];
-    pairs.extend(args.show.as_deref().map(|show| ("show", show)));
-    pairs.extend(args.search.as_deref().map(|text| ("q", text)));
-    to.read((&path(&args.feed, "/items"), &pairs), shown::items).await
-}
-
-async fn resolve(to: &AskedGateway, args: ResolveArgs) -> Result<(), AppError> {
-    let ResolveArgs { feed, id, keep, .. } = args;
-    let Some(id) = id else { return keep_winners(to, &feed).await };
-    let at = item_path(&feed, &id, "/resolve")?;
-    to.tell(Method::POST, &at, Some(json!({ "keep": keep })), shown::resolved).await
 }
 
 /// Keeps the winner of each item that is listed, as it was listed. One that changed since is left as it is.
