@@ -31,7 +31,7 @@ mod visits;
 
 pub use compact::compact;
 pub use demo::{Demo, demo};
-pub use error::AppError;
+pub use error::{AppError, ErrorContext};
 pub use export::{ExportOptions, export, export_of};
 pub use gateway::{Gateway, Outside};
 pub use health::health;

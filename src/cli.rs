@@ -14,7 +14,7 @@ mod table;
 pub use args::{Cli, Command};
 pub use check::check;
 
-use crate::app::{self, AppError, DemoOptions, ExportOptions, ImportOptions};
+use crate::app::{self, AppError, DemoOptions, ErrorContext, ExportOptions, ImportOptions};
 use args::ImportArgs;
 use clap::Parser;
 use std::future::Future;
@@ -111,7 +111,9 @@ fn print_lines(text: &str, out: &mut dyn Write) -> Result<(), AppError> {
 
 /// Runs a future to its end on a runtime of its own.
 fn blocking<T>(future: impl Future<Output = T>) -> Result<T, AppError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| AppError::run("no thread could be started", error))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("no thread could be started")?;
     Ok(runtime.block_on(future))
 }

@@ -1,6 +1,6 @@
 //! Which store a configuration asks for: one on disk, or one in PostgreSQL; and how much space is left for it.
 
-use super::AppError;
+use super::{AppError, ErrorContext};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Config, StoreKind};
@@ -40,9 +40,8 @@ pub(super) fn request(config: &Config) -> Result<Option<LastingStore>, AppError>
     let url =
         fetch::find_secret(url).map_err(|why| AppError::Input(format!("store.url: {why}")))?;
     // It has only what is this machine's.
-    make_data_folder(&config.store.path).map_err(|error| {
-        AppError::run(format!("{} cannot be made", config.store.path.display()), error)
-    })?;
+    make_data_folder(&config.store.path)
+        .context(format!("{} cannot be made", config.store.path.display()))?;
     let endpoint = config.publish.endpoint.clone();
     Ok(Some(LastingStore::Postgres(PostgresRequest::new(&url, endpoint))))
 }
@@ -74,8 +73,8 @@ pub(super) async fn open(
         space.set_limits(limits);
         Ok(store.with_space(space))
     };
-    let opened = tokio::task::spawn_blocking(open).await;
-    let opened = opened.map_err(|error| AppError::run("the store could not be opened", error))?;
+    let opened =
+        tokio::task::spawn_blocking(open).await.context("the store could not be opened")?;
     Ok(Arc::new(opened.map_err(unopened)?))
 }
 

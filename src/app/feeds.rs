@@ -3,7 +3,7 @@
 use super::maintenance::FeedMaintenance;
 use super::operator::AdminService;
 use super::visits::PASSED_OVER;
-use super::{AppError, names, titles};
+use super::{AppError, ErrorContext, names, titles};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,9 +35,8 @@ struct FeedChanges {
 /// How often feeds are compared anew that another gateway changes.
 const RECONCILED: u32 = 20;
 
-fn failed(error: StoreError) -> AppError {
-    AppError::run("the feeds could not be stored", error)
-}
+/// What failed where feeds cannot be read or written.
+const UNSTORED: &str = "the feeds could not be stored";
 
 /// Has the store have the configuration's feeds, whichever it had. Feeds of the file win over the API's; one that
 /// left the file is paused and still served. Answers the records that changed.
@@ -50,8 +49,8 @@ pub(super) async fn reconcile(
     let origins = AppliedOrigins(sites.collect());
     let mut tries = 0..RECONCILED;
     let FeedChanges { changed, written: _, left_out, moved } = loop {
-        let applied = store.applied().await.map_err(failed)?;
-        let stored = store.feed_list().await.map_err(failed)?;
+        let applied = store.applied().await.context(UNSTORED)?;
+        let stored = store.feed_list().await.context(UNSTORED)?;
         let changes = compare(store, (config, &stored), &applied, now);
         if changes.written.is_empty() && applied == origins {
             break changes;
@@ -59,10 +58,10 @@ pub(super) async fn reconcile(
         match store.apply_feeds(&changes.written, &stored, origins.clone()).await {
             // Another gateway that starts, with the same configuration perhaps.
             Err(StoreError::FeedChanged { .. }) if tries.next().is_some() => {
-                store.catch_up().await.map_err(failed)?;
+                store.catch_up().await.context(UNSTORED)?;
             }
             done => {
-                done.map_err(failed)?;
+                done.context(UNSTORED)?;
                 break changes;
             }
         }

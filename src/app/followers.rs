@@ -63,12 +63,12 @@ async fn gather(
 ) -> Result<(), StoreError> {
     let feeds = store.feed_list().await?;
     known.retain(|name, _| feeds.contains_key(name));
-    desk.gathers_only(|name| feeds.contains_key(name));
+    desk.gathered.retain(|name| feeds.contains_key(name));
     for record in aggregates.find(&feeds).iter().filter(|record| owns_feed(store, record)) {
         let gathered = known.entry(record.name.clone()).or_default();
         // One aggregate that cannot be stored must not keep the others from it.
         if let Err(error) = desk.gather(record, &feeds, gathered).await
-            && desk.gather_failed(&record.name, &error)
+            && desk.gathered.failed(&record.name, error.to_string())
         {
             let error = in_words(&error);
             tracing::warn!(feed = %record.name, error, "an aggregate could not be stored");
@@ -87,12 +87,12 @@ async fn follow_lists(
     let feeds = store.feed_list().await?;
     let is_list = |name: &FeedName| feeds.get(name).is_some_and(|record| record.is_followed());
     seen.retain(|name, _| is_list(name));
-    desk.keep_list_notes(is_list);
+    desk.lists.retain(is_list);
     for record in lists.find(&feeds).iter().filter(|record| owns_feed(store, record)) {
         match desk.follow_list(&record.name, seen.get(&record.name)).await {
             Ok(now) => seen.extend(now.map(|now| (record.name.clone(), now))),
             // One list that cannot be taken over must not keep the others from it.
-            Err(error) if desk.list_failed(&record.name, &error) => {
+            Err(error) if desk.lists.failed(&record.name, error.to_string()) => {
                 tracing::warn!(feed = %record.name, %error, "the feeds of a list could not be stored");
             }
             Err(_) => {}

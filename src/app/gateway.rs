@@ -5,7 +5,9 @@ pub(super) mod settings;
 use super::disk::LastingStore;
 use super::operator::{AdminService, Reloaded};
 use super::tls::CertificateFiles;
-use super::{AppError, disk, feeds, followers, maintenance, origins, outgoing, token};
+use super::{
+    AppError, ErrorContext, disk, feeds, followers, maintenance, origins, outgoing, token,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,7 +146,7 @@ impl Gateway {
                     HubConfig { store: Arc::clone(&store), clock: unhurried, settings, calling };
                 let opened = Hub::open(parts).await;
                 let unread = "the subscriptions could not be read";
-                Some(opened.map_err(|error| AppError::run(unread, error))?)
+                Some(opened.context(unread)?)
             }
             false => None,
         };
@@ -157,9 +159,8 @@ impl Gateway {
             judge: Arc::new(ParseAndRecord::default()),
             cancel: polling.clone(),
         };
-        let (poller, poll_task) = Poller::start(parts)
-            .await
-            .map_err(|error| AppError::run("polling could not be started", error))?;
+        let (poller, poll_task) =
+            Poller::start(parts).await.context("polling could not be started")?;
         settings::publisher(store.as_ref(), config, &public_url)?();
         let desk = Arc::new(AdminService::new(
             Arc::clone(&store),
@@ -207,7 +208,7 @@ impl Gateway {
             folder: keeps.then(|| config.store.path.clone()),
             origins: origins::settings(config, &public_address, &desk),
         };
-        let keys = tls.as_ref().map(CertificateFiles::keys);
+        let keys = tls.as_ref().map(|tls| tls.keys());
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
         let site = server.control();
         let reloaded = Reloaded { site, space: space.clone(), tls: tls.clone() };
@@ -290,13 +291,10 @@ impl Gateway {
             Some(task) => task.await,
             None => Ok(()),
         };
-        let closed = self.store.close().await;
-        closed.map_err(|error| AppError::run("the store could not be closed", error))?;
-        polled.map_err(|error| AppError::run("polling ended badly", error))?;
-        delivered.map_err(|error| AppError::run("the hub ended badly", error))?;
-        served
-            .map_err(|error| AppError::run("serving ended badly", error))?
-            .map_err(|error| AppError::run("serving failed", error))
+        self.store.close().await.context("the store could not be closed")?;
+        polled.context("polling ended badly")?;
+        delivered.context("the hub ended badly")?;
+        served.context("serving ended badly")?.context("serving failed")
     }
 }
 
@@ -314,12 +312,11 @@ async fn listen(
                 TcpListener::from_std(listener)
             });
             let unusable = "the socket that was handed over is of no use";
-            taken.map_err(|error| AppError::run(unusable, error))?
+            taken.context(unusable)?
         }
     };
     let address = listener.local_addr();
-    let address =
-        address.map_err(|error| AppError::run("the listening address is unknown", error))?;
+    let address = address.context("the listening address is unknown")?;
     Ok((listener, address))
 }
 
@@ -327,8 +324,7 @@ async fn listen(
 /// the database fails over.
 async fn check_standby(config: &Config) -> Result<(), AppError> {
     let Some(LastingStore::Postgres(request)) = disk::request(config)? else { return Ok(()) };
-    let checked = request.check_standby().await;
-    checked.map_err(|error| AppError::run("this gateway is not started", error))
+    request.check_standby().await.context("this gateway is not started")
 }
 
 #[cfg(test)]

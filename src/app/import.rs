@@ -9,7 +9,7 @@ pub use state::LeftOutCredentials;
 
 use super::disk::{self, LastingStore};
 use super::export::is_in_use;
-use super::{AppError, ConfigSource, GatewayOptions, RunningGateway};
+use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway};
 use http::Method;
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, Read};
@@ -71,10 +71,9 @@ pub async fn import_to(
     }
     match import(options.clone()).await {
         Err(error) if is_in_use(&error) && !is_state(&options.file)? => {
-            let asked = import_running(&options, gateway).await;
-            asked.map_err(|error| {
-                AppError::run("the gateway that runs with this store was to take it", error)
-            })
+            import_running(&options, gateway)
+                .await
+                .context("the gateway that runs with this store was to take it")
         }
         done => done,
     }
@@ -164,10 +163,8 @@ async fn list(
     let list = read_list(&bytes, &limits)
         .map_err(|why| AppError::Input(format!("{}: {why}", file.display())))?;
     let store = open(config).await?;
-    let has_space = store.condition().check_intake();
-    has_space.map_err(|error| AppError::run("the list was not imported", error))?;
-    let stored = store.feed_list().await;
-    let stored = stored.map_err(|error| AppError::run("the feeds could not be read", error))?;
+    store.condition().check_intake().context("the list was not imported")?;
+    let stored = store.feed_list().await.context("the feeds could not be read")?;
     let records: Vec<Arc<FeedRecord>> = stored.values().cloned().collect();
     let endpoint = store.endpoint();
     let before = ExistingFeeds { stored: &records, config, endpoint, now, rearrange, rules: None };
@@ -178,7 +175,7 @@ async fn list(
         let failed = "the feeds could not be stored, or not all; the list can be imported again";
         AppError::run(failed, error)
     })?;
-    closed.map_err(|error| AppError::run("the store could not be closed", error))?;
+    closed.context("the store could not be closed")?;
     Ok(Imported::List(done))
 }
 

@@ -75,9 +75,9 @@ pub(super) struct AdminService {
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
     /// What was noted of aggregates.
-    gathered: NoteBoard<gathered::Noted>,
+    pub(super) gathered: NoteBoard<gathered::Noted>,
     /// What came of the feeds of lists.
-    lists: NoteBoard<ListNote>,
+    pub(super) lists: NoteBoard<ListNote>,
     /// What waits for a conclusion.
     absent: standing::AbsentItems,
     /// What other gateways stored.

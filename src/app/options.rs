@@ -1,6 +1,6 @@
 //! What the subcommands are asked to do, already checked.
 
-use super::{AppError, rule_names};
+use super::{AppError, ErrorContext, rule_names};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -48,9 +48,8 @@ impl ConfigSource {
 
     /// Goes by the address of a socket that was handed over, whatever else says where to listen.
     pub fn listen_on(&mut self, listener: &std::net::TcpListener) -> Result<(), AppError> {
-        let address = listener.local_addr().map_err(|error| {
-            AppError::run("the socket that was handed over has no address", error)
-        })?;
+        let address =
+            listener.local_addr().context("the socket that was handed over has no address")?;
         if let Self::File { overrides, .. } = self {
             overrides.listen = Some(address);
         }

@@ -1,6 +1,6 @@
 //! How the gateway asks others and they it: what all requests go by, and what polling, the hub and its webhooks go by.
 
-use super::{AppError, origins};
+use super::{AppError, ErrorContext, origins};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_config::{Config, HostPace, WebhookConfig};
@@ -28,8 +28,7 @@ pub(super) fn fetch_settings(config: &Config, public_url: &str) -> FetchSettings
 
 /// The client that every outgoing request goes through.
 pub(super) fn services(settings: FetchSettings) -> Result<Services, AppError> {
-    fetch::services(settings)
-        .map_err(|error| AppError::run("the HTTP client could not be made", error))
+    fetch::services(settings).context("the HTTP client could not be made")
 }
 
 /// What the operator says of the hub.

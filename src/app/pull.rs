@@ -2,7 +2,7 @@
 
 mod folder;
 
-use super::{AppError, PullOptions, progress};
+use super::{AppError, ErrorContext, PullOptions, progress};
 use folder::ReplicaFolder;
 use indicatif::ProgressBar;
 use std::time::Duration;
@@ -83,9 +83,7 @@ impl PublisherLink {
             allow_private: AllowPrivate::host_of(given),
             ..FetchSettings::default()
         };
-        let fetch = fetch::services(settings)
-            .map_err(|error| AppError::run("the HTTP client could not be made", error))?
-            .fetch;
+        let fetch = fetch::services(settings).context("the HTTP client could not be made")?.fetch;
         let progress = progress::bar("{spinner} {wide_msg}", 0);
         if !progress.is_hidden() {
             progress.enable_steady_tick(TICK);

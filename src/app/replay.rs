@@ -1,6 +1,6 @@
 //! `tidegate replay`: recorded documents through the core, printed line by line.
 
-use super::{AppError, ReplayOptions, progress};
+use super::{AppError, ErrorContext, ReplayOptions, progress};
 use std::io::Write;
 use std::sync::Arc;
 use tidegate_config::{Polling, Publish};
@@ -30,7 +30,7 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| AppError::run("no runtime could be started", error))?;
+        .context("no runtime could be started")?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut summary = Summary::default();
     let without = Without(options.without.clone());

@@ -1,6 +1,6 @@
 //! The gateway that runs: where it is, with which token it is asked, and calls of its API.
 
-use super::{AppError, ConfigSource, token};
+use super::{AppError, ConfigSource, ErrorContext, token};
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -70,8 +70,8 @@ impl RunningGateway {
     }
 
     fn at(base: Url, token: Option<&str>, ca_file: Option<PathBuf>) -> Result<Self, AppError> {
-        let client = ApiClient::new(&base, token, ca_file)
-            .map_err(|error| AppError::run("the HTTP client could not be made", error))?;
+        let client =
+            ApiClient::new(&base, token, ca_file).context("the HTTP client could not be made")?;
         Ok(Self { base, client })
     }
 

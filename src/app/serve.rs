@@ -1,6 +1,6 @@
 //! `tidegate serve`: runs until it is told to stop.
 
-use super::{AppError, ConfigSource, Gateway, Outside, service, startup};
+use super::{AppError, ConfigSource, ErrorContext, Gateway, Outside, service, startup};
 use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
@@ -128,9 +128,7 @@ pub(super) struct Signals {
 impl Signals {
     /// Begins to listen; before anything is started, so that none is missed.
     pub(super) fn new() -> Result<Self, AppError> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| AppError::run("signals cannot be listened for", error))
-        };
+        let listen = |kind| signal(kind).context("signals cannot be listened for");
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,

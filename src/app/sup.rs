@@ -4,7 +4,7 @@
 //! which stands beside the document; other publishers have none, and their ids stay ids.
 
 use super::serve::{Signals, announce};
-use super::{AppError, SupOptions};
+use super::{AppError, ErrorContext, SupOptions};
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::Write;
@@ -79,7 +79,7 @@ fn client(url: &Url) -> Result<Fetch, AppError> {
         FetchSettings { allow_private: AllowPrivate::host_of(url), ..FetchSettings::default() };
     fetch::services(settings)
         .map(|services| services.fetch)
-        .map_err(|error| AppError::run("the HTTP client could not be made", error))
+        .context("the HTTP client could not be made")
 }
 
 /// Prints what a document tells, and reads those of longer periods where it does not reach back.

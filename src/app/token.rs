@@ -1,9 +1,9 @@
 //! The administration token: configured, from the environment, or made at the first start; and the tokens of readers.
 
-use super::export::create_private;
-use super::{AppError, disk};
+use super::{AppError, ErrorContext, disk};
 use std::io::{Read, Write};
 use std::path::Path;
+use tempfile::NamedTempFile;
 use tidegate_config::{AdminTokenSetting, Config, ReaderToken, SecretToken, StoreKind};
 use tidegate_core::model::SecretSource;
 use tidegate_net::fetch;
@@ -125,8 +125,7 @@ pub(super) fn kept(data: &Path) -> Result<String, AppError> {
 
 fn random_token(bytes: usize) -> Result<String, AppError> {
     let mut random = vec![0_u8; bytes];
-    getrandom::fill(&mut random)
-        .map_err(|error| AppError::run("the system has no random numbers", error))?;
+    getrandom::fill(&mut random).context("the system has no random numbers")?;
     Ok(data_encoding::HEXLOWER.encode(&random))
 }
 
@@ -150,12 +149,8 @@ fn kept_or_made(path: &Path, keeps: bool) -> Result<String, AppError> {
     }
     let token = random_token(RANDOM_BYTES)?;
     if keeps {
-        write(path, &token).map_err(|error| {
-            AppError::run(
-                format!("the administration token cannot be written to {}", path.display()),
-                error,
-            )
-        })?;
+        write(path, &token)
+            .context(format!("the administration token cannot be written to {}", path.display()))?;
         tracing::info!(path = %path.display(), "no administration token is configured; made one");
     } else {
         tracing::info!(
@@ -166,9 +161,11 @@ fn kept_or_made(path: &Path, keeps: bool) -> Result<String, AppError> {
 }
 
 fn write(path: &Path, token: &str) -> std::io::Result<()> {
-    let mut file = create_private(path)?;
+    let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     writeln!(file, "{token}")?;
-    file.sync_all()
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
+    Ok(())
 }
 
 /// Finds the token of a reader; what is wrong with it otherwise, without repeating it.

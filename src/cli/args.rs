@@ -216,6 +216,20 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+        // Options that several commands share leave each its own words.
+        for (name, words) in [
+            ("serve", "Run the gateway"),
+            ("check", "Check the configuration"),
+            ("health", "Ask the gateway on this machine"),
+            ("replay", "Take recorded documents"),
+            ("pull", "Keep a local replica"),
+            ("sup", "Watch a SUP document"),
+            ("compact", "Write the store of a gateway"),
+        ] {
+            let command = Cli::command();
+            let about = command.find_subcommand(name).and_then(|it| it.get_about()).unwrap();
+            assert!(about.to_string().starts_with(words), "{name}: {about}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod items;
 mod shown;
 
 use super::args::client::{AskArgs, ClientCommand, FeedArg, ListCommand, ReaderCommand};
-use crate::app::{AppError, RunningGateway};
+use crate::app::{AppError, ErrorContext, RunningGateway};
 use clap::Subcommand;
 use http::Method;
 use serde_json::Value;
@@ -110,7 +110,7 @@ fn confirm(asked: &str, name: &str, done: &str) -> Result<(), AppError> {
     let mut typed = String::new();
     let read = std::io::Read::take(std::io::stdin(), u64::try_from(TYPED).unwrap_or(u64::MAX));
     std::io::BufRead::read_line(&mut std::io::BufReader::new(read), &mut typed)
-        .map_err(|error| AppError::run("standard input cannot be read", error))?;
+        .context("standard input cannot be read")?;
     match typed.trim() == name {
         true => Ok(()),
         false => Err(AppError::Input(format!("that is not its name; nothing was {done}"))),

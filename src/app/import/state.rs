@@ -2,10 +2,10 @@
 //! and put in its place only then. A database is filled in its place, and not opened before it has all.
 
 use super::{ImportedState, lasting, unreadable};
-use crate::app::AppError;
 use crate::app::disk::LastingStore;
 use crate::app::error::{blocking, joined};
 use crate::app::export::{ProvedState, prove, sync_folder};
+use crate::app::{AppError, ErrorContext};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,8 +39,9 @@ pub(super) async fn bring_in(
         return Err(AppError::Input(format!("{} {said}", path.display())));
     }
     let path = file.to_owned();
-    let proved = tokio::task::spawn_blocking(move || prove(&path)).await;
-    let proved = proved.map_err(|error| AppError::run("the file could not be read", error))?;
+    let proved = tokio::task::spawn_blocking(move || prove(&path))
+        .await
+        .context("the file could not be read")?;
     let ProvedState { head, latest, state } = proved.map_err(|error| wrong(&error))?;
     let endpoint = &head.endpoint;
     if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| *wanted != endpoint) {
@@ -95,8 +96,8 @@ async fn fill(file: PathBuf, store: EmbeddedStore, copying: Copying) -> Result<(
     let closed = store.close().await;
     // Where the file could not be read, that is why the rest broke off.
     joined(UNSTORED, reading.await)?;
-    brought.map_err(|error| AppError::run(UNSTORED, error))?;
-    closed.map_err(|error| AppError::run(UNSTORED, error))
+    brought.context(UNSTORED)?;
+    closed.context(UNSTORED)
 }
 
 /// Sends the pieces on as the copy has them, and then that these were all. After an error

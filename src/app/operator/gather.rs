@@ -28,16 +28,6 @@ struct SourceState {
 }
 
 impl AdminService {
-    /// Notes why an aggregate could not be stored; says whether that is news.
-    pub(in crate::app) fn gather_failed(&self, name: &FeedName, error: &CommitError) -> bool {
-        self.gathered.failed(name, error.to_string())
-    }
-
-    /// Forgets what was noted of aggregates that are none any more.
-    pub(in crate::app) fn gathers_only(&self, is_there: impl Fn(&FeedName) -> bool) {
-        self.gathered.retain(is_there);
-    }
-
     /// Takes over what is new in the sources of an aggregate.
     pub(in crate::app) async fn gather(
         &self,

@@ -4,7 +4,7 @@ use super::AdminService;
 use super::notes::NoteBoard;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, SharingOptions, SyncId};
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Hold, SharingOptions, SyncId};
 use tidegate_judge::record::LeftOut;
 use tidegate_serve::OperatorError;
 use tidegate_status::{FeedStatus, FeedSummary, GatherNote, SourceTrouble};
@@ -19,7 +19,7 @@ fn failure_words(failures: u32, error: Option<&str>) -> String {
 
 /// What was noted of an aggregate.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Noted {
+pub(in crate::app) struct Noted {
     /// The newest last.
     left_out: Vec<LeftOut>,
     /// Why it could not be stored when that was tried last.
@@ -58,7 +58,7 @@ impl NoteBoard<Noted> {
     }
 
     /// Notes why an aggregate could not be stored. Says whether that is news.
-    pub(super) fn failed(&self, name: &FeedName, error: String) -> bool {
+    pub(in crate::app) fn failed(&self, name: &FeedName, error: String) -> bool {
         self.change(name, |noted| noted.error.replace(error.clone()) != Some(error))
     }
 
@@ -150,24 +150,22 @@ impl AdminService {
         record: Option<&FeedRecord>,
         failing: &FailingFeeds,
     ) -> Result<Option<String>, OperatorError> {
-        let record = record.filter(|record| record.standing != FeedStanding::Gone);
-        let Some(record) = record else {
-            return Ok(Some("there is no such feed any more".to_owned()));
+        let why = match record.map(|record| record.standing) {
+            None | Some(FeedStanding::Gone) => "there is no such feed any more".to_owned(),
+            Some(FeedStanding::Paused) => "it is paused".to_owned(),
+            Some(FeedStanding::Active) => {
+                match (failing.get(source), self.store.state(source).await?) {
+                    (Some(why), _) => why.clone(),
+                    (None, None) => "it has nothing yet".to_owned(),
+                    (None, Some(state)) => {
+                        let held =
+                            |hold: &Hold| format!("a document of it is held: {}", hold.describe());
+                        return Ok(state.hold.as_ref().map(held));
+                    }
+                }
+            }
         };
-        if record.standing == FeedStanding::Paused {
-            return Ok(Some("it is paused".to_owned()));
-        }
-        if let Some(why) = failing.get(source) {
-            return Ok(Some(why.clone()));
-        }
-        let state = self.store.state(source).await?;
-        Ok(match state {
-            None => Some("it has nothing yet".to_owned()),
-            Some(state) => state
-                .hold
-                .as_ref()
-                .map(|hold| format!("a document of it is held: {}", hold.describe())),
-        })
+        Ok(Some(why))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The feeds of subscription lists that this gateway polls follow what the lists say.
 
 use super::AdminService;
+use super::notes::NoteBoard;
 use crate::app::import::{ExistingFeeds, ListRules, ReadList, plan, read_list};
 use std::sync::{Arc, PoisonError};
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
@@ -9,7 +10,7 @@ use tidegate_format::render;
 use tidegate_net::fetch::LeadScope;
 use tidegate_serve::OperatorError;
 use tidegate_status::{ListNote, MemberNote, RefusedFeed};
-use tidegate_store::{FeedList, View};
+use tidegate_store::FeedList;
 
 /// What a list and the feeds of the gateway were when the list was looked at: the same again needs no look.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,18 +21,14 @@ pub(in crate::app) struct SeenList {
     feeds: Arc<FeedList>,
 }
 
-impl AdminService {
-    /// Forgets what was noted of lists that are none any more.
-    pub(in crate::app) fn keep_list_notes(&self, is_list: impl Fn(&FeedName) -> bool) {
-        self.lists.retain(is_list);
-    }
-
+impl NoteBoard<ListNote> {
     /// Notes why a list could not be taken over; says whether that is news.
-    pub(in crate::app) fn list_failed(&self, name: &FeedName, error: &OperatorError) -> bool {
-        let error = error.to_string();
-        self.lists.change(name, |note| note.error.replace(error.clone()) != Some(error))
+    pub(in crate::app) fn failed(&self, name: &FeedName, error: String) -> bool {
+        self.change(name, |note| note.error.replace(error.clone()) != Some(error))
     }
+}
 
+impl AdminService {
     /// Takes over what a list says; `None` where neither it nor the feeds have changed since `seen`.
     pub(in crate::app) async fn follow_list(
         &self,
@@ -55,9 +52,8 @@ impl AdminService {
         if seen == Some(&now) {
             return Ok(None);
         }
-        let Some(view) = self.list_view(&list.name).await? else {
-            return Ok(Some(now));
-        };
+        let Some(reader) = self.store.pin(&list.name).await? else { return Ok(Some(now)) };
+        let Some(view) = reader.whole_view().await? else { return Ok(Some(now)) };
         if view.state.format != Format::Opml {
             let said = "its document is no subscription list (OPML), so it adds no feeds";
             self.lists.change(&list.name, |note| note.error = Some(said.to_owned()));
@@ -96,13 +92,6 @@ impl AdminService {
         let mut left: Vec<FeedRecord> = members.map(|record| FeedRecord::clone(record)).collect();
         left.iter_mut().for_each(FeedRecord::leave_list);
         self.apply(left, feeds).await
-    }
-
-    async fn list_view(&self, list: &FeedName) -> Result<Option<View>, OperatorError> {
-        match self.store.pin(list).await? {
-            Some(reader) => Ok(reader.whole_view().await?),
-            None => Ok(None),
-        }
     }
 
     /// Reads a list and plans over the feeds where that keeps nobody waiting. An error of the list is in its words.

@@ -3,7 +3,7 @@
 use super::AdminService;
 use crate::app::gateway::settings;
 use crate::app::tls::CertificateFiles;
-use crate::app::{AppError, feeds, outgoing, token};
+use crate::app::{AppError, ErrorContext, feeds, outgoing, token};
 use std::sync::{Arc, PoisonError};
 use tidegate_config::Config;
 use tidegate_poll::PollError;
@@ -14,7 +14,7 @@ use tidegate_store::FreeSpace;
 pub(in crate::app) struct Reloaded {
     pub(in crate::app) site: SiteControl,
     pub(in crate::app) space: Option<Arc<FreeSpace>>,
-    pub(in crate::app) tls: Option<CertificateFiles>,
+    pub(in crate::app) tls: Option<Arc<CertificateFiles>>,
 }
 
 impl AdminService {
@@ -25,7 +25,7 @@ impl AdminService {
         reloaded: &Reloaded,
     ) -> Result<Vec<String>, AppError> {
         let turn = self.turn().await;
-        let (_one, _) = turn.map_err(|error| AppError::run("the feeds cannot be read", error))?;
+        let (_one, _) = turn.context("the feeds cannot be read")?;
         let before = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         let kept = config.keep(&before);
         let now = self.clock.now();
@@ -36,7 +36,7 @@ impl AdminService {
         let services = outgoing::services(fetch.clone())?;
         let calling = outgoing::calling(&config, fetch, &services)?;
         let Reloaded { site, space, tls } = reloaded;
-        let certificate = tls.as_ref().map(CertificateFiles::read).transpose()?;
+        let certificate = tls.as_ref().map(|tls| tls.read()).transpose()?;
         let store = self.store.as_ref();
         let publish = settings::publisher(store, &config, &self.public_url)?;
         let changed = feeds::reconcile(store, &config, now).await?;

@@ -5,7 +5,7 @@
 //! replica's digest, in one step, from where on the new pair counts; then the replica takes its name.
 //! Opening a folder finishes a step that was not. No file that was there already is written to.
 
-use crate::app::AppError;
+use crate::app::{AppError, ErrorContext};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
@@ -158,8 +158,7 @@ impl ReplicaFolder {
             new: name.map(str::to_owned),
             state: state.clone(),
         };
-        let json = serde_json::to_vec_pretty(&written)
-            .map_err(|error| AppError::run("the state cannot be written", error))?;
+        let json = serde_json::to_vec_pretty(&written).context("the state cannot be written")?;
         let json = self.write(STATE, &json)?;
         self.place(|path| json.persist(path).map_err(|error| error.error), STATE)?;
         // From here on the new pair counts, whatever its name.
@@ -224,8 +223,7 @@ impl ReplicaFolder {
             Ok(file.into_temp_path())
         });
         let path = self.path.join(name);
-        written
-            .map_err(|error| AppError::run(format!("{} cannot be written", path.display()), error))
+        written.context(format!("{} cannot be written", path.display()))
     }
 
     /// Has a file get its name, for good.
@@ -237,9 +235,7 @@ impl ReplicaFolder {
         let path = self.path.join(name);
         // A folder that cannot be opened like a file keeps its names without this.
         let sync = || File::open(&self.path).map_or(Ok(()), |folder| folder.sync_all());
-        rename(&path)
-            .and_then(|()| sync())
-            .map_err(|error| AppError::run(format!("{} cannot be written", path.display()), error))
+        rename(&path).and_then(|()| sync()).context(format!("{} cannot be written", path.display()))
     }
 }
 

@@ -106,10 +106,7 @@ async fn keep_winners(to: &AskedGateway, feed: &FeedArg) -> Result<(), AppError>
 async fn delete(to: &AskedGateway, item: ItemArg) -> Result<(), AppError> {
     let feed = to.gateway.call(Method::GET, (&path(&item.feed, ""), &[]), None).await?;
     let is_local = feed.pointer("/options/local") == Some(&Value::Bool(true));
-    let (method, below) = match is_local {
-        true => (Method::DELETE, ""),
-        false => (Method::POST, "/delete"),
-    };
+    let (method, below) = if is_local { (Method::DELETE, "") } else { (Method::POST, "/delete") };
     let said = |done: &Value| match done["was_deleted"] == true {
         true => format!("{} was deleted before\n", item.id),
         false => format!("{} is deleted: subscribers get its tombstone\n", item.id),
