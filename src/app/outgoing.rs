@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tidegate_config::{Config, HostPace, WebhookConfig};
 use tidegate_core::model::{FeedName, FeedSource};
 use tidegate_core::websub::{Manner, Secret};
-use tidegate_net::fetch::{self, AllowPrivate, FetchSettings, Services, read_url};
+use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchSettings, Services, read_url};
 use tidegate_poll::hub::{Calling, Hub, HubSettings};
 use tidegate_poll::{Pace, PollSettings, Reach};
 use tidegate_store::{Store, in_words};
@@ -29,6 +29,12 @@ pub(super) fn fetch_settings(config: &Config, public_url: &str) -> FetchSettings
 /// The client that every outgoing request goes through.
 pub(super) fn services(settings: FetchSettings) -> Result<Services, AppError> {
     fetch::services(settings).context("the HTTP client could not be made")
+}
+
+/// The client of a command: any address that it is given, and elsewhere public ones only (CONTRACT, Command line).
+pub(super) fn client_of(given: &Url) -> Result<Fetch, AppError> {
+    let allow_private = AllowPrivate::host_of(given);
+    Ok(services(FetchSettings { allow_private, ..FetchSettings::default() })?.fetch)
 }
 
 /// What the operator says of the hub.

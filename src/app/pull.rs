@@ -2,7 +2,7 @@
 
 mod folder;
 
-use super::{AppError, ErrorContext, PullOptions, progress};
+use super::{AppError, PullOptions, outgoing, progress};
 use folder::ReplicaFolder;
 use indicatif::ProgressBar;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tidegate_format::parse::sync_markup::bare;
 use tidegate_format::pull::{
     self, Answer, Ask, Asked, FetchedBody, PullLimits, PullOutcome, State,
 };
-use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
+use tidegate_net::fetch::{self, Fetch, FetchRequest, Validators};
 use tower::ServiceExt as _;
 use url::Url;
 
@@ -77,13 +77,7 @@ struct PublisherLink {
 
 impl PublisherLink {
     fn new(given: &Url) -> Result<Self, AppError> {
-        // The operator named this host and port, so that links to it are followed wherever it is;
-        // all others pass the guard as anybody's.
-        let settings = FetchSettings {
-            allow_private: AllowPrivate::host_of(given),
-            ..FetchSettings::default()
-        };
-        let fetch = fetch::services(settings).context("the HTTP client could not be made")?.fetch;
+        let fetch = outgoing::client_of(given)?;
         let progress = progress::bar("{spinner} {wide_msg}", 0);
         if !progress.is_hidden() {
             progress.enable_steady_tick(TICK);

@@ -4,7 +4,7 @@
 //! which stands beside the document; other publishers have none, and their ids stay ids.
 
 use super::serve::{Signals, announce};
-use super::{AppError, ErrorContext, SupOptions};
+use super::{AppError, SupOptions, outgoing};
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,9 +15,7 @@ use tidegate_core::sup::{Follower, FollowerStatus, SupDocument};
 use tidegate_core::terminal::{printable, printable_json};
 use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, read};
 use tidegate_format::parse::{self, Limits};
-use tidegate_net::fetch::{
-    self, AllowPrivate, Fetch, FetchAnswer, FetchRequest, FetchSettings, LeadScope,
-};
+use tidegate_net::fetch::{self, Fetch, FetchAnswer, FetchRequest, LeadScope};
 use tidegate_poll::{Question, SupError};
 use tokio::time::Instant;
 use tower::ServiceExt as _;
@@ -33,7 +31,7 @@ const LONGER: usize = 16;
 /// Watches until SIGTERM or SIGINT; with `once`, reads it a single time.
 pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     let mut signals = Signals::new()?;
-    let fetch = client(&options.url)?;
+    let fetch = outgoing::client_of(&options.url)?;
     let mut question = Question::new(options.url.as_str(), LeadScope::default());
     let mut follower = Follower::new();
     let mut names = FeedNames::beside(&options.url);
@@ -71,15 +69,6 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
             }
         }
     }
-}
-
-/// The client: any address that it is given, and elsewhere public ones only (CONTRACT, Command line).
-fn client(url: &Url) -> Result<Fetch, AppError> {
-    let settings =
-        FetchSettings { allow_private: AllowPrivate::host_of(url), ..FetchSettings::default() };
-    fetch::services(settings)
-        .map(|services| services.fetch)
-        .context("the HTTP client could not be made")
 }
 
 /// Prints what a document tells, and reads those of longer periods where it does not reach back.

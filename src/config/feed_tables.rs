@@ -123,7 +123,7 @@ pub(super) fn read(
             ..FeedConfig::new(name, None, FeedSource::File)
         });
     });
-    look_up(top.sheet, &mut feeds, refers);
+    look_up(top.sheet, &feeds, &refers);
     feeds
 }
 
@@ -141,9 +141,8 @@ fn check_webhook(
     note_sources(section, secrets, External::Secret);
 }
 
-/// Puts the feeds that are meant in the place of names, where there are such feeds.
-fn look_up(sheet: &mut Sheet<'_>, feeds: &mut Feeds, refers: Vec<Refers>) {
-    let mut found = BTreeMap::new();
+/// Checks the names that tables refer to, once all are known.
+fn look_up(sheet: &mut Sheet<'_>, feeds: &Feeds, refers: &[Refers]) {
     let private = feeds.private_names();
     for Refers { name, shares_with, sources } in refers {
         if let Some(name) = name.as_ref().filter(|name| !private.contains(*name)) {
@@ -159,13 +158,8 @@ fn look_up(sheet: &mut Sheet<'_>, feeds: &mut Feeds, refers: Vec<Refers>) {
         }
         let is_aggregate = name.as_ref().is_some_and(|name| feeds.places.contains_key(name));
         let key = if is_aggregate { "aggregate.shares_with" } else { "feed.shares_with" };
-        let shares_with = known(sheet, key, shares_with, feeds, name.as_ref());
-        let sources = known(sheet, "aggregate.sources", sources, feeds, None);
-        found.extend(name.map(|name| (name, (shares_with, sources))));
-    }
-    for feed in &mut feeds.checked {
-        let sharing = &mut feed.options.sharing;
-        (sharing.shares_with, sharing.sources) = found.remove(&feed.name).unwrap_or_default();
+        check_known(sheet, key, shares_with, feeds, name.as_ref());
+        check_known(sheet, "aggregate.sources", sources, feeds, None);
     }
     let gathered = feeds.checked.iter().filter(|feed| feeds.places.contains_key(&feed.name));
     let sources = gathered.map(|one| (&one.name, one.options.sharing.sources.as_slice()));
@@ -191,35 +185,27 @@ fn warn_of_polling(section: &mut Section<'_, '_, '_>) {
     }
 }
 
-/// The names among `named` that feeds or aggregates bear; a fault for each other, which names the
-/// nearest that there is, and for `never`, which may not stand there.
-pub(super) fn known(
+/// Notes a fault for each of these names that no feed or aggregate bears, with the nearest that there is, and for
+/// `never`, which may not stand there.
+fn check_known(
     sheet: &mut Sheet<'_>,
     key: &str,
-    named: Vec<(usize, FeedName)>,
+    named: &[(usize, FeedName)],
     feeds: &Feeds,
     never: Option<&FeedName>,
-) -> Vec<FeedName> {
-    let mut found = Vec::with_capacity(named.len());
+) {
     for (at, name) in named {
-        if never == Some(&name) {
-            let message = format!("{:?} is this table itself; name others", name.as_str());
-            sheet.fault(at, key, message);
-            continue;
-        }
-        if feeds.names.contains_key(&name) {
-            found.push(name);
-            continue;
-        }
         let text = name.as_str();
-        let near = nearest(text, feeds.names.keys().map(FeedName::as_str));
-        let meant = near.map_or_else(
-            || "name feeds or aggregates of this file".to_owned(),
-            |near| format!("did you mean {near:?}?"),
-        );
-        sheet.fault(at, key, format!("there is no feed {text:?}; {meant}"));
+        if never == Some(name) {
+            sheet.fault(*at, key, format!("{text:?} is this table itself; name others"));
+        } else if !feeds.names.contains_key(name) {
+            let meant = match nearest(text, feeds.names.keys().map(FeedName::as_str)) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => "name feeds or aggregates of this file".to_owned(),
+            };
+            sheet.fault(*at, key, format!("there is no feed {text:?}; {meant}"));
+        }
     }
-    found
 }
 
 /// The most circles among aggregates that are named.
@@ -228,7 +214,7 @@ const CIRCLE_LIMIT: usize = 100;
 /// The circles among aggregates, each as a path that ends where it begins; `sources` are those of
 /// each. Where the last step of each is taken away, none is left. Who looks in the order of names
 /// finds the same ones every time.
-pub(super) fn circles(sources: &BTreeMap<&FeedName, &[FeedName]>) -> Vec<Vec<FeedName>> {
+fn circles(sources: &BTreeMap<&FeedName, &[FeedName]>) -> Vec<Vec<FeedName>> {
     let mut circles = Vec::new();
     let mut done: BTreeSet<&FeedName> = BTreeSet::new();
     for start in sources.keys() {
@@ -263,17 +249,17 @@ pub(super) fn circles(sources: &BTreeMap<&FeedName, &[FeedName]>) -> Vec<Vec<Fee
 pub(super) const PATHS: &str = "feed.path";
 
 /// The paths of the feeds that were read so far.
-pub(super) struct FeedPaths<'o> {
+struct FeedPaths<'o> {
     /// The paths of origins, each with its name.
     origins: HashMap<&'o str, &'o FeedName>,
     /// The paths of feeds, each with its line.
     taken: HashMap<String, usize>,
     /// The place of the first one; all of them need a restart.
-    pub(super) first: Option<usize>,
+    first: Option<usize>,
 }
 
 impl<'o> FeedPaths<'o> {
-    pub(super) fn new(origins: &'o [OriginConfig]) -> Self {
+    fn new(origins: &'o [OriginConfig]) -> Self {
         let path = |site: &'o OriginConfig| match &site.place {
             OriginPlace::At(path) => Some((path.as_str(), &site.name)),
             OriginPlace::Host(_) => None,
@@ -283,7 +269,7 @@ impl<'o> FeedPaths<'o> {
     }
 
     /// Checks the path of a feed against those of other feeds and of origins.
-    pub(super) fn check(&mut self, section: &mut Section<'_, '_, '_>, path: Option<&str>) {
+    fn check(&mut self, section: &mut Section<'_, '_, '_>, path: Option<&str>) {
         let Some(path) = path else { return };
         self.first = self.first.or(Some(section.offset("path")));
         let mut folders = path.match_indices('/').filter_map(|(at, _)| path.get(..=at));

@@ -5,7 +5,6 @@ use crate::support;
 use crate::support::sharing as publisher;
 
 use publisher::*;
-use std::collections::HashSet;
 use support::{Gate, Post, kinds};
 use tidegate_core::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
 use tidegate_format::parse::{self, Limits};
