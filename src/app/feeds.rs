@@ -22,9 +22,7 @@ const AGE_FIRST: Duration = Duration::from_secs(60);
 
 /// What the store is to have of the configuration's feeds, where that is another than it has.
 struct FeedChanges {
-    /// Feeds of the configuration, and those that left it.
-    changed: Vec<FeedRecord>,
-    /// What is to be written.
+    /// What is to be written: feeds of the configuration, those that left it, and those that move with their sites.
     written: Vec<FeedRecord>,
     /// A sentence for each feed that is left out.
     left_out: Vec<String>,
@@ -48,7 +46,7 @@ pub(super) async fn reconcile(
     let sites = config.origins.iter().map(|site| (site.name.clone(), site.url.to_string()));
     let origins = AppliedOrigins(sites.collect());
     let mut tries = 0..RECONCILED;
-    let FeedChanges { changed, written: _, left_out, moved } = loop {
+    let FeedChanges { written, left_out, moved } = loop {
         let applied = store.applied().await.context(UNSTORED)?;
         let stored = store.feed_list().await.context(UNSTORED)?;
         let changes = compare(store, (config, &stored), &applied, now);
@@ -76,15 +74,16 @@ pub(super) async fn reconcile(
             tracing::info!(%feed, "its site has another address now: it moves there with its history");
         }
     }
-    for record in changed.iter().filter(|record| has_left(record)) {
+    let is_paused = |record: &&FeedRecord| record.standing == FeedStanding::Paused;
+    for record in written.iter().filter(is_paused).filter(|record| is_configured(record)) {
         tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
     }
-    Ok(changed)
+    Ok(written)
 }
 
-/// Whether a record that is to be written is of a feed that left the configuration.
-fn has_left(record: &FeedRecord) -> bool {
-    record.standing == FeedStanding::Paused
+/// Whether a feed is or was the configuration's.
+fn is_configured(record: &FeedRecord) -> bool {
+    matches!(record.source, FeedSource::File | FeedSource::CommandLine)
 }
 
 fn compare(
@@ -93,43 +92,37 @@ fn compare(
     sites: &AppliedOrigins,
     now: Time,
 ) -> FeedChanges {
-    let (config, left_out) = names::assigned(config, stored);
+    let (feeds, left_out) = names::assigned(config, stored);
     let when = FeedRecord::next_change(stored.values().map(Arc::as_ref), now);
-    let moved = moved_sites(sites, &config);
-    let known: HashSet<String> = match moved.is_empty() {
+    let sites = moved_sites(sites, config);
+    let known: HashSet<String> = match sites.is_empty() {
         true => HashSet::new(),
         false => stored.values().map(|record| record.url.clone()).collect(),
     };
     let mut stored = stored.clone();
-    let (mut changed, mut written, mut moves) = (Vec::new(), Vec::new(), Vec::new());
-    for mut record in config.feeds.iter().map(FeedConfig::record) {
+    let (mut written, mut moved) = (Vec::new(), Vec::new());
+    for mut record in feeds.iter().map(FeedConfig::record) {
         if record.follow(stored.remove(&record.name).as_deref(), when, store.endpoint()) {
-            written.push(record.clone());
-            changed.push(record);
+            written.push(record);
         }
     }
     for (_, before) in stored {
         let mut record = FeedRecord::clone(&before);
-        let configured = matches!(record.source, FeedSource::File | FeedSource::CommandLine);
-        let left = configured && record.standing == FeedStanding::Active;
-        if left {
+        if is_configured(&record) && record.standing == FeedStanding::Active {
             record.standing = FeedStanding::Paused;
         }
-        if moved.iter().any(|(from, to)| record.move_with_site(from, to)) {
+        if sites.iter().any(|(from, to)| record.move_with_site(from, to)) {
             let stays = known.contains(&record.url);
-            moves.push((record.name.clone(), stays));
+            moved.push((record.name.clone(), stays));
             if stays {
                 record = FeedRecord::clone(&before);
             }
         }
         if record.follow(Some(&before), when, store.endpoint()) {
-            written.push(record.clone());
-        }
-        if left {
-            changed.push(record);
+            written.push(record);
         }
     }
-    FeedChanges { changed, written, left_out, moved: moves }
+    FeedChanges { written, left_out, moved }
 }
 
 /// The sites of a configuration that have another address than they had, with the one before and the one now; not where
