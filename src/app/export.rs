@@ -66,8 +66,8 @@ async fn write_named(
     write: impl AsyncFnOnce(&Path, File) -> Result<ImportedState, AppError>,
 ) -> Result<ImportedState, AppError> {
     // It stays locked until it has its name.
-    let new = create_beside(file).map_err(|error| unwritten(error.into()))?;
-    let to = new.as_file().try_clone().map_err(|error| unwritten(error.into()))?;
+    let new = create_beside(file).context(UNWRITTEN)?;
+    let to = new.as_file().try_clone().context(UNWRITTEN)?;
     let carried = write(new.path(), to).await?;
     let named = new.persist(file).map_err(|error| error.error);
     named.context("the file could not be given its name")?;
@@ -137,12 +137,8 @@ async fn write(store: &dyn Store, to: File) -> Result<ImportedState, AppError> {
     let (totals, left_out) = (written.totals, written.left_out);
     let synced = written.to.into_inner().map_err(std::io::IntoInnerError::into_error);
     let synced = synced.and_then(|to| to.sync_all().and_then(|()| to.metadata()));
-    let bytes = synced.map_err(|error| unwritten(error.into()))?.len();
+    let bytes = synced.context(UNWRITTEN)?.len();
     Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
-}
-
-fn unwritten(error: PortableError) -> AppError {
-    AppError::run(UNWRITTEN, error)
 }
 
 /// What was written, and where to.
@@ -207,9 +203,9 @@ async fn export_running(file: &Path, gateway: &GatewayOptions) -> Result<Importe
     let mut answer = gateway.open(Method::GET, ("/export", &[]), None).await?;
     let take = async |new: &Path, mut to: File| {
         while let Some(chunk) = answer.chunk().await.map_err(|error| gateway.unreached(error))? {
-            to.write_all(&chunk).map_err(|error| unwritten(error.into()))?;
+            to.write_all(&chunk).context(UNWRITTEN)?;
         }
-        to.sync_all().map_err(|error| unwritten(error.into()))?;
+        to.sync_all().context(UNWRITTEN)?;
         let new = new.to_owned();
         let proved = blocking("the file is not whole", move || prove(&new)).await?;
         Ok::<_, AppError>(proved.state)

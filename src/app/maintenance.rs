@@ -41,8 +41,8 @@ impl FeedMaintenance {
     /// the change log.
     pub(super) async fn run_pass(&mut self, now: Time) -> Result<(), CommitError> {
         let feeds = self.store.feed_list().await?;
-        let (rules, retention) = (self.desk.publish_rules(), self.desk.retention());
-        let pause = pause(&rules);
+        let rules = self.desk.publish_rules();
+        let (pause, retention) = (pause(&rules), rules.past);
         if self.rules.replace(rules.clone()) != Some(rules) {
             self.visit_all();
         }

@@ -42,7 +42,7 @@ use tidegate_serve::{
 use tidegate_status::{
     FeedStatus, FeedSummary, ListNote, PollResponse, PollTotals, PushResult, WalkOrder,
 };
-use tidegate_store::{Retention, Store, VERSIONS_LIMIT};
+use tidegate_store::{Store, VERSIONS_LIMIT};
 use tokio::sync::{Mutex, Semaphore};
 
 /// The reason that is shown for a redaction where the operator gives none.
@@ -120,10 +120,6 @@ impl AdminService {
     /// How feeds are republished, and what is kept of them.
     pub(super) fn publish_rules(&self) -> Publish {
         self.config.read().unwrap_or_else(PoisonError::into_inner).publish.clone()
-    }
-
-    pub(super) fn retention(&self) -> Retention {
-        self.config.read().unwrap_or_else(PoisonError::into_inner).publish.past
     }
 
     /// Has the hub look at its topics: a feed that became private is none any more.

@@ -160,4 +160,17 @@ mod tests {
         assert!(matches!(other.map(|_| ()), Err(FetchError::Refused { .. })));
         assert!(ApiClient::new(&Url::parse("http://x/").unwrap(), Some("a\nb"), None).is_err());
     }
+
+    #[tokio::test]
+    async fn the_status_of_a_server_is_told_and_a_redirect_is_one() {
+        let server = Publisher::start(|head| match head {
+            head if head.contains("/away") => response("302 Found", "location: /healthz\r\n", b""),
+            _ => response("200 OK", "", b"alive"),
+        })
+        .await;
+        let status = async |path: &str| status_of(&server.url(path), Duration::from_secs(5)).await;
+        assert_eq!(status("/healthz").await.unwrap(), 200);
+        assert_eq!(status("/away").await.unwrap(), 302);
+        assert!(status_of("http://127.0.0.1:1/healthz", Duration::from_secs(5)).await.is_err());
+    }
 }
