@@ -27,7 +27,6 @@ mod sup;
 mod titles;
 mod tls;
 mod token;
-mod visits;
 
 pub use compact::compact;
 pub use demo::{Demo, demo};

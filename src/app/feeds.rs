@@ -1,8 +1,7 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
-use super::maintenance::FeedMaintenance;
+use super::maintenance::{FeedMaintenance, PASSED_OVER};
 use super::operator::AdminService;
-use super::visits::PASSED_OVER;
 use super::{AppError, ErrorContext, names, titles};
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -15,12 +15,14 @@ pub(super) use gather::Gathered;
 pub(super) use list_feeds::SeenList;
 pub(super) use reload::Reloaded;
 
+use super::export::write_to;
 use super::import::{decide, read_list};
 use async_trait::async_trait;
 use bytes::Bytes;
 use notes::NoteBoard;
 use records::{known, refuse_if_filed, stopped, taken};
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 use tidegate_config::{Config, Publish};
 use tidegate_core::clock::Clock;
@@ -43,7 +45,7 @@ use tidegate_status::{
     FeedStatus, FeedSummary, ListNote, PollResponse, PollTotals, PushResult, WalkOrder,
 };
 use tidegate_store::{Store, VERSIONS_LIMIT};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, mpsc};
 
 /// The reason that is shown for a redaction where the operator gives none.
 const REDACTED: &str = "its text was removed by the operator";
@@ -284,7 +286,23 @@ impl Operator for AdminService {
     }
 
     async fn export(&self) -> Result<ExportStream, OperatorError> {
-        self.begin_export()
+        let Ok(turn) = Arc::clone(&self.exporting).try_acquire_owned() else {
+            let said = "the state is being exported already; try again when that is done";
+            return Err(OperatorError::Conflict(said.to_owned()));
+        };
+        let (sender, stream) = mpsc::channel(export::WAITING);
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            let to = export::PieceWriter::new(sender.clone());
+            if let Err(error) = write_to(store.as_ref(), to).await {
+                let error = error.report();
+                tracing::warn!(error, "the export was not finished");
+                // Who takes nothing learns nothing.
+                let _ = sender.try_send(Err(io::Error::other(error)));
+            }
+            drop(turn);
+        });
+        Ok(stream)
     }
 
     async fn name_for(&self, url: &str) -> Result<FeedName, OperatorError> {

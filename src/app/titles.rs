@@ -1,7 +1,7 @@
 //! The titles of feeds in the list of subscriptions: what their own documents say.
 
+use super::maintenance::PASSED_OVER;
 use super::operator::AdminService;
-use super::visits::PASSED_OVER;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
