@@ -1,18 +1,15 @@
 //! The wiring: what the subcommands do, with every module in its place.
 
-mod aggregates;
-mod changes;
 mod compact;
 mod demo;
 mod disk;
 mod error;
 mod export;
 mod feeds;
+mod followers;
 mod gateway;
 mod health;
-mod hub;
 mod import;
-mod lists;
 mod maintenance;
 mod names;
 mod operator;
@@ -21,24 +18,19 @@ mod origins;
 mod outgoing;
 mod progress;
 mod pull;
-mod reach;
-mod readers;
 mod replay;
-mod retention;
 mod running;
 mod serve;
 mod service;
-mod space;
 pub mod startup;
 mod sup;
 mod titles;
 mod tls;
 mod token;
-mod visits;
 
 pub use compact::compact;
 pub use demo::{Demo, demo};
-pub use error::AppError;
+pub use error::{AppError, ErrorContext};
 pub use export::{ExportOptions, export, export_of};
 pub use gateway::{Gateway, Outside};
 pub use health::health;
@@ -46,7 +38,7 @@ pub use import::{
     ImportOptions, Imported, ImportedState, LeftOutCredentials, import, import_at, import_to,
     read_bounded,
 };
-pub use options::{ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions};
+pub use options::{ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions, interval};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway};

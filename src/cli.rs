@@ -3,7 +3,6 @@
 mod args;
 mod check;
 mod client;
-mod compact;
 mod documents;
 mod import;
 mod logs;
@@ -15,12 +14,17 @@ mod table;
 pub use args::{Cli, Command};
 pub use check::check;
 
-use crate::app::{self, AppError};
+use crate::app::{self, AppError, DemoOptions, ErrorContext, ExportOptions, ImportOptions};
+use args::ImportArgs;
 use clap::Parser;
 use std::future::Future;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use tidegate_config::Overrides;
+use tidegate_core::model::counted;
 use tidegate_core::terminal::printable_lines;
+use tidegate_store::Compacted;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Runs the command that was typed. Wrong arguments end the process with status 2.
 pub fn main() -> ExitCode {
@@ -40,52 +44,61 @@ pub fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<(), AppError> {
+    let mut out = std::io::stdout();
     match command {
         Command::Serve(args) => {
-            logs::start(args.log);
+            logs::start(args.logs.log, LevelFilter::INFO);
             blocking(app::serve(args.settings()))?
         }
-        Command::Demo(args) => {
-            logs::start_quiet(args.log);
+        Command::Demo { listen, data, every, logs } => {
+            // It tells what happens on standard output.
+            logs::start(logs.log, LevelFilter::WARN);
             let has_colour = std::io::stdout().is_terminal() && logs::may_colour();
-            blocking(app::demo(args.options(has_colour)))?
+            blocking(app::demo(DemoOptions { listen, data, every, has_colour }))?
         }
-        Command::Check(args) => check(args.file().as_deref(), &mut std::io::stdout()),
-        Command::Health(args) => blocking(app::health(args.settings()))?,
-        Command::Replay(args) => app::replay(&args.options()),
-        Command::Pull(args) => {
-            logs::start(args.log);
-            let options = args.options();
+        Command::Check(config) => check(config.file().as_deref(), &mut out),
+        Command::Health { config, listen } => {
+            let overrides = Overrides { listen, ..Overrides::default() };
+            blocking(app::health(config.with(overrides)))?
+        }
+        Command::Replay(options) => app::replay(&options),
+        Command::Pull { options, logs } => {
+            logs::start(logs.log, LevelFilter::INFO);
             let into = options.into.clone();
             let pulled = blocking(app::pull(options))??;
-            pull::print(&pulled, &into, &mut std::io::stdout().lock(), &mut std::io::stderr())
+            pull::print(&pulled, &into, &mut out, &mut std::io::stderr())
         }
-        Command::Import(args) => {
-            let options = args.import();
-            let file = options.file.clone();
-            let imported = blocking(app::import_to(options, &args.gateway.options()))??;
-            let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
-            import::print(&imported, (&file, args.json), &mut out, &mut err)
+        Command::Import(ImportArgs { file, rearrange, json, gateway }) => {
+            let gateway = gateway.options();
+            let settings = gateway.settings.clone();
+            let options = ImportOptions { file: file.clone(), settings, rearrange };
+            let imported = blocking(app::import_to(options, &gateway))??;
+            import::print(&imported, (&file, json), &mut out, &mut std::io::stderr())
         }
-        Command::Export(args) => {
-            let options = args.export();
-            let file = options.file.clone();
-            let carried = blocking(app::export_of(options, &args.gateway.options()))??;
-            import::print_export(&carried, &file, &mut std::io::stdout().lock())
+        Command::Export { file, gateway } => {
+            let gateway = gateway.options();
+            let options = ExportOptions { file: file.clone(), settings: gateway.settings.clone() };
+            let carried = blocking(app::export_of(options, &gateway))??;
+            import::print_export(&carried, &file, &mut out)
         }
-        Command::Compact(args) => {
-            let compacted = blocking(app::compact(args.settings()))??;
-            compact::print(&compacted, &mut std::io::stdout().lock())
+        Command::Compact { config, data } => {
+            let overrides = Overrides { data, ..Overrides::default() };
+            let Compacted { items, before, after } =
+                blocking(app::compact(config.with(overrides)))??;
+            let words = format!(
+                "the store was written anew with {}: {}, {before} before\n\
+                 what was redacted, pruned or purged before is in none of its files\n",
+                counted(items, "item"),
+                counted(after, "byte")
+            );
+            print_lines(&words, &mut out)
         }
-        Command::Sup(args) => blocking(app::sup(args.options()))?,
+        Command::Sup(options) => blocking(app::sup(options))?,
         Command::Client(command) => blocking(client::run(command))?,
-        Command::Completions(args) => {
-            documents::completions(args.shell, &mut std::io::stdout().lock())
-        }
-        Command::Man(args) => documents::man(args.into.as_deref(), &mut std::io::stdout().lock()),
-        Command::Merge(args) => {
-            let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
-            merge::merge(&args.local, &args.incoming, &mut out, &mut err)
+        Command::Completions { shell } => documents::completions(shell, &mut out),
+        Command::Man { into } => documents::man(into.as_deref(), &mut out),
+        Command::Merge { local, incoming } => {
+            merge::merge(&local, &incoming, &mut out, &mut std::io::stderr())
         }
     }
 }
@@ -98,7 +111,9 @@ fn print_lines(text: &str, out: &mut dyn Write) -> Result<(), AppError> {
 
 /// Runs a future to its end on a runtime of its own.
 fn blocking<T>(future: impl Future<Output = T>) -> Result<T, AppError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| AppError::run("no thread could be started", error))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("no thread could be started")?;
     Ok(runtime.block_on(future))
 }

@@ -1,6 +1,5 @@
 //! `tidegate compact`: writes the store anew, without what was removed from it.
 
-use super::import::unopened;
 use super::{AppError, ConfigSource, disk, progress};
 use std::sync::Arc;
 use tidegate_core::clock::SystemClock;
@@ -34,7 +33,7 @@ pub async fn compact(settings: ConfigSource) -> Result<Compacted, AppError> {
     let done = rewrite(request, told).await;
     bar.finish_and_clear();
     done.map_err(|error| match error {
-        CompactError::Store(error) => unopened(error),
+        CompactError::Store(error) => disk::unopened(error),
         error => AppError::run("the store was not compacted", error),
     })
 }

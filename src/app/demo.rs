@@ -1,7 +1,7 @@
 //! `tidegate demo`: the gateway in front of a small publisher of its own, and what happens as a story.
 
 use super::error::joined;
-use super::serve::{ConfigOrigin, Signals, announce, run};
+use super::serve::{Signals, announce, run};
 use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside, token};
 use crate::demo::{
     EVENTS_READ, FeedFacts, PILOTS_FEED, PILOTS_ITEM, Script, StoryLine, Storyteller,
@@ -12,7 +12,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_config::{Checked, Config};
+use tidegate_config::Config;
 use tidegate_core::model::{Count, Event, EventKind, FeedName, SyncId};
 use tidegate_judge::record::local::{Act, CheckedEntry};
 use tidegate_serve::Operator;
@@ -38,8 +38,7 @@ pub async fn demo(options: DemoOptions) -> Result<(), AppError> {
     let Demo { gateway, config, story, publishing, steps, shutdown, .. } = demo;
     let settings = ConfigSource::Fixed(Box::new(config));
     let telling = tell(story, steps, &options);
-    let running = ConfigOrigin { settings: &settings, started: &Checked::default() };
-    let ended = run(gateway, &mut signals, &running, telling).await;
+    let ended = run(gateway, &mut signals, &settings, telling).await;
     end_publisher(publishing, &shutdown).await?;
     ended
 }

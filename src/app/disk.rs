@@ -1,12 +1,16 @@
-//! Which store a configuration asks for: one on disk, or one in PostgreSQL.
+//! Which store a configuration asks for: one on disk, or one in PostgreSQL; and how much space is left for it.
 
-use super::AppError;
+use super::{AppError, ErrorContext};
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_config::{Config, StoreKind};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{EndpointId, SupIdBasis};
 use tidegate_net::fetch;
-use tidegate_store::{DiskRequest, EmbeddedStore, PostgresRequest, StoreError, make_data_folder};
+use tidegate_store::{
+    DiskRequest, EmbeddedStore, FreeSpace, PostgresRequest, Store, StoreError, make_data_folder,
+};
+use tokio_util::sync::CancellationToken;
 
 /// Whether anything outlives the process.
 pub(super) fn keeps(config: &Config) -> bool {
@@ -36,11 +40,42 @@ pub(super) fn request(config: &Config) -> Result<Option<LastingStore>, AppError>
     let url =
         fetch::find_secret(url).map_err(|why| AppError::Input(format!("store.url: {why}")))?;
     // It has only what is this machine's.
-    make_data_folder(&config.store.path).map_err(|error| {
-        AppError::run(format!("{} cannot be made", config.store.path.display()), error)
-    })?;
+    make_data_folder(&config.store.path)
+        .context(format!("{} cannot be made", config.store.path.display()))?;
     let endpoint = config.publish.endpoint.clone();
     Ok(Some(LastingStore::Postgres(PostgresRequest::new(&url, endpoint))))
+}
+
+/// What a store that cannot be opened means.
+pub(super) fn unopened(error: StoreError) -> AppError {
+    let doing = match &error {
+        StoreError::InUse { .. } => "a gateway is running with this store; stop it first",
+        _ => "the store could not be opened",
+    };
+    AppError::run(doing, error)
+}
+
+/// Opens the store of a configuration, which takes nothing new in while space is low.
+pub(super) async fn open(
+    config: &Config,
+    clock: Arc<dyn Clock>,
+    space: Option<Arc<FreeSpace>>,
+) -> Result<Arc<dyn Store>, AppError> {
+    let (request, limits) = (request(config)?, config.store.space);
+    let endpoint = config.publish.endpoint.clone();
+    let open = move || {
+        let store = match request {
+            Some(request) => request.open(clock)?,
+            None => EmbeddedStore::in_memory(endpoint, clock)?,
+        };
+        let Some(space) = space else { return Ok(store) };
+        // Measures first.
+        space.set_limits(limits);
+        Ok(store.with_space(space))
+    };
+    let opened =
+        tokio::task::spawn_blocking(open).await.context("the store could not be opened")?;
+    Ok(Arc::new(opened.map_err(unopened)?))
 }
 
 impl LastingStore {
@@ -59,6 +94,42 @@ impl LastingStore {
         match self {
             Self::Disk(request) => EmbeddedStore::open_on_disk(request, clock),
             Self::Postgres(request) => EmbeddedStore::open_on_postgres(request, clock),
+        }
+    }
+}
+
+/// How often the free space is measured.
+const MEASURE_EVERY: Duration = Duration::from_secs(3);
+/// The files of the data folder are counted at the first of so many measurements: once a minute.
+const COUNT_EVERY: usize = 20;
+/// The same where there is a limit on what they take: every twelve seconds.
+const COUNT_OFTEN: usize = 4;
+
+/// The free space that a gateway watches; `given`: one from outside. A store in memory takes none.
+pub(super) fn watched(config: &Config, given: Option<Arc<FreeSpace>>) -> Option<Arc<FreeSpace>> {
+    let is_on_disk = on_disk(config).is_some();
+    let of_folder = || FreeSpace::of_folder(config.store.path.clone(), config.store.space.min_free);
+    given.or_else(|| is_on_disk.then(|| Arc::new(of_folder())))
+}
+
+/// Measures until it is told to end.
+pub(super) async fn watch(space: Arc<FreeSpace>, cancel: CancellationToken) {
+    for turn in (0..COUNT_EVERY).cycle() {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = tokio::time::sleep(MEASURE_EVERY) => {}
+        }
+        let measured = Arc::clone(&space);
+        // A file system that hangs keeps one thread waiting, and this task.
+        let measuring = tokio::task::spawn_blocking(move || {
+            measured.measure();
+            if turn == 0 || (turn % COUNT_OFTEN == 0 && measured.has_size_limit()) {
+                measured.measure_used();
+            }
+        });
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            _ = measuring => {}
         }
     }
 }

@@ -77,13 +77,23 @@ impl AppError {
     }
 }
 
+/// Says what failed, as a sentence.
+pub trait ErrorContext<T> {
+    fn context(self, doing: impl Into<String>) -> Result<T, AppError>;
+}
+
+impl<T, E: Into<Box<dyn Error + Send + Sync>>> ErrorContext<T> for Result<T, E> {
+    fn context(self, doing: impl Into<String>) -> Result<T, AppError> {
+        self.map_err(|error| AppError::run(doing, error))
+    }
+}
+
 /// What came of a task; `failed`: what did not go well where it ended badly or says so itself.
 pub(super) fn joined<T, E: Error + Send + Sync + 'static>(
     failed: &str,
     ended: Result<Result<T, E>, JoinError>,
 ) -> Result<T, AppError> {
-    let done = ended.map_err(|error| AppError::run(failed, error))?;
-    done.map_err(|error| AppError::run(failed, error))
+    ended.context(failed)?.context(failed)
 }
 
 /// Does work that waits for the disk.

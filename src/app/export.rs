@@ -3,12 +3,13 @@
 use super::disk::LastingStore;
 use super::error::{blocking, joined};
 use super::import::{ImportedState, LeftOutCredentials, lasting, open};
-use super::{AppError, ConfigSource, GatewayOptions, RunningGateway};
+use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway};
 use http::Method;
 use std::fs::{DirEntry, File, Metadata};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tempfile::NamedTempFile;
 use tidegate_core::model::Time;
 use tidegate_store::portable::{
     ExportHead, ExportReader, ExportTotals, ExportWriter, PortableError,
@@ -48,7 +49,7 @@ pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
     let written = write_named(&file, async |_, to| write(store.as_ref(), to).await).await;
     let closed = store.close().await;
     let carried = written?;
-    closed.map_err(|error| AppError::run("the store could not be closed", error))?;
+    closed.context("the store could not be closed")?;
     Ok(carried)
 }
 
@@ -64,15 +65,12 @@ async fn write_named(
     file: &Path,
     write: impl AsyncFnOnce(&Path, File) -> Result<ImportedState, AppError>,
 ) -> Result<ImportedState, AppError> {
-    let (new, to) = create_beside(file).map_err(|error| unwritten(error.into()))?;
     // It stays locked until it has its name.
-    let _locked = to.try_clone();
-    let named = write(&new, to).await.and_then(|carried| {
-        std::fs::rename(&new, file)
-            .map_err(|error| AppError::run("the file could not be given its name", error))?;
-        Ok(carried)
-    });
-    let carried = named.inspect_err(|_| drop(std::fs::remove_file(&new)))?;
+    let new = create_beside(file).context(UNWRITTEN)?;
+    let to = new.as_file().try_clone().context(UNWRITTEN)?;
+    let carried = write(new.path(), to).await?;
+    let named = new.persist(file).map_err(|error| error.error);
+    named.context("the file could not be given its name")?;
     // That the name is durable as well cannot be had everywhere.
     let _ = sync_folder(file);
     Ok(carried)
@@ -84,14 +82,19 @@ const UNFINISHED: &str = ".tidegate-export";
 /// How long an unfinished file may go unlocked: its export locks it after it created it.
 const UNLOCKED: Duration = Duration::from_secs(60);
 
-/// Whether a file is an export's that ended before it was whole: an unlocked `.NAME.NUMBER.tidegate-export`. An export
-/// whose own name ends like that has no leading dot, or no number.
+/// The letters and digits of chance in such a name.
+const CHANCE: usize = 6;
+
+/// Whether a file is an export's that ended before it was whole: an unlocked `.NAME.CHANCE.tidegate-export`. An export
+/// whose own name ends like that has no leading dot, or nothing of chance.
 fn is_left_behind(entry: &DirEntry) -> bool {
     let name = entry.file_name();
-    let number = name
+    let chance = name
         .to_str()
         .and_then(|name| name.strip_prefix('.')?.strip_suffix(UNFINISHED)?.rsplit_once('.'));
-    let is_unfinished = number.is_some_and(|(_, number)| number.parse::<u32>().is_ok());
+    let is_unfinished = chance.is_some_and(|(_, chance)| {
+        chance.len() == CHANCE && chance.bytes().all(|b| b.is_ascii_alphanumeric())
+    });
     let is_old = || {
         let changed = entry.metadata().ok().filter(Metadata::is_file)?.modified().ok()?;
         changed.elapsed().ok()
@@ -101,27 +104,21 @@ fn is_left_behind(entry: &DirEntry) -> bool {
         && File::open(entry.path()).is_ok_and(|left| left.try_lock().is_ok())
 }
 
-/// A new file beside another, with its path, which is to have that one's name once it is whole. It is locked, and only
-/// its owner reads it: it holds secrets of subscriptions. What earlier exports left behind is removed.
-fn create_beside(file: &Path) -> std::io::Result<(PathBuf, File)> {
+/// A new file beside another, which is to have that one's name once it is whole. It is locked, and only its owner reads
+/// it: it holds secrets of subscriptions. What earlier exports left behind is removed.
+fn create_beside(file: &Path) -> std::io::Result<NamedTempFile> {
     let folder = folder_of(file);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if is_left_behind(&entry) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let path = folder.join(format!(".{name}.{}{UNFINISHED}", std::process::id()));
-    let new = create_private(&path)?;
+    let prefix = format!(".{}.", file.file_name().unwrap_or_default().to_string_lossy());
+    let mut new = tempfile::Builder::new();
+    let new = new.prefix(&prefix).suffix(UNFINISHED).rand_bytes(CHANCE).tempfile_in(folder)?;
     // Where a file cannot be locked, nobody else finds it so either.
-    let _ = new.try_lock();
-    Ok((path, new))
-}
-
-/// A new file that only its owner can read; never one that is there.
-pub(super) fn create_private(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    File::options().write(true).create_new(true).mode(0o600).open(path)
+    let _ = new.as_file().try_lock();
+    Ok(new)
 }
 
 /// The folder that a file is in.
@@ -140,12 +137,8 @@ async fn write(store: &dyn Store, to: File) -> Result<ImportedState, AppError> {
     let (totals, left_out) = (written.totals, written.left_out);
     let synced = written.to.into_inner().map_err(std::io::IntoInnerError::into_error);
     let synced = synced.and_then(|to| to.sync_all().and_then(|()| to.metadata()));
-    let bytes = synced.map_err(|error| unwritten(error.into()))?.len();
+    let bytes = synced.context(UNWRITTEN)?.len();
     Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
-}
-
-fn unwritten(error: PortableError) -> AppError {
-    AppError::run(UNWRITTEN, error)
 }
 
 /// What was written, and where to.
@@ -173,7 +166,7 @@ pub(super) async fn write_to<W: Write + Send + 'static>(
     });
     let carried = store.export(sender).await;
     let written = writing.await;
-    carried.map_err(|error| AppError::run("the state could not be read", error))?;
+    carried.context("the state could not be read")?;
     let (writer, left_out) = joined(UNWRITTEN, written)?;
     // Only what was handed over whole gets its end.
     let (totals, to) = blocking(UNWRITTEN, move || writer.finish()).await?;
@@ -190,12 +183,9 @@ pub async fn export_of(
         return export_running(&options.file, gateway).await;
     }
     match export(options.clone()).await {
-        Err(error) if is_in_use(&error) => {
-            let asked = export_running(&options.file, gateway).await;
-            asked.map_err(|error| {
-                AppError::run("the gateway that runs with this store was asked for it", error)
-            })
-        }
+        Err(error) if is_in_use(&error) => export_running(&options.file, gateway)
+            .await
+            .context("the gateway that runs with this store was asked for it"),
         done => done,
     }
 }
@@ -213,9 +203,9 @@ async fn export_running(file: &Path, gateway: &GatewayOptions) -> Result<Importe
     let mut answer = gateway.open(Method::GET, ("/export", &[]), None).await?;
     let take = async |new: &Path, mut to: File| {
         while let Some(chunk) = answer.chunk().await.map_err(|error| gateway.unreached(error))? {
-            to.write_all(&chunk).map_err(|error| unwritten(error.into()))?;
+            to.write_all(&chunk).context(UNWRITTEN)?;
         }
-        to.sync_all().map_err(|error| unwritten(error.into()))?;
+        to.sync_all().context(UNWRITTEN)?;
         let new = new.to_owned();
         let proved = blocking("the file is not whole", move || prove(&new)).await?;
         Ok::<_, AppError>(proved.state)
@@ -252,7 +242,7 @@ mod tests {
     #[test]
     fn what_an_export_left_that_was_ended_by_force_goes_with_the_next() {
         let folder = tempfile::tempdir().unwrap();
-        let begin = |name: &str| create_beside(&folder.path().join(name)).unwrap();
+        let begin = |name: &str| create_beside(&folder.path().join(name)).unwrap().keep().unwrap();
         let age = |path: &Path| {
             let file = File::options().write(true).open(path).unwrap();
             let changed = file.metadata().unwrap().modified().unwrap();
@@ -267,11 +257,11 @@ mod tests {
         ];
         let whole = whole.map(|name| folder.path().join(name));
         whole.iter().for_each(|path| std::fs::write(path, "whole").unwrap());
-        let (left, of_ended) = begin("monday.tg");
-        let (going_on, of_other) = begin("tuesday.tg");
+        let (of_ended, left) = begin("monday.tg");
+        let (of_other, going_on) = begin("tuesday.tg");
         whole.iter().chain([&left, &going_on]).for_each(|path| age(path));
         drop(of_ended);
-        let (new, of_new) = begin("wednesday.tg");
+        let (of_new, new) = begin("wednesday.tg");
         assert!(!left.exists() && going_on.exists() && new.exists());
         assert!(whole.iter().all(|path| path.exists()));
         drop((of_other, of_new));

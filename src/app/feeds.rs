@@ -1,13 +1,12 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
-use super::maintenance::FeedMaintenance;
+use super::maintenance::{FeedMaintenance, PASSED_OVER};
 use super::operator::AdminService;
-use super::visits::PASSED_OVER;
-use super::{AppError, names, titles};
+use super::{AppError, ErrorContext, names, titles};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_config::{self as config, Config};
+use tidegate_config::{Config, FeedConfig};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
 use tidegate_status::TicksAhead;
@@ -22,9 +21,7 @@ const AGE_FIRST: Duration = Duration::from_secs(60);
 
 /// What the store is to have of the configuration's feeds, where that is another than it has.
 struct FeedChanges {
-    /// Feeds of the configuration, and those that left it.
-    changed: Vec<FeedRecord>,
-    /// What is to be written.
+    /// What is to be written: feeds of the configuration, those that left it, and those that move with their sites.
     written: Vec<FeedRecord>,
     /// A sentence for each feed that is left out.
     left_out: Vec<String>,
@@ -35,9 +32,8 @@ struct FeedChanges {
 /// How often feeds are compared anew that another gateway changes.
 const RECONCILED: u32 = 20;
 
-fn failed(error: StoreError) -> AppError {
-    AppError::run("the feeds could not be stored", error)
-}
+/// What failed where feeds cannot be read or written.
+const UNSTORED: &str = "the feeds could not be stored";
 
 /// Has the store have the configuration's feeds, whichever it had. Feeds of the file win over the API's; one that
 /// left the file is paused and still served. Answers the records that changed.
@@ -49,9 +45,9 @@ pub(super) async fn reconcile(
     let sites = config.origins.iter().map(|site| (site.name.clone(), site.url.to_string()));
     let origins = AppliedOrigins(sites.collect());
     let mut tries = 0..RECONCILED;
-    let FeedChanges { changed, written: _, left_out, moved } = loop {
-        let applied = store.applied().await.map_err(failed)?;
-        let stored = store.feed_list().await.map_err(failed)?;
+    let FeedChanges { written, left_out, moved } = loop {
+        let applied = store.applied().await.context(UNSTORED)?;
+        let stored = store.feed_list().await.context(UNSTORED)?;
         let changes = compare(store, (config, &stored), &applied, now);
         if changes.written.is_empty() && applied == origins {
             break changes;
@@ -59,10 +55,10 @@ pub(super) async fn reconcile(
         match store.apply_feeds(&changes.written, &stored, origins.clone()).await {
             // Another gateway that starts, with the same configuration perhaps.
             Err(StoreError::FeedChanged { .. }) if tries.next().is_some() => {
-                store.catch_up().await.map_err(failed)?;
+                store.catch_up().await.context(UNSTORED)?;
             }
             done => {
-                done.map_err(failed)?;
+                done.context(UNSTORED)?;
                 break changes;
             }
         }
@@ -77,15 +73,16 @@ pub(super) async fn reconcile(
             tracing::info!(%feed, "its site has another address now: it moves there with its history");
         }
     }
-    for record in changed.iter().filter(|record| has_left(record)) {
+    let is_paused = |record: &&FeedRecord| record.standing == FeedStanding::Paused;
+    for record in written.iter().filter(is_paused).filter(|record| is_configured(record)) {
         tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
     }
-    Ok(changed)
+    Ok(written)
 }
 
-/// Whether a record that is to be written is of a feed that left the configuration.
-fn has_left(record: &FeedRecord) -> bool {
-    record.standing == FeedStanding::Paused
+/// Whether a feed is or was the configuration's.
+fn is_configured(record: &FeedRecord) -> bool {
+    matches!(record.source, FeedSource::File | FeedSource::CommandLine)
 }
 
 fn compare(
@@ -94,44 +91,37 @@ fn compare(
     sites: &AppliedOrigins,
     now: Time,
 ) -> FeedChanges {
-    let (config, left_out) = names::assigned(config, stored);
+    let (feeds, left_out) = names::assigned(config, stored);
     let when = FeedRecord::next_change(stored.values().map(Arc::as_ref), now);
-    let moved = moved_sites(sites, &config);
-    let known: HashSet<String> = match moved.is_empty() {
+    let sites = moved_sites(sites, config);
+    let known: HashSet<String> = match sites.is_empty() {
         true => HashSet::new(),
         false => stored.values().map(|record| record.url.clone()).collect(),
     };
     let mut stored = stored.clone();
-    let (mut changed, mut written, mut moves) = (Vec::new(), Vec::new(), Vec::new());
-    let feeds = config.feeds.iter().map(config::FeedConfig::record);
-    for mut record in feeds.chain(config.aggregates.iter().map(config::Aggregate::record)) {
+    let (mut written, mut moved) = (Vec::new(), Vec::new());
+    for mut record in feeds.iter().map(FeedConfig::record) {
         if record.follow(stored.remove(&record.name).as_deref(), when, store.endpoint()) {
-            written.push(record.clone());
-            changed.push(record);
+            written.push(record);
         }
     }
     for (_, before) in stored {
         let mut record = FeedRecord::clone(&before);
-        let configured = matches!(record.source, FeedSource::File | FeedSource::CommandLine);
-        let left = configured && record.standing == FeedStanding::Active;
-        if left {
+        if is_configured(&record) && record.standing == FeedStanding::Active {
             record.standing = FeedStanding::Paused;
         }
-        if moved.iter().any(|(from, to)| record.move_with_site(from, to)) {
+        if sites.iter().any(|(from, to)| record.move_with_site(from, to)) {
             let stays = known.contains(&record.url);
-            moves.push((record.name.clone(), stays));
+            moved.push((record.name.clone(), stays));
             if stays {
                 record = FeedRecord::clone(&before);
             }
         }
         if record.follow(Some(&before), when, store.endpoint()) {
-            written.push(record.clone());
-        }
-        if left {
-            changed.push(record);
+            written.push(record);
         }
     }
-    FeedChanges { changed, written, left_out, moved: moves }
+    FeedChanges { written, left_out, moved }
 }
 
 /// The sites of a configuration that have another address than they had, with the one before and the one now; not where
@@ -159,7 +149,7 @@ pub(super) async fn run_maintenance(
     cancel: CancellationToken,
 ) {
     tokio::join!(
-        titles::maintain_titles(&store, running.as_ref(), &desk, &cancel),
+        titles::maintain_titles(store.as_ref(), running.as_ref(), &desk, &cancel),
         age(&store, (clock.as_ref(), running.as_ref()), (&desk, space.as_deref()), &cancel),
     );
 }
@@ -244,7 +234,7 @@ mod tests {
                 format!("[[origin]]\nname = {name:?}\nat = \"/{name}/\"\nurl = {url:?}\n")
             };
             let text = sites.iter().map(table).collect::<String>();
-            let config = config::check("t.toml", &text).unwrap().config;
+            let config = tidegate_config::check("t.toml", &text).unwrap().config;
             reconcile(&store, &config, at(100)).await.unwrap();
         };
         let put = async |name: &str, url: &str, site: &str| {

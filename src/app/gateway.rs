@@ -3,28 +3,27 @@
 pub(super) mod settings;
 
 use super::disk::LastingStore;
-use super::error::blocking;
 use super::operator::{AdminService, Reloaded};
 use super::tls::CertificateFiles;
 use super::{
-    AppError, aggregates, disk, feeds, lists, origins, outgoing, readers, retention, space, token,
+    AppError, ErrorContext, disk, feeds, followers, maintenance, origins, outgoing, token,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Config, PageAudience};
 use tidegate_core::clock::{Clock, RunningClock, SystemClock};
-use tidegate_poll::hub::{self, Hub};
+use tidegate_poll::hub::{Hub, HubConfig};
 use tidegate_poll::{self as poll, ParseAndRecord, Poller};
 use tidegate_serve::{self as serve, ServeError, SiteServer};
-use tidegate_store::{EmbeddedStore, FreeSpace, Store, StoreError};
+use tidegate_store::{FreeSpace, Store};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// Within what time a gateway that was killed counts as gone.
-const GONE_WITHIN: Duration = Duration::from_secs(12);
+/// Until the others have seen that a gateway's lease ended.
+const SEEN_WITHIN: Duration = Duration::from_secs(2);
 /// How often it is looked whether it does.
 const GONE_LOOK: Duration = Duration::from_millis(500);
 
@@ -89,15 +88,16 @@ impl Gateway {
     /// returns, the gateway answers.
     pub async fn start(config: &Config, outside: Outside) -> Result<Self, AppError> {
         // One for the store and for who measures.
-        let space = space::watched(config, outside.space);
-        let store = open(config, Arc::clone(&outside.clock), space.clone()).await?;
+        let space = disk::watched(config, outside.space);
+        let store = disk::open(config, Arc::clone(&outside.clock), space.clone()).await?;
         let has_others = || store.gateways().is_some_and(|it| it.live().len() > 1);
         let is_required = config.store.require_standby;
         if is_required.unwrap_or_else(has_others)
             && let Err(refused) = check_standby(config).await
         {
             // One that was killed, this one perhaps, counts as living for a moment.
-            let end = Instant::now() + GONE_WITHIN;
+            let lease = store.gateways().map_or(Duration::ZERO, |it| it.lease());
+            let end = Instant::now() + lease + SEEN_WITHIN;
             while is_required.is_none() && has_others() && Instant::now() < end {
                 sleep(GONE_LOOK).await;
             }
@@ -128,18 +128,28 @@ impl Gateway {
         let keeps = disk::keeps(config);
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
-        let readers = readers::readers(config)?;
+        let readers = token::readers(config)?;
         feeds::reconcile(store.as_ref(), config, clock.now()).await?;
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
         let fetch = outgoing::fetch_settings(config, &public_url);
         let services = outgoing::services(fetch.clone())?;
         let calling = outgoing::calling(config, fetch, &services)?;
-        let last = retention::last_running(store.as_ref(), clock.as_ref()).await;
+        let last = maintenance::last_running(store.as_ref(), clock.as_ref()).await;
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
         // Leases are promised to last.
         let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
-        let hub = open_hub(config, calling, &store, &unhurried).await?;
+        let hub = match config.websub.hub {
+            true => {
+                let settings = outgoing::hub(config);
+                let parts =
+                    HubConfig { store: Arc::clone(&store), clock: unhurried, settings, calling };
+                let opened = Hub::open(parts).await;
+                let unread = "the subscriptions could not be read";
+                Some(opened.context(unread)?)
+            }
+            false => None,
+        };
         let parts = poll::PollerConfig {
             settings: outgoing::polling(config, &public_url),
             store: Arc::clone(&store),
@@ -149,9 +159,8 @@ impl Gateway {
             judge: Arc::new(ParseAndRecord::default()),
             cancel: polling.clone(),
         };
-        let (poller, poll_task) = Poller::start(parts)
-            .await
-            .map_err(|error| AppError::run("polling could not be started", error))?;
+        let (poller, poll_task) =
+            Poller::start(parts).await.context("polling could not be started")?;
         settings::publisher(store.as_ref(), config, &public_url)?();
         let desk = Arc::new(AdminService::new(
             Arc::clone(&store),
@@ -163,7 +172,7 @@ impl Gateway {
         ));
         desk.open_all().await;
         if let Some(hub) = &hub {
-            super::hub::keep_webhooks(hub, config, store.as_ref()).await;
+            outgoing::keep_webhooks(hub, config, store.as_ref()).await;
         }
         let public_address = public_url.clone();
         let settings = serve::ServeSettings {
@@ -199,7 +208,7 @@ impl Gateway {
             folder: keeps.then(|| config.store.path.clone()),
             origins: origins::settings(config, &public_address, &desk),
         };
-        let keys = tls.as_ref().map(CertificateFiles::keys);
+        let keys = tls.as_ref().map(|tls| tls.keys());
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
         let site = server.control();
         let reloaded = Reloaded { site, space: space.clone(), tls: tls.clone() };
@@ -210,12 +219,10 @@ impl Gateway {
         tokio::spawn(origins::maintain(Arc::clone(&desk), Arc::clone(&wall), ends.clone()));
         let (clocks, work) = ((clock, running), (Arc::clone(&desk), space.clone()));
         let aging = feeds::run_maintenance(Arc::clone(&store), clocks, work, ends.clone());
-        let listing = lists::maintain_lists(Arc::clone(&store), Arc::clone(&desk), ends.clone());
-        let gathering = aggregates::gather(Arc::clone(&store), Arc::clone(&desk), ends);
-        let mut background =
-            vec![tokio::spawn(aging), tokio::spawn(listing), tokio::spawn(gathering)];
+        let following = followers::follow_sources(Arc::clone(&store), Arc::clone(&desk), ends);
+        let mut background = vec![tokio::spawn(aging), tokio::spawn(following)];
         if let Some(space) = space {
-            tokio::spawn(space::watch(space, polling.clone()));
+            tokio::spawn(disk::watch(space, polling.clone()));
         }
         background.extend(tls.map(|tls| tokio::spawn(tls.watch(wall, polling.clone()))));
         Ok(Self {
@@ -284,13 +291,10 @@ impl Gateway {
             Some(task) => task.await,
             None => Ok(()),
         };
-        let closed = self.store.close().await;
-        closed.map_err(|error| AppError::run("the store could not be closed", error))?;
-        polled.map_err(|error| AppError::run("polling ended badly", error))?;
-        delivered.map_err(|error| AppError::run("the hub ended badly", error))?;
-        served
-            .map_err(|error| AppError::run("serving ended badly", error))?
-            .map_err(|error| AppError::run("serving failed", error))
+        self.store.close().await.context("the store could not be closed")?;
+        polled.context("polling ended badly")?;
+        delivered.context("the hub ended badly")?;
+        served.context("serving ended badly")?.context("serving failed")
     }
 }
 
@@ -308,59 +312,19 @@ async fn listen(
                 TcpListener::from_std(listener)
             });
             let unusable = "the socket that was handed over is of no use";
-            taken.map_err(|error| AppError::run(unusable, error))?
+            taken.context(unusable)?
         }
     };
     let address = listener.local_addr();
-    let address =
-        address.map_err(|error| AppError::run("the listening address is unknown", error))?;
+    let address = address.context("the listening address is unknown")?;
     Ok((listener, address))
-}
-
-/// The hub, where the operator wants one.
-async fn open_hub(
-    config: &Config,
-    calling: hub::Calling,
-    store: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
-) -> Result<Option<Hub>, AppError> {
-    if !config.websub.hub {
-        return Ok(None);
-    }
-    let parts = hub::HubConfig {
-        store: Arc::clone(store),
-        clock: Arc::clone(clock),
-        settings: outgoing::hub(config),
-        calling,
-    };
-    let opened = Hub::open(parts).await;
-    opened.map(Some).map_err(|error| AppError::run("the subscriptions could not be read", error))
 }
 
 /// An error where the database has no standby that commits wait for. As a gateway starts: one that runs goes on while
 /// the database fails over.
 async fn check_standby(config: &Config) -> Result<(), AppError> {
     let Some(LastingStore::Postgres(request)) = disk::request(config)? else { return Ok(()) };
-    let checked = request.check_standby().await;
-    checked.map_err(|error| AppError::run("this gateway is not started", error))
-}
-
-async fn open(
-    config: &Config,
-    clock: Arc<dyn Clock>,
-    space: Option<Arc<FreeSpace>>,
-) -> Result<Arc<dyn Store>, AppError> {
-    let limits = config.store.space;
-    let Some(request) = disk::request(config)? else {
-        let store = EmbeddedStore::in_memory(config.publish.endpoint.clone(), clock);
-        let store = store.map_err(|error| AppError::run("the store could not be made", error))?;
-        return Ok(Arc::new(space::limit(store, space, limits)));
-    };
-    let open = move || {
-        let store = request.open(clock)?;
-        Ok::<_, StoreError>(space::limit(store, space, limits))
-    };
-    Ok(Arc::new(blocking("the store could not be opened", open).await?))
+    request.check_standby().await.context("this gateway is not started")
 }
 
 #[cfg(test)]

@@ -1,17 +1,16 @@
 //! `tidegate import FILE`: the feeds of a subscription list, or the whole state of a gateway, into a
 //! store that no gateway has open.
 
-mod left_out;
 mod plan;
 mod state;
 
-pub use left_out::LeftOutCredentials;
 pub(super) use plan::ImportPlan;
+pub use state::LeftOutCredentials;
 
 use super::disk::{self, LastingStore};
-use super::error::joined;
 use super::export::is_in_use;
-use super::{AppError, ConfigSource, GatewayOptions, RunningGateway, progress, space};
+use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway};
+use http::Method;
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -22,12 +21,8 @@ use tidegate_core::model::{FeedRecord, Time};
 use tidegate_format::parse::opml::{self, OpmlLimits, OpmlProblem, OutlineList};
 use tidegate_format::parse::{self, Limits};
 use tidegate_serve::{ImportedList, LIST_LIMIT, ListLine};
+use tidegate_store::Store;
 use tidegate_store::portable::MAGIC;
-use tidegate_store::{EmbeddedStore, Store, StoreError};
-use tokio::task::JoinSet;
-
-/// How many records are written at once: one barrier serves all that wait for it.
-const AT_ONCE: usize = 64;
 
 /// What `tidegate import` is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,10 +71,9 @@ pub async fn import_to(
     }
     match import(options.clone()).await {
         Err(error) if is_in_use(&error) && !is_state(&options.file)? => {
-            let asked = import_running(&options, gateway).await;
-            asked.map_err(|error| {
-                AppError::run("the gateway that runs with this store was to take it", error)
-            })
+            import_running(&options, gateway)
+                .await
+                .context("the gateway that runs with this store was to take it")
         }
         done => done,
     }
@@ -101,7 +95,9 @@ async fn import_running(
     }
     let pairs: &[(&str, &str)] = if options.rearrange { &[("rearrange", "true")] } else { &[] };
     let gateway = RunningGateway::find(gateway)?;
-    gateway.upload(("/import", pairs), ("text/x-opml", list)).await.map(Imported::List)
+    let body = Some(("text/x-opml", list));
+    let answer = gateway.open(Method::POST, ("/import", pairs), body).await?;
+    gateway.value(answer).await.map(Imported::List)
 }
 
 /// Whether a file has the state of a gateway.
@@ -150,27 +146,10 @@ pub(super) fn lasting(config: &Config) -> Result<LastingStore, AppError> {
     })
 }
 
-/// What a store that cannot be opened means here.
-pub(super) fn unopened(error: StoreError) -> AppError {
-    let doing = match &error {
-        StoreError::InUse { .. } => "a gateway is running with this store; stop it first",
-        _ => "the store could not be opened",
-    };
-    AppError::run(doing, error)
-}
-
 /// Opens the store of a configuration.
-pub(super) async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
-    let request = lasting(config)?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let (watched, limits) = (space::watched(config, None), config.store.space);
-    let open = move || {
-        let store = request.open(clock)?;
-        Ok(space::limit(store, watched, limits))
-    };
-    let opened = tokio::task::spawn_blocking(open).await;
-    let opened = opened.map_err(|error| AppError::run("the store could not be opened", error))?;
-    opened.map(Arc::new).map_err(unopened)
+pub(super) async fn open(config: &Config) -> Result<Arc<dyn Store>, AppError> {
+    lasting(config)?;
+    disk::open(config, Arc::new(SystemClock), disk::watched(config, None)).await
 }
 
 async fn list(
@@ -184,24 +163,25 @@ async fn list(
     let list = read_list(&bytes, &limits)
         .map_err(|why| AppError::Input(format!("{}: {why}", file.display())))?;
     let store = open(config).await?;
-    let has_space = store.condition().check_intake();
-    has_space.map_err(|error| AppError::run("the list was not imported", error))?;
-    let stored = store.feed_list().await;
-    let stored = stored.map_err(|error| AppError::run("the feeds could not be read", error))?;
-    let stored: Vec<Arc<FeedRecord>> = stored.values().cloned().collect();
+    store.condition().check_intake().context("the list was not imported")?;
+    let stored = store.feed_list().await.context("the feeds could not be read")?;
+    let records: Vec<Arc<FeedRecord>> = stored.values().cloned().collect();
     let endpoint = store.endpoint();
-    let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange, rules: None };
+    let before = ExistingFeeds { stored: &records, config, endpoint, now, rearrange, rules: None };
     let (plan, done) = decide(&list, &before);
-    let written = write(&store, &plan).await;
+    let written = store.put_feeds(&plan.changed(), &stored).await;
     let closed = store.close().await;
-    written?;
-    closed.map_err(|error| AppError::run("the store could not be closed", error))?;
+    written.map_err(|error| {
+        let failed = "the feeds could not be stored, or not all; the list can be imported again";
+        AppError::run(failed, error)
+    })?;
+    closed.context("the store could not be closed")?;
     Ok(Imported::List(done))
 }
 
 /// Decides what becomes of the outlines of a list.
 pub(super) fn decide(
-    (list, problems): &(OutlineList, Vec<OpmlProblem>),
+    (list, problems): &ReadList,
     before: &ExistingFeeds<'_>,
 ) -> (ImportPlan, ImportedList) {
     let plan = plan(list, before);
@@ -235,11 +215,11 @@ pub fn read_bounded(file: &Path, limit: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A list, and what was wrong with its characters and its markup.
+pub(super) type ReadList = (OutlineList, Vec<OpmlProblem>);
+
 /// Reads a list, and what was wrong with its characters and its markup.
-pub(super) fn read_list(
-    bytes: &[u8],
-    limits: &OpmlLimits,
-) -> Result<(OutlineList, Vec<OpmlProblem>), String> {
+pub(super) fn read_list(bytes: &[u8], limits: &OpmlLimits) -> Result<ReadList, String> {
     if bytes.len() > limits.bytes {
         return Err(format!("it has more than {} bytes, which is the limit", limits.bytes));
     }
@@ -251,23 +231,4 @@ pub(super) fn read_list(
         warnings.map(|warning| OpmlProblem { line: 1, message: warning.message.clone() }).collect();
     problems.extend(list.problems.iter().cloned());
     Ok((list, problems))
-}
-
-async fn write(store: &Arc<EmbeddedStore>, plan: &ImportPlan) -> Result<(), AppError> {
-    let records: Vec<&FeedRecord> = plan.new.iter().chain(&plan.placed).collect();
-    let bar = progress::bar("{wide_bar} {pos} of {len} feeds", records.len());
-    for records in records.chunks(AT_ONCE) {
-        let mut writing = JoinSet::new();
-        for record in records {
-            let (store, record) = (Arc::clone(store), (*record).clone());
-            writing.spawn(async move { store.put_feed(&record).await });
-        }
-        while let Some(written) = writing.join_next().await {
-            let failed = "a feed could not be stored; those before it are, and the list can be imported again";
-            joined(failed, written)?;
-            bar.inc(1);
-        }
-    }
-    bar.finish_and_clear();
-    Ok(())
 }

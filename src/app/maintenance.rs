@@ -2,14 +2,15 @@
 //! what the operator does not want kept of the past.
 
 use super::operator::AdminService;
-use super::retention;
-use super::visits::FeedVisits;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Publish;
-use tidegate_core::model::{FeedRecord, Time};
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{FeedName, FeedRecord, Revision, Time};
 use tidegate_poll::{RoundError, owns_feed};
-use tidegate_store::{CommitError, Retention, Store};
+use tidegate_store::{CommitError, FeedList, LOG_AGE, Retention, Store, StoreError, in_words};
+use tokio::task::{JoinError, JoinSet, yield_now};
 
 /// What is kept for a time may stay longer by this part of the shortest such time, within [`LATE`]: as long a feed is
 /// not read that stays as it is.
@@ -41,8 +42,8 @@ impl FeedMaintenance {
     /// the change log.
     pub(super) async fn run_pass(&mut self, now: Time) -> Result<(), CommitError> {
         let feeds = self.store.feed_list().await?;
-        let (rules, retention) = (self.desk.publish_rules(), self.desk.retention());
-        let pause = pause(&rules);
+        let rules = self.desk.publish_rules();
+        let (pause, retention) = (pause(&rules), rules.past);
         if self.rules.replace(rules.clone()) != Some(rules) {
             self.visit_all();
         }
@@ -53,10 +54,10 @@ impl FeedMaintenance {
         drop(feeds);
         let visit = |record: Arc<FeedRecord>| {
             let (store, desk) = (Arc::clone(store), Arc::clone(desk));
-            async move { Ok(maintain_feed(store.as_ref(), &desk, &record, (retention, now)).await) }
+            async move { maintain_feed(store.as_ref(), &desk, &record, (retention, now)).await }
         };
         self.visits.visit_due(store.as_ref(), &records, (now, pause), visit).await?;
-        retention::trim_log(store.as_ref()).await
+        trim_log(store.as_ref()).await
     }
 }
 
@@ -76,7 +77,7 @@ async fn maintain_feed(
 ) -> bool {
     // First what waits for no turn: large feeds age one after the other, and near the size limit the space is needed.
     // What ages changes the feed, which is visited again for what can be pruned then.
-    let is_pruned = retention::prune_feed(store, &feed.name, &retention, now).await;
+    let is_pruned = prune_feed(store, &feed.name, &retention, now).await;
     age_feed(desk, feed).await && is_pruned
 }
 
@@ -94,112 +95,378 @@ async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> bool {
     }
 }
 
+/// How often a feed, or the log, is pruned again in one look because there was more than one call takes out.
+const PRUNES: usize = 100;
+
+/// Where the running time stood last; before it was ever noted, that of the last change of a feed.
+pub(super) async fn last_running(store: &dyn Store, wall: &dyn Clock) -> Option<Time> {
+    let noted = store.running_time().await.ok().flatten();
+    let mut last = noted;
+    if noted.is_none() {
+        let feeds = store.feed_list().await.unwrap_or_default();
+        for feed in feeds.keys() {
+            let state = store.state(feed).await.ok().flatten();
+            last = last.max(state.map(|state| state.updated_at));
+        }
+    }
+    last.map(|last| if noted.is_none() { last.min(wall.now()) } else { last })
+}
+
+/// Takes out of the past of a feed what need not be kept at the running time `now`. Answers whether that was done to
+/// its end.
+pub(super) async fn prune_feed(
+    store: &dyn Store,
+    feed: &FeedName,
+    retention: &Retention,
+    now: Time,
+) -> bool {
+    for _ in 0..PRUNES {
+        match store.prune(feed, retention, now).await {
+            Ok(pruned) => {
+                let (versions, documents) = (pruned.versions, pruned.documents);
+                if versions + documents > 0 {
+                    tracing::info!(%feed, versions, documents, "taken out of the past");
+                }
+                if !pruned.more {
+                    return true;
+                }
+            }
+            // One feed that cannot be pruned must not keep the others from it.
+            Err(error) => {
+                tracing::warn!(%feed, error = in_words(&error), "the past could not be pruned");
+                break;
+            }
+        }
+    }
+    false
+}
+
+/// Takes the old end out of the change log.
+pub(super) async fn trim_log(store: &dyn Store) -> Result<(), CommitError> {
+    for _ in 0..PRUNES {
+        if store.trim_log(LOG_AGE).await? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The most feeds that are visited at once: half of what a store reads at a time, so that the rest is for polls.
+const FEEDS_AT_ONCE: usize = 8;
+/// After this number of feeds a pass over all lets others have their turn.
+pub(super) const PASSED_OVER: usize = 1000;
+/// The moments in the second half of the pause over which the next visits to feeds that stay as they are are spread.
+const MOMENTS: u32 = 12;
+
+/// A feed as it was when it was visited, and when it is visited again if it stays so.
+struct FeedVisit {
+    record: Arc<FeedRecord>,
+    revision: Revision,
+    again: Time,
+}
+
+/// The last visit to each feed.
+#[derive(Default)]
+pub(super) struct FeedVisits(HashMap<FeedName, FeedVisit>);
+
+impl FeedVisits {
+    /// Forgets those of feeds that are not there any more.
+    pub(super) fn keep_only(&mut self, feeds: &FeedList) {
+        self.0.retain(|name, _| feeds.contains_key(name));
+    }
+
+    /// Visits those of these feeds that have changed since their last visit, or had it about a `pause` ago. A visit says
+    /// whether its work is done; it is tried again otherwise.
+    pub(super) async fn visit_due<F>(
+        &mut self,
+        store: &dyn Store,
+        feeds: &[Arc<FeedRecord>],
+        (now, pause): (Time, Duration),
+        visit: impl Fn(Arc<FeedRecord>) -> F,
+    ) -> Result<(), StoreError>
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        let mut running = JoinSet::new();
+        for (place, record) in feeds.iter().enumerate() {
+            if place % PASSED_OVER == 0 {
+                yield_now().await;
+            }
+            let state = store.state(&record.name).await?;
+            let revision = state.map(|state| state.revision).unwrap_or_default();
+            if !self.is_due(record, revision, now) {
+                continue;
+            }
+            if running.len() >= FEEDS_AT_ONCE
+                && let Some(ended) = running.join_next().await
+            {
+                self.note(ended);
+            }
+            let (half, moment) = (pause / 2, u32::try_from(place).unwrap_or_default() % MOMENTS);
+            let again = now.plus(half + half / MOMENTS * moment);
+            let begun = FeedVisit { record: Arc::clone(record), revision, again };
+            let work = visit(Arc::clone(record));
+            running.spawn(async move { (begun, work.await) });
+        }
+        while let Some(ended) = running.join_next().await {
+            self.note(ended);
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, record: &Arc<FeedRecord>, revision: Revision, now: Time) -> bool {
+        self.0.get(&record.name).is_none_or(|last| {
+            now >= last.again || last.revision != revision || last.record != *record
+        })
+    }
+
+    fn note(&mut self, ended: Result<(FeedVisit, bool), JoinError>) {
+        match ended {
+            Ok((visit, true)) => drop(self.0.insert(visit.record.name.clone(), visit)),
+            Ok((_, false)) => {}
+            Err(error) => tracing::warn!(%error, "work on a feed broke off"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use tidegate_config::Config;
-    use tidegate_core::model::{Format, SettledItems, Snapshot, Tick};
-    use tidegate_judge::archive::Policy;
-    use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
-    use tidegate_poll::testing::gateway::{Gateway, Publisher};
-    use tokio::sync::Semaphore;
-    use tokio::time::timeout;
+    mod maintenance {
+        mod maintenance {
+            use super::super::super::*;
+            use tidegate_config::Config;
+            use tidegate_core::model::{Format, SettledItems, Snapshot, Tick};
+            use tidegate_judge::archive::Policy;
+            use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
+            use tidegate_poll::testing::gateway::{Gateway, Publisher};
+            use tokio::sync::Semaphore;
+            use tokio::time::timeout;
 
-    #[test]
-    fn what_is_kept_for_long_may_stay_a_day_longer_and_what_is_not_less() {
-        let hours = |hours: u64| Duration::from_secs(hours * 3600);
-        let usual = Config::default().publish;
-        assert_eq!(pause(&usual), hours(24));
-        let past = Retention { age: hours(48), ..usual.past };
-        assert_eq!(pause(&Publish { past, ..usual.clone() }), hours(2));
-        let archives = Policy { age: Some(hours(240)), ..usual.archives };
-        assert_eq!(pause(&Publish { archives, ..usual.clone() }), hours(10));
-        assert_eq!(pause(&Publish { window: Duration::from_secs(60), ..usual }), hours(1));
+            #[test]
+            fn what_is_kept_for_long_may_stay_a_day_longer_and_what_is_not_less() {
+                let hours = |hours: u64| Duration::from_secs(hours * 3600);
+                let usual = Config::default().publish;
+                assert_eq!(pause(&usual), hours(24));
+                let past = Retention { age: hours(48), ..usual.past };
+                assert_eq!(pause(&Publish { past, ..usual.clone() }), hours(2));
+                let archives = Policy { age: Some(hours(240)), ..usual.archives };
+                assert_eq!(pause(&Publish { archives, ..usual.clone() }), hours(10));
+                assert_eq!(pause(&Publish { window: Duration::from_secs(60), ..usual }), hours(1));
+            }
+
+            /// Two feeds that nothing is read of.
+            async fn gateway() -> (Gateway, FeedMaintenance) {
+                let store = StoreDouble::new(&["a", "b"]);
+                let gateway = Gateway::start(&store, &Publisher::gated("")).await;
+                let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
+                (gateway, FeedMaintenance::new(store, desk))
+            }
+
+            /// The feeds that are pruned at a time, in the order of their names.
+            async fn pruned(
+                gateway: &Gateway,
+                maintenance: &mut FeedMaintenance,
+                now: Time,
+            ) -> Vec<String> {
+                gateway.clock.set(now);
+                maintenance.run_pass(now).await.unwrap();
+                let pruned = std::mem::take(&mut gateway.store.shelf.lock().unwrap().pruned);
+                let mut pruned: Vec<String> = pruned.iter().map(ToString::to_string).collect();
+                pruned.sort();
+                pruned
+            }
+
+            fn hours(hours: u64) -> Time {
+                NOW.plus(Duration::from_secs(hours * 3600))
+            }
+
+            /// Gives the feed `a` a change that is in the window for two more hours.
+            fn change_a(gateway: &Gateway) -> Tick {
+                let last = Tick::at(hours(2).minus(Config::default().publish.window));
+                let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
+                snapshot.state.tick = Some(last);
+                snapshot.state.window_start =
+                    Some(Tick::at(last.time().minus(Duration::from_secs(60))));
+                snapshot.settled = Some(SettledItems {
+                    living: 1,
+                    tombstones: 0,
+                    left_window: Some(last),
+                    after: None,
+                });
+                gateway.store.shelf.lock().unwrap().snapshots.insert(name("a"), snapshot);
+                last
+            }
+
+            #[tokio::test]
+            async fn a_feed_that_stays_as_it_is_is_aged_and_pruned_after_the_pause() {
+                let (gateway, mut maintenance) = gateway().await;
+                let last = change_a(&gateway);
+                let commits = || gateway.store.writes().0;
+                assert_eq!(pruned(&gateway, &mut maintenance, hours(0)).await, ["a", "b"]);
+                assert!(pruned(&gateway, &mut maintenance, hours(11)).await.is_empty());
+                assert_eq!(commits(), 0);
+                assert_eq!(pruned(&gateway, &mut maintenance, hours(12)).await, ["a"]);
+                assert_eq!(commits(), 1);
+                assert_eq!(gateway.store.state_of("a").window_start, Some(last));
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn a_feed_is_pruned_before_it_waits_to_be_aged() {
+                let (gateway, mut maintenance) = gateway().await;
+                change_a(&gateway);
+                gateway.store.shelf.lock().unwrap().gate = Some(Arc::new(Semaphore::new(0)));
+                gateway.clock.set(hours(12));
+                let pass = timeout(Duration::from_secs(1), maintenance.run_pass(hours(12))).await;
+                assert!(pass.is_err(), "it waits for its commit");
+                assert!(gateway.store.shelf.lock().unwrap().pruned.contains(&name("a")));
+            }
+
+            #[tokio::test]
+            async fn rules_that_changed_go_for_every_feed_at_once() {
+                let (gateway, mut maintenance) = gateway().await;
+                assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
+                assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
+                let mut config = Config::default();
+                config.publish.past.versions += 1;
+                maintenance.desk = Arc::new(AdminService::of_gateway(&gateway, &config));
+                assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
+                assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
+            }
+
+            #[tokio::test]
+            async fn a_feed_that_cannot_be_pruned_is_tried_again_and_keeps_no_other_from_it() {
+                let (gateway, mut maintenance) = gateway().await;
+                gateway.store.shelf.lock().unwrap().trouble.push(Trouble::Unprunable);
+                let mut all = pruned(&gateway, &mut maintenance, NOW).await;
+                assert_eq!(all.len(), 1);
+                all.extend(pruned(&gateway, &mut maintenance, NOW).await);
+                all.sort();
+                assert_eq!(all, ["a", "b"]);
+                assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
+            }
+        }
+
+        mod retention {
+            use super::super::super::*;
+            use std::sync::Arc;
+            use tidegate_core::clock::ManualClock;
+            use tidegate_core::model::EndpointId;
+            use tidegate_store::EmbeddedStore;
+
+            fn at(seconds: i64) -> Time {
+                Time::from_unix(1_800_000_000 + seconds)
+            }
+
+            #[tokio::test]
+            async fn a_store_without_feeds_is_kept_as_it_is() {
+                let clock = ManualClock::at(at(0));
+                let endpoint = EndpointId::own("gate.example").unwrap();
+                let wall = || Arc::new(clock.clone());
+                let store = EmbeddedStore::in_memory(Some(endpoint), wall()).unwrap();
+                assert_eq!(last_running(&store, &clock).await, None);
+                store.note_running_time(at(-9000)).await.unwrap();
+                let store = store.reopen().unwrap();
+                assert_eq!(last_running(&store, &clock).await, Some(at(-9000)));
+                let (nothing, retention) =
+                    (FeedName::new("nothing").unwrap(), Retention::default());
+                assert!(prune_feed(&store, &nothing, &retention, at(9)).await);
+                trim_log(&store).await.unwrap();
+            }
+        }
     }
 
-    /// Two feeds that nothing is read of.
-    async fn gateway() -> (Gateway, FeedMaintenance) {
-        let store = StoreDouble::new(&["a", "b"]);
-        let gateway = Gateway::start(&store, &Publisher::gated("")).await;
-        let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
-        (gateway, FeedMaintenance::new(store, desk))
-    }
+    mod visits {
+        use super::super::*;
+        use std::sync::Mutex;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        use tidegate_core::model::{Format, Snapshot};
+        use tidegate_poll::testing::double::{NOW, StoreDouble, name};
 
-    /// The feeds that are pruned at a time, in the order of their names.
-    async fn pruned(
-        gateway: &Gateway,
-        maintenance: &mut FeedMaintenance,
-        now: Time,
-    ) -> Vec<String> {
-        gateway.clock.set(now);
-        maintenance.run_pass(now).await.unwrap();
-        let pruned = std::mem::take(&mut gateway.store.shelf.lock().unwrap().pruned);
-        let mut pruned: Vec<String> = pruned.iter().map(ToString::to_string).collect();
-        pruned.sort();
-        pruned
-    }
+        const PAUSE: Duration = Duration::from_secs(86_400);
 
-    fn hours(hours: u64) -> Time {
-        NOW.plus(Duration::from_secs(hours * 3600))
-    }
+        /// The feeds that are visited at a time; `outcome`: the result of each visit.
+        async fn visited(
+            visits: &mut FeedVisits,
+            store: &StoreDouble,
+            now: Time,
+            outcome: fn(&str) -> bool,
+        ) -> Vec<String> {
+            let feeds = store.feed_list().await.unwrap();
+            let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
+            let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+            let visit = |record: Arc<FeedRecord>| {
+                let seen = Arc::clone(&seen);
+                async move {
+                    seen.lock().unwrap().push(record.name.to_string());
+                    outcome(record.name.as_str())
+                }
+            };
+            visits.visit_due(store, &records, (now, PAUSE), visit).await.unwrap();
+            visits.keep_only(&feeds);
+            let mut seen = std::mem::take(&mut *seen.lock().unwrap());
+            seen.sort();
+            seen
+        }
 
-    /// Gives the feed `a` a change that is in the window for two more hours.
-    fn change_a(gateway: &Gateway) -> Tick {
-        let last = Tick::at(hours(2).minus(Config::default().publish.window));
-        let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
-        snapshot.state.tick = Some(last);
-        snapshot.state.window_start = Some(Tick::at(last.time().minus(Duration::from_secs(60))));
-        snapshot.settled =
-            Some(SettledItems { living: 1, tombstones: 0, left_window: Some(last), after: None });
-        gateway.store.shelf.lock().unwrap().snapshots.insert(name("a"), snapshot);
-        last
-    }
+        fn is_done(_: &str) -> bool {
+            true
+        }
 
-    #[tokio::test]
-    async fn a_feed_that_stays_as_it_is_is_aged_and_pruned_after_the_pause() {
-        let (gateway, mut maintenance) = gateway().await;
-        let last = change_a(&gateway);
-        let commits = || gateway.store.writes().0;
-        assert_eq!(pruned(&gateway, &mut maintenance, hours(0)).await, ["a", "b"]);
-        assert!(pruned(&gateway, &mut maintenance, hours(11)).await.is_empty());
-        assert_eq!(commits(), 0);
-        assert_eq!(pruned(&gateway, &mut maintenance, hours(12)).await, ["a"]);
-        assert_eq!(commits(), 1);
-        assert_eq!(gateway.store.state_of("a").window_start, Some(last));
-    }
+        #[tokio::test]
+        async fn a_feed_is_visited_again_once_it_has_changed_or_after_the_pause() {
+            let (store, mut visits) = (StoreDouble::new(&["a", "b", "c"]), FeedVisits::default());
+            assert_eq!(visited(&mut visits, &store, NOW, is_done).await, ["a", "b", "c"]);
+            let early = NOW.plus(PAUSE / 2 - Duration::from_secs(1));
+            assert!(visited(&mut visits, &store, early, is_done).await.is_empty());
+            let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
+            snapshot.state.revision = Revision(1);
+            store.shelf.lock().unwrap().snapshots.insert(name("b"), snapshot);
+            assert_eq!(visited(&mut visits, &store, early, is_done).await, ["b"]);
+            store.shelf.lock().unwrap().feeds[2].options.items = Some(2000);
+            assert_eq!(visited(&mut visits, &store, early, is_done).await, ["c"]);
+            // The first has its turn at the beginning of the second half.
+            let half = NOW.plus(PAUSE / 2);
+            assert_eq!(visited(&mut visits, &store, half, is_done).await, ["a"]);
+            let late = half.plus(PAUSE);
+            assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a", "b", "c"]);
+            // What left is new when it comes back.
+            let gone = store.shelf.lock().unwrap().feeds.remove(0);
+            assert!(visited(&mut visits, &store, late, is_done).await.is_empty());
+            store.shelf.lock().unwrap().feeds.push(gone);
+            assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a"]);
+        }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_feed_is_pruned_before_it_waits_to_be_aged() {
-        let (gateway, mut maintenance) = gateway().await;
-        change_a(&gateway);
-        gateway.store.shelf.lock().unwrap().gate = Some(Arc::new(Semaphore::new(0)));
-        gateway.clock.set(hours(12));
-        let pass = timeout(Duration::from_secs(1), maintenance.run_pass(hours(12))).await;
-        assert!(pass.is_err(), "it waits for its commit");
-        assert!(gateway.store.shelf.lock().unwrap().pruned.contains(&name("a")));
-    }
+        #[tokio::test]
+        async fn work_that_is_not_done_is_tried_again() {
+            let (store, mut visits) = (StoreDouble::new(&["a", "b"]), FeedVisits::default());
+            let all_but_a = |feed: &str| feed != "a";
+            assert_eq!(visited(&mut visits, &store, NOW, all_but_a).await, ["a", "b"]);
+            assert_eq!(visited(&mut visits, &store, NOW, is_done).await, ["a"]);
+            assert!(visited(&mut visits, &store, NOW, is_done).await.is_empty());
+        }
 
-    #[tokio::test]
-    async fn rules_that_changed_go_for_every_feed_at_once() {
-        let (gateway, mut maintenance) = gateway().await;
-        assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
-        assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
-        let mut config = Config::default();
-        config.publish.past.versions += 1;
-        maintenance.desk = Arc::new(AdminService::of_gateway(&gateway, &config));
-        assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
-        assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_feed_that_cannot_be_pruned_is_tried_again_and_keeps_no_other_from_it() {
-        let (gateway, mut maintenance) = gateway().await;
-        gateway.store.shelf.lock().unwrap().trouble.push(Trouble::Unprunable);
-        let mut all = pruned(&gateway, &mut maintenance, NOW).await;
-        assert_eq!(all.len(), 1);
-        all.extend(pruned(&gateway, &mut maintenance, NOW).await);
-        all.sort();
-        assert_eq!(all, ["a", "b"]);
-        assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
+        #[tokio::test(start_paused = true)]
+        async fn a_few_feeds_are_visited_at_once_and_each_once() {
+            let names: Vec<String> = (0..50).map(|number| format!("feed-{number}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let store = StoreDouble::new(&names);
+            let feeds = store.feed_list().await.unwrap();
+            let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
+            let counts: Arc<[AtomicUsize; 3]> = Arc::default();
+            let visit = |_: Arc<FeedRecord>| {
+                let counts = Arc::clone(&counts);
+                async move {
+                    let [now, most, all] = &*counts;
+                    most.fetch_max(1 + now.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+                    all.fetch_add(1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    now.fetch_sub(1, Ordering::SeqCst);
+                    true
+                }
+            };
+            let mut visits = FeedVisits::default();
+            visits.visit_due(&*store, &records, (NOW, PAUSE), visit).await.unwrap();
+            assert_eq!(counts.each_ref().map(|count| count.load(Ordering::SeqCst)), [0, 8, 50]);
+        }
     }
 }

@@ -8,23 +8,19 @@ use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
 use tidegate_store::FeedList;
 use url::Url;
 
-/// The configuration with the names that the store has for the addresses of the command line, and a
+/// The feeds of a configuration with the names that the store has for the addresses of the command line, and a
 /// sentence for each feed that is left out.
-pub(super) fn assigned(config: &Config, stored: &FeedList) -> (Config, Vec<String>) {
-    let mut config = config.clone();
-    let is_given = |feed: &FeedConfig| feed.source == FeedSource::CommandLine;
-    let given: Vec<FeedConfig> =
-        config.feeds.iter().filter(|feed| is_given(feed)).cloned().collect();
-    config.feeds.retain(|feed| !is_given(feed));
-    let aggregates = config.aggregates.iter().map(|aggregate| aggregate.name.clone());
-    let mut taken: HashSet<FeedName> = aggregates.collect();
-    taken.extend(config.feeds.iter().map(|feed| feed.name.clone()));
-    let mut left_out = Vec::new();
+pub(super) fn assigned(config: &Config, stored: &FeedList) -> (Vec<FeedConfig>, Vec<String>) {
+    let (given, mut feeds): (Vec<FeedConfig>, Vec<FeedConfig>) =
+        config.feeds.iter().cloned().partition(|feed| feed.source == FeedSource::CommandLine);
+    let mut taken: HashSet<FeedName> = feeds.iter().map(|feed| feed.name.clone()).collect();
+    let (mut new, mut left_out) = (Vec::new(), Vec::new());
     // Those that have a name keep it, before others are named.
-    let (known, new): (Vec<FeedConfig>, Vec<FeedConfig>) =
-        given.into_iter().partition(|feed| stored_record(feed, stored, &taken).is_some());
-    for mut feed in known {
-        let Some(record) = stored_record(&feed, stored, &taken) else { continue };
+    for mut feed in given {
+        let Some(record) = stored_record(&feed, stored, &taken) else {
+            new.push(feed);
+            continue;
+        };
         taken.insert(record.name.clone());
         // Its options are the API's, and the command line has none.
         if record.source == FeedSource::Api && record.standing != FeedStanding::Gone {
@@ -36,7 +32,7 @@ pub(super) fn assigned(config: &Config, stored: &FeedList) -> (Config, Vec<Strin
             continue;
         }
         feed.name = record.name.clone();
-        config.feeds.push(feed);
+        feeds.push(feed);
     }
     for mut feed in new {
         let Some(url) = feed.url.clone() else { continue };
@@ -53,9 +49,9 @@ pub(super) fn assigned(config: &Config, stored: &FeedList) -> (Config, Vec<Strin
         };
         taken.insert(name.clone());
         feed.name = name;
-        config.feeds.push(feed);
+        feeds.push(feed);
     }
-    (config, left_out)
+    (feeds, left_out)
 }
 
 /// The feed that the store has for the address of one that is given. One that the command line gave goes
@@ -130,17 +126,17 @@ mod tests {
         Overrides { feeds, ..Overrides::default() }.apply(Checked::default()).config
     }
 
-    fn names(config: &Config) -> Vec<(String, String)> {
+    fn names(feeds: &[FeedConfig]) -> Vec<(String, String)> {
         let name =
             |feed: &FeedConfig| (feed.url.clone().unwrap().to_string(), feed.name.to_string());
-        config.feeds.iter().map(name).collect()
+        feeds.iter().map(name).collect()
     }
 
     fn record(name: &str, url: &str, source: FeedSource) -> FeedRecord {
         FeedRecord::new(FeedName::new(name).unwrap(), url, source)
     }
 
-    fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<String>) {
+    fn assigned(config: &Config, stored: &[FeedRecord]) -> (Vec<FeedConfig>, Vec<String>) {
         let stored = stored.iter().map(|record| (record.name.clone(), Arc::new(record.clone())));
         super::assigned(config, &stored.collect())
     }
@@ -151,7 +147,7 @@ mod tests {
     #[test]
     fn a_name_does_not_depend_on_what_else_is_given() {
         let (both, _) = assigned(&given(&[ONE, TWO]), &[]);
-        let stored: Vec<_> = both.feeds.iter().map(FeedConfig::record).collect();
+        let stored: Vec<_> = both.iter().map(FeedConfig::record).collect();
         let (alone, left_out) = assigned(&given(&[TWO]), &stored);
         assert_eq!(names(&alone), names(&both)[1..]);
         assert!(left_out.is_empty());
@@ -175,7 +171,7 @@ mod tests {
         let mut api = record("chosen", ONE, FeedSource::Api);
         api.options.secret = Some(true);
         let (config, left_out) = assigned(&given(&[ONE, TWO]), std::slice::from_ref(&api));
-        assert_eq!(config.feeds.len(), 1);
+        assert_eq!(config.len(), 1);
         assert_eq!(names(&config)[0].0, TWO);
         assert_eq!(
             left_out,
@@ -206,7 +202,7 @@ mod tests {
     fn a_feed_whose_name_has_another_address_is_left_out_and_the_others_start() {
         let stored = [record("h-example-c", "http://moved.example/new", FeedSource::Api)];
         let (config, left_out) = assigned(&given(&["http://h.example/c", TWO]), &stored);
-        assert_eq!(config.feeds.len(), 1);
+        assert_eq!(config.len(), 1);
         assert_eq!(
             left_out,
             ["http://h.example/c is left out: its name h-example-c belongs to \

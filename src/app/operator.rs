@@ -1,48 +1,54 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
-mod access;
 mod export;
 mod gather;
 mod gathered;
-mod list;
 mod list_feeds;
-mod local;
+mod notes;
 mod on_demand;
-mod pending;
 mod preview;
-mod redact;
+mod records;
 mod reload;
-mod silent_sites;
 mod standing;
 
 pub(super) use gather::Gathered;
 pub(super) use list_feeds::SeenList;
 pub(super) use reload::Reloaded;
 
+use super::export::write_to;
+use super::import::{decide, read_list};
 use async_trait::async_trait;
 use bytes::Bytes;
+use notes::NoteBoard;
+use records::{known, refuse_if_filed, stopped, taken};
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 use tidegate_config::{Config, Publish};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
-    Change, Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId,
-    Tick, Time,
+    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, LedgerEntry, SyncId,
+    Tick,
 };
 use tidegate_core::websub::Verification;
-use tidegate_judge::record::local::{Act, Acted};
-use tidegate_judge::record::{self as judge, DeletionError, Observation};
+use tidegate_format::parse::opml::OpmlLimits;
+use tidegate_judge::record::local::{self, Act, Acted};
+use tidegate_judge::record::{self as judge, DeletionError, Redaction};
 use tidegate_net::fetch::Services;
 use tidegate_poll::hub::Hub;
 use tidegate_poll::{PollError, Poller, RoundError};
 use tidegate_serve::{
-    AddressPreview, AskedFeeds, ExportStream, ImportedList, Operator, OperatorError, Put, PutFeed,
-    Redacted,
+    AddressPreview, AskedFeeds, Cache, ExportStream, ImportedList, LIST_LIMIT, Operator,
+    OperatorError, Put, PutFeed, Redacted,
 };
-use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
-use tidegate_store::{CommitError, FeedList, Retention, Store, StoreError};
-use tokio::sync::{Mutex, MutexGuard, Semaphore};
+use tidegate_status::{
+    FeedStatus, FeedSummary, ListNote, PollResponse, PollTotals, PushResult, WalkOrder,
+};
+use tidegate_store::{Store, VERSIONS_LIMIT};
+use tokio::sync::{Mutex, Semaphore, mpsc};
 
+/// The reason that is shown for a redaction where the operator gives none.
+const REDACTED: &str = "its text was removed by the operator";
 /// How many documents that may become feeds are read at a time.
 const FIRST_DOCUMENTS: usize = 2;
 
@@ -55,8 +61,8 @@ pub(super) struct AdminService {
     services: RwLock<Services>,
     /// One document of them is read at a time.
     previews: Semaphore,
-    /// The sites that do not answer what is passed on to them.
-    silent: silent_sites::SilentSites,
+    /// The sites that were warned of lately, since they do not answer what is passed on to them.
+    silent: Cache<String, ()>,
     /// So many first documents are read at a time.
     first_documents: Arc<Semaphore>,
     /// When feeds that requests made were last asked for.
@@ -71,11 +77,11 @@ pub(super) struct AdminService {
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
     /// What was noted of aggregates.
-    gathered: gathered::AggregateBoard,
+    pub(super) gathered: NoteBoard<gathered::Noted>,
     /// What came of the feeds of lists.
-    lists: list_feeds::ListBoard,
+    pub(super) lists: NoteBoard<ListNote>,
     /// What waits for a conclusion.
-    absent: pending::AbsentItems,
+    absent: standing::AbsentItems,
     /// What other gateways stored.
     stored: standing::StoredSummaries,
 }
@@ -89,7 +95,7 @@ impl AdminService {
         public_url: String,
         hub: Option<Hub>,
     ) -> Self {
-        let config = RwLock::new(reload::without_feeds(config));
+        let config = RwLock::new(reload::without_feeds(config.clone()));
         let changing = Mutex::new(());
         Self {
             store,
@@ -97,7 +103,7 @@ impl AdminService {
             poller,
             services: RwLock::new(services),
             previews: Semaphore::new(1),
-            silent: silent_sites::SilentSites::default(),
+            silent: Cache::lasting(on_demand::SILENT_SITES, on_demand::WARNING_PAUSE),
             first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
             asked: Arc::default(),
             usual_feeds: on_demand::UsualFeeds::default(),
@@ -106,9 +112,9 @@ impl AdminService {
             public_url,
             hub,
             changing,
-            gathered: gathered::AggregateBoard::default(),
-            lists: list_feeds::ListBoard::default(),
-            absent: pending::AbsentItems::new(),
+            gathered: NoteBoard::default(),
+            lists: NoteBoard::default(),
+            absent: standing::AbsentItems::new(),
             stored: standing::StoredSummaries::default(),
         }
     }
@@ -116,20 +122,6 @@ impl AdminService {
     /// How feeds are republished, and what is kept of them.
     pub(super) fn publish_rules(&self) -> Publish {
         self.config.read().unwrap_or_else(PoisonError::into_inner).publish.clone()
-    }
-
-    pub(super) fn retention(&self) -> Retention {
-        self.config.read().unwrap_or_else(PoisonError::into_inner).publish.past
-    }
-
-    /// Decides over the newest snapshot of a feed and commits; answers what was decided.
-    pub(super) async fn decide_and_commit<T, E: From<StoreError> + From<CommitError>>(
-        &self,
-        record: &FeedRecord,
-        names: &[String],
-        decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
-    ) -> Result<T, E> {
-        self.poller.decisions().decide_and_commit(record, self.clock.as_ref(), names, decide).await
     }
 
     /// Has the hub look at its topics: a feed that became private is none any more.
@@ -144,91 +136,17 @@ impl AdminService {
         self.poller.age(record).await
     }
 
-    async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
-        known(&*self.store.feed_list().await?, feed)
-    }
-
-    /// The configuration, with the address that this gateway has for others.
-    fn named_config(&self) -> Config {
-        let mut config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
-        config.server.public_url = Some(self.public_url.clone());
-        config
-    }
-
-    /// The time of the next change of the list of subscriptions.
-    fn next_change(&self, feeds: &FeedList) -> Time {
-        FeedRecord::next_change(feeds.values().map(Arc::as_ref), self.clock.now())
-    }
-
-    /// The turn to change feeds, and the list as the last one left it, at whichever gateway.
-    pub(super) async fn turn(&self) -> Result<(MutexGuard<'_, ()>, Arc<FeedList>), StoreError> {
-        let turn = self.changing.lock().await;
-        self.store.catch_up().await?;
-        Ok((turn, self.store.feed_list().await?))
-    }
-
-    /// Writes a record that was decided over a list.
-    async fn write(&self, record: &FeedRecord, feeds: &Arc<FeedList>) -> Result<(), StoreError> {
-        self.store.put_feeds(std::slice::from_ref(record), feeds).await
-    }
-
-    /// Notes the titles that feeds have now. Their records stay as they are otherwise, and nothing
-    /// of it concerns polling.
-    pub(super) async fn update_titles(
-        &self,
-        titles: BTreeMap<FeedName, String>,
-    ) -> Result<usize, StoreError> {
-        let (_one, feeds) = self.turn().await?;
-        let when = self.next_change(&feeds);
-        let mut changed = Vec::new();
-        for (name, title) in titles {
-            let Some(before) = feeds.get(&name) else { continue };
-            let mut record = FeedRecord::clone(before);
-            record.enrolment.title = Some(title);
-            if record.follow(Some(before), when, self.store.endpoint()) {
-                changed.push(record);
+    /// Checks that a feed is polled and that there is space for what comes; `without`: what to say where it has no url.
+    async fn check_polled(&self, feed: &FeedName, without: &str) -> Result<(), OperatorError> {
+        let record = self.record(feed).await?;
+        let why = match record.standing {
+            FeedStanding::Active if record.has_upstream() => {
+                return Ok(self.store.condition().check_intake()?);
             }
-        }
-        self.store.put_feeds(&changed, &feeds).await?;
-        let feeds = self.store.feed_list().await?;
-        let shared = changed.iter().filter_map(|record| feeds.get(&record.name)).cloned();
-        // Polling that has stopped has none of them.
-        let _ = self.poller.share(shared.collect()).await;
-        Ok(changed.len())
-    }
-
-    fn refuse_if_filed(&self, record: &FeedRecord) -> Result<(), OperatorError> {
-        match (record.source, record.standing) {
-            // A feed that left the file no longer stands in it.
-            (FeedSource::File | FeedSource::CommandLine, FeedStanding::Active) => {
-                Err(OperatorError::ConfiguredByFile(record.name.clone()))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The record of a feed in a list.
-fn known(feeds: &FeedList, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
-    let found = feeds.get(feed).map(|record| FeedRecord::clone(record));
-    found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
-}
-
-/// Why no new feed can have the name of this one.
-fn taken(before: &FeedRecord) -> OperatorError {
-    let name = &before.name;
-    OperatorError::Conflict(match before.standing {
-        FeedStanding::Gone => format!(
-            "a feed {name} was deleted here; choose another name, or bring that one back by PUT /api/v1/feeds/{name}"
-        ),
-        _ => format!("there is a feed {name} already; choose another name"),
-    })
-}
-
-fn stopped(error: PollError) -> OperatorError {
-    match error {
-        PollError::OwnedElsewhere { .. } => OperatorError::Conflict(error.to_string()),
-        error => OperatorError::Internal(error.to_string()),
+            FeedStanding::Active => without,
+            _ => "is not polled any more",
+        };
+        Err(OperatorError::Conflict(format!("the feed {feed} {why}")))
     }
 }
 
@@ -249,11 +167,6 @@ impl Operator for AdminService {
         self.poller.summary(feed)
     }
 
-    async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
-        let found = self.statuses(std::slice::from_ref(feed)).await?.pop();
-        found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
-    }
-
     async fn statuses(&self, names: &[FeedName]) -> Result<Vec<FeedStatus>, OperatorError> {
         let feeds = self.store.feed_list().await?;
         let records = names.iter().filter_map(|name| feeds.get(name).cloned());
@@ -269,7 +182,7 @@ impl Operator for AdminService {
             if put.must_be_new {
                 return Err(taken(before));
             }
-            self.refuse_if_filed(before)?;
+            refuse_if_filed(before)?;
             if put.keeps_paused && before.standing == FeedStanding::Gone {
                 let said = format!("the feed {feed} was deleted; PUT brings it back");
                 return Err(OperatorError::Conflict(said));
@@ -310,7 +223,7 @@ impl Operator for AdminService {
     async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
         let (_one, feeds) = self.turn().await?;
         let before = known(&feeds, feed)?;
-        self.refuse_if_filed(&before)?;
+        refuse_if_filed(&before)?;
         let mut record = before.clone();
         // First of all, so that a crash on the way leaves a feed that is gone: its purge can be
         // asked for again.
@@ -333,7 +246,7 @@ impl Operator for AdminService {
     async fn pause(&self, feed: &FeedName, paused: bool) -> Result<(), OperatorError> {
         let (_one, feeds) = self.turn().await?;
         let before = known(&feeds, feed)?;
-        self.refuse_if_filed(&before)?;
+        refuse_if_filed(&before)?;
         if before.standing == FeedStanding::Gone {
             return Err(OperatorError::Conflict(format!("the feed {feed} was deleted")));
         }
@@ -361,27 +274,43 @@ impl Operator for AdminService {
         list: Bytes,
         rearrange: bool,
     ) -> Result<ImportedList, OperatorError> {
-        self.add_list(list, rearrange).await
+        let (_one, feeds) = self.turn().await?;
+        self.store.condition().check_intake()?;
+        let limits = OpmlLimits { bytes: LIST_LIMIT, ..OpmlLimits::default() };
+        let read = move || read_list(&list, &limits);
+        let planned = self.plan_over(&feeds, (rearrange, None), read, decide).await?;
+        let wrong = |why| OperatorError::BadRequest(format!("the list: {why}"));
+        let (plan, done) = planned.map_err(wrong)?;
+        self.apply(plan.changed(), &feeds).await?;
+        Ok(done)
     }
 
     async fn export(&self) -> Result<ExportStream, OperatorError> {
-        self.begin_export()
+        let Ok(turn) = Arc::clone(&self.exporting).try_acquire_owned() else {
+            let said = "the state is being exported already; try again when that is done";
+            return Err(OperatorError::Conflict(said.to_owned()));
+        };
+        let (sender, stream) = mpsc::channel(export::WAITING);
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            let to = export::PieceWriter::new(sender.clone());
+            if let Err(error) = write_to(store.as_ref(), to).await {
+                let error = error.report();
+                tracing::warn!(error, "the export was not finished");
+                // Who takes nothing learns nothing.
+                let _ = sender.try_send(Err(io::Error::other(error)));
+            }
+            drop(turn);
+        });
+        Ok(stream)
     }
 
     async fn name_for(&self, url: &str) -> Result<FeedName, OperatorError> {
-        self.free_name(url).await
+        preview::free_name(preview::read_url(url)?, self.store.feed_list().await?.as_ref())
     }
 
     async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, OperatorError> {
-        let record = self.record(feed).await?;
-        if record.standing != FeedStanding::Active {
-            return Err(OperatorError::Conflict(format!("the feed {feed} is not polled any more")));
-        }
-        if !record.has_upstream() {
-            let said = format!("the feed {feed} is not polled: it has no url");
-            return Err(OperatorError::Conflict(said));
-        }
-        self.store.condition().check_intake()?;
+        self.check_polled(feed, "is not polled: it has no url").await?;
         let report = self.poller.poll_now(feed).await.map_err(|error| match error {
             PollError::TooMany { .. } => OperatorError::Conflict(error.to_string()),
             _ => stopped(error),
@@ -397,7 +326,20 @@ impl Operator for AdminService {
     }
 
     async fn item(&self, feed: &FeedName, act: Act) -> Result<Acted, OperatorError> {
-        self.act(feed, &act).await
+        let record = self.record(feed).await?;
+        if record.standing == FeedStanding::Gone {
+            return Err(OperatorError::Conflict(format!("the feed {feed} was deleted")));
+        }
+        if record.options.sharing.is_aggregate() && matches!(act, Act::Create { .. }) {
+            let said =
+                format!("the feed {feed} is an aggregate: make the item in one of its sources");
+            return Err(OperatorError::Conflict(said));
+        }
+        self.decide_and_commit(&record, &[], |round| {
+            let (verdict, acted) = local::act(round, &act).map_err(OperatorError::Item)?;
+            Ok((verdict.change, acted))
+        })
+        .await
     }
 
     async fn redact(
@@ -406,7 +348,35 @@ impl Operator for AdminService {
         item: &SyncId,
         reason: Option<String>,
     ) -> Result<Redacted, OperatorError> {
-        self.take_out(feed, item, reason).await
+        let record = self.record(feed).await?;
+        let why = reason.as_deref().unwrap_or(REDACTED);
+        // What left the complete view is in archives still.
+        let names = [item.to_string()];
+        // Nothing is read once the text is gone: a store that fails then would make that look undone.
+        let kept = self.store.versions(feed, item, VERSIONS_LIMIT).await?.len();
+        let unknown = || OperatorError::UnknownItem(feed.clone());
+        let redacted = |ledger: &[LedgerEntry], tick: Option<Tick>| {
+            let known = ledger.iter().find(|known| known.id == *item)?;
+            let (published_id, native_id) =
+                (known.published_id.clone(), known.native_shown.clone());
+            // A tombstone is a version, too.
+            let versions = kept.saturating_add(usize::from(tick.is_some())).min(VERSIONS_LIMIT);
+            Some(Redacted { published_id, native_id, tick, versions, before: false })
+        };
+        self.decide_and_commit(&record, &names, |round| match judge::redact(round, item, why) {
+            Redaction::Unknown => Err(unknown()),
+            Redaction::Before => {
+                let known = round.snapshot.and_then(|snapshot| redacted(&snapshot.known, None));
+                let known = known.ok_or_else(unknown)?;
+                Ok((None, Redacted { before: true, ..known }))
+            }
+            Redaction::Commit(verdict) => {
+                let change = verdict.change.ok_or_else(unknown)?;
+                let done = redacted(&change.known, change.tick).ok_or_else(unknown)?;
+                Ok((Some(change), done))
+            }
+        })
+        .await
     }
 
     async fn delete_missing(
@@ -430,15 +400,7 @@ impl Operator for AdminService {
     }
 
     async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError> {
-        let record = self.record(feed).await?;
-        if record.standing != FeedStanding::Active {
-            return Err(OperatorError::Conflict(format!("the feed {feed} is not polled any more")));
-        }
-        if !record.has_upstream() {
-            let said = format!("the feed {feed} has no url, so nobody has older documents of it");
-            return Err(OperatorError::Conflict(said));
-        }
-        self.store.condition().check_intake()?;
+        self.check_polled(feed, "has no url, so nobody has older documents of it").await?;
         self.poller.walk(feed, order).await.map_err(stopped)
     }
 
@@ -473,5 +435,38 @@ impl Operator for AdminService {
             tracing::info!(%feed, %error, "a released feed is not polled at once");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_config::Config;
+    use tidegate_judge::record::local::{CheckedEntry, EntryFields};
+    use tidegate_poll::testing::double::{StoreDouble, name, record};
+    use tidegate_poll::testing::gateway::{Gateway, Publisher};
+
+    /// Of this store nothing is read of an item once the text is gone.
+    #[tokio::test]
+    async fn what_is_stored_is_answered() {
+        let gateway = Gateway::start(&StoreDouble::new(&[]), &Publisher::new("one")).await;
+        let desk = AdminService::of_gateway(&gateway, &Config::default());
+        let mut local = record("a");
+        local.options.sharing.local = true;
+        gateway.store.put_feed(&local).await.unwrap();
+        let (title, content) = ("A secret".to_owned(), Some("It is one.".to_owned()));
+        let fields = EntryFields { title, content, ..EntryFields::default() };
+        let entry = CheckedEntry::fields(&fields).unwrap();
+        let act = Act::Create { entry, noconflicts: None };
+        let made = desk.item(&name("a"), act).await.unwrap();
+        let done = desk.redact(&name("a"), &made.id, None).await.unwrap();
+        assert!(!done.before && done.tick > Some(made.tick), "{done:?}");
+        assert_eq!(done.versions, 1);
+        let again = desk.redact(&name("a"), &made.id, None).await.unwrap();
+        let ids = |redacted: &Redacted| (redacted.published_id.clone(), redacted.native_id.clone());
+        assert!(again.before && again.tick.is_none() && ids(&again) == ids(&done), "{again:?}");
+        let nothing = SyncId::new("nothing").unwrap();
+        let unknown = desk.redact(&name("a"), &nothing, None).await.unwrap_err();
+        assert_eq!(unknown, OperatorError::UnknownItem(name("a")));
     }
 }

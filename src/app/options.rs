@@ -1,11 +1,11 @@
 //! What the subcommands are asked to do, already checked.
 
-use super::AppError;
+use super::{AppError, ErrorContext, rule_names};
+use clap::Args;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tidegate_config::{self as config, Checked, Config, Overrides, Variables};
-use tidegate_core::model::Without;
+use tidegate_config::{self as config, Checked, Config, Overrides, Variables, feed_address};
 use tidegate_format::pull::PullLimits;
 use url::Url;
 
@@ -48,9 +48,8 @@ impl ConfigSource {
 
     /// Goes by the address of a socket that was handed over, whatever else says where to listen.
     pub fn listen_on(&mut self, listener: &std::net::TcpListener) -> Result<(), AppError> {
-        let address = listener.local_addr().map_err(|error| {
-            AppError::run("the socket that was handed over has no address", error)
-        })?;
+        let address =
+            listener.local_addr().context("the socket that was handed over has no address")?;
         if let Self::File { overrides, .. } = self {
             overrides.listen = Some(address);
         }
@@ -62,6 +61,12 @@ impl ConfigSource {
 pub fn variables() -> Variables {
     let shown = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     Variables::new(std::env::vars_os().map(|(name, value)| (shown(name), shown(value))))
+}
+
+/// A duration that is not zero: who changes or asks without pause does nothing else.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let value = config::duration(text)?;
+    if value.is_zero() { Err("the shortest is 1s".to_owned()) } else { Ok(value) }
 }
 
 /// What `tidegate demo` is asked to do.
@@ -78,37 +83,73 @@ pub struct DemoOptions {
 }
 
 /// What `tidegate replay` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Args)]
 pub struct ReplayOptions {
-    /// One line of JSON for each document, instead of text for people.
+    /// Print one line of JSON for each document, and one for the summary
+    #[arg(long)]
     pub json: bool,
-    /// Folders with an `index.jsonl`, or documents in order.
+    /// Switch a rule of judgement off, to see what it is worth; may be given more than once
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    pub without: Vec<String>,
+    /// Folders with an index.jsonl, or XML files in order
+    #[arg(value_name = "SOURCE", required = true)]
     pub sources: Vec<PathBuf>,
-    /// Rules of judgement that are switched off.
-    pub without: Without,
+}
+
+/// A rule that can be switched off.
+fn rule(text: &str) -> Result<String, String> {
+    let names: Vec<&str> = rule_names().collect();
+    match names.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("there is no such rule; the rules are {}", names.join(", "))),
+    }
 }
 
 /// What `tidegate pull` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Args)]
 pub struct PullOptions {
-    /// The feed.
+    /// The feed: one with sync markup, or a plain one
+    #[arg(value_name = "URL", value_parser = feed_address)]
     pub url: Url,
-    /// The folder of the replica.
+    /// The folder that the replica is kept in; replica.xml there is the feed
+    #[arg(long, value_name = "DIR")]
     pub into: PathBuf,
-    /// What it may take.
-    pub limits: PullLimits,
+    /// The most requests; what is not read then is read by the next pull
+    #[arg(long, value_name = "N", default_value_t = PullLimits::STANDARD.requests, value_parser = at_least_two)]
+    pub max_requests: usize,
+    /// The most bytes of documents, decompressed
+    #[arg(long, value_name = "N", default_value_t = PullLimits::STANDARD.bytes)]
+    pub max_bytes: usize,
+}
+
+impl PullOptions {
+    /// A pull with the limits that hold where none are given.
+    pub const fn new(url: Url, into: PathBuf) -> Self {
+        let PullLimits { requests, bytes, .. } = PullLimits::STANDARD;
+        Self { url, into, max_requests: requests, max_bytes: bytes }
+    }
+}
+
+/// The feed and its complete feed are two requests.
+fn at_least_two(text: &str) -> Result<usize, String> {
+    let number = text.parse::<usize>().map_err(|error| error.to_string())?;
+    if number < 2 { Err("the least is 2".to_owned()) } else { Ok(number) }
 }
 
 /// What `tidegate sup` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Args)]
 pub struct SupOptions {
-    /// The address of the SUP document.
+    /// The address of the SUP document
+    #[arg(value_name = "URL", value_parser = feed_address)]
     pub url: Url,
-    /// One line of JSON for each change, instead of text for people.
+    /// Print one line of JSON for each change
+    #[arg(long)]
     pub json: bool,
-    /// Whether to read it a single time.
+    /// Read it a single time
+    #[arg(long)]
     pub once: bool,
-    /// How often to look; by default once a period.
+    /// How often to look [default: once a period]
+    #[arg(long, value_name = "DURATION", value_parser = interval)]
     pub every: Option<Duration>,
 }
 

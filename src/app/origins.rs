@@ -29,17 +29,10 @@ pub(super) fn settings(
     let own = |feed: &tidegate_config::FeedConfig| Some((feed.name.clone(), feed.path.clone()?));
     let paths = config.feeds.iter().filter_map(own).collect();
     let asked = Arc::clone(desk.asked_feeds());
-    let none = OriginSettings { paths, asked, ..OriginSettings::default() };
     let sites = sites(config, public_url);
-    if sites.is_empty() && config.allow.is_empty() {
-        return none;
-    }
-    OriginSettings {
-        sites,
-        allow: config.allow.clone(),
-        service: Some(Arc::clone(desk) as Arc<dyn OriginService>),
-        ..none
-    }
+    let is_used = !(sites.is_empty() && config.allow.is_empty());
+    let service = is_used.then(|| Arc::clone(desk) as Arc<dyn OriginService>);
+    OriginSettings { sites, allow: config.allow.clone(), service, paths, asked }
 }
 
 /// The origins of a configuration, in its order.

@@ -2,15 +2,17 @@
 
 mod folder;
 
-use super::{AppError, PullOptions, progress};
+use super::{AppError, PullOptions, outgoing, progress};
 use folder::ReplicaFolder;
 use indicatif::ProgressBar;
 use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::counted;
 use tidegate_format::parse::sync_markup::bare;
-use tidegate_format::pull::{self, Answer, Ask, Asked, FetchedBody, PullOutcome, State};
-use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
+use tidegate_format::pull::{
+    self, Answer, Ask, Asked, FetchedBody, PullLimits, PullOutcome, State,
+};
+use tidegate_net::fetch::{self, Fetch, FetchRequest, Validators};
 use tower::ServiceExt as _;
 use url::Url;
 
@@ -41,7 +43,8 @@ pub async fn pull(options: PullOptions) -> Result<Pulled, AppError> {
 }
 
 async fn pull_into(folder: &ReplicaFolder, options: PullOptions) -> Result<Pulled, AppError> {
-    let PullOptions { url, into, limits } = options;
+    let PullOptions { url, into, max_requests, max_bytes } = options;
+    let limits = PullLimits { requests: max_requests, bytes: max_bytes, ..PullLimits::STANDARD };
     let known_as = fetch::bare(&url);
     let held = folder.open(&known_as)?;
     let before = held.saved.as_ref().map(|(_, replica)| replica.clone());
@@ -74,15 +77,7 @@ struct PublisherLink {
 
 impl PublisherLink {
     fn new(given: &Url) -> Result<Self, AppError> {
-        // The operator named this host and port, so that links to it are followed wherever it is;
-        // all others pass the guard as anybody's.
-        let settings = FetchSettings {
-            allow_private: AllowPrivate::host_of(given),
-            ..FetchSettings::default()
-        };
-        let fetch = fetch::services(settings)
-            .map_err(|error| AppError::run("the HTTP client could not be made", error))?
-            .fetch;
+        let fetch = outgoing::client_of(given)?;
         let progress = progress::bar("{spinner} {wide_msg}", 0);
         if !progress.is_hidden() {
             progress.enable_steady_tick(TICK);

@@ -1,6 +1,6 @@
 //! `tidegate replay`: recorded documents through the core, printed line by line.
 
-use super::{AppError, ReplayOptions, progress};
+use super::{AppError, ErrorContext, ReplayOptions, progress};
 use std::io::Write;
 use std::sync::Arc;
 use tidegate_config::{Polling, Publish};
@@ -30,9 +30,10 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| AppError::run("no runtime could be started", error))?;
+        .context("no runtime could be started")?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut summary = Summary::default();
+    let without = Without(options.without.clone());
     let documents = all.iter().map(|series| series.documents.len()).sum();
     let progress = progress::bar("{bar:40} {pos}/{len} documents, {eta} left", documents);
     for (number, series) in all.iter().enumerate() {
@@ -44,7 +45,7 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
                 unwritten.get_or_insert(error);
             }
         };
-        runtime.block_on(one(series, number, &options.without, print))?;
+        runtime.block_on(one(series, number, &without, print))?;
         if let Some(error) = unwritten {
             return Err(AppError::output(error));
         }

@@ -1,6 +1,6 @@
 //! The gateway that runs: where it is, with which token it is asked, and calls of its API.
 
-use super::{AppError, ConfigSource, token};
+use super::{AppError, ConfigSource, ErrorContext, token};
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -70,8 +70,8 @@ impl RunningGateway {
     }
 
     fn at(base: Url, token: Option<&str>, ca_file: Option<PathBuf>) -> Result<Self, AppError> {
-        let client = ApiClient::new(&base, token, ca_file)
-            .map_err(|error| AppError::run("the HTTP client could not be made", error))?;
+        let client =
+            ApiClient::new(&base, token, ca_file).context("the HTTP client could not be made")?;
         Ok(Self { base, client })
     }
 
@@ -89,49 +89,39 @@ impl RunningGateway {
         url
     }
 
-    /// Asks its API; `path` begins with what comes behind `/api/v1`. What it refuses is an error in its words.
+    /// Asks its API; `path` begins with what comes behind `/api/v1`, and `body` is a media type and a document. What it
+    /// refuses is an error in its words.
     pub async fn open(
         &self,
         method: Method,
         (path, query): (&str, &[(&str, &str)]),
-        body: Option<&Value>,
+        body: Option<(&'static str, Vec<u8>)>,
     ) -> Result<ApiAnswer, AppError> {
-        let url = self.url(path, query);
-        let body = body.map(|body| (JSON, body.to_string().into()));
-        self.send(ApiRequest { method, url, body }).await
-    }
-
-    async fn send(&self, request: ApiRequest) -> Result<ApiAnswer, AppError> {
-        let sent = self.client.send(request).await;
-        let answer = sent.map_err(|error| self.unreached(error))?;
+        let body = body.map(|(media_type, document)| (media_type, document.into()));
+        let request = ApiRequest { method, url: self.url(path, query), body };
+        let answer = self.client.send(request).await.map_err(|error| self.unreached(error))?;
         match answer.status {
             200..=299 => Ok(answer),
             status => Err(self.refused(status, answer).await),
         }
     }
 
-    /// The same; the answer as a value, null where it has no body.
+    /// The same with a body of JSON; the answer as a value, null where it has no body.
     pub async fn call(
         &self,
         method: Method,
         to: (&str, &[(&str, &str)]),
         body: Option<&Value>,
     ) -> Result<Value, AppError> {
+        let body = body.map(|body| (JSON, body.to_string().into()));
         self.value(self.open(method, to, body).await?).await
     }
 
-    /// Sends a document of a media type; the answer as a value.
-    pub async fn upload<T: DeserializeOwned>(
+    /// What an answer says.
+    pub(super) async fn value<T: DeserializeOwned>(
         &self,
-        (path, query): (&str, &[(&str, &str)]),
-        (media_type, document): (&'static str, Vec<u8>),
+        answer: ApiAnswer,
     ) -> Result<T, AppError> {
-        let (url, body) = (self.url(path, query), Some((media_type, document.into())));
-        let answer = self.send(ApiRequest { method: Method::POST, url, body }).await?;
-        self.value(answer).await
-    }
-
-    async fn value<T: DeserializeOwned>(&self, answer: ApiAnswer) -> Result<T, AppError> {
         let body = answer.whole(ANSWER_LIMIT).await.map_err(|error| self.unreached(error))?;
         let wrong = |error| AppError::run(format!("{} is no gateway", self.shown()), error);
         serde_json::from_slice(if body.is_empty() { b"null" } else { &body }).map_err(wrong)

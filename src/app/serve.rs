@@ -1,12 +1,11 @@
 //! `tidegate serve`: runs until it is told to stop.
 
-use super::service::{self, ServiceManager};
-use super::{AppError, ConfigSource, Gateway, Outside, startup};
+use super::{AppError, ConfigSource, ErrorContext, Gateway, Outside, service, startup};
 use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_config::{Checked, Config, StoreKind};
+use tidegate_config::{Config, StoreKind};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often it is looked at whether serving goes on.
@@ -18,7 +17,7 @@ pub async fn serve(mut settings: ConfigSource) -> Result<(), AppError> {
     if let Some(listener) = &listener {
         settings.listen_on(listener)?;
     }
-    let mut checked = startup::load(&settings)?;
+    let checked = startup::load(&settings)?;
     warn(startup::warnings(&checked));
     let mut signals = Signals::new()?;
     let outside = Outside { listener: listener.map(Arc::new), ..Outside::default() };
@@ -29,9 +28,8 @@ pub async fn serve(mut settings: ConfigSource) -> Result<(), AppError> {
         announce(&format!("administration on http://{own}"))?;
     }
     // From here on the store has the feeds.
-    checked.config = Config::default();
-    let running = ConfigOrigin { settings: &settings, started: &checked };
-    run(gateway, &mut signals, &running, std::future::pending()).await
+    drop(checked);
+    run(gateway, &mut signals, &settings, std::future::pending()).await
 }
 
 /// Logs what was started with what, in one line.
@@ -54,33 +52,25 @@ async fn tell_of_start(gateway: &Gateway, settings: &ConfigSource, config: &Conf
     );
 }
 
-/// Where the configuration of a running gateway comes from.
-pub(super) struct ConfigOrigin<'c> {
-    pub(super) settings: &'c ConfigSource,
-    /// What it was started with, without its feeds.
-    pub(super) started: &'c Checked,
-}
-
 /// Waits for signals, or until what is done beside it fails, and ends the gateway in order.
 pub(super) async fn run(
     gateway: Gateway,
     signals: &mut Signals,
-    running: &ConfigOrigin<'_>,
+    settings: &ConfigSource,
     beside: impl Future<Output = Result<(), AppError>>,
 ) -> Result<(), AppError> {
     let mut beside = std::pin::pin!(beside);
-    let manager = ServiceManager::from_environment();
-    manager.tell_ready(&gateway).await;
-    let watchdog = manager.start_watchdog(gateway.store());
+    service::tell_ready(&gateway).await;
+    let watchdog = tokio::spawn(service::feed_watchdog(Arc::clone(gateway.store())));
     let ended = loop {
         tokio::select! {
             _ = signals.terminate.recv() => break Ok(()),
             _ = signals.interrupt.recv() => break Ok(()),
             ended = &mut beside => break ended,
             _ = signals.hangup.recv() => {
-                manager.tell_reloading();
-                reload(&gateway, running).await;
-                manager.tell_ready(&gateway).await;
+                service::tell_reloading();
+                reload(&gateway, settings).await;
+                service::tell_ready(&gateway).await;
             }
             () = tokio::time::sleep(WATCH_EVERY) => {
                 if gateway.has_failed() {
@@ -90,21 +80,21 @@ pub(super) async fn run(
         }
     };
     tracing::info!("stopping");
-    manager.tell_stopping();
+    service::tell_stopping();
     let stopped = gateway.stop().await;
     watchdog.abort();
     stopped.and(ended)
 }
 
 /// Reads the configuration again; a wrong one changes nothing.
-async fn reload(gateway: &Gateway, running: &ConfigOrigin<'_>) {
-    let taken = match startup::load(running.settings) {
+async fn reload(gateway: &Gateway, settings: &ConfigSource) {
+    let taken = match startup::load(settings) {
         Ok(checked) => gateway.reload(&checked.config).await.map(|kept| (checked, kept)),
         Err(error) => Err(error),
     };
     match taken {
         Ok((checked, kept)) => {
-            warn(checked.warnings.iter().chain(&checked.restart_warnings(&kept, running.started)));
+            warn(checked.warnings.iter().chain(&checked.restart_warnings(&kept)));
             tracing::info!(restart = kept.len(), "the configuration was read again");
         }
         Err(error) => {
@@ -138,9 +128,7 @@ pub(super) struct Signals {
 impl Signals {
     /// Begins to listen; before anything is started, so that none is missed.
     pub(super) fn new() -> Result<Self, AppError> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| AppError::run("signals cannot be listened for", error))
-        };
+        let listen = |kind| signal(kind).context("signals cannot be listened for");
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,

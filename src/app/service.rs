@@ -7,7 +7,6 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::Store;
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 /// The longest status that is told, in bytes.
@@ -34,56 +33,41 @@ pub(super) fn listener() -> Result<Option<TcpListener>, AppError> {
     }
 }
 
-/// Tells the service manager how the gateway is, where there is one (`NOTIFY_SOCKET`).
-pub(super) struct ServiceManager {
-    /// The time that the watchdog allows between two signs of life.
-    watchdog: Option<Duration>,
+/// Tells the service manager, where there is one (`NOTIFY_SOCKET`), that the gateway answers, where, and with how many
+/// feeds.
+pub(super) async fn tell_ready(gateway: &Gateway) {
+    let feeds = gateway.store().feed_list().await.map_or(0, |feeds| feeds.len());
+    let status = format!("listening on {}, {feeds} feeds", gateway.origin());
+    tell(&[NotifyState::Ready, NotifyState::Status(shortened(&status))]);
 }
 
-impl ServiceManager {
-    /// That of the environment.
-    pub(super) fn from_environment() -> Self {
-        Self { watchdog: sd_notify::watchdog_enabled() }
+/// Tells it that the configuration is read again.
+pub(super) fn tell_reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Err(error) => tracing::warn!(%error, "the monotonic clock could not be read"),
     }
+}
 
-    /// It answers; says where and with how many feeds.
-    pub(super) async fn tell_ready(&self, gateway: &Gateway) {
-        let feeds = gateway.store().feed_list().await.map_or(0, |feeds| feeds.len());
-        let status = format!("listening on {}, {feeds} feeds", gateway.origin());
-        tell(&[NotifyState::Ready, NotifyState::Status(shortened(&status))]);
-    }
+/// Tells it that the gateway ends.
+pub(super) fn tell_stopping() {
+    tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
+}
 
-    /// It reads its configuration again.
-    pub(super) fn tell_reloading(&self) {
-        match NotifyState::monotonic_usec_now() {
-            Ok(now) => tell(&[NotifyState::Reloading, now]),
-            Err(error) => tracing::warn!(%error, "the monotonic clock could not be read"),
+/// Tells its watchdog, where it has one, for as long as tasks run in time and the store answers. A store that says why it
+/// cannot do something has answered: it opens again by itself, and a restart would help nobody.
+pub(super) async fn feed_watchdog(store: Arc<dyn Store>) {
+    let Some(allowed) = sd_notify::watchdog_enabled() else { return };
+    let pause = allowed / BEATS;
+    loop {
+        match answers(store.running_time(), pause).await {
+            true => tell(&[NotifyState::Watchdog]),
+            false => tracing::error!(
+                waited = ?pause,
+                "the store does not answer; the service manager is told nothing until it does"
+            ),
         }
-    }
-
-    /// It ends.
-    pub(super) fn tell_stopping(&self) {
-        tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
-    }
-
-    /// Tells the watchdog for as long as tasks run in time and the store answers. A store that says why it
-    /// cannot do something has answered: it opens again by itself, and a restart would help nobody.
-    pub(super) fn start_watchdog(&self, store: &Arc<dyn Store>) -> JoinHandle<()> {
-        let (watchdog, store) = (self.watchdog, Arc::clone(store));
-        tokio::spawn(async move {
-            let Some(allowed) = watchdog else { return };
-            loop {
-                let pause = allowed / BEATS;
-                match answers(store.running_time(), pause).await {
-                    true => tell(&[NotifyState::Watchdog]),
-                    false => tracing::error!(
-                        waited = ?pause,
-                        "the store does not answer; the service manager is told nothing until it does"
-                    ),
-                }
-                sleep(pause).await;
-            }
-        })
+        sleep(pause).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a start reads before it opens anything, for `serve`, for a reload and for `check`: the configuration, and
 //! what that names and does not contain.
 
-use super::{AppError, ConfigSource, names, outgoing, readers, token};
+use super::{AppError, ConfigSource, names, outgoing, token};
 use std::collections::HashMap;
 use tidegate_config::{Checked, ConfigError, External, Fault, Faults, look_up};
 use tidegate_core::trust::check_certificates;
@@ -22,7 +22,7 @@ pub fn load(source: &ConfigSource) -> Result<Checked, AppError> {
         }
         External::AdminToken(path) => token::in_file(path).map(|_| ()),
         External::ReaderToken(source) => {
-            let token = readers::find(source)?.reveal().to_owned();
+            let token = token::reader_token(source)?.reveal().to_owned();
             match tokens.insert(token, place.line) {
                 Some(line) => Err(format!("is the token of line {line}; each reader has its own")),
                 None => Ok(()),
@@ -56,7 +56,7 @@ fn unnamed_listener(checked: &Checked) -> Option<Fault> {
          reached, with server.public_url, --public-url or TIDEGATE_SERVER_PUBLIC_URL",
         server.listen
     );
-    let place = checked.written.get("server.listen").cloned().unwrap_or_default();
+    let place = checked.places.get("server.listen").cloned().unwrap_or_default();
     Some(Fault { message, ..place })
 }
 

@@ -1,43 +1,41 @@
 //! The titles of feeds in the list of subscriptions: what their own documents say.
 
+use super::maintenance::PASSED_OVER;
 use super::operator::AdminService;
-use super::visits::FeedVisits;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{Enrolment, FeedName, FeedRecord, FeedStanding, Tick, Time};
+use tidegate_core::model::{Enrolment, FeedName, FeedRecord, FeedStanding, Revision, Tick, Time};
 use tidegate_poll::owns_feed;
-use tidegate_store::{CommitError, Epoch, Select, Store, StoreError, in_words};
+use tidegate_store::{Epoch, Select, Store, StoreError, in_words};
+use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 
 /// How long after a change of feeds their titles are looked at, so that many are written together.
 const SETTLE: Duration = Duration::from_secs(2);
 /// How often the titles of all feeds are looked at: one can change while no item does.
 const ALL_EVERY: Duration = Duration::from_secs(3600);
-/// After how long the title of a feed is read again that stays as it is: it is of the feed's revision.
-const NEVER: Duration = Duration::MAX;
 /// The most epochs of the change log that are read at once; where more is new, all are looked at.
 const EPOCHS: usize = 1_000;
 
 /// Keeps the titles in the list of subscriptions up to date, until it is cancelled.
 pub(super) async fn maintain_titles(
-    store: &Arc<dyn Store>,
+    store: &dyn Store,
     clock: &dyn Clock,
     desk: &AdminService,
     cancel: &CancellationToken,
 ) {
-    let mut visits = FeedVisits::default();
-    let mut sealed = store.watch_epochs();
-    let mut seen = *sealed.borrow_and_update();
+    let mut read = ReadTitles::default();
+    let mut epochs = store.watch_epochs();
+    let mut seen = *epochs.borrow_and_update();
     let mut all_at = clock.now();
     loop {
         let now = clock.now();
         let all = now >= all_at;
-        let after = if all { None } else { Some(seen) };
         let updated = tokio::select! {
             () = cancel.cancelled() => return,
-            updated = update_or_forget(store, desk, &mut visits, (now, after)) => updated,
+            updated = read.update(store, desk, (!all).then_some(seen)) => updated,
         };
         match updated {
             Ok(newest) => seen = newest,
@@ -51,7 +49,7 @@ pub(super) async fn maintain_titles(
         }
         tokio::select! {
             () = cancel.cancelled() => return,
-            changed = tokio::time::timeout(ALL_EVERY, sealed.changed()) => {
+            changed = tokio::time::timeout(ALL_EVERY, epochs.changed()) => {
                 // The store is closed.
                 if matches!(changed, Ok(Err(_))) {
                     return;
@@ -62,78 +60,74 @@ pub(super) async fn maintain_titles(
             () = cancel.cancelled() => return,
             () = tokio::time::sleep(SETTLE) => {}
         }
-        sealed.borrow_and_update();
+        epochs.borrow_and_update();
     }
 }
 
-/// Does what [`update_changed`] does. Where that fails, what was found is not written, and all is read again.
-async fn update_or_forget(
-    store: &Arc<dyn Store>,
-    desk: &AdminService,
-    visits: &mut FeedVisits,
-    when: (Time, Option<Epoch>),
-) -> Result<Epoch, CommitError> {
-    let updated = update_changed(store, desk, visits, when).await;
-    if updated.is_err() {
-        *visits = FeedVisits::default();
-    }
-    updated
-}
+/// The feeds whose titles were read and written, as they were then.
+#[derive(Default)]
+struct ReadTitles(HashMap<FeedName, (Arc<FeedRecord>, Revision)>);
 
-/// Looks at the feeds that changed after the epoch `after`, at all of them where there is none, and reads those that
-/// changed since their last visit. Answers the epoch that was reached.
-async fn update_changed(
-    store: &Arc<dyn Store>,
-    desk: &AdminService,
-    visits: &mut FeedVisits,
-    (now, after): (Time, Option<Epoch>),
-) -> Result<Epoch, CommitError> {
-    let newest = *store.watch_epochs().borrow();
-    let mut names = BTreeSet::new();
-    let told = match after {
-        Some(after) => {
-            let epochs = store.epochs_after(after, EPOCHS).await?;
-            let whole = epochs.len() < EPOCHS
-                && epochs.first().is_none_or(|first| first.epoch.0 == after.0.saturating_add(1));
-            names.extend(epochs.into_iter().flat_map(|sealed| sealed.changes).map(|c| c.feed));
-            whole
-        }
-        None => false,
-    };
-    let feeds = store.feed_list().await?;
-    let is_served = |record: &&Arc<FeedRecord>| {
-        record.standing != FeedStanding::Gone && owns_feed(store.as_ref(), record)
-    };
-    let records: Vec<Arc<FeedRecord>> = match told {
-        true => {
-            names.iter().filter_map(|name| feeds.get(name)).filter(is_served).cloned().collect()
-        }
-        false => {
-            visits.keep_only(&feeds);
-            feeds.values().filter(is_served).cloned().collect()
-        }
-    };
-    drop(feeds);
-    let found: Arc<Mutex<BTreeMap<FeedName, String>>> = Arc::default();
-    let visit = |record: Arc<FeedRecord>| {
-        let (store, found) = (Arc::clone(store), Arc::clone(&found));
-        async move {
-            let title = title(store.as_ref(), &record.name).await?;
-            if let Some(title) = title
-                && record.enrolment.title.as_ref() != Some(&title)
-            {
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.insert(record.name.clone(), title);
+impl ReadTitles {
+    /// Looks at the feeds that changed after an epoch, at all of them where there is none, and reads those that changed
+    /// since they were read. Answers the epoch that was reached. Where it fails, what was found is read again.
+    async fn update(
+        &mut self,
+        store: &dyn Store,
+        desk: &AdminService,
+        after: Option<Epoch>,
+    ) -> Result<Epoch, StoreError> {
+        let newest = *store.watch_epochs().borrow();
+        let changed = match after {
+            Some(after) => changed_feeds(store, after).await?,
+            None => None,
+        };
+        let feeds = store.feed_list().await?;
+        let looked_at: Vec<Arc<FeedRecord>> = match changed {
+            Some(names) => names.iter().filter_map(|name| feeds.get(name)).cloned().collect(),
+            None => {
+                self.0.retain(|name, _| feeds.contains_key(name));
+                feeds.values().cloned().collect()
             }
-            Ok::<_, CommitError>(true)
+        };
+        drop(feeds);
+        let (mut titles, mut read) = (BTreeMap::new(), Vec::new());
+        for (place, record) in looked_at.into_iter().enumerate() {
+            if place % PASSED_OVER == 0 {
+                yield_now().await;
+            }
+            if record.standing == FeedStanding::Gone || !owns_feed(store, &record) {
+                continue;
+            }
+            let name = &record.name;
+            let state = store.state(name).await?;
+            let now = (Arc::clone(&record), state.map(|state| state.revision).unwrap_or_default());
+            if self.0.get(name) == Some(&now) {
+                continue;
+            }
+            let title = title(store, name).await?;
+            let other = title.filter(|title| record.enrolment.title.as_ref() != Some(title));
+            titles.extend(other.map(|title| (name.clone(), title)));
+            read.push((name.clone(), now));
         }
-    };
-    visits.visit_due(store.as_ref(), &records, (now, NEVER), visit).await?;
-    let titles = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
-    if !titles.is_empty() {
-        desk.update_titles(titles).await?;
+        if !titles.is_empty() {
+            desk.update_titles(titles).await?;
+        }
+        self.0.extend(read);
+        Ok(newest)
     }
-    Ok(newest)
+}
+
+/// The feeds that changed after an epoch; `None` where that is not known of all.
+async fn changed_feeds(
+    store: &dyn Store,
+    after: Epoch,
+) -> Result<Option<BTreeSet<FeedName>>, StoreError> {
+    let epochs = store.epochs_after(after, EPOCHS).await?;
+    let is_whole = epochs.len() < EPOCHS
+        && epochs.first().is_none_or(|first| first.epoch.0 == after.0.saturating_add(1));
+    let changes = epochs.into_iter().flat_map(|closed| closed.changes);
+    Ok(is_whole.then(|| changes.map(|change| change.feed).collect()))
 }
 
 /// The title of a feed's last document.
@@ -152,10 +146,10 @@ mod tests {
     use tidegate_poll::testing::gateway::{Gateway, Publisher};
 
     /// Looks at all feeds. Answers whether what was found is written, and the feeds that were read.
-    async fn pass(gateway: &Gateway, visits: &mut FeedVisits) -> (bool, Vec<String>) {
+    async fn pass(gateway: &Gateway, titles: &mut ReadTitles) -> (bool, Vec<String>) {
         let store: Arc<dyn Store> = gateway.store.clone();
         let desk = AdminService::of_gateway(gateway, &Config::default());
-        let is_written = update_or_forget(&store, &desk, visits, (NOW, None)).await.is_ok();
+        let is_written = titles.update(store.as_ref(), &desk, None).await.is_ok();
         let read = std::mem::take(&mut gateway.store.shelf.lock().unwrap().viewed);
         let mut read: Vec<String> = read.iter().map(ToString::to_string).collect();
         read.sort();
@@ -174,7 +168,7 @@ mod tests {
             store.shelf.lock().unwrap().snapshots.insert(name(feed), snapshot);
         }
         let gateway = Gateway::start(&store, &Publisher::gated("")).await;
-        let mut visits = FeedVisits::default();
+        let mut visits = ReadTitles::default();
         store.shelf.lock().unwrap().trouble.push(Trouble::Unwritable);
         let (is_written, _) = pass(&gateway, &mut visits).await;
         assert!(!is_written);

@@ -3,7 +3,7 @@
 use super::AppError;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::Clock;
@@ -22,80 +22,70 @@ const WARN_EVERY: Duration = Duration::from_secs(86_400);
 type FileMark = (u64, u64, i64, i64);
 
 /// The files of a certificate and its key, and what was read of them.
-#[derive(Clone)]
-pub(super) struct CertificateFiles(Arc<CertificateState>);
-
-struct CertificateState {
+pub(super) struct CertificateFiles {
     certificate: PathBuf,
     key: PathBuf,
     keys: Arc<TlsKeys>,
-    /// The files as they were when they were last read, whatever came of it.
-    seen: Mutex<[Option<FileMark>; 2]>,
-    warned: Mutex<Option<Time>>,
+    seen: Mutex<SeenFiles>,
 }
 
-fn load(certificate: &Path, key: &Path) -> Result<TlsIdentity, AppError> {
-    TlsIdentity::load(certificate, key).map_err(|error| AppError::Input(error.to_string()))
-}
-
-fn mark(path: &Path) -> Option<FileMark> {
-    let about = std::fs::metadata(path).ok()?;
-    Some((about.ino(), about.size(), about.mtime(), about.mtime_nsec()))
+/// The files as they were when they were last read, whatever came of it, and when their expiry was warned of.
+#[derive(Default)]
+struct SeenFiles {
+    marks: [Option<FileMark>; 2],
+    warned: Option<Time>,
 }
 
 impl CertificateFiles {
     /// Those that a configuration names, read; `None` where it names none, and no TLS is spoken.
-    pub(super) fn find(config: &Config, now: Time) -> Result<Option<Self>, AppError> {
+    pub(super) fn find(config: &Config, now: Time) -> Result<Option<Arc<Self>>, AppError> {
         let Some((certificate, key)) = config.server.tls() else { return Ok(None) };
-        let seen = [certificate, key].map(mark);
+        let seen = SeenFiles { marks: [certificate, key].map(mark), warned: None };
         let keys = TlsKeys::new(load(certificate, key)?);
-        let files = Self(Arc::new(CertificateState {
+        let files = Self {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
             keys: Arc::new(keys.map_err(|error| AppError::Input(error.to_string()))?),
             seen: Mutex::new(seen),
-            warned: Mutex::default(),
-        }));
+        };
         files.warn_of_expiry(now);
-        Ok(Some(files))
+        Ok(Some(Arc::new(files)))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, SeenFiles> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads them again, as the operator asks. Blocks.
     pub(super) fn read(&self) -> Result<TlsIdentity, AppError> {
-        load(&self.0.certificate, &self.0.key)
+        load(&self.certificate, &self.key)
     }
 
     /// What handshakes are made with.
     pub(super) fn keys(&self) -> Arc<TlsKeys> {
-        Arc::clone(&self.0.keys)
-    }
-
-    /// Reads the files again; where they are of no use, what was read before stays. Blocks.
-    fn renew(&self, now: Time) -> Result<(), AppError> {
-        let state = &*self.0;
-        *state.seen.lock().unwrap_or_else(PoisonError::into_inner) =
-            [&*state.certificate, &*state.key].map(mark);
-        self.show(self.read()?, now);
-        Ok(())
+        Arc::clone(&self.keys)
     }
 
     /// Shows what was read.
     pub(super) fn show(&self, identity: TlsIdentity, now: Time) {
-        self.0.keys.change(identity);
-        *self.0.warned.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.keys.change(identity);
+        self.seen().warned = None;
         self.warn_of_expiry(now);
     }
 
-    /// Reads the files again where they have changed since they were last read. Blocks.
+    /// Reads the files again where they have changed since they were last read; where they are of no use, what was read
+    /// before stays. Blocks.
     fn look(&self, now: Time) {
-        let state = &*self.0;
-        let before = *state.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if before != [&*state.certificate, &*state.key].map(mark) {
-            match self.renew(now) {
-                Ok(()) => tracing::info!(
-                    certificate = %state.certificate.display(),
-                    "the certificate was read again, since its files have changed"
-                ),
+        let marks = [&*self.certificate, &*self.key].map(mark);
+        if std::mem::replace(&mut self.seen().marks, marks) != marks {
+            match self.read() {
+                Ok(identity) => {
+                    self.show(identity, now);
+                    tracing::info!(
+                        certificate = %self.certificate.display(),
+                        "the certificate was read again, since its files have changed"
+                    );
+                }
                 Err(error) => tracing::error!(
                     error = error.report(),
                     "the certificate has changed and is of no use; the one before goes on being shown"
@@ -107,15 +97,14 @@ impl CertificateFiles {
 
     /// Warns of a certificate that expires soon, or has.
     fn warn_of_expiry(&self, now: Time) {
-        let state = &*self.0;
-        let Some(expires) = state.keys.current().expires() else { return };
-        let mut warned = state.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.plus(WARN_BEFORE) < expires || warned.is_some_and(|last| now < last.plus(WARN_EVERY))
-        {
+        let Some(expires) = self.keys.current().expires() else { return };
+        let mut seen = self.seen();
+        let is_warned = seen.warned.is_some_and(|last| now < last.plus(WARN_EVERY));
+        if now.plus(WARN_BEFORE) < expires || is_warned {
             return;
         }
-        *warned = Some(now);
-        let certificate = state.certificate.display();
+        seen.warned = Some(now);
+        let certificate = self.certificate.display();
         if expires <= now {
             tracing::warn!(%certificate, %expires, "the certificate has expired: clients refuse it; renew it");
         } else {
@@ -124,13 +113,13 @@ impl CertificateFiles {
     }
 
     /// Looks at the files until it is told to end.
-    pub(super) async fn watch(self, clock: Arc<dyn Clock>, cancel: CancellationToken) {
+    pub(super) async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>, cancel: CancellationToken) {
         loop {
             tokio::select! {
                 () = cancel.cancelled() => return,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
-            let (files, now) = (self.clone(), clock.now());
+            let (files, now) = (Arc::clone(&self), clock.now());
             // A file system that hangs keeps one thread waiting, and this task.
             let looking = tokio::task::spawn_blocking(move || files.look(now));
             tokio::select! {
@@ -139,6 +128,15 @@ impl CertificateFiles {
             }
         }
     }
+}
+
+fn load(certificate: &Path, key: &Path) -> Result<TlsIdentity, AppError> {
+    TlsIdentity::load(certificate, key).map_err(|error| AppError::Input(error.to_string()))
+}
+
+fn mark(path: &Path) -> Option<FileMark> {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.ino(), about.size(), about.mtime(), about.mtime_nsec()))
 }
 
 #[cfg(test)]
@@ -158,7 +156,7 @@ mod tests {
         std::fs::write(folder.join("key"), key.serialize_pem()).unwrap();
     }
 
-    fn files(folder: &Path) -> CertificateFiles {
+    fn files(folder: &Path) -> Arc<CertificateFiles> {
         let mut config = Config::default();
         config.server.tls_cert_file = Some(folder.join("chain"));
         config.server.tls_key_file = Some(folder.join("key"));
@@ -185,7 +183,7 @@ mod tests {
         assert_eq!(expires(&files), "2030-07-01T00:00:00Z");
         std::fs::remove_file(folder.path().join("chain")).unwrap();
         files.look(NOW);
-        assert!(files.renew(NOW).is_err());
+        assert!(files.read().is_err());
         certify(folder.path(), 8, 1);
         files.look(NOW);
         assert_eq!(expires(&files), "2030-08-01T00:00:00Z");
@@ -196,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         certify(folder.path(), 1, 16);
         let files = files(folder.path());
-        let warned = || *files.0.warned.lock().unwrap();
+        let warned = || files.seen().warned;
         assert_eq!(warned(), None, "more than two weeks are left");
         let day = |day: u64| NOW.plus(Duration::from_secs(day * 86_400));
         files.look(day(2));

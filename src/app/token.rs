@@ -1,11 +1,13 @@
-//! The administration token: configured, from the environment, or made at the first start.
+//! The administration token: configured, from the environment, or made at the first start; and the tokens of readers.
 
-use super::export::create_private;
-use super::{AppError, disk};
+use super::{AppError, ErrorContext, disk};
 use std::io::{Read, Write};
 use std::path::Path;
-use tidegate_config::{AdminTokenSetting, Config, SecretToken, StoreKind};
-use tidegate_serve as serve;
+use tempfile::NamedTempFile;
+use tidegate_config::{AdminTokenSetting, Config, ReaderToken, SecretToken, StoreKind};
+use tidegate_core::model::SecretSource;
+use tidegate_net::fetch;
+use tidegate_serve::{AdminToken, ReaderAccess, ReaderKey};
 
 /// The environment variable that has the token.
 pub(super) const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
@@ -23,13 +25,13 @@ pub(super) fn admin_token(
     configured: &AdminTokenSetting,
     data: &Path,
     keeps: bool,
-) -> Result<serve::AdminToken, AppError> {
+) -> Result<AdminToken, AppError> {
     let checked = match configured {
         AdminTokenSetting::Here(token) => Ok(token.clone()),
         AdminTokenSetting::File(path) => in_file(path),
         AdminTokenSetting::Unset => SecretToken::new(&kept_or_made(&data.join(FILE), keeps)?),
     };
-    let token = serve::AdminToken::new(checked.map_err(|why| of_no_use(&why))?.reveal());
+    let token = AdminToken::new(checked.map_err(|why| of_no_use(&why))?.reveal());
     token.map_err(|why| of_no_use(&why.to_string()))
 }
 
@@ -54,10 +56,7 @@ pub(super) fn in_file(path: &Path) -> Result<SecretToken, String> {
 
 /// The token of a configuration that was read again; `None`: it stays. One that lies in a file is read again,
 /// and one that was made for a gateway that keeps nothing stays as long as none is configured.
-pub(super) fn changed(
-    before: &Config,
-    now: &Config,
-) -> Result<Option<serve::AdminToken>, AppError> {
+pub(super) fn changed(before: &Config, now: &Config) -> Result<Option<AdminToken>, AppError> {
     let (setting, keeps) = (&now.server.admin_token, disk::keeps(now));
     let was_unset = before.server.admin_token == AdminTokenSetting::Unset;
     if !keeps && was_unset && *setting == AdminTokenSetting::Unset {
@@ -126,8 +125,7 @@ pub(super) fn kept(data: &Path) -> Result<String, AppError> {
 
 fn random_token(bytes: usize) -> Result<String, AppError> {
     let mut random = vec![0_u8; bytes];
-    getrandom::fill(&mut random)
-        .map_err(|error| AppError::run("the system has no random numbers", error))?;
+    getrandom::fill(&mut random).context("the system has no random numbers")?;
     Ok(data_encoding::HEXLOWER.encode(&random))
 }
 
@@ -151,12 +149,8 @@ fn kept_or_made(path: &Path, keeps: bool) -> Result<String, AppError> {
     }
     let token = random_token(RANDOM_BYTES)?;
     if keeps {
-        write(path, &token).map_err(|error| {
-            AppError::run(
-                format!("the administration token cannot be written to {}", path.display()),
-                error,
-            )
-        })?;
+        write(path, &token)
+            .context(format!("the administration token cannot be written to {}", path.display()))?;
         tracing::info!(path = %path.display(), "no administration token is configured; made one");
     } else {
         tracing::info!(
@@ -167,67 +161,139 @@ fn kept_or_made(path: &Path, keeps: bool) -> Result<String, AppError> {
 }
 
 fn write(path: &Path, token: &str) -> std::io::Result<()> {
-    let mut file = create_private(path)?;
+    let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     writeln!(file, "{token}")?;
-    file.sync_all()
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
+    Ok(())
+}
+
+/// Finds the token of a reader; what is wrong with it otherwise, without repeating it.
+pub(super) fn reader_token(source: &SecretSource) -> Result<ReaderToken, String> {
+    let text = fetch::find_secret(source)?;
+    ReaderToken::new(text.trim()).map_err(|error| format!("the token {error}"))
+}
+
+/// The readers of a configuration.
+pub(super) fn readers(config: &Config) -> Result<Vec<ReaderAccess>, AppError> {
+    let mut readers: Vec<ReaderAccess> = Vec::with_capacity(config.readers.len());
+    for reader in &config.readers {
+        let name = &reader.name;
+        let Some(source) = &reader.token else { continue };
+        let token = reader_token(source)
+            .map_err(|why| AppError::Input(format!("the reader {name} cannot come in: {why}")))?;
+        let key = ReaderKey::new(token.reveal());
+        if let Some(other) = readers.iter().find(|other| other.key == key) {
+            let other = &other.name;
+            return Err(AppError::Input(format!(
+                "the readers {other} and {name} have the same token; each has its own"
+            )));
+        }
+        readers.push(ReaderAccess {
+            name: name.clone(),
+            key,
+            feeds: reader.feeds.iter().cloned().collect(),
+            all_private: reader.all_private,
+        });
+    }
+    Ok(readers)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    mod token {
+        use super::super::*;
 
-    #[test]
-    fn a_made_token_is_kept_and_only_its_owner_reads_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
-        let token = kept_or_made(&path, true).unwrap();
-        assert_eq!(token.len(), 64);
-        assert_eq!(kept_or_made(&path, true).unwrap(), token);
-        assert_ne!(kept_or_made(&path, false).unwrap(), token);
-        #[cfg(unix)]
-        {
-            let mode =
-                std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
-            assert_eq!(mode & 0o777, 0o600);
-        }
-    }
-
-    #[test]
-    fn the_token_of_a_demonstration_is_told_and_another_each_time() {
-        let made = || match of_demo(None).unwrap() {
-            (AdminTokenSetting::Here(token), shown) => {
-                assert_eq!(shown.as_deref(), Some(token.reveal()));
-                token
+        #[test]
+        fn a_made_token_is_kept_and_only_its_owner_reads_it() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(FILE);
+            let token = kept_or_made(&path, true).unwrap();
+            assert_eq!(token.len(), 64);
+            assert_eq!(kept_or_made(&path, true).unwrap(), token);
+            assert_ne!(kept_or_made(&path, false).unwrap(), token);
+            #[cfg(unix)]
+            {
+                let mode = std::os::unix::fs::PermissionsExt::mode(
+                    &path.metadata().unwrap().permissions(),
+                );
+                assert_eq!(mode & 0o777, 0o600);
             }
-            other => panic!("none was made: {other:?}"),
-        };
-        let (one, other) = (made(), made());
-        assert_ne!(one, other);
-        assert_eq!(one.reveal().len(), 2 * SHORT_BYTES);
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(of_demo(Some(folder.path())).unwrap(), (AdminTokenSetting::Unset, None));
-        let token = kept_or_made(&folder.path().join(FILE), true).unwrap();
-        assert_eq!(kept(folder.path()).unwrap(), token);
-    }
-
-    #[test]
-    fn gateways_over_one_database_are_to_have_one_token() {
-        let of = |text: &str| separate_tokens(&tidegate_config::check("f", text).unwrap().config);
-        let database = "[store]\nkind = \"postgres\"\nurl = \"postgresql://db/feeds\"\n";
-        let said = of(database).unwrap();
-        assert!(said.contains("401") && said.contains("TIDEGATE_ADMIN_TOKEN"), "{said}");
-        for token in
-            ["admin_token = \"0123456789abcdef0123456789abcdef\"", "admin_token_file = \"x\""]
-        {
-            assert_eq!(of(&format!("{database}[server]\n{token}\n")), None);
         }
-        assert_eq!(of(""), None);
+
+        #[test]
+        fn the_token_of_a_demonstration_is_told_and_another_each_time() {
+            let made = || match of_demo(None).unwrap() {
+                (AdminTokenSetting::Here(token), shown) => {
+                    assert_eq!(shown.as_deref(), Some(token.reveal()));
+                    token
+                }
+                other => panic!("none was made: {other:?}"),
+            };
+            let (one, other) = (made(), made());
+            assert_ne!(one, other);
+            assert_eq!(one.reveal().len(), 2 * SHORT_BYTES);
+            let folder = tempfile::tempdir().unwrap();
+            assert_eq!(of_demo(Some(folder.path())).unwrap(), (AdminTokenSetting::Unset, None));
+            let token = kept_or_made(&folder.path().join(FILE), true).unwrap();
+            assert_eq!(kept(folder.path()).unwrap(), token);
+        }
+
+        #[test]
+        fn gateways_over_one_database_are_to_have_one_token() {
+            let of =
+                |text: &str| separate_tokens(&tidegate_config::check("f", text).unwrap().config);
+            let database = "[store]\nkind = \"postgres\"\nurl = \"postgresql://db/feeds\"\n";
+            let said = of(database).unwrap();
+            assert!(said.contains("401") && said.contains("TIDEGATE_ADMIN_TOKEN"), "{said}");
+            for token in
+                ["admin_token = \"0123456789abcdef0123456789abcdef\"", "admin_token_file = \"x\""]
+            {
+                assert_eq!(of(&format!("{database}[server]\n{token}\n")), None);
+            }
+            assert_eq!(of(""), None);
+        }
+
+        #[test]
+        fn a_token_file_that_is_missing_is_named() {
+            let wanted = AdminTokenSetting::File("/nowhere/token".into());
+            let error = admin_token(&wanted, Path::new("."), true).map(|_| ()).unwrap_err();
+            assert!(error.report().contains("/nowhere/token"), "{}", error.report());
+        }
     }
 
-    #[test]
-    fn a_token_file_that_is_missing_is_named() {
-        let wanted = AdminTokenSetting::File("/nowhere/token".into());
-        let error = admin_token(&wanted, Path::new("."), true).map(|_| ()).unwrap_err();
-        assert!(error.report().contains("/nowhere/token"), "{}", error.report());
+    mod readers {
+        use super::super::*;
+        use tidegate_config::check;
+
+        #[test]
+        fn tokens_are_found_where_they_are_and_never_repeated() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = |name: &str| folder.path().join(name).display().to_string();
+            let config = |name: &str| {
+                let file = path(name);
+                let of = |reader: &str, file: &str| {
+                    format!(
+                        "[[reader]]\nname = \"{reader}\"\ntoken_file = \"{file}\"\nall_private = true\n"
+                    )
+                };
+                std::fs::copy(&file, path("copy")).unwrap();
+                check("f", &format!("{}{}", of("ann", &file), of("bob", &path("copy"))))
+                    .unwrap()
+                    .config
+            };
+            std::fs::write(path("good"), "0123456789abcdef0123456789abcdef\n").unwrap();
+            std::fs::write(path("short"), "0123456789abcdef\n").unwrap();
+            let said = readers(&config("good")).unwrap_err().report();
+            assert!(said.contains("ann and bob have the same token"), "{said}");
+            let said = readers(&config("short")).unwrap_err().report();
+            assert!(said.contains("ann") && said.contains("may be guessed"), "{said}");
+            assert!(!said.contains("0123456789"), "{said}");
+            let mut one = config("good");
+            one.readers.truncate(1);
+            let [ann] = &readers(&one).unwrap()[..] else { panic!("one reader") };
+            assert!(ann.name == "ann" && ann.all_private);
+            assert!(ann.key == ReaderKey::new("0123456789abcdef0123456789abcdef"));
+        }
     }
 }

@@ -2,19 +2,14 @@
 
 pub mod client;
 
-use crate::app::{
-    ConfigSource, DemoOptions, ExportOptions, ImportOptions, PullOptions, ReplayOptions,
-    SupOptions, rule_names,
-};
+use crate::app::{ConfigSource, PullOptions, ReplayOptions, SupOptions, interval};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use client::{ClientCommand, GatewayArgs};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-use tidegate_config::{Overrides, duration, feed_address, public_address};
-use tidegate_core::model::Without;
-use tidegate_format::pull::PullLimits;
+use tidegate_config::{Overrides, feed_address, public_address};
 use url::Url;
 
 /// The configuration file that is read where none is named and this one exists.
@@ -39,31 +34,81 @@ pub enum Command {
     /// Run the gateway
     Serve(ServeArgs),
     /// Run the gateway in front of a small publisher of its own; needs no network
-    Demo(DemoArgs),
+    Demo {
+        /// The address to listen on; port 0 lets the system choose
+        #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+        listen: SocketAddr,
+        /// The data folder [default: none, everything is forgotten at the end]
+        #[arg(short, long, value_name = "DIR")]
+        data: Option<PathBuf>,
+        /// How often the publisher's feeds change
+        #[arg(long, value_name = "DURATION", default_value = "4s", value_parser = interval)]
+        every: Duration,
+        #[command(flatten)]
+        logs: LogArg,
+    },
     /// Check the configuration: exit 0, or exit 2 with every mistake by file, line and key
-    Check(CheckArgs),
+    Check(ConfigArg),
     /// Ask the gateway on this machine whether it lives: exit 0, or exit 1
-    Health(HealthArgs),
+    Health {
+        #[command(flatten)]
+        config: ConfigArg,
+        /// The address that it listens on [default: that of the configuration]
+        #[arg(short, long, value_name = "ADDR")]
+        listen: Option<SocketAddr>,
+    },
     /// Take recorded documents through the gateway, with no network and no server
-    Replay(ReplayArgs),
+    Replay(ReplayOptions),
     /// Keep a local replica of a feed: sync markup followed, archives read
-    Pull(PullArgs),
+    Pull {
+        #[command(flatten)]
+        options: PullOptions,
+        #[command(flatten)]
+        logs: LogArg,
+    },
     /// Watch a SUP document and print which feeds change
-    Sup(SupArgs),
+    Sup(SupOptions),
     /// Add the feeds of a subscription list to a gateway, or bring in the state of one that was exported
     Import(ImportArgs),
     /// Write the whole state of a gateway to one file, whether it runs or not
-    Export(ExportArgs),
+    Export {
+        /// The file; there must be none of that name
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
     /// Write the store of a gateway that is not running anew, without what was redacted or pruned
-    Compact(FolderArgs),
+    Compact {
+        #[command(flatten)]
+        config: ConfigArg,
+        /// The data folder [default: tidegate-data]
+        #[arg(short, long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
     /// Merge two SSE feeds and print the result in the format of the first
-    Merge(MergeArgs),
+    Merge {
+        /// The feed to merge into; its format and dialect are kept
+        #[arg(value_name = "LOCAL")]
+        local: PathBuf,
+        /// The feed to merge
+        #[arg(value_name = "INCOMING")]
+        incoming: PathBuf,
+    },
     #[command(flatten)]
     Client(ClientCommand),
     /// Print completions for a shell
-    Completions(CompletionsArgs),
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL")]
+        shell: Shell,
+    },
     /// Print the manual page, or write those of all commands
-    Man(ManArgs),
+    Man {
+        /// Write a page for each command to this folder
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
 }
 
 /// How logs are written.
@@ -75,12 +120,42 @@ pub enum LogFormat {
     Json,
 }
 
-/// `tidegate serve`.
+/// The option for how logs are written.
 #[derive(Debug, Args)]
-pub struct ServeArgs {
+pub struct LogArg {
+    /// How logs are written to standard error; TIDEGATE_LOG sets what (info, tidegate=debug, …)
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log: LogFormat,
+}
+
+/// The option for the configuration file.
+#[derive(Debug, Args)]
+pub struct ConfigArg {
     /// The configuration file [default: config/tidegate.toml where that exists]
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+impl ConfigArg {
+    /// The file that was named, whether it exists or not; else that of the environment, likewise; else the
+    /// default one where it exists.
+    pub fn file(self) -> Option<PathBuf> {
+        let variable = || std::env::var_os(FILE_VARIABLE).filter(|file| !file.is_empty());
+        let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists());
+        self.config.or_else(|| variable().map(PathBuf::from)).or_else(default)
+    }
+
+    /// The configuration with what the command line says over it.
+    pub fn with(self, overrides: Overrides) -> ConfigSource {
+        ConfigSource::File { path: self.file(), overrides }
+    }
+}
+
+/// `tidegate serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    pub config: ConfigArg,
     /// The address to listen on; port 0 lets the system choose [default: 127.0.0.1:8080]
     #[arg(short, long, value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
@@ -93,9 +168,8 @@ pub struct ServeArgs {
     /// Let upstreams and callbacks be at loopback and private addresses
     #[arg(long)]
     pub allow_private: bool,
-    /// How logs are written to standard error; TIDEGATE_LOG sets what (info, tidegate=debug, …)
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub log: LogFormat,
+    #[command(flatten)]
+    pub logs: LogArg,
     /// Feeds to add, named after host and path
     #[arg(value_name = "FEED_URL", value_parser = feed_address)]
     pub feeds: Vec<Url>,
@@ -104,178 +178,8 @@ pub struct ServeArgs {
 impl ServeArgs {
     /// Where its configuration comes from.
     pub fn settings(self) -> ConfigSource {
-        let path = file(self.config.as_deref());
-        let overrides = Overrides {
-            listen: self.listen,
-            data: self.data,
-            public_url: self.public_url,
-            allow_private: self.allow_private,
-            feeds: self.feeds,
-        };
-        ConfigSource::File { path, overrides }
-    }
-}
-
-/// The file that was named, whether it exists or not; else that of the environment, likewise; else the
-/// default one where it exists.
-fn file(named: Option<&Path>) -> Option<PathBuf> {
-    let variable = std::env::var_os(FILE_VARIABLE).filter(|file| !file.is_empty());
-    let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists());
-    named.map(Path::to_path_buf).or_else(|| variable.map(PathBuf::from)).or_else(default)
-}
-
-/// `tidegate demo`.
-#[derive(Debug, Args)]
-pub struct DemoArgs {
-    /// The address to listen on; port 0 lets the system choose
-    #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
-    pub listen: SocketAddr,
-    /// The data folder [default: none, everything is forgotten at the end]
-    #[arg(short, long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// How often the publisher's feeds change
-    #[arg(long, value_name = "DURATION", default_value = "4s", value_parser = interval)]
-    pub every: Duration,
-    /// How logs are written to standard error; TIDEGATE_LOG sets what (info, tidegate=debug, …)
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub log: LogFormat,
-}
-
-/// A duration that is not zero: a publisher that changes without pause is no demonstration.
-fn interval(text: &str) -> Result<Duration, String> {
-    let value = duration(text)?;
-    if value.is_zero() { Err("the shortest is 1s".to_owned()) } else { Ok(value) }
-}
-
-impl DemoArgs {
-    /// What the demonstration is asked to do.
-    pub fn options(self, has_colour: bool) -> DemoOptions {
-        let Self { listen, data, every, .. } = self;
-        DemoOptions { listen, data, every, has_colour }
-    }
-}
-
-/// `tidegate check`.
-#[derive(Debug, Args)]
-pub struct CheckArgs {
-    /// The configuration file [default: config/tidegate.toml where that exists]
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-}
-
-impl CheckArgs {
-    /// The file to check; `None` where none was named and the default one is not there.
-    pub fn file(&self) -> Option<PathBuf> {
-        file(self.config.as_deref())
-    }
-}
-
-/// `tidegate health`.
-#[derive(Debug, Args)]
-pub struct HealthArgs {
-    /// The configuration file of the gateway [default: config/tidegate.toml where that exists]
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The address that it listens on [default: that of the configuration]
-    #[arg(short, long, value_name = "ADDR")]
-    pub listen: Option<SocketAddr>,
-}
-
-impl HealthArgs {
-    /// The configuration of the gateway that is asked.
-    pub fn settings(self) -> ConfigSource {
-        let path = file(self.config.as_deref());
-        let overrides = Overrides { listen: self.listen, ..Overrides::default() };
-        ConfigSource::File { path, overrides }
-    }
-}
-
-/// `tidegate replay`.
-#[derive(Debug, Args)]
-pub struct ReplayArgs {
-    /// Print one line of JSON for each document, and one for the summary
-    #[arg(long)]
-    pub json: bool,
-    /// Switch a rule of judgement off, to see what it is worth; may be given more than once
-    #[arg(long, value_name = "RULE", value_parser = rule)]
-    pub without: Vec<String>,
-    /// Folders with an index.jsonl, or XML files in order
-    #[arg(value_name = "SOURCE", required = true)]
-    pub sources: Vec<PathBuf>,
-}
-
-impl ReplayArgs {
-    /// What the replay is asked to do.
-    pub fn options(self) -> ReplayOptions {
-        ReplayOptions { json: self.json, sources: self.sources, without: Without(self.without) }
-    }
-}
-
-/// A rule that can be switched off.
-fn rule(text: &str) -> Result<String, String> {
-    let names: Vec<&str> = rule_names().collect();
-    match names.contains(&text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("there is no such rule; the rules are {}", names.join(", "))),
-    }
-}
-
-/// `tidegate pull`.
-#[derive(Debug, Args)]
-pub struct PullArgs {
-    /// The feed: one with sync markup, or a plain one
-    #[arg(value_name = "URL", value_parser = feed_address)]
-    pub url: Url,
-    /// The folder that the replica is kept in; replica.xml there is the feed
-    #[arg(long, value_name = "DIR")]
-    pub into: PathBuf,
-    /// The most requests; what is not read then is read by the next pull
-    #[arg(long, value_name = "N", default_value_t = PullLimits::STANDARD.requests, value_parser = at_least_two)]
-    pub max_requests: usize,
-    /// The most bytes of documents, decompressed
-    #[arg(long, value_name = "N", default_value_t = PullLimits::STANDARD.bytes)]
-    pub max_bytes: usize,
-    /// How logs are written to standard error; TIDEGATE_LOG sets what (info, tidegate=debug, …)
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub log: LogFormat,
-}
-
-/// The feed and its complete feed are two requests.
-fn at_least_two(text: &str) -> Result<usize, String> {
-    let number = text.parse::<usize>().map_err(|error| error.to_string())?;
-    if number < 2 { Err("the least is 2".to_owned()) } else { Ok(number) }
-}
-
-impl PullArgs {
-    /// What the pull is asked to do.
-    pub fn options(self) -> PullOptions {
-        let (requests, bytes) = (self.max_requests, self.max_bytes);
-        let limits = PullLimits { requests, bytes, ..PullLimits::STANDARD };
-        PullOptions { url: self.url, into: self.into, limits }
-    }
-}
-
-/// `tidegate sup`.
-#[derive(Debug, Args)]
-pub struct SupArgs {
-    /// The address of the SUP document
-    #[arg(value_name = "URL", value_parser = feed_address)]
-    pub url: Url,
-    /// Print one line of JSON for each change
-    #[arg(long)]
-    pub json: bool,
-    /// Read it a single time
-    #[arg(long)]
-    pub once: bool,
-    /// How often to look [default: once a period]
-    #[arg(long, value_name = "DURATION", value_parser = interval)]
-    pub every: Option<Duration>,
-}
-
-impl SupArgs {
-    /// What is asked.
-    pub fn options(self) -> SupOptions {
-        SupOptions { url: self.url, json: self.json, once: self.once, every: self.every }
+        let Self { listen, data, public_url, allow_private, feeds, .. } = self;
+        self.config.with(Overrides { listen, data, public_url, allow_private, feeds })
     }
 }
 
@@ -296,79 +200,6 @@ pub struct ImportArgs {
     pub gateway: GatewayArgs,
 }
 
-impl ImportArgs {
-    /// What an import is asked to do.
-    pub fn import(&self) -> ImportOptions {
-        let settings = self.gateway.options().settings;
-        ImportOptions { file: self.file.clone(), settings, rearrange: self.rearrange }
-    }
-}
-
-/// `tidegate export`.
-#[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// The file; there must be none of that name
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-impl ExportArgs {
-    /// What an export is asked to do.
-    pub fn export(&self) -> ExportOptions {
-        let settings = self.gateway.options().settings;
-        ExportOptions { file: self.file.clone(), settings }
-    }
-}
-
-/// Which data folder a command works on.
-#[derive(Debug, Args)]
-pub struct FolderArgs {
-    /// The configuration file [default: config/tidegate.toml where that exists]
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The data folder [default: tidegate-data]
-    #[arg(short, long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-}
-
-impl FolderArgs {
-    /// The configuration that says where the folder is.
-    pub fn settings(self) -> ConfigSource {
-        let path = file(self.config.as_deref());
-        let overrides = Overrides { data: self.data, ..Overrides::default() };
-        ConfigSource::File { path, overrides }
-    }
-}
-
-/// `tidegate completions`.
-#[derive(Debug, Args)]
-pub struct CompletionsArgs {
-    /// The shell
-    #[arg(value_name = "SHELL")]
-    pub shell: Shell,
-}
-
-/// `tidegate man`.
-#[derive(Debug, Args)]
-pub struct ManArgs {
-    /// Write a page for each command to this folder
-    #[arg(long, value_name = "DIR")]
-    pub into: Option<PathBuf>,
-}
-
-/// `tidegate merge`.
-#[derive(Debug, Args)]
-pub struct MergeArgs {
-    /// The feed to merge into; its format and dialect are kept
-    #[arg(value_name = "LOCAL")]
-    pub local: PathBuf,
-    /// The feed to merge
-    #[arg(value_name = "INCOMING")]
-    pub incoming: PathBuf,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,6 +216,20 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+        // Options that several commands share leave each its own words.
+        for (name, words) in [
+            ("serve", "Run the gateway"),
+            ("check", "Check the configuration"),
+            ("health", "Ask the gateway on this machine"),
+            ("replay", "Take recorded documents"),
+            ("pull", "Keep a local replica"),
+            ("sup", "Watch a SUP document"),
+            ("compact", "Write the store of a gateway"),
+        ] {
+            let command = Cli::command();
+            let about = command.find_subcommand(name).and_then(|it| it.get_about()).unwrap();
+            assert!(about.to_string().starts_with(words), "{name}: {about}");
+        }
     }
 
     #[test]

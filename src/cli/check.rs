@@ -59,11 +59,11 @@ fn summary(name: &str, checked: &Checked) -> String {
         };
         lines.push(format!("  makes items of {} here{shared}", counted(local().count(), "feed")));
     }
-    if !config.aggregates.is_empty() {
-        lines.push(format!("  gathers {}", counted(config.aggregates.len(), "aggregate")));
+    let gathered = config.feeds.iter().filter(|feed| feed.options.sharing.is_aggregate()).count();
+    if gathered > 0 {
+        lines.push(format!("  gathers {}", counted(gathered, "aggregate")));
     }
-    let is_private = config.feeds.iter().filter(|feed| feed.private).count()
-        + config.aggregates.iter().filter(|all| all.private).count();
+    let is_private = config.feeds.iter().filter(|feed| feed.private).count();
     if !config.readers.is_empty() || is_private > 0 {
         let readers = counted(config.readers.len(), "reader");
         lines.push(format!("  has {} for {readers}", counted(is_private, "private feed")));

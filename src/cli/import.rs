@@ -2,7 +2,7 @@
 //! summary.
 
 use super::print_lines;
-use crate::app::{AppError, Imported, ImportedState, LeftOutCredentials};
+use crate::app::{AppError, ErrorContext, Imported, ImportedState, LeftOutCredentials};
 use std::io::Write;
 use std::path::Path;
 use tidegate_core::model::{ListPlace, counted};
@@ -22,8 +22,7 @@ pub(super) fn print(
     match imported {
         Imported::List(done) if is_json => {
             let answer = serde_json::to_string(done);
-            let answer =
-                answer.map_err(|error| AppError::run("the answer cannot be told", error))?;
+            let answer = answer.context("the answer cannot be told")?;
             print_lines(&format!("{}\n", printable_json(&answer)), out)
         }
         Imported::List(done) => {

@@ -24,22 +24,8 @@ pub(super) fn may_colour() -> bool {
     has_colour(std::env::var_os(NO_COLOUR))
 }
 
-/// What is logged where nothing else is said.
-const USUAL: LevelFilter = LevelFilter::INFO;
-/// The same of a command that tells people what happens: only what they must know beside it.
-const QUIET: LevelFilter = LevelFilter::WARN;
-
-/// Starts logging for this process; a second call changes nothing.
-pub(super) fn start(format: LogFormat) {
-    start_with(format, USUAL);
-}
-
-/// The same of a command that tells what happens on standard output.
-pub(super) fn start_quiet(format: LogFormat) {
-    start_with(format, QUIET);
-}
-
-fn start_with(format: LogFormat, usual: LevelFilter) {
+/// Starts logging for this process; a second call changes nothing. `usual`: what is logged where nothing else is said.
+pub(super) fn start(format: LogFormat, usual: LevelFilter) {
     let said = std::env::var(FILTER).unwrap_or_default();
     let (filter, fault) = match filter(&said, usual) {
         Ok(filter) => (filter, None),
@@ -103,7 +89,7 @@ mod tests {
     #[test]
     fn levels_and_targets_say_what_is_logged() {
         let logs = |said: &str, target: &str, level: Level| {
-            filter(said, QUIET).unwrap().would_enable(target, &level)
+            filter(said, LevelFilter::WARN).unwrap().would_enable(target, &level)
         };
         assert!(logs("", "tidegate_poll", Level::WARN) && !logs(" ", "hyper", Level::INFO));
         assert!(logs("info", "hyper", Level::INFO) && !logs("info", "tidegate", Level::DEBUG));
@@ -113,7 +99,7 @@ mod tests {
         }
         assert!(!logs("info,tidegate=debug", "hyper", Level::DEBUG));
         assert!(logs("warn,tidegate_poll=trace", "tidegate_poll::hub", Level::TRACE));
-        assert!(filter("tidegate=loud", USUAL).is_err());
+        assert!(filter("tidegate=loud", LevelFilter::INFO).is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tidegate_core::model::{Count, EndpointId, Stamp, SyncId};
 use tidegate_core::sync::{
-    Item091, OutlineItem091, Outlines, PlacedOutline, in_order, merge_outlines,
+    Conflict091, Item091, OutlineItem091, Outlines, PlacedOutline, in_order, merge_outlines,
 };
 use tidegate_core::sync_markup::Dialect;
 use tidegate_core::sync_markup::sx091;
@@ -137,22 +137,14 @@ fn items(list: &OutlineList, text: &str) -> Result<Vec<OutlineItem>, String> {
         let data = PlacedOutline { parent, position, data: outline_text(outline, list, text) };
         let sync = outline.sync.clone();
         let sync = sync.map_or_else(|| unshared(id), Ok::<_, String>)?;
-        let conflicts =
-            sync.conflicts.into_iter().map(|conflict| tidegate_core::sync::Conflict091 {
-                version: conflict.version,
-                edit: conflict.edit,
-                data: MarkupPiece { needs: needs(&conflict.data, list), markup: conflict.data },
-            });
-        items.push(Item091 {
-            id: sync.id,
-            version: sync.version,
-            deleted: sync.deleted,
-            conflict: sync.conflict,
-            last: sync.last,
-            updates: sync.updates,
-            conflicts: conflicts.collect(),
-            data,
+        let Item091 { id, version, deleted, conflict, last, updates, conflicts, .. } = sync;
+        let conflicts = conflicts.into_iter().map(|conflict| Conflict091 {
+            version: conflict.version,
+            edit: conflict.edit,
+            data: MarkupPiece { needs: needs(&conflict.data, list), markup: conflict.data },
         });
+        let conflicts = conflicts.collect();
+        items.push(Item091 { id, version, deleted, conflict, last, updates, conflicts, data });
     }
     Ok(items)
 }
@@ -199,19 +191,10 @@ fn plain_id(
 }
 
 fn unshared(id: SyncId) -> Result<Item091<(), String>, String> {
-    let by = EndpointId::new(PLAIN).map_err(|error| error.to_string())?;
-    let (updates, conflicts) = (Vec::new(), Vec::new());
-    let last = Stamp::By(by);
-    Ok(Item091 {
-        id,
-        version: Count::ONE,
-        deleted: false,
-        conflict: false,
-        last,
-        updates,
-        conflicts,
-        data: (),
-    })
+    let last = Stamp::By(EndpointId::new(PLAIN).map_err(|error| error.to_string())?);
+    let (version, deleted, conflict) = (Count::ONE, false, false);
+    let (updates, conflicts, data) = (Vec::new(), Vec::new(), ());
+    Ok(Item091 { id, version, deleted, conflict, last, updates, conflicts, data })
 }
 
 fn is_plain(id: &SyncId) -> bool {
@@ -299,12 +282,11 @@ impl PrefixScope {
         }
         out.push('>');
         if !is_plain(&item.id) {
-            let mut kept =
-                |out: &mut String, conflict: &tidegate_core::sync::Conflict091<MarkupPiece>| {
-                    self.declare(out, &conflict.data.needs);
-                    out.push('>');
-                    out.push_str(&conflict.data.markup);
-                };
+            let mut kept = |out: &mut String, conflict: &Conflict091<MarkupPiece>| {
+                self.declare(out, &conflict.data.needs);
+                out.push('>');
+                out.push_str(&conflict.data.markup);
+            };
             sx091::sync_element(out, &self.prefix, self.declare, item, &mut kept);
         }
         out.push_str(&other.markup);

@@ -51,7 +51,7 @@ const PROXY_SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
 /// A text, or the name of what has it.
 pub(super) fn secret_value() -> Kind<SecretSource> {
-    Kind::new("a secret", |node| secret(node, false)).secret()
+    Kind::new("a secret", |node| secret(node, false))
 }
 
 /// Headers by their names.
@@ -85,7 +85,7 @@ pub(super) fn headers() -> Kind<Vec<(String, SecretSource)>> {
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
         Some(all)
     };
-    Kind::of_many(format!("at most {limit} secrets by name"), read).secret()
+    Kind::of_many(format!("at most {limit} secrets by name"), read)
 }
 
 /// `{ user = …, password = … }`.
@@ -96,7 +96,7 @@ pub(super) fn basic_login() -> Kind<UserPassword> {
         user_password(user, password)?
             .ok_or_else(|| "has neither user nor password; write both".to_owned())
     };
-    Kind::new("`{ user, password }`, two secrets", read).secret()
+    Kind::new("`{ user, password }`, two secrets", read)
 }
 
 /// The address of a proxy, alone or with what it wants to know; `None` for `"none"`.
@@ -107,7 +107,7 @@ pub(super) fn proxy_address() -> Kind<Option<ProxyAddress>> {
         Value::Text(text) => proxy(text).map(Some),
         _ => proxy_table(node).map(Some),
     };
-    Kind::new(allowed, read).secret()
+    Kind::new(allowed, read)
 }
 
 /// Reads a secret; `may_be_empty`: a user without a password is one.

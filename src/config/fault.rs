@@ -1,6 +1,9 @@
-//! Faults of a configuration, each with its place.
+//! Faults of a configuration, each with its place, and what it names and does not contain.
 
+use super::Checked;
 use std::fmt;
+use std::path::PathBuf;
+use tidegate_core::model::SecretSource;
 
 /// The most faults that are listed; the rest is counted.
 pub const FAULTS_SHOWN: usize = 500;
@@ -95,4 +98,50 @@ pub enum ConfigError {
     /// The file has mistakes.
     #[error(transparent)]
     Faults(#[from] Faults),
+}
+
+/// Something that is to be found elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum External {
+    /// A secret in a file or in the environment.
+    Secret(SecretSource),
+    /// The address of a database, wherever it is.
+    Database(SecretSource),
+    /// The file with the administration token.
+    AdminToken(PathBuf),
+    /// The token of a reader, wherever it is.
+    ReaderToken(SecretSource),
+    /// A file with certificates.
+    Certificates(PathBuf),
+    /// A certificate and its key, which the gateway shows.
+    KeyPair {
+        /// The file with the certificate.
+        certificate: PathBuf,
+        /// The file with the key.
+        key: PathBuf,
+    },
+}
+
+impl External {
+    /// The variable of the environment that has it.
+    pub(super) fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Secret(SecretSource::Env(name))
+            | Self::Database(SecretSource::Env(name))
+            | Self::ReaderToken(SecretSource::Env(name)) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// Looks everything up that a configuration names, each with its place; what cannot be had is a fault there.
+pub fn look_up(
+    checked: &Checked,
+    mut find: impl FnMut(&Fault, &External) -> Result<(), String>,
+) -> Vec<Fault> {
+    let missing = checked.externals.iter().filter_map(|(place, external)| {
+        let message = find(place, external).err()?;
+        Some(Fault { message, ..place.clone() })
+    });
+    missing.collect()
 }

@@ -1,16 +1,14 @@
 //! Feeds and aggregates as the rest of the program has them, once the file was checked.
 
-use super::webhook::WebhookConfig;
-use tidegate_core::model::{
-    FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, SharingOptions,
-};
+use super::feeds::WebhookConfig;
+use tidegate_core::model::{FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource};
 use url::Url;
 
-/// A feed of the configuration.
+/// A feed of the configuration, or several as one: an aggregate, which names the feeds that it gathers in its options.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FeedConfig {
     pub name: FeedName,
-    /// The upstream's address; only a local feed may have none.
+    /// The upstream's address; a local feed may have none, and an aggregate has none.
     pub url: Option<Url>,
     /// What the operator says of it.
     pub options: FeedOptions,
@@ -53,30 +51,6 @@ impl FeedConfig {
             private: self.private,
             adds_feeds: self.adds_feeds,
             ..FeedRecord::new(self.name.clone(), url, self.source)
-        }
-    }
-}
-
-/// Several feeds as one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Aggregate {
-    /// Its name, of the same kind as those of feeds.
-    pub name: FeedName,
-    /// The feeds that it gathers, in the order of the file, and what else is said of sharing.
-    pub sharing: SharingOptions,
-    /// Where its changes are delivered.
-    pub webhook: Option<WebhookConfig>,
-    /// Whether only readers with a token may read it.
-    pub private: bool,
-}
-
-impl Aggregate {
-    /// The record that the store keeps of it.
-    pub fn record(&self) -> FeedRecord {
-        FeedRecord {
-            options: FeedOptions { sharing: self.sharing.clone(), ..FeedOptions::default() },
-            private: self.private,
-            ..FeedRecord::new(self.name.clone(), "", FeedSource::File)
         }
     }
 }

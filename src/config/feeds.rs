@@ -1,32 +1,17 @@
-//! `[[feed]]` and `[[aggregate]]`: what is polled, and what is gathered from it.
+//! The keys of `[[feed]]` and `[[aggregate]]`: what is polled, and what is gathered from it.
 
-use super::External;
-use super::access::{self, basic_login, headers, proxy_address, secret_value};
-use super::feed_config::{Aggregate, FeedConfig};
-use super::feed_paths::{FeedPaths, PATHS, feed_path};
-use super::ignore::ignored_fields;
-use super::keys::{
-    KeyTable,
-    Preset::{Value as Preset, Words},
-    keys,
-};
-use super::kinds::{Kind, Mistakes, flag, lasting, list, number, one_of, parsed, word_or_flag};
-use super::polling::{INTERVALS, Polling, in_order, user_agent};
+use super::access::{self, basic_login, headers, proxy_address, secret, secret_value};
+use super::declare::*;
+use super::feed_tables::feed_path;
+use super::polling::{INTERVALS, user_agent};
 use super::publish::ITEMS;
-use super::section::Section;
-use super::sharing::{circles, known};
-use super::sheet::Sheet;
-use super::value::ConfigNode;
+use super::value::{ConfigNode, Value};
 use super::web::feed_address;
-use super::webhook::{WebhookConfig, webhook};
-use super::websub::Websub;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::str::FromStr;
 use tidegate_core::model::{
-    ConflictPolicy, Deletions, FeedAccess, FeedName, FeedOptions, FeedSource, Order, Probing,
-    ProxyAddress, ProxyRoute, SecretSource, SharingOptions, UserPassword,
+    ConflictPolicy, Deletions, FeedAccess, FeedName, FeedOptions, IGNORE_LIMIT, Ignore, Order,
+    Probing, ProxyAddress, ProxyRoute, SecretSource, SharingOptions, UserPassword,
 };
-use tidegate_net::origin::OriginConfig;
 use url::Url;
 
 /// The most feeds in one file.
@@ -39,7 +24,7 @@ pub const SOURCE_LIMIT: usize = 10_000;
 /// What a table says of a feed, or of an aggregate.
 #[derive(Debug, Default)]
 pub struct FeedSettings {
-    name: Option<FeedName>,
+    pub(super) name: Option<FeedName>,
     /// The upstream's address.
     pub url: Option<Url>,
     /// What the operator says of it.
@@ -51,15 +36,15 @@ pub struct FeedSettings {
     /// Whether it is a list whose feeds are added.
     pub adds_feeds: bool,
     /// The path of its reader view beside `/feeds/NAME`; the API has none.
-    path: Option<String>,
+    pub(super) path: Option<String>,
     basic: Option<UserPassword>,
     bearer: Option<SecretSource>,
-    webhook: Option<WebhookConfig>,
+    pub(super) webhook: Option<WebhookConfig>,
 }
 
 impl FeedSettings {
     /// Puts the credentials in their place; what goes against each other, with its key.
-    fn join_access(&mut self) -> Result<(), (&'static str, String)> {
+    pub(super) fn join_access(&mut self) -> Result<(), (&'static str, String)> {
         let credentials = (self.basic.take(), self.bearer.take());
         let access = std::mem::take(&mut self.access);
         self.access = access::joined(access, credentials, self.url.as_mut())?;
@@ -256,179 +241,50 @@ pub fn feed_settings(
     Ok(table)
 }
 
-/// The feeds and aggregates that stood the check, and every name that is taken, with the line where
-/// it is.
-#[derive(Default)]
-pub(super) struct Feeds {
-    pub(super) checked: Vec<FeedConfig>,
-    pub(super) aggregates: Vec<Aggregate>,
-    pub(super) names: BTreeMap<FeedName, usize>,
-    /// Where the sources of each aggregate are.
-    places: BTreeMap<FeedName, usize>,
+/// What is to be written.
+const WEBHOOK: &str = "{ url = \"https://example.org/hook\", secret = { file = \"…\" } }";
+
+/// Where changes of a feed are delivered as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct WebhookConfig {
+    pub url: Url,
+    /// What deliveries are signed with; read at the start and whenever the configuration is.
+    pub secret: SecretSource,
 }
 
-impl Feeds {
-    /// The names of private feeds and aggregates.
-    pub(super) fn private_names(&self) -> BTreeSet<FeedName> {
-        let polled = self.checked.iter().filter(|feed| feed.private).map(|feed| &feed.name);
-        let gathered = self.aggregates.iter().filter(|one| one.private).map(|one| &one.name);
-        polled.chain(gathered).cloned().collect()
-    }
+/// `{ url = …, secret = … }`.
+pub(super) fn webhook() -> Kind<WebhookConfig> {
+    Kind::new("`{ url, secret }`, an address and a secret", read_webhook)
 }
 
-/// The names that a table refers to with their places, to be looked up when all are known.
-struct Refers {
-    /// Its own name, where that is good.
-    name: Option<FeedName>,
-    shares_with: Vec<(usize, FeedName)>,
-    sources: Vec<(usize, FeedName)>,
-}
-
-impl Refers {
-    fn new(
-        section: &Section<'_, '_, '_>,
-        name: Option<&FeedName>,
-        sharing: &SharingOptions,
-    ) -> Self {
-        let places = |key: &str, names: &[FeedName]| {
-            // Of what is written twice, the first is meant.
-            let written: HashMap<&str, usize> =
-                section.texts(key).into_iter().rev().map(|(at, text)| (text, at)).collect();
-            let place = |name: &FeedName| written.get(name.as_str()).copied().unwrap_or_default();
-            names.iter().map(|name| (place(name), name.clone())).collect()
-        };
-        Self {
-            name: name.cloned(),
-            shares_with: places("shares_with", &sharing.shares_with),
-            sources: places("sources", &sharing.sources),
-        }
-    }
-}
-
-pub(super) fn read(
-    top: &mut Section<'_, '_, '_>,
-    polling: &Polling,
-    websub: &Websub,
-    origins: &[OriginConfig],
-) -> Feeds {
-    let mut feeds = Feeds::default();
-    let mut refers = Vec::new();
-    let mut paths = FeedPaths::new(origins);
-    top.tables("feed", &FEED_KEYS, FEED_LIMIT, |section, mut table| {
-        let name = section.take_name(table.name.take(), &mut feeds.names);
-        let local = table.options.sharing.local;
-        // Who meant to say it and slipped is told of that slip alone.
-        if !local && (section.is_read("local") || !section.has("local")) {
-            let meant =
-                "each [[feed]] has its own url, or local = true where its items are made here";
-            section.demand("url", meant);
-        }
-        if local && !section.has("url") {
-            warn_of_polling(section);
-        }
-        let FeedOptions { min_interval, max_interval, .. } = table.options;
-        let least = min_interval.unwrap_or(polling.min_interval);
-        in_order(section, least, max_interval.unwrap_or(polling.max_interval));
-        refers.push(Refers::new(section, name.as_ref(), &table.options.sharing));
-        if let Err((key, said)) = table.join_access() {
-            section.fault(key, said);
-        }
-        access::note_sources(section, table.access.secrets(), External::Secret);
-        check_webhook(section, table.webhook.as_ref(), websub);
-        paths.check(section, table.path.as_deref());
-        let (Some(name), true) = (name, local || table.url.is_some()) else { return };
-        feeds.checked.push(FeedConfig {
-            options: table.options,
-            access: table.access.or_none(),
-            webhook: table.webhook,
-            private: table.private.unwrap_or_default(),
-            adds_feeds: table.adds_feeds,
-            path: table.path,
-            ..FeedConfig::new(name, table.url, FeedSource::File)
-        });
-    });
-    top.note_restart(paths.first, PATHS);
-    top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {
-        let name = section.take_name(table.name.take(), &mut feeds.names);
-        if !section.has("sources") {
-            let message = "is missing; each [[aggregate]] names the feeds that it gathers";
-            section.fault("sources", message);
-        }
-        if section.is_empty_list("sources") {
-            section.fault("sources", "is empty; an aggregate gathers one feed at least");
-        }
-        let (sharing, webhook) = (table.options.sharing, table.webhook);
-        refers.push(Refers::new(section, name.as_ref(), &sharing));
-        check_webhook(section, webhook.as_ref(), websub);
-        let Some(name) = name else { return };
-        feeds.places.insert(name.clone(), section.offset("sources"));
-        let private = table.private.unwrap_or_default();
-        feeds.aggregates.push(Aggregate { name, sharing, webhook, private });
-    });
-    look_up(top.sheet, &mut feeds, refers);
-    feeds
-}
-
-/// Notes where the secret of a webhook is; a fault where there is no hub that delivers.
-fn check_webhook(
-    section: &mut Section<'_, '_, '_>,
-    webhook: Option<&WebhookConfig>,
-    websub: &Websub,
-) {
-    let Some(webhook) = webhook else { return };
-    if !websub.hub {
-        section.fault("webhook", "is delivered by the hub, which websub.hub = false takes away");
-    }
-    let secrets = vec![("webhook".to_owned(), &webhook.secret)];
-    access::note_sources(section, secrets, External::Secret);
-}
-
-/// Puts the feeds that are meant in the place of names, where there are such feeds.
-fn look_up(sheet: &mut Sheet<'_>, feeds: &mut Feeds, refers: Vec<Refers>) {
-    let mut found = BTreeMap::new();
-    let private = feeds.private_names();
-    for Refers { name, shares_with, sources } in refers {
-        if let Some(name) = name.as_ref().filter(|name| !private.contains(*name)) {
-            for (at, source) in sources.iter().filter(|(_, source)| private.contains(source)) {
-                let message = format!(
-                    "{:?} is private, and {:?} would show it to everybody; write private = true here \
-                     as well",
-                    source.as_str(),
-                    name.as_str()
-                );
-                sheet.fault(*at, "aggregate.private", message);
-            }
-        }
-        let is_aggregate = name.as_ref().is_some_and(|name| feeds.places.contains_key(name));
-        let key = if is_aggregate { "aggregate.shares_with" } else { "feed.shares_with" };
-        let shares_with = known(sheet, key, shares_with, feeds, name.as_ref());
-        let sources = known(sheet, "aggregate.sources", sources, feeds, None);
-        found.extend(name.map(|name| (name, (shares_with, sources))));
-    }
-    let polled = feeds.checked.iter_mut().map(|feed| (&feed.name, &mut feed.options.sharing));
-    let gathered = feeds.aggregates.iter_mut().map(|one| (&one.name, &mut one.sharing));
-    for (name, sharing) in polled.chain(gathered) {
-        (sharing.shares_with, sharing.sources) = found.remove(name).unwrap_or_default();
-    }
-    let sources = feeds.aggregates.iter().map(|a| (&a.name, a.sharing.sources.as_slice()));
-    for path in circles(&sources.collect()) {
-        let at = path.first().and_then(|name| feeds.places.get(name)).copied().unwrap_or_default();
-        let path = path.iter().map(FeedName::as_str).collect::<Vec<_>>().join(" > ");
-        let message = format!("an aggregate cannot gather itself: {path}");
-        sheet.fault(at, "aggregate.sources", message);
-    }
-}
-
-/// Names what does nothing in a feed that has no upstream: what is not also said of aggregates.
-fn warn_of_polling(section: &mut Section<'_, '_, '_>) {
-    let counts = |key: &str| {
-        let is_of_all = AGGREGATE_KEYS.rows.iter().any(|row| row.name == key);
-        is_of_all || ["url", "local", "path"].contains(&key)
+fn read_webhook(node: &ConfigNode<'_>) -> Result<WebhookConfig, String> {
+    let [Some(url), Some(signing)] = node.keys(["url", "secret"], WEBHOOK)? else {
+        return Err(format!("needs both url and secret; write {WEBHOOK}"));
     };
-    for row in FEED_KEYS.rows.iter().filter(|row| !counts(row.name)) {
-        if section.has(row.name) {
-            let said = "does nothing: a feed with local = true and no url has no upstream to poll";
-            section.warn(row.name, said.to_owned());
-        }
-    }
+    let text = url.text().map_err(|_| format!("has a url that {}", url.refusal(WEBHOOK)))?;
+    let url = feed_address(text).map_err(|error| format!("has a url that is none: {error}"))?;
+    let secret = secret(signing, false).map_err(|said| format!("has a secret that {said}"))?;
+    Ok(WebhookConfig { url, secret })
+}
+
+const WANTED: &str = "a list of fields, each a text or { field = …, pattern = … }";
+
+/// A list of fields, or of patterns in fields; an entry with a mistake is a fault at its own place.
+pub(super) fn ignored_fields() -> Kind<Vec<Ignore>> {
+    elements(format!("a list of at most {IGNORE_LIMIT}"), IGNORE_LIMIT, WANTED, entry)
+}
+
+fn entry(node: &ConfigNode<'_>) -> Result<Ignore, String> {
+    let [field, pattern] = match node.value {
+        Value::Text(field) => return Ignore::new(field, None).map_err(|error| error.to_string()),
+        Value::Table(_) => node.keys(["field", "pattern"], WANTED)?,
+        _ => return Err(format!("has a {}; write {WANTED}", node.kind())),
+    };
+    let field = text("field", field)?.ok_or_else(|| "has an entry without a field".to_owned())?;
+    Ignore::new(field, text("pattern", pattern)?).map_err(|error| error.to_string())
+}
+
+/// The text of a key, where it is written.
+fn text<'d>(key: &str, node: Option<&ConfigNode<'d>>) -> Result<Option<&'d str>, String> {
+    node.map(|node| node.text().map_err(|said| format!("{key} {said}"))).transpose()
 }

@@ -15,24 +15,8 @@ pub(super) struct KeyRow {
     pub(super) preset: Preset,
     /// What may be written.
     pub(super) allowed: fn() -> String,
-    /// Whether its value is a secret, or has one in it.
-    pub(super) is_secret: fn() -> bool,
     /// Whether a changed value takes effect when the gateway is started again, and not at SIGHUP.
     pub(super) needs_restart: bool,
-}
-
-impl KeyRow {
-    /// What a message says of a value that is written; of a secret nothing.
-    pub(super) fn shown(&self, value: String) -> String {
-        if (self.is_secret)() { "what it was".to_owned() } else { value }
-    }
-
-    /// What holds where the key is absent, in words.
-    pub(super) fn default_in_words(&self) -> &'static str {
-        match self.preset {
-            Preset::Value(text) | Preset::Shown(text, ..) | Preset::Words(text, _) => text,
-        }
-    }
 }
 
 /// What holds where a key is absent.
@@ -104,7 +88,6 @@ macro_rules! keys {
                 words: concat!($($words, "\n"),*),
                 preset: $preset,
                 allowed: || $crate::keys::kind_of($kind, |target: &mut $target| &mut $crate::keys::field!(target, $name $(, $($field).+)?)).allowed,
-                is_secret: || $crate::keys::kind_of($kind, |target: &mut $target| &mut $crate::keys::field!(target, $name $(, $($field).+)?)).is_secret,
                 needs_restart: { let when: &[&str] = &[$(stringify!($when))?]; !when.is_empty() },
             } ),+],
             fields: &[$( $crate::keys::KeyField {

@@ -1,8 +1,7 @@
 //! The kinds of values: how each is read, and what may be written.
 
-use super::size::size;
+use super::units::{duration, size, written};
 use super::value::{ConfigNode, Value};
-use super::{duration, written};
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -20,8 +19,6 @@ pub(super) struct Kind<T> {
     pub(super) read: Box<Read<T>>,
     /// What may be written, for the documentation.
     pub(super) allowed: String,
-    /// Whether a value is a secret, or has one in it: no message repeats it then.
-    pub(super) is_secret: bool,
 }
 
 impl<T: 'static> Kind<T> {
@@ -40,29 +37,22 @@ impl<T: 'static> Kind<T> {
         allowed: impl Into<String>,
         read: impl Fn(&ConfigNode<'_>, &mut Mistakes) -> Option<T> + 'static,
     ) -> Self {
-        Self { read: Box::new(read), allowed: allowed.into(), is_secret: false }
+        Self { read: Box::new(read), allowed: allowed.into() }
     }
 
     /// The same, turned into what the configuration keeps.
     pub(super) fn map<U: 'static>(self, turn: impl Fn(T) -> U + 'static) -> Kind<U> {
-        let Self { read, allowed, is_secret } = self;
-        let kind = Kind::of_many(allowed, move |node, mistakes| read(node, mistakes).map(&turn));
-        Kind { is_secret, ..kind }
+        let Self { read, allowed } = self;
+        Kind::of_many(allowed, move |node, mistakes| read(node, mistakes).map(&turn))
     }
 
     /// The same, or nothing, which JSON may say with `null`.
     pub(super) fn optional(self) -> Kind<Option<T>> {
-        let Self { read, allowed, is_secret } = self;
-        let kind = Kind::of_many(allowed, move |node, mistakes| match node.value {
+        let Self { read, allowed } = self;
+        Kind::of_many(allowed, move |node, mistakes| match node.value {
             Value::Null => Some(None),
             _ => read(node, mistakes).map(Some),
-        });
-        Kind { is_secret, ..kind }
-    }
-
-    /// The same, which no message repeats.
-    pub(super) fn secret(self) -> Self {
-        Self { is_secret: true, ..self }
+        })
     }
 }
 

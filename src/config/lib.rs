@@ -6,14 +6,10 @@
 //! `docs/operators/configuration.md` are written from them.
 
 mod access;
-mod duration;
-mod external;
 mod fault;
 mod feed_config;
-mod feed_paths;
+mod feed_tables;
 mod feeds;
-mod hosts;
-mod ignore;
 mod keys;
 mod kinds;
 mod naming;
@@ -25,37 +21,42 @@ mod publish;
 mod readers;
 mod section;
 mod server;
-mod sharing;
 mod sheet;
-mod size;
 mod store;
-mod sup;
+mod units;
 mod value;
 mod variables;
 mod web;
-mod webhook;
 mod websub;
 
+/// What the modules of the tables declare and check their keys with.
+mod declare {
+    pub(super) use super::External;
+    pub(super) use super::keys::Preset::{Shown, Value as Preset, Words};
+    pub(super) use super::keys::{KeyTable, keys, section};
+    pub(super) use super::kinds::*;
+    pub(super) use super::section::Section;
+    pub(super) use super::units::{duration, written};
+}
+
 pub use access::without_login;
-pub use duration::{duration, written};
-pub use external::{External, look_up};
-pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
-pub use feed_config::{Aggregate, FeedConfig};
-pub use feeds::{AGGREGATE_LIMIT, FEED_LIMIT, FeedSettings, SOURCE_LIMIT, feed_settings};
-pub use hosts::{HOST_LIMIT, HostPace};
+pub use fault::{ConfigError, External, FAULTS_SHOWN, Fault, Faults, look_up};
+pub use feed_config::FeedConfig;
+pub use feeds::{
+    AGGREGATE_LIMIT, FEED_LIMIT, FeedSettings, SOURCE_LIMIT, WebhookConfig, feed_settings,
+};
 pub use naming::{feed_name, is_named_after};
 pub use origins::{ALLOW_LIMIT, AllowConfig, ORIGIN_LIMIT, OWN_STEPS};
 pub use overrides::Overrides;
-pub use polling::Polling;
+pub use polling::{HOST_LIMIT, HostPace, Polling};
 pub use publish::{DeltaViews, Publish};
 pub use readers::{READER_FEEDS_LIMIT, READER_LIMIT, ReaderConfig, ReaderToken};
 pub use server::{AdminTokenSetting, PageAudience, SecretToken, ServerSection};
 pub use store::{StoreKind, StoreSettings};
-pub use sup::SupConfig;
+pub use units::{duration, written};
 pub use variables::Variables;
 pub use web::{feed_address, public_address};
-pub use webhook::WebhookConfig;
-pub use websub::Websub;
+pub use websub::{SupConfig, Websub};
 
 use keys::KeyRow;
 use section::Section;
@@ -86,10 +87,8 @@ pub struct Config {
     pub websub: Websub,
     /// Hosts that are asked at a pace of their own, by name.
     pub hosts: BTreeMap<String, HostPace>,
-    /// The feeds, in the order of the file.
+    /// The feeds, in the order of the file, and behind them the aggregates.
     pub feeds: Vec<FeedConfig>,
-    /// The aggregates, in the order of the file.
-    pub aggregates: Vec<Aggregate>,
     /// Who may read private feeds.
     pub readers: Vec<ReaderConfig>,
     /// The sites that it stands in front of, in the order of the file.
@@ -107,9 +106,8 @@ pub struct Checked {
     pub warnings: Vec<Fault>,
     /// What it names and does not contain, each with its place and without a message.
     pub externals: Vec<(Fault, External)>,
-    /// The keys that need a restart, by table and key, each with its place and with what is written as its message; of
-    /// an absent key with the head of its table and the default in words.
-    pub written: BTreeMap<String, Fault>,
+    /// Where the keys are that need a restart, by table and key; of an absent key the head of its table.
+    pub places: BTreeMap<String, Fault>,
 }
 
 impl Config {
@@ -121,7 +119,7 @@ impl Config {
         store::KEYS.keep("store", &in_force.store, &mut self.store, &mut kept);
         polling::KEYS.keep("polling", &in_force.polling, &mut self.polling, &mut kept);
         publish::KEYS.keep("publish", &in_force.publish, &mut self.publish, &mut kept);
-        sup::KEYS.keep("sup", &in_force.sup, &mut self.sup, &mut kept);
+        websub::SUP_KEYS.keep("sup", &in_force.sup, &mut self.sup, &mut kept);
         websub::KEYS.keep("websub", &in_force.websub, &mut self.websub, &mut kept);
         if self.origins != in_force.origins {
             self.origins.clone_from(&in_force.origins);
@@ -131,24 +129,21 @@ impl Config {
             self.allow.clone_from(&in_force.allow);
             kept.push(origins::ALLOWED.to_owned());
         }
-        if feed_paths::keep_paths(&in_force.feeds, &mut self.feeds) {
-            kept.push(feed_paths::PATHS.to_owned());
+        if feed_tables::keep_paths(&in_force.feeds, &mut self.feeds) {
+            kept.push(feed_tables::PATHS.to_owned());
         }
         kept
     }
 }
 
 impl Checked {
-    /// Says of each of these keys, which differ from what is in force, that it needs a restart. `started`: what
-    /// the gateway was started with.
-    pub fn restart_warnings(&self, kept: &[String], started: &Self) -> Vec<Fault> {
+    /// Says of each of these keys, which differ from what is in force, that it needs a restart. No value is repeated: it
+    /// may be a secret.
+    pub fn restart_warnings(&self, kept: &[String]) -> Vec<Fault> {
+        let message = "was changed and needs a restart; until then what it was stays in force";
         let warning = |key: &String| {
-            let in_force = started.written.get(key).map_or("what it was", |key| &key.message);
-            let message =
-                format!("was changed and needs a restart; until then {in_force} stays in force");
-            let nowhere = || Fault { key: key.clone(), ..Fault::default() };
-            let place = self.written.get(key).cloned().unwrap_or_else(nowhere);
-            Fault { message, ..place }
+            let place = self.places.get(key).cloned();
+            Fault { key: key.clone(), message: message.to_owned(), ..place.unwrap_or_default() }
         };
         kept.iter().map(warning).collect()
     }
@@ -206,14 +201,14 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     let store = top.table("store", &store::KEYS, store::check);
     let polling = top.table("polling", &polling::KEYS, polling::check);
     let publish = top.table("publish", &publish::KEYS, publish::check);
-    let sup = top.table("sup", &sup::KEYS, sup::check);
+    let sup = top.table("sup", &websub::SUP_KEYS, websub::check_sup);
     let websub = top.table("websub", &websub::KEYS, websub::check);
-    let hosts = hosts::read(&mut top);
+    let hosts = polling::read_hosts(&mut top);
     let origins = origins::read(&mut top, &server);
     let allow = origins::read_allowed(&mut top);
-    let feeds = feeds::read(&mut top, &polling, &websub, &origins.checked);
+    let feeds = feed_tables::read(&mut top, &polling, &websub, &origins.checked);
     origins::check_readers(&mut top, &origins, !feeds.private_names().is_empty());
-    let feeds::Feeds { checked: feeds, aggregates, names, .. } = feeds;
+    let feed_tables::Feeds { checked: feeds, names, .. } = feeds;
     let readers = readers::read(&mut top, &names);
     Config {
         server,
@@ -224,34 +219,32 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
         websub,
         hosts,
         feeds,
-        aggregates,
         readers,
         origins: origins.checked,
         allow,
     }
 }
 
-/// The tables that stand once, with their keys.
-const SINGLE_TABLES: [(&str, &[KeyRow]); 6] = [
+/// The tables of the file, with their keys; those that stand once first.
+const TABLES: [(&str, &[KeyRow]); 12] = [
     ("server", server::KEYS.rows),
     ("store", store::KEYS.rows),
     ("polling", polling::KEYS.rows),
     ("publish", publish::KEYS.rows),
-    ("sup", sup::KEYS.rows),
+    ("sup", websub::SUP_KEYS.rows),
     ("websub", websub::KEYS.rows),
+    ("host", polling::HOST_KEYS.rows),
+    ("feed", feeds::FEED_KEYS.rows),
+    ("aggregate", feeds::AGGREGATE_KEYS.rows),
+    ("reader", readers::KEYS.rows),
+    ("origin", origins::ORIGIN_KEYS.rows),
+    ("allow", origins::ALLOW_KEYS.rows),
 ];
 
-/// The tables of the file, with their keys.
-const TABLES: [(&str, &[KeyRow]); 12] = {
-    let [server, store, polling, publish, sup, websub] = SINGLE_TABLES;
-    let host = ("host", hosts::KEYS.rows);
-    let feed = ("feed", feeds::FEED_KEYS.rows);
-    let aggregate = ("aggregate", feeds::AGGREGATE_KEYS.rows);
-    let reader = ("reader", readers::KEYS.rows);
-    let origin = ("origin", origins::ORIGIN_KEYS.rows);
-    let allow = ("allow", origins::ALLOW_KEYS.rows);
-    [server, store, polling, publish, sup, websub, host, feed, aggregate, reader, origin, allow]
-};
+/// The tables that stand once, with their keys.
+fn single_tables() -> impl Iterator<Item = (&'static str, &'static [KeyRow])> {
+    TABLES.into_iter().take(6)
+}
 
 /// The keys of the tables that stand once, and whether each needs a restart.
 #[cfg(any(test, feature = "testing"))]
@@ -260,7 +253,7 @@ pub fn single_keys() -> Vec<(String, bool)> {
         let name = move |row: &'static KeyRow| (format!("{table}.{}", row.name), row.needs_restart);
         rows.iter().map(name).collect::<Vec<_>>()
     };
-    SINGLE_TABLES.into_iter().flat_map(named).collect()
+    single_tables().flat_map(named).collect()
 }
 
 #[cfg(test)]

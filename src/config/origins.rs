@@ -1,11 +1,6 @@
 //! `[[origin]]` and `[[allow]]`: sites whose feeds become feeds of this gateway when somebody asks for them.
 
-use super::keys::{
-    Preset::{Value as Preset, Words},
-    section,
-};
-use super::kinds::{flag, lasting, number, parsed, word_or_flag};
-use super::section::Section;
+use super::declare::*;
 use super::server::ServerSection;
 use super::web::bare_address;
 use std::collections::{BTreeMap, HashMap};

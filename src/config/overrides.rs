@@ -25,15 +25,14 @@ pub struct Overrides {
 impl Overrides {
     /// Puts them over what the file says.
     pub fn apply(&self, mut checked: Checked) -> Checked {
-        let shown = [
-            ("server.listen", "--listen", self.listen.map(|listen| listen.to_string())),
-            ("store.path", "--data", self.data.as_ref().map(|data| data.display().to_string())),
-            ("server.public_url", "--public-url", self.public_url.clone()),
+        let typed = [
+            ("server.listen", "--listen", self.listen.is_some()),
+            ("store.path", "--data", self.data.is_some()),
+            ("server.public_url", "--public-url", self.public_url.is_some()),
         ];
-        for (key, option, value) in shown {
-            let place =
-                |message| Fault { file: option.to_owned(), line: 0, key: key.to_owned(), message };
-            checked.written.extend(value.map(|value| (key.to_owned(), place(value))));
+        for (key, option, _) in typed.into_iter().filter(|(_, _, is_typed)| *is_typed) {
+            let (file, key) = (option.to_owned(), key.to_owned());
+            checked.places.insert(key.clone(), Fault { file, key, ..Fault::default() });
         }
         let config = &mut checked.config;
         config.server.listen = self.listen.unwrap_or(config.server.listen);
@@ -63,12 +62,7 @@ fn add(config: &mut Config, url: &Url) {
     if config.feeds.iter().any(|feed| feed.url.as_ref() == Some(&url) && !is_other(feed)) {
         return;
     }
-    let feeds = &config.feeds;
-    let aggregates = &config.aggregates;
-    let name = feed_name(&url, |name| {
-        feeds.iter().any(|feed| feed.name == *name)
-            || aggregates.iter().any(|aggregate| aggregate.name == *name)
-    });
+    let name = feed_name(&url, |name| config.feeds.iter().any(|feed| feed.name == *name));
     let feed =
         |name| FeedConfig { access, ..FeedConfig::new(name, Some(url), FeedSource::CommandLine) };
     config.feeds.extend(name.map(feed));

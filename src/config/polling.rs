@@ -1,14 +1,9 @@
-//! `[polling]`: how often, how politely and whom.
+//! `[polling]` and `[[host]]`: how often, how politely and whom.
 
-use super::External;
-use super::access::{self, proxy_address};
-use super::keys::{
-    Preset::{Shown, Value as Preset, Words},
-    section,
-};
-use super::kinds::{Kind, flag, lasting, list, parsed, path};
-use super::section::Section;
+use super::access::{note_sources, proxy_address};
+use super::declare::*;
 use super::value::Value;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -110,7 +105,7 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, polling: &mut Polling) {
         section.refer("ca_file", External::Certificates(path.clone()));
     }
     let secrets = polling.proxy.iter().flat_map(ProxyAddress::secrets).collect();
-    access::note_sources(section, secrets, External::Secret);
+    note_sources(section, secrets, External::Secret);
 }
 
 /// Notes a fault where the least interval is above the greatest: at the one that is written, or at
@@ -124,12 +119,97 @@ pub(super) fn in_order(
     if min_interval <= max_interval || !(least || section.is_read("max_interval")) {
         return;
     }
-    let (min, max) = (super::written(min_interval), super::written(max_interval));
+    let (min, max) = (written(min_interval), written(max_interval));
     if least {
         let message = format!("{min:?} is above max_interval, {max:?}; write {max:?} or less");
         section.fault("min_interval", message);
     } else {
         let message = format!("{max:?} is below min_interval, {min:?}; write {min:?} or more");
         section.fault("max_interval", message);
+    }
+}
+
+/// The most hosts that may have a pace of their own.
+pub const HOST_LIMIT: usize = 10_000;
+
+/// How politely a host, and the names below it, are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HostPace {
+    /// Two requests are at least this far apart; `None`: `polling.host_spacing`.
+    pub spacing: Option<Duration>,
+    /// So many requests at the same time.
+    pub parallel: usize,
+}
+
+section! {
+    /// A table of the file.
+    pub struct HostTable with HOST_KEYS {
+        /// The host; the names below it are meant too.
+        name: Option<String> = parsed("a host without a port", host).optional(),
+            Words("required", "\"feeds.example.org\"");
+        /// Two requests are at least this far apart.
+        spacing: Option<Duration> = lasting(SPACINGS).optional(),
+            Words("`polling.host_spacing`", "\"1s\"");
+        /// How many requests there may be at the same time.
+        parallel: usize = number(1..=64), Preset("1");
+    }
+}
+
+/// Reads the hosts that have a pace of their own.
+pub(super) fn read_hosts(top: &mut Section<'_, '_, '_>) -> BTreeMap<String, HostPace> {
+    let mut hosts = BTreeMap::new();
+    top.tables("host", &HOST_KEYS, HOST_LIMIT, |section, HostTable { name, spacing, parallel }| {
+        section.demand("name", "each [[host]] has its own name");
+        let Some(name) = name else { return };
+        let message = format!("{name:?} has a table already");
+        if hosts.insert(name, HostPace { spacing, parallel }).is_some() {
+            section.fault("name", message);
+        }
+    });
+    hosts
+}
+
+/// A host as addresses have it: in lower case, international names in their form for DNS.
+fn host(text: &str) -> Result<String, String> {
+    let read = url::Host::parse(text.strip_suffix('.').unwrap_or(text));
+    read.map(|host| host.to_string())
+        .map_err(|_| format!("{text:?} is no host; write one like \"example.org\", without a port"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check;
+
+    fn hosts(text: &str) -> Result<BTreeMap<String, HostPace>, String> {
+        let checked = check("f", text);
+        checked.map(|checked| checked.config.hosts).map_err(|faults| faults.to_string())
+    }
+
+    #[test]
+    fn hosts_have_a_pace_of_their_own() {
+        let read = hosts(
+            "[[host]]\nname = \"Example.ORG.\"\nspacing = \"5s\"\n\
+             [[host]]\nname = \"feeds.example.org\"\nparallel = 4\n",
+        );
+        let read = read.unwrap();
+        let five = HostPace { spacing: Some(Duration::from_secs(5)), parallel: 1 };
+        assert_eq!(read["example.org"], five);
+        assert_eq!(read["feeds.example.org"], HostPace { spacing: None, parallel: 4 });
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (bad, said) in [
+            ("[[host]]\nspacing = \"1s\"", "name"),
+            ("[[host]]\nname = \"a b\"", "is no host"),
+            ("[[host]]\nname = \"a\"\nparallel = 0", "out of bounds"),
+            ("[[host]]\nname = \"a\"\nspacing = \"2h\"", "out of bounds"),
+            ("[[host]]\nname = \"a\"\n[[host]]\nname = \"A\"", "has a table already"),
+            ("[[host]]\nname = \"a\"\nspace = \"2s\"", "spac"),
+        ] {
+            let error = hosts(bad).unwrap_err();
+            assert!(error.contains(said), "{bad}: {error}");
+        }
     }
 }

@@ -1,11 +1,6 @@
 //! `[publish]`: how feeds are republished, and what is kept of them.
 
-use super::keys::{
-    Preset::{Value as Preset, Words},
-    section,
-};
-use super::kinds::{bytes, flag, lasting, list, number, one_of, parsed};
-use super::section::Section;
+use super::declare::*;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use tidegate_core::model::EndpointId;
@@ -123,7 +118,7 @@ fn history_links(text: &str) -> Result<&'static str, String> {
 pub(super) fn check(section: &mut Section<'_, '_, '_>, publish: &mut Publish) {
     let key = if section.is_read("tombstones") { "tombstones" } else { "window" };
     if publish.tombstones < publish.window && section.is_read(key) {
-        let (kept, shown) = (super::written(publish.tombstones), super::written(publish.window));
+        let (kept, shown) = (written(publish.tombstones), written(publish.window));
         let message = format!(
             "tombstones are kept {kept:?}, less than the window of {shown:?}; keep them as long \
              as the window or longer"

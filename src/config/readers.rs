@@ -1,13 +1,8 @@
 //! `[[reader]]`: who may read private feeds, and by which token. No message repeats a token.
 
+use super::Fault;
 use super::access::{is_variable, secret_value};
-use super::keys::{
-    Preset::{Value as Preset, Words},
-    section,
-};
-use super::kinds::{flag, list, parsed, path};
-use super::section::Section;
-use super::{External, Fault};
+use super::declare::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tidegate_core::model::{FeedName, SecretSource};
@@ -278,9 +273,9 @@ mod tests {
         assert!(error.contains("f:7: aggregate.private: \"a\" is private"), "{error}");
         assert!(!error.contains("f:11"), "what it gathers is public as it stands: {error}");
         let checked = read(&file("private = true")).unwrap();
-        assert!(checked.config.aggregates.iter().all(|aggregate| aggregate.private));
+        assert!(checked.config.feeds.iter().all(|feed| feed.private));
         assert!(checked.config.feeds[0].record().private);
-        assert!(checked.config.aggregates[0].record().private);
+        assert!(checked.config.feeds[0].record().private);
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         }
         let place = (name, start);
         let (mut target, mut section) = Section::read(&mut *self.sheet, table, place, keys);
-        section.note_written(keys);
+        section.note_places(keys);
         check(&mut section, &mut target);
         target
     }
@@ -119,33 +119,27 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         (target, section)
     }
 
-    /// Notes what the keys say that need a restart.
-    fn note_written<T>(&mut self, keys: &KeyTable<T>) {
+    /// Notes where the keys are that need a restart.
+    fn note_places<T>(&mut self, keys: &KeyTable<T>) {
         for row in keys.rows.iter().filter(|row| row.needs_restart) {
-            let message = match (self.variable(row.name), self.value(row.name)) {
-                (Some((_, text)), _) => row.shown(format!("{text:?}")),
-                (None, Some(node)) => row.shown(self.sheet.written(node.at, node.end)),
-                (None, None) => format!("the default, {}", row.default_in_words()),
-            };
             let place = self.place(row.name);
-            self.sheet.checked.written.insert(place.key.clone(), Fault { message, ..place });
+            self.sheet.checked.places.insert(place.key.clone(), place);
         }
-    }
-
-    /// Notes that something needs a restart which is written `at` a place first, if at all.
-    pub(super) fn note_restart(&mut self, at: Option<usize>, key: &str) {
-        let message = at.map_or("none", |_| "what was written").to_owned();
-        let place = self.sheet.place(at.unwrap_or_default(), key);
-        self.sheet.checked.written.insert(key.to_owned(), Fault { message, ..place });
     }
 
     /// Notes that tables need a restart, at the first of them.
     pub(super) fn note_tables(&mut self, name: &'static str) {
-        let first = match self.value(name) {
-            Some(ConfigNode { value: Value::List(nodes), .. }) => nodes.first().map(|node| node.at),
+        let first = self.value(name).and_then(|node| match &node.value {
+            Value::List(nodes) => nodes.first(),
             _ => None,
-        };
-        self.note_restart(first, name);
+        });
+        self.note_place(first.map(|node| node.at), name);
+    }
+
+    /// Notes that something needs a restart which is written `at` a place first, if at all.
+    pub(super) fn note_place(&mut self, at: Option<usize>, key: &str) {
+        let place = self.sheet.place(at.unwrap_or_default(), key);
+        self.sheet.checked.places.insert(key.to_owned(), place);
     }
 
     fn refuse_unknown(&mut self, known: &[&'static str]) {
@@ -270,7 +264,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
 /// first, as in the file, and a text where the key takes no table.
 fn read_variable<T>(text: &str, field: &KeyField<T>, target: &mut T) -> Mistakes {
     let written = DeValue::parse(text.trim()).ok();
-    let as_text = ConfigNode { at: 0, end: 0, value: Value::Text(text) };
+    let as_text = ConfigNode { at: 0, value: Value::Text(text) };
     let as_toml = written.as_ref().map(ConfigNode::from_toml);
     let is_table = matches!(&as_toml, Some(ConfigNode { value: Value::Table(_), .. }));
     let mut mistakes = Mistakes::new();

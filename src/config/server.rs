@@ -1,13 +1,7 @@
 //! `[server]`: where the gateway listens and who administers it.
 
-use super::External;
-use super::keys::{
-    Preset::{Value as Preset, Words},
-    section,
-};
-use super::kinds::{flag, list, number, one_of, parsed, path};
-use super::section::Section;
-use super::size::size;
+use super::declare::*;
+use super::units::size;
 use super::web::public_address;
 use ipnet::IpNet;
 use std::fmt;
@@ -91,8 +85,7 @@ section! {
         /// The variable of the token is TIDEGATE_ADMIN_TOKEN. Where none is set, the first start writes a
         /// random one to the data folder, admin-token, and says so.
         admin_token: AdminTokenSetting = parsed("16 to 512 visible ASCII characters", SecretToken::new)
-            .map(AdminTokenSetting::Here)
-            .secret(), Words("a random one in the data folder", "\"a-long-random-text\"");
+            .map(AdminTokenSetting::Here), Words("a random one in the data folder", "\"a-long-random-text\"");
         admin_token_file => admin_token = path("the file that holds the token").map(AdminTokenSetting::File),
             Words("", "\"/run/secrets/tidegate\"");
         /// The certificate for TLS, with those that lead to its root behind it, and its key; both in PEM.

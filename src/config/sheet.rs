@@ -37,12 +37,6 @@ impl<'t> Sheet<'t> {
         Fault { file, line: self.line(at), key, message: String::new() }
     }
 
-    /// What is written between two byte offsets, on one line.
-    pub(super) fn written(&self, at: usize, end: usize) -> String {
-        let written = self.text.get(at..end).unwrap_or_default();
-        written.split_whitespace().collect::<Vec<_>>().join(" ")
-    }
-
     /// Notes that the text is not TOML at some place.
     pub(super) fn syntax(&mut self, error: &toml::de::Error) {
         let line = self.line(error.span().map_or(0, |span| span.start));

@@ -1,13 +1,7 @@
 //! `[store]`: where the gateway keeps what it knows.
 
-use super::External;
 use super::access::{note_sources, secret_value};
-use super::keys::{
-    Preset::{Value as Preset, Words},
-    section,
-};
-use super::kinds::{bytes, flag, one_of, path};
-use super::section::Section;
+use super::declare::*;
 use std::path::PathBuf;
 use tidegate_core::model::SecretSource;
 use tidegate_store::SpaceLimits;
@@ -141,7 +135,7 @@ mod tests {
         let mut config: Config = again.config.clone();
         let kept = config.keep(&started.config);
         assert_eq!(kept, ["store.url"]);
-        let warned = again.restart_warnings(&kept, &started)[0].to_string();
+        let warned = again.restart_warnings(&kept)[0].to_string();
         assert!(warned.contains("what it was stays in force") && !warned.contains("s3cret"));
         assert!(!format!("{:?}", started.config).contains("s3cret"));
     }

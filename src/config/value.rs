@@ -7,10 +7,9 @@ use toml::de::{DeTable, DeValue};
 /// How much of an unknown key of a value is repeated, in characters.
 const KEY_SHOWN: usize = 128;
 
-/// A value with its place: the byte offsets in a file, or the number of an element of a list in JSON.
+/// A value with its place: the byte offset in a file, or the number of an element of a list in JSON.
 pub(super) struct ConfigNode<'d> {
     pub(super) at: usize,
-    pub(super) end: usize,
     pub(super) value: Value<'d>,
 }
 
@@ -49,8 +48,7 @@ impl<'d> ConfigNode<'d> {
             DeValue::Array(list) => Value::List(list.iter().map(Self::from_toml).collect()),
             DeValue::Table(table) => Value::Table(entries(table)),
         };
-        let span = spanned.span();
-        Self { at: span.start, end: span.end, value }
+        Self { at: spanned.span().start, value }
     }
 
     pub(super) fn from_json(value: &'d Json, at: usize) -> Self {
@@ -75,7 +73,7 @@ impl<'d> ConfigNode<'d> {
                 Value::Table(map.iter().map(entry).collect())
             }
         };
-        Self { at, end: at, value }
+        Self { at, value }
     }
 
     /// What it is, in words.

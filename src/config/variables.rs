@@ -1,7 +1,7 @@
 //! Settings of the environment: `TIDEGATE_TABLE_KEY` for each key of the tables that stand once.
 
 use super::nearest::nearest;
-use super::{External, Fault, SINGLE_TABLES};
+use super::{External, Fault, single_tables};
 use std::collections::BTreeMap;
 
 /// How the name of each variable begins.
@@ -25,7 +25,7 @@ impl Variables {
 
     /// The variable for a key of a table that stands once, and what it says.
     pub(super) fn get(&self, table: &str, key: &str) -> Option<(&str, &str)> {
-        let is_single = SINGLE_TABLES.iter().any(|(single, _)| *single == table);
+        let is_single = single_tables().any(|(single, _)| single == table);
         let name = is_single.then(|| format!("{PREFIX}{}", variable(table, key)))?;
         let found = self.0.get_key_value(&name);
         found.map(|(name, value)| (name.as_str(), value.as_str()))
@@ -35,9 +35,8 @@ impl Variables {
     /// environment.
     pub(super) fn unknown(&self, externals: &[(Fault, External)]) -> Vec<Fault> {
         let named: Vec<&str> = externals.iter().filter_map(|(_, it)| it.variable()).collect();
-        let keys = SINGLE_TABLES
-            .iter()
-            .flat_map(|(table, rows)| rows.iter().map(|row| variable(table, row.name)));
+        let keys = single_tables()
+            .flat_map(|(table, rows)| rows.iter().map(move |row| variable(table, row.name)));
         let known: Vec<String> = keys.chain(OTHERS.map(str::to_owned)).collect();
         let mut warnings = Vec::new();
         for name in self.0.keys().filter(|name| !named.contains(&name.as_str())) {
@@ -258,8 +257,8 @@ mod tests {
         let (started, again) = (read("hunter2"), read("hunter3"));
         let kept = again.config.clone().keep(&started.config);
         assert_eq!(kept, ["store.url"]);
-        let warned = again.restart_warnings(&kept, &started)[0].to_string();
+        let warned = again.restart_warnings(&kept)[0].to_string();
         assert!(warned.contains("what it was stays in force"), "{warned}");
-        assert!(!format!("{:?}", started.written).contains("hunter"), "{:?}", started.written);
+        assert!(!format!("{:?}", started.places).contains("hunter"), "{:?}", started.places);
     }
 }

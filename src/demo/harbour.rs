@@ -36,56 +36,20 @@ const OVERWRITTEN: &str = "<p>Please enable JavaScript to read this notice.</p>"
 /// How many whole items are left of a document that breaks off.
 const ITEMS_LEFT: usize = 4;
 
-/// Titles and texts, taken in turn.
-const NOTICES: [(&str, &str); 12] = [
-    (
-        "Berth 4 closed for dredging",
-        "Berth 4 is closed to all craft until the dredger has found what it hit on Monday.",
-    ),
-    (
-        "Ferry on the winter timetable",
-        "The ferry keeps the winter timetable: one sailing out, one back, and one if anybody asks.",
-    ),
-    (
-        "Ice at the fish hall",
-        "Ice is short. Boats that land before six are served first; boats that land herring are served kindly.",
-    ),
-    (
-        "Found: one anchor",
-        "Found off the mole: one anchor, thirty fathoms of chain and a boot. The owner may describe the boot.",
-    ),
-    (
-        "Crane inspected",
-        "The crane has passed its inspection. Please stop saying that it leans; it has always leaned.",
-    ),
-    (
-        "Regatta moved to Sunday",
-        "The regatta is moved to Sunday for want of wind, and to the outer basin for want of room.",
-    ),
-    (
-        "Leading light relamped",
-        "The lower leading light has a new lamp. Masters who steered by the bakery window may cease.",
-    ),
-    (
-        "Gulls",
-        "Do not feed the gulls. The one with the white ring is not to be fed under any circumstances.",
-    ),
-    (
-        "Diesel pump out of order",
-        "The diesel pump is out of order until a washer comes from the mainland. It is a small washer.",
-    ),
-    (
-        "Choir on the quay",
-        "The choir sings on the quay at eight. In rain it sings in the net loft, where there are chairs.",
-    ),
-    (
-        "Low water warning",
-        "Low water on Thursday will be lower than the tables say. Keep to the middle of the channel.",
-    ),
-    (
-        "Harbour dues",
-        "Dues are payable at the hatch between nine and noon. The hatch opens outward: knock and step back.",
-    ),
+/// Titles and texts, with ` | ` between them, taken in turn.
+const NOTICES: [&str; 12] = [
+    "Berth 4 closed for dredging | Berth 4 is closed to all craft until the dredger has found what it hit on Monday.",
+    "Ferry on the winter timetable | The ferry keeps the winter timetable: one sailing out, one back, and one if anybody asks.",
+    "Ice at the fish hall | Ice is short. Boats that land before six are served first; boats that land herring are served kindly.",
+    "Found: one anchor | Found off the mole: one anchor, thirty fathoms of chain and a boot. The owner may describe the boot.",
+    "Crane inspected | The crane has passed its inspection. Please stop saying that it leans; it has always leaned.",
+    "Regatta moved to Sunday | The regatta is moved to Sunday for want of wind, and to the outer basin for want of room.",
+    "Leading light relamped | The lower leading light has a new lamp. Masters who steered by the bakery window may cease.",
+    "Gulls | Do not feed the gulls. The one with the white ring is not to be fed under any circumstances.",
+    "Diesel pump out of order | The diesel pump is out of order until a washer comes from the mainland. It is a small washer.",
+    "Choir on the quay | The choir sings on the quay at eight. In rain it sings in the net loft, where there are chairs.",
+    "Low water warning | Low water on Thursday will be lower than the tables say. Keep to the middle of the channel.",
+    "Harbour dues | Dues are payable at the hatch between nine and noon. The hatch opens outward: knock and step back.",
 ];
 
 pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
@@ -127,7 +91,8 @@ fn break_off(body: &mut String) {
 fn item(body: &mut String, script: &Script, post: Post, step: u32, is_overwritten: bool) {
     let Post { number, published, revised, .. } = post;
     let turn = usize::try_from(number).unwrap_or(0);
-    let (title, text) = NOTICES.get(turn % NOTICES.len()).copied().unwrap_or_default();
+    let line = NOTICES.get(turn % NOTICES.len()).copied().unwrap_or_default();
+    let (title, text) = line.split_once(" | ").unwrap_or_default();
     let (amended, more) = match revised {
         Some(_) => (", amended", format!(" Amended: see also notice {}.", number / 2)),
         None => ("", String::new()),

@@ -89,10 +89,7 @@ impl StoryLine {
         let seconds = self.at.as_secs();
         let time = format!("{}:{:02}", seconds / 60, seconds % 60);
         let word = format!("{:KIND_WIDTH$}", kind.word);
-        let word = match has_colour {
-            true => format!("\x1b[{}m{word}\x1b[0m", kind.colour),
-            false => word,
-        };
+        let word = if has_colour { format!("\x1b[{}m{word}\x1b[0m", kind.colour) } else { word };
         let command = self.command.as_ref();
         let below = command.map(|it| format!("\n       {:KIND_WIDTH$}  {it}", ""));
         format!("{time:>5}  {word}  {sentence}  {address}{}", below.unwrap_or_default())
@@ -115,17 +112,6 @@ pub struct FeedFacts {
     pub contested: Vec<SyncId>,
 }
 
-/// What of a feed was told.
-#[derive(Debug, Clone)]
-struct SeenFeed {
-    newest: Option<Event>,
-    polls: u64,
-    is_broken: bool,
-    is_failing: bool,
-    is_held: bool,
-    contested: Vec<SyncId>,
-}
-
 /// Something to tell: what it is about, the sentence, and the path from the root that shows it.
 type StoryText = (StoryKind, String, String);
 
@@ -136,7 +122,8 @@ pub struct Storyteller {
     gateway: String,
     /// The administration token as a shell is to be given it.
     token: String,
-    seen: BTreeMap<FeedName, SeenFeed>,
+    /// What was told of.
+    seen: BTreeMap<FeedName, FeedFacts>,
     told: BTreeSet<StoryKind>,
     often: BTreeMap<(FeedName, StoryKind), Duration>,
 }
@@ -155,20 +142,10 @@ impl Storyteller {
 
     /// The lines for what happened to a feed since the last look.
     pub fn tell(&mut self, at: Duration, feed: &FeedName, facts: &FeedFacts) -> Vec<StoryLine> {
-        let polls = facts.polling.totals.polls();
-        if polls == 0 {
+        if facts.polling.totals.polls() == 0 {
             return Vec::new();
         }
-        let document = facts.polling.document.as_ref();
-        let now = SeenFeed {
-            newest: facts.events.first().cloned(),
-            polls,
-            is_broken: document.is_some_and(|document| document.partial.is_some()),
-            is_failing: facts.polling.failure.is_some(),
-            is_held: facts.state.hold.is_some(),
-            contested: facts.contested.clone(),
-        };
-        let told = match self.seen.insert(feed.clone(), now) {
+        let told = match self.seen.insert(feed.clone(), facts.clone()) {
             Some(before) => since(feed, &before, facts),
             None => {
                 let posts = count(facts.state.living, "post");
@@ -256,27 +233,24 @@ impl Storyteller {
 }
 
 /// What is to be told of a feed since a look at it, in its order.
-fn since(feed: &FeedName, before: &SeenFeed, facts: &FeedFacts) -> Vec<StoryText> {
+fn since(feed: &FeedName, before: &FeedFacts, facts: &FeedFacts) -> Vec<StoryText> {
     let mut told = Vec::new();
     let about = || format!("/feeds/{feed}/about");
     let mut tell = |kind, sentence| told.push((kind, sentence, about()));
-    match (before.is_failing, &facts.polling.failure) {
-        (false, Some(failure)) => {
+    match (&before.polling.failure, &facts.polling.failure) {
+        (None, Some(failure)) => {
             let why = readable(&failure.error);
             let said =
                 format!("{feed} could not be read ({why}): readers keep what was last good.");
             tell(StoryKind::BROKEN, said);
         }
-        (true, None) => {
+        (Some(_), None) => {
             tell(StoryKind::MENDED, format!("The publisher answers for {feed} again."));
         }
         _ => {}
     }
-    let document = facts.polling.document.as_ref();
-    let partial =
-        document.and_then(|document| Some((document.partial.as_ref()?, document.entries)));
-    match (before.is_broken, partial) {
-        (false, Some((why, entries))) => tell(
+    match (partial(before), partial(facts)) {
+        (None, Some((why, entries))) => tell(
             StoryKind::BROKEN,
             format!(
                 "The publisher broke {feed} ({}; {entries} posts are left): the others are not taken \
@@ -284,7 +258,7 @@ fn since(feed: &FeedName, before: &SeenFeed, facts: &FeedFacts) -> Vec<StoryText
                 readable(without_place(why))
             ),
         ),
-        (true, None) => {
+        (Some(_), None) => {
             tell(StoryKind::MENDED, format!("The publisher mended {feed}: it is whole again."));
         }
         _ => {}
@@ -293,10 +267,10 @@ fn since(feed: &FeedName, before: &SeenFeed, facts: &FeedFacts) -> Vec<StoryText
     // The edits that come with the end of a hold are what was held where they are most of the document.
     let edits = events.iter().filter(|event| event.kind == EventKind::Updated).count();
     let listed = usize::try_from(facts.state.current).unwrap_or(usize::MAX);
-    let is_over = before.is_held && facts.state.hold.is_none();
+    let is_over = before.state.hold.is_some() && facts.state.hold.is_none();
     let is_believed = is_over && edits.saturating_mul(2) > listed;
     match &facts.state.hold {
-        Some(hold) if !before.is_held => tell(
+        Some(hold) if before.state.hold.is_none() => tell(
             StoryKind::HELD,
             format!(
                 "The new {feed} is held ({}): readers keep what was last good until the publisher repairs it or \
@@ -327,8 +301,7 @@ fn since(feed: &FeedName, before: &SeenFeed, facts: &FeedFacts) -> Vec<StoryText
             told.push(describe_item(feed, event, facts.versions.get(&key).copied()));
         }
     }
-    let noise = new_polls(before, facts).filter(|poll| is_noise(poll)).map(|poll| poll.rewritten);
-    if let Some(items) = noise.max() {
+    if let Some(items) = noise(before, facts) {
         let posts = count(items, "post");
         let said = format!(
             "{posts} of {feed} changed in what no reader sees, such as build date and comment counts: no \
@@ -355,24 +328,26 @@ fn since(feed: &FeedName, before: &SeenFeed, facts: &FeedFacts) -> Vec<StoryText
     told
 }
 
+/// Why a part of the last document is missing, and how many entries it has.
+fn partial(facts: &FeedFacts) -> Option<(&str, usize)> {
+    let document = facts.polling.document.as_ref()?;
+    Some((document.partial.as_ref()?, document.entries))
+}
+
 /// The events since a look, newest first.
-fn newer<'e>(before: &SeenFeed, events: &'e [Event]) -> &'e [Event] {
-    let known = events.iter().position(|event| before.newest.as_ref() == Some(event));
+fn newer<'e>(before: &FeedFacts, events: &'e [Event]) -> &'e [Event] {
+    let known = events.iter().position(|event| before.events.first() == Some(event));
     known.and_then(|known| events.get(..known)).unwrap_or(events)
 }
 
-/// The polls since a look, as far as they are remembered.
-fn new_polls<'a>(
-    before: &SeenFeed,
-    facts: &'a FeedFacts,
-) -> impl Iterator<Item = &'a FinishedPoll> {
-    let new = facts.polling.totals.polls().saturating_sub(before.polls);
-    facts.polling.polls.iter().take(usize::try_from(new).unwrap_or(usize::MAX))
-}
-
-/// Whether a poll found changes that nobody sees, and nothing else.
-fn is_noise(poll: &FinishedPoll) -> bool {
-    poll.failure.is_none() && poll.rewritten > 0 && poll.counts.values().all(|count| *count == 0)
+/// How many items the polls since a look found changed in what nobody sees, at most, where they found nothing else.
+fn noise(before: &FeedFacts, facts: &FeedFacts) -> Option<u32> {
+    let new = facts.polling.totals.polls().saturating_sub(before.polling.totals.polls());
+    let new = facts.polling.polls.iter().take(usize::try_from(new).unwrap_or(usize::MAX));
+    let is_noise = |poll: &&FinishedPoll| {
+        poll.failure.is_none() && poll.counts.values().all(|count| *count == 0)
+    };
+    new.filter(is_noise).map(|poll| poll.rewritten).filter(|items| *items > 0).max()
 }
 
 fn describe_item(feed: &FeedName, event: &Event, versions: Option<(Count, Count)>) -> StoryText {

@@ -26,7 +26,10 @@ pub trait Operator: Send + Sync + 'static {
     fn own_summary(&self, feed: &FeedName) -> Option<FeedSummary>;
 
     /// One feed.
-    async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError>;
+    async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
+        let found = self.statuses(std::slice::from_ref(feed)).await?.pop();
+        found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
+    }
 
     /// Some feeds, in this order; names without a feed are passed over.
     async fn statuses(&self, feeds: &[FeedName]) -> Result<Vec<FeedStatus>, OperatorError>;

@@ -77,6 +77,11 @@ impl Gateways {
         self.id
     }
 
+    /// For how long a gateway counts as living that says nothing more.
+    pub const fn lease(&self) -> Duration {
+        self.lease
+    }
+
     /// Whether this gateway is the owner of a registrable domain, or of the name of what has no domain.
     pub fn owns(&self, key: &str) -> bool {
         owner(&self.table().live, key).is_some_and(|owner| owner.id == self.id)

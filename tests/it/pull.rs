@@ -214,11 +214,7 @@ async fn links_to_private_addresses_are_followed_at_the_given_origin_only() {
 }
 
 async fn pulled_or_not(url: &str, into: &Path) -> Result<(), String> {
-    let options = tidegate::app::PullOptions {
-        url: url.parse().unwrap(),
-        into: into.to_owned(),
-        limits: tidegate_format::pull::PullLimits::STANDARD,
-    };
+    let options = tidegate::app::PullOptions::new(url.parse().unwrap(), into.to_owned());
     let mut error: &dyn std::error::Error = &match tidegate::app::pull(options).await {
         Ok(_) => return Ok(()),
         Err(error) => error,

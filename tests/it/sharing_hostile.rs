@@ -5,7 +5,6 @@ use crate::support;
 use crate::support::sharing as publisher;
 
 use publisher::*;
-use std::collections::HashSet;
 use support::{Gate, Post, kinds};
 use tidegate_core::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
 use tidegate_format::parse::{self, Limits};
@@ -242,48 +241,24 @@ fn name(text: &str) -> FeedName {
 /// An aggregate looks at all its sources; `sources`: each with the feeds that it shares with.
 async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Verdict {
     let all: Vec<FeedName> = sources.iter().map(|(feed, _, _)| name(feed)).collect();
-    let mut held = Vec::new();
-    for (_, gate, shares) in sources {
+    let mut offered = Vec::new();
+    for (feed, (_, gate, shares)) in all.iter().zip(sources) {
         let current = gate.items(Select::Current).await;
         let current: Vec<SyncId> = current.into_iter().map(|i| i.shared.winner.id).collect();
-        let known = gate.snapshot().await.known;
-        let minted: HashSet<SyncId> =
-            known.iter().filter(|k| k.origin == Origin::Observed).map(|k| k.id.clone()).collect();
-        let redacted: Vec<SyncId> =
-            known.iter().filter(|k| k.is_redacted()).map(|k| k.id.clone()).collect();
-        let discarded: Vec<SyncId> =
-            known.iter().filter(|k| k.is_discarded()).map(|k| k.id.clone()).collect();
-        let shares: Vec<FeedName> = shares.iter().map(|feed| name(feed)).collect();
-        let gone = (redacted, discarded);
-        held.push((gate.items(Select::All).await, current, minted, gone, shares));
+        let [id, title, address] = [(); 3].map(|()| feed.to_string());
+        let base = "http://x.example/".to_owned();
+        let format = tidegate_core::model::Format::Atom10;
+        let source = AggregateSource {
+            credit: Credit { id, title, address, base, page: None, authors: Vec::new() },
+            items: gate.items(Select::All).await,
+            may_change: shares.iter().map(|feed| name(feed)).collect(),
+            ..AggregateSource::unchanged(feed.clone(), current, format)
+        };
+        offered.push(source.with_ledger(&gate.snapshot().await.known));
     }
-    let sources: Vec<AggregateSource<'_>> = all
-        .iter()
-        .zip(&held)
-        .map(|(feed, (items, current, minted, (redacted, discarded), may_change))| {
-            AggregateSource {
-                name: feed,
-                credit: Credit {
-                    id: feed.as_str(),
-                    title: feed.as_str(),
-                    address: feed.as_str(),
-                    base: "http://x.example/",
-                    page: None,
-                    authors: &[],
-                },
-                items,
-                current,
-                minted,
-                redacted,
-                discarded,
-                may_change,
-                format: tidegate_core::model::Format::Atom10,
-            }
-        })
-        .collect();
     let snapshot = aggregate.store.snapshot(&aggregate.feed).await.unwrap();
     let (verdict, _) =
-        aggregate.with_round(snapshot.as_ref(), |round| record::gather(round, &all, &sources));
+        aggregate.with_round(snapshot.as_ref(), |round| record::gather(round, &all, &offered));
     aggregate.commit(&verdict).await;
     verdict
 }

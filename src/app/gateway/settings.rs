@@ -22,7 +22,7 @@ pub(in crate::app) fn publisher(
 
 /// Those settings. What is a machine's own is left out: where it listens, its certificate, its proxy.
 fn shared(config: &Config, public_url: &str) -> Result<SharedSettings, AppError> {
-    let Config { server, publish, sup, websub, hosts, feeds, aggregates, readers, .. } = config;
+    let Config { server, publish, sup, websub, hosts, feeds, readers, .. } = config;
     let admin_token = token::known_token(&server.admin_token, &config.store.path)?;
     // One that was not chosen at random might be guessed by its hash.
     let admin_token = admin_token.filter(|token| ReaderToken::new(token).is_ok());
@@ -47,7 +47,7 @@ fn shared(config: &Config, public_url: &str) -> Result<SharedSettings, AppError>
     settings.add("sup", sup);
     settings.add("websub", websub);
     settings.add("host", hosts);
-    settings.add("feed", (feeds, aggregates));
+    settings.add("feed", feeds);
     let readers: Vec<_> =
         readers.iter().map(|it| (&it.name, &it.feeds, it.all_private)).zip(tokens).collect();
     settings.add("reader", readers);

@@ -54,6 +54,13 @@ pub struct ImportPlan {
     pub refused: Vec<RefusedOutline>,
 }
 
+impl ImportPlan {
+    /// The records that are to be written.
+    pub fn changed(&self) -> Vec<FeedRecord> {
+        self.new.iter().chain(&self.switched).chain(&self.placed).cloned().collect()
+    }
+}
+
 /// What there is before a list is taken.
 pub(in crate::app) struct ExistingFeeds<'a> {
     /// The feeds of the store.
@@ -119,6 +126,15 @@ struct FeedDraft {
     seen: HashMap<LayoutIndex, usize>,
 }
 
+impl FeedDraft {
+    /// One that was there and that the list does not have.
+    fn of_other(record: FeedRecord, before: &FeedRecord) -> Self {
+        let (places, seen) = (Vec::new(), HashMap::new());
+        let before = Some(before.clone());
+        Self { record, before, is_new: false, keeps: false, places, seen }
+    }
+}
+
 struct Planner<'a> {
     plan: ImportPlan,
     known: TakenNames,
@@ -140,10 +156,8 @@ impl Planner<'_> {
     fn outline(&mut self, list: &OutlineList, number: usize, outline: &Outline) -> LayoutIndex {
         let parent = self.parent(outline);
         let label = OutlineLabel::new(|name| outline.attribute(name));
-        let node = match self.address(list, number, outline) {
-            Some(written) => self.feed(list, written, outline, &label),
-            None => None,
-        };
+        let address = self.address(list, number, outline);
+        let node = address.and_then(|written| self.feed(list, written, outline, &label));
         match node {
             Some(node) => self.layout.around(node),
             None if self.parents.contains(&number) => self.layout.folder(parent, &label),
@@ -172,41 +186,34 @@ impl Planner<'_> {
             self.plan.deleted += 1;
             return None;
         }
-        match outline.kind() {
-            OutlineKind::Feed(written) => {
-                if outline.is_comment {
-                    let why = "it is commented out".to_owned();
-                    self.refuse(outline, Some(written), why);
-                    return None;
-                }
-                if list.is_torn && number + 1 == list.outlines.len() {
-                    let why = "the list ends within it, so that its address may be a part of one";
-                    self.refuse(outline, Some(written), why.to_owned());
-                    return None;
-                }
-                return Some(written);
+        let is_last = number + 1 == list.outlines.len();
+        let (address, why) = match outline.kind() {
+            OutlineKind::Feed(written) if outline.is_comment => {
+                (Some(written), "it is commented out".to_owned())
             }
+            OutlineKind::Feed(written) if list.is_torn && is_last => {
+                let why = "the list ends within it, so that its address may be a part of one";
+                (Some(written), why.to_owned())
+            }
+            OutlineKind::Feed(written) => return Some(written),
             OutlineKind::Include(address) => {
-                let why = "it leads to another list; import that by itself".to_owned();
-                self.refuse(outline, Some(address), why);
+                (Some(address), "it leads to another list; import that by itself".to_owned())
             }
             OutlineKind::Link(address) => {
-                let why = "it is a link to a page and no feed".to_owned();
-                self.refuse(outline, Some(address), why);
+                (Some(address), "it is a link to a page and no feed".to_owned())
             }
-            OutlineKind::Text if !self.parents.contains(&number) => {
+            OutlineKind::Text if self.parents.contains(&number) => return None,
+            OutlineKind::Text => {
                 let is_search = outline.type_name().is_some_and(|t| t.eq_ignore_ascii_case(SEARCH));
-                let what = if is_search {
-                    "is a search"
-                } else {
-                    "has neither an address nor feeds in it"
+                let what = match is_search {
+                    true => "is a search",
+                    false => "has neither an address nor feeds in it",
                 };
-                let said = outline.text().unwrap_or_default();
-                let why = format!("the outline {:?} {what}", short(said));
-                self.refuse(outline, None, why);
+                let said = short(outline.text().unwrap_or_default());
+                (None, format!("the outline {said:?} {what}"))
             }
-            OutlineKind::Text => {}
-        }
+        };
+        self.refuse(outline, address, why);
         None
     }
 
@@ -220,13 +227,7 @@ impl Planner<'_> {
     ) -> Option<usize> {
         let parent = self.parent(outline);
         let taken = self.draft(written, outline, parent);
-        let at = match taken {
-            Ok(at) => at,
-            Err(why) => {
-                self.refuse(outline, Some(written), why);
-                return None;
-            }
-        };
+        let at = taken.map_err(|why| self.refuse(outline, Some(written), why)).ok()?;
         let draft = self.drafts.get_mut(at)?;
         let is_again = !draft.seen.is_empty();
         draft.seen.insert(parent, outline.line);
@@ -308,14 +309,9 @@ impl Planner<'_> {
             let (new, node) = self.layout.place(parent, place.label.clone(), place.site.clone());
             way.push(place.position);
             moved.insert(way, self.layout.around(node));
-            let draft = drafts.entry(&record.name).or_insert_with(|| FeedDraft {
-                record: record.clone(),
-                before: Some(record.clone()),
-                is_new: false,
-                keeps: false,
-                places: Vec::new(),
-                seen: HashMap::new(),
-            });
+            let draft = drafts
+                .entry(&record.name)
+                .or_insert_with(|| FeedDraft::of_other(record.clone(), record));
             draft.places.push(ListPlace { number: place.number, ..new });
         }
         for mut draft in drafts.into_values() {

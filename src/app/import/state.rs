@@ -1,17 +1,20 @@
 //! The whole state of a gateway from a file: proved whole first, written to a store of its own within the data folder,
 //! and put in its place only then. A database is filled in its place, and not opened before it has all.
 
-use super::{ImportedState, LeftOutCredentials, lasting, unreadable};
-use crate::app::AppError;
+use super::{ImportedState, lasting, unreadable};
 use crate::app::disk::LastingStore;
 use crate::app::error::{blocking, joined};
 use crate::app::export::{ProvedState, prove, sync_folder};
+use crate::app::{AppError, ErrorContext};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::clock::Clock;
-use tidegate_store::portable::{Copying, ExportHead, ExportReader, ImportMessage, PortableError};
+use tidegate_core::model::{FeedName, FeedSource};
+use tidegate_store::portable::{
+    Copying, ExportHead, ExportReader, ExportRecord, ImportMessage, PortableError,
+};
 use tidegate_store::{DiskRequest, EmbeddedStore, FreshStore, Store, is_vacant};
 use tokio::sync::mpsc;
 
@@ -36,8 +39,9 @@ pub(super) async fn bring_in(
         return Err(AppError::Input(format!("{} {said}", path.display())));
     }
     let path = file.to_owned();
-    let proved = tokio::task::spawn_blocking(move || prove(&path)).await;
-    let proved = proved.map_err(|error| AppError::run("the file could not be read", error))?;
+    let proved = tokio::task::spawn_blocking(move || prove(&path))
+        .await
+        .context("the file could not be read")?;
     let ProvedState { head, latest, state } = proved.map_err(|error| wrong(&error))?;
     let endpoint = &head.endpoint;
     if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| *wanted != endpoint) {
@@ -92,8 +96,8 @@ async fn fill(file: PathBuf, store: EmbeddedStore, copying: Copying) -> Result<(
     let closed = store.close().await;
     // Where the file could not be read, that is why the rest broke off.
     joined(UNSTORED, reading.await)?;
-    brought.map_err(|error| AppError::run(UNSTORED, error))?;
-    closed.map_err(|error| AppError::run(UNSTORED, error))
+    brought.context(UNSTORED)?;
+    closed.context(UNSTORED)
 }
 
 /// Sends the pieces on as the copy has them, and then that these were all. After an error
@@ -119,6 +123,40 @@ fn read(
     // Who does not take it any more says why.
     let _ = to.blocking_send(ImportMessage::End);
     Ok(())
+}
+
+/// Feeds that need their credentials again, in the order of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LeftOutCredentials {
+    /// Those that the API made, at most [`LeftOutCredentials::NAMED`].
+    pub named: Vec<FeedName>,
+    /// How many the API made.
+    pub count: usize,
+    /// How many are of the configuration file, which has theirs.
+    pub filed: usize,
+}
+
+impl LeftOutCredentials {
+    /// The most that are named.
+    pub const NAMED: usize = 50;
+
+    /// Leaves the credentials out of a piece, and notes where there are any.
+    pub(in crate::app) fn note(&mut self, piece: &mut ExportRecord) {
+        let ExportRecord::Feed(record) = piece else { return };
+        let Some(access) = &mut record.access else { return };
+        access.leave_out_literals();
+        if !access.lacks_secrets() {
+            return;
+        }
+        if record.source == FeedSource::File {
+            self.filed += 1;
+            return;
+        }
+        self.count += 1;
+        if self.named.len() < Self::NAMED {
+            self.named.push(record.name.clone());
+        }
+    }
 }
 
 #[cfg(test)]

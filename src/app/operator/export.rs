@@ -1,55 +1,30 @@
 //! The state of the gateway as a file, while it runs.
 
-use super::AdminService;
-use crate::app::export::write_to;
 use bytes::Bytes;
 use std::io::{self, ErrorKind, Write};
-use std::sync::Arc;
 use std::time::Duration;
-use tidegate_serve::{ExportStream, OperatorError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 /// How many bytes go out together, and how many such pieces wait.
 const PIECE: usize = 64 * 1024;
-const WAITING: usize = 4;
+pub(super) const WAITING: usize = 4;
 /// How long a piece may wait until it is taken: meanwhile a feed is kept as it was for who reads it.
 const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 
-impl AdminService {
-    /// Begins to write the state; one at a time.
-    pub(super) fn begin_export(&self) -> Result<ExportStream, OperatorError> {
-        let Ok(turn) = Arc::clone(&self.exporting).try_acquire_owned() else {
-            let said = "the state is being exported already; try again when that is done";
-            return Err(OperatorError::Conflict(said.to_owned()));
-        };
-        let (sender, stream) = mpsc::channel(WAITING);
-        let store = Arc::clone(&self.store);
-        tokio::spawn(async move {
-            let to = PieceWriter {
-                piece: Vec::with_capacity(PIECE),
-                to: sender.clone(),
-                within: TAKEN_WITHIN,
-                runtime: Handle::current(),
-            };
-            if let Err(error) = write_to(store.as_ref(), to).await {
-                let error = error.report();
-                tracing::warn!(error, "the export was not finished");
-                // Who takes nothing learns nothing.
-                let _ = sender.try_send(Err(io::Error::other(error)));
-            }
-            drop(turn);
-        });
-        Ok(stream)
-    }
-}
-
 /// Writes to who takes piece by piece. To be used where blocking is allowed.
-struct PieceWriter {
+pub(super) struct PieceWriter {
     piece: Vec<u8>,
     to: mpsc::Sender<io::Result<Bytes>>,
     within: Duration,
     runtime: Handle,
+}
+
+impl PieceWriter {
+    pub(super) fn new(to: mpsc::Sender<io::Result<Bytes>>) -> Self {
+        let (piece, runtime) = (Vec::with_capacity(PIECE), Handle::current());
+        Self { piece, to, within: TAKEN_WITHIN, runtime }
+    }
 }
 
 impl Write for PieceWriter {

@@ -3,9 +3,7 @@
 use super::AdminService;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use tidegate_core::model::{
-    FeedName, FeedRecord, Format, Item, LedgerEntry, Origin, Revision, SharingOptions, SyncId, Tick,
-};
+use tidegate_core::model::{FeedName, FeedRecord, Format, Revision, SharingOptions, SyncId, Tick};
 use tidegate_format::render;
 use tidegate_judge::record::{self, AggregateSource, Credit};
 use tidegate_poll::MAX_COMMIT_ATTEMPTS;
@@ -29,36 +27,7 @@ struct SourceState {
     format: Format,
 }
 
-/// A source as it stands, and what of it may be news.
-struct SourceNews {
-    name: FeedName,
-    state: SourceState,
-    title: String,
-    authors: Vec<String>,
-    address: String,
-    /// The address that its items are relative to.
-    base: String,
-    /// Of the page of the whole feed.
-    page: Option<String>,
-    items: Vec<Item>,
-    current: Vec<SyncId>,
-    minted: HashSet<SyncId>,
-    redacted: Vec<SyncId>,
-    discarded: Vec<SyncId>,
-    may_change: Vec<FeedName>,
-}
-
 impl AdminService {
-    /// Notes why an aggregate could not be stored; says whether that is news.
-    pub(in crate::app) fn gather_failed(&self, name: &FeedName, error: &CommitError) -> bool {
-        self.gathered.failed(name, error.to_string())
-    }
-
-    /// Forgets what was noted of aggregates that are none any more.
-    pub(in crate::app) fn gathers_only(&self, is_there: impl Fn(&FeedName) -> bool) {
-        self.gathered.retain(is_there);
-    }
-
     /// Takes over what is new in the sources of an aggregate.
     pub(in crate::app) async fn gather(
         &self,
@@ -82,20 +51,22 @@ impl AdminService {
             for name in sources {
                 found.extend(self.source(name, feeds, gathered.seen.get(name)).await?);
             }
-            let is_news =
-                |source: &SourceNews| gathered.seen.get(&source.name).map(|(seen, _)| *seen);
-            if found.iter().all(|source| is_news(source) == Some(source.state)) {
+            let is_seen = |(source, state): &(AggregateSource, SourceState)| {
+                gathered.seen.get(&source.name).is_some_and(|(seen, _)| seen == state)
+            };
+            if found.iter().all(is_seen) {
                 self.gathered.rests(&record.name);
                 return Ok(());
             }
+            let (found, states): (Vec<AggregateSource>, Vec<SourceState>) =
+                found.into_iter().unzip();
             let offered = found.iter().flat_map(|source| &source.items);
             let offered = offered
                 .flat_map(|item| [item.shared.winner.id.to_string(), item.published_id.clone()]);
             let offered: Vec<String> = offered.collect();
             let snapshot = decisions.snapshot(&record.name, &offered).await?;
             let round = decisions.observe(record, snapshot.as_ref(), self.clock.now());
-            let offered: Vec<AggregateSource<'_>> = found.iter().map(SourceNews::offered).collect();
-            let (verdict, left_out) = record::gather(&round, sources, &offered);
+            let (verdict, left_out) = record::gather(&round, sources, &found);
             if let Some(change) = verdict.change
                 && decisions.commit(change).await?.is_none()
             {
@@ -108,8 +79,8 @@ impl AdminService {
                 let (feed, source, why) = (&record.name, &news.source, &news.why);
                 tracing::warn!(%feed, %source, why, "an item was not taken over");
             }
-            let seen = found.into_iter().map(|found| (found.name, (found.state, found.current)));
-            gathered.seen.extend(seen);
+            let seen = found.into_iter().zip(states);
+            gathered.seen.extend(seen.map(|(found, state)| (found.name, (state, found.current))));
             return Ok(());
         }
         Ok(())
@@ -121,10 +92,11 @@ impl AdminService {
         name: &FeedName,
         feeds: &FeedList,
         seen: Option<&(SourceState, Vec<SyncId>)>,
-    ) -> Result<Option<SourceNews>, StoreError> {
+    ) -> Result<Option<(AggregateSource, SourceState)>, StoreError> {
         let Some(state) = self.store.state(name).await? else { return Ok(None) };
         if let Some((seen, current)) = seen.filter(|(seen, _)| seen.revision == state.revision) {
-            return Ok(Some(SourceNews::unchanged(name, *seen, current)));
+            let (name, current) = (name.clone(), current.clone());
+            return Ok(Some((AggregateSource::unchanged(name, current, seen.format), *seen)));
         }
         let seen = seen.map(|(seen, _)| seen);
         let Some(reader) = self.store.pin(name).await? else { return Ok(None) };
@@ -143,9 +115,6 @@ impl AdminService {
             render: state.render_revision,
             format: state.format,
         };
-        let known = ledger.known;
-        let is_made =
-            |known: &&LedgerEntry| matches!(known.origin, Origin::Observed | Origin::Local);
         let there: HashSet<SyncId> =
             items.iter().map(|item| item.shared.winner.id.clone()).collect();
         let current = shown.items.iter().map(|item| item.shared.winner.id.clone()).collect();
@@ -161,7 +130,6 @@ impl AdminService {
                 || of(other).is_some_and(|options| options.shares_with.contains(name))
         };
         let authors = render::authors(&skeleton);
-        let skeleton_link = skeleton.link.clone();
         let title = match of(name).and_then(|options| options.title.clone()) {
             Some(title) => title,
             None if skeleton.title.trim().is_empty() => name.to_string(),
@@ -170,63 +138,20 @@ impl AdminService {
         let address = format!("{}/feeds/{name}", self.public_url.trim_end_matches('/'));
         let upstream = feeds.get(name).filter(|record| !record.options.sharing.local);
         let upstream = upstream.filter(|record| record.has_upstream());
-        let upstream = upstream.map(|record| record.shown().base(skeleton_link.as_deref()));
-        Ok(Some(SourceNews {
-            state,
-            title,
-            authors,
-            base: upstream.unwrap_or_else(|| address.clone()),
-            page: skeleton_link,
-            address,
-            items,
-            current,
-            minted: known.iter().filter(is_made).map(|known| known.id.clone()).collect(),
-            redacted: known.iter().filter(|k| k.is_redacted()).map(|k| k.id.clone()).collect(),
-            discarded: known.iter().filter(|k| k.is_discarded()).map(|k| k.id.clone()).collect(),
-            may_change: feeds.keys().filter(|other| shares(other)).cloned().collect(),
-            name: name.clone(),
-        }))
-    }
-}
-
-impl SourceNews {
-    /// A source of which nothing is news.
-    fn unchanged(name: &FeedName, state: SourceState, current: &[SyncId]) -> Self {
-        Self {
-            name: name.clone(),
-            state,
-            title: String::new(),
-            authors: Vec::new(),
-            address: String::new(),
-            base: String::new(),
-            page: None,
-            items: Vec::new(),
-            current: current.to_vec(),
-            minted: HashSet::new(),
-            redacted: Vec::new(),
-            discarded: Vec::new(),
-            may_change: Vec::new(),
-        }
-    }
-
-    fn offered(&self) -> AggregateSource<'_> {
-        AggregateSource {
-            name: &self.name,
+        let base = upstream.map(|record| record.shown().base(skeleton.link.as_deref()));
+        let source = AggregateSource {
             credit: Credit {
-                id: &self.address,
-                title: &self.title,
-                authors: &self.authors,
-                address: &self.address,
-                base: &self.base,
-                page: self.page.as_deref(),
+                id: address.clone(),
+                title,
+                authors,
+                base: base.unwrap_or_else(|| address.clone()),
+                address,
+                page: skeleton.link,
             },
-            items: &self.items,
-            current: &self.current,
-            minted: &self.minted,
-            redacted: &self.redacted,
-            discarded: &self.discarded,
-            may_change: &self.may_change,
-            format: self.state.format,
-        }
+            items,
+            may_change: feeds.keys().filter(|other| shares(other)).cloned().collect(),
+            ..AggregateSource::unchanged(name.clone(), current, state.format)
+        };
+        Ok(Some((source.with_ledger(&ledger.known), state)))
     }
 }

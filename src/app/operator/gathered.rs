@@ -1,17 +1,14 @@
 //! What operators are told of aggregates: what was not taken over, and which sources bring nothing.
 
 use super::AdminService;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, SharingOptions, SyncId};
+use super::notes::NoteBoard;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Hold, SharingOptions, SyncId};
 use tidegate_judge::record::LeftOut;
 use tidegate_serve::OperatorError;
 use tidegate_status::{FeedStatus, FeedSummary, GatherNote, SourceTrouble};
 use tidegate_store::FeedList;
-
-/// What was noted of each aggregate since the start.
-#[derive(Debug, Default)]
-pub(super) struct AggregateBoard(RwLock<HashMap<FeedName, Noted>>);
 
 /// Feeds whose polls fail, and why, in words.
 type FailingFeeds = BTreeMap<FeedName, String>;
@@ -20,20 +17,16 @@ fn failure_words(failures: u32, error: Option<&str>) -> String {
     format!("its polls fail, {failures} in a row: {}", error.unwrap_or_default())
 }
 
-#[derive(Debug, Default)]
-struct Noted {
+/// What was noted of an aggregate.
+#[derive(Debug, Clone, Default)]
+pub(in crate::app) struct Noted {
     /// The newest last.
     left_out: Vec<LeftOut>,
     /// Why it could not be stored when that was tried last.
     error: Option<String>,
 }
 
-impl AggregateBoard {
-    fn change(&self, name: &FeedName, how: impl FnOnce(&mut Noted)) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        how(all.entry(name.clone()).or_default());
-    }
-
+impl NoteBoard<Noted> {
     /// Everything is about to be looked at anew.
     pub(super) fn begin(&self, name: &FeedName) {
         self.change(name, |noted| noted.left_out.clear());
@@ -46,18 +39,17 @@ impl AggregateBoard {
         offered: &HashSet<(&FeedName, &SyncId)>,
         left_out: Vec<LeftOut>,
     ) -> Vec<LeftOut> {
-        let mut news = Vec::new();
         self.change(name, |noted| {
             noted.error = None;
             let before = std::mem::take(&mut noted.left_out);
-            news = left_out.iter().filter(|one| !before.contains(one)).cloned().collect();
+            let news = left_out.iter().filter(|one| !before.contains(one)).cloned().collect();
             let is_offered = |one: &LeftOut| offered.contains(&(&one.source, &one.id));
             noted.left_out = before.into_iter().filter(|one| !is_offered(one)).collect();
             noted.left_out.extend(left_out);
             let excess = noted.left_out.len().saturating_sub(GatherNote::LIMIT);
             noted.left_out.drain(..excess);
-        });
-        news
+            news
+        })
     }
 
     /// Notes that there is nothing to take over, and so nothing that failed.
@@ -66,22 +58,12 @@ impl AggregateBoard {
     }
 
     /// Notes why an aggregate could not be stored. Says whether that is news.
-    pub(super) fn failed(&self, name: &FeedName, error: String) -> bool {
-        let mut is_news = false;
-        self.change(name, |noted| is_news = noted.error.replace(error.clone()) != Some(error));
-        is_news
-    }
-
-    /// Forgets what is no feed any more.
-    pub(super) fn retain(&self, is_there: impl Fn(&FeedName) -> bool) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|name, _| is_there(name));
+    pub(in crate::app) fn failed(&self, name: &FeedName, error: String) -> bool {
+        self.change(name, |noted| noted.error.replace(error.clone()) != Some(error))
     }
 
     fn note(&self, name: &FeedName) -> GatherNote {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(noted) = all.get(name) else { return GatherNote::default() };
-        let (left_out, error) = (noted.left_out.clone(), noted.error.clone());
+        let Noted { left_out, error } = self.get(name).unwrap_or_default();
         GatherNote { left_out, error, ..GatherNote::default() }
     }
 }
@@ -168,24 +150,22 @@ impl AdminService {
         record: Option<&FeedRecord>,
         failing: &FailingFeeds,
     ) -> Result<Option<String>, OperatorError> {
-        let record = record.filter(|record| record.standing != FeedStanding::Gone);
-        let Some(record) = record else {
-            return Ok(Some("there is no such feed any more".to_owned()));
+        let why = match record.map(|record| record.standing) {
+            None | Some(FeedStanding::Gone) => "there is no such feed any more".to_owned(),
+            Some(FeedStanding::Paused) => "it is paused".to_owned(),
+            Some(FeedStanding::Active) => {
+                match (failing.get(source), self.store.state(source).await?) {
+                    (Some(why), _) => why.clone(),
+                    (None, None) => "it has nothing yet".to_owned(),
+                    (None, Some(state)) => {
+                        let held =
+                            |hold: &Hold| format!("a document of it is held: {}", hold.describe());
+                        return Ok(state.hold.as_ref().map(held));
+                    }
+                }
+            }
         };
-        if record.standing == FeedStanding::Paused {
-            return Ok(Some("it is paused".to_owned()));
-        }
-        if let Some(why) = failing.get(source) {
-            return Ok(Some(why.clone()));
-        }
-        let state = self.store.state(source).await?;
-        Ok(match state {
-            None => Some("it has nothing yet".to_owned()),
-            Some(state) => state
-                .hold
-                .as_ref()
-                .map(|hold| format!("a document of it is held: {}", hold.describe())),
-        })
+        Ok(Some(why))
     }
 }
 
@@ -203,7 +183,7 @@ mod tests {
             id: id.clone(),
             why: format!("the item {id} is another's"),
         };
-        let board = AggregateBoard::default();
+        let board = NoteBoard::<Noted>::default();
         let shown =
             || board.note(&all).left_out.into_iter().map(|left| left.id).collect::<Vec<_>>();
         let both = vec![left(&one, &ids[1]), left(&other, &ids[10])];

@@ -1,16 +1,16 @@
 //! The feeds of subscription lists that this gateway polls follow what the lists say.
 
-use super::{AdminService, stopped};
-use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, plan, read_list};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError, RwLock};
+use super::AdminService;
+use super::notes::NoteBoard;
+use crate::app::import::{ExistingFeeds, ListRules, ReadList, plan, read_list};
+use std::sync::{Arc, PoisonError};
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
 use tidegate_format::parse::opml::OpmlLimits;
 use tidegate_format::render;
 use tidegate_net::fetch::LeadScope;
 use tidegate_serve::OperatorError;
 use tidegate_status::{ListNote, MemberNote, RefusedFeed};
-use tidegate_store::{FeedList, View};
+use tidegate_store::FeedList;
 
 /// What a list and the feeds of the gateway were when the list was looked at: the same again needs no look.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,35 +21,14 @@ pub(in crate::app) struct SeenList {
     feeds: Arc<FeedList>,
 }
 
-/// What came of each list since the start.
-#[derive(Debug, Default)]
-pub(super) struct ListBoard(RwLock<HashMap<FeedName, ListNote>>);
-
-impl ListBoard {
-    fn change<T>(&self, name: &FeedName, how: impl FnOnce(&mut ListNote) -> T) -> T {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        how(all.entry(name.clone()).or_default())
-    }
-
-    fn note(&self, name: &FeedName) -> ListNote {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        all.get(name).cloned().unwrap_or_default()
+impl NoteBoard<ListNote> {
+    /// Notes why a list could not be taken over; says whether that is news.
+    pub(in crate::app) fn failed(&self, name: &FeedName, error: String) -> bool {
+        self.change(name, |note| note.error.replace(error.clone()) != Some(error))
     }
 }
 
 impl AdminService {
-    /// Forgets what was noted of lists that are none any more.
-    pub(in crate::app) fn keep_list_notes(&self, is_list: impl Fn(&FeedName) -> bool) {
-        let mut all = self.lists.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|name, _| is_list(name));
-    }
-
-    /// Notes why a list could not be taken over; says whether that is news.
-    pub(in crate::app) fn list_failed(&self, name: &FeedName, error: &OperatorError) -> bool {
-        let error = error.to_string();
-        self.lists.change(name, |note| note.error.replace(error.clone()) != Some(error))
-    }
-
     /// Takes over what a list says; `None` where neither it nor the feeds have changed since `seen`.
     pub(in crate::app) async fn follow_list(
         &self,
@@ -73,16 +52,23 @@ impl AdminService {
         if seen == Some(&now) {
             return Ok(None);
         }
-        let Some(view) = self.list_view(&list.name).await? else {
-            return Ok(Some(now));
-        };
+        let Some(reader) = self.store.pin(&list.name).await? else { return Ok(Some(now)) };
+        let Some(view) = reader.whole_view().await? else { return Ok(Some(now)) };
         if view.state.format != Format::Opml {
             let said = "its document is no subscription list (OPML), so it adds no feeds";
             self.lists.change(&list.name, |note| note.error = Some(said.to_owned()));
             return Ok(Some(now));
         }
-        let plan = self.plan_of(view, &now).await?;
-        self.carry_out(&plan, &now.feeds).await?;
+        let read = move || {
+            let text = render::living_outlines(&view.state, &view.skeleton, &view.items);
+            read_list(text.as_bytes(), &OpmlLimits::default())
+        };
+        let rules = Some(now.rules.clone());
+        let planned =
+            self.plan_over(&now.feeds, (false, rules), read, |(list, _), it| plan(list, it));
+        let broken = |why| OperatorError::Internal(format!("the list cannot be read: {why}"));
+        let plan = planned.await?.map_err(broken)?;
+        self.apply(plan.changed(), &now.feeds).await?;
         let refused = plan.refused.iter().take(ListNote::LIMIT);
         let note = ListNote {
             known: plan.known,
@@ -105,61 +91,27 @@ impl AdminService {
         let members = feeds.values().filter(|record| record.is_member_of(list));
         let mut left: Vec<FeedRecord> = members.map(|record| FeedRecord::clone(record)).collect();
         left.iter_mut().for_each(FeedRecord::leave_list);
-        self.store.put_feeds(&left, feeds).await?;
-        self.poller.share(left.into_iter().map(Arc::new).collect()).await.map_err(stopped)
+        self.apply(left, feeds).await
     }
 
-    async fn list_view(&self, list: &FeedName) -> Result<Option<View>, OperatorError> {
-        match self.store.pin(list).await? {
-            Some(reader) => Ok(reader.whole_view().await?),
-            None => Ok(None),
-        }
-    }
-
-    async fn plan_of(&self, view: View, seen: &SeenList) -> Result<ImportPlan, OperatorError> {
-        let config = self.named_config();
-        let (feeds, rules) = (Arc::clone(&seen.feeds), seen.rules.clone());
+    /// Reads a list and plans over the feeds where that keeps nobody waiting. An error of the list is in its words.
+    /// `rearrange` and `rules`: see [`ExistingFeeds`].
+    pub(super) async fn plan_over<P: Send + 'static>(
+        &self,
+        feeds: &Arc<FeedList>,
+        (rearrange, rules): (bool, Option<ListRules>),
+        read: impl FnOnce() -> Result<ReadList, String> + Send + 'static,
+        plan: fn(&ReadList, &ExistingFeeds<'_>) -> P,
+    ) -> Result<Result<P, String>, OperatorError> {
+        let (config, feeds) = (self.named_config(), Arc::clone(feeds));
         let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
         let planning = tokio::task::spawn_blocking(move || {
-            let text = render::living_outlines(&view.state, &view.skeleton, &view.items);
-            let (list, _) = read_list(text.as_bytes(), &OpmlLimits::default())?;
             let stored: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
-            let (stored, rules) = (&stored, Some(rules));
-            let (config, endpoint) = (&config, &endpoint);
-            let before = ExistingFeeds { stored, config, endpoint, now, rearrange: false, rules };
-            Ok::<_, String>(plan(&list, &before))
+            let (stored, config, endpoint) = (&*stored, &config, &endpoint);
+            let before = ExistingFeeds { stored, config, endpoint, now, rearrange, rules };
+            read().map(|list| plan(&list, &before))
         });
-        let planned = planning.await.map_err(|error| OperatorError::Internal(error.to_string()))?;
-        planned.map_err(|why| OperatorError::Internal(format!("the list cannot be read: {why}")))
-    }
-
-    /// Writes what is planned over a list, and has it polled.
-    pub(super) async fn carry_out(
-        &self,
-        plan: &ImportPlan,
-        feeds: &Arc<FeedList>,
-    ) -> Result<(), OperatorError> {
-        let changed = [&plan.new, &plan.switched, &plan.placed];
-        if changed.iter().all(|records| records.is_empty()) {
-            return Ok(());
-        }
-        if !plan.new.is_empty() {
-            self.store.condition().check_intake()?;
-        }
-        let changed = changed.into_iter().flatten().map(|record| (&record.name, record));
-        let changed: BTreeMap<&FeedName, &FeedRecord> = changed.collect();
-        let changed: Vec<FeedRecord> = changed.into_values().cloned().collect();
-        self.store.put_feeds(&changed, feeds).await?;
-        self.feeds_changed();
-        for record in plan.new.iter().chain(&plan.switched) {
-            self.poller.put(record.clone()).await.map_err(stopped)?;
-        }
-        if !plan.placed.is_empty() {
-            let feeds = self.store.feed_list().await?;
-            let placed = plan.placed.iter().filter_map(|record| feeds.get(&record.name));
-            self.poller.share(placed.map(Arc::clone).collect()).await.map_err(stopped)?;
-        }
-        Ok(())
+        planning.await.map_err(|error| OperatorError::Internal(error.to_string()))
     }
 
     /// What came of the feeds of a list, and which they are.
@@ -167,7 +119,7 @@ impl AdminService {
         if !list.adds_feeds {
             return None;
         }
-        let mut note = self.lists.note(&list.name);
+        let mut note = self.lists.get(&list.name).unwrap_or_default();
         for record in feeds.values().filter(|record| record.is_member_of(&list.name)) {
             if record.standing == FeedStanding::Gone {
                 continue;

@@ -1,6 +1,7 @@
 //! Feeds that requests make, and requests that are passed on to origins.
 
 use super::AdminService;
+use super::records::stopped;
 use crate::app::origins::idle_times;
 use async_trait::async_trait;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
@@ -37,6 +38,10 @@ const DISCOVERY_TIME: Duration = Duration::from_secs(20);
 const USUAL_FEEDS: u64 = 2_000;
 const USUAL_FEED_AGE: Duration = Duration::from_secs(60);
 
+/// How long after a warning of a site that does not answer the next one comes, and of how many sites that is known.
+pub(super) const WARNING_PAUSE: Duration = Duration::from_secs(600);
+pub(super) const SILENT_SITES: u64 = 2_000;
+
 /// By site, the feed that is where sites usually have it, with its title.
 pub(super) struct UsualFeeds(Cache<Url, OnceCell<Option<(Url, String)>>>);
 
@@ -56,15 +61,17 @@ impl OriginService for AdminService {
             services.passing.pass.clone()
         };
         let error = match pass.send(request).await {
-            Ok(answer) => {
-                self.silent.answered(&host);
-                return Ok(answer);
-            }
+            Ok(answer) => return Ok(answer),
             // That is no fault of the site's.
             Err(FetchError::Unsent) => return Err(PassError::Unsent),
             Err(error) => error,
         };
-        self.silent.failed(&host, &error);
+        match self.silent.get_or_insert(host.clone(), ()) {
+            (_, true) => {
+                tracing::warn!(host, %error, "a site does not answer what is passed on to it");
+            }
+            _ => tracing::debug!(host, %error, "a request could not be passed on"),
+        }
         Err(match error {
             FetchError::Timeout { .. } => PassError::TimedOut,
             FetchError::Refused { .. } | FetchError::Client { .. } | FetchError::NoRoots => {
@@ -81,13 +88,12 @@ impl OriginService for AdminService {
         traits: FeedTraits,
         answer: Option<WholeAnswer>,
     ) -> Result<FeedName, NotMade> {
-        let (name, polled) = match self.new_on_demand(site, url, traits, answer).await? {
-            NewFeed::Made(name, poll) => (name, Some(poll.finish().await)),
-            NewFeed::Known(name) => (name, None),
-        };
-        let error = match polled {
-            Some(Ok(response)) => response.error,
-            Some(Err(error)) => Some(error.to_string()),
+        let (name, first_poll) = self.new_on_demand(site, url, traits, answer).await?;
+        let error = match first_poll {
+            Some(poll) => match poll.finish().await {
+                Ok(response) => response.error,
+                Err(error) => Some(error.to_string()),
+            },
             None => None,
         };
         match self.store.state(&name).await {
@@ -153,14 +159,6 @@ fn not_made(error: &impl ToString) -> NotMade {
     NotMade::Later
 }
 
-/// A feed for an address.
-enum NewFeed {
-    /// It is durable, and its first poll has begun.
-    Made(FeedName, FirstPoll),
-    /// It was there.
-    Known(FeedName),
-}
-
 impl AdminService {
     /// When feeds that requests made were last asked for.
     pub(in crate::app) const fn asked_feeds(&self) -> &Arc<AskedFeeds> {
@@ -183,28 +181,14 @@ impl AdminService {
         mut change: impl FnMut(&mut FeedRecord) -> bool + Send,
     ) -> Result<(), OperatorError> {
         let (_one, feeds) = self.turn().await?;
-        let (mut changed, mut moved) = (Vec::new(), Vec::new());
+        let mut made: Vec<FeedRecord> = Vec::new();
         for before in feeds.values().filter(|record| record.on_demand.is_some()) {
             let mut record = FeedRecord::clone(before);
-            if !change(&mut record) {
-                continue;
+            if change(&mut record) {
+                made.push(record);
             }
-            if record.standing != before.standing {
-                moved.push(record.clone());
-            }
-            changed.push(record);
         }
-        if changed.is_empty() {
-            return Ok(());
-        }
-        self.store.put_feeds(&changed, &feeds).await?;
-        self.feeds_changed();
-        let same = changed.into_iter().filter(|record| moved.iter().all(|m| m.name != record.name));
-        self.poller.share(same.map(Arc::new).collect()).await.map_err(super::stopped)?;
-        for record in moved {
-            self.poller.put(record).await.map_err(super::stopped)?;
-        }
-        Ok(())
+        self.apply(made, &feeds).await
     }
 
     /// What is read of the text of an answer, where that keeps nobody waiting; a few at a time.
@@ -313,28 +297,29 @@ impl AdminService {
         // A crash on the way leaves a feed that the next request resumes.
         record.let_go();
         self.write(&record, feeds).await?;
-        self.poller.remove(name).await.map_err(super::stopped)?;
+        self.poller.remove(name).await.map_err(stopped)?;
         self.store.purge_feed(name).await?;
         self.asked.forget(name);
         tracing::info!(feed = %name, "it gave way to a feed that is asked for more, and was removed");
         Ok(())
     }
 
-    /// Writes a new feed down and begins to poll it; the one that is there, where there is one at this address.
+    /// Writes a new feed down and begins to poll it; the one that is there, without a poll, where there is one at this
+    /// address.
     async fn new_on_demand(
         &self,
         site: &AdmittedSite,
         url: &Url,
         traits: FeedTraits,
         answer: Option<WholeAnswer>,
-    ) -> Result<NewFeed, NotMade> {
+    ) -> Result<(FeedName, Option<FirstPoll>), NotMade> {
         let (_one, feeds) = self.turn().await.map_err(|error| not_made(&error))?;
         let address = url.as_str();
         let is_same = |record: &&Arc<FeedRecord>| !record.private && site.is_at(&record.url, url);
         if let Some(known) =
             feeds.values().filter(is_same).min_by_key(|it| it.standing == FeedStanding::Gone)
         {
-            return Ok(NewFeed::Known(known.name.clone()));
+            return Ok((known.name.clone(), None));
         }
         // Those that are polled: what was let go or deleted leaves room.
         let counts = |record: &&Arc<FeedRecord>| {
@@ -378,23 +363,21 @@ impl AdminService {
         let poll = self.poller.put_and_poll(record).await.map_err(|error| not_made(&error))?;
         self.feeds_changed();
         tracing::info!(feed = %name, "a request made this feed");
-        Ok(NewFeed::Made(name, poll))
+        Ok((name, Some(poll)))
     }
 }
 
-/// The feed that a document is, with its title.
+/// The feed that a document is, with its title; a list of subscriptions and a document of which a part is missing are
+/// none.
 fn feed_in(text: &str, url: &Url) -> Option<(FeedTraits, String)> {
     let document = parse::document(text, Some(url), &Limits::default()).ok()?;
-    Some((traits_of(&document)?, document.head.title.clone().unwrap_or_default()))
-}
-
-/// What is known of a document that is a feed; a list of subscriptions and a document of which a part is missing are
-/// none.
-fn traits_of(document: &FeedDocument<'_>) -> Option<FeedTraits> {
     let is_whole = matches!(document.completeness, Completeness::Full);
-    let is_feed = document.format != Format::Opml && is_whole;
+    if document.format == Format::Opml || !is_whole {
+        return None;
+    }
     let is_json = document.format == Format::JsonFeed;
-    is_feed.then(|| FeedTraits { keeps_ids: keeps_ids(document), is_json })
+    let traits = FeedTraits { keeps_ids: keeps_ids(&document), is_json };
+    Some((traits, document.head.title.clone().unwrap_or_default()))
 }
 
 /// The feeds that a page names, each with its title.

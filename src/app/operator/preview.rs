@@ -110,18 +110,14 @@ impl AdminService {
         }
         None
     }
-
-    /// The name that a feed at an address gets.
-    pub(super) async fn free_name(&self, url: &str) -> Result<FeedName, OperatorError> {
-        free_name(read_url(url)?, self.store.feed_list().await?.as_ref())
-    }
 }
 
-fn read_url(url: &str) -> Result<Url, OperatorError> {
+pub(super) fn read_url(url: &str) -> Result<Url, OperatorError> {
     fetch::read_url(url).map_err(|why| OperatorError::BadRequest(why.to_string()))
 }
 
-fn free_name(url: Url, feeds: &FeedList) -> Result<FeedName, OperatorError> {
+/// The name that a feed at an address gets.
+pub(super) fn free_name(url: Url, feeds: &FeedList) -> Result<FeedName, OperatorError> {
     let (url, _) = config::without_login(url);
     let name = config::feed_name(&url, |name| feeds.contains_key(name));
     let none = "both names of this address are taken; it may have been added already";

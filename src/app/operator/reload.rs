@@ -3,50 +3,18 @@
 use super::AdminService;
 use crate::app::gateway::settings;
 use crate::app::tls::CertificateFiles;
-use crate::app::{AppError, feeds, outgoing, readers, token};
-use ipnet::IpNet;
+use crate::app::{AppError, ErrorContext, feeds, outgoing, token};
 use std::sync::{Arc, PoisonError};
-use tidegate_config::{AdminTokenSetting, Config};
-use tidegate_net::fetch::FetchSettings;
-use tidegate_poll::hub::HubSettings;
-use tidegate_poll::{PollError, PollSettings};
+use tidegate_config::Config;
+use tidegate_poll::PollError;
 use tidegate_serve::{Keeping, ReloadableSettings, SiteControl};
-use tidegate_store::{FreeSpace, SpaceLimits};
+use tidegate_store::FreeSpace;
 
 /// What a reload reaches beside polling and the hub.
 pub(in crate::app) struct Reloaded {
     pub(in crate::app) site: SiteControl,
     pub(in crate::app) space: Option<Arc<FreeSpace>>,
-    pub(in crate::app) tls: Option<CertificateFiles>,
-}
-
-/// All that a running gateway takes over from a configuration, but for its feeds. A key that changes nothing
-/// here needs a restart.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct LiveSettings {
-    polling: PollSettings,
-    fetch: FetchSettings,
-    hub: HubSettings,
-    space: SpaceLimits,
-    trusted_proxies: Vec<IpNet>,
-    admin_token: AdminTokenSetting,
-    keeping: Keeping,
-    api_secrets: bool,
-}
-
-impl LiveSettings {
-    fn from_config(config: &Config, public_url: &str) -> Self {
-        Self {
-            polling: outgoing::polling(config, public_url),
-            fetch: outgoing::fetch_settings(config, public_url),
-            hub: outgoing::hub(config),
-            space: config.store.space,
-            trusted_proxies: config.server.trusted_proxies.clone(),
-            admin_token: config.server.admin_token.clone(),
-            keeping: Keeping { archives: config.publish.archives, past: config.publish.past },
-            api_secrets: config.polling.api_secrets,
-        }
-    }
+    pub(in crate::app) tls: Option<Arc<CertificateFiles>>,
 }
 
 impl AdminService {
@@ -57,35 +25,37 @@ impl AdminService {
         reloaded: &Reloaded,
     ) -> Result<Vec<String>, AppError> {
         let turn = self.turn().await;
-        let (_one, _) = turn.map_err(|error| AppError::run("the feeds cannot be read", error))?;
+        let (_one, _) = turn.context("the feeds cannot be read")?;
         let before = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         let kept = config.keep(&before);
         let now = self.clock.now();
-        let live = LiveSettings::from_config(&config, &self.public_url);
         // What can fail comes first, and last of that what is stored: then all of it is taken.
         let admin_token = token::changed(&before, &config)?;
-        let readers = readers::readers(&config)?;
-        let services = outgoing::services(live.fetch.clone())?;
-        let calling = outgoing::calling(&config, live.fetch, &services)?;
+        let readers = token::readers(&config)?;
+        let fetch = outgoing::fetch_settings(&config, &self.public_url);
+        let services = outgoing::services(fetch.clone())?;
+        let calling = outgoing::calling(&config, fetch, &services)?;
         let Reloaded { site, space, tls } = reloaded;
-        let certificate = tls.as_ref().map(CertificateFiles::read).transpose()?;
+        let certificate = tls.as_ref().map(|tls| tls.read()).transpose()?;
         let store = self.store.as_ref();
         let publish = settings::publisher(store, &config, &self.public_url)?;
         let changed = feeds::reconcile(store, &config, now).await?;
         // Polling has ended only where the gateway ends.
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
-        self.poller.reconfigure(live.polling, services.clone()).await.map_err(stopped)?;
+        let polling = outgoing::polling(&config, &self.public_url);
+        self.poller.reconfigure(polling, services.clone()).await.map_err(stopped)?;
         for record in changed {
             self.poller.put(record).await.map_err(stopped)?;
         }
         if let Some(hub) = &self.hub {
-            hub.reconfigure(calling, live.hub);
+            hub.reconfigure(calling, outgoing::hub(&config));
         }
         *self.services.write().unwrap_or_else(PoisonError::into_inner) = services;
-        let (trusted_proxies, keeping) = (live.trusted_proxies, live.keeping);
+        let trusted_proxies = config.server.trusted_proxies.clone();
+        let keeping = Keeping { archives: config.publish.archives, past: config.publish.past };
         site.reconfigure(ReloadableSettings { trusted_proxies, admin_token, keeping, readers });
         if let Some(space) = space {
-            space.set_limits(live.space);
+            space.set_limits(config.store.space);
         }
         if let (Some(tls), Some(certificate)) = (tls, certificate) {
             tls.show(certificate, now);
@@ -93,34 +63,19 @@ impl AdminService {
         publish();
         self.open_all().await;
         if let Some(hub) = &self.hub {
-            crate::app::hub::keep_webhooks(hub, &config, self.store.as_ref()).await;
+            outgoing::keep_webhooks(hub, &config, self.store.as_ref()).await;
         }
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(&config);
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(config);
         Ok(kept)
     }
 }
 
 /// A configuration but for its feeds, of which there may be many, and which the store has. Those with a path are
-/// left, since the store does not have it.
-pub(super) fn without_feeds(config: &Config) -> Config {
-    // Named one by one, so that no list of feeds is copied.
-    let Config { server, store, polling, publish, sup, websub, hosts, .. } = config;
-    let Config { origins, allow, .. } = config;
-    Config {
-        server: server.clone(),
-        store: store.clone(),
-        polling: polling.clone(),
-        publish: publish.clone(),
-        sup: sup.clone(),
-        websub: websub.clone(),
-        hosts: hosts.clone(),
-        feeds: config.feeds.iter().filter(|feed| feed.path.is_some()).cloned().collect(),
-        aggregates: Vec::new(),
-        // The tokens that stand in the file are kept nowhere.
-        readers: Vec::new(),
-        origins: origins.clone(),
-        allow: allow.clone(),
-    }
+/// left, since the store does not have it. The tokens that stand in the file are kept nowhere.
+pub(super) fn without_feeds(mut config: Config) -> Config {
+    config.feeds.retain(|feed| feed.path.is_some());
+    config.feeds.shrink_to_fit();
+    Config { readers: Vec::new(), ..config }
 }
 
 #[cfg(test)]
@@ -201,9 +156,17 @@ mod tests {
         format!("[{table}]\n{key} = {value}\n")
     }
 
-    /// What a running gateway goes by, but for its feeds.
-    fn live(config: &Config) -> LiveSettings {
-        LiveSettings::from_config(config, URL)
+    /// All that a running gateway takes over from a configuration, but for its feeds.
+    fn live(config: &Config) -> impl PartialEq + std::fmt::Debug + use<> {
+        let publish = &config.publish;
+        (
+            outgoing::polling(config, URL),
+            outgoing::fetch_settings(config, URL),
+            outgoing::hub(config),
+            (config.store.space, config.server.trusted_proxies.clone()),
+            (config.server.admin_token.clone(), config.polling.api_secrets),
+            (publish.archives, publish.past),
+        )
     }
 
     #[test]
@@ -226,7 +189,7 @@ mod tests {
             let mut config = again.config.clone();
             assert_ne!(config, started.config, "{name} is not changed");
             let kept = config.keep(&started.config);
-            let warnings = again.restart_warnings(&kept, started);
+            let warnings = again.restart_warnings(&kept);
             if kept.is_empty() {
                 assert_ne!(live(&config), live(&started.config), "{name} has no effect");
                 assert_eq!(warnings, []);
@@ -275,15 +238,15 @@ mod tests {
             (started.replace(&(feed("a") + path), ""), None),
         ];
         let started = checked(&started);
-        let in_force = without_feeds(&started.config);
+        let in_force = without_feeds(started.config.clone());
         for (text, place) in tried {
             let again = checked(&text);
             let mut config = again.config.clone();
             let kept = config.keep(&in_force);
-            let warnings = again.restart_warnings(&kept, &started);
+            let warnings = again.restart_warnings(&kept);
             let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
             let expected = place.map(|place| {
-                format!("{place}: was changed and needs a restart; until then what was written stays in force")
+                format!("{place}: was changed and needs a restart; until then what it was stays in force")
             });
             assert_eq!(said, expected.into_iter().collect::<Vec<_>>(), "{text}");
             assert_eq!(
@@ -305,10 +268,10 @@ mod tests {
         }
         let again = checked("[[allow]]\nurl = \"https://example.org/\"\n");
         let kept = again.config.clone().keep(&Config::default());
-        let said = again.restart_warnings(&kept, &checked(""))[0].to_string();
+        let said = again.restart_warnings(&kept)[0].to_string();
         assert!(
             said.ends_with(
-                "allow: was changed and needs a restart; until then none stays in force"
+                "allow: was changed and needs a restart; until then what it was stays in force"
             ),
             "{said}"
         );
@@ -320,12 +283,12 @@ mod tests {
         let again = checked("# nothing\n\n[publish]\n");
         let kept = again.config.clone().keep(&started.config);
         let said: Vec<String> =
-            again.restart_warnings(&kept, &started).iter().map(ToString::to_string).collect();
+            again.restart_warnings(&kept).iter().map(ToString::to_string).collect();
         assert_eq!(
             said,
             [
-                "t.toml:3: publish.window: was changed and needs a restart; until then \"7d\" stays in force",
-                "t.toml:1: websub.hub: was changed and needs a restart; until then false stays in force",
+                "t.toml:3: publish.window: was changed and needs a restart; until then what it was stays in force",
+                "t.toml:1: websub.hub: was changed and needs a restart; until then what it was stays in force",
             ]
         );
     }

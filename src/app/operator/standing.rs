@@ -4,8 +4,12 @@ use super::{AdminService, list_feeds};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Hold, PollState};
-use tidegate_serve::OperatorError;
+use tidegate_core::model::{
+    FeedName, FeedOptions, FeedRecord, FeedStanding, FeedState, Hold, LedgerEntry, PollState,
+    Revision,
+};
+use tidegate_judge::{self as judge, PENDING_SHOWN, PendingAbsence};
+use tidegate_serve::{Cache, OperatorError};
 use tidegate_status::{FeedStatus, FeedSummary, HubNote, PollStatus};
 use tidegate_store::FeedList;
 use tokio::sync::Mutex;
@@ -16,29 +20,9 @@ const FEW: usize = 1000;
 /// For how long what was read of many feeds is believed.
 const BELIEVED: Duration = Duration::from_secs(10);
 
-/// What was read last of many feeds that other gateways poll.
+/// What was read last of many feeds that other gateways poll, and when.
 #[derive(Default)]
-pub(super) struct StoredSummaries(Mutex<Option<ReadSummaries>>);
-
-struct ReadSummaries {
-    at: Instant,
-    summaries: BTreeMap<FeedName, FeedSummary>,
-}
-
-impl ReadSummaries {
-    /// Whether it tells of all these feeds, and is young enough.
-    fn is_of(&self, records: &[Arc<FeedRecord>]) -> bool {
-        self.at.elapsed() < BELIEVED
-            && records.iter().all(|record| self.summaries.contains_key(&record.name))
-    }
-
-    fn summaries_of(&self, records: &[Arc<FeedRecord>]) -> BTreeMap<FeedName, FeedSummary> {
-        let summary = |record: &Arc<FeedRecord>| {
-            Some((record.name.clone(), self.summaries.get(&record.name)?.clone()))
-        };
-        records.iter().filter_map(summary).collect()
-    }
-}
+pub(super) struct StoredSummaries(Mutex<Option<(Instant, BTreeMap<FeedName, FeedSummary>)>>);
 
 impl AdminService {
     /// How these feeds stand, in their order. `feeds`: all that there are.
@@ -127,12 +111,17 @@ impl AdminService {
         }
         // Those that ask meanwhile wait for one reading.
         let mut last = self.stored.0.lock().await;
-        if let Some(read) = last.as_ref().filter(|read| read.is_of(records)) {
-            return Ok(read.summaries_of(records));
+        if let Some((_, read)) = last.as_ref().filter(|(at, _)| at.elapsed() < BELIEVED) {
+            let known = |record: &Arc<FeedRecord>| {
+                Some((record.name.clone(), read.get(&record.name)?.clone()))
+            };
+            if let Some(all) = records.iter().map(known).collect() {
+                return Ok(all);
+            }
         }
         let at = Instant::now();
         let summaries = self.read_summaries(records).await?;
-        Ok(last.insert(ReadSummaries { at, summaries }).summaries.clone())
+        Ok(last.insert((at, summaries)).1.clone())
     }
 
     async fn read_summaries(
@@ -184,6 +173,56 @@ impl AdminService {
             feeds_of_list,
             list,
         })
+    }
+}
+
+/// How many items are remembered in all, at most [`PENDING_SHOWN`] of a feed.
+const REMEMBERED: u64 = 16 * 1024;
+
+/// What the items of a feed that wait are a function of.
+type PendingKey = (FeedName, Revision, FeedOptions);
+/// Those that are shown, what is decided first first, and how many there are.
+type PendingItems = (Vec<LedgerEntry>, usize);
+
+/// What was found in ledgers.
+pub(super) struct AbsentItems(Cache<PendingKey, PendingItems>);
+
+impl AbsentItems {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        let weigh = |waiting: &PendingItems| {
+            u32::try_from(waiting.0.len()).unwrap_or(u32::MAX).saturating_add(1)
+        };
+        Self(Cache::weighing(REMEMBERED, weigh))
+    }
+}
+
+impl AdminService {
+    /// What waits in a feed, and how many do; `same` full observations agreed since the last commit.
+    pub(super) async fn pending(
+        &self,
+        record: &FeedRecord,
+        state: Option<&FeedState>,
+        same: u32,
+    ) -> Result<(Vec<PendingAbsence>, usize), OperatorError> {
+        let Some(state) = state.filter(|state| state.next_decision_at.is_some()) else {
+            return Ok((Vec::new(), 0));
+        };
+        let key = (record.name.clone(), state.revision, record.options.clone());
+        let waiting = match self.absent.0.get(&key) {
+            Some(waiting) => waiting,
+            None => {
+                let snapshot = self.store.snapshot(&record.name).await?;
+                let Some(snapshot) = snapshot else { return Ok((Vec::new(), 0)) };
+                let key = (record.name.clone(), snapshot.state.revision, record.options.clone());
+                let waiting = Arc::new(judge::absent(&snapshot, &record.options, PENDING_SHOWN));
+                self.absent.0.insert(key, Arc::clone(&waiting));
+                waiting
+            }
+        };
+        let (known, all) = &*waiting;
+        let of = |known| PendingAbsence::new(known, &record.options, same);
+        Ok((known.iter().filter_map(of).collect(), *all))
     }
 }
 

@@ -1,16 +1,17 @@
 //! The folder of a replica: `replica.xml`, and `state.json` beside it.
 //!
 //! The two are written so that a crash at any point leaves a pair that belongs together: the new
-//! replica first, under a name that nobody guesses; then the state, which bears that name and the
+//! replica first, under a name of chance; then the state, which bears that name and the
 //! replica's digest, in one step, from where on the new pair counts; then the replica takes its name.
 //! Opening a folder finishes a step that was not. No file that was there already is written to.
 
-use crate::app::AppError;
-use data_encoding::HEXLOWER;
+use crate::app::{AppError, ErrorContext};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tempfile::TempPath;
 use tidegate_format::pull::State;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -19,9 +20,7 @@ pub(super) const REPLICA: &str = "replica.xml";
 const STATE: &str = "state.json";
 const LOCK: &str = "lock";
 /// What a file's name ends with until it counts.
-const NEW: &str = "new";
-/// How many bytes of chance stand in that name.
-const NEW_BYTES: usize = 16;
+const NEW: &str = ".new";
 /// What a replica is called that does not belong to the state; the second one of them bears a number.
 const OLD: &str = "old";
 /// The most of them in a folder.
@@ -128,8 +127,7 @@ impl ReplicaFolder {
         if let (None, Some(new)) = (&replica, written.new.as_ref().filter(|new| is_new(new))) {
             replica = self.read(new, REPLICA_LIMIT)?.filter(belongs);
             if replica.is_some() {
-                self.rename(new, REPLICA)?;
-                self.sync_folder()?;
+                self.place(|path| fs::rename(self.path.join(new), path), REPLICA)?;
             }
         }
         match replica.map(String::from_utf8) {
@@ -152,25 +150,23 @@ impl ReplicaFolder {
     ) -> Result<(), AppError> {
         let Some(text) = replica.or(before) else { return Ok(()) };
         let new = replica.map(|replica| self.write(REPLICA, replica.as_bytes())).transpose()?;
-        let name = new.as_ref().map(|new| new.name.clone());
+        let name = new.as_ref().and_then(|new| new.file_name()?.to_str());
         let written = WrittenFile {
             version: VERSION,
             url: url.to_owned(),
             replica: digest(text.as_bytes()),
-            new: name,
+            new: name.map(str::to_owned),
             state: state.clone(),
         };
-        let json = serde_json::to_vec_pretty(&written)
-            .map_err(|error| AppError::run("the state cannot be written", error))?;
-        self.write(STATE, &json)?.place(STATE)?;
+        let json = serde_json::to_vec_pretty(&written).context("the state cannot be written")?;
+        let json = self.write(STATE, &json)?;
+        self.place(|path| json.persist(path).map_err(|error| error.error), STATE)?;
         // From here on the new pair counts, whatever its name.
-        let new = new.map(New::keep);
-        self.sync_folder()?;
-        if let Some(new) = new {
-            new.place(REPLICA)?;
-            self.sync_folder()?;
-        }
-        Ok(())
+        let Some(new) = new else { return Ok(()) };
+        let new = new.keep().map_err(|error| {
+            AppError::run(format!("{} cannot be kept", error.path.display()), error.error)
+        })?;
+        self.place(|path| fs::rename(new, path), REPLICA)
     }
 
     /// Puts a replica that does not belong to the state out of the way; says so.
@@ -179,8 +175,7 @@ impl ReplicaFolder {
         let shown = shown.display();
         if self.read(REPLICA, REPLICA_LIMIT)?.is_some() {
             let kept = self.free_name()?;
-            self.rename(REPLICA, &kept)?;
-            self.sync_folder()?;
+            self.place(|path| fs::rename(self.path.join(REPLICA), path), &kept)?;
             Ok(format!("{shown} is kept as {kept} and read anew, because {why}"))
         } else {
             Ok(format!("{shown} is read anew, because it is not there"))
@@ -216,75 +211,39 @@ impl ReplicaFolder {
         Ok(Some(bytes))
     }
 
-    /// Writes what is to be the file `name` to the disk itself, under another name that nothing
-    /// there has.
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<New<'_>, AppError> {
-        let mut chance = [0; NEW_BYTES];
-        getrandom::fill(&mut chance)
-            .map_err(|error| AppError::run("the system gives no random numbers", error))?;
-        let name = format!("{name}.{}.{NEW}", HEXLOWER.encode(&chance));
-        let path = self.path.join(&name);
-        let failed = |error| AppError::run(format!("{} cannot be written", path.display()), error);
-        let mut file = File::create_new(&path).map_err(failed)?;
-        // From here on the file is ours.
-        let new = New { folder: self, name, is_kept: false };
-        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
-        Ok(new)
+    /// Writes what is to be the file `name` to the disk itself, under another name that nothing there has. It goes
+    /// unless it gets its name.
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<TempPath, AppError> {
+        let (prefix, mode) = (format!("{name}."), Permissions::from_mode(0o666));
+        let mut file = tempfile::Builder::new();
+        file.prefix(&prefix).suffix(NEW).permissions(mode);
+        let written = file.tempfile_in(&self.path).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.as_file().sync_all()?;
+            Ok(file.into_temp_path())
+        });
+        let path = self.path.join(name);
+        written.context(format!("{} cannot be written", path.display()))
     }
 
-    fn rename(&self, from: &str, to: &str) -> Result<(), AppError> {
-        let path = self.path.join(to);
-        fs::rename(self.path.join(from), &path)
-            .map_err(|error| AppError::run(format!("{} cannot be written", path.display()), error))
-    }
-
-    /// Makes names last.
-    fn sync_folder(&self) -> Result<(), AppError> {
+    /// Has a file get its name, for good.
+    fn place(
+        &self,
+        rename: impl FnOnce(&Path) -> io::Result<()>,
+        name: &str,
+    ) -> Result<(), AppError> {
+        let path = self.path.join(name);
         // A folder that cannot be opened like a file keeps its names without this.
-        let Ok(folder) = File::open(&self.path) else { return Ok(()) };
-        folder.sync_all().map_err(|error| {
-            AppError::run(format!("{} cannot be written", self.path.display()), error)
-        })
-    }
-}
-
-/// A file that does not have its name yet. It goes with this, unless it is kept.
-struct New<'a> {
-    folder: &'a ReplicaFolder,
-    name: String,
-    is_kept: bool,
-}
-
-impl New<'_> {
-    fn keep(self) -> Self {
-        let mut kept = self;
-        kept.is_kept = true;
-        kept
-    }
-
-    fn place(self, name: &str) -> Result<(), AppError> {
-        self.folder.rename(&self.name, name)?;
-        self.keep();
-        Ok(())
-    }
-}
-
-impl Drop for New<'_> {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // It was made here, so nobody misses it; where that fails it is in nobody's way.
-            let _ = fs::remove_file(self.folder.path.join(&self.name));
-        }
+        let sync = || File::open(&self.path).map_or(Ok(()), |folder| folder.sync_all());
+        rename(&path).and_then(|()| sync()).context(format!("{} cannot be written", path.display()))
     }
 }
 
 /// Whether a replica is called so until it counts: the state may come from anywhere.
 fn is_new(name: &str) -> bool {
     let chance = name.strip_prefix(REPLICA).and_then(|rest| rest.strip_suffix(NEW));
-    let chance = chance.and_then(|rest| rest.strip_prefix('.')?.strip_suffix('.'));
-    chance.is_some_and(|chance| {
-        HEXLOWER.decode(chance.as_bytes()).is_ok_and(|bytes| bytes.len() == NEW_BYTES)
-    })
+    let chance = chance.and_then(|rest| rest.strip_prefix('.')).unwrap_or_default();
+    !chance.is_empty() && chance.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 fn digest(bytes: &[u8]) -> String {

@@ -1,12 +1,18 @@
 //! What can be typed about the gateway that runs: `tidegate feed`, `item`, `list` and `reader`.
 
-use super::file;
-use crate::app::{ConfigSource, GatewayOptions};
-use clap::{Args, Subcommand, ValueEnum};
+use super::ConfigArg;
+use crate::app::GatewayOptions;
+use clap::{Args, Subcommand};
 use serde_json::Value;
 use std::path::PathBuf;
 use tidegate_config::Overrides;
 use tidegate_core::model::{FeedName, SyncId};
+
+/// Which feeds and which items can be listed, in the words of the API.
+const SHOWN_FEEDS: [&str; 8] =
+    ["all", "problems", "failing", "held", "conflicts", "gaps", "paused", "gone"];
+const SHOWN_ITEMS: [&str; 8] =
+    ["all", "current", "missing", "retired", "deleted", "edited", "renamed", "conflicts"];
 
 /// What is asked of a gateway that runs, and told it.
 #[derive(Debug, Subcommand)]
@@ -53,14 +59,11 @@ pub struct GatewayArgs {
 
 impl GatewayArgs {
     /// Which gateway is asked.
-    pub fn options(&self) -> GatewayOptions {
-        let path = file(self.config.as_deref());
-        let overrides = Overrides { data: self.data.clone(), ..Overrides::default() };
-        GatewayOptions {
-            gateway: self.gateway.clone(),
-            token_file: self.token_file.clone(),
-            settings: ConfigSource::File { path, overrides },
-        }
+    pub fn options(self) -> GatewayOptions {
+        let Self { gateway, token_file, config, data } = self;
+        let overrides = Overrides { data, ..Overrides::default() };
+        let settings = ConfigArg { config }.with(overrides);
+        GatewayOptions { gateway, token_file, settings }
     }
 }
 
@@ -68,13 +71,42 @@ impl GatewayArgs {
 #[derive(Debug, Subcommand)]
 pub enum FeedCommand {
     /// List the feeds, with state, items and next poll
-    List(FeedListArgs),
+    List {
+        /// Only feeds that the overview shows under this word
+        #[arg(long, value_name = "WORD", value_parser = SHOWN_FEEDS)]
+        show: Option<String>,
+        /// Only feeds with this text in title, name, address or folder
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// At most so many
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: Option<u32>,
+    },
     /// Show what is known of a feed, and what happened to it
     Show(FeedArg),
     /// Add the feed of a site, or of its address
-    Add(AddArgs),
+    Add {
+        /// The address of a site or of its feed
+        #[arg(value_name = "URL")]
+        url: String,
+        /// Its name here, for good [default: made of its address]
+        #[arg(long, value_name = "NAME", value_parser = name)]
+        name: Option<FeedName>,
+        /// Only say what is there
+        #[arg(long)]
+        look: bool,
+    },
     /// Remove a feed for good; its address answers 410 from then on
-    Remove(RemoveArgs),
+    Remove {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// Remove its items and their history too
+        #[arg(long)]
+        purge: bool,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
     /// Poll feeds now, and say what came
     Poll(FeedsArg),
     /// Serve feeds as they are, and poll them no more
@@ -86,8 +118,8 @@ pub enum FeedCommand {
         #[command(flatten)]
         feed: FeedArg,
         /// Publish what the held document says, or go on without it
-        #[arg(value_name = "ACTION")]
-        action: HoldAction,
+        #[arg(value_name = "ACTION", value_parser = ["release", "drop"])]
+        action: String,
     },
     /// Change what a feed is polled for and how, key by key
     Edit {
@@ -106,20 +138,56 @@ pub enum FeedCommand {
         stop: bool,
     },
     /// Say how deliveries to a feed's webhook go, set it, or end it
-    Webhook(WebhookArgs),
+    Webhook {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// Deliver the feed's changes to this address
+        #[arg(long, value_name = "URL", conflicts_with = "remove")]
+        url: Option<String>,
+        /// A file with the secret that signs deliveries [default: one is made, and printed once]
+        #[arg(long, value_name = "FILE", requires = "url")]
+        secret_file: Option<PathBuf>,
+        /// End the deliveries
+        #[arg(long)]
+        remove: bool,
+    },
 }
 
 /// `tidegate item`.
 #[derive(Debug, Subcommand)]
 pub enum ItemCommand {
     /// List the items of a feed
-    List(ItemListArgs),
+    List {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// Only these
+        #[arg(long, value_name = "WORD", value_parser = SHOWN_ITEMS)]
+        show: Option<String>,
+        /// Only items with this text in their titles or ids
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// Which page of 50
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        page: u32,
+    },
     /// Show what is known of an item, with its versions
     Show(ItemArg),
     /// List the items of a feed that have conflicts
     Conflicts(FeedArg),
     /// Resolve the conflicts of an item, or of all items of a feed
-    Resolve(ResolveArgs),
+    Resolve {
+        #[command(flatten)]
+        feed: FeedArg,
+        /// The sync id of the item
+        #[arg(value_name = "SYNC_ID", value_parser = sync_id, required_unless_present = "all")]
+        id: Option<SyncId>,
+        /// Of all items with conflicts keep the winner
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+        /// The version to keep: the winner, or the number of a conflict as `item conflicts --json` has it
+        #[arg(long, value_name = "VERSION", default_value = "winner", value_parser = kept, conflicts_with = "all")]
+        keep: Value,
+    },
     /// Delete an item: one of a local feed, or one that its publisher does not list any more
     Delete(ItemArg),
     /// Restore a deleted item of a local feed
@@ -181,142 +249,13 @@ pub struct ItemArg {
     pub id: SyncId,
 }
 
-/// `tidegate feed list`.
-#[derive(Debug, Args)]
-pub struct FeedListArgs {
-    /// Only feeds that the overview shows under this word
-    #[arg(long, value_name = "WORD")]
-    pub show: Option<ShownFeeds>,
-    /// Only feeds with this text in title, name, address or folder
-    #[arg(long, value_name = "TEXT")]
-    pub search: Option<String>,
-    /// At most so many
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub limit: Option<u32>,
-}
-
-/// Which feeds are listed; the words of the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ShownFeeds {
-    All,
-    Problems,
-    Failing,
-    Held,
-    Conflicts,
-    Gaps,
-    Paused,
-    Gone,
-}
-
-/// `tidegate feed add`.
-#[derive(Debug, Args)]
-pub struct AddArgs {
-    /// The address of a site or of its feed
-    #[arg(value_name = "URL")]
-    pub url: String,
-    /// Its name here, for good [default: made of its address]
-    #[arg(long, value_name = "NAME", value_parser = name)]
-    pub name: Option<FeedName>,
-    /// Only say what is there
-    #[arg(long)]
-    pub look: bool,
-}
-
-/// `tidegate feed remove`.
-#[derive(Debug, Args)]
-pub struct RemoveArgs {
-    #[command(flatten)]
-    pub feed: FeedArg,
-    /// Remove its items and their history too
-    #[arg(long)]
-    pub purge: bool,
-    /// Do not ask
-    #[arg(short, long)]
-    pub yes: bool,
-}
-
-/// What is decided about a held document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HoldAction {
-    Release,
-    Drop,
-}
-
-/// `tidegate feed webhook`.
-#[derive(Debug, Args)]
-pub struct WebhookArgs {
-    #[command(flatten)]
-    pub feed: FeedArg,
-    /// Deliver the feed's changes to this address
-    #[arg(long, value_name = "URL", conflicts_with = "remove")]
-    pub url: Option<String>,
-    /// A file with the secret that signs deliveries [default: one is made, and printed once]
-    #[arg(long, value_name = "FILE", requires = "url")]
-    pub secret_file: Option<PathBuf>,
-    /// End the deliveries
-    #[arg(long)]
-    pub remove: bool,
-}
-
-/// `tidegate item list`.
-#[derive(Debug, Args)]
-pub struct ItemListArgs {
-    #[command(flatten)]
-    pub feed: FeedArg,
-    /// Only these
-    #[arg(long, value_name = "WORD")]
-    pub show: Option<ShownItems>,
-    /// Only items with this text in their titles or ids
-    #[arg(long, value_name = "TEXT")]
-    pub search: Option<String>,
-    /// Which page of 50
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub page: u32,
-}
-
-/// Which items are listed; the words of the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ShownItems {
-    All,
-    Current,
-    Missing,
-    Retired,
-    Deleted,
-    Edited,
-    Renamed,
-    Conflicts,
-}
-
-/// `tidegate item resolve`.
-#[derive(Debug, Args)]
-pub struct ResolveArgs {
-    #[command(flatten)]
-    pub feed: FeedArg,
-    /// The sync id of the item
-    #[arg(value_name = "SYNC_ID", value_parser = sync_id, required_unless_present = "all")]
-    pub id: Option<SyncId>,
-    /// Of all items with conflicts keep the winner
-    #[arg(long, conflicts_with = "id")]
-    pub all: bool,
-    /// The version to keep: the winner, or the number of a conflict as `item conflicts --json` has it
-    #[arg(long, value_name = "VERSION", default_value = "winner", value_parser = kept, conflicts_with = "all")]
-    pub keep: KeptVersionArg,
-}
-
-/// Which version of an item in conflict is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeptVersionArg {
-    Winner,
-    Conflict(u32),
-}
-
-fn kept(text: &str) -> Result<KeptVersionArg, String> {
+/// The version of an item in conflict that is kept, as the API takes it.
+fn kept(text: &str) -> Result<Value, String> {
     match text {
-        "winner" => Ok(KeptVersionArg::Winner),
+        "winner" => Ok(text.into()),
         number => {
-            let number =
-                number.parse().map_err(|_| "it is \"winner\" or a number, from 0".to_owned());
-            number.map(KeptVersionArg::Conflict)
+            let number = number.parse::<u32>();
+            number.map(Value::from).map_err(|_| "it is \"winner\" or a number, from 0".to_owned())
         }
     }
 }
@@ -329,11 +268,6 @@ fn setting(text: &str) -> Result<(String, Value), String> {
         value => serde_json::from_str(value).unwrap_or_else(|_| value.into()),
     };
     Ok((key.trim().to_owned(), value))
-}
-
-/// The word of a choice.
-pub(in crate::cli) fn word(choice: &impl ValueEnum) -> String {
-    choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 fn name(text: &str) -> Result<FeedName, String> {

@@ -6,7 +6,7 @@ use tidegate_core::model::{FeedName, counted};
 use tidegate_core::terminal::printable;
 use tidegate_judge as judge;
 
-use Cell::{Moment, Number, Said, Text};
+use Cell::{Flag, Moment, Number, Said, Text};
 
 /// What of an answer stands in a cell, by its place.
 #[derive(Clone, Copy)]
@@ -15,6 +15,8 @@ enum Cell {
     Number(&'static str),
     /// A moment to the minute.
     Moment(&'static str),
+    /// A word where something is true.
+    Flag(&'static str, &'static str),
     Said(fn(&Value) -> String),
 }
 
@@ -24,6 +26,7 @@ impl Cell {
             Text(at) => text(answer, at).to_owned(),
             Number(at) => number(answer, at).to_string(),
             Moment(at) => moment(answer, at),
+            Flag(name, word) => if answer[name] == true { word } else { "" }.to_owned(),
             Said(said) => said(answer),
         }
     }
@@ -58,6 +61,11 @@ pub(super) fn text<'a>(of: &'a Value, at: &str) -> &'a str {
 /// The list of a name.
 pub(super) fn list<'a>(of: &'a Value, name: &str) -> &'a [Value] {
     of[name].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The same, fit for a terminal.
+fn shown(of: &Value, at: &str) -> String {
+    printable(text(of, at))
 }
 
 fn number(of: &Value, at: &str) -> u64 {
@@ -103,11 +111,8 @@ pub(super) fn feeds(feeds: &[Value]) -> String {
 
 /// The first of two places that has a text.
 fn first(of: &Value, at: [&str; 2]) -> String {
-    at.map(|at| text(of, at))
-        .into_iter()
-        .find(|said| !said.is_empty())
-        .unwrap_or_default()
-        .to_owned()
+    let said = at.into_iter().map(|at| text(of, at)).find(|said| !said.is_empty());
+    said.unwrap_or_default().to_owned()
 }
 
 /// The list that added a feed, or how many feeds follow it where it is one.
@@ -117,12 +122,9 @@ fn list_of(feed: &Value) -> String {
         ("", _) if feed["feeds_of_list"].is_null() => String::new(),
         ("", _) => {
             let count = |name: &str| number(feed, &format!("/feeds_of_list/{name}"));
-            let following = counted(count("following"), "feed");
-            format!(
-                "{following} of it here, {} paused, {} not added",
-                count("dropped"),
-                count("not_taken")
-            )
+            let (following, dropped) = (counted(count("following"), "feed"), count("dropped"));
+            let not_taken = count("not_taken");
+            format!("{following} of it here, {dropped} paused, {not_taken} not added")
         }
         (of, "dropped") => format!("{of}, which no longer has it"),
         (of, "own") => format!("{of}, which it follows no more"),
@@ -142,12 +144,8 @@ fn counts(feed: &Value) -> String {
         0 => String::new(),
         missing => format!("{missing} missing, "),
     };
-    format!(
-        "{} current, {missing}{} retired, {} deleted",
-        count("current"),
-        count("retired"),
-        count("tombstones")
-    )
+    let (current, retired, deleted) = (count("current"), count("retired"), count("tombstones"));
+    format!("{current} current, {missing}{retired} retired, {deleted} deleted")
 }
 
 /// What is known of a feed.
@@ -192,11 +190,7 @@ pub(super) fn feed(feed: &Value) -> String {
     );
     let pending = list(feed, "pending");
     for item in pending.iter().take(WAITING) {
-        said.push_str(&format!(
-            "missing: {}: {}\n",
-            printable(text(item, "/title")),
-            printable(text(item, "/words"))
-        ));
+        said.push_str(&format!("missing: {}: {}\n", shown(item, "/title"), shown(item, "/words")));
     }
     if pending.len() > WAITING {
         said.push_str(&format!("missing: and {} more\n", pending.len() - WAITING));
@@ -226,21 +220,24 @@ fn happened(poll: &Value) -> String {
         return format!("failed: {error}");
     }
     let kinds = ["created", "updated", "deleted", "undeleted", "retired", "returned", "rekeyed"];
-    let happened = kinds.iter().filter_map(|kind| {
-        let count = number(poll, &format!("/{kind}"));
-        (count > 0).then(|| format!("{count} {kind}"))
-    });
-    let outcome = text(poll, "/outcome").replace('_', " ");
-    let parts: Vec<String> = std::iter::once(outcome).chain(happened).collect();
-    parts.join(", ")
+    let mut said = text(poll, "/outcome").replace('_', " ");
+    for kind in kinds {
+        match number(poll, &format!("/{kind}")) {
+            0 => {}
+            count => said.push_str(&format!(", {count} {kind}")),
+        }
+    }
+    said
 }
 
 /// What came of a poll that was asked for.
 pub(super) fn poll(name: &FeedName, came: &Value) -> String {
+    let mut said = happened(came);
     let held = judge::hold_reason(text(came, "/held"));
-    let held =
-        if held.is_empty() { String::new() } else { format!("; a document is held: {held}") };
-    format!("{name}: {}\n", printable(&format!("{}{held}", happened(came))))
+    if !held.is_empty() {
+        said.push_str(&format!("; a document is held: {held}"));
+    }
+    format!("{name}: {}\n", printable(&said))
 }
 
 /// A page of items.
@@ -275,9 +272,8 @@ pub(super) fn conflicts(found: &Value) -> String {
     ];
     let items = list(found, "conflicts");
     let mut said = lines(items, &columns, "no conflicts\n");
-    let all = number(found, "/count");
     if !found["next"].is_null() {
-        said.push_str(&format!("{} of {all} items\n", items.len()));
+        said.push_str(&format!("{} of {} items\n", items.len(), number(found, "/count")));
     }
     said
 }
@@ -285,7 +281,7 @@ pub(super) fn conflicts(found: &Value) -> String {
 /// A page with the feeds that it has.
 pub(super) fn page(seen: &Value) -> String {
     let found = list(seen, "feeds");
-    let address = printable(text(seen, "/url"));
+    let address = shown(seen, "/url");
     if found.is_empty() {
         return format!(
             "{address} is a page without a feed: its links, its Link headers and the addresses where sites \
@@ -312,7 +308,7 @@ pub(super) fn preview(seen: &Value) -> String {
         ],
     );
     for entry in list(seen, "first_entries") {
-        said.push_str(&format!("  {}\n", printable(text(entry, "/title"))));
+        said.push_str(&format!("  {}\n", shown(entry, "/title")));
     }
     for remark in list(seen, "remarks") {
         said.push_str(&format!("{}\n", printable(remark.as_str().unwrap_or_default())));
@@ -322,11 +318,8 @@ pub(super) fn preview(seen: &Value) -> String {
 
 /// A feed that was added.
 pub(super) fn added(feed: &Value) -> String {
-    format!(
-        "added {}; readers are pointed at {}\n",
-        printable(text(feed, "/name")),
-        printable(&for_readers(feed))
-    )
+    let readers = printable(&for_readers(feed));
+    format!("added {}; readers are pointed at {readers}\n", shown(feed, "/name"))
 }
 
 /// All that is known of an item.
@@ -348,12 +341,10 @@ pub(super) fn item(item: &Value) -> String {
             ("pending", Text("/pending/words")),
         ],
     );
-    let deleted =
-        Said(|version| if version["deleted"] == true { "deleted" } else { "" }.to_owned());
     let columns = [
         (">VERSION", Number("/updates")),
         ("WHEN (UTC)", Moment("/when")),
-        ("", deleted),
+        ("", Flag("deleted", "deleted")),
         ("TITLE", Text("/title")),
         ("WHY", Text("/reason")),
     ];
@@ -367,16 +358,12 @@ pub(super) fn resolved(done: &Value) -> String {
         0 => "no conflict is left".to_owned(),
         left => format!("{} left", counted(left, "conflict")),
     };
-    format!("{}: version {}, {left}\n", printable(text(done, "/sync_id")), number(done, "/updates"))
+    format!("{}: version {}, {left}\n", shown(done, "/sync_id"), number(done, "/updates"))
 }
 
 /// What came of a redaction.
 pub(super) fn redacted(done: &Value) -> String {
-    format!(
-        "{}: its text is gone; {}\n",
-        printable(text(done, "/sync_id")),
-        printable(text(done, "/left"))
-    )
+    format!("{}: its text is gone; {}\n", shown(done, "/sync_id"), shown(done, "/left"))
 }
 
 /// How the deliveries of a webhook go.
@@ -423,12 +410,10 @@ pub(super) fn readers(answer: &Value) -> String {
     fn names(reader: &Value, of: &str) -> String {
         list(reader, of).iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
     }
-    let all =
-        Said(|reader| if reader["all_private"] == true { "all private" } else { "" }.to_owned());
     let columns = [
         ("NAME", Text("/name")),
         (">COUNT", Number("/count")),
-        ("", all),
+        ("", Flag("all_private", "all private")),
         ("FEEDS", Said(|reader| names(reader, "feeds"))),
         (
             "",

@@ -16,7 +16,7 @@ fn local_feeds_and_aggregates_say_how_they_share() {
     assert_eq!(notes.options.sharing.shares_with, std::slice::from_ref(&news.name));
     assert_eq!(notes.options.sharing.conflicts.to_string(), "prefer:gate.example");
     assert_eq!(news.options.sharing.conflicts, ConflictPolicy::Winner);
-    let all = config.aggregates[1].record();
+    let all = config.feeds[3].record();
     assert!(!all.has_upstream() && all.options.sharing.is_aggregate());
     assert_eq!(all.options.sharing.sources.len(), 2);
     for (text, said) in [

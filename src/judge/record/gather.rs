@@ -19,26 +19,57 @@ pub use credit::Credit;
 
 /// A feed that an aggregate is made of, as it stands.
 #[derive(Debug)]
-pub struct AggregateSource<'a> {
-    pub name: &'a FeedName,
+pub struct AggregateSource {
+    pub name: FeedName,
     /// What it is called, and its address: what `atom:source` says of it.
-    pub credit: Credit<'a>,
+    pub credit: Credit,
     /// Its items that may be news, oldest first.
-    pub items: &'a [Item],
+    pub items: Vec<Item>,
     /// What its reader view shows.
-    pub current: &'a [SyncId],
+    pub current: Vec<SyncId>,
     /// Those of its items that this gateway makes itself, in it.
-    pub minted: &'a HashSet<SyncId>,
+    pub minted: HashSet<SyncId>,
     /// Items whose text was taken out of it.
-    pub redacted: &'a [SyncId],
+    pub redacted: Vec<SyncId>,
     /// Items that it discarded.
-    pub discarded: &'a [SyncId],
+    pub discarded: Vec<SyncId>,
     /// The feeds whose items it may change.
-    pub may_change: &'a [FeedName],
+    pub may_change: Vec<FeedName>,
     pub format: Format,
 }
 
-impl AggregateSource<'_> {
+impl AggregateSource {
+    /// One of which nothing is news.
+    pub fn unchanged(name: FeedName, current: Vec<SyncId>, format: Format) -> Self {
+        Self {
+            name,
+            credit: Credit::default(),
+            items: Vec::new(),
+            current,
+            minted: HashSet::new(),
+            redacted: Vec::new(),
+            discarded: Vec::new(),
+            may_change: Vec::new(),
+            format,
+        }
+    }
+
+    /// The same with what its ledger says.
+    pub fn with_ledger(mut self, known: &[LedgerEntry]) -> Self {
+        for entry in known {
+            if matches!(entry.origin, Origin::Observed | Origin::Local) {
+                self.minted.insert(entry.id.clone());
+            }
+            if entry.is_redacted() {
+                self.redacted.push(entry.id.clone());
+            }
+            if entry.is_discarded() {
+                self.discarded.push(entry.id.clone());
+            }
+        }
+        self
+    }
+
     /// Whether an item was made there by this gateway itself: who makes an item owns its id, whoever
     /// claimed it before.
     fn mints(&self, item: &Item) -> bool {
@@ -63,7 +94,7 @@ pub struct LeftOut {
 pub fn gather(
     round: &Observation<'_>,
     all: &[FeedName],
-    sources: &[AggregateSource<'_>],
+    sources: &[AggregateSource],
 ) -> (Verdict, Vec<LeftOut>) {
     let first = local::nothing(round);
     let snapshot = round.snapshot.unwrap_or(&first);
@@ -75,7 +106,7 @@ pub fn gather(
     let mut left_out = Vec::new();
     let holders = IdHolders::new(snapshot, all, sources);
     for source in sources {
-        for item in source.items {
+        for item in &source.items {
             let before = merging.merged.notes.len();
             offer(&mut merging, all, source, item, &holders);
             for why in merging.merged.notes.iter().skip(before) {
@@ -85,7 +116,7 @@ pub fn gather(
         }
     }
     for source in sources {
-        for id in source.redacted {
+        for id in &source.redacted {
             if let Some(at) = places.get(id) {
                 redact(&mut draft, source, *at);
             }
@@ -124,7 +155,7 @@ struct IdHolder<'a> {
 }
 
 impl<'a> IdHolders<'a> {
-    fn new(snapshot: &'a Snapshot, all: &[FeedName], sources: &'a [AggregateSource<'_>]) -> Self {
+    fn new(snapshot: &'a Snapshot, all: &[FeedName], sources: &'a [AggregateSource]) -> Self {
         let mut holders: HashMap<&str, IdHolder<'_>> = HashMap::new();
         for known in &snapshot.known {
             let is_of_source = matches!(&known.origin, Origin::Feed(feed) if all.contains(feed));
@@ -138,7 +169,7 @@ impl<'a> IdHolders<'a> {
         }
         // When it was made: the oldest update that is known.
         let made = |item: &&Item| item.shared.winner.history.iter().last()?.stamp.when();
-        let items = sources.iter().flat_map(|source| source.items);
+        let items = sources.iter().flat_map(|source| &source.items);
         let mut items: Vec<&Item> = items.filter(|item| !is_redacted(item)).collect();
         items.sort_by_key(made);
         for item in items {
@@ -176,7 +207,7 @@ const fn is_redacted(item: &Item) -> bool {
 fn offer(
     merging: &mut Merging<'_, '_>,
     all: &[FeedName],
-    source: &AggregateSource<'_>,
+    source: &AggregateSource,
     item: &Item,
     holders: &IdHolders<'_>,
 ) {
@@ -197,10 +228,10 @@ fn offer(
         _ => None,
     };
     let takes_over = match owner {
-        Some(owner) if owner == *source.name => false,
+        Some(owner) if owner == source.name => false,
         Some(owner) if all.contains(&owner) && !source.mints(item) => {
             if !source.may_change.contains(&owner) {
-                let name = source.name;
+                let name = &source.name;
                 merging.merged.note(format!(
                     "the item {id} of the feed {owner} stands in {name} as well; it changes only \
                      where one of the two shares with the other"
@@ -231,7 +262,7 @@ fn offer(
 }
 
 /// What was redacted at its source leaves no text here either.
-fn redact(draft: &mut ChangeDraft<'_>, source: &AggregateSource<'_>, at: usize) {
+fn redact(draft: &mut ChangeDraft<'_>, source: &AggregateSource, at: usize) {
     if draft.item(at).is_some_and(|known| !known.is_redacted()) {
         forget_in(draft, at, &format!("its text was removed in the feed {}", source.name));
     }
@@ -241,9 +272,9 @@ fn redact(draft: &mut ChangeDraft<'_>, source: &AggregateSource<'_>, at: usize) 
 fn discard(
     draft: &mut ChangeDraft<'_>,
     places: &HashMap<SyncId, usize>,
-    sources: &[AggregateSource<'_>],
+    sources: &[AggregateSource],
 ) {
-    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| source.current).collect();
+    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| &source.current).collect();
     for source in sources {
         let gone = source.discarded.iter().filter(|id| !shown.contains(*id));
         let gone = gone.filter_map(|id| places.get(id)).copied().filter(|at| {
@@ -257,8 +288,8 @@ fn discard(
 }
 
 /// What no source shows any more leaves the reader view.
-fn retire(draft: &mut ChangeDraft<'_>, all: &[FeedName], sources: &[AggregateSource<'_>]) {
-    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| source.current).collect();
+fn retire(draft: &mut ChangeDraft<'_>, all: &[FeedName], sources: &[AggregateSource]) {
+    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| &source.current).collect();
     let left = |known: &LedgerEntry| match &known.origin {
         Origin::Feed(owner) => {
             known.standing == ItemStatus::Current
@@ -284,11 +315,11 @@ fn arrange(draft: &mut ChangeDraft<'_>) {
 
 /// That of a list made of lists: one behind the other, each in its own order, so that everything
 /// stands where it stood.
-fn arrange_lists(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource<'_>]) {
+fn arrange_lists(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource]) {
     let newest = by_update(draft).into_iter().map(|known| known.id.clone());
     let newest: Vec<SyncId> = newest.collect();
     let mut left: HashSet<&SyncId> = newest.iter().collect();
-    let listed = sources.iter().flat_map(|source| source.current);
+    let listed = sources.iter().flat_map(|source| &source.current);
     let order = listed.chain(&newest).filter(|id| left.remove(*id)).cloned().collect();
     draft.set_order(order);
 }

@@ -10,6 +10,8 @@ use super::{FetchLimits, FetchSettings};
 use bytes::{Bytes, BytesMut};
 use http::Method;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
+use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
@@ -111,6 +113,16 @@ impl ApiAnswer {
     }
 }
 
+/// The status that a server on this machine answers with. Any certificate is taken: the question is whether a process
+/// answers, which is no secret, and the certificate is for another name.
+pub async fn status_of(url: &str, within: Duration) -> Result<u16, Box<dyn Error + Send + Sync>> {
+    // The builder takes the provider of the process, which this command has for itself.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().timeout(within);
+    let client = client.redirect(Policy::none()).tls_danger_accept_invalid_certs(true).build()?;
+    Ok(client.get(url).send().await?.status().as_u16())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +159,18 @@ mod tests {
         let other = client.send(ApiRequest { method: Method::GET, url, body: None }).await;
         assert!(matches!(other.map(|_| ()), Err(FetchError::Refused { .. })));
         assert!(ApiClient::new(&Url::parse("http://x/").unwrap(), Some("a\nb"), None).is_err());
+    }
+
+    #[tokio::test]
+    async fn the_status_of_a_server_is_told_and_a_redirect_is_one() {
+        let server = Publisher::start(|head| match head {
+            head if head.contains("/away") => response("302 Found", "location: /healthz\r\n", b""),
+            _ => response("200 OK", "", b"alive"),
+        })
+        .await;
+        let status = async |path: &str| status_of(&server.url(path), Duration::from_secs(5)).await;
+        assert_eq!(status("/healthz").await.unwrap(), 200);
+        assert_eq!(status("/away").await.unwrap(), 302);
+        assert!(status_of("http://127.0.0.1:1/healthz", Duration::from_secs(5)).await.is_err());
     }
 }

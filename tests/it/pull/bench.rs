@@ -12,7 +12,7 @@ use tidegate_config as config;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Entry, FeedName, Time};
 use tidegate_format::parse::{self, Limits};
-use tidegate_format::pull::{ChangeKind, PullLimits};
+use tidegate_format::pull::ChangeKind;
 use tidegate_store::Select;
 
 /// 2026-06-01T00:00:00Z: when the gateway starts.
@@ -115,11 +115,7 @@ impl Bench {
 
 /// Pulls from an address.
 pub async fn pull(url: &str, into: &Path) -> Pulled {
-    let options = PullOptions {
-        url: url.parse().unwrap(),
-        into: into.to_owned(),
-        limits: PullLimits::STANDARD,
-    };
+    let options = PullOptions::new(url.parse().unwrap(), into.to_owned());
     app::pull(options).await.unwrap()
 }
 

@@ -32,7 +32,6 @@ impl TakenNames {
             before.stored.iter().map(|record| (&record.name, &**record)).collect();
         let mut names: HashSet<FeedName> = stored.keys().map(|name| (*name).clone()).collect();
         names.extend(config.feeds.iter().map(|feed| feed.name.clone()));
-        names.extend(config.aggregates.iter().map(|aggregate| aggregate.name.clone()));
         let mut records: HashMap<String, RecordChange> = HashMap::new();
         for feed in &config.feeds {
             let before = stored.remove(&feed.name);

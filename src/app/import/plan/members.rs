@@ -1,7 +1,7 @@
 //! What a list decides whose feeds follow it (`add_feeds`): about the feeds that it added, and no others.
 
 use super::{FeedDraft, Planner};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use tidegate_core::model::{
     FeedName, FeedRecord, FeedStanding, ListMember, ListPlace, MemberStanding,
@@ -100,17 +100,9 @@ impl Planner<'_> {
                 record.standing = FeedStanding::Paused;
                 record.list.iter_mut().for_each(|member| member.standing = standing);
             }
-            if record == *before {
-                continue;
+            if record != *before {
+                self.drafts.push(FeedDraft::of_other(record, before));
             }
-            self.drafts.push(FeedDraft {
-                record,
-                before: Some(before.clone()),
-                is_new: false,
-                keeps: false,
-                places: Vec::new(),
-                seen: HashMap::new(),
-            });
         }
     }
 }

@@ -7,23 +7,23 @@ use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_format::render::{Added, Bases, with_bases};
 
 /// What is said of a feed.
-#[derive(Debug, Clone, Copy)]
-pub struct Credit<'a> {
-    pub id: &'a str,
+#[derive(Debug, Clone, Default)]
+pub struct Credit {
+    pub id: String,
     /// What it is called.
-    pub title: &'a str,
+    pub title: String,
     /// Whom it names as its authors, who are those of an item that names none itself.
-    pub authors: &'a [String],
-    pub address: &'a str,
+    pub authors: Vec<String>,
+    pub address: String,
     /// What references in its items are relative to, where they say nothing else.
-    pub base: &'a str,
+    pub base: String,
     /// Of the page of the whole feed.
-    pub page: Option<&'a str>,
+    pub page: Option<String>,
 }
 
 /// The entry with its source. One that names a source already keeps it, as does one in a format that
 /// has no such element.
-pub(super) fn credited(markup: &Markup, credit: &Credit<'_>) -> Markup {
+pub(super) fn credited(markup: &Markup, credit: &Credit) -> Markup {
     let mut markup = based(markup, credit);
     if markup.xml.contains("<source") || markup.xml.contains(":source") {
         return markup;
@@ -73,18 +73,18 @@ pub(super) fn credited(markup: &Markup, credit: &Credit<'_>) -> Markup {
 }
 
 /// The entry with a base where its references need one: around it is another document now.
-fn based(markup: &Markup, credit: &Credit<'_>) -> Markup {
+fn based(markup: &Markup, credit: &Credit) -> Markup {
     let mut markup = markup.clone();
     if markup.context.base.is_some() {
         return markup;
     }
     // References in JSON are found when it is converted.
     if markup.format == Format::JsonFeed {
-        markup.context.base = Some(credit.base.to_owned());
+        markup.context.base = Some(credit.base.clone());
         return markup;
     }
     let Added { entry, inside } =
-        Bases { document: credit.base, channel: credit.page }.add(&markup);
+        Bases { document: &credit.base, channel: credit.page.as_deref() }.add(&markup);
     if let Some((places, base)) = inside {
         markup = with_bases(&markup, &places, &base);
     }
@@ -111,9 +111,12 @@ mod tests {
             slots: Slots { inner: xml.find('>').map(|at| at + 1), ..Slots::default() },
             card: Card { author: author.map(ToOwned::to_owned), ..Card::default() },
         };
-        let (id, title) = ("urn:s", "A & B");
-        let (address, base, page) = ("http://s/", "http://b/", None);
-        credited(&markup, &Credit { id, title, authors, address, base, page })
+        let [id, title, address, base] =
+            ["urn:s", "A & B", "http://s/", "http://b/"].map(str::to_owned);
+        credited(
+            &markup,
+            &Credit { id, title, authors: authors.to_vec(), address, base, page: None },
+        )
     }
 
     #[test]

@@ -1,30 +1,42 @@
-//! Durations as operators write them: `90s`, `5m`, `24h`, `30d`.
+//! Durations and sizes as operators write them: `90s`, `5m`, `24h`, `30d`; `512MiB`, `2GiB`.
 
 use std::time::Duration;
 
-/// The units, largest first, with their seconds.
-const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+/// The units of durations, largest first, with their seconds.
+const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+/// The units of sizes, with their bytes.
+const SIZES: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
 /// The longest duration that is read: a hundred years, in seconds.
 const LONGEST: u64 = 36_525 * 86_400;
 
-/// Reads a duration: digits and one unit, with nothing around or between them.
+/// Reads digits and one unit, with nothing around or between them; `None` of anything else, and no amount where that is
+/// too large.
+fn amount(text: &str, units: &[(&str, u64)]) -> Option<Option<u64>> {
+    let find = |(name, unit): &(&str, u64)| Some((text.strip_suffix(name)?, *unit));
+    let (digits, unit) = units.iter().find_map(find)?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    is_number.then(|| digits.parse::<u64>().ok()?.checked_mul(unit))
+}
+
+/// Reads a duration.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || {
-        format!(
+    let Some(total) = amount(text, &UNITS) else {
+        return Err(format!(
             "{text:?} is not a duration; write a whole number and one of s, m, h, d, like \"90s\", \"5m\", \"24h\" or \"30d\""
-        )
+        ));
     };
-    let find = |(letter, seconds): &(char, u64)| Some((text.strip_suffix(*letter)?, *seconds));
-    let (digits, seconds) = UNITS.iter().find_map(find).ok_or_else(wrong)?;
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(wrong());
-    }
-    // Only digits are left, so the one way to fail is to be too large.
-    let total = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds));
-    let total = total.filter(|total| *total <= LONGEST);
     let too_long = || format!("{text:?} is longer than a hundred years, the limit for a duration");
-    total.map(Duration::from_secs).ok_or_else(too_long)
+    total.filter(|total| *total <= LONGEST).map(Duration::from_secs).ok_or_else(too_long)
+}
+
+/// Reads a size in bytes.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    amount(text, &SIZES).flatten().ok_or_else(|| {
+        format!(
+            "{text:?} is not a size; write a whole number and one of KiB, MiB, GiB, like \"512MiB\""
+        )
+    })
 }
 
 /// Writes a duration so that [`duration`] reads it back, in the largest unit that fits it whole.
@@ -90,6 +102,22 @@ mod tests {
                 prop_assert!(value.as_secs() <= LONGEST);
                 prop_assert!(text.is_ascii() && text.len() >= 2);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod size_tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_a_number_and_a_unit() {
+        assert_eq!(size("1KiB"), Ok(1024));
+        assert_eq!(size("512MiB"), Ok(512 << 20));
+        assert_eq!(size("0GiB"), Ok(0));
+        for bad in ["", "12", "MiB", "1 MiB", "-1MiB", "1.5GiB", "1mb", "1MB", "99999999999GiB"] {
+            let said = size(bad);
+            assert!(said.is_err_and(|said| said.contains("like \"512MiB\"")), "{bad:?} was taken");
         }
     }
 }

@@ -1,0 +1,163 @@
+//! Keeps up to date what follows other feeds: aggregates take over what changes in their sources, and the feeds of
+//! subscription lists (`add_feeds`) what a list says once its document was judged. A document that is held, cut off or
+//! broken changes no item, and so no feed.
+
+use super::operator::{AdminService, Gathered, SeenList};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
+use tidegate_poll::owns_feed;
+use tidegate_store::{FeedList, Store, StoreError, in_words};
+use tokio_util::sync::CancellationToken;
+
+/// How long at most until a change is seen that closes no epoch.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// What lies between two looks at least, so that a burst of changes is taken over at once.
+const REST: Duration = Duration::from_millis(100);
+
+/// Takes over what sources have and lists say, until it is told to end.
+pub(super) async fn follow_sources(
+    store: Arc<dyn Store>,
+    desk: Arc<AdminService>,
+    cancel: CancellationToken,
+) {
+    let mut epochs = store.watch_epochs();
+    let (mut gathered, mut seen) = (HashMap::new(), HashMap::new());
+    let mut aggregates = FeedsOfKind::new(|record| {
+        record.options.sharing.is_aggregate() && record.standing == FeedStanding::Active
+    });
+    let mut lists = FeedsOfKind::new(FeedRecord::is_followed);
+    loop {
+        let (aggregated, listed) = tokio::join!(
+            gather(store.as_ref(), &desk, &mut aggregates, &mut gathered),
+            follow_lists(store.as_ref(), &desk, &mut lists, &mut seen),
+        );
+        for (what, done) in [("aggregates", aggregated), ("the feeds of lists", listed)] {
+            if let Err(error) = done {
+                let error = in_words(&error);
+                tracing::warn!(error, "{what} could not be brought up to date");
+            }
+        }
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return,
+            () = tokio::time::sleep(REST) => {}
+        }
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return,
+            // Where nobody closes epochs any more, the store is closing.
+            changed = epochs.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+    }
+}
+
+/// Takes over what the sources of aggregates have.
+async fn gather(
+    store: &dyn Store,
+    desk: &AdminService,
+    aggregates: &mut FeedsOfKind,
+    known: &mut HashMap<FeedName, Gathered>,
+) -> Result<(), StoreError> {
+    let feeds = store.feed_list().await?;
+    known.retain(|name, _| feeds.contains_key(name));
+    desk.gathered.retain(|name| feeds.contains_key(name));
+    for record in aggregates.find(&feeds).iter().filter(|record| owns_feed(store, record)) {
+        let gathered = known.entry(record.name.clone()).or_default();
+        // One aggregate that cannot be stored must not keep the others from it.
+        if let Err(error) = desk.gather(record, &feeds, gathered).await
+            && desk.gathered.failed(&record.name, error.to_string())
+        {
+            let error = in_words(&error);
+            tracing::warn!(feed = %record.name, error, "an aggregate could not be stored");
+        }
+    }
+    Ok(())
+}
+
+/// Takes over what lists say.
+async fn follow_lists(
+    store: &dyn Store,
+    desk: &AdminService,
+    lists: &mut FeedsOfKind,
+    seen: &mut HashMap<FeedName, SeenList>,
+) -> Result<(), StoreError> {
+    let feeds = store.feed_list().await?;
+    let is_list = |name: &FeedName| feeds.get(name).is_some_and(|record| record.is_followed());
+    seen.retain(|name, _| is_list(name));
+    desk.lists.retain(is_list);
+    for record in lists.find(&feeds).iter().filter(|record| owns_feed(store, record)) {
+        match desk.follow_list(&record.name, seen.get(&record.name)).await {
+            Ok(now) => seen.extend(now.map(|now| (record.name.clone(), now))),
+            // One list that cannot be taken over must not keep the others from it.
+            Err(error) if desk.lists.failed(&record.name, error.to_string()) => {
+                tracing::warn!(feed = %record.name, %error, "the feeds of a list could not be stored");
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The feeds of one kind, looked for only where a record has changed: there may be a hundred thousand others.
+struct FeedsOfKind {
+    is_one: fn(&FeedRecord) -> bool,
+    /// The list that they were found in. While it is kept here, none that differs has its address.
+    list: Weak<FeedList>,
+    found: Vec<Arc<FeedRecord>>,
+}
+
+impl FeedsOfKind {
+    const fn new(is_one: fn(&FeedRecord) -> bool) -> Self {
+        Self { is_one, list: Weak::new(), found: Vec::new() }
+    }
+
+    /// Those of a list.
+    fn find(&mut self, feeds: &Arc<FeedList>) -> &[Arc<FeedRecord>] {
+        if !std::ptr::eq(self.list.as_ptr(), Arc::as_ptr(feeds)) {
+            let found = feeds.values().filter(|record| (self.is_one)(record));
+            (self.found, self.list) = (found.cloned().collect(), Arc::downgrade(feeds));
+        }
+        &self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::model::FeedSource;
+
+    fn list(names: &[&str]) -> FeedList {
+        let record = |name: &&str| {
+            let name = FeedName::new(name).unwrap();
+            let record = FeedRecord {
+                private: name.as_str().starts_with("one"),
+                ..FeedRecord::new(name.clone(), "https://example.org/", FeedSource::Api)
+            };
+            (name, Arc::new(record))
+        };
+        names.iter().map(record).collect()
+    }
+
+    fn names(found: &[Arc<FeedRecord>]) -> Vec<&str> {
+        found.iter().map(|record| record.name.as_str()).collect()
+    }
+
+    /// As the store does: a list that nobody else has is changed in its place.
+    #[test]
+    fn feeds_of_a_kind_are_those_of_the_list_as_it_is_now() {
+        let mut feeds = Arc::new(list(&["one-a", "other"]));
+        let mut ones = FeedsOfKind::new(|record| record.private);
+        assert_eq!(names(ones.find(&feeds)), ["one-a"]);
+        let first = Arc::as_ptr(ones.find(&feeds).first().unwrap());
+        assert_eq!(Arc::as_ptr(ones.find(&feeds).first().unwrap()), first);
+        Arc::make_mut(&mut feeds).extend(list(&["one-b"]));
+        assert_eq!(names(ones.find(&feeds)), ["one-a", "one-b"]);
+        Arc::make_mut(&mut feeds).retain(|name, _| name.as_str() != "one-a");
+        assert_eq!(names(ones.find(&feeds)), ["one-b"]);
+        drop(feeds);
+        assert_eq!(names(ones.find(&Arc::new(list(&["one-c"])))), ["one-c"]);
+    }
+}
