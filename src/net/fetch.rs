@@ -35,7 +35,6 @@ pub use access::{RequestAccess, find_secret, secret_header};
 pub use address::NonPublicKind;
 pub use api::{ApiAnswer, ApiClient, ApiRequest, status_of};
 pub use call::{AskRequest, CallBody, CallRequest, Called, PageAnswer};
-pub use challenge::ChallengeService;
 pub use client::services;
 pub use clients::MAX_CLIENTS;
 pub use decode::{DecodeError, MAX_CODINGS, decoded};
