@@ -86,12 +86,13 @@ fn is_of_the_same_day(
 ) -> bool {
     // Where others of that day stay, it is no one's own.
     let of = day(&known.native_shown);
-    let id = judge.scene.names.get(at).map(|name| name.shown.as_str());
+    let names = &judge.scene.matching.names;
+    let id = names.get(at).map(String::as_str);
     if of.is_some() && id.and_then(day) == of {
-        let ids = judge.scene.names.iter().enumerate().filter(|(other, _)| *other != at);
+        let ids = names.iter().enumerate().filter(|(other, _)| *other != at);
         let mut stay = ids.filter(|(other, _)| judge.window.incoming.binary_search(other).is_err());
         let title = entry.title.as_deref().unwrap_or_default();
-        return !stay.any(|(_, name)| day(&name.shown) == of) || is_reworded(title, &known.title);
+        return !stay.any(|(_, name)| day(name) == of) || is_reworded(title, &known.title);
     }
     let date = known.published;
     let others = judge.scene.document.entries.iter().enumerate();

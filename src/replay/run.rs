@@ -2,7 +2,7 @@
 
 use super::report::{DocumentOutcome, DocumentReport, PrintedEvent, PrintedPending};
 use super::source::{Recorded, Series};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -248,18 +248,7 @@ impl Replayed<'_> {
             &HashSet::new(),
         );
         let stubs = self.stage.store.stubs(&self.stage.feed, &names).await?;
-        let snapshot = snapshot.map(|snapshot| snapshot.with_stubs(stubs));
-        let mut kept = HashMap::new();
-        for id in record::outdated(snapshot.as_ref(), &document, &self.stage.options.without) {
-            if let Some(item) = self.stage.store.item(&self.stage.feed, &id).await? {
-                kept.insert(id, item.shared.winner.data);
-            }
-        }
-        let ignore = &self.stage.options.ignore;
-        let mut snapshot = snapshot.map(|snapshot| match kept.is_empty() {
-            true => snapshot,
-            false => record::refreshed(&snapshot, &kept, ignore),
-        });
+        let mut snapshot = snapshot.map(|snapshot| snapshot.with_stubs(stubs));
         let mut verdict = record::take_in(&self.round(snapshot.as_ref(), now), &document, prints)?;
         let mut looks = 1;
         // Ends with the whole ledger, which lacks nothing.

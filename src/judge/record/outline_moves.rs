@@ -28,13 +28,13 @@ pub(super) fn moved(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     pairs: &[MatchedEntry],
-    compared: &[Option<ChangedEntry>],
+    compared: &[Option<ChangedEntry<'_>>],
 ) -> HashSet<usize> {
     if document.format != Format::Opml || snapshot.state.format != Format::Opml {
         return HashSet::new();
     }
     let places: HashMap<_, usize> = snapshot.order.iter().zip(0..).collect();
-    let mut pairs: Vec<(&MatchedEntry, &Option<ChangedEntry>)> =
+    let mut pairs: Vec<(&MatchedEntry, &Option<ChangedEntry<'_>>)> =
         pairs.iter().zip(compared).collect();
     pairs.sort_by_key(|(pair, _)| pair.entry);
     // By what they stand in, in the order of the document: the entry and its old place.
@@ -46,7 +46,7 @@ pub(super) fn moved(
         let Some((entry, known)) = entry.zip(known) else { continue };
         let Some(place) = places.get(&known.id) else { continue };
         let parent = parent(entry);
-        if !compared.as_ref().is_some_and(|compared| compared.is_elsewhere) {
+        if !compared.as_ref().is_some_and(ChangedEntry::is_elsewhere) {
             found += 1;
             together.entry(parent).or_default().push((pair.entry, *place));
         }

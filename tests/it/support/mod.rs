@@ -167,7 +167,7 @@ impl Gate {
             record::unknown_names(&self.round(snapshot.as_ref()), &[&document], &HashSet::new());
         let snapshot = self.with_stubs(snapshot, &names).await;
         let mut kept = HashMap::new();
-        for id in record::outdated(snapshot.as_ref(), &document, &self.options.without) {
+        for id in record::outdated(snapshot.as_ref(), &document) {
             let item = self.store.item(&self.feed, &id).await.unwrap().unwrap();
             kept.insert(id, item.shared.winner.data);
         }

@@ -4,7 +4,7 @@ use super::shared::{Varied, is_shared};
 use super::{
     LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
 };
-use crate::diff::fingerprint::{FieldView, Fingerprint, SCHEME, fingerprint};
+use crate::diff::fingerprint::{FieldView, Fingerprint, fingerprint};
 use crate::diff::noise::{is_a_text, local_name};
 use crate::diff::path_print;
 use crate::diff::spans::{self, PlacedSpan};
@@ -80,7 +80,7 @@ pub fn refresh(known: &mut LedgerEntry, entry: &Entry<'_>, ignore: &[Ignore]) {
     let portrait = fingerprint(entry, ignore);
     let single = SinglePaths::new(&portrait, &known.prints);
     for field in &mut known.noise.restless {
-        let FieldPair::Both(seen, old) = single.pair(path_print(&field.path)) else { continue };
+        let Some((Some(seen), Some(old))) = single.pair(path_print(&field.path)) else { continue };
         let (old, new) = (short(old), short(seen.print.1));
         field.forms.iter_mut().filter(|form| **form == old).for_each(|form| *form = new);
         let places = placed(seen).unwrap_or_default();
@@ -92,11 +92,7 @@ pub fn refresh(known: &mut LedgerEntry, entry: &Entry<'_>, ignore: &[Ignore]) {
             field.spans.clear();
         }
     }
-    known.noise.shape = portrait.shape;
-    known.noise.left = portrait.left;
-    known.noise.traces = portrait.traces;
-    known.prints = portrait.prints;
-    known.noise.scheme = SCHEME;
+    portrait.keep_in(known);
 }
 
 /// How a changed field is taken.
@@ -155,40 +151,50 @@ pub fn learn(look: &MaskInput<'_>) -> MaskUpdate {
     lesson
 }
 
-/// Takes in the change of one field.
+/// Takes in the change of one field: of its spans alone, or of its words, or that it came or went.
 fn take_in(
     look: &MaskInput<'_>,
     path: u64,
-    field: FieldPair<'_>,
+    pair: Option<(Option<&FieldView<'_>>, Option<u64>)>,
     in_spans: bool,
     is_alone: bool,
     lesson: &mut MaskUpdate,
 ) -> FieldChange {
-    let FieldPair::Both(seen, old) = field else {
-        return come_or_go(look, path, field, is_alone, lesson);
+    let stays = matches!(pair, Some((Some(_), Some(_))));
+    let (seen, old) = pair.unwrap_or_default();
+    let old = old.map_or(ABSENT, short);
+    // What is gone has a name where it was watched.
+    let known = || lesson.restless.iter().find(|field| path_print(&field.path) == path);
+    let name = seen.map(|seen| seen.path.to_owned()).or_else(|| Some(known()?.path.clone()));
+    let name = name.filter(|name| pair.is_some() && (stays || may_be_absent(look.portrait, name)));
+    let Some(name) = name else {
+        lesson.restless.retain(|field| path_print(&field.path) != path);
+        return FieldChange::Loud;
     };
-    let mut field = watched(&mut lesson.restless, seen.path, look.now);
-    let form = short(seen.print.1);
-    let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(short(old));
+    let mut field = watched(&mut lesson.restless, &name, look.now);
+    if !stays && field.returns < RETURNS {
+        // What was learned of its spans says nothing of its presence.
+        field.masked = None;
+    }
+    let form = seen.map_or(ABSENT, |seen| short(seen.print.1));
+    let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(old);
     // Of a held document that is seen once more nothing is learned.
     let is_new = before != form;
-    let mut returned = is_new && field.forms.contains(&form);
+    let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
+    let returned = is_quick && is_alone && field.forms.contains(&form);
     if is_new {
-        let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
-        returned &= is_quick;
         begin_or_continue(&mut field, look.now);
         remember(&mut field, before);
         remember(&mut field, form);
     }
-    let taken = if in_spans {
+    let taken = if let Some(seen) = seen.filter(|_| stays && in_spans) {
         field.returns = 0;
         field.changes = field.changes.saturating_add(u8::from(is_new));
         spans_alone(look, seen, &mut field, lesson, is_new)
     } else {
         if is_new {
-            follow(&mut field, seen);
-            let returns = field.returns.saturating_add(1);
-            field.returns = if returned && is_alone { returns } else { 0 };
+            follow(&mut field, seen.filter(|_| stays));
+            field.returns = if returned { field.returns.saturating_add(1) } else { 0 };
         }
         mask_words(look, &mut field)
     };
@@ -205,49 +211,6 @@ fn may_be_absent(portrait: &Fingerprint<'_>, path: &str) -> bool {
     let is_title = local_name(path).to_ascii_lowercase().ends_with("title") && !is_a_text(path);
     let mut others = portrait.seen.iter().filter(|seen| seen.path != path);
     !is_title && (!is_a_text(path) || others.any(|seen| is_a_text(seen.path)))
-}
-
-/// A field came or went: an edit, unless it does so again and again.
-fn come_or_go(
-    look: &MaskInput<'_>,
-    path: u64,
-    field: FieldPair<'_>,
-    is_alone: bool,
-    lesson: &mut MaskUpdate,
-) -> FieldChange {
-    let (seen, old, name) = match field {
-        FieldPair::Came(seen) => (Some(seen), ABSENT, Some(seen.path.to_owned())),
-        FieldPair::Gone(old) => {
-            // What is gone has a name where it was watched.
-            let mut watched = lesson.restless.iter().filter(|old| path_print(&old.path) == path);
-            (None, short(old), watched.next().map(|field| field.path.clone()))
-        }
-        FieldPair::Both(..) | FieldPair::Several => (None, ABSENT, None),
-    };
-    let Some(name) = name.filter(|name| may_be_absent(look.portrait, name)) else {
-        lesson.restless.retain(|field| path_print(&field.path) != path);
-        return FieldChange::Loud;
-    };
-    let mut field = watched(&mut lesson.restless, &name, look.now);
-    if field.returns < RETURNS {
-        // What was learned of its spans says nothing of its presence.
-        field.masked = None;
-    }
-    let form = seen.map_or(ABSENT, |seen| short(seen.print.1));
-    let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(old);
-    if before != form {
-        let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
-        let returned = field.forms.contains(&form) && is_quick && is_alone;
-        begin_or_continue(&mut field, look.now);
-        remember(&mut field, before);
-        remember(&mut field, form);
-        field.returns = if returned { field.returns.saturating_add(1) } else { 0 };
-        field.changes = 0;
-        field.spans.clear();
-    }
-    let taken = mask_words(look, &mut field);
-    lesson.restless.push(field);
-    taken
 }
 
 /// The words of a field changed: an edit, unless it goes back and forth.
@@ -337,27 +300,13 @@ impl<'a> SinglePaths<'a> {
         Self { seen, old }
     }
 
-    /// The field of a path, now and before.
-    fn pair(&self, path: u64) -> FieldPair<'a> {
-        match (self.seen.get(&path), self.old.get(&path)) {
-            (Some(Some(seen)), Some(Some(old))) => FieldPair::Both(seen, *old),
-            (Some(Some(seen)), None) => FieldPair::Came(seen),
-            (None, Some(Some(old))) => FieldPair::Gone(*old),
-            _ => FieldPair::Several,
-        }
+    /// The field of a path as it is now, and its fingerprint before; nothing where several bear its path,
+    /// which tells none of them from the others.
+    fn pair(&self, path: u64) -> Option<(Option<&'a FieldView<'a>>, Option<u64>)> {
+        let seen = self.seen.get(&path).map_or(Some(None), |seen| seen.map(Some))?;
+        let old = self.old.get(&path).map_or(Some(None), |old| old.map(Some))?;
+        Some((seen, old))
     }
-}
-
-/// A field now and before.
-#[derive(Clone, Copy)]
-enum FieldPair<'a> {
-    /// It is there, and had this fingerprint.
-    Both(&'a FieldView<'a>, u64),
-    Came(&'a FieldView<'a>),
-    /// It had this fingerprint.
-    Gone(u64),
-    /// Several bear its path, which tells none of them from the others.
-    Several,
 }
 
 /// Takes a field out of those that are watched; where it is new and there are too many, the one
@@ -427,14 +376,12 @@ fn print(text: &str) -> u32 {
 }
 
 /// Finds the spans of a field again after its words changed: those between the same words, else
-/// those with the same words on one side.
-fn follow(field: &mut Restless, seen: &FieldView<'_>) {
-    if field.spans.is_empty() {
-        return;
-    }
-    let placed = placed(seen).unwrap_or_default();
+/// those with the same words on one side. Where it came or went, there are none.
+fn follow(field: &mut Restless, seen: Option<&FieldView<'_>>) {
+    field.changes = if seen.is_some() { field.changes } else { 0 };
     let mut old = std::mem::take(&mut field.spans);
-    for place in &placed {
+    let places = seen.filter(|_| !old.is_empty()).and_then(placed).unwrap_or_default();
+    for place in &places {
         let same = find(&old, place).map(|at| old.remove(at));
         field.spans.push(new_span(place, same.as_ref()));
     }

@@ -83,23 +83,14 @@ pub fn vote(feed: &mut FeedNoise, varied: &Varied, now: Time) {
         span.last = now;
         return;
     }
-    add(feed, path, (Some(before), Some(after)), now, |span| {
-        span.items = 1;
-        span.stamped = *stamped;
-    });
+    add(feed, path, (Some(before), Some(after)), *stamped, now);
 }
 
 /// The words before and after a place, where they are the same in all items.
 type Words<'a> = (Option<&'a str>, Option<&'a str>);
 
 /// Adds a place; where there are too many, that of which least was seen makes room.
-fn add(
-    feed: &mut FeedNoise,
-    path: &str,
-    words: Words<'_>,
-    now: Time,
-    how: impl FnOnce(&mut SharedSpan),
-) {
+fn add(feed: &mut FeedNoise, path: &str, words: Words<'_>, stamped: bool, now: Time) {
     if feed.spans.len() >= FeedNoise::SPAN_LIMIT {
         let weakest = feed.spans.iter().enumerate();
         let weakest = weakest.min_by_key(|(_, span)| (span.items, span.last));
@@ -107,17 +98,15 @@ fn add(
             feed.spans.remove(at);
         }
     }
-    let mut span = SharedSpan {
+    feed.spans.push(SharedSpan {
         path: path.to_owned(),
         before: words.0.map(str::to_owned),
         after: words.1.map(str::to_owned),
-        items: 0,
-        stamped: false,
+        items: 1,
+        stamped,
         since: now,
         last: now,
-    };
-    how(&mut span);
-    feed.spans.push(span);
+    });
 }
 
 /// Learns which places between words varied in most of `items` at once; says whether one has come
@@ -157,7 +146,7 @@ pub fn sweep_spans(
                 span.last = now;
                 is_new |= span.in_force() && !was;
             }
-            None => add(feed, path, *words, now, |span| span.items = 1),
+            None => add(feed, path, *words, false, now),
         }
     }
     is_new
