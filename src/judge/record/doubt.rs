@@ -26,6 +26,8 @@ const REPLACED: char = '\u{FFFD}';
 pub(super) struct DocumentDoubt {
     /// The fingerprints of all that waits.
     prints: Vec<u64>,
+    /// The fingerprints of the bytes of the entries that wait.
+    entries: HashSet<u64>,
     /// Whether one of the two is doubted, whatever of it waits.
     pub(super) is_doubted: bool,
     /// Whether something of the document itself waits.
@@ -40,9 +42,9 @@ pub fn read_before(snapshot: Option<&Snapshot>, prints: BodyPrints) -> Option<Be
 }
 
 impl DocumentDoubt {
-    /// A document as far as it is believed; `None` where nothing of it waits. What it does not list may
-    /// be what is broken in it, so that it is a part. `prints`: its fingerprints, where it is believed
-    /// when it is seen again as it was.
+    /// Looks at a document. Where something of it waits, answers it as far as it is believed: what it
+    /// does not list may be what is broken in it, so that it is a part. `prints`: its fingerprints,
+    /// where it is believed when it is seen again as it was.
     pub(super) fn believed<'a>(
         &mut self,
         round: &Observation<'_>,
@@ -58,29 +60,33 @@ impl DocumentDoubt {
         }
         self.is_doubted = true;
         let before = self.prints.len();
-        let mut wait = |print: u64| {
-            let waits = flaws.doubted.binary_search(&print).is_err();
-            self.prints.extend(waits.then_some(print));
-            waits
-        };
+        let waits = |print: &u64| flaws.doubted.binary_search(print).is_err();
         let known = KnownEntries::new(snapshot);
-        let mut entries = document.entries.clone();
-        entries.retain(|entry| !(known.is_doubtful(document, entry) && wait(print(entry, round))));
+        for entry in document.entries.iter().filter(|entry| known.is_doubtful(document, entry)) {
+            let print = Some(print(entry, round)).filter(waits);
+            self.entries.extend(print.map(|_| diff::bytes_print(entry)));
+            self.prints.extend(print);
+        }
         let said = head::print(&document.head);
         let is_head = prints.is_some() && document.completeness == Completeness::Full;
         if is_head && !round.options.sharing.local && said != snapshot.state.told.latest {
-            wait(said);
+            self.prints.extend(Some(said).filter(waits));
         }
         if self.prints.len() == before {
             return None;
         }
         self.is_of_document |= prints.is_some();
-        let mut believed = document.with_entries(entries);
+        let mut believed = document.clone();
         if believed.completeness == Completeness::Full {
             let reason = "it is ill-formed, as the feed is not else".to_owned();
             believed.completeness = Completeness::Salvaged(reason);
         }
         Some(believed)
+    }
+
+    /// Whether nothing is to be taken of an entry.
+    pub(super) fn waits(&self, entry: &Entry<'_>) -> bool {
+        !self.entries.is_empty() && self.entries.contains(&diff::bytes_print(entry))
     }
 
     /// What is said of it, where anything waits.

@@ -140,10 +140,9 @@ pub(super) fn hold_whole(
 /// Notes what a document that stays held teaches of how items change.
 pub(super) fn learn(
     draft: &mut ChangeDraft<'_>,
-    pairs: &[MatchedEntry],
-    compared: &[Option<ChangedEntry<'_>>],
+    pairs: &[(MatchedEntry, Option<ChangedEntry<'_>>)],
 ) {
-    for (pair, compared) in pairs.iter().zip(compared) {
+    for (pair, compared) in pairs {
         let Some(ChangedEntry { learned, .. }) = compared else { continue };
         let teaches =
             |noise: &Noise| noise.held != learned.is_sure || noise.restless != learned.restless;

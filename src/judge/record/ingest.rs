@@ -53,15 +53,6 @@ pub fn take_in_shared<'a>(
         doubt.believed(round, rest.as_ref().unwrap_or(complete), None).or(rest)
     });
     let peers = Peers { complete: complete.as_ref().or(peers.complete), ..*peers };
-    if let Some(believed) = &believed {
-        // What waits counts for whether the document is held.
-        let mut whole = document.clone();
-        whole.completeness.clone_from(&believed.completeness);
-        let verdict = judge_shared(round, snapshot, &whole, &peers, (prints, &doubt))?;
-        if verdict.held.is_some() {
-            return Ok(verdict);
-        }
-    }
     let document = believed.as_ref().unwrap_or(document);
     let mut verdict = judge_shared(round, snapshot, document, &peers, (prints, &doubt))?;
     verdict.doubt = doubt.describe().filter(|_| verdict.held.is_none());
@@ -85,7 +76,7 @@ fn judge_shared(
         return judge_plain(round, (snapshot, snapshot), document, (prints, doubt), None);
     };
     let mut draft = ChangeDraft::new(round, &parts.whole);
-    let mut merged = shared::merge(&mut draft, parts, document, peers);
+    let mut merged = shared::merge(&mut draft, parts, document, peers, doubt);
     if !merged.refused.is_empty() {
         // What its sync says is not believed: the entries count as plain ones.
         let document = shared::without(document, &merged.refused);
@@ -139,6 +130,12 @@ fn judge_plain<'a>(
         now: round.aged,
     };
     let window = WindowShift::new(&scene);
+    let waits = |at: usize| document.entries.get(at).is_some_and(|entry| doubt.waits(entry));
+    let pairs = matching.pairs.iter().copied().zip(compared);
+    let pairs: Vec<(MatchedEntry, Option<ChangedEntry<'_>>)> =
+        pairs.filter(|(pair, _)| !waits(pair.entry)).collect();
+    let fresh = matching.fresh.iter().copied().filter(|at| !waits(*at));
+    let fresh: Vec<usize> = fresh.collect();
     let (shared, mut draft, mut discard) = match merged {
         Some((parts, draft, discard)) => (Some(parts), draft, discard),
         None => (None, ChangeDraft::new(round, whole), Discard::default()),
@@ -150,7 +147,7 @@ fn judge_plain<'a>(
     let beside = discard.braked.take();
     let left = match held::hold(&scene, &window, prints, &mut draft, beside) {
         HoldDecision::Held { reason, keep } => {
-            held::learn(&mut draft, &matching.pairs, &compared);
+            held::learn(&mut draft, &pairs);
             let mut news = Vec::new();
             if let Some(keep) = keep {
                 if let Some(hold) = draft.state.hold.as_ref().filter(|_| !doubt.is_doubted) {
@@ -176,11 +173,11 @@ fn judge_plain<'a>(
         return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
     let mut taken = DocumentIntake::new(draft, scene, shared);
-    taken.moved = super::outline_moves::moved(snapshot, document, &matching.pairs, &compared);
-    for (pair, compared) in matching.pairs.iter().zip(compared) {
-        taken.pair(*pair, compared);
+    taken.moved = super::outline_moves::moved(snapshot, document, &pairs);
+    for (pair, compared) in pairs {
+        taken.pair(pair, compared);
     }
-    taken.fresh(&matching.fresh, left);
+    taken.fresh(&fresh, left);
     if document.completeness == Completeness::Full && !document.lists_changes() {
         taken.missing(&window);
     }

@@ -23,19 +23,17 @@ pub(super) fn is_list(document: &FeedDocument<'_>) -> bool {
     document.format == Format::Opml || document.entries.iter().any(|entry| parent(entry).is_some())
 }
 
-/// The entries that were moved among those that they stand with. `compared`: what differs of each pair.
+/// The entries that were moved among those that they stand with. `pairs`: with what differs of each.
 pub(super) fn moved(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
-    pairs: &[MatchedEntry],
-    compared: &[Option<ChangedEntry<'_>>],
+    pairs: &[(MatchedEntry, Option<ChangedEntry<'_>>)],
 ) -> HashSet<usize> {
     if document.format != Format::Opml || snapshot.state.format != Format::Opml {
         return HashSet::new();
     }
     let places: HashMap<_, usize> = snapshot.order.iter().zip(0..).collect();
-    let mut pairs: Vec<(&MatchedEntry, &Option<ChangedEntry<'_>>)> =
-        pairs.iter().zip(compared).collect();
+    let mut pairs: Vec<&(MatchedEntry, Option<ChangedEntry<'_>>)> = pairs.iter().collect();
     pairs.sort_by_key(|(pair, _)| pair.entry);
     // By what they stand in, in the order of the document: the entry and its old place.
     let mut together: HashMap<Option<&str>, Vec<(usize, usize)>> = HashMap::new();

@@ -9,6 +9,7 @@ use super::order::{is_first_of_changes, newest};
 use super::{Issued, LEAP_LIMIT, Peers, SharedSplit};
 use crate::identity;
 use crate::record::ITEMS_LIMIT;
+use crate::record::doubt::DocumentDoubt;
 use crate::record::local::{self, PolicyResult};
 use crate::record::redacted_filter::KnownNames;
 use std::collections::{HashMap, HashSet};
@@ -54,6 +55,7 @@ pub(in crate::record) fn merge(
     parts: &SharedSplit<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
+    doubt: &DocumentDoubt,
 ) -> MergeReport {
     let mut listed: HashSet<&SyncId> =
         document.entries.iter().filter_map(Entry::shared).map(|said| said.id()).collect();
@@ -67,7 +69,7 @@ pub(in crate::record) fn merge(
     // stands above, the newer, is made later.
     for source in peers.complete.into_iter().chain([document]) {
         for entry in source.entries.iter().rev() {
-            let Some(said) = entry.shared() else { continue };
+            let Some(said) = entry.shared().filter(|_| !doubt.waits(entry)) else { continue };
             let is_listed = listed.contains(said.id());
             let (body, origin) = (OfferedBody::Entry(source, entry), Origin::Upstream);
             let takes_over = false;
