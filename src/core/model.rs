@@ -81,8 +81,8 @@ pub use list_member::{ListMember, MemberStanding};
 pub use list_place::{ListFolder, ListPlace, OutlineLabel, listed, shown_text};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use noise::{
-    DayVersions, FeedNoise, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan,
-    Span, Unseen, VERSIONS_PER_DAY, WaitCause, WaitingChange,
+    DayVersions, FeedNoise, Noise, NoiseClass, NoiseClasses, Restless, SharedSpan, Span, Unseen,
+    VERSIONS_PER_DAY, WaitCause, WaitingChange,
 };
 pub use on_demand::OnDemand;
 pub use outline::{OUTLINE_DEPTH, OUTLINE_ROOT, OUTLINE_SUP, OutlinePath};

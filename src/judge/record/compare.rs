@@ -2,7 +2,7 @@
 
 use super::Observation;
 use super::outline_moves::PARENT;
-use crate::diff::{self, Fingerprint, MaskInput, MaskUpdate, Swept, Varied};
+use crate::diff::{self, Fingerprint, MaskInput, MaskUpdate, Varied};
 use crate::identity::MatchedEntry;
 use std::collections::BTreeSet;
 use tidegate_core::model::{
@@ -170,39 +170,14 @@ pub(super) fn compare<'a>(
         pairs.iter().map(|pair| ChangedEntry::new(snapshot, document, *pair, &ignore)).collect();
     let mut noise = old.clone();
     noise.ignored = ignore.print;
-    if same_family {
-        let mut swept = Swept::default();
-        let volatile = diff::volatile(old);
-        for beside in seen.iter().flatten() {
-            // Each volatile field is looked at for itself, the others as if it were not there.
-            for path in beside.changed.intersection(&volatile) {
-                swept.add(&beside.fingerprint, &BTreeSet::from([*path]));
-            }
-            let changed = beside.changed.difference(&volatile).copied().collect();
-            swept.add(&beside.fingerprint, &changed);
-        }
-        diff::sweep(&mut noise, &swept, pairs.len(), round.aged);
-    }
-    let is_stamped = |beside: &ChangedEntry<'_>| beside.entry.updated != beside.known.updated;
-    let stamped = seen.iter().flatten().filter(|beside| is_stamped(beside)).count();
     let learn = |seen: &mut [Option<ChangedEntry<'_>>], noise: &FeedNoise| {
-        let volatile = diff::volatile(noise);
-        let is_common = |path: &u64| {
-            let changed = seen.iter().flatten().filter(|beside| beside.changed.contains(path));
-            changed.count() * 2 >= pairs.len()
-        };
-        let common: BTreeSet<u64> = volatile.iter().copied().filter(is_common).collect();
         for beside in seen.iter_mut().flatten() {
-            // Other words in a few of the items are somebody's, also where all of them never rest.
-            let has_words = beside.fingerprint.shape != beside.known.noise.shape;
             beside.learned = diff::learn(&MaskInput {
                 portrait: &beside.fingerprint,
                 known: beside.known,
                 feed: noise,
-                volatile: if has_words { &common } else { &volatile },
                 changed: &beside.changed,
                 is_comparable: same_family,
-                is_stamped: is_stamped(beside) && stamped * 2 <= pairs.len(),
                 in_hold: snapshot.state.hold.is_some(),
                 now: round.aged,
             });

@@ -287,7 +287,7 @@ impl Gate {
                     known.noise.traces = known.noise.traces.map(|trace| trace ^ 1);
                     known.prints.iter_mut().for_each(|print| print.1 ^= 1);
                     for field in &mut known.noise.restless {
-                        field.forms.iter_mut().for_each(|form| *form ^= 1);
+                        field.value ^= 1;
                         field.spans.iter_mut().for_each(|span| span.before ^= 1);
                     }
                 }
