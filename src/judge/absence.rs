@@ -1,7 +1,7 @@
 //! Why an item is missing: one piece of evidence each, in the order of the rules below.
 
 use super::JudgeInput;
-use super::objections::{self, Objections, ResolvedDoubts};
+use super::objections;
 use super::window::WindowShift;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub fn missing(scene: &JudgeInput<'_>, window: &WindowShift) -> Vec<MissingItem>
         scene,
         window,
         said,
-        shown: scene.names.iter().map(|name| name.shown.as_str()).collect(),
+        shown: scene.matching.names.iter().map(String::as_str).collect(),
         holes: holes(window),
     };
     let missing = scene.matching.missing.iter().copied().chain(judge.said_of_retired());
@@ -53,15 +53,20 @@ pub(super) struct Judge<'a> {
 }
 
 /// What was seen of a missing item.
-struct AbsenceEvidence {
-    evidence: Evidence,
-    doubts: Doubts,
-    words: String,
+pub(super) struct AbsenceEvidence {
+    pub(super) evidence: Evidence,
+    pub(super) doubts: Doubts,
+    pub(super) words: String,
 }
 
 impl AbsenceEvidence {
-    fn plain(evidence: Evidence, words: &str) -> Self {
+    pub(super) fn plain(evidence: Evidence, words: &str) -> Self {
         Self { evidence, doubts: Doubts::NONE, words: words.to_owned() }
+    }
+
+    /// Of a hole that says nothing, for this reason.
+    pub(super) fn explained(why: &str) -> Self {
+        Self::plain(Evidence::Unplaced, &format!("gone from the middle, but {why}"))
     }
 }
 
@@ -138,33 +143,21 @@ impl Judge<'_> {
 
     /// Gone from the middle: what else than a deletion could have made the hole?
     fn hole(&self, place: usize, known: &LedgerEntry) -> AbsenceEvidence {
-        let also = match self.window.backfill > 0 {
-            true => ", and an older one came back at the end",
-            false => "",
-        };
-        match objections::all(self, place, known) {
-            Objections::Settled(why) => AbsenceEvidence::plain(
-                Evidence::Unplaced,
-                &format!("gone from the middle, but {why}"),
-            ),
-            Objections::Open(doubts, why) => AbsenceEvidence {
-                evidence: Evidence::Unplaced,
-                doubts,
-                words: format!("gone from the middle, but {why}"),
-            },
-            Objections::None => AbsenceEvidence::plain(
-                Evidence::Hole,
-                &format!("gone while older items stay{also}"),
-            ),
-        }
+        objections::all(self, place, known).unwrap_or_else(|| {
+            let also = match self.window.backfill > 0 {
+                true => ", and an older one came back at the end",
+                false => "",
+            };
+            let words = format!("gone while older items stay{also}");
+            AbsenceEvidence::plain(Evidence::Hole, &words)
+        })
     }
 
     /// It was missing before: what has been learned since?
     fn still(&self, known: &LedgerEntry, before: &Absence) -> Option<AbsenceEvidence> {
         let is_hole = before.evidence == Evidence::Hole;
         if is_hole && objections::is_habit(self) {
-            let words = "gone from the middle, but items of this feed often are";
-            return Some(AbsenceEvidence::plain(Evidence::Unplaced, words));
+            return Some(AbsenceEvidence::explained("items of this feed often are"));
         }
         if self.has_outlived(known) {
             // An empty document says nothing of any item.
@@ -186,21 +179,8 @@ impl Judge<'_> {
                 }
             };
         }
-        if before.doubts.is_empty() {
-            return None;
-        }
-        match objections::reconsider(self, known, before.doubts) {
-            ResolvedDoubts::Deleted(why) => Some(AbsenceEvidence::plain(Evidence::Hole, &why)),
-            ResolvedDoubts::Explained(why) => {
-                let words = format!("gone from the middle, but {why}");
-                Some(AbsenceEvidence::plain(Evidence::Unplaced, &words))
-            }
-            ResolvedDoubts::Aged(why) => Some(AbsenceEvidence::plain(Evidence::Aged, &why)),
-            ResolvedDoubts::Open(doubts) => {
-                let words = before.seen.clone();
-                Some(AbsenceEvidence { evidence: Evidence::Unplaced, doubts, words })
-            }
-        }
+        (!before.doubts.is_empty())
+            .then(|| objections::reconsider(self, known, before.doubts, &before.seen))
     }
 
     /// Whether it was older, by its date, than every entry of a document whose dates say something:
@@ -255,12 +235,10 @@ mod tests {
         let text = format!("{SAID}{entries}</feed>");
         let document = parse::document(&text, None, &Limits::default()).unwrap();
         let options = FeedOptions { deletions, ..FeedOptions::default() };
-        let names = identity::natives(&document);
         let scene = JudgeInput {
             snapshot: &snapshot,
             document: &document,
-            names: &names,
-            matching: &identity::matching(&snapshot, &document, &names, &options.without),
+            matching: &identity::matching(&snapshot, &document, &options.without),
             options: &options,
             is_changed: &[],
             moved: false,

@@ -16,9 +16,7 @@ pub use field_hashes::{
     bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_prints,
 };
 pub use fingerprint::{Fingerprint, SCHEME, fingerprint, settle_left};
-pub use mask::{
-    MaskInput, MaskUpdate, Swept, Varied, learn, refresh, sweep, sweep_spans, volatile, vote, watch,
-};
+pub use mask::{MaskInput, MaskUpdate, Varied, learn, refresh, sweep_spans, vote, watch};
 pub use noise::{FieldWeight, address, is_a_text, is_image};
 pub use spans::text_shape;
 pub use text::{beginning, is_html, stand_in_title, text_field};

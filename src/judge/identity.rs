@@ -17,8 +17,8 @@ mod unlike;
 mod wording;
 
 pub use features::telling_texts;
-pub use index::{entry_keys, have_same_keys, item_keys, name_key};
-pub use native::{Keys, Native, is_made_up, native, natives};
+pub use index::{entry_keys, item_keys, name_key};
+pub use native::{Keys, is_made_up, native, natives};
 pub use pairs::rule_names;
 pub(crate) use run::longest_run;
 pub use signs::{AddressSign, Basis, Signs};
@@ -41,6 +41,8 @@ pub struct MatchedEntry {
 /// What a document and the ledger have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matching {
+    /// The [`natives`] of the entries.
+    pub names: Vec<String>,
     /// Entries that are known items, in document order.
     pub pairs: Vec<MatchedEntry>,
     /// Entries that are none, in document order.
@@ -50,23 +52,12 @@ pub struct Matching {
     pub missing: Vec<usize>,
 }
 
-impl Matching {
-    /// How many pairs were re-keyed.
-    pub fn rekeyed(&self) -> usize {
-        self.pairs.iter().filter(|p| p.basis.is_rename()).count()
-    }
-}
-
-/// Matches a document's entries with the ledger. `names` are the entries' [`natives`]; the rules in
-/// `without` are passed over.
-pub fn matching(
-    snapshot: &Snapshot,
-    document: &FeedDocument<'_>,
-    names: &[Native],
-    without: &Without,
-) -> Matching {
-    let mut sides = evidence::Sides::new(snapshot, document, names);
+/// Matches a document's entries with the ledger. The rules in `without` are passed over.
+pub fn matching(snapshot: &Snapshot, document: &FeedDocument<'_>, without: &Without) -> Matching {
+    let names = natives(document);
+    let mut sides = evidence::Sides::new(snapshot, document, &names);
     group::same_id(&mut sides);
     pairs::second_round(&mut sides, without);
-    sides.into_matching()
+    let matching = sides.into_matching();
+    Matching { names, ..matching }
 }

@@ -34,7 +34,7 @@ pub use objections::objection_names;
 pub use probe::{conclude, ripens, ripens_from};
 pub use window::{Direction, WindowShift};
 
-use crate::identity::{Matching, Native};
+use crate::identity::Matching;
 use tidegate_core::model::{FeedDocument, FeedOptions, Snapshot, Time};
 
 /// What is before the judge: the last state of a feed and the document that follows it.
@@ -43,9 +43,7 @@ pub struct JudgeInput<'a> {
     /// The feed as it was.
     pub snapshot: &'a Snapshot,
     pub document: &'a FeedDocument<'a>,
-    /// What its entries call themselves.
-    pub names: &'a [Native],
-    /// Which entry is which item.
+    /// Which entry is which item, and what the entries call themselves.
     pub matching: &'a Matching,
     /// What the operator says of the feed.
     pub options: &'a FeedOptions,

@@ -26,7 +26,7 @@ pub fn news(scene: &JudgeInput<'_>, window: &WindowShift, kind: &str) -> Vec<usi
         return Vec::new();
     }
     let runs_up = window.direction == Direction::Up;
-    let mut news = identity::unlike(scene.snapshot, document, scene.names, scene.matching);
+    let mut news = identity::unlike(scene.snapshot, document, scene.matching);
     if kind != RE_KEYED && window.dated {
         // By its date it stands where it belongs; what is older than all that stays is backfill.
         let is_older = |at: usize| match runs_up {

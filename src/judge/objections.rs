@@ -3,32 +3,10 @@
 //! Some objections are settled when they are made. Others are doubts that what is learned of the
 //! feed settles later: the item waits as long as they are open.
 
-use super::absence::Judge;
+use super::absence::{AbsenceEvidence, Judge};
 use super::replaced::replaced;
 use super::window::Direction;
-use tidegate_core::model::{Character, Deletions, Doubt, Doubts, LedgerEntry, Order};
-
-/// What the rules say of a hole.
-pub(super) enum Objections {
-    /// Nothing speaks against a deletion.
-    None,
-    /// It says nothing, for this reason.
-    Settled(String),
-    /// It depends on what is learned of the feed.
-    Open(Doubts, String),
-}
-
-/// What has become of open doubts.
-pub(super) enum ResolvedDoubts {
-    /// The feed has shown that it means a deletion by a hole.
-    Deleted(String),
-    /// It has shown that it does not.
-    Explained(String),
-    /// It has shown that the item went by its age.
-    Aged(String),
-    /// It has not shown anything yet.
-    Open(Doubts),
-}
+use tidegate_core::model::{Character, Deletions, Doubt, Doubts, Evidence, LedgerEntry, Order};
 
 /// What one rule says of a hole.
 pub(super) enum Objection {
@@ -57,15 +35,16 @@ pub fn objection_names() -> impl Iterator<Item = &'static str> {
     OBJECTIONS.iter().map(|(name, _)| *name)
 }
 
-/// Asks every rule.
-pub(super) fn all(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Objections {
+/// Asks every rule. What it means where any objects: nothing, or nothing until what is learned of the feed
+/// settles the doubts.
+pub(super) fn all(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Option<AbsenceEvidence> {
     let (mut doubts, mut words) = (Vec::new(), Vec::new());
     for (name, rule) in OBJECTIONS {
         if judge.scene.options.without.has(name) {
             continue;
         }
         match rule(judge, place, known) {
-            Some(Objection::Settled(why)) => return Objections::Settled(why),
+            Some(Objection::Settled(why)) => return Some(AbsenceEvidence::explained(&why)),
             Some(Objection::Open(doubt, why)) => {
                 doubts.push(doubt);
                 words.push(why);
@@ -73,40 +52,45 @@ pub(super) fn all(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Objec
             None => {}
         }
     }
-    match doubts.is_empty() {
-        false => Objections::Open(doubts.into_iter().collect(), words.join(" and ")),
-        true => Objections::None,
-    }
+    let doubted = AbsenceEvidence::explained(&words.join(" and "));
+    (!doubts.is_empty())
+        .then(|| AbsenceEvidence { doubts: doubts.into_iter().collect(), ..doubted })
 }
 
-/// Looks at doubts again, now that more is known.
-pub(super) fn reconsider(judge: &Judge<'_>, known: &LedgerEntry, doubts: Doubts) -> ResolvedDoubts {
+/// Looks at doubts again, now that more is known; `seen` says what they are about.
+pub(super) fn reconsider(
+    judge: &Judge<'_>,
+    known: &LedgerEntry,
+    doubts: Doubts,
+    seen: &str,
+) -> AbsenceEvidence {
     let character = &judge.scene.snapshot.state.character;
     if is_habit(judge) {
-        return ResolvedDoubts::Explained("items of this feed often go from there".to_owned());
+        return AbsenceEvidence::explained("items of this feed often go from there");
     }
     let mut open = Vec::new();
     for doubt in doubts.iter() {
         match doubt {
             Doubt::PushedOut if pushes_out_of_its_middle(character) => {
                 let why = "what comes to this feed pushes out from its middle";
-                return ResolvedDoubts::Explained(why.to_owned());
+                return AbsenceEvidence::explained(why);
             }
             Doubt::PushedOut if loses_at_its_end(judge, known) => {}
             Doubt::Top if judge.window.direction == Direction::Up => {
                 let why = "it stood at the old end of the document";
-                return ResolvedDoubts::Aged(why.to_owned());
+                return AbsenceEvidence::plain(Evidence::Aged, why);
             }
             Doubt::Top if judge.window.direction == Direction::Down => {}
             Doubt::Unsteady if is_orderly(judge) => {}
             Doubt::PushedOut | Doubt::Top | Doubt::Unsteady => open.push(doubt),
         }
     }
-    if !open.is_empty() {
-        return ResolvedDoubts::Open(open.into_iter().collect());
+    if open.is_empty() {
+        let why = "gone while older items stayed, from a feed that loses items at its end alone";
+        return AbsenceEvidence::plain(Evidence::Hole, why);
     }
-    let why = "gone while older items stayed, from a feed that loses items at its end alone";
-    ResolvedDoubts::Deleted(why.to_owned())
+    let doubts = open.into_iter().collect();
+    AbsenceEvidence { doubts, ..AbsenceEvidence::plain(Evidence::Unplaced, seen) }
 }
 
 /// What an operator points at another address may list other items.

@@ -6,7 +6,7 @@ use super::objections::Objection;
 use super::window::{date_of, dated};
 use crate::identity::{continues, is_reworded, telling_texts, wording};
 use std::collections::HashSet;
-use tidegate_core::model::{Entry, LedgerEntry};
+use tidegate_core::model::{Entry, LedgerEntry, Time};
 use tidegate_core::xml::plain_address::day;
 
 /// Among so many entries one is looked for that took an item's place.
@@ -41,15 +41,16 @@ pub(super) fn replaced(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> 
     if is_replaced {
         return Some(Objection::Settled("a newer one of it took its place".to_owned()));
     }
-    if stands_in_its_place(judge, place) {
+    if stands_in_its_place(judge, place, date) {
         return Some(Objection::Settled("another entry stands in its place".to_owned()));
     }
     has_its_text(judge, known)
         .then(|| Objection::Settled("an entry with the same text took its place".to_owned()))
 }
 
-/// Whether an entry came between the two items that stood around it and stay.
-fn stands_in_its_place(judge: &Judge<'_>, place: usize) -> bool {
+/// Whether an entry came between the two items that stood around it and stay. One with another date
+/// stands where that puts it.
+fn stands_in_its_place(judge: &Judge<'_>, place: usize, date: Option<Time>) -> bool {
     let window = judge.window;
     let stays = |at: &usize| window.kept.get(*at) == Some(&true);
     let entry = |at: usize| {
@@ -60,7 +61,11 @@ fn stands_in_its_place(judge: &Judge<'_>, place: usize) -> bool {
     let above = (0..place).rev().find(stays).and_then(entry);
     let below = (place + 1..window.old.len()).find(stays).and_then(entry);
     let (Some(above), Some(below)) = (above, below) else { return false };
-    window.incoming.iter().any(|at| above < *at && *at < below)
+    let has_its_date = |at: usize| {
+        let new = judge.scene.document.entries.get(at).and_then(dated);
+        date.is_none() || new.is_none() || new == date
+    };
+    window.incoming.iter().any(|at| above < *at && *at < below && has_its_date(*at))
 }
 
 /// Whether an entry came that says the same, which no other item of the last document did.
@@ -86,12 +91,13 @@ fn is_of_the_same_day(
 ) -> bool {
     // Where others of that day stay, it is no one's own.
     let of = day(&known.native_shown);
-    let id = judge.scene.names.get(at).map(|name| name.shown.as_str());
+    let names = &judge.scene.matching.names;
+    let id = names.get(at).map(String::as_str);
     if of.is_some() && id.and_then(day) == of {
-        let ids = judge.scene.names.iter().enumerate().filter(|(other, _)| *other != at);
+        let ids = names.iter().enumerate().filter(|(other, _)| *other != at);
         let mut stay = ids.filter(|(other, _)| judge.window.incoming.binary_search(other).is_err());
         let title = entry.title.as_deref().unwrap_or_default();
-        return !stay.any(|(_, name)| day(&name.shown) == of) || is_reworded(title, &known.title);
+        return !stay.any(|(_, name)| day(name) == of) || is_reworded(title, &known.title);
     }
     let date = known.published;
     let others = judge.scene.document.entries.iter().enumerate();

@@ -242,32 +242,25 @@ impl WindowShift {
         !self.kept.iter().take(place).any(|kept| *kept)
     }
 
-    /// The items that stood on the new side of this place in the last document, by their index in
-    /// the ledger.
-    pub fn newer_than(&self, place: usize) -> impl Iterator<Item = usize> {
-        let (from, to) = match self.direction {
-            Direction::Up => (place + 1, self.old.len()),
-            _ => (0, place),
-        };
-        self.old.iter().skip(from).take(to.saturating_sub(from)).copied()
+    /// The places on the newer or on the older side of a place.
+    fn side(&self, place: usize, is_newer: bool) -> std::ops::Range<usize> {
+        match (self.direction == Direction::Up) == is_newer {
+            true => place + 1..self.old.len(),
+            false => 0..place,
+        }
     }
 
     /// The items that stood on the old side of this place and stay, by their index in the ledger.
     pub fn older_that_stay(&self, place: usize) -> impl Iterator<Item = usize> {
-        let (from, to) = match self.direction {
-            Direction::Up => (0, place),
-            _ => (place + 1, self.old.len()),
-        };
-        let stay = self.old.iter().zip(&self.kept).skip(from).take(to.saturating_sub(from));
-        stay.filter(|(_, kept)| **kept).map(|(at, _)| *at)
+        let stays = |at: &usize| self.kept.get(*at) == Some(&true);
+        self.side(place, false).filter(stays).filter_map(|at| self.old.get(at).copied())
     }
 
     /// Whether the item had come in below newer ones that were there before, as where a window
     /// breathes.
     pub fn came_late(&self, ledger: &[LedgerEntry], place: usize) -> bool {
-        let came = |at: usize| ledger.get(at).map(|known| known.came);
-        let mine = self.old.get(place).and_then(|at| came(*at));
-        self.newer_than(place).any(|at| came(at) < mine)
+        let came = |at: usize| ledger.get(*self.old.get(at)?).map(|known| known.came);
+        self.side(place, true).any(|at| came(at) < came(place))
     }
 
     /// Whether others came in with the item in one document, and all of them are gone with it.

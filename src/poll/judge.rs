@@ -214,7 +214,7 @@ impl DocumentJudge for ParseAndRecord {
             return Ok(Judged::waits_for(Wants::Stubs(names)));
         }
         if beside.kept.is_none() {
-            let outdated = record::outdated(round.snapshot, &document, &round.options.without);
+            let outdated = record::outdated(round.snapshot, &document);
             if !outdated.is_empty() {
                 return Ok(Judged::waits_for(Wants::Kept(outdated)));
             }

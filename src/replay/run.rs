@@ -2,7 +2,7 @@
 
 use super::report::{DocumentOutcome, DocumentReport, PrintedEvent, PrintedPending};
 use super::source::{Recorded, Series};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -243,18 +243,7 @@ impl Replayed<'_> {
             &HashSet::new(),
         );
         let stubs = self.target.store.stubs(&self.target.feed, &names).await?;
-        let snapshot = snapshot.map(|snapshot| snapshot.with_stubs(stubs));
-        let mut kept = HashMap::new();
-        for id in record::outdated(snapshot.as_ref(), &document, &self.target.options.without) {
-            if let Some(item) = self.target.store.item(&self.target.feed, &id).await? {
-                kept.insert(id, item.shared.winner.data);
-            }
-        }
-        let ignore = &self.target.options.ignore;
-        let mut snapshot = snapshot.map(|snapshot| match kept.is_empty() {
-            true => snapshot,
-            false => record::refreshed(&snapshot, &kept, ignore),
-        });
+        let mut snapshot = snapshot.map(|snapshot| snapshot.with_stubs(stubs));
         let mut verdict =
             record::take_in(&self.observation(snapshot.as_ref(), now), &document, prints)?;
         let mut looks = 1;

@@ -32,15 +32,11 @@ pub enum NoiseClass {
     Markup,
     /// A span within a text that changes again and again while nothing else does.
     Span,
-    /// A field that goes back and forth between values that it had before.
-    Alternating,
-    /// A field that changes on most items of the feed in every document.
-    Volatile,
 }
 
 impl NoiseClass {
     /// All classes, in the order in which they are told.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 9] = [
         Self::Dates,
         Self::Counters,
         Self::Ids,
@@ -50,8 +46,6 @@ impl NoiseClass {
         Self::Ignored,
         Self::Markup,
         Self::Span,
-        Self::Alternating,
-        Self::Volatile,
     ];
 
     /// The classes of which each item has a [trace](Noise::traces), in its order.
@@ -78,8 +72,6 @@ impl NoiseClass {
             Self::Ignored => "what the configuration ignores",
             Self::Markup => "markup",
             Self::Span => "a span that keeps changing",
-            Self::Alternating => "a value that alternates",
-            Self::Volatile => "a field that changes on most items at once",
         }
     }
 }
@@ -145,11 +137,8 @@ pub struct Span {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Restless {
     pub path: String,
-    /// Fingerprints of the values it had, newest first, at most [`Restless::FORM_LIMIT`]; 0 stands
-    /// for its absence.
-    pub forms: Vec<u32>,
-    /// How often in a row it went back to one of them.
-    pub returns: u8,
+    /// Fingerprint of the value that it was last seen with.
+    pub value: u32,
     /// How often in a row it changed in spans alone, while nothing else of the item did.
     pub changes: u8,
     /// Its spans, in order, at most [`Restless::SPAN_LIMIT`]; none where there were more, or before
@@ -169,8 +158,6 @@ impl Restless {
         Self { path: path.to_owned(), last: now, ..Self::default() }
     }
 
-    /// The most values of a field that are remembered.
-    pub const FORM_LIMIT: usize = 6;
     /// The most spans of a field that are told apart.
     pub const SPAN_LIMIT: usize = 64;
 }
@@ -268,8 +255,6 @@ pub struct SharedSpan {
     /// How often it was shown: by an item with a row of its own, or by a document in which it
     /// changed on most items at once.
     pub items: u32,
-    /// Whether it was learned although the publisher's stamps said that the entries were updated.
-    pub stamped: bool,
     /// When it was learned in the first of them.
     pub since: Time,
     /// When one last changed.
@@ -283,27 +268,11 @@ impl SharedSpan {
     }
 }
 
-/// A field that changed on most items at once while nothing else of them did.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct SharedField {
-    pub path: String,
-    /// Fingerprint of all its values in the last document.
-    pub digest: u64,
-    /// In how many different documents in a row.
-    pub documents: u32,
-    /// When it first did.
-    pub since: Time,
-    /// When it last did.
-    pub last: Time,
-}
-
 /// What has been learned of how all items of a feed change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct FeedNoise {
     /// Spans, at most [`FeedNoise::SPAN_LIMIT`].
     pub spans: Vec<SharedSpan>,
-    /// Whole fields, at most [`FeedNoise::FIELD_LIMIT`].
-    pub fields: Vec<SharedField>,
     /// Fingerprint of what the operator ignored when the last document was taken in.
     pub ignored: u64,
 }
@@ -311,12 +280,8 @@ pub struct FeedNoise {
 impl FeedNoise {
     /// The most spans that a feed's items share.
     pub const SPAN_LIMIT: usize = 32;
-    /// The most whole fields of a feed that are watched.
-    pub const FIELD_LIMIT: usize = 16;
     /// What so many items or documents have shown of a span holds for all items.
     pub const ITEMS: u32 = 3;
-    /// A field that changed in so many documents in a row never rests.
-    pub const DOCUMENTS: u32 = 3;
 
     /// What was learned, in sentences without stops.
     pub fn describe(&self) -> Vec<String> {
@@ -333,15 +298,7 @@ impl FeedNoise {
                  documents have shown since {since}; its changes make no version"
             )
         });
-        let fields = self.fields.iter().filter(|field| field.documents >= Self::DOCUMENTS);
-        let fields = fields.map(|field| {
-            let SharedField { path, documents, since, .. } = field;
-            format!(
-                "{path} changed on most items in {documents} documents in a row since {since}, \
-                 while nothing else of them did; its changes make no version"
-            )
-        });
-        spans.chain(fields).collect()
+        spans.collect()
     }
 }
 

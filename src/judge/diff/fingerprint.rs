@@ -66,6 +66,16 @@ pub fn fingerprint<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'
     Fingerprint { seen, prints, left, shape: joined(shapes), traces: looking.traces }
 }
 
+impl Fingerprint<'_> {
+    /// Notes it in the ledger entry of the item that looks so.
+    pub fn keep_in(self, known: &mut LedgerEntry) {
+        known.prints = self.prints;
+        let noise = &mut known.noise;
+        (noise.shape, noise.left, noise.traces) = (self.shape, self.left, self.traces);
+        noise.scheme = SCHEME;
+    }
+}
+
 /// An entry that is being looked at.
 struct Looking<'i> {
     ignore: &'i [Ignore],

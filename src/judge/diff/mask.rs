@@ -1,12 +1,8 @@
 //! The learned mask: what never rests makes no version.
 //!
-//! Three things are learned, each from what only machines do. A **span** (a number, a date, a token)
-//! of one field that changes for the third time in a row while no word of the entry does. A field
-//! that goes **back and forth** between values that it had before, for the third time in a row. A
-//! **whole field** that changes on most items in three documents in a row while nothing else of
-//! them does, where that field is not the text itself. The first two changes always go out, a
-//! change of words always goes out, and where the publisher's own stamp says that this entry was
-//! updated, it takes twice the proof.
+//! What is learned is what only machines do: a **span** (a number, a date, a token) of one field
+//! that changes for the third time in a row while no word of the entry does. The first two changes
+//! always go out, and so does a change of words.
 //!
 //! What three items have shown of a place between words holds for all items of the feed. What one
 //! item alone has shown is not lost: when it rests, its last state comes out as a version.
@@ -15,7 +11,7 @@ mod item;
 mod shared;
 
 pub use item::{MaskInput, MaskUpdate, learn, refresh, watch};
-pub use shared::{Swept, Varied, sweep, sweep_spans, volatile, vote};
+pub use shared::{Varied, sweep_spans, vote};
 
 use std::time::Duration;
 
@@ -23,16 +19,10 @@ const DAY: u64 = 86_400;
 
 /// Changes in a row that show that a span never rests; the last of them makes no version.
 const PROOF: u8 = 3;
-/// The same where the publisher's stamp says each time that this entry was updated.
-const STAMPED_PROOF: u8 = 6;
-/// Returns in a row to former values that show that a field goes back and forth.
-const RETURNS: u8 = 3;
 /// Changes that are further apart are no row.
 const ROW_GAP: Duration = Duration::from_secs(2 * DAY);
 /// They may still show what the items of a feed share, where they are no further apart than this.
 const LONG_GAP: Duration = Duration::from_secs(8 * DAY);
-/// A field that goes back after a longer time than this is changed by somebody.
-const TURN_GAP: Duration = Duration::from_secs(DAY / 2);
 /// A mask is lifted, and what it hid comes out, when the field has rested for so many times the
 /// longest rest that it had before …
 const RESTS: u32 = 4;

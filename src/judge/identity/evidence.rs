@@ -1,7 +1,7 @@
 //! The two sides of a matching, and what can be seen of an entry beside an item.
 
 use super::signs::Basis;
-use super::{MatchedEntry, Matching, Native};
+use super::{MatchedEntry, Matching};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{FeedDocument, ItemStatus, Snapshot, Time};
 
@@ -9,7 +9,7 @@ use tidegate_core::model::{FeedDocument, ItemStatus, Snapshot, Time};
 pub(super) struct Sides<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) document: &'a FeedDocument<'a>,
-    pub(super) names: &'a [Native],
+    pub(super) names: &'a [String],
     entry_pair: Vec<Option<(usize, Basis)>>,
     /// Entries that repeat an earlier one of the document; they are nobody.
     copies: HashSet<usize>,
@@ -36,7 +36,7 @@ impl<'a> Sides<'a> {
     pub(super) fn new(
         snapshot: &'a Snapshot,
         document: &'a FeedDocument<'a>,
-        names: &'a [Native],
+        names: &'a [String],
     ) -> Self {
         let index: HashMap<&str, usize> =
             snapshot.known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
@@ -168,7 +168,7 @@ impl<'a> Sides<'a> {
     /// Whether an entry that bears the id of an item may be another: what was told apart by its id stays
     /// apart; a link or a title that stands for an id tells nobody apart.
     pub(super) fn may_differ(&self, entry: usize, known: usize) -> bool {
-        let new = self.names.get(entry).map(|native| &native.shown);
+        let new = self.names.get(entry);
         new != self.snapshot.known.get(known).map(|known| &known.native_shown)
             || self.is_nameless(entry)
     }
@@ -221,11 +221,11 @@ fn day_second(document: &FeedDocument<'_>) -> Option<i64> {
 }
 
 /// The entries that stand in the document a second time, byte for byte.
-fn copies(document: &FeedDocument<'_>, names: &[Native]) -> HashSet<usize> {
+fn copies(document: &FeedDocument<'_>, names: &[String]) -> HashSet<usize> {
     let mut seen: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut copies = HashSet::new();
     for (at, native) in names.iter().enumerate() {
-        seen.entry(&native.shown).or_default().push(at);
+        seen.entry(native.as_str()).or_default().push(at);
     }
     for group in seen.into_values().filter(|group| group.len() > 1) {
         let mut bytes: HashSet<&str> = HashSet::new();

@@ -1,6 +1,5 @@
 //! What entries and items are looked up by, and who bears it.
 
-use super::Native;
 use crate::diff::{is_a_text, text_prints};
 use std::collections::HashMap;
 use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Time};
@@ -40,10 +39,10 @@ pub(super) enum Feature {
 }
 
 /// The features of an entry; its texts only where they are wanted, since they cost the most.
-pub(super) fn of_entry(entry: &Entry<'_>, native: &Native, has_texts: bool) -> Vec<Feature> {
+pub(super) fn of_entry(entry: &Entry<'_>, native: &str, has_texts: bool) -> Vec<Feature> {
     let title = entry.title.as_deref().unwrap_or_default();
     let dates = (entry.published, entry.updated);
-    let mut features = of_card(title, &native.shown, dates, entry.link.as_deref());
+    let mut features = of_card(title, native, dates, entry.link.as_deref());
     if has_texts {
         features.extend(entry_texts(entry).into_iter().map(Feature::Text));
     }

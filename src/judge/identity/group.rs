@@ -22,9 +22,9 @@ pub(super) fn same_id(sides: &mut Sides<'_>) {
     let mut names: Vec<&str> = Vec::new();
     let copies = |at: &usize| !sides.is_entry_free(*at);
     for (index, native) in sides.names.iter().enumerate().filter(|(at, _)| !copies(at)) {
-        let group = entries.entry(&native.shown).or_default();
+        let group = entries.entry(native.as_str()).or_default();
         if group.is_empty() {
-            names.push(&native.shown);
+            names.push(native);
         }
         group.push(index);
     }
@@ -80,7 +80,7 @@ pub(super) fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usiz
     let are_nameless =
         basis == Basis::SameId && are_several && entries.iter().all(|at| sides.is_nameless(*at));
     if are_nameless {
-        let is_titled = |at: &usize| sides.names.get(*at).is_some_and(|n| is_made_up(&n.shown));
+        let is_titled = |at: &usize| sides.names.get(*at).is_some_and(|n| is_made_up(n));
         let by_title = !entries.iter().all(is_titled);
         for agreement in [[false, by_title, true], [false, by_title, !by_title]] {
             pair_by(sides, entries, &items, agreement, basis);

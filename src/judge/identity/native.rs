@@ -3,22 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{Entry, FeedDocument};
 
-/// The native identity of an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Native {
-    /// Atom id, `guid`, `rdf:about`; else the link; else `title:` and the title; else `hash:` and
-    /// a fingerprint of what the entry says. Never random, never the position.
-    pub shown: String,
-}
-
 /// The native identities of a document's entries, in order. Entries that share one have the same.
-pub fn natives(document: &FeedDocument<'_>) -> Vec<Native> {
+pub fn natives(document: &FeedDocument<'_>) -> Vec<String> {
     document.entries.iter().map(native).collect()
-}
-
-/// The native identity of one entry.
-pub fn native(entry: &Entry<'_>) -> Native {
-    Native { shown: shown(entry) }
 }
 
 /// Whether a native id was made of an entry's title or text, for want of an id and a link.
@@ -26,7 +13,9 @@ pub fn is_made_up(shown: &str) -> bool {
     shown.starts_with("title:") || shown.starts_with("hash:")
 }
 
-fn shown(entry: &Entry<'_>) -> String {
+/// The native identity of an entry: Atom id, `guid`, `rdf:about`; else the link; else `title:` and the
+/// title; else `hash:` and a fingerprint of what the entry says. Never random, never the position.
+pub fn native(entry: &Entry<'_>) -> String {
     let said = |text: &Option<std::borrow::Cow<'_, str>>| {
         text.as_deref().map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)
     };
@@ -62,16 +51,16 @@ impl Keys {
 
     /// Takes a key for an entry: its native identity where that is free, else with the link, else
     /// with the title, else with a number.
-    pub fn assign_native_id(&mut self, entry: &Entry<'_>, native: &Native) -> String {
-        let with = |suffix: &str| format!("{}##{suffix}", native.shown);
-        let mut candidates = vec![native.shown.clone()];
+    pub fn assign_native_id(&mut self, entry: &Entry<'_>, native: &str) -> String {
+        let with = |suffix: &str| format!("{}##{suffix}", native);
+        let mut candidates = vec![native.to_owned()];
         candidates.extend(entry.link.as_deref().map(with));
         candidates.extend(entry.title.as_deref().map(with));
         if let Some(free) = candidates.into_iter().find(|key| !self.used.contains(key)) {
             self.used.insert(free.clone());
             return free;
         }
-        let number = self.numbered.entry(native.shown.clone()).or_insert(1);
+        let number = self.numbered.entry(native.to_owned()).or_insert(1);
         loop {
             // Ends: there are more numbers than keys in use.
             *number += 1;

@@ -104,7 +104,7 @@ impl Groups {
             }
             let group = match sides.is_nameless(at) {
                 true => at,
-                false => *first.entry(&native.shown).or_insert(at),
+                false => *first.entry(native.as_str()).or_insert(at),
             };
             if sides.is_entry_free(at) {
                 self.entries.entry(group).or_default().push(at);
@@ -141,7 +141,7 @@ impl Groups {
         };
         let known = items().find(is_current).or_else(|| items().next())?;
         let (new, old) = (sides.document.entries.get(at)?, sides.snapshot.known.get(known)?);
-        let shown = &sides.names.get(at)?.shown;
+        let shown = sides.names.get(at)?;
         let candidate = CandidatePair { pair: (entry, item), at, known, new, old, shown };
         sides.may_differ(at, known).then_some(candidate)
     }

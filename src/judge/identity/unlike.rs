@@ -1,26 +1,21 @@
 //! Entries that are no known item by any sign: posts that nobody takes for an old one.
 
 use super::features::{Feature, of_entry, of_item};
-use super::{Matching, Native, is_made_up};
+use super::{Matching, is_made_up};
 use std::collections::HashSet;
 use tidegate_core::model::{FeedDocument, ItemStatus, Snapshot};
 
 /// The new entries of a matching that have an id of their own, which no item ever bore, a title that
 /// none bears, and nothing in common with an item that the document does not have. An address or text
 /// that an item of the document bears as well tells of none.
-pub fn unlike(
-    snapshot: &Snapshot,
-    document: &FeedDocument<'_>,
-    names: &[Native],
-    matching: &Matching,
-) -> Vec<usize> {
+pub fn unlike(snapshot: &Snapshot, document: &FeedDocument<'_>, matching: &Matching) -> Vec<usize> {
     if matching.fresh.is_empty() {
         return Vec::new();
     }
     let there: HashSet<usize> = matching.pairs.iter().map(|pair| pair.known).collect();
     let mut ids: HashSet<&str> = HashSet::new();
     let features_of = |at: &usize| {
-        let (entry, native) = (document.entries.get(*at)?, names.get(*at)?);
+        let (entry, native) = (document.entries.get(*at)?, matching.names.get(*at)?);
         Some(of_entry(entry, native, true))
     };
     // What no new entry bears is not kept.
@@ -47,12 +42,12 @@ pub fn unlike(
         }
     }
     let is_unlike = |at: &usize| {
-        let (Some(native), Some(features)) = (names.get(*at), features_of(at)) else {
+        let (Some(native), Some(features)) = (matching.names.get(*at), features_of(at)) else {
             return false;
         };
         let mut features = features.into_iter();
         let tells = |feature: Feature| borne.contains(&feature) && !common.contains(&feature);
-        let is_named = !is_made_up(&native.shown) && !ids.contains(native.shown.as_str());
+        let is_named = !is_made_up(native) && !ids.contains(native.as_str());
         is_named && !features.any(tells)
     };
     matching.fresh.iter().copied().filter(is_unlike).collect()

@@ -7,12 +7,12 @@
 //! is judged, and nothing is held.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::newcomer::newcomer;
-use super::{ITEMS_LIMIT, Observation, ObservationError, Verdict, mint, redacted_filter};
+use super::mint::NewIds;
+use super::redacted_filter::KnownNames;
+use super::{ITEMS_LIMIT, Observation, ObservationError, Verdict, redacted_filter};
 use crate::identity;
-use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry, SyncId};
-use tidegate_core::xml::plain_address::{hostless, plain_link};
+use std::collections::HashSet;
+use tidegate_core::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry};
 
 /// What an older document brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,17 +37,18 @@ pub fn backfill(
     let rest = redacted_filter::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
     let names = identity::natives(document);
-    let known = Index::new(&snapshot.known);
+    // An older document may name items as they were once.
+    let known = KnownNames::new(snapshot.known.iter(), |_| true);
     let mut seen: HashSet<&str> = HashSet::new();
     let mut fresh = Vec::new();
     let mut found = 0_u32;
     for (entry, native) in document.entries.iter().zip(&names) {
-        let shown = native.shown.as_str();
+        let shown = native.as_str();
         // What is shared comes with the complete feed, under its own id.
         if entry.sync.is_some() {
             continue;
         }
-        if known.has(shown, entry.link.as_deref()) {
+        if known.has(entry) {
             found = found.saturating_add(1);
         } else if !is_gone(shown) && seen.insert(shown) {
             fresh.push((entry, native));
@@ -59,58 +60,17 @@ pub fn backfill(
     }
     let mut draft = ChangeDraft::new(round, snapshot);
     draft.seals_now = !fresh.is_empty();
-    let mut keys = identity::Keys::new(snapshot.known.iter().map(|k| k.native.clone()));
-    let mut used: HashSet<SyncId> = snapshot.known.iter().map(|k| k.id.clone()).collect();
-    let left = snapshot.known.iter().filter(|k| k.published_id != k.native_shown);
-    let left: HashSet<String> = left.map(|k| k.published_id.clone()).collect();
+    let mut ids = NewIds::new(&draft);
     let mut taken = 0_u32;
     // From the last to the first, so that what stands above, the newer, is made later.
     for (entry, native) in fresh.into_iter().rev() {
-        let key = keys.assign_native_id(entry, native);
-        let Ok(id) = mint::sync_id(round.endpoint, round.feed, &key, &used) else { continue };
-        used.insert(id.clone());
-        let known = LedgerEntry {
-            standing: ItemStatus::Retired { since: round.now },
-            ..newcomer(entry, native, &key, id, |taken| left.contains(taken), &draft)
-        };
+        let Ok(known) = ids.newcomer(&draft, entry, native) else { continue };
+        let standing = ItemStatus::Retired { since: round.now };
+        let known = LedgerEntry { standing, ..known };
         let markup = tidegate_format::parse::own(document, entry);
         let reason = "in an older document of its publisher";
         draft.create(known, markup, EventDetails::new(EventKind::Backfilled, reason));
         taken = taken.saturating_add(1);
     }
     Ok(Backfilled { verdict: draft.into_verdict(None), taken, known: found })
-}
-
-/// The names by which items are known. An older document may name them as they were once.
-struct Index<'a> {
-    ids: HashSet<&'a str>,
-    hostless: HashSet<String>,
-    /// How many items have a link.
-    links: HashMap<String, u32>,
-}
-
-impl<'a> Index<'a> {
-    fn new(known: &'a [LedgerEntry]) -> Self {
-        let mut index =
-            Self { ids: HashSet::new(), hostless: HashSet::new(), links: HashMap::new() };
-        for item in known {
-            let names = [&item.native_shown, &item.published_id];
-            for name in names.into_iter().chain(&item.aliases) {
-                index.ids.insert(name);
-                index.hostless.extend(hostless(name));
-            }
-            if let Some(link) = &item.link {
-                *index.links.entry(plain_link(link)).or_default() += 1;
-            }
-        }
-        index
-    }
-
-    /// Whether an entry is a known item: by its id, by its id but for scheme and host, or by a link
-    /// that only one item has.
-    fn has(&self, id: &str, link: Option<&str>) -> bool {
-        self.ids.contains(id)
-            || hostless(id).is_some_and(|id| self.hostless.contains(&id))
-            || link.is_some_and(|link| self.links.get(&plain_link(link)) == Some(&1))
-    }
 }

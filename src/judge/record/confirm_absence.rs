@@ -14,7 +14,7 @@ pub(super) fn conclude(
     absence: &Absence,
     observations: u32,
 ) -> bool {
-    let (now, aged) = (draft.round.now, draft.round.aged);
+    let aged = draft.round.aged;
     let conclusion = crate::conclude(absence, observations, draft.round.options.deletions, aged);
     let stood = aged.since(absence.since).as_secs() / 3600;
     let seen = absence.seen.as_str();
@@ -33,22 +33,14 @@ pub(super) fn conclude(
             if let Some(said) = rate_limited::last(draft, at) {
                 draft.come_out(at, said);
             }
-            draft.change(at, |item| {
-                item.standing = ItemStatus::Retired { since: now };
-                item.absence = None;
-            });
-            draft.event(at, EventDetails::new(EventKind::Retired, words));
+            draft.retire(at, words);
         }
         Conclusion::Delete => {
             let said = EventDetails {
                 seen_gone: Some(absence.since),
                 ..EventDetails::new(EventKind::Deleted, words)
             };
-            if draft.item(at).is_some_and(LedgerEntry::is_evicted) {
-                draft.bury(at, said);
-            } else {
-                draft.update(at, ItemStatus::Deleted { since: now }, None, said);
-            }
+            draft.delete(at, said);
         }
     }
     true

@@ -60,12 +60,7 @@ pub fn delete_missing(
     let why = format!("deleted by the operator: it is {since}");
     let said = EventDetails { seen_gone, ..EventDetails::new(EventKind::Deleted, why) };
     let mut draft = ChangeDraft::new(round, snapshot);
-    let is_made = if known.is_evicted() {
-        draft.bury(at, said)
-    } else {
-        draft.update(at, ItemStatus::Deleted { since: round.now }, None, said)
-    };
-    if !is_made {
+    if !draft.delete(at, said) {
         return Err(DeletionError::Full);
     }
     draft.take_out_of_view(id);

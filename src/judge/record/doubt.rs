@@ -3,17 +3,14 @@
 //!
 //! Most readers refuse such a document, and a publisher who sees it mends it at once. So what was last
 //! good is shown meanwhile. What the document brings that is new is taken, for nothing of it was good
-//! before; a document that says nothing else of what is known is like any other. What its entries share
-//! is merged by the same rule, and so is what an ill-formed complete feed lists.
+//! before; a document that says nothing else of what is known is like any other. Entries that wait are
+//! left out before anything is judged, those of an ill-formed complete feed as well.
 
-use super::Observation;
-use super::compare::ChangedEntry;
 use super::draft::ChangeDraft;
-use super::head;
-use super::shared::{self, Peers, SharedSplit};
+use super::{Observation, head, shared};
 use crate::diff;
-use crate::identity::{self, MatchedEntry, Matching, Native};
-use std::collections::HashSet;
+use crate::identity;
+use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
     BodyPrints, Completeness, Entry, FeedDocument, Flaw, FlawHistory, Incoming, LedgerEntry,
     Markup, Snapshot, SyncId, Version,
@@ -24,27 +21,17 @@ use xxhash_rust::xxh3::Xxh3;
 /// What marks a byte that could not be read.
 const REPLACED: char = '\u{FFFD}';
 
-/// Which changes of a document wait to be seen again.
-#[derive(Debug)]
-pub(super) struct DoubtfulChanges {
-    /// Of each pair of the matching, whether it waits.
-    pairs: Vec<bool>,
-    /// The entries that wait.
-    fresh: HashSet<usize>,
+/// What of a document, and of the complete feed that it names, waits to be seen again.
+#[derive(Debug, Default)]
+pub(super) struct DocumentDoubt {
     /// The fingerprints of all that waits.
     prints: Vec<u64>,
-    /// Whether it is the document that is doubted, and not only what it leads to.
-    pub(super) is_of_document: bool,
-}
-
-/// Which shared entries of a document, and of a complete feed, wait to be seen again.
-#[derive(Debug, Default)]
-pub(super) struct SharedDoubt {
-    document: HashSet<SyncId>,
-    complete: HashSet<SyncId>,
-    prints: Vec<u64>,
-    /// Whether the document or the complete feed is doubted, whatever of it waits.
+    /// The fingerprints of the bytes of the entries that wait.
+    entries: HashSet<u64>,
+    /// Whether one of the two is doubted, whatever of it waits.
     pub(super) is_doubted: bool,
+    /// Whether something of the document itself waits.
+    pub(super) is_of_document: bool,
 }
 
 /// How the feed's documents were read so far, for one with these fingerprints.
@@ -54,250 +41,161 @@ pub fn read_before(snapshot: Option<&Snapshot>, prints: BodyPrints) -> Option<Be
     flaws.charset.as_deref().map(|charset| Before { charset, is_firm })
 }
 
-impl DoubtfulChanges {
-    /// What of a document waits; `None` where nothing does.
-    pub(super) fn new(
+impl DocumentDoubt {
+    /// Looks at a document. Where something of it waits, answers it as far as it is believed: what it
+    /// does not list may be what is broken in it, so that it is a part. `prints`: its fingerprints,
+    /// where it is believed when it is seen again as it was.
+    pub(super) fn believed<'a>(
+        &mut self,
         round: &Observation<'_>,
-        document: &FeedDocument<'_>,
-        prints: BodyPrints,
-        names: &[Native],
-        (matching, compared): (&Matching, &[Option<ChangedEntry>]),
-        shared: Vec<u64>,
-    ) -> Option<Self> {
-        let state = &round.snapshot?.state;
-        let is_of_document = doubted(round, document, Some(prints)).is_some();
-        let (pairs, fresh) = (Vec::new(), HashSet::new());
-        let mut doubt = Self { pairs, fresh, prints: shared, is_of_document };
-        if !is_of_document {
-            return doubt.settled();
+        document: &FeedDocument<'a>,
+        prints: Option<BodyPrints>,
+    ) -> Option<FeedDocument<'a>> {
+        let snapshot = round.snapshot?;
+        let flaws = &snapshot.state.flaws;
+        let is_like_others = flaws.charset.is_none() || flaws.are_usual(document.flaws);
+        let is_seen_again = prints.is_some_and(|prints| flaws.body == prints.short());
+        if is_like_others || is_seen_again {
+            return None;
         }
-        let flaws = &state.flaws;
-        for (pair, compared) in matching.pairs.iter().zip(compared) {
-            let print = changed_print(*pair, names, compared.as_ref());
-            doubt.pairs.push(print.is_some_and(|print| doubt.prints.wait(print, flaws)));
-        }
-        // What comes out of the ruins of a document may be no entry, or a part of one.
-        let is_salvaged = matches!(document.completeness, Completeness::Salvaged(_));
-        for at in &matching.fresh {
-            // A byte that was lost may be a letter in another charset, which the second look tells.
-            let Some(entry) = document.entries.get(*at) else { continue };
-            let is_lossy = document.flaws.contains(Flaw::Bytes) && entry.markup.contains(REPLACED);
-            let is_hurt = is_salvaged || is_lossy;
-            let print = xxhash_rust::xxh3::xxh3_64(entry.markup.as_bytes());
-            if is_hurt && doubt.prints.wait(print, flaws) {
-                doubt.fresh.insert(*at);
-            }
+        self.is_doubted = true;
+        let before = self.prints.len();
+        let waits = |print: &u64| flaws.doubted.binary_search(print).is_err();
+        let known = KnownEntries::new(snapshot);
+        for entry in document.entries.iter().filter(|entry| known.is_doubtful(document, entry)) {
+            let print = Some(print(entry, round)).filter(waits);
+            self.entries.extend(print.map(|_| diff::bytes_print(entry)));
+            self.prints.extend(print);
         }
         let said = head::print(&document.head);
-        let is_theirs = !round.options.sharing.local;
-        if is_theirs && document.completeness == Completeness::Full && said != state.told.latest {
-            doubt.prints.wait(said, flaws);
+        let is_head = prints.is_some() && document.completeness == Completeness::Full;
+        if is_head && !round.options.sharing.local && said != snapshot.state.told.latest {
+            self.prints.extend(Some(said).filter(waits));
         }
-        doubt.settled()
-    }
-
-    /// It, where anything waits.
-    fn settled(mut self) -> Option<Self> {
-        self.prints.sort_unstable();
-        self.prints.truncate(FlawHistory::DOUBTED_LIMIT);
-        (!self.prints.is_empty()).then_some(self)
-    }
-
-    /// The document as far as it is believed: what it does not list may be what is broken in it.
-    pub(super) fn believed<'a>(&self, document: &FeedDocument<'a>) -> FeedDocument<'a> {
+        if self.prints.len() == before {
+            return None;
+        }
+        self.is_of_document |= prints.is_some();
         let mut believed = document.clone();
-        if self.is_of_document && believed.completeness == Completeness::Full {
+        if believed.completeness == Completeness::Full {
             let reason = "it is ill-formed, as the feed is not else".to_owned();
             believed.completeness = Completeness::Salvaged(reason);
         }
-        believed
+        Some(believed)
     }
 
-    /// The pairs and new entries that do not wait.
-    pub(super) fn rest(
-        &self,
-        matching: &Matching,
-        compared: Vec<Option<ChangedEntry>>,
-    ) -> (Matching, Vec<Option<ChangedEntry>>) {
-        let waits = || self.pairs.iter().copied().chain(std::iter::repeat(false));
-        let pairs = matching.pairs.iter().zip(waits()).filter(|(_, waits)| !waits);
-        let fresh = matching.fresh.iter().filter(|at| !self.fresh.contains(*at));
-        let rest = Matching {
-            pairs: pairs.map(|(pair, _)| *pair).collect(),
-            fresh: fresh.copied().collect(),
-            ..matching.clone()
-        };
-        let compared = compared.into_iter().zip(waits()).filter(|(_, waits)| !waits);
-        (rest, compared.map(|(compared, _)| compared).collect())
+    /// Whether nothing is to be taken of an entry.
+    pub(super) fn waits(&self, entry: &Entry<'_>) -> bool {
+        !self.entries.is_empty() && self.entries.contains(&diff::bytes_print(entry))
     }
 
-    /// What is said of it.
-    pub(super) fn describe(&self) -> String {
+    /// What is said of it, where anything waits.
+    pub(super) fn describe(&self) -> Option<String> {
         let what = if self.is_of_document { "document" } else { "complete feed that it names" };
-        let waits = self.prints.len();
-        format!(
+        let waits = self.prints.len().min(FlawHistory::DOUBTED_LIMIT);
+        let words = format!(
             "the {what} is ill-formed, as the feed is not else; changes that wait until they are seen \
              again: {waits}"
-        )
+        );
+        (waits > 0).then_some(words)
     }
-}
 
-/// The flaws that are known of the feed, where a document has others. `prints`: its fingerprints, where
-/// it is believed when it is seen again as it was.
-fn doubted<'a>(
-    round: &Observation<'a>,
-    document: &FeedDocument<'_>,
-    prints: Option<BodyPrints>,
-) -> Option<&'a FlawHistory> {
-    let flaws = &round.snapshot?.state.flaws;
-    let is_like_others = flaws.charset.is_none() || flaws.are_usual(document.flaws);
-    let is_seen_again = prints.is_some_and(|prints| flaws.body == prints.short());
-    (!is_like_others && !is_seen_again).then_some(flaws)
-}
-
-/// Whether a document is formed like the feed's others, or was seen before as it is.
-pub(super) fn is_believed(
-    round: &Observation<'_>,
-    document: &FeedDocument<'_>,
-    prints: BodyPrints,
-) -> bool {
-    doubted(round, document, Some(prints)).is_none()
-}
-
-impl SharedDoubt {
-    /// What of the shared entries waits.
-    pub(super) fn new(
-        round: &Observation<'_>,
-        parts: &SharedSplit<'_>,
+    /// Takes in how a document was formed, and what waits.
+    pub(super) fn note(
+        &self,
+        draft: &mut ChangeDraft<'_>,
         document: &FeedDocument<'_>,
-        peers: &Peers<'_>,
         prints: BodyPrints,
-    ) -> Self {
-        let mut doubt = Self::default();
-        if let Some(flaws) = doubted(round, document, Some(prints)) {
-            doubt.document = doubt.waiting(flaws, parts, document);
+    ) {
+        let Some(charset) = document.charset else { return };
+        let before = draft.state.flaws.clone();
+        let flaws = &mut draft.state.flaws;
+        flaws.note(document.flaws, flaws.charset.is_none());
+        flaws.doubted.clone_from(&self.prints);
+        flaws.doubted.sort_unstable();
+        flaws.doubted.truncate(FlawHistory::DOUBTED_LIMIT);
+        // One that is looked at again is believed, whatever holds it back.
+        flaws.body = if flaws.are_usual(document.flaws) { 0 } else { prints.short() };
+        if self.prints.is_empty() || flaws.charset.is_none() {
+            flaws.charset = Some(charset.to_owned());
         }
-        if let Some(complete) = peers.complete
-            && let Some(flaws) = doubted(round, complete, None)
-        {
-            doubt.complete = doubt.waiting(flaws, parts, complete);
-        }
-        doubt
-    }
-
-    /// The items of which an ill-formed document says something that was not seen before.
-    fn waiting(
-        &mut self,
-        flaws: &FlawHistory,
-        parts: &SharedSplit<'_>,
-        document: &FeedDocument<'_>,
-    ) -> HashSet<SyncId> {
-        self.is_doubted = true;
-        let known = parts.whole.known.iter();
-        let natives: HashSet<&str> = known.map(|known| known.native_shown.as_str()).collect();
-        let mut waiting = HashSet::new();
-        for entry in &document.entries {
-            let Some(said) = entry.shared() else { continue };
-            let known = parts.shared.get(said.id()).and_then(|at| parts.whole.known.get(*at));
-            let is_news = match known {
-                Some(known) => differs(&parts.whole, known, entry, said),
-                // Garbage in the id of a known item makes another of it.
-                None => {
-                    let bytes = document.flaws.contains(Flaw::Bytes) && is_hurt(entry, said);
-                    bytes || natives.contains(identity::native(entry).shown.as_str())
-                }
-            };
-            if is_news && self.prints.wait(offered_print(entry, said), flaws) {
-                waiting.insert(said.id().clone());
-            }
-        }
-        waiting
-    }
-
-    /// Whether what the document, or the complete feed, says of an item waits.
-    pub(super) fn waits(&self, is_of_complete: bool, id: &SyncId) -> bool {
-        if is_of_complete { self.complete.contains(id) } else { self.document.contains(id) }
-    }
-
-    /// The fingerprints of all that waits.
-    pub(super) fn into_prints(self) -> Vec<u64> {
-        self.prints
+        draft.state_changed |= *flaws != before;
     }
 }
 
-/// Whether a merge of what an entry shares may change anything of its item.
-fn differs(whole: &Snapshot, known: &LedgerEntry, entry: &Entry<'_>, said: &Incoming) -> bool {
-    let conflicts: &[Version<Markup>] = whole.conflicts.get(&known.id).map_or(&[], Vec::as_slice);
-    let is_kept =
-        |version: &Version<Markup>| conflicts.iter().any(|kept| kept.history == version.history);
-    known.bytes != diff::bytes_print(entry)
-        || known.updates != said.version.updates
-        || known.history != said.version.history
-        || known.is_deleted() != said.version.deleted
-        || known.extras != shared::extras_of(said)
-        || !said.conflicts.iter().all(is_kept)
+/// What is known of the entries that a document may list.
+struct KnownEntries<'a> {
+    snapshot: &'a Snapshot,
+    ids: HashMap<&'a SyncId, &'a LedgerEntry>,
+    names: HashSet<&'a str>,
+    /// The names with the fingerprints of the bytes.
+    bytes: HashSet<(&'a str, u64)>,
 }
 
-/// Whether bytes of what an entry shares were lost.
-fn is_hurt(entry: &Entry<'_>, said: &Incoming) -> bool {
-    entry.markup.contains(REPLACED) || said.id().as_str().contains(REPLACED)
+impl<'a> KnownEntries<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        let all = || snapshot.known.iter();
+        Self {
+            snapshot,
+            ids: all().map(|known| (&known.id, known)).collect(),
+            names: all().map(|known| known.native_shown.as_str()).collect(),
+            bytes: all().map(|known| (known.native_shown.as_str(), known.bytes)).collect(),
+        }
+    }
+
+    /// Whether an entry says something else of what is known, or may be nothing that its publisher wrote.
+    fn is_doubtful(&self, document: &FeedDocument<'_>, entry: &Entry<'_>) -> bool {
+        let shown = identity::native(entry);
+        let is_known = self.names.contains(shown.as_str());
+        if let Some(said) = entry.shared() {
+            let hurt = || document.flaws.contains(Flaw::Bytes) && is_hurt(entry);
+            // Garbage in the id of a known item makes another of it.
+            let known = self.ids.get(said.id());
+            return known
+                .map_or_else(|| is_known || hurt(), |known| self.differs(known, entry, said));
+        }
+        if is_known {
+            return !self.bytes.contains(&(shown.as_str(), diff::bytes_print(entry)));
+        }
+        // What comes out of the ruins of a document may be no entry, or a part of one; a byte that was
+        // lost may be a letter in another charset, which the second look tells.
+        matches!(document.completeness, Completeness::Salvaged(_))
+            || document.flaws.contains(Flaw::Bytes) && is_hurt(entry)
+    }
+
+    /// Whether a merge of what an entry shares may change anything of its item.
+    fn differs(&self, known: &LedgerEntry, entry: &Entry<'_>, said: &Incoming) -> bool {
+        let conflicts = self.snapshot.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
+        let is_kept = |version: &Version<Markup>| {
+            conflicts.iter().any(|kept| kept.history == version.history)
+        };
+        known.bytes != diff::bytes_print(entry)
+            || known.updates != said.version.updates
+            || known.history != said.version.history
+            || known.is_deleted() != said.version.deleted
+            || known.extras != shared::extras_of(said)
+            || !said.conflicts.iter().all(is_kept)
+    }
 }
 
-/// The fingerprint of what an entry shares.
-fn offered_print(entry: &Entry<'_>, said: &Incoming) -> u64 {
+/// Whether bytes of an entry were lost.
+fn is_hurt(entry: &Entry<'_>) -> bool {
+    let id = entry.shared().map_or("", |said| said.id().as_str());
+    entry.markup.contains(REPLACED) || id.contains(REPLACED)
+}
+
+/// The fingerprint of what a reader sees of an entry, and of what it shares.
+fn print(entry: &Entry<'_>, round: &Observation<'_>) -> u64 {
     let mut hash = Xxh3::new();
-    hash.update(said.id().as_str().as_bytes());
-    hash.update(&diff::bytes_print(entry).to_le_bytes());
-    for version in said.conflicts.iter().map(|c| c.with(())).chain([said.version.with(())]) {
-        hash.update(format!("{version:?}").as_bytes());
+    hash.update(identity::native(entry).as_bytes());
+    for (path, value) in diff::fingerprint(entry, &round.options.ignore).prints {
+        hash.update(&path.to_le_bytes());
+        hash.update(&value.to_le_bytes());
+    }
+    if let Some(said) = entry.shared() {
+        for version in said.conflicts.iter().map(|c| c.with(())).chain([said.version.with(())]) {
+            hash.update(format!("{version:?}").as_bytes());
+        }
     }
     hash.digest()
-}
-
-/// Takes in how a document was formed, and what of it waits.
-pub(super) fn note(
-    draft: &mut ChangeDraft<'_>,
-    document: &FeedDocument<'_>,
-    prints: BodyPrints,
-    doubt: Option<&DoubtfulChanges>,
-) {
-    let Some(charset) = document.charset else { return };
-    let before = draft.state.flaws.clone();
-    let flaws = &mut draft.state.flaws;
-    flaws.note(document.flaws, flaws.charset.is_none());
-    flaws.doubted = doubt.map(|doubt| doubt.prints.clone()).unwrap_or_default();
-    // One that is looked at again is believed, whatever holds it back.
-    flaws.body = if flaws.are_usual(document.flaws) { 0 } else { prints.short() };
-    if doubt.is_none() || flaws.charset.is_none() {
-        flaws.charset = Some(charset.to_owned());
-    }
-    draft.state_changed |= *flaws != before;
-}
-
-trait Wait {
-    /// Whether a change waits: it was not seen before.
-    fn wait(&mut self, print: u64, before: &FlawHistory) -> bool;
-}
-
-impl Wait for Vec<u64> {
-    fn wait(&mut self, print: u64, before: &FlawHistory) -> bool {
-        let waits = before.doubted.binary_search(&print).is_err();
-        if waits {
-            self.push(print);
-        }
-        waits
-    }
-}
-
-/// The fingerprint of what an entry says beside its item, where that is another thing.
-fn changed_print(
-    pair: MatchedEntry,
-    names: &[Native],
-    compared: Option<&ChangedEntry>,
-) -> Option<u64> {
-    let compared = compared.filter(|compared| !compared.same_bytes)?;
-    let mut hash = Xxh3::new();
-    hash.update(names.get(pair.entry)?.shown.as_bytes());
-    compared.hash_into(&mut hash);
-    Some(hash.digest())
 }

@@ -1,13 +1,14 @@
 //! A commit while it is being made.
 
+mod verdict;
+
 use super::updates::{count_on, updated};
-use super::{Observation, Verdict, head, last_changed, rate_limited, settled, window};
+use super::{Observation, rate_limited, stand_in};
 use crate::diff;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Duration;
+use std::collections::{BTreeMap, HashMap};
 use tidegate_core::model::{
-    Change, Conflicting, Entry, Event, EventKind, FeedState, HeldEntry, ItemStatus, LedgerEntry,
-    Markup, NewVersion, Shared, Skeleton, Snapshot, Stamp, SyncId, Tick, Time, Version,
+    Entry, Event, EventKind, FeedState, HeldEntry, ItemStatus, LedgerEntry, Markup, NewVersion,
+    Shared, Skeleton, Snapshot, Stamp, SyncId, Tick, Time, Version,
 };
 
 /// Collects what changes; knows the tick that a version would get.
@@ -115,18 +116,30 @@ impl<'a> ChangeDraft<'a> {
         markup: Markup,
         said: EventDetails,
     ) -> usize {
-        let index = self.next_index;
-        self.next_index += 1;
-        let id = known.id.clone();
-        self.known.insert(index, LedgerEntry { tick: self.tick, ..known });
         self.state.sync_ids_issued = self.state.sync_ids_issued.saturating_add(1);
-        self.version(id, Some(markup), &said.reason);
+        self.put(None, known, Some(markup), said)
+    }
+
+    /// Puts a version of an item into this commit, behind the ledger where it is new. Answers where it
+    /// stands.
+    fn put(
+        &mut self,
+        index: Option<usize>,
+        known: LedgerEntry,
+        markup: Option<Markup>,
+        said: EventDetails,
+    ) -> usize {
+        let index = index.unwrap_or(self.next_index);
+        self.next_index = self.next_index.max(index + 1);
+        self.version(known.id.clone(), markup, &said.reason);
+        self.known.insert(index, LedgerEntry { tick: self.tick, ..known });
         self.event(index, said);
         index
     }
 
     /// Makes a new version of an item: an update, a deletion (without bytes) or an un-deletion
-    /// (SSE 1.0 section 3.2). Answers false where the item can be updated no further.
+    /// (SSE 1.0 section 3.2). Answers false where the item can be updated no further; one that had left
+    /// the ledger does not come back then.
     pub(super) fn update(
         &mut self,
         index: usize,
@@ -151,22 +164,53 @@ impl<'a> ChangeDraft<'a> {
         conflicts: Vec<Version<Option<Markup>>>,
         said: EventDetails,
     ) -> usize {
-        let index = index.unwrap_or_else(|| {
-            self.next_index += 1;
-            self.next_index - 1
-        });
-        let count = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
-        let had = self.item(index).map_or(0, |known| known.conflicts);
-        let id = known.id.clone();
-        if count > 0 || had > 0 {
-            self.conflicts.insert(id.clone(), conflicts);
-        }
+        let known = self.with_conflicts(known, conflicts);
         // The reader view never shows it.
         self.seals_now |= matches!(known.standing, ItemStatus::Retired { .. });
-        self.known.insert(index, LedgerEntry { tick: self.tick, conflicts: count, ..known });
-        self.version(id, markup, &said.reason);
-        self.event(index, said);
-        index
+        self.put(index, known, markup, said)
+    }
+
+    /// The item with other versions in conflict with it.
+    fn with_conflicts(
+        &mut self,
+        mut known: LedgerEntry,
+        conflicts: Vec<Version<Option<Markup>>>,
+    ) -> LedgerEntry {
+        if known.conflicts > 0 || !conflicts.is_empty() {
+            known.conflicts = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
+            self.conflicts.insert(known.id.clone(), conflicts);
+        }
+        known
+    }
+
+    /// Sets what is in conflict with an item of the ledger.
+    pub(super) fn set_conflicts(&mut self, at: usize, conflicts: Vec<Version<Option<Markup>>>) {
+        if let Some(known) = self.item(at).cloned() {
+            let known = self.with_conflicts(known, conflicts);
+            self.known.insert(at, known);
+        }
+    }
+
+    /// Takes an item out of the reader view without a version: its publisher does not list it any more.
+    pub(super) fn retire(&mut self, at: usize, reason: impl Into<String>) {
+        let since = self.round.now;
+        self.change(at, |item| {
+            item.standing = ItemStatus::Retired { since };
+            item.absence = None;
+        });
+        self.event(at, EventDetails::new(EventKind::Retired, reason));
+    }
+
+    /// Makes a tombstone of an item; of one that had left the ledger it says only the native id and when
+    /// it was published, for archives alone have more of it. Answers false where it can be updated no
+    /// further.
+    pub(super) fn delete(&mut self, at: usize, said: EventDetails) -> bool {
+        let left = self.item(at).filter(|known| known.is_evicted()).map(stand_in::named);
+        if let Some(markup) = &left {
+            let bytes = diff::markup_print(markup);
+            self.change(at, |item| (item.bytes, item.noise.scheme) = (bytes, diff::SCHEME));
+        }
+        self.update(at, ItemStatus::Deleted { since: self.round.now }, left, said)
     }
 
     /// What is in conflict with an item's current version in this draft.
@@ -201,24 +245,25 @@ impl<'a> ChangeDraft<'a> {
         said: EventDetails,
         how: impl FnOnce(&mut LedgerEntry),
     ) -> bool {
-        let stamp = self.stamp();
-        let tick = self.tick;
         let Some(mut known) = self.item(index).cloned() else { return false };
-        let Some((updates, history)) = updated(&known, stamp, self.lost(&known)) else {
+        let Some(next) = updated(&known, self.stamp(), self.lost(&known)) else {
+            if known.is_evicted() {
+                self.known.remove(&index);
+            }
             return false;
         };
-        known.updates = updates;
-        known.history = history;
-        known.tick = tick;
+        (known.updates, known.history) = next;
+        self.count_version(&mut known);
+        how(&mut known);
+        self.put(Some(index), known, markup, said);
+        true
+    }
+
+    /// Notes that an update is being made here.
+    fn count_version(&self, known: &mut LedgerEntry) {
         // SSE 0.91 section 4.2 step 4.
         known.sse091 = known.sse091.map(|_| false);
         rate_limited::made(&mut known.noise, self.round.aged);
-        how(&mut known);
-        let id = known.id.clone();
-        self.known.insert(index, known);
-        self.version(id, markup, &said.reason);
-        self.event(index, said);
-        true
     }
 
     /// Makes a version of what the sharing algebra made of an item (SSE 1.0 sections 3.2 to 3.4). A
@@ -230,27 +275,18 @@ impl<'a> ChangeDraft<'a> {
         standing: ItemStatus,
         said: EventDetails,
     ) {
-        let tick = self.tick;
         let Some(mut known) = self.item(index).cloned() else { return };
         let lost = self.lost(&known);
         let Shared { winner, conflicts } = item;
-        let id = winner.id;
         (known.updates, known.history) = (winner.updates, winner.history);
         if known.history.topmost().stamp.by() == Some(self.round.endpoint) {
             count_on(&mut known, lost);
         }
-        known.tick = tick;
         known.standing = standing;
         known.absence = None;
-        known.sse091 = known.sse091.map(|_| false);
-        if known.conflicts > 0 || !conflicts.is_empty() {
-            known.conflicts = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
-            self.conflicts.insert(id.clone(), conflicts);
-        }
-        rate_limited::made(&mut known.noise, self.round.aged);
-        self.known.insert(index, known);
-        self.version(id, winner.data, &said.reason);
-        self.event(index, said);
+        self.count_version(&mut known);
+        let known = self.with_conflicts(known, conflicts);
+        self.put(Some(index), known, winner.data, said);
     }
 
     /// Notes a version. An item that changes twice in one commit has one, with the newest bytes.
@@ -360,17 +396,6 @@ impl<'a> ChangeDraft<'a> {
         self.events.iter().any(|event| event.kind == EventKind::Deleted)
     }
 
-    /// Where items stand in the ledger.
-    pub(super) fn indices(&self, ids: &HashSet<SyncId>) -> Vec<usize> {
-        if ids.is_empty() {
-            return Vec::new();
-        }
-        let old = self.snapshot.known.iter().enumerate();
-        let old = old.filter(|(_, known)| ids.contains(&known.id)).map(|(at, _)| at);
-        let new = self.known.range(self.snapshot.known.len()..);
-        old.chain(new.filter(|(_, known)| ids.contains(&known.id)).map(|(at, _)| *at)).collect()
-    }
-
     /// Every item of the ledger as it stands in this draft.
     pub(super) fn ledger(&self) -> impl Iterator<Item = &LedgerEntry> {
         let old = self.snapshot.known.iter().enumerate();
@@ -378,109 +403,19 @@ impl<'a> ChangeDraft<'a> {
         old.map(|(at, known)| self.known.get(&at).unwrap_or(known)).chain(new)
     }
 
+    /// Moves the start of the sync view's window to the greatest tick that has been in it long enough
+    /// (SSE 1.0 section 4.2.4); says whether it moved. The last tick never leaves, so that `since` never
+    /// passes `until`.
     pub(super) fn advance_window(&mut self) -> bool {
-        let mut state = self.state.clone();
-        let left = self.snapshot.settled.and_then(|settled| settled.left_window);
-        let (aged, window) = (self.round.aged, self.round.window);
-        let moved = window::advance(&mut state, self.ledger(), left, aged, window);
-        self.state = state;
+        let cutoff = Tick::at(self.round.aged.minus(self.round.window));
+        let settled = self.snapshot.settled.and_then(|settled| settled.left_window);
+        let ticks = self.ledger().map(|known| known.tick).chain(settled);
+        let left = ticks.filter(|tick| *tick < cutoff).max();
+        let moved = self.state.window_start.is_some_and(|start| left > Some(start));
+        if moved {
+            self.state.window_start = left;
+            self.shown_changed = true;
+        }
         moved
     }
-
-    /// The verdict: a change where anything is worth a write.
-    pub(super) fn into_verdict(mut self, held: Option<String>) -> Verdict {
-        let deletions = self.round.options.deletions;
-        let (now, aged) = (self.round.now, self.round.aged);
-        let pending = self.ledger().filter(|k| k.standing == ItemStatus::Current);
-        let ripens = pending
-            .filter_map(|k| k.absence.as_ref())
-            .map(|absence| crate::ripens_from(absence, deletions, aged))
-            .min();
-        let due = self.ledger().filter_map(|k| k.noise.waiting.as_ref()).map(|w| w.due).min();
-        let look_again = if held.is_some() {
-            Some(crate::next_look(now))
-        } else {
-            let soon = ripens.filter(|at| *at <= aged.plus(SOON));
-            let ripens = soon.map(|at| at.clamp(aged.plus(LEAST_LOOK), aged.plus(MOST_LOOK)));
-            let look = earlier(ripens, due.map(|at| at.max(aged.plus(LEAST_LOOK))));
-            look.map(|at| at.by_another_clock(aged, now))
-        };
-        let due = earlier(due, head::due(&self));
-        self.state.next_decision_at = earlier(ripens, due);
-        let writes = self.shown_changed
-            || self.state_changed
-            || !self.known.is_empty()
-            || !self.events.is_empty();
-        if !writes {
-            return Verdict { held, look_again, ..Verdict::default() };
-        }
-        let has_tick = self.tells_head || self.begins_window || !self.versions.is_empty();
-        let tick = has_tick.then_some(self.tick);
-        self.shown_changed |= tick.is_some();
-        if tick.is_some() {
-            self.state.tick = tick;
-            if self.begins_window {
-                (self.state.window_start, self.state.complete_start) = (tick, tick);
-            }
-            let first = Tick::at(self.tick.time().minus(Duration::from_secs(1)));
-            self.state.window_start.get_or_insert(first);
-            self.state.complete_start.get_or_insert(first);
-        }
-        let made = u32::try_from(self.versions.len()).unwrap_or(u32::MAX);
-        let seals = self.seal(made);
-        let evicted = self.evict(&seals);
-        if self.shown_changed {
-            self.state.render_revision = self.state.render_revision.saturating_add(1);
-            // Each archive has a second of its own, and the feed the one after them; the one before
-            // was nobody's but the feed's.
-            let seconds = u64::try_from(seals.len()).unwrap_or(u64::MAX).max(1);
-            let later = self.state.updated_at.plus(Duration::from_secs(seconds));
-            self.state.updated_at =
-                if self.state.render_revision == 1 { now } else { now.max(later) };
-            last_changed::note(&mut self);
-        }
-        let reinstated = self.reinstated();
-        let shown = now.max(self.state.updated_at);
-        self.state.evictions.note(evicted.len(), reinstated.len(), shown);
-        self.count(&evicted);
-        let index = settled::index(&self, &evicted);
-        let events = self.titled_events();
-        let change = Change {
-            feed: self.round.feed.clone(),
-            base: self.snapshot.state.revision,
-            at: now,
-            asked_at: None,
-            tick,
-            state: self.state,
-            skeleton: self.skeleton,
-            order: self.order,
-            known: self.known.into_values().collect(),
-            index,
-            versions: self.versions,
-            latest: self.latest.into_iter().collect(),
-            conflicts: self
-                .conflicts
-                .into_iter()
-                .map(|(id, versions)| Conflicting { id, versions })
-                .collect(),
-            kept: self.kept,
-            redacted: self.redacted,
-            evicted,
-            reinstated,
-            events,
-            seals,
-        };
-        Verdict { change: Some(change), held, look_again, ..Verdict::default() }
-    }
 }
-
-fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
-    one.into_iter().chain(other).min()
-}
-
-/// What ripens later than this is no reason to poll sooner than the schedule does.
-const SOON: Duration = Duration::from_secs(4 * 24 * 3600);
-/// Pending evidence is looked at again no sooner than this …
-const LEAST_LOOK: Duration = Duration::from_secs(15 * 60);
-/// … and no later.
-const MOST_LOOK: Duration = Duration::from_secs(6 * 3600);

@@ -7,14 +7,13 @@
 //! were deleted.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::{Observation, Verdict, mint, stand_in};
-use crate::diff;
+use super::{Observation, Verdict, mint, settled};
 use crate::identity;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
-    Deletions, EventKind, FeedDocument, History, ItemStatus, LedgerEntry, Markup, Origin, Seal,
-    Stub, SyncId, Tick,
+    Deletions, EventKind, FeedDocument, History, ItemStatus, LedgerEntry, Origin, Seal, Stub,
+    SyncId, Tick,
 };
 use tidegate_core::sync;
 
@@ -41,31 +40,19 @@ pub fn unknown_names(
         snapshot.known.iter().map(|known| known.native_shown.as_str()).collect();
     let ids: HashSet<&SyncId> = snapshot.known.iter().map(|known| &known.id).collect();
     let tells_deletions = round.options.deletions != Deletions::Off;
-    // A name that a document has more than once may be that of several items.
-    let mut listed: HashMap<String, u32> = HashMap::new();
     let mut names = Vec::new();
     for document in documents {
-        let mut times: HashMap<String, u32> = HashMap::new();
-        for entry in &document.entries {
-            *times.entry(identity::native(entry).shown).or_default() += 1;
-            let shared = entry.shared().map(|said| said.id()).filter(|id| !ids.contains(id));
-            names.extend(shared.map(SyncId::to_string));
-        }
+        let shared = document.entries.iter().filter_map(|entry| entry.shared());
+        let shared = shared.map(|said| said.id()).filter(|id| !ids.contains(id));
+        names.extend(shared.map(SyncId::to_string));
         let said = document.tombstones.iter().filter(|_| tells_deletions);
         let said = said.map(|tombstone| tombstone.native_id.as_str());
         names.extend(said.filter(|name| !natives.contains(name)).map(str::to_owned));
-        for (name, times) in times {
-            let most = listed.entry(name).or_default();
-            *most = times.max(*most);
-        }
     }
-    for held in &snapshot.kept {
-        listed.entry(identity::native(&held.entry).shown).or_insert(1);
-    }
-    for (name, times) in listed {
-        if times == 1 && natives.contains(name.as_str()) {
-            continue;
-        }
+    let listed = documents.iter().flat_map(|document| settled::unmatched(snapshot, document));
+    let held = snapshot.kept.iter().map(|held| identity::native(&held.entry));
+    let held = held.filter(|name| !natives.contains(name.as_str()));
+    for name in listed.map(|(_, name)| name).chain(held) {
         // What would be made of it, where it is new.
         names.extend(mint::first_sync_id(round, &name).map(|id| id.to_string()));
         names.push(name);
@@ -151,83 +138,20 @@ impl ChangeDraft<'_> {
                 && !self.known.contains_key(at)
                 && !stays.contains(&known.id)
         };
-        let old = self.snapshot.known.iter().enumerate().filter(may_leave);
-        let (gone, old): (Vec<_>, Vec<_>) = old.partition(|(_, known)| is_old(known));
-        let ticks = |all: Vec<(usize, &LedgerEntry)>| -> Vec<(Tick, usize)> {
-            all.into_iter().map(|(at, known)| (known.tick, at)).collect()
+        // A tombstone says what a retired item does not, so one that is not too old is the last to go.
+        let rank = |known: &LedgerEntry| match (is_old(known), known.is_deleted()) {
+            (true, _) => 0,
+            (false, is_tombstone) => 1 + u8::from(is_tombstone),
         };
-        let (buried, old): (Vec<_>, Vec<_>) = old.into_iter().partition(|(_, k)| k.is_deleted());
-        let (mut gone, mut old, mut buried) = (ticks(gone), ticks(old), ticks(buried));
-        gone.sort_unstable();
-        gone.truncate(EVICTED_AT_ONCE);
+        let leaving = self.snapshot.known.iter().enumerate().filter(may_leave);
+        let mut leaving: Vec<(u8, Tick, usize)> =
+            leaving.map(|(at, known)| (rank(known), known.tick, at)).collect();
+        leaving.sort_unstable();
         // What goes by its age makes place.
-        let over = over.saturating_sub(gone.len());
-        keep_oldest(&mut old, over);
-        // A tombstone says what a retired item does not, so it is the last to go.
-        keep_oldest(&mut buried, over.saturating_sub(old.len()));
-        old.extend(gone);
-        old.extend(buried);
-        old.sort_unstable();
-        old.into_iter().map(|(_, at)| at).collect()
-    }
-
-    /// Takes an item back that had left the ledger, as `like_new` has it but for its ids and its updates,
-    /// of which it has one more. Answers false where it can be updated no further.
-    pub(super) fn reinstate(
-        &mut self,
-        at: usize,
-        like_new: LedgerEntry,
-        markup: Markup,
-        said: EventDetails,
-    ) -> bool {
-        self.bring_back(at, ItemStatus::Current, markup, said, |item| {
-            let old = item.clone();
-            *item = LedgerEntry {
-                native: old.native,
-                native_shown: old.native_shown,
-                published_id: old.published_id,
-                aliases: old.aliases,
-                updates: old.updates,
-                history: old.history,
-                noconflicts: old.noconflicts,
-                sse091: old.sse091,
-                tick: old.tick,
-                first_seen: old.first_seen,
-                standing: old.standing,
-                ..like_new
-            };
-        })
-    }
-
-    /// Takes an item back that had left the ledger and is deleted: as a tombstone, which says its native id
-    /// and when it was published, for archives alone have more of it. Answers false where it can be updated
-    /// no further.
-    pub(super) fn bury(&mut self, at: usize, said: EventDetails) -> bool {
-        let Some(left) = self.item(at) else { return false };
-        let (markup, standing) =
-            (stand_in::named(left), ItemStatus::Deleted { since: self.round.now });
-        let bytes = diff::markup_print(&markup);
-        self.bring_back(at, standing, markup, said, |item| {
-            item.bytes = bytes;
-            item.noise.scheme = diff::SCHEME;
-        })
-    }
-
-    /// Takes an item back that had left the ledger, with its next update.
-    fn bring_back(
-        &mut self,
-        at: usize,
-        standing: ItemStatus,
-        markup: Markup,
-        said: EventDetails,
-        how: impl FnOnce(&mut LedgerEntry),
-    ) -> bool {
-        self.change(at, how);
-        let is_made = self.update(at, standing, Some(markup), said);
-        if !is_made {
-            self.known.remove(&at);
-        }
-        is_made
+        let aged = leaving.iter().filter(|(rank, ..)| *rank == 0).count();
+        leaving.truncate(aged.max(over).min(EVICTED_AT_ONCE));
+        leaving.sort_unstable_by_key(|(_, tick, at)| (*tick, *at));
+        leaving.into_iter().map(|(.., at)| at).collect()
     }
 
     /// The items that had left the ledger and come back in this commit.
@@ -249,14 +173,6 @@ impl ChangeDraft<'_> {
             *count = count.saturating_sub(1);
         }
         (self.state.living, self.state.tombstones) = (living, tombstones);
-    }
-}
-
-/// Leaves the `most` with the earliest ticks.
-fn keep_oldest(all: &mut Vec<(Tick, usize)>, most: usize) {
-    if all.len() > most {
-        all.select_nth_unstable(most);
-        all.truncate(most);
     }
 }
 

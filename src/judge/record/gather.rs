@@ -1,7 +1,7 @@
 //! One feed out of several: an aggregate takes over the items of its sources, merged by sync id
 //! (SSE 1.0 sections 2.2.1 and 3.3). Ids and histories stay what they are.
 
-use super::draft::{ChangeDraft, EventDetails};
+use super::draft::ChangeDraft;
 use super::mint;
 use super::redact::forget_in;
 use super::shared::{self, Merging, Offer, OfferedBody, by_update};
@@ -9,7 +9,7 @@ use super::{Observation, Verdict, local};
 use credit::credited;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
-    EventKind, FeedName, Format, Incoming, Item, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId,
+    FeedName, Format, Incoming, Item, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId,
 };
 use tidegate_core::xml::plain_address::plain_link;
 
@@ -136,9 +136,7 @@ pub fn gather(
         arrange(&mut draft);
     }
     local::begin(&mut draft);
-    if draft.advance_window() {
-        draft.shown_changed = true;
-    }
+    draft.advance_window();
     (draft.into_verdict(None), left_out)
 }
 
@@ -297,13 +295,8 @@ fn retire(draft: &mut ChangeDraft<'_>, all: &[FeedName], sources: &[AggregateSou
         }
         _ => false,
     };
-    let since = draft.round.now;
     for at in draft.positions(left) {
-        draft.change(at, |item| item.standing = ItemStatus::Retired { since });
-        draft.event(
-            at,
-            EventDetails::new(EventKind::Retired, "its source does not show it any more"),
-        );
+        draft.retire(at, "its source does not show it any more");
     }
 }
 

@@ -12,10 +12,8 @@ use tidegate_core::model::{
 
 /// What the brake makes of a document.
 pub(super) enum HoldDecision {
-    /// It goes through, and nothing was held.
+    /// It goes through, and shows that what was held, if anything was, was none of the feed's.
     Free,
-    /// It goes through, and shows that what was held was none of the feed's.
-    Healed,
     /// It goes through and ends a hold. `theirs`: the feed is another one from now on, so that what
     /// was held as another feed's is its own.
     Ends { theirs: bool },
@@ -55,12 +53,8 @@ pub(super) fn hold(
         };
     }
     let Some(braked) = crate::brake(scene, window).or(beside) else {
-        if before.is_none() {
-            return HoldDecision::Free;
-        }
-        draft.state.hold = None;
-        draft.state_changed = true;
-        return HoldDecision::Healed;
+        draft.state_changed |= draft.state.hold.take().is_some();
+        return HoldDecision::Free;
     };
     // What another address sent, and what was decided about it, says nothing of this document.
     let before = before.filter(|_| !moved);
@@ -122,15 +116,13 @@ pub(super) fn hold_whole(
     if shares || round.options.sharing.local || !snapshot.known.iter().any(shared) {
         return None;
     }
-    let names = identity::natives(document);
-    let matching = identity::matching(snapshot, document, &names, &round.options.without);
+    let matching = identity::matching(snapshot, document, &round.options.without);
     if !matching.pairs.is_empty() {
         return None;
     }
     let scene = JudgeInput {
         snapshot,
         document,
-        names: &names,
         matching: &matching,
         options: round.options,
         is_changed: &[],
@@ -145,30 +137,19 @@ pub(super) fn hold_whole(
     }
 }
 
-/// What of a held document is let in at once.
-pub(super) fn news(
-    scene: &JudgeInput<'_>,
-    window: &WindowShift,
-    draft: &ChangeDraft<'_>,
-) -> Vec<usize> {
-    let hold = draft.state.hold.as_ref();
-    hold.map_or_else(Vec::new, |hold| crate::news(scene, window, &hold.kind))
-}
-
 /// Notes what a document that stays held teaches of how items change.
 pub(super) fn learn(
     draft: &mut ChangeDraft<'_>,
-    pairs: &[MatchedEntry],
-    compared: &[Option<ChangedEntry>],
+    pairs: &[(MatchedEntry, Option<ChangedEntry<'_>>)],
 ) {
-    for (pair, compared) in pairs.iter().zip(compared) {
-        let Some(compared) = compared else { continue };
+    for (pair, compared) in pairs {
+        let Some(ChangedEntry { learned, .. }) = compared else { continue };
         let teaches =
-            |noise: &Noise| noise.held != compared.is_sure || noise.restless != compared.restless;
+            |noise: &Noise| noise.held != learned.is_sure || noise.restless != learned.restless;
         if draft.item(pair.known).is_some_and(|item| teaches(&item.noise)) {
             draft.change(pair.known, |item| {
-                item.noise.held = compared.is_sure;
-                item.noise.restless.clone_from(&compared.restless);
+                item.noise.held = learned.is_sure;
+                item.noise.restless.clone_from(&learned.restless);
             });
         }
     }

@@ -5,7 +5,7 @@ use super::draft::ChangeDraft;
 use super::held::HeldKnowledge;
 use super::newcomer::newcomer;
 use crate::JudgeInput;
-use crate::identity::{self, Native};
+use crate::identity;
 use std::collections::HashSet;
 use tidegate_core::model::{Completeness, FeedDocument, Format, HeldEntry, Snapshot, SyncId};
 
@@ -14,7 +14,7 @@ pub(super) struct ReleasedEntry {
     /// The entry.
     pub(super) kept: HeldEntry,
     /// What it calls itself.
-    pub(super) native: Native,
+    pub(super) native: String,
 }
 
 /// Keeps what is new in a held document, but for `news`, the entries that are let in.
@@ -31,12 +31,7 @@ pub(super) fn keep(
         kept.retain(|kept| !kept.foreign);
     }
     let document = scene.document;
-    let seen = identity::matching(
-        &ledger(&kept, draft),
-        document,
-        scene.names,
-        &draft.round.options.without,
-    );
+    let seen = identity::matching(&ledger(&kept, draft), document, &draft.round.options.without);
     for pair in &seen.pairs {
         if let (Some(kept), Some(entry)) =
             (kept.get_mut(pair.known), document.entries.get(pair.entry))
@@ -81,9 +76,9 @@ pub(super) fn keep(
 
 /// Whether an entry of a broken document has lost its id there, unlike the others.
 fn is_damaged(scene: &JudgeInput<'_>, at: usize) -> bool {
-    let made_up = |native: &Native| identity::is_made_up(&native.shown);
+    let made_up = |native: &String| identity::is_made_up(native);
     matches!(scene.document.completeness, Completeness::Salvaged(_))
-        && scene.names.get(at).is_some_and(made_up)
+        && scene.matching.names.get(at).is_some_and(made_up)
         && scene.snapshot.known.iter().any(|known| !identity::is_made_up(&known.native_shown))
 }
 
@@ -93,7 +88,6 @@ fn is_damaged(scene: &JudgeInput<'_>, at: usize) -> bool {
 pub(super) fn released(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
-    names: &[Native],
     draft: &ChangeDraft<'_>,
     theirs: bool,
 ) -> Vec<ReleasedEntry> {
@@ -102,8 +96,7 @@ pub(super) fn released(
     if kept.is_empty() {
         return Vec::new();
     }
-    let there =
-        identity::matching(&ledger(&kept, draft), document, names, &draft.round.options.without);
+    let there = identity::matching(&ledger(&kept, draft), document, &draft.round.options.without);
     let mut at = 0..;
     kept.retain(|_| at.next().is_some_and(|at| there.missing.contains(&at)));
     // What stays is looked at as if it stood below the document, so that an entry whose item is in
@@ -111,12 +104,11 @@ pub(super) fn released(
     let shown = document.entries.len();
     let mut joined = document.clone();
     joined.entries.extend(kept.iter().map(|kept| kept.entry.clone()));
-    let natives = identity::natives(&joined);
-    let found = identity::matching(snapshot, &joined, &natives, &draft.round.options.without);
-    let said = |native: &Native| document.tombstones.iter().any(|t| t.native_id == native.shown);
-    let new = found.fresh.into_iter().filter_map(|at| {
+    let found = identity::matching(snapshot, &joined, &draft.round.options.without);
+    let said = |native: &str| document.tombstones.iter().any(|t| t.native_id == native);
+    let new = found.fresh.iter().filter_map(|at| {
         let kept = kept.get(at.checked_sub(shown)?)?.clone();
-        let native = natives.get(at)?.clone();
+        let native = found.names.get(*at)?.clone();
         (!said(&native)).then_some(ReleasedEntry { kept, native })
     });
     new.collect()
@@ -129,7 +121,7 @@ fn ledger(kept: &[HeldEntry], draft: &ChangeDraft<'_>) -> Snapshot {
     let known = names.filter_map(|(id, entry)| {
         let id = SyncId::new(&id).ok()?;
         let native = identity::native(entry);
-        Some(newcomer(entry, &native, &native.shown, id, |_| false, draft))
+        Some(newcomer(entry, &native, &native, id, |_| false, draft))
     });
     let nothing = Snapshot::untouched(Format::Atom10, draft.round.now);
     Snapshot { known: known.collect(), ..nothing }

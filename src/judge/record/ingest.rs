@@ -2,18 +2,20 @@
 
 use super::compare::{self, ChangedEntry, Comparison};
 use super::confirm_absence::{conclude, seen_while_held};
-use super::doubt::{self, DoubtfulChanges, SharedDoubt};
+use super::doubt::DocumentDoubt;
 use super::draft::{ChangeDraft, EventDetails};
 use super::held::HoldDecision;
 use super::held_entries::{self, ReleasedEntry, released};
-use super::newcomer::{describe, newcomer};
+use super::mint::NewIds;
+use super::newcomer::{describe, resemble};
 use super::outline_moves::is_list;
-use super::shared::{self, Discard, DocumentOrder, Peers, SharedSplit};
+use super::shared::{self, Discard, Peers, SharedSplit};
 use super::{
-    ITEMS_LIMIT, Observation, ObservationError, Verdict, character, evict, head, held, mint,
+    ITEMS_LIMIT, Observation, ObservationError, Verdict, character, evict, head, held,
     rate_limited, redacted_filter,
 };
-use crate::identity::{self, MatchedEntry, Matching, Native};
+use crate::diff;
+use crate::identity::{self, MatchedEntry};
 use crate::{Direction, JudgeInput, WindowShift};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
@@ -31,34 +33,56 @@ pub fn take_in(
 }
 
 /// The same with what the round has beside a document whose publisher shares its items.
-pub fn take_in_shared(
+pub fn take_in_shared<'a>(
     round: &Observation<'_>,
-    document: &FeedDocument<'_>,
-    peers: &Peers<'_>,
+    document: &FeedDocument<'a>,
+    peers: &Peers<'a>,
     prints: BodyPrints,
 ) -> Result<Verdict, ObservationError> {
     let first = Snapshot::untouched(document.format, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
     let rest = redacted_filter::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
-    let rest = peers.complete.and_then(|complete| redacted_filter::without(snapshot, complete));
-    let peers = &Peers { complete: rest.as_ref().or(peers.complete), ..*peers };
     if let Some(verdict) = held::hold_whole(round, snapshot, document, prints) {
         return Ok(verdict);
     }
+    let mut doubt = DocumentDoubt::default();
+    let believed = doubt.believed(round, document, Some(prints));
+    let complete = peers.complete.and_then(|complete| {
+        let rest = redacted_filter::without(snapshot, complete);
+        doubt.believed(round, rest.as_ref().unwrap_or(complete), None).or(rest)
+    });
+    let peers = Peers { complete: complete.as_ref().or(peers.complete), ..*peers };
+    let document = believed.as_ref().unwrap_or(document);
+    let mut verdict = judge_shared(round, snapshot, document, &peers, (prints, &doubt))?;
+    verdict.doubt = doubt.describe().filter(|_| verdict.held.is_none());
+    if verdict.doubt.is_some() {
+        let soon = crate::next_look(round.now);
+        verdict.look_again = Some(verdict.look_again.map_or(soon, |at| at.min(soon)));
+    }
+    Ok(verdict)
+}
+
+/// Merges what a document shares, and judges the rest.
+fn judge_shared(
+    round: &Observation<'_>,
+    snapshot: &Snapshot,
+    document: &FeedDocument<'_>,
+    peers: &Peers<'_>,
+    (prints, doubt): (BodyPrints, &DocumentDoubt),
+) -> Result<Verdict, ObservationError> {
     let parts = shared::parts(snapshot, document, peers.complete);
     let Some(parts) = &parts else {
-        return judge_plain(round, (snapshot, snapshot), document, prints, None);
+        return judge_plain(round, (snapshot, snapshot), document, (prints, doubt), None);
     };
     let mut draft = ChangeDraft::new(round, &parts.whole);
-    let doubt = SharedDoubt::new(round, parts, document, peers, prints);
-    let mut merged = shared::merge(&mut draft, parts, document, peers, &doubt);
+    let mut merged = shared::merge(&mut draft, parts, document, peers, doubt);
     if !merged.refused.is_empty() {
         // What its sync says is not believed: the entries count as plain ones.
         let document = shared::without(document, &merged.refused);
         let complete = peers.complete.map(|complete| shared::without(complete, &merged.refused));
         let peers = Peers { complete: complete.as_ref(), ..*peers };
-        let mut verdict = take_in_shared(round, &document, &peers, prints)?;
+        let mut verdict = judge_shared(round, snapshot, &document, &peers, (prints, doubt))?;
         merged.notes.append(&mut verdict.notes);
         merged.notes.dedup();
         return Ok(Verdict { notes: merged.notes, ..verdict });
@@ -71,51 +95,34 @@ pub fn take_in_shared(
     }
     let discard =
         if is_whole { shared::discarded(&draft, document, peers) } else { Discard::default() };
-    let shared =
-        Some(MergedDocument { parts, draft, document, discard, waits: doubt.into_prints() });
-    let verdict =
-        judge_plain(round, (&parts.whole, &parts.plain), &parts.document, prints, shared)?;
+    let split = Some((parts, draft, discard));
+    let snapshots = (&parts.whole, &parts.plain);
+    let verdict = judge_plain(round, snapshots, &parts.document, (prints, doubt), split)?;
     Ok(Verdict { notes: merged.notes, asks: merged.asks, ..verdict })
 }
 
-/// A document that shares items, taken apart.
-struct MergedDocument<'a> {
-    parts: &'a SharedSplit<'a>,
-    draft: ChangeDraft<'a>,
-    document: &'a FeedDocument<'a>,
-    discard: Discard,
-    /// The fingerprints of what waits to be seen again.
-    waits: Vec<u64>,
-}
-
 /// Judges a document that says nothing of sharing, or the part of one that does not. The snapshots
-/// are that of everything, which `merged` is a change of, and that of what is judged.
+/// are that of everything, which the draft is a change of where something was merged, and that of what
+/// is judged.
 fn judge_plain<'a>(
     round: &'a Observation<'a>,
     (whole, snapshot): (&'a Snapshot, &'a Snapshot),
     document: &FeedDocument<'_>,
-    prints: BodyPrints,
-    mut merged: Option<MergedDocument<'a>>,
+    (prints, doubt): (BodyPrints, &DocumentDoubt),
+    merged: Option<(&'a SharedSplit<'a>, ChangeDraft<'a>, Discard)>,
 ) -> Result<Verdict, ObservationError> {
-    let names = identity::natives(document);
-    let matching = identity::matching(snapshot, document, &names, &round.options.without);
+    let matching = identity::matching(snapshot, document, &round.options.without);
     let found = whole.size() + matching.fresh.len();
     if found > ITEMS_LIMIT {
         return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
     let Comparison { pairs: compared, noise } =
         compare::compare(round, snapshot, document, &matching.pairs);
-    let waits = merged.as_mut().map(|merged| std::mem::take(&mut merged.waits)).unwrap_or_default();
-    let doubt =
-        DoubtfulChanges::new(round, document, prints, &names, (&matching, &compared), waits);
-    let believed = doubt.as_ref().map(|doubt| doubt.believed(document));
-    let document = believed.as_ref().unwrap_or(document);
     let is_changed: Vec<bool> =
         compared.iter().map(|c| c.as_ref().is_some_and(ChangedEntry::is_edit)).collect();
     let scene = JudgeInput {
         snapshot,
         document,
-        names: &names,
         matching: &matching,
         options: round.options,
         is_changed: &is_changed,
@@ -123,24 +130,28 @@ fn judge_plain<'a>(
         now: round.aged,
     };
     let window = WindowShift::new(&scene);
+    let waits = |at: usize| document.entries.get(at).is_some_and(|entry| doubt.waits(entry));
+    let pairs = matching.pairs.iter().copied().zip(compared);
+    let pairs: Vec<(MatchedEntry, Option<ChangedEntry<'_>>)> =
+        pairs.filter(|(pair, _)| !waits(pair.entry)).collect();
+    let fresh = matching.fresh.iter().copied().filter(|at| !waits(*at));
+    let fresh: Vec<usize> = fresh.collect();
     let (shared, mut draft, mut discard) = match merged {
-        Some(MergedDocument { parts, draft, document, discard, .. }) => {
-            (Some((parts, document)), draft, discard)
-        }
+        Some((parts, draft, discard)) => (Some(parts), draft, discard),
         None => (None, ChangeDraft::new(round, whole), Discard::default()),
     };
-    if doubt.as_ref().is_none_or(|doubt| !doubt.is_of_document) {
+    if !doubt.is_of_document {
         draft.state.noise = noise;
     }
-    doubt::note(&mut draft, document, prints, doubt.as_ref());
+    doubt.note(&mut draft, document, prints);
     let beside = discard.braked.take();
     let left = match held::hold(&scene, &window, prints, &mut draft, beside) {
         HoldDecision::Held { reason, keep } => {
-            held::learn(&mut draft, &matching.pairs, &compared);
+            held::learn(&mut draft, &pairs);
             let mut news = Vec::new();
             if let Some(keep) = keep {
-                if doubt::is_believed(round, document, prints) {
-                    news = held::news(&scene, &window, &draft);
+                if let Some(hold) = draft.state.hold.as_ref().filter(|_| !doubt.is_doubted) {
+                    news = crate::news(&scene, &window, &hold.kind);
                 }
                 held_entries::keep(&scene, &mut draft, keep, &news);
             }
@@ -148,39 +159,31 @@ fn judge_plain<'a>(
                 // The next look reads the complete feed again.
                 draft.state.upstream_until.clone_from(&whole.state.upstream_until);
             }
-            let mut taken = DocumentIntake::new(draft, scene, &names, shared);
-            taken.fresh(&Matching { fresh: news, ..Matching::default() }, Vec::new());
+            let mut taken = DocumentIntake::new(draft, scene, shared);
+            taken.fresh(&news, Vec::new());
             taken.order_while_held(&window);
             return Ok(taken.draft.into_verdict(Some(reason)));
         }
-        HoldDecision::Ends { theirs } => released(snapshot, document, &names, &draft, theirs),
-        HoldDecision::Free | HoldDecision::Healed => Vec::new(),
+        HoldDecision::Ends { theirs } => released(snapshot, document, &draft, theirs),
+        HoldDecision::Free => Vec::new(),
     };
     discard.apply(&mut draft);
-    let (rest, compared) = match &doubt {
-        Some(doubt) => doubt.rest(&matching, compared),
-        None => (matching.clone(), compared),
-    };
     let found = found + left.len();
     if found > ITEMS_LIMIT {
         return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
-    let mut taken = DocumentIntake::new(draft, scene, &names, shared);
-    taken.moved = super::outline_moves::moved(snapshot, document, &rest.pairs, &compared);
-    taken.pairs(&rest.pairs, compared);
-    taken.fresh(&rest, left);
+    let mut taken = DocumentIntake::new(draft, scene, shared);
+    taken.moved = super::outline_moves::moved(snapshot, document, &pairs);
+    for (pair, compared) in pairs {
+        taken.pair(pair, compared);
+    }
+    taken.fresh(&fresh, left);
     if document.completeness == Completeness::Full && !document.lists_changes() {
         taken.missing(&window);
     }
     rate_limited::come_out(&mut taken.draft, snapshot);
     taken.document(&window, prints);
-    let mut verdict = taken.draft.into_verdict(None);
-    if let Some(doubt) = doubt {
-        let soon = crate::next_look(round.now);
-        verdict.look_again = Some(verdict.look_again.map_or(soon, |at| at.min(soon)));
-        verdict.doubt = Some(doubt.describe());
-    }
-    Ok(verdict)
+    Ok(taken.draft.into_verdict(None))
 }
 
 /// Looks again at what is pending when a poll found the document unchanged: `same` such full
@@ -196,9 +199,7 @@ pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, Observa
     }
     rate_limited::come_out(&mut draft, snapshot);
     head::tell(&mut draft);
-    if draft.advance_window() {
-        draft.shown_changed = true;
-    }
+    draft.advance_window();
     Ok(draft.into_verdict(None))
 }
 
@@ -206,36 +207,26 @@ pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, Observa
 struct DocumentIntake<'a> {
     draft: ChangeDraft<'a>,
     scene: JudgeInput<'a>,
-    names: &'a [Native],
     ids: HashMap<usize, SyncId>,
-    /// The ledger keys in use; gathered when the first new one is needed.
-    keys: Option<identity::Keys>,
-    /// Ids that an item was first published with and does not go by any more.
-    left_ids: HashSet<String>,
+    /// The keys in use; gathered when the first item goes by another.
+    new_ids: Option<NewIds>,
     /// The entries that were moved within a list.
     moved: HashSet<usize>,
     /// The whole document, taken apart, where it shares items.
-    shared: Option<(&'a SharedSplit<'a>, &'a FeedDocument<'a>)>,
+    shared: Option<&'a SharedSplit<'a>>,
 }
 
 impl<'a> DocumentIntake<'a> {
     fn new(
         draft: ChangeDraft<'a>,
         scene: JudgeInput<'a>,
-        names: &'a [Native],
-        shared: Option<(&'a SharedSplit<'a>, &'a FeedDocument<'a>)>,
+        shared: Option<&'a SharedSplit<'a>>,
     ) -> Self {
-        let (ids, left_ids, moved) = (HashMap::new(), HashSet::new(), HashSet::new());
-        Self { draft, scene, names, ids, keys: None, left_ids, moved, shared }
+        let (ids, moved) = (HashMap::new(), HashSet::new());
+        Self { draft, scene, ids, new_ids: None, moved, shared }
     }
 
-    fn pairs(&mut self, pairs: &[MatchedEntry], compared: Vec<Option<ChangedEntry>>) {
-        for (pair, compared) in pairs.iter().zip(compared) {
-            self.pair(*pair, compared);
-        }
-    }
-
-    fn pair(&mut self, pair: MatchedEntry, compared: Option<ChangedEntry>) {
+    fn pair(&mut self, pair: MatchedEntry, compared: Option<ChangedEntry<'_>>) {
         let (document, round) = (self.scene.document, self.draft.round);
         let (Some(entry), Some(known)) =
             (document.entries.get(pair.entry), self.scene.snapshot.known.get(pair.known))
@@ -254,7 +245,7 @@ impl<'a> DocumentIntake<'a> {
             self.reinstate(pair, entry);
             return;
         }
-        let has_new_bytes = compared.as_ref().is_some_and(|compared| !compared.same_bytes);
+        let has_new_bytes = compared.as_ref().is_some_and(|compared| !compared.has_same_bytes());
         let mut changes = compared.as_ref().map(ChangedEntry::describe).unwrap_or_default();
         if self.moved.contains(&pair.entry) {
             changes.push_str(if changes.is_empty() { "its position" } else { ", its position" });
@@ -308,23 +299,29 @@ impl<'a> DocumentIntake<'a> {
 
     /// An item that had left the ledger comes back as itself: under its ids, with the next update.
     fn reinstate(&mut self, pair: MatchedEntry, entry: &Entry<'_>) {
-        let Some(known) = self.draft.item(pair.known).cloned() else { return };
-        let Some(native) = self.names.get(pair.entry) else { return };
-        let like_new = newcomer(entry, native, &known.native, known.id, |_| false, &self.draft);
+        let round = self.draft.round;
+        let Some(said) = self.draft.item(pair.known).map(|left| evict::comes_back(&left.standing))
+        else {
+            return;
+        };
+        self.draft.change(pair.known, |item| {
+            resemble(item, entry, round);
+            (item.bytes, item.came) = (diff::bytes_print(entry), round.aged);
+        });
         let markup = tidegate_format::parse::own(self.scene.document, entry);
-        let said = evict::comes_back(&known.standing);
-        if !self.draft.reinstate(pair.known, like_new, markup, said) {
+        if !self.draft.update(pair.known, ItemStatus::Current, Some(markup), said) {
             self.ids.remove(&pair.entry);
         }
     }
 
     fn rename(&mut self, pair: MatchedEntry, entry: &Entry<'_>, known: &LedgerEntry) {
-        let Some(native) = self.names.get(pair.entry) else { return };
-        let key = self.new_key(entry, native);
+        let Some(native) = self.scene.matching.names.get(pair.entry) else { return };
+        let ids = self.new_ids.get_or_insert_with(|| NewIds::new(&self.draft));
+        let key = ids.key(entry, native);
         let old = known.native_shown.clone();
         // A parameter that changes at each poll would push out the ids that it had before.
         let keeps = !pair.basis.is_same_but_for_query();
-        self.draft.change(pair.known, |item| item.rename(key, &native.shown, keeps));
+        self.draft.change(pair.known, |item| item.rename(key, native, keeps));
         let reason = format!("known by {}", pair.basis.describe());
         let said = EventDetails {
             old_native_id: Some(old),
@@ -333,55 +330,33 @@ impl<'a> DocumentIntake<'a> {
         self.draft.event(pair.known, said);
     }
 
-    fn new_key(&mut self, entry: &Entry<'_>, native: &Native) -> String {
-        let known = &self.scene.snapshot.known;
-        let used = || identity::Keys::new(known.iter().map(|k| k.native.clone()));
-        self.keys.get_or_insert_with(used).assign_native_id(entry, native)
-    }
-
     /// Makes items of what is new, and of what was seen only while the feed was held.
-    fn fresh(&mut self, matching: &Matching, left: Vec<ReleasedEntry>) {
-        if matching.fresh.is_empty() && left.is_empty() {
+    fn fresh(&mut self, fresh: &[usize], left: Vec<ReleasedEntry>) {
+        if fresh.is_empty() && left.is_empty() {
             return;
         }
-        let others = self.draft.ledger().filter(|k| k.published_id != k.native_shown);
-        self.left_ids = others.map(|k| k.published_id.clone()).collect();
-        let mut used: HashSet<SyncId> = self.draft.ledger().map(|k| k.id.clone()).collect();
-        let (document, names) = (self.scene.document, self.names);
+        let mut ids = NewIds::new(&self.draft);
+        let (document, names) = (self.scene.document, &self.scene.matching.names);
         let reason = match self.draft.round.snapshot {
             None => "in the first document",
             Some(_) => "not seen before",
         };
         // From the last to the first, so that what stands above, the newer, is made later.
-        for at in matching.fresh.iter().rev() {
+        for at in fresh.iter().rev() {
             let (Some(entry), Some(native)) = (document.entries.get(*at), names.get(*at)) else {
                 continue;
             };
-            let Some(known) = self.new_item(entry, native, &mut used) else { continue };
+            let Ok(known) = ids.newcomer(&self.draft, entry, native) else { continue };
             let markup = tidegate_format::parse::own(document, entry);
             self.ids.insert(*at, known.id.clone());
             self.draft.create(known, markup, EventDetails::new(EventKind::Created, reason));
         }
         for ReleasedEntry { kept, native } in left {
-            let Some(known) = self.new_item(&kept.entry, &native, &mut used) else { continue };
+            let Ok(known) = ids.newcomer(&self.draft, &kept.entry, &native) else { continue };
             let markup = tidegate_format::parse::own(document, &kept.entry);
             let markup = Markup { format: kept.format, ..markup };
             seen_while_held(&mut self.draft, &self.scene, known, markup, kept.since);
         }
-    }
-
-    fn new_item(
-        &mut self,
-        entry: &Entry<'_>,
-        native: &Native,
-        used: &mut HashSet<SyncId>,
-    ) -> Option<LedgerEntry> {
-        let key = self.new_key(entry, native);
-        let round = self.draft.round;
-        let id = mint::sync_id(round.endpoint, round.feed, &key, used).ok()?;
-        used.insert(id.clone());
-        let taken = |id: &str| self.left_ids.contains(id);
-        Some(newcomer(entry, native, &key, id, taken, &self.draft))
     }
 
     fn missing(&mut self, window: &WindowShift) {
@@ -400,8 +375,8 @@ impl<'a> DocumentIntake<'a> {
         let old = self.draft.old_order().iter().cloned();
         let listed = (0..self.scene.document.entries.len()).filter_map(|at| self.ids.get(&at));
         let listed = listed.cloned();
-        let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
-            let listed = DocumentOrder::new(parts, &self.ids);
+        let order: Vec<SyncId> = if let Some(parts) = self.shared {
+            let listed = shared::listed(parts, &self.ids);
             shared::order(&mut self.draft, &listed, false, false)
         } else if window.direction == Direction::Up {
             old.chain(listed).collect()
@@ -418,8 +393,8 @@ impl<'a> DocumentIntake<'a> {
         let old = self.draft.old_order();
         let full = document.completeness == Completeness::Full;
         let listed = (0..document.entries.len()).filter_map(|at| self.ids.get(&at).cloned());
-        let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
-            let listed = DocumentOrder::new(parts, &self.ids);
+        let order: Vec<SyncId> = if let Some(parts) = self.shared {
+            let listed = shared::listed(parts, &self.ids);
             if document.lists_changes() && full && !self.draft.round.options.sharing.local {
                 shared::by_changes(&mut self.draft, &listed, is_list(document))
             } else {
@@ -449,9 +424,7 @@ impl<'a> DocumentIntake<'a> {
             draft.order = Some(order);
             draft.shown_changed = true;
         }
-        if draft.advance_window() {
-            draft.shown_changed = true;
-        }
+        draft.advance_window();
         draft.state.wire = prints.wire;
         draft.state.body = prints.body;
         if full {
@@ -469,7 +442,7 @@ impl<'a> DocumentIntake<'a> {
                 draft.state.source = source;
                 draft.state_changed = true;
             }
-            if self.shared.is_none_or(|(parts, _)| !parts.is_all_shared()) {
+            if self.shared.is_none_or(|parts| !parts.is_all_shared()) {
                 character::learn(&mut draft.state.character, &self.scene, window);
             }
         }

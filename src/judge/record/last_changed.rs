@@ -14,7 +14,10 @@ pub(super) fn note(draft: &mut ChangeDraft<'_>) {
     if is_rearranged(draft, &anew) || (draft.deletes() && has_no_tombstones(draft)) {
         draft.state.deltas_from = render;
     }
-    for index in draft.indices(&anew) {
+    if anew.is_empty() {
+        return;
+    }
+    for index in draft.positions(|known| anew.contains(&known.id)) {
         draft.change(index, |item| item.touched = render);
     }
 }

@@ -17,14 +17,14 @@ pub use policy::{PolicyResult, TURNS, settle_by_policy};
 pub use written::{CheckedEntry, EntryError, EntryFields};
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::newcomer::{describe, newcomer};
-use super::{ITEMS_LIMIT, Observation, Verdict, mint};
+use super::mint::NewIds;
+use super::newcomer::{describe, quote, resemble};
+use super::{ITEMS_LIMIT, Observation, Verdict};
 use crate::diff;
-use crate::identity::{self, Keys};
-use std::collections::HashSet;
+use crate::identity;
 use tidegate_core::model::{
     Count, EventKind, FeedName, IdError, ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot,
-    SyncId, Tick, Version,
+    Stamp, SyncId, Tick, Version,
 };
 use tidegate_core::sync::{self, Choice, SyncError};
 use tidegate_format::parse::Amendment;
@@ -186,35 +186,21 @@ pub fn act(round: &Observation<'_>, act: &Act) -> Result<(Verdict, Acted), ActEr
     let at = At { round, snapshot, index, known };
     match act {
         Act::Update { entry, expected, .. } => {
-            at.own(*expected)?;
-            if known.is_deleted() {
-                return Err(ActError::Deleted);
-            }
-            at.write(entry, |item, bytes, stamp| sync::update(item, Some(bytes), stamp))
+            at.check(*expected, false)?;
+            at.change(Some(entry), (EventKind::Updated, "changed here"), sync::update)
         }
-        Act::Restore { entry: Some(entry), expected, .. } => {
-            at.tombstone(*expected)?;
-            at.write(entry, |item, bytes, stamp| sync::restore(item, Some(bytes), stamp))
-        }
-        Act::Restore { entry: None, expected, .. } => {
-            at.tombstone(*expected)?;
-            let mut draft = ChangeDraft::new(round, snapshot);
-            let mut item = at.shared();
-            sync::restore(&mut item, None, draft.stamp())?;
-            let said = EventDetails::new(EventKind::Undeleted, "restored here");
-            at.commit(&mut draft, item, said);
-            at.done(draft)
+        Act::Restore { entry, expected, .. } => {
+            at.check(*expected, true)?;
+            let reason = match entry {
+                Some(_) => "restored here with a new text",
+                None => "restored here",
+            };
+            at.change(entry.as_ref(), (EventKind::Undeleted, reason), sync::restore)
         }
         Act::Delete { expected, .. } => {
-            at.own(*expected)?;
-            if known.is_deleted() {
-                return Err(ActError::Deleted);
-            }
-            let mut draft = ChangeDraft::new(round, snapshot);
-            let mut item = at.shared();
-            sync::delete(&mut item, draft.stamp())?;
-            at.commit(&mut draft, item, EventDetails::new(EventKind::Deleted, "deleted here"));
-            at.done(draft)
+            at.check(*expected, false)?;
+            let delete = |item: &mut Own, _, stamp| sync::delete(item, stamp);
+            at.change(None, (EventKind::Deleted, "deleted here"), delete)
         }
         Act::Resolve { keep, conflicts, expected, .. } => {
             at.resolve(keep, conflicts.as_deref(), expected.as_deref())
@@ -267,11 +253,7 @@ fn create(
             }
         }
         let native = identity::native(entry);
-        let keys = snapshot.known.iter().map(|known| known.native.clone());
-        let key = Keys::new(keys).assign_native_id(entry, &native);
-        let used: HashSet<SyncId> = snapshot.known.iter().map(|known| known.id.clone()).collect();
-        let id = mint::sync_id(round.endpoint, round.feed, &key, &used)?;
-        let known = newcomer(entry, &native, &key, id, |_| false, &draft);
+        let known = NewIds::new(&draft).newcomer(&draft, entry, &native)?;
         Ok((known, tidegate_format::parse::own(document, entry)))
     })??;
     let known = LedgerEntry { noconflicts, origin: Origin::Local, ..known };
@@ -290,24 +272,23 @@ struct At<'a> {
 }
 
 impl At<'_> {
-    /// Whether it may be changed here, and is as its author knows it.
-    fn own(&self, expected: Option<Count>) -> Result<(), ActError> {
+    /// Whether it may be changed here, is as its author knows it, and is a tombstone as wanted.
+    fn check(&self, expected: Option<Count>, is_tombstone: bool) -> Result<(), ActError> {
         if !self.round.options.sharing.local && self.known.origin != Origin::Local {
             return Err(ActError::NotLocal(self.round.feed.clone()));
         }
         let found = self.known.updates;
-        match expected.filter(|expected| *expected != found) {
-            Some(expected) => Err(ActError::Stale {
+        if let Some(expected) = expected.filter(|expected| *expected != found) {
+            return Err(ActError::Stale {
                 expected: format!("update {}", expected.value()),
                 found: format!("update {}", found.value()),
-            }),
-            None => Ok(()),
+            });
         }
-    }
-
-    fn tombstone(&self, expected: Option<Count>) -> Result<(), ActError> {
-        self.own(expected)?;
-        if self.known.is_deleted() { Ok(()) } else { Err(ActError::Lives) }
+        match (self.known.is_deleted(), is_tombstone) {
+            (true, false) => Err(ActError::Deleted),
+            (false, true) => Err(ActError::Lives),
+            _ => Ok(()),
+        }
     }
 
     /// What the algebra works with.
@@ -320,21 +301,17 @@ impl At<'_> {
         }
     }
 
-    /// A version with a new text.
-    fn write(
+    /// Another version, with a new text where there is one.
+    fn change(
         &self,
-        entry: &CheckedEntry,
-        how: impl FnOnce(&mut Own, Markup, tidegate_core::model::Stamp) -> Result<(), SyncError>,
+        entry: Option<&CheckedEntry>,
+        (kind, reason): (EventKind, &str),
+        how: impl FnOnce(&mut Own, Option<Markup>, Stamp) -> Result<(), SyncError>,
     ) -> Result<(Verdict, Acted), ActError> {
         let mut draft = ChangeDraft::new(self.round, self.snapshot);
         let mut item = self.shared();
-        let markup = self.record_entry(&mut draft, entry)?;
+        let markup = entry.map(|entry| self.record_entry(&mut draft, entry)).transpose()?;
         how(&mut item, markup, draft.stamp())?;
-        let (kind, reason) = if self.known.is_deleted() {
-            (EventKind::Undeleted, "restored here with a new text")
-        } else {
-            (EventKind::Updated, "changed here")
-        };
         self.commit(&mut draft, item, EventDetails::new(kind, reason));
         self.done(draft)
     }
@@ -345,16 +322,15 @@ impl At<'_> {
         draft: &mut ChangeDraft<'_>,
         entry: &CheckedEntry,
     ) -> Result<Markup, ActError> {
-        let ignore = &self.round.options.ignore;
         let markup = entry.read(self.round.now, |document, entry| {
             // What a publisher's document is compared with stays what that document said.
             let is_ours = self.known.origin.is_shared();
-            draft.change(self.index, |item| {
-                describe(item, entry);
-                if is_ours {
-                    item.prints = diff::fingerprint(entry, ignore).prints;
-                    (item.bytes, item.noise.scheme) = (diff::bytes_print(entry), diff::SCHEME);
+            draft.change(self.index, |item| match is_ours {
+                true => {
+                    resemble(item, entry, self.round);
+                    item.bytes = diff::bytes_print(entry);
                 }
+                false => describe(item, entry),
             });
             tidegate_format::parse::own(document, entry)
         })?;
@@ -392,7 +368,7 @@ impl At<'_> {
             let dated = Amendment { updated: Some(self.round.now), ..Amendment::default() };
             let dated = tidegate_format::parse::amended_markup(markup, &dated);
             let markup = dated.as_ref().unwrap_or(markup);
-            draft.change(self.index, |item| say(item, markup));
+            draft.change(self.index, |item| quote(item, markup));
             item.winner.data = Some(markup.clone());
         }
         if item.winner.deleted {
@@ -446,17 +422,6 @@ fn done(draft: ChangeDraft<'_>, index: usize) -> Result<(Verdict, Acted), ActErr
     let mut draft = draft;
     draft.advance_window();
     Ok((draft.into_verdict(None), acted))
-}
-
-/// Notes in the ledger what a version that was in conflict says.
-fn say(item: &mut LedgerEntry, markup: &Markup) {
-    let card = &markup.card;
-    if item.origin.is_shared() {
-        item.bytes = diff::markup_print(markup);
-    }
-    item.title.clone_from(&card.title);
-    item.link.clone_from(&card.link);
-    (item.published, item.updated) = (card.published, card.updated);
 }
 
 /// Why a version was made, for people.

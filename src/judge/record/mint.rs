@@ -1,15 +1,18 @@
 //! New sync ids and published ids.
 
 use super::Observation;
+use super::draft::ChangeDraft;
+use super::newcomer::newcomer;
+use crate::identity::Keys;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use tidegate_core::model::{EndpointId, Entry, FeedName, IdError, SyncId};
+use tidegate_core::model::{EndpointId, Entry, FeedName, IdError, LedgerEntry, SyncId};
 use tidegate_core::short_hash::{ID_BYTES, base32};
 
 /// Mints the sync id of a new item: `<endpoint>.<base32 of a hash of (feed, identity, ordinal)>`
 /// (READINGS 1, row 22). The ordinal counts the ids minted from this identity in this feed, so that
 /// an id that is used again by another post gets its own; `used` holds every id of the feed.
-pub(super) fn sync_id(
+fn sync_id(
     endpoint: &EndpointId,
     feed: &FeedName,
     native: &str,
@@ -29,6 +32,45 @@ pub(super) fn sync_id(
 /// The sync id that a new item of this native identity gets where none of the feed has it.
 pub(super) fn first_sync_id(round: &Observation<'_>, native: &str) -> Option<SyncId> {
     sync_id(round.endpoint, round.feed, native, &HashSet::new()).ok()
+}
+
+/// What new items of a feed may be called.
+pub(super) struct NewIds {
+    keys: Keys,
+    used: HashSet<SyncId>,
+    /// Ids that an item was first published with and does not go by any more.
+    left: HashSet<String>,
+}
+
+impl NewIds {
+    /// By what the ledger has, as it was and as it stands in a draft.
+    pub(super) fn new(draft: &ChangeDraft<'_>) -> Self {
+        let all = draft.snapshot.known.iter().chain(draft.ledger());
+        let left = draft.ledger().filter(|known| known.published_id != known.native_shown);
+        Self {
+            keys: Keys::new(all.map(|known| known.native.clone())),
+            used: draft.ledger().map(|known| known.id.clone()).collect(),
+            left: left.map(|known| known.published_id.clone()).collect(),
+        }
+    }
+
+    /// A key for an entry.
+    pub(super) fn key(&mut self, entry: &Entry<'_>, native: &str) -> String {
+        self.keys.assign_native_id(entry, native)
+    }
+
+    /// The item that an entry becomes, under ids of its own.
+    pub(super) fn newcomer(
+        &mut self,
+        draft: &ChangeDraft<'_>,
+        entry: &Entry<'_>,
+        native: &str,
+    ) -> Result<LedgerEntry, IdError> {
+        let key = self.key(entry, native);
+        let id = sync_id(draft.round.endpoint, draft.round.feed, &key, &self.used)?;
+        self.used.insert(id.clone());
+        Ok(newcomer(entry, native, &key, id, |id| self.left.contains(id), draft))
+    }
 }
 
 fn hash(feed: &FeedName, native: &str, ordinal: u64) -> String {

@@ -1,16 +1,15 @@
 //! An entry that becomes an item.
 
 use super::draft::ChangeDraft;
-use super::mint;
 use super::updates::first_history;
+use super::{Observation, mint};
 use crate::diff;
-use crate::identity::Native;
-use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Noise, SyncId, Tick};
+use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Markup, Noise, SyncId, Tick};
 
 /// The item that an entry becomes (SSE 1.0 section 3.1). `taken`: which published ids are others'.
 pub(super) fn newcomer(
     entry: &Entry<'_>,
-    native: &Native,
+    native: &str,
     key: &str,
     id: SyncId,
     taken: impl Fn(&str) -> bool,
@@ -18,19 +17,9 @@ pub(super) fn newcomer(
 ) -> LedgerEntry {
     let (updates, history) = first_history(&id, draft.stamp(), draft.before(entry));
     let (now, aged) = (draft.round.now, draft.round.aged);
-    let portrait = diff::fingerprint(entry, &draft.round.options.ignore);
-    let learned = draft.round.snapshot.map(|snapshot| &snapshot.state.noise);
-    let noise = Noise {
-        restless: learned.map_or_else(Vec::new, |noise| diff::watch(&portrait, noise, aged)),
-        traces: portrait.traces,
-        shape: portrait.shape,
-        left: portrait.left,
-        scheme: diff::SCHEME,
-        ..Noise::default()
-    };
     let mut known = LedgerEntry {
         native: key.to_owned(),
-        native_shown: native.shown.clone(),
+        native_shown: native.to_owned(),
         published_id: mint::published_id(entry, &id, taken),
         id,
         aliases: Vec::new(),
@@ -51,14 +40,36 @@ pub(super) fn newcomer(
         came: aged,
         standing: ItemStatus::Current,
         absence: None,
-        prints: portrait.prints,
+        prints: Vec::new(),
         bytes: diff::bytes_print(entry),
-        noise,
+        noise: Noise::default(),
         // The commit says.
         touched: 0,
     };
-    describe(&mut known, entry);
+    resemble(&mut known, entry, draft.round);
     known
+}
+
+/// Notes what an entry says of itself and how it looks, but for its bytes.
+pub(super) fn resemble(known: &mut LedgerEntry, entry: &Entry<'_>, round: &Observation<'_>) {
+    describe(known, entry);
+    let fingerprint = diff::fingerprint(entry, &round.options.ignore);
+    let learned = round.snapshot.filter(|_| known.noise.restless.is_empty());
+    if let Some(snapshot) = learned {
+        known.noise.restless = diff::watch(&fingerprint, &snapshot.state.noise, round.aged);
+    }
+    fingerprint.keep_in(known);
+}
+
+/// Notes what a version says that was in conflict.
+pub(super) fn quote(known: &mut LedgerEntry, markup: &Markup) {
+    known.title.clone_from(&markup.card.title);
+    known.link.clone_from(&markup.card.link);
+    (known.published, known.updated) = (markup.card.published, markup.card.updated);
+    if known.origin.is_shared() {
+        known.prints.clear();
+        known.bytes = diff::markup_print(markup);
+    }
 }
 
 /// Notes what an entry says of itself.

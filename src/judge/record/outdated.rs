@@ -4,18 +4,14 @@ use crate::diff;
 use crate::identity;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
-    FeedDocument, Ignore, ItemStatus, LedgerEntry, Markup, Snapshot, SyncId, Without,
+    FeedDocument, Ignore, ItemStatus, LedgerEntry, Markup, Snapshot, SyncId,
 };
 use tidegate_format::parse;
 
-/// The items that a document is compared with, listed or recognised in it, and that are fingerprinted by
+/// The items that a document is compared with, listed or named in it, and that are fingerprinted by
 /// another scheme: their kept bytes are needed first ([`refreshed`]). None where the document has the bytes
 /// that they have.
-pub fn outdated(
-    snapshot: Option<&Snapshot>,
-    document: &FeedDocument<'_>,
-    without: &Without,
-) -> Vec<SyncId> {
+pub fn outdated(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) -> Vec<SyncId> {
     let Some(snapshot) = snapshot else { return Vec::new() };
     let is_old = |known: &LedgerEntry| {
         known.noise.scheme != diff::SCHEME && !known.is_redacted() && !known.is_evicted()
@@ -24,14 +20,13 @@ pub fn outdated(
         return Vec::new();
     }
     let same: HashSet<u64> = document.entries.iter().map(diff::bytes_print).collect();
-    let names = identity::natives(document);
-    let matching = identity::matching(snapshot, document, &names, without);
-    let paired: HashSet<usize> = matching.pairs.iter().map(|pair| pair.known).collect();
-    let known = snapshot.known.iter().enumerate();
-    let old = known.filter(|(_, known)| is_old(known) && !same.contains(&known.bytes));
-    old.filter(|(at, known)| known.standing == ItemStatus::Current || paired.contains(at))
-        .map(|(_, known)| known.id.clone())
-        .collect()
+    let names: HashSet<String> = document.entries.iter().map(identity::native).collect();
+    let is_compared = |known: &&LedgerEntry| {
+        is_old(known)
+            && !same.contains(&known.bytes)
+            && (known.standing == ItemStatus::Current || names.contains(&known.native_shown))
+    };
+    snapshot.known.iter().filter(is_compared).map(|known| known.id.clone()).collect()
 }
 
 /// A snapshot in which the items whose kept bytes these are have fingerprints by the present scheme.

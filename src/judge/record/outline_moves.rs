@@ -23,19 +23,17 @@ pub(super) fn is_list(document: &FeedDocument<'_>) -> bool {
     document.format == Format::Opml || document.entries.iter().any(|entry| parent(entry).is_some())
 }
 
-/// The entries that were moved among those that they stand with. `compared`: what differs of each pair.
+/// The entries that were moved among those that they stand with. `pairs`: with what differs of each.
 pub(super) fn moved(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
-    pairs: &[MatchedEntry],
-    compared: &[Option<ChangedEntry>],
+    pairs: &[(MatchedEntry, Option<ChangedEntry<'_>>)],
 ) -> HashSet<usize> {
     if document.format != Format::Opml || snapshot.state.format != Format::Opml {
         return HashSet::new();
     }
     let places: HashMap<_, usize> = snapshot.order.iter().zip(0..).collect();
-    let mut pairs: Vec<(&MatchedEntry, &Option<ChangedEntry>)> =
-        pairs.iter().zip(compared).collect();
+    let mut pairs: Vec<&(MatchedEntry, Option<ChangedEntry<'_>>)> = pairs.iter().collect();
     pairs.sort_by_key(|(pair, _)| pair.entry);
     // By what they stand in, in the order of the document: the entry and its old place.
     let mut together: HashMap<Option<&str>, Vec<(usize, usize)>> = HashMap::new();
@@ -46,7 +44,7 @@ pub(super) fn moved(
         let Some((entry, known)) = entry.zip(known) else { continue };
         let Some(place) = places.get(&known.id) else { continue };
         let parent = parent(entry);
-        if !compared.as_ref().is_some_and(|compared| compared.is_elsewhere) {
+        if !compared.as_ref().is_some_and(ChangedEntry::is_elsewhere) {
             found += 1;
             together.entry(parent).or_default().push((pair.entry, *place));
         }

@@ -10,8 +10,8 @@ use super::{Observation, Verdict, mint};
 use crate::identity;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tidegate_core::model::{
-    Chain, FeedDocument, IndexKey, IndexUpdate, ItemStatus, LedgerEntry, LedgerQuery, Origin,
-    ReindexedItem, Stub, SyncId, WantedItems,
+    Chain, Entry, FeedDocument, IndexKey, IndexUpdate, ItemStatus, LedgerEntry, LedgerQuery,
+    Origin, ReindexedItem, Snapshot, Stub, SyncId, WantedItems,
 };
 
 /// A ledger of no more items has no index, and is read whole.
@@ -29,27 +29,16 @@ pub fn ledger_query(round: &Observation<'_>, document: &FeedDocument<'_>) -> Wan
     if is_shared || snapshot.state.hold.is_some() || !snapshot.kept.is_empty() {
         return WantedItems::Whole;
     }
-    let mut borne: HashMap<&str, usize> = HashMap::new();
-    for known in &snapshot.known {
-        *borne.entry(&known.native_shown).or_default() += 1;
-    }
-    let names = identity::natives(document);
-    let mut listed: HashMap<&str, usize> = HashMap::new();
-    for native in &names {
-        *listed.entry(&native.shown).or_default() += 1;
-    }
-    let (mut keys, mut ids, mut fresh) = (BTreeSet::new(), BTreeSet::new(), 0_usize);
-    for (entry, native) in document.entries.iter().zip(&names) {
-        let is_known = borne.get(native.shown.as_str()) == Some(&1);
-        if is_known && listed.get(native.shown.as_str()) == Some(&1) {
-            continue;
-        }
-        fresh += 1;
+    let unmatched = unmatched(snapshot, document);
+    let fresh = unmatched.len();
+    let (mut keys, mut ids) = (BTreeSet::new(), BTreeSet::new());
+    for (entry, native) in &unmatched {
         keys.extend(identity::entry_keys(entry, native));
-        ids.extend(mint::first_sync_id(round, &native.shown));
+        ids.extend(mint::first_sync_id(round, native));
     }
+    let borne: HashSet<&str> = snapshot.known.iter().map(|k| k.native_shown.as_str()).collect();
     let said = document.tombstones.iter().map(|tombstone| tombstone.native_id.as_str());
-    keys.extend(said.filter(|name| !borne.contains_key(name)).map(identity::name_key));
+    keys.extend(said.filter(|name| !borne.contains(name)).map(identity::name_key));
     if keys.len() > LedgerQuery::KEYS_LIMIT {
         return WantedItems::Whole;
     }
@@ -62,6 +51,30 @@ pub fn ledger_query(round: &Observation<'_>, document: &FeedDocument<'_>) -> Wan
         ids: ids.into_iter().collect(),
         oldest: if over == 0 { 0 } else { over.saturating_add(OLDEST_MORE).min(OLDEST_LIMIT) },
     })
+}
+
+/// The entries, with their names, that are not for certain the one item which bears their name: others of the
+/// document bear it too, or no item or several do.
+pub(super) fn unmatched<'d, 'a>(
+    snapshot: &Snapshot,
+    document: &'d FeedDocument<'a>,
+) -> Vec<(&'d Entry<'a>, String)> {
+    let names = identity::natives(document);
+    let known = count(snapshot.known.iter().map(|known| known.native_shown.as_str()));
+    let listed = count(names.iter().map(String::as_str));
+    let is_one = |name: &str| known.get(name) == Some(&1) && listed.get(name) == Some(&1);
+    let is_matched: Vec<bool> = names.iter().map(|name| is_one(name)).collect();
+    let all = document.entries.iter().zip(names).zip(is_matched);
+    all.filter(|(_, is_matched)| !is_matched).map(|(unmatched, _)| unmatched).collect()
+}
+
+/// How often each name is borne.
+fn count<'n>(names: impl Iterator<Item = &'n str>) -> HashMap<&'n str, usize> {
+    let mut bearers = HashMap::new();
+    for name in names {
+        *bearers.entry(name).or_default() += 1;
+    }
+    bearers
 }
 
 /// Of the oldest items so many more are read than are to leave, for some of them may have to stay.
@@ -118,10 +131,7 @@ pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[Stub]) -> IndexUpdate {
     if snapshot.unsettled.is_none() && ledger.len() <= READ_WHOLE {
         return IndexUpdate::NONE;
     }
-    let mut bearers: HashMap<&str, usize> = HashMap::new();
-    for known in &ledger {
-        *bearers.entry(&known.native_shown).or_default() += 1;
-    }
+    let bearers = count(ledger.iter().map(|known| known.native_shown.as_str()));
     let order = draft.order.as_deref().unwrap_or(draft.old_order());
     let shown: HashSet<&SyncId> = order.iter().collect();
     // Of several with one name the document may mean any.
@@ -155,22 +165,13 @@ fn reindexed(draft: &ChangeDraft<'_>, evicted: &[Stub]) -> Vec<ReindexedItem> {
         let known = known.filter(|known| !known.is_evicted());
         known.map(identity::item_keys).unwrap_or_default().into_iter().collect()
     };
-    let is_same = |old: Option<&LedgerEntry>, new: &LedgerEntry| {
-        old.is_some_and(|old| {
-            old.is_evicted() == new.is_evicted() && identity::have_same_keys(old, new)
-        })
-    };
-    let changed = draft.known.iter().filter_map(|(at, known)| {
-        let old = draft.snapshot.known.get(*at);
-        if is_same(old, known) {
-            return None;
-        }
-        let (old, new) = (keys(old), keys(Some(known)));
-        Some(ReindexedItem {
+    let changed = draft.known.iter().map(|(at, known)| {
+        let (old, new) = (keys(draft.snapshot.known.get(*at)), keys(Some(known)));
+        ReindexedItem {
             id: known.id.clone(),
             added: new.difference(&old).copied().collect(),
             removed: old.difference(&new).copied().collect(),
-        })
+        }
     });
     let gone = evicted.iter().map(|stub| ReindexedItem {
         id: stub.id.clone(),

@@ -16,7 +16,7 @@ pub(super) use datum::extras_of;
 pub(super) use discard::{Discard, discard, discarded};
 pub(super) use merge::{Merging, merge};
 pub(super) use offer::{Offer, OfferedBody};
-pub(super) use order::{DocumentOrder, by_changes, by_update, order};
+pub(super) use order::{by_changes, by_update, listed, order};
 pub(super) use parts::{EntryOwner, SharedSplit, parts, without};
 
 use std::collections::{HashMap, HashSet};

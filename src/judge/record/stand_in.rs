@@ -1,28 +1,8 @@
 //! Entries that stand in for bytes that are gone: a tombstone has a version, and a version has bytes.
 
-use tidegate_core::model::{Card, Context, Family, Format, LedgerEntry, Markup, Slots};
+use tidegate_core::model::{Card, Context, Format, LedgerEntry, Markup, Slots};
 use tidegate_core::xml;
 use tidegate_core::xml::ns::ATOM;
-
-/// An entry that says nothing.
-pub(super) fn nothing(format: Format) -> Markup {
-    let xml = match format {
-        Format::JsonFeed => "{}",
-        _ if format.family() == Family::Atom => "<entry/>",
-        _ => "<item/>",
-    };
-    let attributes = match format {
-        Format::JsonFeed => 0,
-        _ => xml.len() - "/>".len(),
-    };
-    Markup {
-        format,
-        xml: xml.to_owned(),
-        context: Context::default(),
-        slots: Slots { attributes, ..Slots::default() },
-        card: Card::default(),
-    }
-}
 
 /// An entry that says an item's native id and when it was published, in Atom: no other text of it is left.
 pub(super) fn named(known: &LedgerEntry) -> Markup {
@@ -70,7 +50,7 @@ mod tests {
                 let markup = named(&Stub { published, ..Stub::named(name) }.into_known());
                 let entry = tidegate_format::parse::entry_again(&markup).unwrap();
                 let plain = name.replace('\u{1}', "");
-                assert_eq!(identity::native(&entry).shown, plain.trim(), "{}", markup.xml);
+                assert_eq!(identity::native(&entry), plain.trim(), "{}", markup.xml);
                 assert_eq!((entry.published, markup.card.published), (published, published));
                 // The same elements lie at the slots; behind the attributes a declaration was added.
                 let (made, read) = (&markup.slots, &entry.slots);

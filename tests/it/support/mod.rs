@@ -167,7 +167,7 @@ impl Gate {
             record::unknown_names(&self.round(snapshot.as_ref()), &[&document], &HashSet::new());
         let snapshot = self.with_stubs(snapshot, &names).await;
         let mut kept = HashMap::new();
-        for id in record::outdated(snapshot.as_ref(), &document, &self.options.without) {
+        for id in record::outdated(snapshot.as_ref(), &document) {
             let item = self.store.item(&self.feed, &id).await.unwrap().unwrap();
             kept.insert(id, item.shared.winner.data);
         }
@@ -287,7 +287,7 @@ impl Gate {
                     known.noise.traces = known.noise.traces.map(|trace| trace ^ 1);
                     known.prints.iter_mut().for_each(|print| print.1 ^= 1);
                     for field in &mut known.noise.restless {
-                        field.forms.iter_mut().for_each(|form| *form ^= 1);
+                        field.value ^= 1;
                         field.spans.iter_mut().for_each(|span| span.before ^= 1);
                     }
                 }

@@ -1,11 +1,8 @@
 //! What one item shows of its own fields.
 
 use super::shared::{Varied, is_shared};
-use super::{
-    LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
-};
-use crate::diff::fingerprint::{FieldView, Fingerprint, SCHEME, fingerprint};
-use crate::diff::noise::{is_a_text, local_name};
+use super::{LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, ROW_GAP, short};
+use crate::diff::fingerprint::{FieldView, Fingerprint, fingerprint};
 use crate::diff::path_print;
 use crate::diff::spans::{self, PlacedSpan};
 use std::collections::{BTreeSet, HashMap};
@@ -24,15 +21,11 @@ pub struct MaskInput<'a> {
     pub known: &'a LedgerEntry,
     /// What was known of the feed before this document.
     pub feed: &'a FeedNoise,
-    /// The fingerprints of the paths of fields that are volatile in the feed.
-    pub volatile: &'a BTreeSet<u64>,
     /// The fingerprints of the paths of the fields that changed.
     pub changed: &'a BTreeSet<u64>,
     /// Whether both come from documents of one family of formats; else every change counts and
     /// nothing is learned.
     pub is_comparable: bool,
-    /// Whether the publisher's stamp says that this entry, unlike most, was updated.
-    pub is_stamped: bool,
     /// Whether a document is held, so that what changed may have been seen changed before.
     pub in_hold: bool,
     /// The time of the observation, by which what was learned ages: running time.
@@ -80,9 +73,10 @@ pub fn refresh(known: &mut LedgerEntry, entry: &Entry<'_>, ignore: &[Ignore]) {
     let portrait = fingerprint(entry, ignore);
     let single = SinglePaths::new(&portrait, &known.prints);
     for field in &mut known.noise.restless {
-        let FieldPair::Both(seen, old) = single.pair(path_print(&field.path)) else { continue };
-        let (old, new) = (short(old), short(seen.print.1));
-        field.forms.iter_mut().filter(|form| **form == old).for_each(|form| *form = new);
+        let Some((Some(seen), Some(old))) = single.pair(path_print(&field.path)) else { continue };
+        if field.value == short(old) {
+            field.value = short(seen.print.1);
+        }
         let places = placed(seen).unwrap_or_default();
         if places.len() == field.spans.len() {
             for (span, place) in field.spans.iter_mut().zip(&places) {
@@ -92,11 +86,7 @@ pub fn refresh(known: &mut LedgerEntry, entry: &Entry<'_>, ignore: &[Ignore]) {
             field.spans.clear();
         }
     }
-    known.noise.shape = portrait.shape;
-    known.noise.left = portrait.left;
-    known.noise.traces = portrait.traces;
-    known.prints = portrait.prints;
-    known.noise.scheme = SCHEME;
+    portrait.keep_in(known);
 }
 
 /// How a changed field is taken.
@@ -105,10 +95,8 @@ enum FieldChange {
     Loud,
     /// It counts until it turns out to never rest.
     LoudYet,
-    Quiet {
-        class: NoiseClass,
-        due: Option<Time>,
-    },
+    /// It makes no version; what this item alone has shown to be noise comes out at this time.
+    Quiet(Option<Time>),
 }
 
 /// Learns from an item that changed.
@@ -118,16 +106,12 @@ pub fn learn(look: &MaskInput<'_>) -> MaskUpdate {
         let is_sure = !look.changed.is_empty();
         return MaskUpdate { loud: look.changed.clone(), is_sure, ..MaskUpdate::default() };
     }
-    let changed: BTreeSet<u64> = look.changed.difference(look.volatile).copied().collect();
     let mut lesson = MaskUpdate { restless: known.restless.clone(), ..MaskUpdate::default() };
     lesson.restless.retain(|field| look.now.since(field.last) <= MOST_REST);
-    if changed.len() < look.changed.len() {
-        lesson.classes.insert(NoiseClass::Volatile);
-    }
     let in_spans = known.shape != 0 && look.portrait.shape == known.shape;
     let single = SinglePaths::new(look.portrait, &look.known.prints);
-    for path in &changed {
-        match take_in(look, *path, single.pair(*path), in_spans, changed.len() == 1, &mut lesson) {
+    for path in look.changed {
+        match take_in(look, *path, single.pair(*path), in_spans, &mut lesson) {
             FieldChange::Loud => {
                 lesson.loud.insert(*path);
                 lesson.is_sure = true;
@@ -135,8 +119,8 @@ pub fn learn(look: &MaskInput<'_>) -> MaskUpdate {
             FieldChange::LoudYet => {
                 lesson.loud.insert(*path);
             }
-            FieldChange::Quiet { class, due } => {
-                lesson.classes.insert(class);
+            FieldChange::Quiet(due) => {
+                lesson.classes.insert(NoiseClass::Span);
                 lesson.due = lesson.due.max(due);
             }
         }
@@ -155,109 +139,40 @@ pub fn learn(look: &MaskInput<'_>) -> MaskUpdate {
     lesson
 }
 
-/// Takes in the change of one field.
+/// Takes in the change of one field: of its spans alone, or of its words, or that it came or went.
 fn take_in(
     look: &MaskInput<'_>,
     path: u64,
-    field: FieldPair<'_>,
+    pair: Option<(Option<&FieldView<'_>>, Option<u64>)>,
     in_spans: bool,
-    is_alone: bool,
     lesson: &mut MaskUpdate,
 ) -> FieldChange {
-    let FieldPair::Both(seen, old) = field else {
-        return come_or_go(look, path, field, is_alone, lesson);
+    let known = lesson.restless.iter().position(|field| path_print(&field.path) == path);
+    let Some((Some(seen), Some(old))) = pair else {
+        known.map(|at| lesson.restless.remove(at));
+        return FieldChange::Loud;
     };
+    if !in_spans && known.is_none() {
+        return FieldChange::Loud;
+    }
     let mut field = watched(&mut lesson.restless, seen.path, look.now);
-    let form = short(seen.print.1);
-    let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(short(old));
     // Of a held document that is seen once more nothing is learned.
-    let is_new = before != form;
-    let mut returned = is_new && field.forms.contains(&form);
+    let before = if look.in_hold && field.value != 0 { field.value } else { short(old) };
+    let value = short(seen.print.1);
+    let is_new = before != value;
     if is_new {
-        let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
-        returned &= is_quick;
         begin_or_continue(&mut field, look.now);
-        remember(&mut field, before);
-        remember(&mut field, form);
+        field.value = value;
     }
     let taken = if in_spans {
-        field.returns = 0;
         field.changes = field.changes.saturating_add(u8::from(is_new));
         spans_alone(look, seen, &mut field, lesson, is_new)
     } else {
-        if is_new {
-            follow(&mut field, seen);
-            let returns = field.returns.saturating_add(1);
-            field.returns = if returned && is_alone { returns } else { 0 };
-        }
-        mask_words(look, &mut field)
+        follow(&mut field, seen);
+        FieldChange::Loud
     };
     lesson.restless.push(field);
     taken
-}
-
-/// What stands among the forms of a field for its absence.
-const ABSENT: u32 = 0;
-
-/// Whether a field may come and go without being news: not a title, and not a text that is all
-/// that the entry says.
-fn may_be_absent(portrait: &Fingerprint<'_>, path: &str) -> bool {
-    let is_title = local_name(path).to_ascii_lowercase().ends_with("title") && !is_a_text(path);
-    let mut others = portrait.seen.iter().filter(|seen| seen.path != path);
-    !is_title && (!is_a_text(path) || others.any(|seen| is_a_text(seen.path)))
-}
-
-/// A field came or went: an edit, unless it does so again and again.
-fn come_or_go(
-    look: &MaskInput<'_>,
-    path: u64,
-    field: FieldPair<'_>,
-    is_alone: bool,
-    lesson: &mut MaskUpdate,
-) -> FieldChange {
-    let (seen, old, name) = match field {
-        FieldPair::Came(seen) => (Some(seen), ABSENT, Some(seen.path.to_owned())),
-        FieldPair::Gone(old) => {
-            // What is gone has a name where it was watched.
-            let mut watched = lesson.restless.iter().filter(|old| path_print(&old.path) == path);
-            (None, short(old), watched.next().map(|field| field.path.clone()))
-        }
-        FieldPair::Both(..) | FieldPair::Several => (None, ABSENT, None),
-    };
-    let Some(name) = name.filter(|name| may_be_absent(look.portrait, name)) else {
-        lesson.restless.retain(|field| path_print(&field.path) != path);
-        return FieldChange::Loud;
-    };
-    let mut field = watched(&mut lesson.restless, &name, look.now);
-    if field.returns < RETURNS {
-        // What was learned of its spans says nothing of its presence.
-        field.masked = None;
-    }
-    let form = seen.map_or(ABSENT, |seen| short(seen.print.1));
-    let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(old);
-    if before != form {
-        let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
-        let returned = field.forms.contains(&form) && is_quick && is_alone;
-        begin_or_continue(&mut field, look.now);
-        remember(&mut field, before);
-        remember(&mut field, form);
-        field.returns = if returned { field.returns.saturating_add(1) } else { 0 };
-        field.changes = 0;
-        field.spans.clear();
-    }
-    let taken = mask_words(look, &mut field);
-    lesson.restless.push(field);
-    taken
-}
-
-/// The words of a field changed: an edit, unless it goes back and forth.
-fn mask_words(look: &MaskInput<'_>, field: &mut Restless) -> FieldChange {
-    if field.returns < RETURNS || look.is_stamped {
-        return FieldChange::Loud;
-    }
-    field.masked.get_or_insert(look.now);
-    let due = Some(field.last.plus(rest(field)));
-    FieldChange::Quiet { class: NoiseClass::Alternating, due }
 }
 
 /// A field changed in spans alone.
@@ -268,7 +183,6 @@ fn spans_alone(
     lesson: &mut MaskUpdate,
     is_new: bool,
 ) -> FieldChange {
-    let proof = if look.is_stamped { STAMPED_PROOF } else { PROOF };
     let Some(placed) = placed(seen) else {
         field.spans.clear();
         return FieldChange::Loud;
@@ -291,15 +205,15 @@ fn spans_alone(
         }
         // What was held back with earlier documents is no less a change.
         if varies || (look.in_hold && span.changes > 0) {
-            let is_proven = span.changes >= proof && field.changes >= proof;
-            let is_shared = is_shared(look.feed, path, place, look.is_stamped, look.now);
+            let is_proven = span.changes >= PROOF && field.changes >= PROOF;
+            let is_shared = is_shared(look.feed, path, place, look.now);
             loud += usize::from(!is_proven && !is_shared);
             own += usize::from(!is_shared);
         }
         if varies && !is_untold {
             varying += 1;
-            let is_first = span.changes >= proof && !span.told;
-            lesson.varied.push(Varied::new(path, place, look.is_stamped, is_first));
+            let is_first = span.changes >= PROOF && !span.told;
+            lesson.varied.push(Varied::new(path, place, is_first));
             span.told |= is_first;
         }
         field.spans.push(span);
@@ -310,8 +224,7 @@ fn spans_alone(
         return if is_unclear { FieldChange::Loud } else { FieldChange::LoudYet };
     }
     field.masked.get_or_insert(look.now);
-    let due = (own > 0).then(|| field.last.plus(rest(field)));
-    FieldChange::Quiet { class: NoiseClass::Span, due }
+    FieldChange::Quiet((own > 0).then(|| field.last.plus(rest(field))))
 }
 
 /// The fields whose path stands alone, now and before.
@@ -337,27 +250,13 @@ impl<'a> SinglePaths<'a> {
         Self { seen, old }
     }
 
-    /// The field of a path, now and before.
-    fn pair(&self, path: u64) -> FieldPair<'a> {
-        match (self.seen.get(&path), self.old.get(&path)) {
-            (Some(Some(seen)), Some(Some(old))) => FieldPair::Both(seen, *old),
-            (Some(Some(seen)), None) => FieldPair::Came(seen),
-            (None, Some(Some(old))) => FieldPair::Gone(*old),
-            _ => FieldPair::Several,
-        }
+    /// The field of a path as it is now, and its fingerprint before; nothing where several bear its path,
+    /// which tells none of them from the others.
+    fn pair(&self, path: u64) -> Option<(Option<&'a FieldView<'a>>, Option<u64>)> {
+        let seen = self.seen.get(&path).map_or(Some(None), |seen| seen.map(Some))?;
+        let old = self.old.get(&path).map_or(Some(None), |old| old.map(Some))?;
+        Some((seen, old))
     }
-}
-
-/// A field now and before.
-#[derive(Clone, Copy)]
-enum FieldPair<'a> {
-    /// It is there, and had this fingerprint.
-    Both(&'a FieldView<'a>, u64),
-    Came(&'a FieldView<'a>),
-    /// It had this fingerprint.
-    Gone(u64),
-    /// Several bear its path, which tells none of them from the others.
-    Several,
 }
 
 /// Takes a field out of those that are watched; where it is new and there are too many, the one
@@ -384,7 +283,6 @@ fn begin_or_continue(field: &mut Restless, now: Time) {
         field.pace = field.pace.max(u32::try_from(gap.as_secs()).unwrap_or(u32::MAX));
     } else {
         field.changes = 0;
-        field.returns = 0;
         field.pace = 0;
         field.masked = None;
     }
@@ -406,12 +304,6 @@ pub fn rest(field: &Restless) -> Duration {
     Duration::from_secs(u64::from(field.pace.saturating_mul(RESTS))).clamp(LEAST_REST, MOST_REST)
 }
 
-fn remember(field: &mut Restless, form: u32) {
-    field.forms.retain(|old| *old != form);
-    field.forms.insert(0, form);
-    field.forms.truncate(Restless::FORM_LIMIT);
-}
-
 fn new_span(place: &PlacedSpan<'_>, old: Option<&Span>) -> Span {
     Span {
         before: print(&place.before),
@@ -429,12 +321,11 @@ fn print(text: &str) -> u32 {
 /// Finds the spans of a field again after its words changed: those between the same words, else
 /// those with the same words on one side.
 fn follow(field: &mut Restless, seen: &FieldView<'_>) {
-    if field.spans.is_empty() {
+    let mut old = std::mem::take(&mut field.spans);
+    if old.is_empty() {
         return;
     }
-    let placed = placed(seen).unwrap_or_default();
-    let mut old = std::mem::take(&mut field.spans);
-    for place in &placed {
+    for place in &placed(seen).unwrap_or_default() {
         let same = find(&old, place).map(|at| old.remove(at));
         field.spans.push(new_span(place, same.as_ref()));
     }

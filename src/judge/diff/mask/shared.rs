@@ -1,12 +1,9 @@
 //! What the items of a feed have in common.
 
-use super::{MOST_REST, ROW_GAP};
-use crate::diff::fingerprint::Fingerprint;
-use crate::diff::noise::{is_core_text, local_name};
-use crate::diff::path_print;
+use super::MOST_REST;
 use crate::diff::spans::PlacedSpan;
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate_core::model::{FeedNoise, SharedField, SharedSpan, Time};
+use tidegate_core::model::{FeedNoise, SharedSpan, Time};
 
 /// A share of fewer items than this says nothing.
 const LEAST_ITEMS: usize = 4;
@@ -17,29 +14,21 @@ pub struct Varied {
     path: String,
     before: String,
     after: String,
-    stamped: bool,
     /// Whether the item shows for the first time that it never rests.
     is_first: bool,
 }
 
 impl Varied {
-    pub(super) fn new(path: &str, place: &PlacedSpan<'_>, stamped: bool, is_first: bool) -> Self {
+    pub(super) fn new(path: &str, place: &PlacedSpan<'_>, is_first: bool) -> Self {
         let (before, after) = (place.before.clone(), place.after.clone());
-        Self { path: path.to_owned(), before, after, stamped, is_first }
+        Self { path: path.to_owned(), before, after, is_first }
     }
 }
 
 /// Whether enough was seen of a place for it to hold for all items.
-pub(super) fn is_shared(
-    feed: &FeedNoise,
-    path: &str,
-    place: &PlacedSpan<'_>,
-    is_stamped: bool,
-    now: Time,
-) -> bool {
+pub(super) fn is_shared(feed: &FeedNoise, path: &str, place: &PlacedSpan<'_>, now: Time) -> bool {
     feed.spans.iter().any(|span| {
         span.in_force()
-            && (span.stamped || !is_stamped)
             && now.since(span.last) <= MOST_REST
             && is_there(span, path, &place.before, &place.after)
     })
@@ -57,13 +46,11 @@ fn says_much(words: &str) -> bool {
 /// Counts what an item has shown: for the place that it is, or for one that has the same words on
 /// one side of it.
 pub fn vote(feed: &mut FeedNoise, varied: &Varied, now: Time) {
-    let Varied { path, before, after, stamped, is_first } = varied;
+    let Varied { path, before, after, is_first } = varied;
     feed.spans.retain(|span| now.since(span.last) <= MOST_REST);
-    let there = feed.spans.iter_mut().find(|span| is_there(span, path, before, after));
-    if let Some(span) = there {
+    if let Some(span) = feed.spans.iter_mut().find(|span| is_there(span, path, before, after)) {
         span.last = now;
         span.items = span.items.saturating_add(u32::from(*is_first));
-        span.stamped |= stamped & is_first;
         return;
     }
     if !is_first {
@@ -75,31 +62,22 @@ pub fn vote(feed: &mut FeedNoise, varied: &Varied, now: Time) {
         let one_sided = (first && says_much(before)) || (last && says_much(after));
         span.path == *path && one_sided
     });
-    if let Some(span) = similar {
-        span.before.take_if(|shared| shared != before);
-        span.after.take_if(|shared| shared != after);
-        span.items = span.items.saturating_add(1);
-        span.stamped |= stamped;
-        span.last = now;
-        return;
+    match similar {
+        Some(span) => {
+            span.before.take_if(|shared| shared != before);
+            span.after.take_if(|shared| shared != after);
+            span.items = span.items.saturating_add(1);
+            span.last = now;
+        }
+        None => add(feed, path, (Some(before), Some(after)), now),
     }
-    add(feed, path, (Some(before), Some(after)), now, |span| {
-        span.items = 1;
-        span.stamped = *stamped;
-    });
 }
 
 /// The words before and after a place, where they are the same in all items.
 type Words<'a> = (Option<&'a str>, Option<&'a str>);
 
 /// Adds a place; where there are too many, that of which least was seen makes room.
-fn add(
-    feed: &mut FeedNoise,
-    path: &str,
-    words: Words<'_>,
-    now: Time,
-    how: impl FnOnce(&mut SharedSpan),
-) {
+fn add(feed: &mut FeedNoise, path: &str, words: Words<'_>, now: Time) {
     if feed.spans.len() >= FeedNoise::SPAN_LIMIT {
         let weakest = feed.spans.iter().enumerate();
         let weakest = weakest.min_by_key(|(_, span)| (span.items, span.last));
@@ -107,17 +85,14 @@ fn add(
             feed.spans.remove(at);
         }
     }
-    let mut span = SharedSpan {
+    feed.spans.push(SharedSpan {
         path: path.to_owned(),
         before: words.0.map(str::to_owned),
         after: words.1.map(str::to_owned),
-        items: 0,
-        stamped: false,
+        items: 1,
         since: now,
         last: now,
-    };
-    how(&mut span);
-    feed.spans.push(span);
+    });
 }
 
 /// Learns which places between words varied in most of `items` at once; says whether one has come
@@ -157,7 +132,7 @@ pub fn sweep_spans(
                 span.last = now;
                 is_new |= span.in_force() && !was;
             }
-            None => add(feed, path, *words, now, |span| span.items = 1),
+            None => add(feed, path, *words, now),
         }
     }
     is_new
@@ -170,69 +145,4 @@ fn words(varied: &Varied) -> impl Iterator<Item = (&str, Words<'_>)> {
     let last = says_much(after).then_some((None, Some(after.as_str())));
     let both = (Some(before.as_str()), Some(after.as_str()));
     std::iter::once(both).chain(first).chain(last).map(move |words| (path, words))
-}
-
-/// The fields that changed alone, over all items of a document.
-#[derive(Debug, Clone, Default)]
-pub struct Swept {
-    fields: BTreeMap<String, (usize, u64)>,
-}
-
-impl Swept {
-    /// Counts an item of which one field changed and nothing else.
-    pub fn add(&mut self, portrait: &Fingerprint<'_>, changed: &BTreeSet<u64>) {
-        let (Some(path), 1) = (changed.first(), changed.len()) else { return };
-        let mut seen = portrait.seen.iter().filter(|seen| seen.print.0 == *path).peekable();
-        let Some(name) = seen.peek().map(|seen| seen.path) else { return };
-        if is_the_item(name) {
-            return;
-        }
-        let (items, digest) = self.fields.entry(name.to_owned()).or_default();
-        *items += 1;
-        *digest = seen.fold(*digest, |digest, seen| digest.wrapping_add(seen.print.1));
-    }
-}
-
-/// Whether a field is what the item is about: its text or where it leads. Such a field is never
-/// taken for noise as a whole.
-fn is_the_item(path: &str) -> bool {
-    let name = local_name(path);
-    is_core_text(name) || ["link", "enclosure"].iter().any(|own| name.starts_with(own))
-}
-
-/// Learns which whole fields changed on most of `items` at once.
-pub fn sweep(feed: &mut FeedNoise, swept: &Swept, items: usize, now: Time) {
-    feed.fields.retain(|field| {
-        let is_volatile = field.documents >= FeedNoise::DOCUMENTS;
-        now.since(field.last) <= if is_volatile { MOST_REST } else { ROW_GAP }
-    });
-    for (path, (changed, digest)) in &swept.fields {
-        let most = *changed >= LEAST_ITEMS && changed * 2 > items;
-        let at = feed.fields.iter().position(|field| field.path == *path);
-        match (at.and_then(|at| feed.fields.get_mut(at)), most) {
-            (Some(field), true) if field.digest != *digest => {
-                field.documents = field.documents.saturating_add(1);
-                field.digest = *digest;
-                field.last = now;
-            }
-            (Some(field), false) if field.documents < FeedNoise::DOCUMENTS => field.documents = 0,
-            (None, true) => feed.fields.push(SharedField {
-                path: path.clone(),
-                digest: *digest,
-                documents: 1,
-                since: now,
-                last: now,
-            }),
-            _ => {}
-        }
-    }
-    feed.fields.retain(|field| field.documents > 0);
-    feed.fields.sort_by_key(|field| std::cmp::Reverse(field.documents));
-    feed.fields.truncate(FeedNoise::FIELD_LIMIT);
-}
-
-/// The fingerprints of the paths of fields that are volatile in the feed.
-pub fn volatile(feed: &FeedNoise) -> BTreeSet<u64> {
-    let fields = feed.fields.iter().filter(|field| field.documents >= FeedNoise::DOCUMENTS);
-    fields.map(|field| path_print(&field.path)).collect()
 }

@@ -1,11 +1,9 @@
 use super::*;
-use crate::diff::{changed, fingerprint, path_print};
+use crate::diff::{changed, fingerprint};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use tidegate_core::model::*;
 use tidegate_format::parse::{self, Limits};
-
-mod presence;
 
 const HOUR: u64 = 3600;
 
@@ -15,8 +13,6 @@ struct Watch {
     feed: FeedNoise,
     now: Time,
     in_hold: bool,
-    /// Whether the publisher stamps what it changes.
-    is_stamped: bool,
 }
 
 fn blank(name: &str) -> LedgerEntry {
@@ -56,7 +52,7 @@ impl Watch {
     fn new(fields: &str) -> Self {
         let now = Time::from_unix(1_800_000_000);
         let feed = FeedNoise::default();
-        let mut watch = Self { known: blank("a"), feed, now, in_hold: false, is_stamped: false };
+        let mut watch = Self { known: blank("a"), feed, now, in_hold: false };
         watch.sees(fields);
         watch
     }
@@ -81,10 +77,8 @@ impl Watch {
             portrait: &portrait,
             known: &self.known,
             feed: &self.feed,
-            volatile: &volatile(&self.feed),
             changed: &changed,
             is_comparable: true,
-            is_stamped: self.is_stamped,
             in_hold: self.in_hold,
             now: self.now,
         });
@@ -224,37 +218,6 @@ fn a_mask_is_lifted_when_the_field_has_rested() {
 }
 
 #[test]
-fn the_publishers_own_stamp_takes_twice_the_proof() {
-    let mut watch = Watch::new("<title>1 injured</title>");
-    watch.is_stamped = true;
-    let told: Vec<bool> = (2..10).map(|n| watch.title(&format!("{n} injured"))).collect();
-    assert_eq!(told, [true, true, true, true, true, false, false, false]);
-    // What was learned without stamps does not hold for a change with one.
-    let mut watch = Watch::new("<title>1 injured</title>");
-    assert!((2..4).all(|n| watch.title(&format!("{n} injured"))));
-    assert!(!watch.title("4 injured"));
-    watch.is_stamped = true;
-    assert!(watch.title("5 injured"));
-}
-
-#[test]
-fn a_field_that_goes_back_and_forth() {
-    let mut watch = Watch::new("<title>Sponsored by A</title>");
-    let shown = ["B", "A", "B", "A", "B"];
-    let told = shown.map(|who| watch.title(&format!("Sponsored by {who}")));
-    assert_eq!(told, [true, true, true, false, false]);
-    assert!(watch.title("Sponsored by C"), "a new value is news");
-    let mut watch = Watch::new("<title>A</title>");
-    let told = ["B", "C", "A", "B", "C", "A"].map(|title| watch.title(title));
-    assert_eq!(told, [true, true, true, true, false, false]);
-    let mut watch = Watch::new("<title>Open</title>");
-    for title in ["Closed", "Open", "Closed", "Open", "Closed"] {
-        let lesson = watch.after(16, &format!("<title>{title}</title>"));
-        assert!(!lesson.loud.is_empty(), "doors do so as well");
-    }
-}
-
-#[test]
 fn a_reverted_edit_is_an_edit() {
     let mut watch = Watch::new("<title>Kim reportedly well</title>");
     assert!(watch.title("Kim well after surgery"));
@@ -335,7 +298,7 @@ fn what_is_watched_is_bounded() {
     for n in 0..200_u32 {
         let place =
             crate::diff::spans::placed("1 x", crate::diff::spans::SpanContext::Text, 9).unwrap();
-        let varied = Varied::new(&format!("f{n}"), &place[0], false, true);
+        let varied = Varied::new(&format!("f{n}"), &place[0], true);
         vote(&mut watch.feed, &varied, watch.now);
     }
     assert_eq!(watch.feed.spans.len(), FeedNoise::SPAN_LIMIT);
@@ -348,7 +311,7 @@ fn what_varies_on_most_items_in_three_documents_holds_for_all_however_far_apart(
         let one = |name: &&str| {
             let text = format!("{name} (7 views)");
             let places = placed(&text, SpanContext::Text, 9).unwrap();
-            places.iter().map(|place| Varied::new("title", place, false, false)).collect()
+            places.iter().map(|place| Varied::new("title", place, false)).collect()
         };
         names.iter().map(one).collect()
     };
@@ -374,42 +337,6 @@ fn what_varies_on_most_items_in_three_documents_holds_for_all_however_far_apart(
     }
     let [span] = feed.spans.as_slice() else { panic!("{:?}", feed.spans) };
     assert_eq!((span.before.as_deref(), span.after.as_deref()), (Some("One ("), Some(" view")));
-}
-
-/// The values of one field over all items of a document.
-fn swept(path: &str, values: &[String]) -> Swept {
-    let mut swept = Swept::default();
-    for value in values {
-        let fields = format!("<title>t</title><{path}>{value}</{path}>");
-        let text = format!("<rss version=\"2.0\"><channel><item>{fields}</item></channel></rss>");
-        let document = parse::document(&text, None, &Limits::default()).unwrap();
-        swept.add(&fingerprint(&document.entries[0], &[]), &BTreeSet::from([path_print(path)]));
-    }
-    swept
-}
-
-#[test]
-fn a_field_that_changes_on_most_items_in_three_documents() {
-    let now = Time::from_unix(0);
-    let mut feed = FeedNoise::default();
-    let ads = |n: u32| (0..6).map(|at| format!("Sponsored by {}", at * n)).collect::<Vec<_>>();
-    for n in 1..4 {
-        assert!(volatile(&feed).is_empty());
-        sweep(&mut feed, &swept("promotion", &ads(n)), 10, now);
-        sweep(&mut feed, &swept("promotion", &ads(n)), 10, now);
-    }
-    assert_eq!(volatile(&feed), BTreeSet::from([path_print("promotion")]));
-    assert!(
-        feed.describe()[0].starts_with("promotion changed on most items in 3 documents in a row")
-    );
-    let later = now.plus(MOST_REST + Duration::from_secs(1));
-    sweep(&mut feed, &Swept::default(), 10, later);
-    assert!(volatile(&feed).is_empty(), "until it rests");
-    for n in 1..9 {
-        sweep(&mut feed, &swept("description", &ads(n)), 10, now);
-        sweep(&mut feed, &swept("few", &ads(n)), 20, now);
-    }
-    assert!(feed.fields.is_empty(), "neither the text itself nor a field of a few items");
 }
 
 proptest! {

@@ -61,13 +61,8 @@ pub(super) fn credited(markup: &Markup, credit: &Credit) -> Markup {
         _ => return markup,
     };
     let mut slots = markup.slots.clone();
-    let moved = |range: &mut std::ops::Range<usize>| {
-        if range.start >= inner {
-            *range = range.start + element.len()..range.end + element.len();
-        }
-    };
-    for range in [&mut slots.id, &mut slots.id_element] {
-        range.as_mut().map(moved);
+    for range in [&mut slots.id, &mut slots.id_element].into_iter().flatten() {
+        *range = range.start + element.len()..range.end + element.len();
     }
     Markup { xml: format!("{before}{element}{after}"), slots, ..markup }
 }

@@ -58,18 +58,15 @@ pub(super) fn bear<D>(known: &mut LedgerEntry, version: &Version<D>) {
 
 /// Why an item is what it is after a merge.
 pub(super) fn reason(known: &LedgerEntry, before: &Shared<()>, merged: &Shared<Datum>) -> String {
-    let words = history_words(&merged.winner);
-    let conflicts = merged.conflicts.len();
     let is_same = merged.winner.with(()) == before.winner;
-    match (is_same, conflicts) {
-        (true, 0) => {
-            format!("merged: version {} stays, and nothing is in conflict", known.updates.value())
-        }
-        (true, n) => {
-            format!("merged: version {} stays, {n} in conflict with it", known.updates.value())
-        }
-        (false, 0) => format!("merged: {words}"),
-        (false, n) => format!("merged: {words}, {n} in conflict with it"),
+    let words = match is_same {
+        true => format!("version {} stays", known.updates.value()),
+        false => history_words(&merged.winner),
+    };
+    match merged.conflicts.len() {
+        0 if is_same => format!("merged: {words}, and nothing is in conflict"),
+        0 => format!("merged: {words}"),
+        n => format!("merged: {words}, {n} in conflict with it"),
     }
 }
 

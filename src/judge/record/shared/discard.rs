@@ -13,8 +13,8 @@ use crate::Braked;
 use crate::identity;
 use std::collections::HashSet;
 use tidegate_core::model::{
-    Completeness, EndpointId, EventKind, FeedDocument, ItemStatus, LedgerEntry, Origin, Snapshot,
-    SyncId,
+    Completeness, EndpointId, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Origin,
+    Snapshot, SyncId,
 };
 
 /// Of fewer items than this, what a complete feed does not list is no share worth holding it for.
@@ -57,12 +57,17 @@ pub(in crate::record) fn discarded(
     if !is_whole || !is_current || crate::record::has_moved(&snapshot.state, round.url) {
         return Discard::default();
     }
-    let listed = ListedIds::from_documents([document, complete]);
+    let entries = || document.entries.iter().chain(&complete.entries);
+    let ids: HashSet<&SyncId> = entries().filter_map(Entry::shared).map(|said| said.id()).collect();
+    // One whose sync markup is broken, or not believed, is there all the same.
+    let names: HashSet<String> = entries().map(identity::native).collect();
     let all = draft.positions(|known| known.origin == Origin::Upstream && !known.is_deleted());
     let is_gone = |known: &LedgerEntry| {
         snapshot.state.source_since.is_none_or(|since| known.first_seen >= since)
             && !is_made_by(known, round.endpoint)
-            && !listed.has(known)
+            && !ids.contains(&known.id)
+            && !names.contains(&known.native_shown)
+            && !names.contains(&known.published_id)
     };
     let gone: Vec<usize> =
         all.iter().copied().filter(|at| draft.item(*at).is_some_and(is_gone)).collect();
@@ -95,30 +100,6 @@ fn is_made_by(known: &LedgerEntry, own: &EndpointId) -> bool {
     topmost.is_some_and(is_own) || first.is_some_and(is_own) || is_id_of(&known.id, own)
 }
 
-/// What documents list, by whatever it can be known.
-struct ListedIds<'d> {
-    ids: HashSet<&'d SyncId>,
-    natives: HashSet<String>,
-}
-
-impl<'d> ListedIds<'d> {
-    fn from_documents<'a: 'd>(documents: [&'d FeedDocument<'a>; 2]) -> Self {
-        let entries = || documents.into_iter().flat_map(|document| &document.entries);
-        let shared = entries().filter_map(|entry| entry.shared());
-        Self {
-            ids: shared.map(|said| said.id()).collect(),
-            // One whose sync markup is broken, or not believed, is there all the same.
-            natives: entries().map(|entry| identity::native(entry).shown).collect(),
-        }
-    }
-
-    fn has(&self, known: &LedgerEntry) -> bool {
-        self.ids.contains(&known.id)
-            || self.natives.contains(&known.native_shown)
-            || self.natives.contains(&known.published_id)
-    }
-}
-
 impl Discard {
     /// Whether there is nothing to discard.
     pub(in crate::record) const fn is_nothing(&self) -> bool {
@@ -140,16 +121,10 @@ pub(in crate::record) fn discard(draft: &mut ChangeDraft<'_>, gone: &[usize], re
     }
     let since = draft.round.now;
     for &at in gone {
-        let Some((id, contested)) = draft.item(at).map(|k| (k.id.clone(), k.conflicts > 0)) else {
-            continue;
-        };
-        if contested {
-            draft.conflicts.insert(id, Vec::new());
-        }
+        draft.set_conflicts(at, Vec::new());
         draft.change(at, |item| {
             item.standing = ItemStatus::Discarded { since };
             item.absence = None;
-            item.conflicts = 0;
         });
         draft.event(at, EventDetails::new(EventKind::Discarded, reason));
     }

@@ -1,18 +1,17 @@
 //! Incorporating what a document shares (SSE 1.0 section 3.3).
 
 use super::super::draft::{ChangeDraft, EventDetails};
-use super::super::newcomer::{describe, newcomer};
+use super::super::newcomer::{newcomer, quote, resemble};
 use super::datum::{DataOwner, Datum, bare, bear, extras_of, history_words, merged, reason};
 use super::gap::{can_be_ours, is_id_of};
 use super::offer::{Offer, OfferedBody};
 use super::order::{is_first_of_changes, newest};
 use super::{Issued, LEAP_LIMIT, Peers, SharedSplit};
-use crate::diff;
 use crate::identity;
 use crate::record::ITEMS_LIMIT;
-use crate::record::doubt::SharedDoubt;
+use crate::record::doubt::DocumentDoubt;
 use crate::record::local::{self, PolicyResult};
-use crate::record::redacted_filter::KeptOut;
+use crate::record::redacted_filter::KnownNames;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
     ConflictPolicy, Conflicting, Count, EndpointId, Entry, EventKind, FeedDocument, Incoming,
@@ -56,7 +55,7 @@ pub(in crate::record) fn merge(
     parts: &SharedSplit<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
-    doubt: &SharedDoubt,
+    doubt: &DocumentDoubt,
 ) -> MergeReport {
     let mut listed: HashSet<&SyncId> =
         document.entries.iter().filter_map(Entry::shared).map(|said| said.id()).collect();
@@ -68,13 +67,9 @@ pub(in crate::record) fn merge(
     merging.replaced = Some(&parts.replaced);
     // The complete feed first (section 4.1), each from its last entry to its first, so that what
     // stands above, the newer, is made later.
-    let complete = peers.complete.map(|complete| (complete, true));
-    for (source, is_of_complete) in complete.into_iter().chain([(document, false)]) {
+    for source in peers.complete.into_iter().chain([document]) {
         for entry in source.entries.iter().rev() {
-            let Some(said) = entry.shared() else { continue };
-            if doubt.waits(is_of_complete, said.id()) {
-                continue;
-            }
+            let Some(said) = entry.shared().filter(|_| !doubt.waits(entry)) else { continue };
             let is_listed = listed.contains(said.id());
             let (body, origin) = (OfferedBody::Entry(source, entry), Origin::Upstream);
             let takes_over = false;
@@ -94,7 +89,7 @@ pub(in crate::record) struct Merging<'m, 'd> {
     /// What other feeds know of items that bear this gateway's name.
     issued: Option<&'m Issued>,
     /// What was redacted, which must not come back in a conflict of another item.
-    kept_out: KeptOut,
+    kept_out: KnownNames,
     /// Items that were compared until now and are shared from now on, by native id.
     replaced: Option<&'m HashMap<String, usize>>,
     /// Whether items are made here as well: then all that live are shown.
@@ -121,7 +116,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             whole,
             places,
             issued: None,
-            kept_out: KeptOut::new(whole.known.iter(), LedgerEntry::is_redacted),
+            kept_out: KnownNames::new(whole.known.iter(), LedgerEntry::is_redacted),
             replaced: None,
             is_local,
             is_ours: false,
@@ -256,10 +251,10 @@ impl<'m, 'd> Merging<'m, 'd> {
             return;
         };
         let native = identity::native(&entry);
-        let replaced = self.replaced.and_then(|replaced| replaced.get(&native.shown)).copied();
+        let replaced = self.replaced.and_then(|replaced| replaced.get(&native)).copied();
         let replaced = replaced.filter(|at| self.draft.item(*at).is_some_and(|k| !k.is_deleted()));
         let now = self.draft.round.now;
-        let key = format!("{}##{id}", native.shown);
+        let key = format!("{native}##{id}");
         let mut known = newcomer(&entry, &native, &key, id.clone(), |_| false, self.draft);
         let old = replaced.and_then(|at| self.draft.item(at));
         if let Some(published) = old.map(|old| old.published_id.as_str()).or(offer.published_id) {
@@ -403,16 +398,10 @@ impl<'m, 'd> Merging<'m, 'd> {
         let mut next = known.clone();
         let entry = if winner.data.place == DataOwner::Entry { offer.body.entry() } else { None };
         if let Some(entry) = &entry {
-            describe(&mut next, entry);
-            next.prints = diff::fingerprint(entry, &self.draft.round.options.ignore).prints;
+            resemble(&mut next, entry, self.draft.round);
             next.bytes = print;
-            next.noise.scheme = diff::SCHEME;
         } else if let Some(markup) = &markup {
-            next.title.clone_from(&markup.card.title);
-            next.link.clone_from(&markup.card.link);
-            (next.published, next.updated) = (markup.card.published, markup.card.updated);
-            next.prints.clear();
-            next.bytes = diff::markup_print(markup);
+            quote(&mut next, markup);
         }
         bear(&mut next, winner);
         next.sse091 = sse091;
@@ -480,16 +469,13 @@ impl<'m, 'd> Merging<'m, 'd> {
             && !known.is_deleted()
             && offer.is_listed;
         let Some(entry) = offer.body.entry().filter(|_| is_newest) else { return };
-        let portrait = diff::fingerprint(&entry, &self.draft.round.options.ignore);
-        let print = offer.body.print();
-        let is_other = portrait.prints != known.prints && print != known.bytes;
+        let (print, round) = (offer.body.print(), self.draft.round);
         self.draft.change(index, |item| {
-            describe(item, &entry);
-            item.prints = portrait.prints;
+            resemble(item, &entry, round);
             item.bytes = print;
-            item.noise.scheme = diff::SCHEME;
         });
-        if is_other {
+        let has_other = |item: &LedgerEntry| item.prints != known.prints && print != known.bytes;
+        if self.draft.item(index).is_some_and(has_other) {
             self.draft.keep_latest(known.id.clone(), offer.body.markup());
         }
     }

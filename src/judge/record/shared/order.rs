@@ -2,27 +2,23 @@
 
 use super::super::draft::ChangeDraft;
 use super::{EntryOwner, SharedSplit};
-use crate::record::draft::EventDetails;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
-    Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Origin, SyncId, Tick, Time,
+    Entry, FeedDocument, ItemStatus, LedgerEntry, Origin, SyncId, Tick, Time,
 };
 
-/// What the document lists, in its order.
-#[derive(Debug, Default)]
-pub(in crate::record) struct DocumentOrder(pub(in crate::record) Vec<SyncId>);
-
-impl DocumentOrder {
-    /// What the whole document lists. `plain`: the items that its plain entries became.
-    pub(in crate::record) fn new(parts: &SharedSplit<'_>, plain: &HashMap<usize, SyncId>) -> Self {
-        let id = |slot: &EntryOwner| match slot {
-            EntryOwner::Plain(at) => plain.get(at).cloned(),
-            EntryOwner::Shared(said) => Some(said.id().clone()),
-            EntryOwner::Passed(id) => Some(id.clone()),
-        };
-        Self(parts.slots.iter().filter_map(id).collect())
-    }
+/// What the whole document lists, in its order. `plain`: the items that its plain entries became.
+pub(in crate::record) fn listed(
+    parts: &SharedSplit<'_>,
+    plain: &HashMap<usize, SyncId>,
+) -> Vec<SyncId> {
+    let id = |slot: &EntryOwner| match slot {
+        EntryOwner::Plain(at) => plain.get(at).cloned(),
+        EntryOwner::Shared(said) => Some(said.id().clone()),
+        EntryOwner::Passed(id) => Some(id.clone()),
+    };
+    parts.slots.iter().filter_map(id).collect()
 }
 
 /// The least items that the reader view shows of a publisher who lists changes only.
@@ -70,10 +66,10 @@ pub(in crate::record) fn by_update<'d>(draft: &'d ChangeDraft<'_>) -> Vec<&'d Le
 /// is never that of changes.
 pub(in crate::record) fn by_changes(
     draft: &mut ChangeDraft<'_>,
-    listed: &DocumentOrder,
+    listed: &[SyncId],
     is_list: bool,
 ) -> Vec<SyncId> {
-    let there: HashSet<&SyncId> = listed.0.iter().collect();
+    let there: HashSet<&SyncId> = listed.iter().collect();
     let mut room = SHOWN_LEAST.saturating_sub(there.len());
     let (mut first, mut order, mut leave) = (Vec::new(), Vec::new(), HashSet::new());
     for known in by_update(draft) {
@@ -91,15 +87,12 @@ pub(in crate::record) fn by_changes(
     }
     let is_left =
         |known: &LedgerEntry| known.origin == Origin::Upstream && leave.contains(&known.id);
-    let since = draft.round.now;
     for at in draft.positions(is_left) {
-        draft.change(at, |item| item.standing = ItemStatus::Retired { since });
-        let reason = format!("it is not among the {SHOWN_LEAST} that changed last");
-        draft.event(at, EventDetails::new(EventKind::Retired, reason));
+        draft.retire(at, format!("it is not among the {SHOWN_LEAST} that changed last"));
     }
     if is_list || !is_log(draft, listed) {
         let mut shown: HashSet<SyncId> = first.drain(..).collect();
-        first = listed.0.iter().filter(|id| shown.remove(*id)).cloned().collect();
+        first = listed.iter().filter(|id| shown.remove(*id)).cloned().collect();
     }
     first.append(&mut order);
     first
@@ -107,11 +100,11 @@ pub(in crate::record) fn by_changes(
 
 /// Whether a document lists shared items alone, in the order in which they were changed: that is the
 /// order of a log, and none of the publisher's.
-fn is_log(draft: &ChangeDraft<'_>, listed: &DocumentOrder) -> bool {
+fn is_log(draft: &ChangeDraft<'_>, listed: &[SyncId]) -> bool {
     let shared = draft.ledger().filter(|known| known.origin == Origin::Upstream);
     let changed: HashMap<&SyncId, _> =
         shared.map(|known| (&known.id, known.history.topmost().stamp.when())).collect();
-    let keys: Option<Vec<_>> = listed.0.iter().map(|id| Some((*changed.get(id)?, id))).collect();
+    let keys: Option<Vec<_>> = listed.iter().map(|id| Some((*changed.get(id)?, id))).collect();
     keys.is_some_and(|keys| keys.is_sorted())
 }
 
@@ -121,11 +114,11 @@ fn is_log(draft: &ChangeDraft<'_>, listed: &DocumentOrder) -> bool {
 /// is the whole one; `judged`: whether its plain part was taken in.
 pub(in crate::record) fn order(
     draft: &mut ChangeDraft<'_>,
-    listed: &DocumentOrder,
+    listed: &[SyncId],
     is_whole: bool,
     judged: bool,
 ) -> Vec<SyncId> {
-    let there: HashSet<&SyncId> = listed.0.iter().collect();
+    let there: HashSet<&SyncId> = listed.iter().collect();
     let has_own = draft.round.options.sharing.local;
     let replaces = is_whole && judged && !has_own;
     if is_whole && !has_own {
@@ -135,10 +128,7 @@ pub(in crate::record) fn order(
                 && !there.contains(&known.id)
         };
         for at in draft.positions(is_gone) {
-            let since = draft.round.now;
-            draft.change(at, |item| item.standing = ItemStatus::Retired { since });
-            let reason = "its publisher, who shares it, does not list it any more";
-            draft.event(at, EventDetails::new(EventKind::Retired, reason));
+            draft.retire(at, "its publisher, who shares it, does not list it any more");
         }
     }
     let shown: HashSet<SyncId> = draft
@@ -148,7 +138,7 @@ pub(in crate::record) fn order(
         .collect();
     let is_shown = |id: &&SyncId| shown.contains(*id);
     let mut seen: HashSet<SyncId> = HashSet::new();
-    let listed = listed.0.iter().filter(is_shown);
+    let listed = listed.iter().filter(is_shown);
     let order: Vec<SyncId> = if replaces {
         listed.cloned().collect()
     } else {

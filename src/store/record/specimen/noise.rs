@@ -11,12 +11,11 @@ fn restless() -> impl Strategy<Value = Restless> {
     let span = any::<([u32; 3], u8, bool)>().prop_map(|([before, after, value], changes, told)| {
         Span { before, after, value, changes, told }
     });
-    let field = (text(), vec(any::<u32>(), 0..4), any::<[u8; 2]>(), vec(span, 0..3));
+    let field = (text(), any::<u32>(), any::<u8>(), vec(span, 0..3));
     (field, time(), any::<u32>(), of(time())).prop_map(
-        |((path, forms, [returns, changes], spans), last, pace, masked)| Restless {
+        |((path, value, changes, spans), last, pace, masked)| Restless {
             path,
-            forms,
-            returns,
+            value,
             changes,
             spans,
             last,
@@ -53,20 +52,9 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
 }
 
 pub(super) fn any_feed_noise() -> impl Strategy<Value = FeedNoise> {
-    let place = (text(), of(text()), of(text()), any::<u32>(), any::<bool>());
-    let span =
-        (place, time(), time()).prop_map(|((path, before, after, items, stamped), since, last)| {
-            SharedSpan { path, before, after, items, stamped, since, last }
-        });
-    let field = (text(), any::<u64>(), any::<u32>(), time(), time()).prop_map(
-        |(path, digest, documents, since, last)| SharedField {
-            path,
-            digest,
-            documents,
-            since,
-            last,
-        },
-    );
-    (vec(span, 0..3), vec(field, 0..3), any::<u64>())
-        .prop_map(|(spans, fields, ignored)| FeedNoise { spans, fields, ignored })
+    let place = (text(), of(text()), of(text()), any::<u32>());
+    let span = (place, time(), time()).prop_map(|((path, before, after, items), since, last)| {
+        SharedSpan { path, before, after, items, since, last }
+    });
+    (vec(span, 0..3), any::<u64>()).prop_map(|(spans, ignored)| FeedNoise { spans, ignored })
 }

@@ -4,7 +4,7 @@
 /// How much of a message that is not known here is said back, in characters.
 const SAID: usize = 300;
 
-/// What a message of the parser holds, and what to do then.
+/// What a message of the parser holds, and what to do then; what begins with a semicolon is said behind it.
 const ADVICE: &[(&str, &str)] = &[
     ("taken for a plain one", "leave sx:sync out: it is made here"),
     ("bare '&'", "a bare & stands here; write it as &amp;"),
@@ -27,22 +27,18 @@ const ADVICE: &[(&str, &str)] = &[
     ("is cut", "something here is not closed; close it"),
     ("that has no end", "a tag, comment or CDATA section that begins here has no end; close it"),
     ("xml:base that is too long", "an xml:base is too long; write a shorter one"),
+    ("is not declared", "; declare it with xmlns in the entry"),
+    ("is not closed", "; close it"),
+    ("closes nothing", "; take it out, or open what it closes"),
 ];
 
 /// What to do about a message of the parser.
 pub(super) fn advise(message: &str) -> String {
-    if let Some((_, advice)) = ADVICE.iter().find(|(held, _)| message.contains(held)) {
-        return (*advice).to_owned();
+    let found = ADVICE.iter().find(|(held, _)| message.contains(held)).map(|(_, advice)| *advice);
+    let said = || message.chars().take(SAID).collect::<String>();
+    match found {
+        Some(advice) if advice.starts_with(';') => said() + advice,
+        Some(advice) => advice.to_owned(),
+        None => said(),
     }
-    let message: String = message.chars().take(SAID).collect();
-    if message.contains("is not declared") {
-        return format!("{message}; declare it with xmlns in the entry");
-    }
-    if message.contains("is not closed") {
-        return format!("{message}; close it");
-    }
-    if message.contains("closes nothing") {
-        return format!("{message}; take it out, or open what it closes");
-    }
-    message
 }
