@@ -279,13 +279,11 @@ pub(super) const REDACTION_LEAVES: &str = "what is served and kept has the text 
 /// The reason for a redaction; `None` where none was given.
 pub(super) fn redaction_reason(text: &str) -> Result<Option<String>, Problem> {
     let text = text.trim();
-    match text.len() > REASON_LIMIT {
-        true => Err(Problem::parameter(
-            "reason",
-            format!("reason is a text of at most {REASON_LIMIT} bytes"),
-        )),
-        false => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
+    if text.len() > REASON_LIMIT {
+        let said = format!("reason is a text of at most {REASON_LIMIT} bytes");
+        return Err(Problem::parameter("reason", said));
     }
+    Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
 }
 
 /// Takes the text of an item out of everything, to its end, whoever waits for it.

@@ -271,14 +271,6 @@ pub(crate) struct TakenSettings {
     conflicts: ConflictRule,
 }
 
-/// The user and the password of a login.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "read as the configuration is")]
-struct SecretLogin {
-    user: Secret,
-    password: Secret,
-}
-
 describe! {
     /// A secret. What is stored is never shown: answers have `stored` and `from`, and taking that back keeps it.
     Secret: OneOfBuilder::new()
@@ -286,6 +278,10 @@ describe! {
         .item(object("file", text().min_length(Some(1)).max_length(Some(4096))))
         .item(object("env", text().max_length(Some(128)).pattern(Some("^[A-Za-z_][A-Za-z0-9_]*$"))))
         .item(object("stored", True::schema()).property("from", text()));
+    /// The user and the password of a login.
+    SecretLogin: object("user", Ref::from_schema_name("Secret"))
+        .property("password", Ref::from_schema_name("Secret"))
+        .required("password");
     /// Further headers of requests, with their values.
     FeedHeaders: ObjectBuilder::new().schema_type(Type::Object).max_properties(Some(FeedAccess::HEADERS_LIMIT))
         .additional_properties(Some(Ref::from_schema_name("Secret")));
