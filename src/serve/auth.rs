@@ -1,8 +1,8 @@
-//! The token that administration must bring along (RFC 6750 section 2.1).
+//! The token that administration must bring along (RFC 6750 section 2.1), and wrong ones.
 //!
-//! Wrong administration tokens. A client that sends too many different ones is not told for a while whether the
-//! next is right: that one could be told at once, so refusing wrong ones alone would not slow down who guesses.
-//! Where many clients guess, each has fewer. No client waits for the guesses of others.
+//! A client that sends too many different ones is not told for a while whether the next is right: that one could be told at
+//! once, so refusing wrong ones alone would not slow down who guesses. Where many clients guess, each has fewer. No client
+//! waits for the guesses of others.
 
 use super::cache::Cache;
 use super::client::Client;

@@ -4,8 +4,8 @@
 //! then it is the last address that is no trusted proxy of `Forwarded` (RFC 7239) or of
 //! `X-Forwarded-For`. What stands before that address was written by whoever is no trusted proxy.
 //!
-//! Peers that seem to be proxies and are not named in `server.trusted_proxies`: whatever is shared out
-//! by client, all who come through such a proxy have one share of.
+//! The log tells of peers that seem to be proxies and are not named there: whatever is shared out by client, all who come
+//! through such a proxy have one share of.
 
 use super::{AppState, locked};
 use axum::extract::{FromRequestParts, Request};

@@ -5,8 +5,7 @@
 //! its answer. Where the gateway works for all, the site that has most gives way to one that has fewer. What comes from
 //! a trusted proxy is of many clients: it has no share of its own, and its requests are let finish. Where nobody gives
 //! way, a newcomer is answered whether the gateway is alive, and nothing else.
-//!
-//! The files that the process may have open. Each connection is one.
+//! Each connection is one of the files that the process may have open.
 
 mod activity;
 

@@ -4,11 +4,9 @@
 //! Which state that was stands in the entity tag, beside the hash of the bytes, so that nothing is
 //! kept of any client. Whoever makes a tag up gets the whole document: a tag must fit its document,
 //! and the render revision in it must be one that this very store has made ([`Lineage`]), not one
-//! that it made before it was brought back from an older copy.
+//! that it made before it was brought back from an older copy. A delta is rendered like its view and kept like it.
 //!
 //! [`Lineage`]: tidegate_core::model::Lineage
-//!
-//! What changed since an earlier state of a view, rendered like the view and kept like it.
 
 use super::address::{DocumentForm, shown};
 use super::audience::ServedFeed;

@@ -1,13 +1,9 @@
-//! `POST /websub`: requests to the hub (WebSub section 5.1), and what administration sees of it.
+//! Hubs: requests to our own, and what the hubs of upstreams ask and deliver.
 //!
-//! This module checks what is asked and of which document. The hub keeps subscriptions; nothing here calls anybody.
-//!
-//! `POST /rsscloud/pleaseNotify`: registrations by rssCloud, which lead to the hub as well.
-//!
-//! `/websub/callback/TOKEN`: where hubs of upstreams call (WebSub sections 5.3 and 7).
-//!
-//! What a hub may ask back, and whether a push is believed, is for the side that subscribes to say;
-//! nothing of a push is taken but that there was one.
+//! `POST /websub` (WebSub section 5.1) and `POST /rsscloud/pleaseNotify` are requests to the hub here, which keeps
+//! subscriptions and calls; what is asked, and of which document, is checked here, and administration sees it here.
+//! `/websub/callback/TOKEN` (sections 5.3 and 7) is where other hubs call. What a hub may ask back, and whether a push is
+//! believed, is for the side that subscribes to say; nothing of a push is taken but that there was one.
 
 use super::SharedState;
 use super::answers::answer;

@@ -198,8 +198,6 @@ struct AppState {
     lists: opml::Lists,
     doors: EventStreams,
     bodies: Arc<Budget>,
-    /// Bodies on their way out of files.
-    file_bodies: Arc<Budget>,
     metrics: Metrics,
     ready: ReadyAnswers,
     closing: CancellationToken,
@@ -285,8 +283,7 @@ impl AppState {
             sup,
             lists,
             doors: EventStreams::new(settings.connections),
-            bodies: observe::memory_budget(settings.memory),
-            file_bodies: observe::file_budget(),
+            bodies: observe::body_budget(settings.memory),
             metrics,
             ready: ReadyAnswers::new(),
             closing,

@@ -1,9 +1,8 @@
-//! What is counted, in Prometheus' words. Labels take few values: routes, not addresses.
+//! What is counted, in Prometheus' words. Labels take few values: routes, not addresses. Figures that are not counted as things
+//! happen are told as they were when they were last looked at.
 //!
-//! The two text formats in which metrics are told. They are written in OpenMetrics; whoever does not ask
-//! for that gets Prometheus' older format, which every scraper reads and every browser shows.
-//!
-//! Figures that are not counted as things happen: each is told as it was when it was last looked at.
+//! Metrics are written in OpenMetrics; whoever does not ask for that gets Prometheus' older format, which every scraper reads
+//! and every browser shows.
 
 mod gathered;
 

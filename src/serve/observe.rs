@@ -10,9 +10,8 @@
 //! streams of HTTP/2 without a window say, would keep all of them for as long as the connection lasts. So
 //! what is held is counted by document, of each client and of all, until its last byte has gone.
 //!
-//! A document in a file (`spool`) takes no memory but for the piece that is sent just now. What is counted
-//! of those are the bytes on the disk, in a budget of their own: a file that nobody asks for any more stays
-//! for as long as it is sent.
+//! A document in a file (`spool`) takes no memory but for the piece that is sent just now, and space on the disk: one that
+//! nobody asks for any more stays for as long as it is sent. So its bytes count as well, for less.
 
 use super::admission::{Work, WorkKind};
 use super::audience::X_ROBOTS_TAG;
@@ -65,21 +64,15 @@ const TEXTS: [&str; 4] = ["text/html", "text/plain", "application/", "text/css"]
 /// nothing else on its way.
 const CLIENT_PART: u64 = 4;
 const SITE_PART: u64 = 2;
-/// Bytes of files on their way in all, and of these those of one client.
-const FILES: u64 = 1024 << 20;
-const CLIENT_FILES: u64 = 512 << 20;
+/// A byte of a file on its way counts as this part of one in memory.
+const FILE_PART: u64 = 8;
 /// A connection on which nothing was taken for so long does not move: it goes first where room is needed.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The budget of bodies in memory: so many bytes.
-pub(super) fn memory_budget(all: u64) -> Arc<Budget> {
+/// The budget of bodies on their way: so many bytes.
+pub(super) fn body_budget(all: u64) -> Arc<Budget> {
     let shares = BudgetShares { all, each: all / CLIENT_PART, site: all / SITE_PART };
     Budget::new(shares, PATIENCE)
-}
-
-/// That of bodies that are read from files as they are sent.
-pub(super) fn file_budget() -> Arc<Budget> {
-    Budget::new(BudgetShares { all: FILES, each: CLIENT_FILES, site: CLIENT_FILES }, PATIENCE)
 }
 
 /// What of a request its answer depends on.
@@ -201,7 +194,7 @@ pub(super) async fn count(
     let holder = |thing| BudgetHolder { client, connection, thing, is_action };
     let file = response.extensions_mut().remove::<Arc<SpooledFile>>();
     if let Some(file) = file.filter(|_| !facts.is_head()) {
-        return match room.file_bodies.take(holder((Arc::as_ptr(&file).addr(), file.len()))) {
+        return match room.bodies.take(holder((Arc::as_ptr(&file).addr(), file.len() / FILE_PART))) {
             Ok(held) => response.map(|_| Body::new(Unsent::of_file(file, held))),
             Err(end) => refused(end),
         };

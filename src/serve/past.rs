@@ -1,16 +1,13 @@
-//! What a view said at some time: `?as-of=` on the reader, the sync and the complete view.
+//! What a feed said before: its archives, and its views at some time.
 //!
-//! The answer is marked as one of the past: it is an archive document to feed readers (`fh:archive`,
-//! its `self` is its own address, `current` leads to the feed as it is) and a memento to everybody
-//! else (RFC 7089). All times between two changes have one and the same document of the reader and
-//! the complete view. That of the sync view changes also where something left its window.
+//! Archive documents are at `/feeds/NAME/archive/ID` (Feed History draft-05, RFC 5005). A rendition is a function of what
+//! was sealed, of the archive after it and of the gateway's own addresses. It is kept under exactly that, so that a commit to
+//! the feed leaves it alone.
 //!
-//! What the sync view showed at some time, of everything that there was then. Pure.
-//!
-//! Archive documents: `GET /feeds/NAME/archive/ID` (Feed History draft-05, RFC 5005).
-//!
-//! A rendition is a function of what was sealed, of the archive after it and of the gateway's own
-//! addresses. It is kept under exactly that, so that a commit to the feed leaves it alone.
+//! `?as-of=` asks the reader, the sync and the complete view what it said then. The answer is marked as one of the past: it is
+//! an archive document to feed readers (`fh:archive`, its `self` is its own address, `current` leads to the feed as it is) and
+//! a memento to everybody else (RFC 7089). All times between two changes have one and the same document of the reader and the
+//! complete view. That of the sync view changes also where something left its window.
 
 use super::address::{DocumentForm, Site};
 use super::admission::{Work, WorkKind};

@@ -2,7 +2,7 @@
 //! malformed or stands twice is refused. Keys that it does not know are ignored, so that readers may add
 //! what they like; administration refuses them, because what changes things must not guess.
 //!
-//! What a view of a feed shows, decided from its state alone (SSE 1.0 section 4.2). Pure.
+//! And what the view shows that is asked for, decided from the feed's state alone (SSE 1.0 section 4.2). Pure.
 
 use super::problem::Problem;
 use super::put::unknown_key;

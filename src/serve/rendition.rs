@@ -1,6 +1,4 @@
-//! A document as it goes out: its bytes in every encoding, each with its own entity tag.
-//!
-//! How documents are packed.
+//! A document as it goes out: its bytes in every encoding, packed once, each with its own entity tag.
 
 use super::address::DocumentForm;
 use super::conditional::{ETag, Representation};

@@ -1,11 +1,8 @@
-//! What a listener answers: the routes by who may ask (`routes.rs`), what goes around all of them, and what is an
-//! origin's.
+//! What a listener answers: what HTTP asks of every request, what is an origin's, the routes by who may ask (`routes.rs`), and
+//! what goes around all of them.
 //!
-//! What HTTP asks of every request, whatever it is for: its host, its body, and the questions of
-//! browsers before they ask across origins.
-//!
-//! Answers over a database that other gateways write as well are no older than it allows: where what is in memory was
-//! not compared with the database lately, the request waits for a look, or is refused.
+//! Answers over a database that other gateways write as well are no older than it allows: where what is in memory was not
+//! compared with the database lately, the request waits for a look, or is refused.
 
 use super::client::Peer;
 use super::observe::AnswerFacts;

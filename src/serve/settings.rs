@@ -1,6 +1,4 @@
-//! What the configuration says of how the gateway shows itself.
-//!
-//! What of a site that is served changes when the configuration is read again.
+//! What the configuration says of how the gateway shows itself, and what of that changes when it is read again.
 
 use super::auth::AdminToken;
 use super::client::Proxies;

@@ -1,7 +1,5 @@
-//! Something that is shared out by key (by client, by feed): each has so much of it at a time, and where that is bounded
-//! all of them together have so much.
-//!
-//! How fast each of many may do something: so much at once, and from then on one more each time that so long has passed.
+//! What each of many has: so much at a time (by client, by feed), or so much at once and from then on one more each time that
+//! so long has passed.
 
 use super::locked;
 use std::collections::HashMap;

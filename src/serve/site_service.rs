@@ -1,6 +1,5 @@
-//! What a connection asks of this site: answers that are ready first, then whatever its listener answers.
-//!
-//! Bodies of answers: those that somebody watches, and those that are handed over in pieces and counted until they have
+//! What a connection asks of this site: answers that are ready first, then whatever its listener answers. And the bodies of
+//! both: those that come, those that somebody watches, and those that are handed over in pieces and counted until they have
 //! gone.
 
 use super::budget::HeldBudget;

@@ -1,7 +1,5 @@
-//! A feed's webhook: what is delivered to it, and how administration sets it. The hub delivers.
-//!
-//! The documents that can be subscribed to, for the hub that delivers them: the very bytes and headers that a
-//! reader gets.
+//! What the hub delivers: to subscribers the very bytes and headers that a reader gets, to the webhook of a feed its changes as
+//! JSON. And how administration sets a webhook.
 
 use super::answers::{EventAnswer, answer, object};
 use super::audience::{Audience, Revoked, ServedFeed};
