@@ -184,7 +184,7 @@ impl Replayed<'_> {
         self.times.iter().rev().find(|(at, _)| *at <= time).map(|(_, n)| *n)
     }
 
-    fn round<'b>(&'b self, snapshot: Option<&'b Snapshot>, now: Time) -> Observation<'b> {
+    fn observation<'b>(&'b self, snapshot: Option<&'b Snapshot>, now: Time) -> Observation<'b> {
         Observation {
             feed: &self.target.feed,
             url: "",
