@@ -89,15 +89,8 @@ impl Container {
     }
 
     /// Its media type, without charset.
-    pub const fn media_range(self) -> &'static str {
-        match self {
-            Self::Atom => "application/atom+xml",
-            Self::Rss => "application/rss+xml",
-            Self::Pox => "application/xml",
-            Self::Json => "application/json",
-            Self::JsonFeed => "application/feed+json",
-            Self::Opml => "text/x-opml",
-        }
+    pub fn media_range(self) -> &'static str {
+        self.media_type().split(';').next().unwrap_or_default()
     }
 
     /// Its media type as it is sent. JSON is UTF-8 and has no charset (RFC 8259 section 11).

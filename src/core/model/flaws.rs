@@ -3,10 +3,24 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Defines a set of the variants of an enumeration without fields. Its `ALL` has them in the order
-/// of the enumeration; the set is stored as a number with one bit for each.
+/// Defines an enumeration without fields and the set of its variants, which is stored as a number
+/// with one bit for each.
 macro_rules! set_of {
-    ($(#[$doc:meta])* $set:ident($bits:ty) of $kind:ident) => {
+    (
+        $(#[$doc:meta])* $set:ident($bits:ty) of
+        $(#[$of:meta])* $kind:ident { $($(#[$each:meta])* $variant:ident,)* }
+    ) => {
+        $(#[$of])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $kind {
+            $($(#[$each])* $variant,)*
+        }
+
+        impl $kind {
+            /// All of them, in their order.
+            pub const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
+        }
+
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
         #[serde(transparent)]
@@ -77,32 +91,24 @@ macro_rules! set_of {
 
 pub(super) use set_of;
 
-/// A kind of flaw: each is one for which a strict XML processor refuses the document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Flaw {
-    /// Bytes that are malformed in the document's charset.
-    Bytes,
-    /// Characters that XML forbids.
-    Characters,
-    /// References that XML does not know, and bare `&`.
-    References,
-    /// Tags, comments and attributes that cannot be told apart, and a document that is cut.
-    Tags,
-    /// Namespace prefixes that are not declared.
-    Prefixes,
-    /// Something before the document's declaration or behind its end.
-    Around,
-}
-
-impl Flaw {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Bytes, Self::Characters, Self::References, Self::Tags, Self::Prefixes, Self::Around];
-}
-
 set_of! {
     /// The kinds of flaws that a document has.
-    Flaws(u8) of Flaw
+    Flaws(u8) of
+    /// A kind of flaw: each is one for which a strict XML processor refuses the document.
+    Flaw {
+        /// Bytes that are malformed in the document's charset.
+        Bytes,
+        /// Characters that XML forbids.
+        Characters,
+        /// References that XML does not know, and bare `&`.
+        References,
+        /// Tags, comments and attributes that cannot be told apart, and a document that is cut.
+        Tags,
+        /// Namespace prefixes that are not declared.
+        Prefixes,
+        /// Something before the document's declaration or behind its end.
+        Around,
+    }
 }
 
 /// How far a feed is known for flaws, and what of its last document is still doubted.
@@ -149,25 +155,18 @@ impl FlawHistory {
     }
 }
 
-/// Something that may explain a hole, and that later documents can settle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Doubt {
-    /// A new item came that may have pushed it out: does this feed push items out of its middle?
-    PushedOut,
-    /// The items that stayed were in no clear order: is that how the feed is?
-    Unsteady,
-    /// It stood at the top: is that the new end or the old one?
-    Top,
-}
-
-impl Doubt {
-    /// Every doubt.
-    pub const ALL: [Self; 3] = [Self::PushedOut, Self::Unsteady, Self::Top];
-}
-
 set_of! {
     /// The doubts that are open of one missing item.
-    Doubts(u8) of Doubt
+    Doubts(u8) of
+    /// Something that may explain a hole, and that later documents can settle.
+    Doubt {
+        /// A new item came that may have pushed it out: does this feed push items out of its middle?
+        PushedOut,
+        /// The items that stayed were in no clear order: is that how the feed is?
+        Unsteady,
+        /// It stood at the top: is that the new end or the old one?
+        Top,
+    }
 }
 
 #[cfg(test)]

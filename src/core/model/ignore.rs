@@ -2,7 +2,6 @@
 
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 /// The most entries of one feed's list.
@@ -61,18 +60,6 @@ impl Eq for Ignore {}
 impl Hash for Ignore {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.written().hash(state);
-    }
-}
-
-impl PartialOrd for Ignore {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ignore {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.written().cmp(&other.written())
     }
 }
 

@@ -11,43 +11,7 @@ use std::fmt;
 /// The most updates of one item in a day that make a version each, unless configured.
 pub const VERSIONS_PER_DAY: u32 = 24;
 
-/// A kind of change that makes no version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NoiseClass {
-    /// Dates and times.
-    Dates,
-    /// Counters, ratings, ranks.
-    Counters,
-    /// Ids, which are judged elsewhere.
-    Ids,
-    /// Addresses of preview images.
-    Images,
-    /// Elements for machines: generators, keywords, addresses of comment feeds.
-    Machinery,
-    /// How an address is written: its scheme, host, or tracking parameters.
-    Addresses,
-    /// What the operator ignores.
-    Ignored,
-    /// Tags, attributes, prefixes, white space, the order of elements.
-    Markup,
-    /// A span within a text that changes again and again while nothing else does.
-    Span,
-}
-
 impl NoiseClass {
-    /// All classes, in the order in which they are told.
-    pub const ALL: [Self; 9] = [
-        Self::Dates,
-        Self::Counters,
-        Self::Ids,
-        Self::Images,
-        Self::Machinery,
-        Self::Addresses,
-        Self::Ignored,
-        Self::Markup,
-        Self::Span,
-    ];
-
     /// The classes of which each item has a [trace](Noise::traces), in its order.
     pub const TRACED: [Self; 8] = [
         Self::Dates,
@@ -78,7 +42,28 @@ impl NoiseClass {
 
 set_of! {
     /// A set of classes.
-    NoiseClasses(u16) of NoiseClass
+    NoiseClasses(u16) of
+    /// A kind of change that makes no version.
+    NoiseClass {
+        /// Dates and times.
+        Dates,
+        /// Counters, ratings, ranks.
+        Counters,
+        /// Ids, which are judged elsewhere.
+        Ids,
+        /// Addresses of preview images.
+        Images,
+        /// Elements for machines: generators, keywords, addresses of comment feeds.
+        Machinery,
+        /// How an address is written: its scheme, host, or tracking parameters.
+        Addresses,
+        /// What the operator ignores.
+        Ignored,
+        /// Tags, attributes, prefixes, white space, the order of elements.
+        Markup,
+        /// A span within a text that changes again and again while nothing else does.
+        Span,
+    }
 }
 
 impl fmt::Display for NoiseClasses {

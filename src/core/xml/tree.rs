@@ -120,12 +120,7 @@ impl Element {
 
     /// Adds an attribute without namespace.
     pub fn set(&mut self, name: &str, value: &str) {
-        self.attributes.push(Attribute {
-            prefix: String::new(),
-            namespace: String::new(),
-            name: name.to_owned(),
-            value: value.to_owned(),
-        });
+        self.attributes.push(Attribute::of("", "", name, value));
     }
 
     /// The child elements.
@@ -237,29 +232,25 @@ fn each(element: &mut Element, change: &mut impl FnMut(&mut Element)) {
 
 /// Reads an element with what it inherits; `None` where the text has no whole element.
 pub fn read(xml: &str, context: &Context) -> Option<Element> {
-    of(Doc::read_whole(xml)?.root()?, context.namespaces.clone())
+    of(Doc::read_whole(xml)?.root()?, &context.namespaces)
 }
 
-/// Takes over an element of a document, with the bindings in scope around it.
-pub fn of(root: DocElement<'_, '_>, around: Vec<(String, String)>) -> Option<Element> {
-    let (mut bindings, text) = (around, root.doc().text());
-    // Open elements, each with how many bindings were in scope outside it; none is made of those beyond the
-    // limit.
-    let mut open: Vec<(Option<Element>, usize)> = Vec::new();
+/// Takes over an element of a document, with the bindings in scope around the document.
+pub fn of(root: DocElement<'_, '_>, around: &[(String, String)]) -> Option<Element> {
+    let text = root.doc().text();
+    // Open elements; none is made of those beyond the limit.
+    let mut open: Vec<Option<Element>> = Vec::new();
     let mut weight = 0_usize;
     for step in root.walk() {
         match step {
             WalkStep::Open(element) => {
-                let outside = bindings.len();
-                let element = (weight <= WEIGHT_LIMIT).then(|| begin(element, &mut bindings));
+                let element = (weight <= WEIGHT_LIMIT).then(|| begin(element, around));
                 weight += element.as_ref().map_or(0, Element::weight);
-                open.push((element, outside));
+                open.push(element);
             }
             WalkStep::Text(text) => add_text(&mut open, text),
             WalkStep::Close(closed) => {
-                let (element, outside) = open.pop()?;
-                bindings.truncate(outside);
-                let Some(mut element) = element else { continue };
+                let Some(mut element) = open.pop()? else { continue };
                 // An empty section is text too: what has one is written with an end tag.
                 if element.children.is_empty() && xml::cut(text, closed.content()).contains(SECTION)
                 {
@@ -274,11 +265,11 @@ pub fn of(root: DocElement<'_, '_>, around: Vec<(String, String)>) -> Option<Ele
     None
 }
 
-fn innermost(open: &mut [(Option<Element>, usize)]) -> Option<&mut Element> {
-    open.iter_mut().rev().find_map(|(element, _)| element.as_mut())
+fn innermost(open: &mut [Option<Element>]) -> Option<&mut Element> {
+    open.iter_mut().rev().find_map(Option::as_mut)
 }
 
-fn add_text(open: &mut [(Option<Element>, usize)], text: Cow<'_, str>) {
+fn add_text(open: &mut [Option<Element>], text: Cow<'_, str>) {
     let Some(parent) = innermost(open) else { return };
     // Line ends as they are written are those of XML (section 2.11); what a reference says stays.
     let normalized = match text {
@@ -293,20 +284,19 @@ fn add_text(open: &mut [(Option<Element>, usize)], text: Cow<'_, str>) {
     }
 }
 
-fn begin(read: DocElement<'_, '_>, bindings: &mut Vec<(String, String)>) -> Element {
+fn begin(read: DocElement<'_, '_>, around: &[(String, String)]) -> Element {
     let value = |attribute: DocAttribute<'_, '_>| {
         xml::plain_value(xml::cut(read.doc().text(), attribute.place())).into_owned()
     };
-    bindings.extend(
-        read.declarations()
-            .map(|a| (a.declared_prefix().to_owned(), a.declared_uri().into_owned())),
-    );
     let resolve = |prefix: &str| -> String {
         if prefix == "xml" {
             return XML.to_owned();
         }
-        let bound = bindings.iter().rev().find(|(bound, _)| bound == prefix);
-        bound.map(|(_, namespace)| namespace.clone()).unwrap_or_default()
+        let mut declared = read.ancestors().flat_map(DocElement::declarations);
+        let declared = declared.find(|declaration| declaration.declared_prefix() == prefix);
+        let declared = declared.map(|declaration| declaration.declared_uri().into_owned());
+        let outer = || around.iter().find(|(bound, _)| bound == prefix);
+        declared.or_else(|| outer().map(|(_, uri)| uri.clone())).unwrap_or_default()
     };
     // A prefix that nothing binds is dropped, and so is an attribute with one: what would be written must
     // be readable.

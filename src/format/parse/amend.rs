@@ -9,6 +9,7 @@ use tidegate_core::model::{Entry, FeedDocument, Format, Markup, Time};
 use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
+use tidegate_core::xml::tag::prefix_of;
 use tidegate_core::xml::{push_attribute, push_namespace, push_text};
 use url::Url;
 
@@ -262,9 +263,8 @@ impl<'t, 'a> Amended<'t, 'a> {
     }
 
     /// The prefix that the entry's own elements have, with its colon.
-    fn prefix(&self) -> String {
-        let name = self.entry.name();
-        name.split_once(':').map(|(prefix, _)| format!("{prefix}:")).unwrap_or_default()
+    fn prefix(&self) -> &'a str {
+        prefix_of(self.entry.name())
     }
 }
 

@@ -13,7 +13,7 @@ use tidegate_core::model::{
     Warning,
 };
 use tidegate_core::xml::address::{has_scheme, resolve};
-use tidegate_core::xml::collapsed;
+use tidegate_core::xml::{collapsed, cut};
 use url::Url;
 
 /// The member with the items of a feed, or of a collection.
@@ -283,9 +283,15 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
         let reason = "the feed has no list of items".to_owned();
         return Err(ParseError::NothingWhole { reason, at: start });
     }
+    // An object where the document is broken.
+    let items = feed.items.filter(|_| completeness == Completeness::Full);
+    let around = items.map(|items| {
+        let behind = cut(text, items.end..text.len()).trim();
+        format!("{}{behind}", cut(text, start..items.start))
+    });
     let skeleton = Skeleton {
         format: Format::JsonFeed,
-        text: skeleton(text, start, feed.items, &completeness),
+        text: around.unwrap_or_else(|| "{}".to_owned()),
         slots: SkeletonSlots::default(),
         context: Context::default(),
         title: feed.head.title.clone().unwrap_or_default(),
@@ -305,21 +311,4 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
         broken_at,
         warnings,
     })
-}
-
-/// The feed object with an empty list of items; an empty object where the document is broken.
-fn skeleton(
-    text: &str,
-    start: usize,
-    items: Option<Range<usize>>,
-    completeness: &Completeness,
-) -> String {
-    match items {
-        Some(items) if *completeness == Completeness::Full => {
-            let before = text.get(start..items.start).unwrap_or_default();
-            let behind = text.get(items.end..).unwrap_or_default().trim();
-            format!("{before}{behind}")
-        }
-        _ => "{}".to_owned(),
-    }
 }

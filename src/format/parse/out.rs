@@ -28,9 +28,8 @@ impl Out {
         self.text.len()
     }
 
-    /// Adds the item that the entry which begins at `start` is made from: an element of that name
-    /// with
-    /// `content` in it, as it is written. `words`: the members that the entry says.
+    /// Adds the item that the entry which begins at `start` is made from: an element of that
+    /// name with `content` in it, as it is written. `words`: the members that the entry says.
     pub fn keep(&mut self, start: usize, name: &str, words: &[&str], content: &str) {
         if self.is_full() || self.kept.saturating_add(content.len()) > self.limit {
             return;

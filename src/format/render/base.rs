@@ -111,18 +111,16 @@ impl Bases<'_> {
         }
         match own {
             Some(own) => Added { entry: Some(resolve(self.document, own)), inside: None },
-            None if around.is_some() => self.instead(markup),
-            None => self.add(markup),
+            None => {
+                let mut added = self.add(markup);
+                if around.is_some() {
+                    // It would inherit one which is not its own.
+                    let own = || markup.card.link.as_deref().unwrap_or(self.document).to_owned();
+                    added.entry.get_or_insert_with(own);
+                }
+                added
+            }
         }
-    }
-
-    /// What an entry gets that would inherit a base which is not its own.
-    fn instead(&self, markup: &Markup) -> Added {
-        let mut added = self.add(markup);
-        if added.entry.is_none() {
-            added.entry = Some(markup.card.link.as_deref().unwrap_or(self.document).to_owned());
-        }
-        added
     }
 
     /// What must be written otherwise in a head around which nobody names a base: references of the

@@ -243,17 +243,11 @@ pub fn push_sharing(out: &mut String, page: &Page<'_>, prefix: &str) {
     let sharing = ViewBounds::of(page);
     let is_091 = page.dialect == Dialect::Sse091;
     let _ = write!(out, "<{prefix}:sharing");
-    match sharing.bounds {
+    if let Some((since, until)) = sharing.bounds {
         // Who has read up to an `until` has what has that very time: that it is left out behind an
         // equal `since` loses nobody anything, although 0.91 counts it in.
-        Some((since, until)) if is_091 => {
-            let (since, until) = (since.time().rfc822(), until.time().rfc822());
-            let _ = write!(out, " since=\"{since}\" until=\"{until}\"");
-        }
-        Some((since, until)) => {
-            let _ = write!(out, " since=\"{since}\" until=\"{until}\"");
-        }
-        None => {}
+        let shown = |tick: Tick| if is_091 { tick.time().rfc822() } else { tick.to_string() };
+        let _ = write!(out, " since=\"{}\" until=\"{}\"", shown(since), shown(until));
     }
     if is_091 {
         out.push_str(" version=\"0.91\"");

@@ -23,12 +23,8 @@ pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     let written = value.get();
     match written.bytes().next()? {
         b'"' => {
-            let plain = written.get(1..written.len() - 1)?;
-            if plain.contains('\\') {
-                serde_json::from_str::<String>(written).ok().map(Cow::Owned)
-            } else {
-                Some(Cow::Borrowed(plain))
-            }
+            let plain = serde_json::from_str(written).map(Cow::Borrowed);
+            plain.or_else(|_| serde_json::from_str(written).map(Cow::Owned)).ok()
         }
         b'-' | b'0'..=b'9' => Some(Cow::Borrowed(written)),
         _ => None,

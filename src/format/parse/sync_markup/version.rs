@@ -190,7 +190,7 @@ fn extra(element: DocElement<'_, '_>, attributes: &[&str], known: &[&str]) -> Op
     for child in element.children().filter(|child| !is_known(child)) {
         // A prefix that nothing declares means nothing elsewhere.
         if child.binding(split_name(child.name()).0).is_some()
-            && let Some(child) = tree::of(child, element.scope())
+            && let Some(child) = tree::of(child, &[])
         {
             tree::write(&mut extra.elements, &child, &mut scope);
         }

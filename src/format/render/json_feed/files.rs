@@ -1,6 +1,7 @@
 //! The files and images of an entry: its enclosures, and what Media RSS and the podcasts' module say.
 
 use crate::render::convert::{Reading, Text};
+use crate::render::media::of_address;
 use serde::Serialize;
 use tidegate_core::xml::address::is_address;
 use tidegate_core::xml::ns::{ITUNES, MEDIA};
@@ -79,36 +80,29 @@ impl Files {
         let mut said = MediaElements::default();
         entry.foreign.iter().for_each(|element| said.look(element, 0));
         let mut attachments: Vec<Attachment> = Vec::new();
-        for enclosure in &entry.enclosures {
+        let enclosed = entry.enclosures.iter().map(|enclosure| {
             let length = enclosure.length.as_deref().and_then(number);
-            add(
-                &mut attachments,
-                Attachment {
-                    url: enclosure.address.clone(),
-                    mime_type: enclosure.media_type().to_owned(),
-                    title: enclosure.title.clone(),
-                    size_in_bytes: length.filter(|length| *length > 0),
-                    duration_in_seconds: None,
-                },
-            );
-        }
-        for content in &said.contents {
-            let Some(url) = content.attribute("url") else { continue };
+            Attachment {
+                url: enclosure.address.clone(),
+                mime_type: enclosure.media_type().to_owned(),
+                title: enclosure.title.clone(),
+                size_in_bytes: length.filter(|length| *length > 0),
+                duration_in_seconds: None,
+            }
+        });
+        let contents = said.contents.iter().filter_map(|content| {
+            let url = content.attribute("url")?;
             let media = content.attribute("type").filter(|media| media.contains('/'));
             let title = content.elements().find(|child| child.name == "title");
-            add(
-                &mut attachments,
-                Attachment {
-                    url: url.to_owned(),
-                    mime_type: media
-                        .unwrap_or_else(|| crate::render::media::of_address(url))
-                        .to_owned(),
-                    title: title.and_then(Element::words),
-                    size_in_bytes: content.attribute("fileSize").and_then(number),
-                    duration_in_seconds: content.attribute("duration").and_then(seconds),
-                },
-            );
-        }
+            Some(Attachment {
+                url: url.to_owned(),
+                mime_type: media.unwrap_or_else(|| of_address(url)).to_owned(),
+                title: title.and_then(Element::words),
+                size_in_bytes: content.attribute("fileSize").and_then(number),
+                duration_in_seconds: content.attribute("duration").and_then(seconds),
+            })
+        });
+        enclosed.chain(contents).for_each(|file| add(&mut attachments, file));
         // The episode's own length, where there is one file to play.
         let mut played = attachments.iter_mut().filter(|attachment| attachment.is_played());
         if let (Some(only), None) = (played.next(), played.next()) {
