@@ -38,7 +38,9 @@ pub use import::{
     ImportOptions, Imported, ImportedState, LeftOutCredentials, import, import_at, import_to,
     read_bounded,
 };
-pub use options::{ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions, interval};
+pub use options::{
+    ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions, config_file, interval,
+};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway};

@@ -175,15 +175,13 @@ pub(super) async fn write_to<W: Write + Send + 'static>(
 
 /// Writes the state of the store in the folder; where a gateway that runs has it, that gateway is asked, and also
 /// where one is named.
-pub async fn export_of(
-    options: ExportOptions,
-    gateway: &GatewayOptions,
-) -> Result<ImportedState, AppError> {
+pub async fn export_of(file: &Path, gateway: &GatewayOptions) -> Result<ImportedState, AppError> {
     if gateway.gateway.is_some() {
-        return export_running(&options.file, gateway).await;
+        return export_running(file, gateway).await;
     }
-    match export(options.clone()).await {
-        Err(error) if is_in_use(&error) => export_running(&options.file, gateway)
+    let options = ExportOptions { file: file.to_owned(), settings: gateway.settings() };
+    match export(options).await {
+        Err(error) if is_in_use(&error) => export_running(file, gateway)
             .await
             .context("the gateway that runs with this store was asked for it"),
         done => done,

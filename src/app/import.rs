@@ -59,19 +59,21 @@ pub struct ImportedState {
 
 /// Brings a file in. A list goes to the gateway that is named, or that runs with the store.
 pub async fn import_to(
-    options: ImportOptions,
+    file: &Path,
+    rearrange: bool,
     gateway: &GatewayOptions,
 ) -> Result<Imported, AppError> {
     if gateway.gateway.is_some() {
-        if is_state(&options.file)? {
+        if is_state(file)? {
             let said = "a state is brought into the store of a gateway that is stopped: leave out --gateway";
             return Err(AppError::Input(said.to_owned()));
         }
-        return import_running(&options, gateway).await;
+        return import_running(file, rearrange, gateway).await;
     }
-    match import(options.clone()).await {
-        Err(error) if is_in_use(&error) && !is_state(&options.file)? => {
-            import_running(&options, gateway)
+    let options = ImportOptions { file: file.to_owned(), settings: gateway.settings(), rearrange };
+    match import(options).await {
+        Err(error) if is_in_use(&error) && !is_state(file)? => {
+            import_running(file, rearrange, gateway)
                 .await
                 .context("the gateway that runs with this store was to take it")
         }
@@ -81,19 +83,18 @@ pub async fn import_to(
 
 /// Has a gateway that runs take the feeds of a list.
 async fn import_running(
-    options: &ImportOptions,
+    file: &Path,
+    rearrange: bool,
     gateway: &GatewayOptions,
 ) -> Result<Imported, AppError> {
-    let file = &options.file;
     let list = read_bounded(file, LIST_LIMIT).map_err(|error| unreadable(file, &error))?;
     if list.len() > LIST_LIMIT {
-        let said = "bytes, which is the most that a gateway takes that runs; stop it first";
         return Err(AppError::Input(format!(
-            "{} has more than {LIST_LIMIT} {said}",
+            "{} has more than {LIST_LIMIT} bytes, which is the most that a gateway takes that runs; stop it first",
             file.display()
         )));
     }
-    let pairs: &[(&str, &str)] = if options.rearrange { &[("rearrange", "true")] } else { &[] };
+    let pairs: &[(&str, &str)] = if rearrange { &[("rearrange", "true")] } else { &[] };
     let gateway = RunningGateway::find(gateway)?;
     let body = Some(("text/x-opml", list));
     let answer = gateway.open(Method::POST, ("/import", pairs), body).await?;

@@ -2,21 +2,17 @@
 
 pub mod client;
 
-use crate::app::{ConfigSource, PullOptions, ReplayOptions, SupOptions, interval};
+use crate::app::{
+    ConfigSource, GatewayOptions, PullOptions, ReplayOptions, SupOptions, config_file, interval,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use client::{ClientCommand, GatewayArgs};
+use client::ClientCommand;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tidegate_config::{Overrides, feed_address, public_address};
 use url::Url;
-
-/// The configuration file that is read where none is named and this one exists.
-pub const DEFAULT_FILE: &str = "config/tidegate.toml";
-
-/// The environment variable that names the configuration file where the command line names none.
-const FILE_VARIABLE: &str = "TIDEGATE_CONFIG";
 
 /// A gateway that gives plain Atom and RSS feeds memory: version histories, tombstones and change
 /// windows.
@@ -76,7 +72,7 @@ pub enum Command {
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
-        gateway: GatewayArgs,
+        gateway: GatewayOptions,
     },
     /// Write the store of a gateway that is not running anew, without what was redacted or pruned
     Compact {
@@ -137,17 +133,9 @@ pub struct ConfigArg {
 }
 
 impl ConfigArg {
-    /// The file that was named, whether it exists or not; else that of the environment, likewise; else the
-    /// default one where it exists.
-    pub fn file(self) -> Option<PathBuf> {
-        let variable = || std::env::var_os(FILE_VARIABLE).filter(|file| !file.is_empty());
-        let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists());
-        self.config.or_else(|| variable().map(PathBuf::from)).or_else(default)
-    }
-
     /// The configuration with what the command line says over it.
     pub fn with(self, overrides: Overrides) -> ConfigSource {
-        ConfigSource::File { path: self.file(), overrides }
+        ConfigSource::File { path: config_file(self.config), overrides }
     }
 }
 
@@ -197,7 +185,7 @@ pub struct ImportArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub gateway: GatewayArgs,
+    pub gateway: GatewayOptions,
 }
 
 #[cfg(test)]
