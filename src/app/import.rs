@@ -13,7 +13,7 @@ use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway
 use http::Method;
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, SystemClock};
@@ -23,17 +23,6 @@ use tidegate_format::parse::{self, Limits};
 use tidegate_serve::{ImportedList, LIST_LIMIT, ListLine};
 use tidegate_store::Store;
 use tidegate_store::portable::MAGIC;
-
-/// What `tidegate import` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImportOptions {
-    /// The list, or the state.
-    pub file: PathBuf,
-    /// Where the configuration comes from.
-    pub settings: ConfigSource,
-    /// Whether the list says where its feeds stand, also where they have a place already.
-    pub rearrange: bool,
-}
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,8 +59,7 @@ pub async fn import_to(
         }
         return import_running(file, rearrange, gateway).await;
     }
-    let options = ImportOptions { file: file.to_owned(), settings: gateway.settings(), rearrange };
-    match import(options).await {
+    match import(file, &gateway.settings(), rearrange, Arc::new(SystemClock)).await {
         Err(error) if is_in_use(&error) && !is_state(file)? => {
             import_running(file, rearrange, gateway)
                 .await
@@ -110,28 +98,24 @@ fn is_state(file: &Path) -> Result<bool, AppError> {
     Ok(head == MAGIC)
 }
 
-/// Brings a file in that no gateway has open.
-pub async fn import(options: ImportOptions) -> Result<Imported, AppError> {
-    import_at(options, Arc::new(SystemClock)).await
-}
-
-/// The same by another clock.
-pub async fn import_at(
-    options: ImportOptions,
+/// Brings a file in that has a list or a state, where no gateway has the store open. `rearrange`: the list says where its
+/// feeds stand, also where they have a place already.
+pub async fn import(
+    file: &Path,
+    settings: &ConfigSource,
+    rearrange: bool,
     clock: Arc<dyn Clock>,
 ) -> Result<Imported, AppError> {
-    let checked = options.settings.load()?;
-    let config = checked.config;
-    let file = &options.file;
+    let config = settings.load()?.config;
     if is_state(file)? {
-        if options.rearrange {
+        if rearrange {
             let said =
                 "{} holds a state, which has folders and order of its own; leave out --rearrange";
             return Err(AppError::Input(said.replace("{}", &file.display().to_string())));
         }
         return state::bring_in(file, &config, clock).await.map(Imported::State);
     }
-    list(file, &config, options.rearrange, clock.now()).await
+    list(file, &config, rearrange, clock.now()).await
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> AppError {
