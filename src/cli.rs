@@ -15,7 +15,6 @@ pub use args::{Cli, Command};
 pub use check::check;
 
 use crate::app::{self, AppError, DemoOptions, ErrorContext};
-use args::ImportArgs;
 use clap::Parser;
 use std::future::Future;
 use std::io::{IsTerminal, Write};
@@ -68,7 +67,7 @@ fn run(command: Command) -> Result<(), AppError> {
             let pulled = blocking(app::pull(options))??;
             pull::print(&pulled, &into, &mut out, &mut std::io::stderr())
         }
-        Command::Import(ImportArgs { file, rearrange, json, gateway }) => {
+        Command::Import { file, rearrange, json, gateway } => {
             let imported = blocking(app::import_to(&file, rearrange, &gateway))??;
             import::print(&imported, (&file, json), &mut out, &mut std::io::stderr())
         }

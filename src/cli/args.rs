@@ -65,7 +65,20 @@ pub enum Command {
     /// Watch a SUP document and print which feeds change
     Sup(SupOptions),
     /// Add the feeds of a subscription list to a gateway, or bring in the state of one that was exported
-    Import(ImportArgs),
+    Import {
+        /// The file with the state, or a subscription list (OPML)
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Of a subscription list: let it say the folder, name and order of its feeds, also of those that
+        /// have a place already
+        #[arg(long)]
+        rearrange: bool,
+        /// Of a subscription list: print what became of it as the API says it
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        gateway: GatewayOptions,
+    },
     /// Write the whole state of a gateway to one file, whether it runs or not
     Export {
         /// The file; there must be none of that name
@@ -169,23 +182,6 @@ impl ServeArgs {
         let Self { listen, data, public_url, allow_private, feeds, .. } = self;
         self.config.with(Overrides { listen, data, public_url, allow_private, feeds })
     }
-}
-
-/// `tidegate import`.
-#[derive(Debug, Args)]
-pub struct ImportArgs {
-    /// The file with the state, or a subscription list (OPML)
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// Of a subscription list: let it say the folder, name and order of its feeds, also of those that
-    /// have a place already
-    #[arg(long)]
-    pub rearrange: bool,
-    /// Of a subscription list: print what became of it as the API says it
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayOptions,
 }
 
 #[cfg(test)]
