@@ -31,14 +31,13 @@ mod token;
 pub use compact::compact;
 pub use demo::{Demo, demo};
 pub use error::{AppError, ErrorContext};
-pub use export::{ExportOptions, export, export_of};
+pub use export::{export, export_of};
 pub use gateway::{Gateway, Outside};
 pub use health::health;
-pub use import::{
-    ImportOptions, Imported, ImportedState, LeftOutCredentials, import, import_at, import_to,
-    read_bounded,
+pub use import::{Imported, ImportedState, LeftOutCredentials, import, import_to, read_bounded};
+pub use options::{
+    ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions, config_file, interval,
 };
-pub use options::{ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions, interval};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway};

@@ -14,8 +14,7 @@ mod table;
 pub use args::{Cli, Command};
 pub use check::check;
 
-use crate::app::{self, AppError, DemoOptions, ErrorContext, ExportOptions, ImportOptions};
-use args::ImportArgs;
+use crate::app::{self, AppError, DemoOptions, ErrorContext};
 use clap::Parser;
 use std::future::Future;
 use std::io::{IsTerminal, Write};
@@ -56,7 +55,7 @@ fn run(command: Command) -> Result<(), AppError> {
             let has_colour = std::io::stdout().is_terminal() && logs::may_colour();
             blocking(app::demo(DemoOptions { listen, data, every, has_colour }))?
         }
-        Command::Check(config) => check(config.file().as_deref(), &mut out),
+        Command::Check(config) => check(app::config_file(config.config).as_deref(), &mut out),
         Command::Health { config, listen } => {
             let overrides = Overrides { listen, ..Overrides::default() };
             blocking(app::health(config.with(overrides)))?
@@ -68,17 +67,12 @@ fn run(command: Command) -> Result<(), AppError> {
             let pulled = blocking(app::pull(options))??;
             pull::print(&pulled, &into, &mut out, &mut std::io::stderr())
         }
-        Command::Import(ImportArgs { file, rearrange, json, gateway }) => {
-            let gateway = gateway.options();
-            let settings = gateway.settings.clone();
-            let options = ImportOptions { file: file.clone(), settings, rearrange };
-            let imported = blocking(app::import_to(options, &gateway))??;
+        Command::Import { file, rearrange, json, gateway } => {
+            let imported = blocking(app::import_to(&file, rearrange, &gateway))??;
             import::print(&imported, (&file, json), &mut out, &mut std::io::stderr())
         }
         Command::Export { file, gateway } => {
-            let gateway = gateway.options();
-            let options = ExportOptions { file: file.clone(), settings: gateway.settings.clone() };
-            let carried = blocking(app::export_of(options, &gateway))??;
+            let carried = blocking(app::export_of(&file, &gateway))??;
             import::print_export(&carried, &file, &mut out)
         }
         Command::Compact { config, data } => {

@@ -29,7 +29,6 @@ use tidegate_core::model::Time;
 pub struct ScriptedDocument {
     /// Its path on the publisher.
     pub path: &'static str,
-    pub media_type: &'static str,
     /// Its bytes.
     pub body: String,
     /// When it last changed.

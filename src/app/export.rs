@@ -7,7 +7,7 @@ use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway
 use http::Method;
 use std::fs::{DirEntry, File, Metadata};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 use tidegate_core::model::Time;
@@ -23,19 +23,10 @@ const WAITING: usize = 4;
 /// What failed where a state is read and no file comes of it.
 const UNWRITTEN: &str = "the state could not be written";
 
-/// What `tidegate export` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExportOptions {
-    /// The file; there must be none of that name.
-    pub file: PathBuf,
-    /// Where the configuration comes from.
-    pub settings: ConfigSource,
-}
-
-/// Writes the state of a gateway. The file is there whole or not at all.
-pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
-    let config = options.settings.load()?.config;
-    let file = options.file;
+/// Writes the state of the gateway of a configuration. The file is there whole or not at all; there must be none of that
+/// name.
+pub async fn export(file: &Path, settings: &ConfigSource) -> Result<ImportedState, AppError> {
+    let config = settings.load()?.config;
     let path = match lasting(&config)? {
         LastingStore::Disk(request) => Some(request.path),
         LastingStore::Postgres(_) => None,
@@ -44,9 +35,9 @@ pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
         let said = "of a gateway elsewhere, name its address with --gateway";
         return Err(AppError::Input(format!("there is no data folder {}; {said}", path.display())));
     }
-    refuse_taken(&file)?;
+    refuse_taken(file)?;
     let store = open(&config).await?;
-    let written = write_named(&file, async |_, to| write(store.as_ref(), to).await).await;
+    let written = write_named(file, async |_, to| write(store.as_ref(), to).await).await;
     let closed = store.close().await;
     let carried = written?;
     closed.context("the store could not be closed")?;
@@ -175,15 +166,12 @@ pub(super) async fn write_to<W: Write + Send + 'static>(
 
 /// Writes the state of the store in the folder; where a gateway that runs has it, that gateway is asked, and also
 /// where one is named.
-pub async fn export_of(
-    options: ExportOptions,
-    gateway: &GatewayOptions,
-) -> Result<ImportedState, AppError> {
+pub async fn export_of(file: &Path, gateway: &GatewayOptions) -> Result<ImportedState, AppError> {
     if gateway.gateway.is_some() {
-        return export_running(&options.file, gateway).await;
+        return export_running(file, gateway).await;
     }
-    match export(options.clone()).await {
-        Err(error) if is_in_use(&error) => export_running(&options.file, gateway)
+    match export(file, &gateway.settings()).await {
+        Err(error) if is_in_use(&error) => export_running(file, gateway)
             .await
             .context("the gateway that runs with this store was asked for it"),
         done => done,

@@ -13,7 +13,7 @@ use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway
 use http::Method;
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, SystemClock};
@@ -23,17 +23,6 @@ use tidegate_format::parse::{self, Limits};
 use tidegate_serve::{ImportedList, LIST_LIMIT, ListLine};
 use tidegate_store::Store;
 use tidegate_store::portable::MAGIC;
-
-/// What `tidegate import` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImportOptions {
-    /// The list, or the state.
-    pub file: PathBuf,
-    /// Where the configuration comes from.
-    pub settings: ConfigSource,
-    /// Whether the list says where its feeds stand, also where they have a place already.
-    pub rearrange: bool,
-}
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,19 +48,20 @@ pub struct ImportedState {
 
 /// Brings a file in. A list goes to the gateway that is named, or that runs with the store.
 pub async fn import_to(
-    options: ImportOptions,
+    file: &Path,
+    rearrange: bool,
     gateway: &GatewayOptions,
 ) -> Result<Imported, AppError> {
     if gateway.gateway.is_some() {
-        if is_state(&options.file)? {
+        if is_state(file)? {
             let said = "a state is brought into the store of a gateway that is stopped: leave out --gateway";
             return Err(AppError::Input(said.to_owned()));
         }
-        return import_running(&options, gateway).await;
+        return import_running(file, rearrange, gateway).await;
     }
-    match import(options.clone()).await {
-        Err(error) if is_in_use(&error) && !is_state(&options.file)? => {
-            import_running(&options, gateway)
+    match import(file, &gateway.settings(), rearrange, Arc::new(SystemClock)).await {
+        Err(error) if is_in_use(&error) && !is_state(file)? => {
+            import_running(file, rearrange, gateway)
                 .await
                 .context("the gateway that runs with this store was to take it")
         }
@@ -81,19 +71,18 @@ pub async fn import_to(
 
 /// Has a gateway that runs take the feeds of a list.
 async fn import_running(
-    options: &ImportOptions,
+    file: &Path,
+    rearrange: bool,
     gateway: &GatewayOptions,
 ) -> Result<Imported, AppError> {
-    let file = &options.file;
     let list = read_bounded(file, LIST_LIMIT).map_err(|error| unreadable(file, &error))?;
     if list.len() > LIST_LIMIT {
-        let said = "bytes, which is the most that a gateway takes that runs; stop it first";
         return Err(AppError::Input(format!(
-            "{} has more than {LIST_LIMIT} {said}",
+            "{} has more than {LIST_LIMIT} bytes, which is the most that a gateway takes that runs; stop it first",
             file.display()
         )));
     }
-    let pairs: &[(&str, &str)] = if options.rearrange { &[("rearrange", "true")] } else { &[] };
+    let pairs: &[(&str, &str)] = if rearrange { &[("rearrange", "true")] } else { &[] };
     let gateway = RunningGateway::find(gateway)?;
     let body = Some(("text/x-opml", list));
     let answer = gateway.open(Method::POST, ("/import", pairs), body).await?;
@@ -109,28 +98,24 @@ fn is_state(file: &Path) -> Result<bool, AppError> {
     Ok(head == MAGIC)
 }
 
-/// Brings a file in that no gateway has open.
-pub async fn import(options: ImportOptions) -> Result<Imported, AppError> {
-    import_at(options, Arc::new(SystemClock)).await
-}
-
-/// The same by another clock.
-pub async fn import_at(
-    options: ImportOptions,
+/// Brings a file in that has a list or a state, where no gateway has the store open. `rearrange`: the list says where its
+/// feeds stand, also where they have a place already.
+pub async fn import(
+    file: &Path,
+    settings: &ConfigSource,
+    rearrange: bool,
     clock: Arc<dyn Clock>,
 ) -> Result<Imported, AppError> {
-    let checked = options.settings.load()?;
-    let config = checked.config;
-    let file = &options.file;
+    let config = settings.load()?.config;
     if is_state(file)? {
-        if options.rearrange {
+        if rearrange {
             let said =
                 "{} holds a state, which has folders and order of its own; leave out --rearrange";
             return Err(AppError::Input(said.replace("{}", &file.display().to_string())));
         }
         return state::bring_in(file, &config, clock).await.map(Imported::State);
     }
-    list(file, &config, options.rearrange, clock.now()).await
+    list(file, &config, rearrange, clock.now()).await
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> AppError {

@@ -57,6 +57,19 @@ impl ConfigSource {
     }
 }
 
+/// The configuration file that is read where none is named and this one exists.
+const DEFAULT_FILE: &str = "config/tidegate.toml";
+/// The environment variable that names the configuration file where the command line names none.
+const FILE_VARIABLE: &str = "TIDEGATE_CONFIG";
+
+/// The file that was named, whether it exists or not; else that of the environment, likewise; else the
+/// default one where it exists.
+pub fn config_file(named: Option<PathBuf>) -> Option<PathBuf> {
+    let variable = || std::env::var_os(FILE_VARIABLE).filter(|file| !file.is_empty());
+    let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists());
+    named.or_else(|| variable().map(PathBuf::from)).or_else(default)
+}
+
 /// The settings of the environment. What is no text is as it can be shown, so that its fault is named.
 pub fn variables() -> Variables {
     let shown = |text: std::ffi::OsString| text.to_string_lossy().into_owned();

@@ -1,13 +1,14 @@
 //! The gateway that runs: where it is, with which token it is asked, and calls of its API.
 
-use super::{AppError, ConfigSource, ErrorContext, token};
+use super::{AppError, ConfigSource, ErrorContext, config_file, token};
+use clap::Args;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use tidegate_config::{self as config, Config, ServerSection};
+use tidegate_config::{self as config, Config, Overrides, ServerSection};
 use tidegate_net::fetch::{self, ApiAnswer, ApiClient, ApiRequest, FetchError};
 use url::{Host, Url};
 
@@ -21,14 +22,29 @@ const JSON: &str = "application/json";
 const VARIABLE: &str = "TIDEGATE_URL";
 
 /// Which gateway is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The gateway")]
 pub struct GatewayOptions {
-    /// Its address; `None`: that of the environment, else where the configuration says that it listens.
+    /// Its address [default: TIDEGATE_URL, else where the configuration says that it listens]
+    #[arg(long, value_name = "URL", global = true)]
     pub gateway: Option<String>,
-    /// The file with the token of administration.
+    /// A file with its admin token [default: as the gateway finds it]
+    #[arg(long, value_name = "FILE", global = true)]
     pub token_file: Option<PathBuf>,
+    /// Its configuration file [default: config/tidegate.toml where that exists]
+    #[arg(short, long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+    /// Its data folder, which may have its token [default: tidegate-data]
+    #[arg(short, long, value_name = "DIR", global = true)]
+    pub data: Option<PathBuf>,
+}
+
+impl GatewayOptions {
     /// The configuration of the gateway.
-    pub settings: ConfigSource,
+    pub fn settings(&self) -> ConfigSource {
+        let overrides = Overrides { data: self.data.clone(), ..Overrides::default() };
+        ConfigSource::File { path: config_file(self.config.clone()), overrides }
+    }
 }
 
 /// A gateway that runs.
@@ -48,17 +64,8 @@ impl RunningGateway {
         if let (Some(base), Some(token)) = (&named, &given) {
             return Self::at(base.clone(), Some(token), None);
         }
-        let config = options.settings.load()?.config;
-        Self::configured(&config, named, given)
-    }
-
-    /// The gateway of a configuration, or another one that is named.
-    pub(super) fn configured(
-        config: &Config,
-        named: Option<Url>,
-        given: Option<String>,
-    ) -> Result<Self, AppError> {
-        let is_own = named.as_ref().is_none_or(|named| is_own(named, config));
+        let config = options.settings().load()?.config;
+        let is_own = named.as_ref().is_none_or(|named| is_own(named, &config));
         let token = match given {
             Some(token) => Some(token),
             // A stranger does not get this gateway's token.
@@ -224,7 +231,6 @@ pub(super) fn reachable(listen: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_config::Overrides;
 
     #[test]
     fn a_gateway_is_found_where_it_listens() {
@@ -287,9 +293,8 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_the_callers_mistake() {
-        let settings = ConfigSource::File { path: None, overrides: Overrides::default() };
         let gateway = Some("gateway".to_owned());
-        let options = GatewayOptions { gateway, token_file: None, settings };
+        let options = GatewayOptions { gateway, token_file: None, config: None, data: None };
         let found = RunningGateway::find(&options).map(|_| ());
         assert_eq!(found.map_err(|error| error.exit_status()), Err(2));
     }

@@ -37,23 +37,8 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     let mut names = FeedNames::beside(&options.url);
     let shown = fetch::shown(&options.url);
     let unread = |error: SupError| AppError::run(format!("{shown} cannot be read"), error);
-    let first = question.ask(&fetch, SystemClock.now()).await.map_err(unread)?;
-    let mut period = first.as_ref().map_or(60, |document| document.period);
-    if let Some(document) = first {
-        print_updates((&mut follower, &mut names), document, &fetch, options.json).await?;
-    }
-    if options.once {
-        return Ok(());
-    }
-    let mut failures = 0_u32;
+    let (mut period, mut failures, mut is_first) = (60, 0_u32, true);
     loop {
-        let usual = options.every.unwrap_or(Duration::from_secs(u64::from(period)));
-        let pause = usual.max(PAUSE_LEAST).saturating_mul(1 << failures.min(DOUBLINGS));
-        tokio::select! {
-            _ = signals.terminate.recv() => return Ok(()),
-            _ = signals.interrupt.recv() => return Ok(()),
-            () = tokio::time::sleep(pause) => {}
-        }
         match question.ask(&fetch, SystemClock.now()).await {
             Ok(document) => {
                 failures = 0;
@@ -63,10 +48,22 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
                         .await?;
                 }
             }
+            Err(error) if is_first => return Err(unread(error)),
             Err(error) => {
                 failures = failures.saturating_add(1);
                 complain(&unread(error));
             }
+        }
+        if options.once {
+            return Ok(());
+        }
+        is_first = false;
+        let usual = options.every.unwrap_or(Duration::from_secs(u64::from(period)));
+        let pause = usual.max(PAUSE_LEAST).saturating_mul(1 << failures.min(DOUBLINGS));
+        tokio::select! {
+            _ = signals.terminate.recv() => return Ok(()),
+            _ = signals.interrupt.recv() => return Ok(()),
+            () = tokio::time::sleep(pause) => {}
         }
     }
 }
@@ -84,7 +81,7 @@ async fn print_updates(
         names.learn(news.updates.iter().map(|update| &update.id), fetch).await;
         for update in &news.updates {
             let (id, update, updated) = (&update.id, &*update.update, document.updated);
-            let named = names.by_id(id);
+            let named = names.known.get(id);
             announce(&if json {
                 let line = json!({
                     "sup_id": id.as_str(),
@@ -99,29 +96,25 @@ async fn print_updates(
                 printable(&format!("{updated} {id} {update}{name}"))
             })?;
         }
-        let known = match news.standing {
+        match news.standing {
             FollowerStatus::Complete => return Ok(()),
-            FollowerStatus::Missed { known } => known,
+            FollowerStatus::Missed { known } => {
+                return announce(&gap(known, document.updated, json));
+            }
             FollowerStatus::Ask { address, .. } => {
                 let mut longer = Question::new(address, LeadScope::default());
                 match longer.ask(fetch, SystemClock.now()).await {
-                    Ok(Some(longer)) => {
-                        document = longer;
-                        continue;
-                    }
+                    Ok(Some(longer)) => document = longer,
                     Ok(None) => return Ok(()),
+                    // The next look finds the same gap and asks again.
                     Err(error) => {
-                        // The next look finds the same gap and asks again.
-                        complain(&AppError::run(
-                            "the document of a longer period is missing",
-                            error,
-                        ));
+                        let missing = "the document of a longer period is missing";
+                        complain(&AppError::run(missing, error));
                         return Ok(());
                     }
                 }
             }
-        };
-        return announce(&gap(known, document.updated, json));
+        }
     }
     Ok(())
 }
@@ -168,11 +161,6 @@ impl FeedNames {
     /// Nothing yet, of the publisher of this SUP document.
     pub(super) fn beside(document: &Url) -> Self {
         Self { list: document.join(LIST).ok(), ..Self::default() }
-    }
-
-    /// What is known of an id.
-    pub(super) fn by_id(&self, id: &SupId) -> Option<&NamedFeed> {
-        self.known.get(id)
     }
 
     /// Reads the list where one of these ids is unknown: at first, and not often again. That it cannot be

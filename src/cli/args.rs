@@ -2,21 +2,17 @@
 
 pub mod client;
 
-use crate::app::{ConfigSource, PullOptions, ReplayOptions, SupOptions, interval};
+use crate::app::{
+    ConfigSource, GatewayOptions, PullOptions, ReplayOptions, SupOptions, config_file, interval,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use client::{ClientCommand, GatewayArgs};
+use client::ClientCommand;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tidegate_config::{Overrides, feed_address, public_address};
 use url::Url;
-
-/// The configuration file that is read where none is named and this one exists.
-pub const DEFAULT_FILE: &str = "config/tidegate.toml";
-
-/// The environment variable that names the configuration file where the command line names none.
-const FILE_VARIABLE: &str = "TIDEGATE_CONFIG";
 
 /// A gateway that gives plain Atom and RSS feeds memory: version histories, tombstones and change
 /// windows.
@@ -69,14 +65,27 @@ pub enum Command {
     /// Watch a SUP document and print which feeds change
     Sup(SupOptions),
     /// Add the feeds of a subscription list to a gateway, or bring in the state of one that was exported
-    Import(ImportArgs),
+    Import {
+        /// The file with the state, or a subscription list (OPML)
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Of a subscription list: let it say the folder, name and order of its feeds, also of those that
+        /// have a place already
+        #[arg(long)]
+        rearrange: bool,
+        /// Of a subscription list: print what became of it as the API says it
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        gateway: GatewayOptions,
+    },
     /// Write the whole state of a gateway to one file, whether it runs or not
     Export {
         /// The file; there must be none of that name
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
-        gateway: GatewayArgs,
+        gateway: GatewayOptions,
     },
     /// Write the store of a gateway that is not running anew, without what was redacted or pruned
     Compact {
@@ -137,17 +146,9 @@ pub struct ConfigArg {
 }
 
 impl ConfigArg {
-    /// The file that was named, whether it exists or not; else that of the environment, likewise; else the
-    /// default one where it exists.
-    pub fn file(self) -> Option<PathBuf> {
-        let variable = || std::env::var_os(FILE_VARIABLE).filter(|file| !file.is_empty());
-        let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists());
-        self.config.or_else(|| variable().map(PathBuf::from)).or_else(default)
-    }
-
     /// The configuration with what the command line says over it.
     pub fn with(self, overrides: Overrides) -> ConfigSource {
-        ConfigSource::File { path: self.file(), overrides }
+        ConfigSource::File { path: config_file(self.config), overrides }
     }
 }
 
@@ -181,23 +182,6 @@ impl ServeArgs {
         let Self { listen, data, public_url, allow_private, feeds, .. } = self;
         self.config.with(Overrides { listen, data, public_url, allow_private, feeds })
     }
-}
-
-/// `tidegate import`.
-#[derive(Debug, Args)]
-pub struct ImportArgs {
-    /// The file with the state, or a subscription list (OPML)
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// Of a subscription list: let it say the folder, name and order of its feeds, also of those that
-    /// have a place already
-    #[arg(long)]
-    pub rearrange: bool,
-    /// Of a subscription list: print what became of it as the API says it
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
 }
 
 #[cfg(test)]

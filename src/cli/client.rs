@@ -57,7 +57,7 @@ struct AskedGateway {
 impl AskedGateway {
     /// The gateway that a command is for, and the command.
     fn new<C: Subcommand>(args: AskArgs<C>) -> Result<(Self, C), AppError> {
-        let gateway = RunningGateway::find(&args.gateway.options())?;
+        let gateway = RunningGateway::find(&args.gateway)?;
         Ok((Self { gateway, is_json: args.json }, args.command))
     }
 

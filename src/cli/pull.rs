@@ -1,12 +1,12 @@
 //! What `tidegate pull` prints: a line for each item that changed, and a summary.
 
 use super::print_lines;
+use super::table::shown;
 use crate::app::{AppError, Pulled};
 use std::io::Write;
 use std::path::Path;
 use tidegate_core::model::counted;
 use tidegate_core::terminal::printable;
-use tidegate_core::xml::cut;
 use tidegate_format::pull::{ChangeKind, ItemChange};
 
 /// The longest title that is shown, in characters.
@@ -64,11 +64,7 @@ fn summary(pulled: &Pulled, into: &Path) -> String {
 
 /// What a changed item is called, cut to a readable length.
 fn title_of(change: &ItemChange) -> String {
-    let title = printable(change.title.as_deref().unwrap_or(&change.id));
-    match title.char_indices().nth(TITLE_LIMIT) {
-        Some((end, _)) => format!("{}…", cut(&title, 0..end)),
-        None => title,
-    }
+    shown(change.title.as_deref().unwrap_or(&change.id), TITLE_LIMIT)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ const CELL: usize = 72;
 pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     let names = headings.iter().map(|heading| heading.trim_start_matches('>').to_owned());
     let head: Vec<String> = names.collect();
-    let cells = |row: &[String]| row.iter().map(|cell| shown(cell)).collect::<Vec<_>>();
+    let cells = |row: &[String]| row.iter().map(|cell| shown(cell, CELL)).collect::<Vec<_>>();
     let rows: Vec<Vec<String>> =
         std::iter::once(head.as_slice()).chain(rows.iter().map(Vec::as_slice)).map(cells).collect();
     let width = |column: usize| {
@@ -38,11 +38,12 @@ pub(super) fn facts(facts: &[(&str, String)]) -> String {
     lines.map(|(name, said)| format!("{name:<width$}  {}\n", printable(said))).collect()
 }
 
-fn shown(cell: &str) -> String {
-    let cell = printable(cell);
-    match cell.chars().count() > CELL {
-        true => cell.chars().take(CELL - 1).chain(['…']).collect(),
-        false => cell,
+/// A text fit for a terminal, at most so many characters of it.
+pub(super) fn shown(text: &str, limit: usize) -> String {
+    let text = printable(text);
+    match text.chars().count() > limit {
+        true => text.chars().take(limit - 1).chain(['…']).collect(),
+        false => text,
     }
 }
 

@@ -25,9 +25,9 @@ pub(super) enum Value<'d> {
     Text(&'d str),
     /// As it is written, and what it is where that fits.
     Integer(String, Option<u32>),
-    Float,
     Boolean(bool),
-    Date,
+    /// Something that no key takes: a float or a date.
+    Other(&'static str),
     List(Vec<ConfigNode<'d>>),
     Table(Vec<TableEntry<'d>>),
     /// Only JSON has it.
@@ -42,9 +42,9 @@ impl<'d> ConfigNode<'d> {
                 let read = u32::from_str_radix(number.as_str(), number.radix());
                 Value::Integer(number.to_string(), read.ok())
             }
-            DeValue::Float(_) => Value::Float,
+            DeValue::Float(_) => Value::Other("number"),
             DeValue::Boolean(is_on) => Value::Boolean(*is_on),
-            DeValue::Datetime(_) => Value::Date,
+            DeValue::Datetime(_) => Value::Other("date"),
             DeValue::Array(list) => Value::List(list.iter().map(Self::from_toml).collect()),
             DeValue::Table(table) => Value::Table(entries(table)),
         };
@@ -55,7 +55,7 @@ impl<'d> ConfigNode<'d> {
         let value = match value {
             Json::Null => Value::Null,
             Json::Bool(is_on) => Value::Boolean(*is_on),
-            Json::Number(number) if number.is_f64() => Value::Float,
+            Json::Number(number) if number.is_f64() => Value::Other("number"),
             Json::Number(number) => {
                 let read = number.as_u64().and_then(|number| u32::try_from(number).ok());
                 Value::Integer(number.to_string(), read)
@@ -80,9 +80,9 @@ impl<'d> ConfigNode<'d> {
     pub(super) const fn kind(&self) -> &'static str {
         match self.value {
             Value::Text(_) => "text",
-            Value::Integer(..) | Value::Float => "number",
+            Value::Integer(..) => "number",
             Value::Boolean(_) => "boolean",
-            Value::Date => "date",
+            Value::Other(kind) => kind,
             Value::List(_) => "list",
             Value::Table(_) => "table",
             Value::Null => "null",

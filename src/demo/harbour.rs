@@ -77,7 +77,7 @@ pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
     if BROKEN_OFF_AT.contains(&place) {
         break_off(&mut body);
     }
-    ScriptedDocument { path: PATH, media_type: "application/rss+xml; charset=utf-8", body, changed }
+    ScriptedDocument { path: PATH, body, changed }
 }
 
 /// Cuts a document off in the middle of an item.

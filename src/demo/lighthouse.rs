@@ -60,12 +60,7 @@ pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
         entry(&mut body, script, post);
     }
     body.push_str("</feed>\n");
-    ScriptedDocument {
-        path: PATH,
-        media_type: "application/atom+xml; charset=utf-8",
-        body,
-        changed,
-    }
+    ScriptedDocument { path: PATH, body, changed }
 }
 
 fn entry(body: &mut String, script: &Script, post: Post) {

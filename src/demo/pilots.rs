@@ -66,10 +66,5 @@ pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
 </feed>
 "#
     );
-    ScriptedDocument {
-        path: PATH,
-        media_type: "application/atom+xml; charset=utf-8",
-        body,
-        changed,
-    }
+    ScriptedDocument { path: PATH, body, changed }
 }

@@ -44,6 +44,7 @@ pub(super) fn respond(document: ScriptedDocument, headers: &HeaderMap) -> Respon
     if has_it {
         return (StatusCode::NOT_MODIFIED, validators).into_response();
     }
-    let kind = [(header::CONTENT_TYPE, document.media_type)];
+    let format = if document.path.ends_with(".atom") { "atom" } else { "rss" };
+    let kind = [(header::CONTENT_TYPE, format!("application/{format}+xml; charset=utf-8"))];
     (validators, kind, document.body).into_response()
 }

@@ -5,9 +5,7 @@ use crate::support::gateways::{Paper, get, name};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::app::{
-    ConfigSource, ExportOptions, Gateway, ImportOptions, Outside, export, import_at,
-};
+use tidegate::app::{ConfigSource, Gateway, Outside, export, import};
 use tidegate_config::{self as config, Overrides};
 use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::{FeedState, Time};
@@ -106,10 +104,9 @@ impl Site {
         };
         let at = self.folder.path();
         let (file, settings) = (at.join("gate.tg"), of(&at.join("data")));
-        export(ExportOptions { file: file.clone(), settings }).await.unwrap();
+        export(&file, &settings).await.unwrap();
         let settings = of(&at.join("copy"));
-        let options = ImportOptions { file, settings, rearrange: false };
-        import_at(options, Arc::new(self.clock.clone())).await.unwrap();
+        import(&file, &settings, false, Arc::new(self.clock.clone())).await.unwrap();
         self.open("copy").await;
     }
 }

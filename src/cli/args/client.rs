@@ -1,11 +1,9 @@
 //! What can be typed about the gateway that runs: `tidegate feed`, `item`, `list` and `reader`.
 
-use super::ConfigArg;
 use crate::app::GatewayOptions;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use std::path::PathBuf;
-use tidegate_config::Overrides;
 use tidegate_core::model::{FeedName, SyncId};
 
 /// Which feeds and which items can be listed, in the words of the API.
@@ -36,35 +34,7 @@ pub struct AskArgs<C: Subcommand> {
     #[arg(long, global = true)]
     pub json: bool,
     #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-/// Which gateway is asked.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "The gateway")]
-pub struct GatewayArgs {
-    /// Its address [default: TIDEGATE_URL, else where the configuration says that it listens]
-    #[arg(long, value_name = "URL", global = true)]
-    pub gateway: Option<String>,
-    /// A file with its admin token [default: as the gateway finds it]
-    #[arg(long, value_name = "FILE", global = true)]
-    pub token_file: Option<PathBuf>,
-    /// Its configuration file [default: config/tidegate.toml where that exists]
-    #[arg(short, long, value_name = "FILE", global = true)]
-    pub config: Option<PathBuf>,
-    /// Its data folder, which may have its token [default: tidegate-data]
-    #[arg(short, long, value_name = "DIR", global = true)]
-    pub data: Option<PathBuf>,
-}
-
-impl GatewayArgs {
-    /// Which gateway is asked.
-    pub fn options(self) -> GatewayOptions {
-        let Self { gateway, token_file, config, data } = self;
-        let overrides = Overrides { data, ..Overrides::default() };
-        let settings = ConfigArg { config }.with(overrides);
-        GatewayOptions { gateway, token_file, settings }
-    }
+    pub gateway: GatewayOptions,
 }
 
 /// `tidegate feed`.

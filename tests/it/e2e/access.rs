@@ -4,7 +4,7 @@
 use crate::e2e::support::{Answer, Format, Publisher, Stage, Step, TOKEN, posts};
 use serde_json::{Value, json};
 use std::path::Path;
-use tidegate::app::{ConfigSource, ExportOptions, ImportOptions, Imported, export, import};
+use tidegate::app::{ConfigSource, Imported, export, import};
 use tidegate_config::Config;
 
 /// Stands in every secret of these tests.
@@ -297,8 +297,7 @@ async fn an_export_has_no_credentials_and_says_whose_are_missing() {
     stage.stop().await;
     let file = folder.path().join("gate.tg");
     let fixed = |config: &Config| ConfigSource::Fixed(Box::new(config.clone()));
-    let options = ExportOptions { file: file.clone(), settings: fixed(&config) };
-    let carried = export(options).await.unwrap();
+    let carried = export(&file, &fixed(&config)).await.unwrap();
     let names: Vec<_> = carried.left_out.named.iter().map(|name| name.as_str()).collect();
     assert_eq!((names.as_slice(), carried.left_out.filed), (["other"].as_slice(), 1));
     let bytes = bytes_below(&file);
@@ -306,7 +305,8 @@ async fn an_export_has_no_credentials_and_says_whose_are_missing() {
 
     let mut there = config;
     there.store.path = folder.path().join("there");
-    let options = ImportOptions { file, settings: fixed(&there), rearrange: false };
-    let Imported::State(brought) = import(options).await.unwrap() else { panic!() };
+    let clock = std::sync::Arc::new(tidegate_core::clock::SystemClock);
+    let brought = import(&file, &fixed(&there), false, clock).await.unwrap();
+    let Imported::State(brought) = brought else { panic!() };
     assert_eq!(brought.left_out, carried.left_out);
 }

@@ -4,7 +4,7 @@ use crate::e2e::support::{FEED, Format, Stage, Subscriber, posts};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::app::{ConfigSource, ExportOptions, ImportOptions, export, import_at};
+use tidegate::app::{ConfigSource, export, import};
 use tidegate_config::Overrides;
 use tidegate_core::model::FeedName;
 
@@ -26,15 +26,13 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 
 fn write(folder: &Path) {
     let settings = of(folder.join("data"));
-    let options = ExportOptions { file: folder.join("gate.tg"), settings };
-    wait(export(options)).unwrap();
+    wait(export(&folder.join("gate.tg"), &settings)).unwrap();
 }
 
 /// Brings the file in where the store was.
 fn bring_in(stage_clock: tidegate_core::clock::ManualClock, folder: &Path) {
     let settings = of(folder.join("data"));
-    let options = ImportOptions { file: folder.join("gate.tg"), settings, rearrange: false };
-    wait(import_at(options, Arc::new(stage_clock))).unwrap();
+    wait(import(&folder.join("gate.tg"), &settings, false, Arc::new(stage_clock))).unwrap();
 }
 
 /// What a client of the log carries from one request to the next.
