@@ -13,6 +13,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response};
+use data_encoding::HEXLOWER;
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
 use tidegate_core::model::{FeedName, Tick, Time, mask_token};
@@ -65,9 +66,8 @@ pub(super) async fn request(
         Some(name) => Problem::parameter(name, error.to_string()),
         None => Problem::new(StatusCode::BAD_REQUEST, error.to_string()),
     })?;
-    let (HubRequest::Subscribe { topic, .. } | HubRequest::Unsubscribe { topic, .. }) = &request;
     let (record, _) =
-        room.topic(topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
+        room.topic(&request.topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
     hub.ask(&record.name, request, client.address()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -160,7 +160,7 @@ impl From<&Subscription> for SubscriptionAnswer {
     fn from(of: &Subscription) -> Self {
         let state = of.active.as_ref();
         Self {
-            id: of.id().to_string(),
+            id: HEXLOWER.encode(of.id().bytes()),
             feed: of.feed.clone(),
             topic: mask_token(&of.topic).into_owned(),
             manner: of.manner.name(),
