@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
-use tidegate_core::websub::{HubRequest, Leases, Manner, Secret, Subscription};
+use tidegate_core::websub::{HubRequest, Intent, Leases, Manner, Secret, Subscription};
 use tidegate_net::fetch::{AllowPrivate, Call};
 use tidegate_store::{FeedList, Gateways, SHOWN_WITHIN, Store, StoreError};
 use tokio::sync::Notify;
@@ -172,7 +172,7 @@ impl Hub {
         client: Option<IpAddr>,
     ) -> Result<(), AskError> {
         // An end takes nothing in.
-        let takes_in = matches!(request, HubRequest::Subscribe { .. });
+        let takes_in = request.intent == Intent::Subscribe;
         let ask = |ledger: &mut Ledger, tick, now| ledger.ask(feed, request, client, tick, now);
         self.change_ledger(feed, takes_in, ask).await
     }

@@ -8,6 +8,7 @@ use super::error::RoundError;
 use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument, SharingContext, Wants};
 use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
+use futures_util::future::try_join_all;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub const MAX_LOOKS: usize = 50_000;
 /// How long the looks into other feeds for one document may take, as long as a fetch may. Over PostgreSQL each takes some
 /// milliseconds, and the poll keeps its place meanwhile.
 pub const LOOKS_TIME: Duration = Duration::from_secs(60);
+/// How many of these reads of the store go on at once.
+const READS_AT_ONCE: usize = 16;
 /// How many kept versions of an item are looked at, from the newest.
 const MAX_KEPT: usize = 1000;
 
@@ -119,10 +122,10 @@ async fn kept(
     ids: &[SyncId],
 ) -> Result<HashMap<SyncId, Markup>, RoundError> {
     let mut kept = HashMap::new();
-    for id in ids {
-        if let Some(item) = bench.store.item(&feed.name, id).await? {
-            kept.insert(id.clone(), item.shared.winner.data);
-        }
+    for ids in ids.chunks(READS_AT_ONCE) {
+        let items = try_join_all(ids.iter().map(|id| bench.store.item(&feed.name, id))).await?;
+        let winners = items.into_iter().flatten().map(|item| item.shared.winner);
+        kept.extend(winners.map(|winner| (winner.id, winner.data)));
     }
     Ok(kept)
 }
@@ -175,9 +178,11 @@ async fn greatest_issued(
 ) -> Result<Option<Count>, RoundError> {
     let own = bench.store.endpoint();
     let mut greatest: Option<Count> = None;
-    for other in others {
-        let Some(known) = bench.store.known(&other.name, id).await? else { continue };
-        greatest = greatest.max(Update::greatest_by(own, known.history.iter()));
+    for others in others.chunks(READS_AT_ONCE) {
+        let reads = others.iter().map(|other| bench.store.known(&other.name, id));
+        for known in try_join_all(reads).await?.into_iter().flatten() {
+            greatest = greatest.max(Update::greatest_by(own, known.history.iter()));
+        }
     }
     let kept = bench.store.versions(&feed.name, id, MAX_KEPT).await?;
     let kept = kept.iter().map(|note| &note.update);

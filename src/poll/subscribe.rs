@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, header};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, HubSubscription, SubscriptionKeys, Time};
 use tidegate_core::websub::subscriber::LEASE_ASKED;
-use tidegate_core::websub::{FORM_TYPE, HubRequest, Secret};
+use tidegate_core::websub::{FORM_TYPE, HubRequest, Intent, Secret};
 use tidegate_net::fetch::{
     Call, CallBody, CallRequest, Called, FetchError, LeadScope, PauseRequest, read_url,
 };
@@ -68,11 +68,11 @@ pub fn request(subscription: &HubSubscription, begin: bool) -> Option<HubRequest
     let keys = &subscription.keys;
     let callback = Url::parse(&format!("{}/{}", subscription.callbacks, keys.token)).ok()?;
     let topic = subscription.topic.clone();
-    if !begin {
-        return Some(HubRequest::Unsubscribe { topic, callback });
-    }
-    let secret = Secret::new(&keys.secret).ok();
-    Some(HubRequest::Subscribe { topic, callback, lease: Some(LEASE_ASKED.as_secs()), secret })
+    let (intent, lease, secret) = match begin {
+        true => (Intent::Subscribe, Some(LEASE_ASKED.as_secs()), Secret::new(&keys.secret).ok()),
+        false => (Intent::Unsubscribe, None, None),
+    };
+    Some(HubRequest { intent, topic, callback, lease, secret })
 }
 
 /// Sends a request to a hub. It has taken it when it answers 2xx (WebSub section 5.2: 202; hubs of
@@ -161,7 +161,8 @@ mod tests {
         }));
         let hub = ("https://hub.example/a".to_owned(), LeadScope::default());
         let callback = Url::parse("https://gateway.example/").unwrap();
-        let request = HubRequest::Unsubscribe { topic: "t".to_owned(), callback };
+        let (intent, topic) = (Intent::Unsubscribe, "t".to_owned());
+        let request = HubRequest { intent, topic, callback, lease: None, secret: None };
         let result = ask(call, hub, request, NOW).await;
         let calls = calls.lock().unwrap().clone();
         (result, calls)
@@ -217,6 +218,6 @@ mod tests {
         assert_eq!(HubRequest::read(text.as_bytes()), Ok(request(&subscription, true).unwrap()));
         assert!(text.contains(&one.token) && text.contains("hub.lease_seconds=864000"), "{text}");
         let end = request(&subscription, false).unwrap();
-        assert!(matches!(end, HubRequest::Unsubscribe { .. }));
+        assert_eq!(end.intent, Intent::Unsubscribe);
     }
 }

@@ -52,9 +52,9 @@ async fn unchanged_polls_write_nothing() {
     let status = gateway.status();
     assert_eq!((status.totals.polls(), status.totals.not_modified), (5, 2));
     let store = gateway.stop().await;
-    // One commit and one checkpoint, both of the first poll.
+    // One commit and one checkpoint, both because of the first poll; what is written is what is known by then.
     assert_eq!(store.writes(), (1, 1));
-    assert_eq!(store.shelf.lock().unwrap().poll_states[&name("news")].etag.as_deref(), Some("1"));
+    assert_eq!(store.shelf.lock().unwrap().poll_states[&name("news")].etag.as_deref(), Some("3"));
 }
 
 #[tokio::test]

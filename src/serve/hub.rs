@@ -19,6 +19,7 @@ use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
+use data_encoding::HEXLOWER;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde::Serialize;
@@ -79,9 +80,8 @@ pub(super) async fn request(
         Some(name) => Problem::parameter(name, error.to_string()),
         None => Problem::new(StatusCode::BAD_REQUEST, error.to_string()),
     })?;
-    let (HubRequest::Subscribe { topic, .. } | HubRequest::Unsubscribe { topic, .. }) = &request;
     let (record, _) =
-        room.topic(topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
+        room.topic(&request.topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
     hub.ask(&record.name, request, client.address()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -174,7 +174,7 @@ impl From<&Subscription> for SubscriptionAnswer {
     fn from(of: &Subscription) -> Self {
         let state = of.active.as_ref();
         Self {
-            id: of.id().to_string(),
+            id: HEXLOWER.encode(of.id().bytes()),
             feed: of.feed.clone(),
             topic: mask_token(&of.topic).into_owned(),
             manner: of.manner.name(),

@@ -58,68 +58,53 @@ impl FormError {
 
 /// What a subscriber asks of a hub (section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HubRequest {
-    /// `hub.mode=subscribe`: to be told of the topic at the callback, or to go on being told.
-    Subscribe {
-        /// The address of the feed, as the feed gives it (`rel=self`).
-        topic: String,
-        /// Where the hub asks and delivers: absolute, http or https, its query as it was given.
-        callback: Url,
-        /// For how many seconds, where the subscriber says so. Nought is the hub's choice.
-        lease: Option<u64>,
-        /// The secret of the signatures.
-        secret: Option<Secret>,
-    },
-    /// `hub.mode=unsubscribe`: not to be told any more.
-    Unsubscribe {
-        /// The topic, as it was subscribed to.
-        topic: String,
-        /// The callback, as it was subscribed with.
-        callback: Url,
-    },
+pub struct HubRequest {
+    /// `hub.mode`: to be told of the topic at the callback, or to go on being told; or not any more.
+    pub intent: Intent,
+    /// The address of the feed, as the feed gives it (`rel=self`).
+    pub topic: String,
+    /// Where the hub asks and delivers: absolute, http or https, its query as it was given.
+    pub callback: Url,
+    /// Of a subscription, for how many seconds, where the subscriber says so. Nought is the hub's choice.
+    pub lease: Option<u64>,
+    /// The secret of the signatures of a subscription.
+    pub secret: Option<Secret>,
 }
 
 impl HubRequest {
     /// Reads the body of a request. An unknown parameter is ignored, a known one may stand once.
     pub fn read(body: &[u8]) -> Result<Self, FormError> {
         let form = FormFields::read(body)?;
-        match form.needed("hub.mode")? {
-            "subscribe" => Ok(Self::Subscribe {
-                topic: form.address("hub.topic")?.to_owned(),
-                callback: callback(form.address("hub.callback")?)?,
-                lease: form.lease()?.filter(|seconds| *seconds > 0),
-                secret: form.secret()?,
-            }),
-            "unsubscribe" => Ok(Self::Unsubscribe {
-                topic: form.address("hub.topic")?.to_owned(),
-                callback: callback(form.address("hub.callback")?)?,
-            }),
+        let intent = match form.needed("hub.mode")? {
+            "subscribe" => Intent::Subscribe,
+            "unsubscribe" => Intent::Unsubscribe,
             // The recommendation leaves this to publisher and hub (section 6).
-            "publish" => Err(FormError::new(
-                "hub.mode",
-                "hub.mode=publish is not needed here: this hub asks the publishers itself"
-                    .to_owned(),
-            )),
-            other => Err(FormError::mode(other, "subscribe or unsubscribe")),
-        }
+            "publish" => {
+                let why =
+                    "hub.mode=publish is not needed here: this hub asks the publishers itself";
+                return Err(FormError::new("hub.mode", why.to_owned()));
+            }
+            other => return Err(FormError::mode(other, "subscribe or unsubscribe")),
+        };
+        let topic = form.address("hub.topic")?.to_owned();
+        let callback = callback(form.address("hub.callback")?)?;
+        let (lease, secret) = match intent {
+            Intent::Subscribe => (form.lease()?.filter(|seconds| *seconds > 0), form.secret()?),
+            Intent::Unsubscribe => (None, None),
+        };
+        Ok(Self { intent, topic, callback, lease, secret })
     }
 
     /// The body of this request.
     pub fn write(&self) -> String {
-        let (mode, topic, callback) = match self {
-            Self::Subscribe { topic, callback, .. } => ("subscribe", topic, callback),
-            Self::Unsubscribe { topic, callback } => ("unsubscribe", topic, callback),
-        };
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.extend_pairs([
-            ("hub.mode", mode),
-            ("hub.topic", topic.as_str()),
-            ("hub.callback", callback.as_str()),
+            ("hub.mode", self.intent.mode()),
+            ("hub.topic", &self.topic),
+            ("hub.callback", self.callback.as_str()),
         ]);
-        if let Self::Subscribe { lease, secret, .. } = self {
-            form.extend_pairs(lease.map(|seconds| ("hub.lease_seconds", seconds.to_string())));
-            form.extend_pairs(secret.iter().map(|secret| ("hub.secret", secret.reveal())));
-        }
+        form.extend_pairs(self.lease.map(|seconds| ("hub.lease_seconds", seconds.to_string())));
+        form.extend_pairs(self.secret.iter().map(|secret| ("hub.secret", secret.reveal())));
         form.finish()
     }
 }

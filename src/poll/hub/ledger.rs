@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::cloud::CLOUD_LEASE;
 use tidegate_core::websub::{
-    CallbackAnswer, CallbackPurpose, Duty, HubRequest, Manner, Secret, Subscription,
+    CallbackAnswer, CallbackPurpose, Duty, HubRequest, Intent, Manner, Secret, Subscription,
     SubscriptionId, VERIFICATIONS,
 };
 use tidegate_net::fetch::{self, AllowPrivate};
@@ -128,14 +128,13 @@ impl Ledger {
         tick: Option<Tick>,
         now: Time,
     ) -> Result<(), AskError> {
-        let (topic, callback, wanted) = match request {
-            HubRequest::Subscribe { topic, callback, lease, secret } => {
+        let HubRequest { intent, topic, callback, lease, secret } = request;
+        let wanted = match intent {
+            Intent::Subscribe => {
                 let lease = self.settings.leases.grant(lease);
-                (topic, callback, CallbackPurpose::Subscribe { lease, secret, told: tick })
+                CallbackPurpose::Subscribe { lease, secret, told: tick }
             }
-            HubRequest::Unsubscribe { topic, callback } => {
-                (topic, callback, CallbackPurpose::Unsubscribe)
-            }
+            Intent::Unsubscribe => CallbackPurpose::Unsubscribe,
         };
         let asked = Subscription::new(Manner::WebSub, feed.clone(), topic, callback);
         self.take_request(asked, wanted, client, now)

@@ -229,8 +229,8 @@ async fn a_feed_that_leaves_is_not_asked_for_any_more() {
     // The second waits in the line of the same host.
     stage.poll("two").await;
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
-    stage.poller.remove(&name("one")).await.unwrap();
     stage.poller.remove(&name("two")).await.unwrap();
+    stage.poller.remove(&name("one")).await.unwrap();
     assert!(stage.poller.status(&name("one")).is_none());
     pages.gate.as_ref().unwrap().add_permits(100);
     stage.cancel.cancel();

@@ -14,11 +14,9 @@ fn a_subscription_is_read_with_all_that_it_says() {
     let body = "hub.mode=subscribe&hub.topic=https%3A%2F%2Ffeeds.example.org%2Ffeeds%2Fnews%3Fas%3Drss\
                 &hub.callback=https%3A%2F%2Freader.example%2Fpush%3Fid%3D7%26x%3Da%2520b\
                 &hub.lease_seconds=864000&hub.secret=s%26%3D+cret&hub.verify=async";
-    let HubRequest::Subscribe { topic, callback, lease, secret } =
-        HubRequest::read(body.as_bytes()).unwrap()
-    else {
-        panic!("no subscription")
-    };
+    let HubRequest { intent, topic, callback, lease, secret } =
+        HubRequest::read(body.as_bytes()).unwrap();
+    assert_eq!(intent, Intent::Subscribe);
     assert_eq!(topic, TOPIC);
     assert_eq!(callback.as_str(), "https://reader.example/push?id=7&x=a%20b");
     assert_eq!(lease, Some(864_000));
@@ -29,10 +27,7 @@ fn a_subscription_is_read_with_all_that_it_says() {
 fn what_is_empty_or_nought_is_left_to_the_hub() {
     let body = "hub.mode=subscribe&hub.topic=t&hub.callback=http://a.example/\
                 &hub.lease_seconds=0&hub.secret=";
-    let HubRequest::Subscribe { lease, secret, .. } = HubRequest::read(body.as_bytes()).unwrap()
-    else {
-        panic!("no subscription")
-    };
+    let HubRequest { lease, secret, .. } = HubRequest::read(body.as_bytes()).unwrap();
     assert_eq!((lease, secret), (None, None));
 }
 
@@ -126,10 +121,11 @@ proptest! {
     ) {
         let callback = url(&format!("https://reader.example/push?{path}"));
         let secret = secret.map(|text| Secret::new(&text).unwrap());
-        for request in [
-            HubRequest::Subscribe { topic: topic.clone(), callback: callback.clone(), lease, secret },
-            HubRequest::Unsubscribe { topic: topic.clone(), callback: callback.clone() },
-        ] {
+        let begins =
+            HubRequest { intent: Intent::Subscribe, topic: topic.clone(), callback, lease, secret };
+        let ends =
+            HubRequest { intent: Intent::Unsubscribe, lease: None, secret: None, ..begins.clone() };
+        for request in [begins, ends] {
             prop_assert_eq!(HubRequest::read(request.write().as_bytes()).unwrap(), request);
         }
         let plain = url("https://reader.example/push?id=7");

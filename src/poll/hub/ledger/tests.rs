@@ -2,7 +2,6 @@
 
 use super::entries::{UNVERIFIED, UNVERIFIED_PER_HOST};
 use super::*;
-use tidegate_core::websub::Intent;
 
 const TOPIC: &str = "https://gate.example/feeds/news";
 
@@ -16,6 +15,11 @@ fn tick(seconds: i64) -> Option<Tick> {
 
 fn news() -> FeedName {
     FeedName::new("news").unwrap()
+}
+
+fn request(intent: Intent, callback: &str, lease: Option<u64>) -> HubRequest {
+    let (topic, callback) = (TOPIC.to_owned(), Url::parse(callback).unwrap());
+    HubRequest { intent, topic, callback, lease, secret: None }
 }
 
 struct Bench {
@@ -33,9 +37,7 @@ impl Bench {
 
     fn ask_as(&mut self, client: Option<&str>, callback: &str, now: i64) -> Result<(), AskError> {
         let client = client.map(|client| client.parse().unwrap());
-        let callback = Url::parse(callback).unwrap();
-        let request =
-            HubRequest::Subscribe { topic: TOPIC.to_owned(), callback, lease: None, secret: None };
+        let request = request(Intent::Subscribe, callback, None);
         self.ledger.ask(&news(), request, client, tick(0), at(now))
     }
 
@@ -130,9 +132,7 @@ fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
     bench.ask("https://reader.example/a", 0).unwrap();
     let (_, task) = bench.begun(1).remove(0);
     // Meanwhile the subscriber changes its mind.
-    let callback = Url::parse("https://reader.example/a").unwrap();
-    let (topic, lease) = (TOPIC.to_owned(), Some(600));
-    let request = HubRequest::Subscribe { topic, callback, lease, secret: None };
+    let request = request(Intent::Subscribe, "https://reader.example/a", Some(600));
     bench.ledger.ask(&news(), request, None, tick(0), at(2)).unwrap();
     assert!(bench.begun(2).is_empty(), "one call at a time");
     bench.ledger.verified(&task, CallbackAnswer::Taken, at(3));
@@ -144,8 +144,7 @@ fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
 fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
     let mut bench = Bench::new(HubSettings::default());
     let end = |bench: &mut Bench, now| {
-        let callback = Url::parse("https://reader.example/a").unwrap();
-        let request = HubRequest::Unsubscribe { topic: TOPIC.to_owned(), callback };
+        let request = request(Intent::Unsubscribe, "https://reader.example/a", None);
         bench.ledger.ask(&news(), request, None, tick(0), at(now))
     };
     bench.ask("https://reader.example/a", 0).unwrap();

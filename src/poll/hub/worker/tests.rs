@@ -8,7 +8,7 @@ use bytes::Bytes;
 use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{EndpointId, FeedName, Tick};
-use tidegate_core::websub::HubRequest;
+use tidegate_core::websub::{HubRequest, Intent};
 use tidegate_net::fetch::{Call, CallRequest, Called};
 use tidegate_store::EmbeddedStore;
 use url::Url;
@@ -50,7 +50,7 @@ fn reader(seen: &Seen, answers_strangers: bool) -> Call {
 
 fn subscribes(callback: &str) -> HubRequest {
     let (topic, callback) = (TOPIC.to_owned(), Url::parse(callback).unwrap());
-    HubRequest::Subscribe { topic, callback, lease: None, secret: None }
+    HubRequest { intent: Intent::Subscribe, topic, callback, lease: None, secret: None }
 }
 
 async fn asks_as(hub: &Hub, client: Option<&str>, callback: &str) {

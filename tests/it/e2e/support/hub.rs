@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate_core::websub::{HubRequest, Intent, Verification};
+use tidegate_core::websub::{HubRequest, Verification};
 use tokio::task::JoinHandle;
 use url::Url;
 
@@ -61,29 +61,16 @@ impl Hub {
 
     /// Asks back whether a request was meant: the status, and what was answered.
     pub async fn verifies(&self, net: &Net, request: &HubRequest, lease: u64) -> (u16, String) {
-        let (intent, topic) = match request {
-            HubRequest::Subscribe { topic, .. } => (Intent::Subscribe, topic),
-            HubRequest::Unsubscribe { topic, .. } => (Intent::Unsubscribe, topic),
-        };
+        let (intent, topic) = (request.intent, request.topic.clone());
         let challenge = "a challenge & more".to_owned();
-        let said =
-            Verification::Intent { intent, topic: topic.clone(), challenge, lease: Some(lease) };
-        calls(net, callback(request), &said).await
+        let said = Verification::Intent { intent, topic, challenge, lease: Some(lease) };
+        calls(net, &request.callback, &said).await
     }
 }
 
 impl Drop for Hub {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-/// The callback of a request.
-pub fn callback(request: &HubRequest) -> &Url {
-    match request {
-        HubRequest::Subscribe { callback, .. } | HubRequest::Unsubscribe { callback, .. } => {
-            callback
-        }
     }
 }
 
@@ -95,7 +82,7 @@ pub async fn calls(net: &Net, callback: &Url, said: &Verification) -> (u16, Stri
 
 /// Pushes a body, with its signature under the secret of the request, or another one.
 pub async fn pushes(net: &Net, request: &HubRequest, signature: Option<String>, body: &str) -> u16 {
-    let path = callback(request).as_str();
+    let path = request.callback.as_str();
     assert!(path.starts_with(PUBLIC), "{path}");
     let mut push = net.request(reqwest::Method::POST, path).body(body.to_owned());
     if let Some(signature) = signature {
