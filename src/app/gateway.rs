@@ -126,8 +126,7 @@ impl Gateway {
         let tls = CertificateFiles::find(config, clock.now())?;
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
         let keeps = disk::keeps(config);
-        let admin_token =
-            token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
+        let admin_token = token::admin_token(config)?;
         let readers = token::readers(config)?;
         feeds::reconcile(store.as_ref(), config, clock.now()).await?;
         let polling = CancellationToken::new();

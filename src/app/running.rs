@@ -69,7 +69,7 @@ impl RunningGateway {
         let token = match given {
             Some(token) => Some(token),
             // A stranger does not get this gateway's token.
-            None if is_own => token::known_token(&config.server.admin_token, &config.store.path)?,
+            None if is_own => token::known_token(&config)?,
             None => None,
         };
         let base = named.map_or_else(|| administered(&config.server), Ok)?;

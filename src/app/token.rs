@@ -21,15 +21,13 @@ const SHORT_BYTES: usize = 16;
 const FILE_LIMIT: u64 = 4096;
 
 /// Finds the token, or makes one and says where it is.
-pub(super) fn admin_token(
-    configured: &AdminTokenSetting,
-    data: &Path,
-    keeps: bool,
-) -> Result<AdminToken, AppError> {
-    let checked = match configured {
+pub(super) fn admin_token(config: &Config) -> Result<AdminToken, AppError> {
+    let checked = match &config.server.admin_token {
         AdminTokenSetting::Here(token) => Ok(token.clone()),
         AdminTokenSetting::File(path) => in_file(path),
-        AdminTokenSetting::Unset => SecretToken::new(&kept_or_made(&data.join(FILE), keeps)?),
+        AdminTokenSetting::Unset => {
+            SecretToken::new(&kept_or_made(&config.store.path.join(FILE), disk::keeps(config))?)
+        }
     };
     let token = AdminToken::new(checked.map_err(|why| of_no_use(&why))?.reveal());
     token.map_err(|why| of_no_use(&why.to_string()))
@@ -57,24 +55,19 @@ pub(super) fn in_file(path: &Path) -> Result<SecretToken, String> {
 /// The token of a configuration that was read again; `None`: it stays. One that lies in a file is read again,
 /// and one that was made for a gateway that keeps nothing stays as long as none is configured.
 pub(super) fn changed(before: &Config, now: &Config) -> Result<Option<AdminToken>, AppError> {
-    let (setting, keeps) = (&now.server.admin_token, disk::keeps(now));
-    let was_unset = before.server.admin_token == AdminTokenSetting::Unset;
-    if !keeps && was_unset && *setting == AdminTokenSetting::Unset {
-        return Ok(None);
-    }
-    admin_token(setting, &now.store.path, keeps).map(Some)
+    let is_unset = |config: &Config| config.server.admin_token == AdminTokenSetting::Unset;
+    let stays = !disk::keeps(now) && is_unset(before) && is_unset(now);
+    (!stays).then(|| admin_token(now)).transpose()
 }
 
 /// The token of a gateway that runs, for who asks it; `None` where nothing says it. Nothing is made.
-pub(super) fn known_token(
-    configured: &AdminTokenSetting,
-    data: &Path,
-) -> Result<Option<String>, AppError> {
-    match configured {
+pub(super) fn known_token(config: &Config) -> Result<Option<String>, AppError> {
+    match &config.server.admin_token {
         AdminTokenSetting::Here(token) => Ok(Some(token.reveal().to_owned())),
         AdminTokenSetting::File(path) => read(path).map(Some),
         AdminTokenSetting::Unset => {
-            Some(data.join(FILE)).filter(|path| path.exists()).map(|p| read(&p)).transpose()
+            let path = Some(config.store.path.join(FILE)).filter(|path| path.exists());
+            path.map(|path| read(&path)).transpose()
         }
     }
 }
@@ -256,8 +249,9 @@ mod tests {
 
         #[test]
         fn a_token_file_that_is_missing_is_named() {
-            let wanted = AdminTokenSetting::File("/nowhere/token".into());
-            let error = admin_token(&wanted, Path::new("."), true).map(|_| ()).unwrap_err();
+            let mut config = Config::default();
+            config.server.admin_token = AdminTokenSetting::File("/nowhere/token".into());
+            let error = admin_token(&config).map(|_| ()).unwrap_err();
             assert!(error.report().contains("/nowhere/token"), "{}", error.report());
         }
     }

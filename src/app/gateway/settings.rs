@@ -23,7 +23,7 @@ pub(in crate::app) fn publisher(
 /// Those settings. What is a machine's own is left out: where it listens, its certificate, its proxy.
 fn shared(config: &Config, public_url: &str) -> Result<SharedSettings, AppError> {
     let Config { server, publish, sup, websub, hosts, feeds, readers, .. } = config;
-    let admin_token = token::known_token(&server.admin_token, &config.store.path)?;
+    let admin_token = token::known_token(config)?;
     // One that was not chosen at random might be guessed by its hash.
     let admin_token = admin_token.filter(|token| ReaderToken::new(token).is_ok());
     let mut tokens = Vec::with_capacity(readers.len());
