@@ -45,6 +45,13 @@ pub trait Canonical {
     fn canonical(&self) -> &[u8];
 }
 
+#[cfg(any(test, feature = "testing"))]
+impl Canonical for String {
+    fn canonical(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
 impl Canonical for () {
     fn canonical(&self) -> &[u8] {
         &[]

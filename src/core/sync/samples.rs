@@ -43,12 +43,6 @@ pub fn version(
     }
 }
 
-impl Canonical for String {
-    fn canonical(&self) -> &[u8] {
-        self.as_bytes()
-    }
-}
-
 impl Canonical for &str {
     fn canonical(&self) -> &[u8] {
         self.as_bytes()
