@@ -39,7 +39,7 @@ pub(super) struct FeedPolling {
     /// Why a document is held back, if one is.
     pub(super) held: Option<Box<str>>,
     /// The last rounds of asking, newest first.
-    probes: VecDeque<FinishedProbe>,
+    probes: Option<Box<VecDeque<FinishedProbe>>>,
     /// Pushes of its hub that were not believed.
     pub(super) disbelieved: Option<Box<RejectedPushes>>,
 }
@@ -60,7 +60,7 @@ impl FeedPolling {
             last_change: None,
             failure: None,
             held: None,
-            probes: VecDeque::new(),
+            probes: None,
             disbelieved: None,
         }
     }
@@ -70,8 +70,9 @@ impl FeedPolling {
         if note.counts.values().any(|count| *count > 0) {
             self.last_change = Some(note.at);
         }
-        self.probes.truncate(PROBES_KEPT - 1);
-        self.probes.push_front(note);
+        let probes = self.probes.get_or_insert_default();
+        probes.truncate(PROBES_KEPT - 1);
+        probes.push_front(note);
     }
 
     /// Takes in a poll, and the document that it looked at. `is_aside`: it was not the gateway's own, while its own
@@ -162,7 +163,7 @@ impl FeedPolling {
             last_read: self.last_read,
             last_change: self.last_change,
             probing: self.probing,
-            probes: self.probes.clone(),
+            probes: self.probes.as_deref().cloned().unwrap_or_default(),
             ..PollStatus::from(&self.memory.state)
         };
         status.hub = status.hub.filter(|_| !self.is_paused());
