@@ -98,7 +98,8 @@ impl RoundError {
     pub fn describe(&self) -> String {
         let mut text = self.to_string();
         if text.len() > MAX_ERROR_BYTES {
-            text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
+            let end = (0..=MAX_ERROR_BYTES).rev().find(|at| text.is_char_boundary(*at));
+            text.truncate(end.unwrap_or(0));
             text.push('…');
         }
         text

@@ -4,7 +4,7 @@
 use super::memory::Memory;
 use super::poll_log::PollLog;
 use super::reason::{PlannedPoll, whole_seconds};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, PollState, Time};
@@ -39,7 +39,7 @@ pub(super) struct FeedPolling {
     /// Why a document is held back, if one is.
     pub(super) held: Option<Box<str>>,
     /// The last rounds of asking, newest first.
-    probes: VecDeque<FinishedProbe>,
+    probes: Vec<FinishedProbe>,
     /// Pushes of its hub that were not believed.
     pub(super) disbelieved: Option<Box<RejectedPushes>>,
 }
@@ -60,7 +60,7 @@ impl FeedPolling {
             last_change: None,
             failure: None,
             held: None,
-            probes: VecDeque::new(),
+            probes: Vec::new(),
             disbelieved: None,
         }
     }
@@ -71,7 +71,7 @@ impl FeedPolling {
             self.last_change = Some(note.at);
         }
         self.probes.truncate(PROBES_KEPT - 1);
-        self.probes.push_front(note);
+        self.probes.insert(0, note);
     }
 
     /// Takes in a poll, and the document that it looked at. `is_aside`: it was not the gateway's own, while its own
@@ -162,7 +162,7 @@ impl FeedPolling {
             last_read: self.last_read,
             last_change: self.last_change,
             probing: self.probing,
-            probes: self.probes.clone(),
+            probes: self.probes.clone().into(),
             ..PollStatus::from(&self.memory.state)
         };
         status.hub = status.hub.filter(|_| !self.is_paused());

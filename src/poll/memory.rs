@@ -170,7 +170,7 @@ impl Memory {
         let validators = (they_hold && !due).then(|| Validators {
             etag: etag.clone(),
             last_modified: last_modified.clone(),
-            answered_by: answered_by.clone(),
+            answered_by: answered_by.clone().or_else(|| Some(self.state.url.clone())),
             given_to: self.given_to,
         });
         FetchRequest {
@@ -291,7 +291,8 @@ impl Memory {
         let may_be_kept = keep_validators && (is_new || state.last_modified.is_some());
         let is_valid = |text: &String| may_be_kept && self.disproved.as_deref() != Some(text);
         state.last_modified = last_modified.filter(is_valid);
-        state.answered_by = Some(fetched.final_url.clone());
+        // Of a million feeds, most answer at their own address.
+        state.answered_by = Some(&fetched.final_url).filter(|there| **there != state.url).cloned();
         state.moved_to.clone_from(&fetched.moved_to);
         state.refreshed = self.refreshing.take().or(state.refreshed);
         (self.given_to, self.settled) = (given_to, true);

@@ -210,7 +210,8 @@ pub fn end(walk: &mut Backfill, standing: WalkStanding, note: &str, now: Time) {
 
 /// Cuts what a publisher may have a say in.
 fn bounded(note: &str) -> String {
-    note.get(..note.floor_char_boundary(MAX_NOTE)).unwrap_or_default().to_owned()
+    let end = (0..=MAX_NOTE).rev().find(|at| note.is_char_boundary(*at));
+    note.get(..end.unwrap_or(0)).unwrap_or(note).to_owned()
 }
 
 /// A walk that is asked for: one that stopped goes on, any other begins anew.

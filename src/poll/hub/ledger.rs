@@ -5,7 +5,7 @@ mod entries;
 
 use super::HubSettings;
 use super::lanes::{LaneTurn, Shares, host_of};
-use entries::{FeedEntry, HostEntry, LedgerEntry};
+use entries::{FeedEntry, HostEntry, SubscriptionEntry};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -89,7 +89,7 @@ fn client_name(client: IpAddr) -> Arc<str> {
 #[derive(Default)]
 pub(super) struct Ledger {
     pub(super) settings: HubSettings,
-    entries: HashMap<SubscriptionId, LedgerEntry>,
+    entries: HashMap<SubscriptionId, SubscriptionEntry>,
     feeds: HashMap<FeedName, FeedEntry>,
     hosts: HashMap<Arc<str>, HostEntry>,
     /// The requests that are not verified, by who asked.

@@ -22,7 +22,7 @@ pub(super) const UNVERIFIED: usize = 5000;
 const PUT_OFF: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(30), Duration::from_secs(15 * 60));
 
-pub(super) struct LedgerEntry {
+pub(super) struct SubscriptionEntry {
     pub(super) subscription: Subscription,
     host: Arc<str>,
     /// Who asked for it, where that was since the start.
@@ -36,7 +36,7 @@ pub(super) struct LedgerEntry {
     pub(super) busy: bool,
 }
 
-impl LedgerEntry {
+impl SubscriptionEntry {
     /// What waits for its turn now.
     pub(super) fn turn(&self, id: SubscriptionId) -> LaneTurn {
         let of = &self.subscription;
@@ -119,7 +119,7 @@ impl Ledger {
     /// Has all registrations of a callback but one wait for what is answered about that one.
     pub(super) fn wait_for_first(&mut self, callback: &Url, now: Time) {
         let all = self.of_cloud(callback);
-        let asks = |entry: &&LedgerEntry| {
+        let asks = |entry: &&SubscriptionEntry| {
             let pending = entry.subscription.pending.as_ref();
             entry.busy || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
         };
@@ -155,7 +155,7 @@ impl Ledger {
         let (id, host) = (subscription.id(), host_of(&subscription.callback));
         self.feeds.entry(subscription.feed.clone()).or_default().ids.insert(id);
         let (serial, put_offs, due, busy) = (0, 0, None, false);
-        let entry = LedgerEntry { subscription, host, client, put_offs, serial, due, busy };
+        let entry = SubscriptionEntry { subscription, host, client, put_offs, serial, due, busy };
         self.add_to_counts(id, &entry);
         self.entries.insert(id, entry);
         self.schedule(id, now);
@@ -167,7 +167,7 @@ impl Ledger {
         Some((pending.asked, id))
     }
 
-    fn add_to_counts(&mut self, id: SubscriptionId, entry: &LedgerEntry) {
+    fn add_to_counts(&mut self, id: SubscriptionId, entry: &SubscriptionEntry) {
         let host = self.hosts.entry(Arc::clone(&entry.host)).or_default();
         host.ids.insert(id);
         if entry.subscription.is_unverified() {
@@ -177,7 +177,7 @@ impl Ledger {
         }
     }
 
-    fn remove_from_counts(&mut self, id: SubscriptionId, entry: &LedgerEntry) {
+    fn remove_from_counts(&mut self, id: SubscriptionId, entry: &SubscriptionEntry) {
         let Some(host) = self.hosts.get_mut(&entry.host) else { return };
         host.ids.remove(&id);
         if entry.subscription.is_unverified() {
@@ -197,7 +197,7 @@ impl Ledger {
         &mut self,
         id: SubscriptionId,
         now: Time,
-        edit: impl FnOnce(&mut LedgerEntry) -> T,
+        edit: impl FnOnce(&mut SubscriptionEntry) -> T,
     ) {
         let Some(mut entry) = self.entries.remove(&id) else { return };
         let before = entry.subscription.clone();
