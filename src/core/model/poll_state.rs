@@ -20,7 +20,7 @@ pub struct PollState {
     pub etag: Option<String>,
     /// `Last-Modified` of the last document, verbatim.
     pub last_modified: Option<String>,
-    /// The address that validators belong to: the one that answered.
+    /// The address that validators belong to, where another one than `url` answered.
     pub answered_by: Option<String>,
     /// Where a permanent redirect leads; shown, and followed first.
     pub moved_to: Option<String>,
