@@ -85,7 +85,15 @@ pub(super) async fn read_detail(
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
     let contested = room.contested.count(name).await?;
-    let kept = room.store.holdings(name).await?;
+    let key = state.as_ref().map(|state| state.revision).map(|revision| (name.clone(), revision));
+    let kept = match key.as_ref().and_then(|key| room.counted.get(key)) {
+        Some(kept) => kept,
+        None => {
+            let kept = Arc::new(room.store.holdings(name).await?);
+            key.into_iter().for_each(|key| room.counted.insert(key, Arc::clone(&kept)));
+            kept
+        }
+    };
     let is_private = listing.private().contains(name);
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
     let known = state.as_ref();

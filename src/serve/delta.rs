@@ -13,6 +13,7 @@ use super::audience::ServedFeed;
 use super::client::Client;
 use super::documents::{NoDocument, ServedDocument};
 use super::negotiate::members;
+use super::problem::{Problem, RETRY_SOON};
 use super::query::ReadPlan;
 use super::rendition::{Rendition, UnwrittenDocument};
 use super::rendition_cache::{ReadView, RenditionCache, ViewRequest, plan, view_key};
@@ -237,7 +238,7 @@ impl RenditionCache {
             self.read(record, wish).await?;
         if view.state.revision != revision {
             let why = "the feed changed since the document that the delta leads to";
-            return Err(NoDocument::failed(why));
+            return Err(Problem::later(why, RETRY_SOON).into());
         }
         // A delta of the sync view says of itself what an answer to `?since=` does, so that who
         // reads it as a feed is told the truth (SSE 1.0 section 4.1.2).

@@ -11,6 +11,8 @@ use tokio::sync::watch;
 const RECENT: usize = 512;
 /// How many epochs are read from the store at once.
 const BATCH: usize = 256;
+/// Who is no further behind than this reads into memory.
+const NEAR: u64 = 256;
 
 /// What there is after an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,24 +97,29 @@ impl ChangeLog {
         if after == newest || !known.is_empty() {
             return Ok(LogAfter::Epochs(known));
         }
-        let _turn = self.reading.lock().await;
+        // Who is far behind reads alone: nobody waits for that, and it takes the place of nothing in memory.
+        let is_near = newest.0.saturating_sub(after.0) <= NEAR;
+        let _turn = if is_near { Some(self.reading.lock().await) } else { None };
         let known = self.remembered(after, newest, limit);
         if !known.is_empty() {
             return Ok(LogAfter::Epochs(known));
         }
-        let read = self.store.epochs_after(after, BATCH).await?;
+        let most = if is_near { BATCH } else { limit.min(BATCH) };
+        let read = self.store.epochs_after(after, most).await?;
         match read.first().map(|first| first.epoch) {
             Some(oldest) if oldest.0 != after.0 + 1 => return Ok(LogAfter::Gone { oldest }),
             _ => {}
         }
-        let read: Vec<_> = read.into_iter().map(Arc::new).collect();
-        let mut recent = locked(&self.recent);
-        recent.extend(read.iter().map(|sealed| (sealed.epoch, Arc::clone(sealed))));
-        while recent.len() > RECENT {
-            recent.pop_first();
+        let seen = read.into_iter().take_while(|sealed| sealed.epoch <= newest).map(Arc::new);
+        let seen: Vec<_> = seen.collect();
+        if is_near {
+            let mut recent = locked(&self.recent);
+            recent.extend(seen.iter().map(|sealed| (sealed.epoch, Arc::clone(sealed))));
+            while recent.len() > RECENT {
+                recent.pop_first();
+            }
         }
-        let seen = read.into_iter().take_while(|sealed| sealed.epoch <= newest);
-        Ok(LogAfter::Epochs(seen.take(limit).collect()))
+        Ok(LogAfter::Epochs(seen.into_iter().take(limit).collect()))
     }
 
     /// What is in memory of the epochs after `after`, without a gap.

@@ -20,6 +20,7 @@ use super::client::Client;
 use super::connections::Connection;
 use super::negotiate::{Encoding, encoding};
 use super::problem::{Problem, RETRY_SOON};
+use super::shown_pages::AboutLength;
 use super::site_service::Unsent;
 use super::spool::SpooledFile;
 use super::{AppState, html, hub, rendition, router, routes};
@@ -64,8 +65,9 @@ const TEXTS: [&str; 4] = ["text/html", "text/plain", "application/", "text/css"]
 /// nothing else on its way.
 const CLIENT_PART: u64 = 4;
 const SITE_PART: u64 = 2;
-/// A byte of a file on its way counts as this part of one in memory.
-const FILE_PART: u64 = 8;
+/// Bytes of files on their way in all, and of these those of one client.
+const FILES: u64 = 1024 << 20;
+const CLIENT_FILES: u64 = 512 << 20;
 /// A connection on which nothing was taken for so long does not move: it goes first where room is needed.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -73,6 +75,11 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) fn body_budget(all: u64) -> Arc<Budget> {
     let shares = BudgetShares { all, each: all / CLIENT_PART, site: all / SITE_PART };
     Budget::new(shares, PATIENCE)
+}
+
+/// That of bodies that are read from files as they are sent.
+pub(super) fn file_budget() -> Arc<Budget> {
+    Budget::new(BudgetShares { all: FILES, each: CLIENT_FILES, site: CLIENT_FILES }, PATIENCE)
 }
 
 /// What of a request its answer depends on.
@@ -109,9 +116,9 @@ impl AnswerFacts {
 }
 
 /// Packs an answer where that is worth it. Where there is no room for that just now, it goes out as it is.
-pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, mut response: Response) -> Response {
+pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, response: Response) -> Response {
     let size = match facts.is_head() {
-        true => length_without_body(response.headers_mut()),
+        true => length_without_body(&response),
         false => response.body().size_hint().exact(),
     };
     let size = size.unwrap_or(0);
@@ -151,14 +158,11 @@ pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, mut response: Res
     Response::from_parts(parts, Body::from(packed))
 }
 
-/// About how long the body is that an answer to HEAD does not have. Of a page that is not said: it depends on who asks.
-fn length_without_body(headers: &mut HeaderMap) -> Option<u64> {
-    let is_page = html::is_page(headers);
-    let length = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
-    if is_page {
-        headers.remove(header::CONTENT_LENGTH);
-    }
-    length
+/// About how long the body is that an answer to HEAD does not have.
+fn length_without_body(response: &Response) -> Option<u64> {
+    let about = response.extensions().get::<AboutLength>().map(|about| &about.0);
+    let length = about.or_else(|| response.headers().get(header::CONTENT_LENGTH))?;
+    length.to_str().ok()?.parse().ok()
 }
 
 /// Whether an answer is a text without a tag that nobody packed yet.
@@ -194,7 +198,8 @@ pub(super) async fn count(
     let holder = |thing| BudgetHolder { client, connection, thing, is_action };
     let file = response.extensions_mut().remove::<Arc<SpooledFile>>();
     if let Some(file) = file.filter(|_| !facts.is_head()) {
-        return match room.bodies.take(holder((Arc::as_ptr(&file).addr(), file.len() / FILE_PART))) {
+        let thing = (Arc::as_ptr(&file).addr(), file.len());
+        return match room.file_bodies.take(holder(thing)) {
             Ok(held) => response.map(|_| Body::new(Unsent::of_file(file, held))),
             Err(end) => refused(end),
         };

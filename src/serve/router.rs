@@ -70,8 +70,9 @@ impl ListenerSite {
     /// Answers what is no origin's: what is done to every answer stands here in its order.
     pub(super) async fn route(&self, request: Request) -> Response {
         let facts = AnswerFacts::new(&request);
-        let page = shown_pages::way_back(&request);
-        let mut answer = match check_host(&request) {
+        let checked = check_host(&request);
+        let page = checked.is_ok().then(|| shown_pages::way_back(&request)).flatten();
+        let mut answer = match checked {
             Ok(()) => audience::enter(self, request).await,
             Err(problem) => problem.into_response(),
         };

@@ -56,6 +56,10 @@ impl Prefix {
     }
 }
 
+/// About how long the body is that an answer to HEAD does not have; an extension of the answer.
+#[derive(Clone)]
+pub(super) struct AboutLength(pub(super) HeaderValue);
+
 /// Puts the path before what an answer names from the root; before it is compressed.
 pub(super) async fn put_before(
     prefix: Option<&Prefix>,
@@ -86,8 +90,11 @@ pub(super) async fn put_before(
         tracing::error!("a page was packed before its addresses were put in; it is left as it is");
         return Response::from_parts(parts, body);
     }
-    // Of an answer to HEAD, what is left is its headers: about how long the body is, which is dropped when it is packed.
-    if method == Method::HEAD {
+    // Of an answer to HEAD, what is left is its headers, and they say the length before addresses are put in.
+    if method == Method::HEAD
+        && let Some(length) = parts.headers.remove(header::CONTENT_LENGTH)
+    {
+        parts.extensions.insert(AboutLength(length));
         return Response::from_parts(parts, body);
     }
     parts.headers.remove(header::CONTENT_LENGTH);
