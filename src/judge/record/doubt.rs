@@ -127,7 +127,9 @@ impl DocumentDoubt {
 struct KnownEntries<'a> {
     snapshot: &'a Snapshot,
     ids: HashMap<&'a SyncId, &'a LedgerEntry>,
+    /// The names that they bear or bore.
     names: HashSet<&'a str>,
+    links: HashSet<&'a str>,
     /// The names with the fingerprints of the bytes.
     bytes: HashSet<(&'a str, u64)>,
 }
@@ -138,7 +140,11 @@ impl<'a> KnownEntries<'a> {
         Self {
             snapshot,
             ids: all().map(|known| (&known.id, known)).collect(),
-            names: all().map(|known| known.native_shown.as_str()).collect(),
+            names: all()
+                .flat_map(|k| k.aliases.iter().chain([&k.native_shown, &k.published_id]))
+                .map(String::as_str)
+                .collect(),
+            links: all().filter_map(|known| known.link.as_deref()).collect(),
             bytes: all().map(|known| (known.native_shown.as_str(), known.bytes)).collect(),
         }
     }
@@ -146,7 +152,9 @@ impl<'a> KnownEntries<'a> {
     /// Whether an entry says something else of what is known, or may be nothing that its publisher wrote.
     fn is_doubtful(&self, document: &FeedDocument<'_>, entry: &Entry<'_>) -> bool {
         let shown = identity::native(entry);
-        let is_known = self.names.contains(shown.as_str());
+        // One whose id is garbled bears its link.
+        let is_known = self.names.contains(shown.as_str())
+            || entry.link.as_deref().is_some_and(|link| self.links.contains(link));
         if let Some(said) = entry.shared() {
             let hurt = || document.flaws.contains(Flaw::Bytes) && is_hurt(entry);
             // Garbage in the id of a known item makes another of it.

@@ -20,7 +20,7 @@ use crate::{Direction, JudgeInput, WindowShift};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
     BodyPrints, Completeness, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup,
-    Snapshot, SyncId,
+    Origin, Snapshot, SyncId,
 };
 
 /// Takes in a document that differs from the last one.
@@ -82,6 +82,9 @@ fn judge_shared(
         let document = shared::without(document, &merged.refused);
         let complete = peers.complete.map(|complete| shared::without(complete, &merged.refused));
         let peers = Peers { complete: complete.as_ref(), ..*peers };
+        if let Some(held) = held::hold_whole(round, snapshot, &document, prints) {
+            return Ok(Verdict { notes: merged.notes, ..held });
+        }
         let mut verdict = judge_shared(round, snapshot, &document, &peers, (prints, doubt))?;
         merged.notes.append(&mut verdict.notes);
         merged.notes.dedup();
@@ -307,6 +310,7 @@ impl<'a> DocumentIntake<'a> {
         self.draft.change(pair.known, |item| {
             resemble(item, entry, round);
             (item.bytes, item.came) = (diff::bytes_print(entry), round.aged);
+            item.origin = Origin::default();
         });
         let markup = tidegate_format::parse::own(self.scene.document, entry);
         if !self.draft.update(pair.known, ItemStatus::Current, Some(markup), said) {

@@ -1,7 +1,7 @@
 //! The operator's word that an item's text must go: a tombstone without a text, and no way back.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::redacted_filter::{KnownNames, veiled};
+use super::redacted_filter::{KeptOut, veiled};
 use super::{Observation, Verdict, stand_in};
 use tidegate_core::model::{EventKind, ItemStatus, LedgerEntry, SyncId};
 
@@ -37,7 +37,7 @@ pub(super) fn forget_in(draft: &mut ChangeDraft<'_>, at: usize, why: &str) {
     let id = &known.id;
     draft.change(at, forget);
     let standing = ItemStatus::Redacted { since: draft.round.now };
-    let Some(stand_in) = draft.item(at).map(stand_in::named) else { return };
+    let stand_in = stand_in::nothing(draft.state.format);
     let said = EventDetails::new(EventKind::Deleted, why);
     let is_version =
         !known.is_tombstone() && draft.update(at, standing.clone(), Some(stand_in.clone()), said);
@@ -61,7 +61,7 @@ fn forget_in_conflicts(draft: &mut ChangeDraft<'_>, redacted: &LedgerEntry) {
     }
     let others: Vec<&LedgerEntry> = draft.ledger().filter(|k| k.id != redacted.id).collect();
     let all = others.into_iter().chain([redacted]);
-    let kept_out = KnownNames::new(all, |known| known.id == redacted.id);
+    let kept_out = KeptOut::new(all, |known| known.id == redacted.id);
     for at in contested {
         let Some(id) = draft.item(at).map(|known| known.id.clone()) else { continue };
         let mut versions = draft.conflicts_of(&id);

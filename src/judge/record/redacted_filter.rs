@@ -5,9 +5,9 @@ use crate::diff;
 use crate::identity;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{Entry, FeedDocument, Incoming, LedgerEntry, Markup, Snapshot, Time};
+use tidegate_core::model::{FeedDocument, Incoming, LedgerEntry, Markup, Snapshot, Without};
 use tidegate_core::short_hash::{ID_BYTES, base32};
-use tidegate_core::xml::plain_address::{hostless, plain_link};
+use tidegate_core::xml::plain_address::plain_link;
 
 /// A name that tells nothing of the one it stands for, and is always the same for it.
 pub(super) fn veiled(name: &str) -> String {
@@ -16,82 +16,89 @@ pub(super) fn veiled(name: &str) -> String {
 
 /// The document without the entries that are redacted items; `None` where it has none.
 ///
-/// Such an entry bears the item's id, or one that it had before, or one that differs from it in scheme, or
-/// in scheme and host with the same date; or its link, which no other item and no other entry bears; or it repeats such an entry
+/// Such an entry bears the item's id, or one that it had before, or differs from it in scheme and
+/// host only; or its link, which no other item and no other entry bears; or it repeats such an entry
 /// byte for byte.
 pub(super) fn without<'a>(
     snapshot: &Snapshot,
     document: &FeedDocument<'a>,
 ) -> Option<FeedDocument<'a>> {
-    let mut kept_out = KnownNames::new(snapshot.known.iter(), LedgerEntry::is_redacted);
-    if kept_out.is_empty() {
+    if !snapshot.known.iter().any(LedgerEntry::is_redacted) {
         return None;
     }
-    let mut links: HashSet<String> = HashSet::new();
-    for link in document.entries.iter().filter_map(|entry| entry.link.as_deref()) {
-        let link = plain_link(link);
-        if links.contains(&link) {
-            kept_out.links.remove(&link);
+    let matching = identity::matching(snapshot, document, &Without::default());
+    let is_redacted = |at: usize| snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted);
+    let mut out: HashSet<usize> =
+        matching.pairs.iter().filter(|p| is_redacted(p.known)).map(|p| p.entry).collect();
+    let links = links(snapshot, document);
+    let redacted: HashSet<&str> = snapshot
+        .known
+        .iter()
+        .filter(|known| known.is_redacted())
+        .flat_map(|known| known.aliases.iter().chain([&known.native_shown]))
+        .map(String::as_str)
+        .collect();
+    for at in &matching.fresh {
+        let (Some(entry), Some(name)) = (document.entries.get(*at), matching.names.get(*at)) else {
+            continue;
+        };
+        let link = entry.link.as_deref().map(plain_link);
+        let by_title = name.starts_with("title:") && redacted.contains(veiled(name).as_str());
+        if by_title || link.is_some_and(|link| links.contains(&link)) {
+            out.insert(*at);
         }
-        links.insert(link);
     }
-    let out = document.entries.iter().filter(|entry| kept_out.has(entry));
-    let prints: HashSet<u64> = out.map(diff::bytes_print).collect();
-    let rest = document.entries.iter().filter(|entry| !prints.contains(&diff::bytes_print(entry)));
-    (!prints.is_empty()).then(|| document.with_entries(rest.cloned().collect()))
+    if out.is_empty() {
+        return None;
+    }
+    let print = |at: &usize| document.entries.get(*at).map(diff::bytes_print);
+    let prints: HashSet<u64> = out.iter().filter_map(print).collect();
+    let rest = document.entries.iter().enumerate();
+    let rest =
+        rest.filter(|(at, entry)| !out.contains(at) && !prints.contains(&diff::bytes_print(entry)));
+    Some(document.with_entries(rest.map(|(_, entry)| entry.clone()).collect()))
 }
 
-/// By what items are known in a document, and in a version that is in conflict with another item.
+/// By what redacted items are known in a version that is in conflict with another item.
 #[derive(Debug, Default)]
-pub(super) struct KnownNames {
+pub(super) struct KeptOut {
     /// The ids that they bear or bore, and these without what changes while a page stays.
     names: HashSet<String>,
+    /// Their links, where no other item bears them.
     links: HashSet<String>,
 }
 
-impl KnownNames {
-    /// Of the items of a ledger for which `wanted` holds: the names that no other item bears, and the links
-    /// that one item alone bears.
+impl KeptOut {
+    /// The items of a ledger for which `wanted` holds.
     pub(super) fn new<'a>(
         ledger: impl Iterator<Item = &'a LedgerEntry> + Clone,
         wanted: impl Fn(&LedgerEntry) -> bool,
     ) -> Self {
-        if !ledger.clone().any(&wanted) {
-            return Self::default();
+        let mut all = Self::default();
+        for known in ledger.clone().filter(|known| wanted(known)) {
+            let names = known.aliases.iter().chain([&known.native_shown, &known.published_id]);
+            all.names.extend(names.flat_map(|name| spellings(name)));
+            all.links.extend(known.link.as_deref().map(plain_link));
         }
-        let (mut names, mut others) = (HashSet::new(), HashSet::new());
-        let mut bearers: HashMap<String, (usize, bool)> = HashMap::new();
-        for known in ledger {
-            let is_wanted = wanted(known);
-            let all = known.aliases.iter().chain([&known.native_shown, &known.published_id]);
-            let side = if is_wanted { &mut names } else { &mut others };
-            side.extend(all.flat_map(|name| spellings(name, known.published)));
-            if let Some(link) = &known.link {
-                let (count, has_wanted) = bearers.entry(plain_link(link)).or_default();
-                *count += 1;
-                *has_wanted |= is_wanted;
+        if !all.links.is_empty() {
+            for known in ledger.filter(|known| !wanted(known)) {
+                let link = known.link.as_deref().map(plain_link);
+                link.map(|link| all.links.remove(&link));
             }
         }
-        names.retain(|name| !others.contains(name));
-        bearers.retain(|_, (count, has_wanted)| *count == 1 && *has_wanted);
-        Self { names, links: bearers.into_keys().collect() }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.links.is_empty()
-    }
-
-    /// Whether an entry is one of them.
-    pub(super) fn has(&self, entry: &Entry<'_>) -> bool {
-        let link = entry.link.as_deref().map(plain_link);
-        spellings(&identity::native(entry), entry.published).any(|name| self.names.contains(&name))
-            || link.is_some_and(|link| self.links.contains(&link))
+        all
     }
 
     /// Whether a version's entry is one of them. What cannot be read says nothing of it.
     pub(super) fn is(&self, markup: &Markup) -> bool {
-        let read = || tidegate_format::parse::entry_again(markup);
-        !self.is_empty() && read().is_some_and(|entry| self.has(&entry))
+        if self.names.is_empty() {
+            return false;
+        }
+        let Some(entry) = tidegate_format::parse::entry_again(markup) else { return false };
+        let shown = identity::native(&entry);
+        let is_named = spellings(&shown).any(|name| self.names.contains(&name));
+        let link = entry.link.as_deref().map(plain_link);
+        is_named || link.is_some_and(|link| self.links.contains(&link))
     }
 
     /// What an entry says of its item, without the conflicts that are one of them; `None` where it has
@@ -110,10 +117,26 @@ impl KnownNames {
     }
 }
 
-/// A name as it is, without scheme, without host but with the date, and, where it is made of a title, veiled.
-fn spellings(name: &str, published: Option<Time>) -> impl Iterator<Item = String> {
+/// A name as it is, without scheme and the like, and, where it is made of a title, veiled.
+fn spellings(name: &str) -> impl Iterator<Item = String> {
     let veiled = name.starts_with("title:").then(|| veiled(name));
-    // Posts of two sites may have one path.
-    let dated = hostless(name).map(|path| format!("{path} {published:?}"));
-    [Some(name.to_owned()), Some(plain_link(name)), dated, veiled].into_iter().flatten()
+    [Some(name.to_owned()), Some(plain_link(name)), veiled].into_iter().flatten()
+}
+
+/// Links that one redacted item bears, no other item, and at most one entry.
+fn links(snapshot: &Snapshot, document: &FeedDocument<'_>) -> HashSet<String> {
+    let mut bearers: HashMap<String, (usize, usize)> = HashMap::new();
+    for known in &snapshot.known {
+        let Some(link) = &known.link else { continue };
+        let (redacted, others) = bearers.entry(plain_link(link)).or_default();
+        *(if known.is_redacted() { redacted } else { others }) += 1;
+    }
+    let mut entries: HashMap<String, usize> = HashMap::new();
+    for link in document.entries.iter().filter_map(|entry| entry.link.as_deref()) {
+        *entries.entry(plain_link(link)).or_default() += 1;
+    }
+    bearers.retain(|link, (redacted, others)| {
+        *redacted == 1 && *others == 0 && entries.get(link).copied() == Some(1)
+    });
+    bearers.into_keys().collect()
 }

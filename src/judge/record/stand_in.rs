@@ -1,8 +1,28 @@
 //! Entries that stand in for bytes that are gone: a tombstone has a version, and a version has bytes.
 
-use tidegate_core::model::{Card, Context, Format, LedgerEntry, Markup, Slots};
+use tidegate_core::model::{Card, Context, Family, Format, LedgerEntry, Markup, Slots};
 use tidegate_core::xml;
 use tidegate_core::xml::ns::ATOM;
+
+/// An entry that says nothing.
+pub(super) fn nothing(format: Format) -> Markup {
+    let xml = match format {
+        Format::JsonFeed => "{}",
+        _ if format.family() == Family::Atom => "<entry/>",
+        _ => "<item/>",
+    };
+    let attributes = match format {
+        Format::JsonFeed => 0,
+        _ => xml.len() - "/>".len(),
+    };
+    Markup {
+        format,
+        xml: xml.to_owned(),
+        context: Context::default(),
+        slots: Slots { attributes, ..Slots::default() },
+        card: Card::default(),
+    }
+}
 
 /// An entry that says an item's native id and when it was published, in Atom: no other text of it is left.
 pub(super) fn named(known: &LedgerEntry) -> Markup {

@@ -11,7 +11,7 @@ use crate::identity;
 use crate::record::ITEMS_LIMIT;
 use crate::record::doubt::DocumentDoubt;
 use crate::record::local::{self, PolicyResult};
-use crate::record::redacted_filter::KnownNames;
+use crate::record::redacted_filter::KeptOut;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
     ConflictPolicy, Conflicting, Count, EndpointId, Entry, EventKind, FeedDocument, Incoming,
@@ -89,7 +89,7 @@ pub(in crate::record) struct Merging<'m, 'd> {
     /// What other feeds know of items that bear this gateway's name.
     issued: Option<&'m Issued>,
     /// What was redacted, which must not come back in a conflict of another item.
-    kept_out: KnownNames,
+    kept_out: KeptOut,
     /// Items that were compared until now and are shared from now on, by native id.
     replaced: Option<&'m HashMap<String, usize>>,
     /// Whether items are made here as well: then all that live are shown.
@@ -116,7 +116,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             whole,
             places,
             issued: None,
-            kept_out: KnownNames::new(whole.known.iter(), LedgerEntry::is_redacted),
+            kept_out: KeptOut::new(whole.known.iter(), LedgerEntry::is_redacted),
             replaced: None,
             is_local,
             is_ours: false,
@@ -396,6 +396,9 @@ impl<'m, 'd> Merging<'m, 'd> {
         let winner = &merged.winner;
         let markup = data(winner.data);
         let mut next = known.clone();
+        if next.origin == Origin::Observed || offer.takes_over {
+            next.origin = offer.origin.clone();
+        }
         let entry = if winner.data.place == DataOwner::Entry { offer.body.entry() } else { None };
         if let Some(entry) = &entry {
             resemble(&mut next, entry, self.draft.round);
@@ -410,9 +413,6 @@ impl<'m, 'd> Merging<'m, 'd> {
             DataOwner::Ours => next.extras,
             DataOwner::Kept(_) | DataOwner::Theirs(_) => None,
         };
-        if next.origin == Origin::Observed || offer.takes_over {
-            next.origin = offer.origin.clone();
-        }
         next.absence = None;
         let lives = known.is_deleted() || matches!(known.standing, ItemStatus::Current);
         next.standing = match (&known.standing, winner.deleted) {
