@@ -147,41 +147,6 @@ async fn counters_in_every_title_that_has_no_other_number_make_no_version() {
 }
 
 #[tokio::test]
-async fn a_field_of_advertisements_on_every_item() {
-    let (mut gate, posts) = begun().await;
-    let sponsored = |n: u32| -> Vec<Post> {
-        let extra = |at: usize| format!("<promotion xmlns=\"urn:p\">By {n}{at}, inc</promotion>");
-        let with = |(at, p): (usize, &Post)| Post { extra: extra(at), ..p.clone() };
-        posts.iter().enumerate().map(with).collect()
-    };
-    let words = ["one", "two", "six", "ten", "won", "too", "sex", "tan"];
-    let mut updates = Vec::new();
-    for n in 0..16_u32 {
-        gate.later(1);
-        let mut all = sponsored(n);
-        for p in &mut all {
-            p.extra = p.extra.replace("inc", words[n as usize % 8]);
-        }
-        updates.push(gate.posts(&all).await.events().len());
-    }
-    assert!(updates.iter().sum::<usize>() <= 2 * 8, "{updates:?}");
-    assert_eq!(updates[8..], [0; 8], "{updates:?}");
-    let learned = gate.store_state().await.noise.describe();
-    assert!(learned[0].contains("promotion changed on most items"), "{learned:?}");
-    // Other words there in one item alone are an edit of it; another number is not.
-    let mut all = sponsored(15);
-    for p in &mut all {
-        p.extra = p.extra.replace("inc", words[15 % 8]);
-    }
-    for (old, new, expected) in [("By 15", "By 99", vec![]), ("By 99", "Not by 99", vec![Updated])]
-    {
-        all[3].extra = all[3].extra.replace(old, new);
-        gate.later(1);
-        assert_eq!(kinds(&gate.posts(&all).await), expected, "{new}");
-    }
-}
-
-#[tokio::test]
 async fn the_cap_on_versions_a_day_loses_nothing() {
     let (mut gate, mut posts) = begun().await;
     gate.versions_per_day = 3;
