@@ -231,147 +231,144 @@ impl FeedVisits {
 
 #[cfg(test)]
 mod tests {
-    mod maintenance {
-        mod maintenance {
-            use super::super::super::*;
-            use tidegate_config::Config;
-            use tidegate_core::model::{Format, SettledItems, Snapshot, Tick};
-            use tidegate_judge::archive::Policy;
-            use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
-            use tidegate_poll::testing::gateway::{Gateway, Publisher};
-            use tokio::sync::Semaphore;
-            use tokio::time::timeout;
+    mod upkeep {
+        use super::super::*;
+        use tidegate_config::Config;
+        use tidegate_core::model::{Format, SettledItems, Snapshot, Tick};
+        use tidegate_judge::archive::Policy;
+        use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
+        use tidegate_poll::testing::gateway::{Gateway, Publisher};
+        use tokio::sync::Semaphore;
+        use tokio::time::timeout;
 
-            #[test]
-            fn what_is_kept_for_long_may_stay_a_day_longer_and_what_is_not_less() {
-                let hours = |hours: u64| Duration::from_secs(hours * 3600);
-                let usual = Config::default().publish;
-                assert_eq!(pause(&usual), hours(24));
-                let past = Retention { age: hours(48), ..usual.past };
-                assert_eq!(pause(&Publish { past, ..usual.clone() }), hours(2));
-                let archives = Policy { age: Some(hours(240)), ..usual.archives };
-                assert_eq!(pause(&Publish { archives, ..usual.clone() }), hours(10));
-                assert_eq!(pause(&Publish { window: Duration::from_secs(60), ..usual }), hours(1));
-            }
-
-            /// Two feeds that nothing is read of.
-            async fn gateway() -> (Gateway, FeedMaintenance) {
-                let store = StoreDouble::new(&["a", "b"]);
-                let gateway = Gateway::start(&store, &Publisher::gated("")).await;
-                let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
-                (gateway, FeedMaintenance::new(store, desk))
-            }
-
-            /// The feeds that are pruned at a time, in the order of their names.
-            async fn pruned(
-                gateway: &Gateway,
-                maintenance: &mut FeedMaintenance,
-                now: Time,
-            ) -> Vec<String> {
-                gateway.clock.set(now);
-                maintenance.run_pass(now).await.unwrap();
-                let pruned = std::mem::take(&mut gateway.store.shelf.lock().unwrap().pruned);
-                let mut pruned: Vec<String> = pruned.iter().map(ToString::to_string).collect();
-                pruned.sort();
-                pruned
-            }
-
-            fn hours(hours: u64) -> Time {
-                NOW.plus(Duration::from_secs(hours * 3600))
-            }
-
-            /// Gives the feed `a` a change that is in the window for two more hours.
-            fn change_a(gateway: &Gateway) -> Tick {
-                let last = Tick::at(hours(2).minus(Config::default().publish.window));
-                let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
-                snapshot.state.tick = Some(last);
-                snapshot.state.window_start =
-                    Some(Tick::at(last.time().minus(Duration::from_secs(60))));
-                snapshot.settled = Some(SettledItems {
-                    living: 1,
-                    tombstones: 0,
-                    left_window: Some(last),
-                    after: None,
-                });
-                gateway.store.shelf.lock().unwrap().snapshots.insert(name("a"), snapshot);
-                last
-            }
-
-            #[tokio::test]
-            async fn a_feed_that_stays_as_it_is_is_aged_and_pruned_after_the_pause() {
-                let (gateway, mut maintenance) = gateway().await;
-                let last = change_a(&gateway);
-                let commits = || gateway.store.writes().0;
-                assert_eq!(pruned(&gateway, &mut maintenance, hours(0)).await, ["a", "b"]);
-                assert!(pruned(&gateway, &mut maintenance, hours(11)).await.is_empty());
-                assert_eq!(commits(), 0);
-                assert_eq!(pruned(&gateway, &mut maintenance, hours(12)).await, ["a"]);
-                assert_eq!(commits(), 1);
-                assert_eq!(gateway.store.state_of("a").window_start, Some(last));
-            }
-
-            #[tokio::test(start_paused = true)]
-            async fn a_feed_is_pruned_before_it_waits_to_be_aged() {
-                let (gateway, mut maintenance) = gateway().await;
-                change_a(&gateway);
-                gateway.store.shelf.lock().unwrap().gate = Some(Arc::new(Semaphore::new(0)));
-                gateway.clock.set(hours(12));
-                let pass = timeout(Duration::from_secs(1), maintenance.run_pass(hours(12))).await;
-                assert!(pass.is_err(), "it waits for its commit");
-                assert!(gateway.store.shelf.lock().unwrap().pruned.contains(&name("a")));
-            }
-
-            #[tokio::test]
-            async fn rules_that_changed_go_for_every_feed_at_once() {
-                let (gateway, mut maintenance) = gateway().await;
-                assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
-                assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
-                let mut config = Config::default();
-                config.publish.past.versions += 1;
-                maintenance.desk = Arc::new(AdminService::of_gateway(&gateway, &config));
-                assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
-                assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
-            }
-
-            #[tokio::test]
-            async fn a_feed_that_cannot_be_pruned_is_tried_again_and_keeps_no_other_from_it() {
-                let (gateway, mut maintenance) = gateway().await;
-                gateway.store.shelf.lock().unwrap().trouble.push(Trouble::Unprunable);
-                let mut all = pruned(&gateway, &mut maintenance, NOW).await;
-                assert_eq!(all.len(), 1);
-                all.extend(pruned(&gateway, &mut maintenance, NOW).await);
-                all.sort();
-                assert_eq!(all, ["a", "b"]);
-                assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
-            }
+        #[test]
+        fn what_is_kept_for_long_may_stay_a_day_longer_and_what_is_not_less() {
+            let hours = |hours: u64| Duration::from_secs(hours * 3600);
+            let usual = Config::default().publish;
+            assert_eq!(pause(&usual), hours(24));
+            let past = Retention { age: hours(48), ..usual.past };
+            assert_eq!(pause(&Publish { past, ..usual.clone() }), hours(2));
+            let archives = Policy { age: Some(hours(240)), ..usual.archives };
+            assert_eq!(pause(&Publish { archives, ..usual.clone() }), hours(10));
+            assert_eq!(pause(&Publish { window: Duration::from_secs(60), ..usual }), hours(1));
         }
 
-        mod retention {
-            use super::super::super::*;
-            use std::sync::Arc;
-            use tidegate_core::clock::ManualClock;
-            use tidegate_core::model::EndpointId;
-            use tidegate_store::EmbeddedStore;
+        /// Two feeds that nothing is read of.
+        async fn gateway() -> (Gateway, FeedMaintenance) {
+            let store = StoreDouble::new(&["a", "b"]);
+            let gateway = Gateway::start(&store, &Publisher::gated("")).await;
+            let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
+            (gateway, FeedMaintenance::new(store, desk))
+        }
 
-            fn at(seconds: i64) -> Time {
-                Time::from_unix(1_800_000_000 + seconds)
-            }
+        /// The feeds that are pruned at a time, in the order of their names.
+        async fn pruned(
+            gateway: &Gateway,
+            maintenance: &mut FeedMaintenance,
+            now: Time,
+        ) -> Vec<String> {
+            gateway.clock.set(now);
+            maintenance.run_pass(now).await.unwrap();
+            let pruned = std::mem::take(&mut gateway.store.shelf.lock().unwrap().pruned);
+            let mut pruned: Vec<String> = pruned.iter().map(ToString::to_string).collect();
+            pruned.sort();
+            pruned
+        }
 
-            #[tokio::test]
-            async fn a_store_without_feeds_is_kept_as_it_is() {
-                let clock = ManualClock::at(at(0));
-                let endpoint = EndpointId::own("gate.example").unwrap();
-                let wall = || Arc::new(clock.clone());
-                let store = EmbeddedStore::in_memory(Some(endpoint), wall()).unwrap();
-                assert_eq!(last_running(&store, &clock).await, None);
-                store.note_running_time(at(-9000)).await.unwrap();
-                let store = store.reopen().unwrap();
-                assert_eq!(last_running(&store, &clock).await, Some(at(-9000)));
-                let (nothing, retention) =
-                    (FeedName::new("nothing").unwrap(), Retention::default());
-                assert!(prune_feed(&store, &nothing, &retention, at(9)).await);
-                trim_log(&store).await.unwrap();
-            }
+        fn hours(hours: u64) -> Time {
+            NOW.plus(Duration::from_secs(hours * 3600))
+        }
+
+        /// Gives the feed `a` a change that is in the window for two more hours.
+        fn change_a(gateway: &Gateway) -> Tick {
+            let last = Tick::at(hours(2).minus(Config::default().publish.window));
+            let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
+            snapshot.state.tick = Some(last);
+            snapshot.state.window_start =
+                Some(Tick::at(last.time().minus(Duration::from_secs(60))));
+            snapshot.settled = Some(SettledItems {
+                living: 1,
+                tombstones: 0,
+                left_window: Some(last),
+                after: None,
+            });
+            gateway.store.shelf.lock().unwrap().snapshots.insert(name("a"), snapshot);
+            last
+        }
+
+        #[tokio::test]
+        async fn a_feed_that_stays_as_it_is_is_aged_and_pruned_after_the_pause() {
+            let (gateway, mut maintenance) = gateway().await;
+            let last = change_a(&gateway);
+            let commits = || gateway.store.writes().0;
+            assert_eq!(pruned(&gateway, &mut maintenance, hours(0)).await, ["a", "b"]);
+            assert!(pruned(&gateway, &mut maintenance, hours(11)).await.is_empty());
+            assert_eq!(commits(), 0);
+            assert_eq!(pruned(&gateway, &mut maintenance, hours(12)).await, ["a"]);
+            assert_eq!(commits(), 1);
+            assert_eq!(gateway.store.state_of("a").window_start, Some(last));
+        }
+
+        #[tokio::test(start_paused = true)]
+        async fn a_feed_is_pruned_before_it_waits_to_be_aged() {
+            let (gateway, mut maintenance) = gateway().await;
+            change_a(&gateway);
+            gateway.store.shelf.lock().unwrap().gate = Some(Arc::new(Semaphore::new(0)));
+            gateway.clock.set(hours(12));
+            let pass = timeout(Duration::from_secs(1), maintenance.run_pass(hours(12))).await;
+            assert!(pass.is_err(), "it waits for its commit");
+            assert!(gateway.store.shelf.lock().unwrap().pruned.contains(&name("a")));
+        }
+
+        #[tokio::test]
+        async fn rules_that_changed_go_for_every_feed_at_once() {
+            let (gateway, mut maintenance) = gateway().await;
+            assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
+            assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
+            let mut config = Config::default();
+            config.publish.past.versions += 1;
+            maintenance.desk = Arc::new(AdminService::of_gateway(&gateway, &config));
+            assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
+            assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
+        }
+
+        #[tokio::test]
+        async fn a_feed_that_cannot_be_pruned_is_tried_again_and_keeps_no_other_from_it() {
+            let (gateway, mut maintenance) = gateway().await;
+            gateway.store.shelf.lock().unwrap().trouble.push(Trouble::Unprunable);
+            let mut all = pruned(&gateway, &mut maintenance, NOW).await;
+            assert_eq!(all.len(), 1);
+            all.extend(pruned(&gateway, &mut maintenance, NOW).await);
+            all.sort();
+            assert_eq!(all, ["a", "b"]);
+            assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
+        }
+    }
+
+    mod retention {
+        use super::super::*;
+        use std::sync::Arc;
+        use tidegate_core::clock::ManualClock;
+        use tidegate_core::model::EndpointId;
+        use tidegate_store::EmbeddedStore;
+
+        fn at(seconds: i64) -> Time {
+            Time::from_unix(1_800_000_000 + seconds)
+        }
+
+        #[tokio::test]
+        async fn a_store_without_feeds_is_kept_as_it_is() {
+            let clock = ManualClock::at(at(0));
+            let endpoint = EndpointId::own("gate.example").unwrap();
+            let wall = || Arc::new(clock.clone());
+            let store = EmbeddedStore::in_memory(Some(endpoint), wall()).unwrap();
+            assert_eq!(last_running(&store, &clock).await, None);
+            store.note_running_time(at(-9000)).await.unwrap();
+            let store = store.reopen().unwrap();
+            assert_eq!(last_running(&store, &clock).await, Some(at(-9000)));
+            let (nothing, retention) = (FeedName::new("nothing").unwrap(), Retention::default());
+            assert!(prune_feed(&store, &nothing, &retention, at(9)).await);
+            trim_log(&store).await.unwrap();
         }
     }
 

@@ -187,8 +187,10 @@ fn item_as_data(site: &Site, subject: &Subject) -> ServedDocument {
         })
     });
     let mut item = answers::value(&facts);
-    item["native_id"] = json!(native_id);
-    item["pending"] = json!(pending);
+    if let Some(members) = item.as_object_mut() {
+        members.insert("native_id".to_owned(), json!(native_id));
+        members.insert("pending".to_owned(), json!(pending));
+    }
     item.to_string().into()
 }
 

@@ -30,9 +30,10 @@ type RenderedOutline<'a> = OutlineItem091<Element, &'a Version<Markup>>;
 /// Renders a page, and the items that follow those that it has: outlines stand in each other, so
 /// that all are taken before any is written. There is one dialect of sync markup for lists.
 pub fn write<E>(to: PageWriter<'_, '_, E>) -> Result<(), E> {
-    let page = &Page { dialect: Dialect::Sse091, ..*to.page };
-    let rest: Vec<Vec<Item>> = to.rest.collect::<Result<_, E>>()?;
-    let out = to.out.text();
+    let PageWriter { page, rest, out: to } = to;
+    let page = &Page { dialect: Dialect::Sse091, ..*page };
+    let rest: Vec<Vec<Item>> = rest.collect::<Result<_, E>>()?;
+    let out = to.text();
     out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<opml version=\"2.0\"");
     push_attribute(out, &format!("xmlns:{SX}"), SSE_091);
     push_attribute(out, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE);
@@ -56,7 +57,7 @@ pub fn write<E>(to: PageWriter<'_, '_, E>) -> Result<(), E> {
     }
     close(out, &mut open, 0);
     out.push_str("\n</body>\n</opml>\n");
-    to.out.flush()
+    to.flush()
 }
 
 /// The outlines of a list that live, as a list of nothing else: to be read here, not to be
