@@ -384,9 +384,9 @@ async fn ask(
 }
 
 /// How soon after a poll a feed may be polled again because of a push: it grows with each push after which nothing was
-/// new, up to the shortest interval of its schedule.
+/// new, up to this limit or the shortest interval of its schedule.
 pub const PUSH_PAUSE: GrowingPause =
-    GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(86_400));
+    GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
 
 impl ScheduledFeed {
     pub(super) fn push_pause(&self, least: Duration) -> Duration {
