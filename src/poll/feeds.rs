@@ -203,9 +203,9 @@ impl UnsavedFeeds {
         self.at.map(|at| if is_full { Instant::now() } else { at })
     }
 
-    /// What is known of a feed, where the store has still to be told of it.
-    pub(super) fn state(&self, feed: &FeedName) -> Option<PollState> {
-        self.feeds.get(feed).map(|(cell, _)| cell.lock().memory.state.clone())
+    /// What is to be written of a feed, where the store has still to be told of it.
+    pub(super) fn state(&self, feed: &FeedName, now: Time) -> Option<PollState> {
+        self.feeds.get(feed).map(|(cell, _)| cell.lock().memory.write(now))
     }
 
     /// Nothing is to be written of a feed.

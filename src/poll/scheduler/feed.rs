@@ -182,7 +182,7 @@ impl PollScheduler {
         let StoredFeed { record, state, pending } = stored;
         let ResumeBasis { now, back, reason, spread } = *basis;
         // What has still to be written is newer.
-        let unsaved = self.bench.table.unsaved().state(&record.name);
+        let unsaved = self.bench.table.unsaved().state(&record.name, now);
         let mut state = unsaved.filter(|state| state.url == record.url).or(state);
         if !is_polled(&record) {
             if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
