@@ -127,6 +127,12 @@ impl ScheduledFeed {
         self.after_round.as_ref().map_or(0, |after| after.waiting.len())
     }
 
+    /// Whether it goes on as it is when the round in flight is over.
+    pub(super) fn stays(&self) -> bool {
+        let stays = |after: &AfterRound| after.leaving.is_none() && after.successor.is_none();
+        self.after_round.as_deref().is_none_or(stays)
+    }
+
     /// Whether it leaves polling when the round in flight is over.
     pub(super) fn is_leaving(&self) -> bool {
         self.after_round.as_ref().is_some_and(|after| after.leaving.is_some())

@@ -188,11 +188,12 @@ impl PollScheduler {
         if is_unsaved {
             self.bench.table.remember(name, &feed.cell, CHECKPOINT_EVERY);
         }
+        let stays = feed.stays();
         self.schedule(name, next);
         if let Some(pause) = pause {
             self.bench.hosts.pause(&pause);
         }
-        if result.is_ok() {
+        if result.is_ok() && stays {
             // It may have waited for the feed's first document.
             self.resume_walk(name, Duration::ZERO);
         }
