@@ -62,6 +62,8 @@ pub struct PollContext {
     pub decisions: DecisionContext,
     /// What is done aside from polls.
     pub tasks: TaskTracker,
+    /// Ends that, wherever it is: polling waits for it no longer.
+    pub abandon: CancellationToken,
 }
 
 /// What changes when the configuration is read again.
@@ -120,7 +122,16 @@ impl PollContext {
         cancel: CancellationToken,
         task: impl Future<Output = ()> + Send + 'static,
     ) -> TaskAside {
-        TaskAside { task: self.tasks.spawn(task), _cancel: cancel.drop_guard() }
+        TaskAside { task: self.spawn(task), _cancel: cancel.drop_guard() }
+    }
+
+    /// Does something aside from polls, for as long as polling waits for it.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        // In a box, so that it is there once.
+        let (abandon, task) = (self.abandon.clone(), Box::pin(task));
+        self.tasks.spawn(async move {
+            abandon.run_until_cancelled(task).await;
+        })
     }
 }
 

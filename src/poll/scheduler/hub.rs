@@ -357,7 +357,7 @@ impl PollScheduler {
         }
         let (bench, at) = (Arc::clone(&self.bench), self.clock.now());
         let cancel = self.cancel.child_token();
-        self.bench.tasks.spawn(async move {
+        self.bench.spawn(async move {
             cancel.run_until_cancelled(ask(&bench, &record, (hub, request), at)).await;
         });
     }
