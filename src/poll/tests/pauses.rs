@@ -131,6 +131,29 @@ async fn a_walk_speaks_for_its_host_and_waits_for_it() {
     assert_eq!(publisher.requests(), 4);
 }
 
+/// However often an operator changes a record, and its next step follows the record as it is then.
+#[tokio::test(start_paused = true)]
+async fn a_walk_keeps_its_pause_when_the_record_changes() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.publisher.fails(FetchError::Status {
+        code: 500,
+        retry_after: None,
+        redirected_to: None,
+    });
+    gateway.poller.walk(&name("news"), WalkOrder::Start).await.unwrap();
+    eventually(|| gateway.publisher.requests() == 2).await;
+    for keep in 1..=6 {
+        let mut changed = record("news");
+        (changed.options.items, changed.options.secret) = (Some(keep), Some(true));
+        gateway.poller.put(changed).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(gateway.publisher.requests(), 2);
+    assert_eq!(gateway.status().backfill.unwrap().failures, 1);
+    tokio::time::sleep(Duration::from_secs(7200)).await;
+    assert!(gateway.publisher.asked.lock().unwrap()[2].is_secret);
+}
+
 /// Whoever answered at the end of redirects is left alone, not who was asked.
 #[tokio::test(start_paused = true)]
 async fn the_host_that_answered_has_the_pause() {
