@@ -39,7 +39,8 @@ enum Stepped {
 
 /// A walk that is under way. It is given up when this is dropped.
 pub(super) struct OngoingWalk {
-    /// What each step begins with. The walk does not keep it.
+    /// What each step begins with. That it is gone tells the walk that it was given up, and that polling does not stop
+    /// merely.
     record: Arc<ArcSwap<FeedRecord>>,
     task: TaskAside,
 }
@@ -95,7 +96,7 @@ async fn walk(
         let pause = pause.max(bench.live.load().settings.walk_pause);
         // In a box, so that a walk that waits takes little room.
         let stepped = Box::pin(step(&bench, &feed, &mut walk, &next, &cancel)).await;
-        if cancel.is_cancelled() {
+        if cancel.is_cancelled() && matches!(stepped, Err(RoundError::Cancelled)) {
             return;
         }
         let is_idle = matches!(stepped, Ok(Stepped::Idle));
@@ -115,16 +116,22 @@ async fn walk(
                 DEFECT_PAUSE
             }
         };
-        if let Ok(stepped) = stepped {
+        let mut polling = cell.lock();
+        if let Ok(Stepped::Read(Some(revision))) = stepped {
+            polling.memory.moved_on(revision);
+        }
+        // Whoever gave it up says how it stands. A step that is over when polling stops counts.
+        let is_given_up = || record.strong_count() == 0;
+        if is_given_up() {
+            return;
+        }
+        if stepped.is_ok() {
             tell(&feed.name, &walk);
-            let mut polling = cell.lock();
-            if let Stepped::Read(Some(revision)) = stepped {
-                polling.memory.moved_on(revision);
-            }
             polling.memory.state.backfill = Some(walk);
         }
-        bench.table.remember(&feed.name, &cell, Duration::ZERO);
-        if is_idle {
+        drop(polling);
+        bench.table.remember_unless(&feed.name, &cell, Duration::ZERO, is_given_up);
+        if is_idle || cancel.is_cancelled() {
             return;
         }
     }

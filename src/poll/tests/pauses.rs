@@ -1,6 +1,7 @@
 //! Hosts that ask to be left alone, and lines while the configuration changes.
 
 use super::*;
+use tidegate_core::model::WalkStanding;
 use tidegate_core::websub::HubLinks;
 use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
 
@@ -152,6 +153,46 @@ async fn a_walk_keeps_its_pause_when_the_record_changes() {
     assert_eq!(gateway.status().backfill.unwrap().failures, 1);
     tokio::time::sleep(Duration::from_secs(7200)).await;
     assert!(gateway.publisher.asked.lock().unwrap()[2].is_secret);
+}
+
+/// A gateway with a walk whose step is being committed, and what lets the commit in.
+async fn committing_walk() -> (Gateway, Arc<tokio::sync::Semaphore>) {
+    let gateway = Gateway::with_news("one").await;
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    gateway.store.shelf.lock().unwrap().gate = Some(Arc::clone(&gate));
+    gateway.publisher.says("older", "2");
+    gateway.poller.walk(&name("news"), WalkOrder::Start).await.unwrap();
+    eventually(|| gateway.publisher.requests() == 2).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    (gateway, gate)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_is_committed_when_polling_stops_counts() {
+    let (gateway, gate) = committing_walk().await;
+    gateway.cancel.cancel();
+    gate.add_permits(1);
+    let store = gateway.stop().await;
+    assert_eq!(store.writes().0, 2);
+    let walk = store.shelf.lock().unwrap().poll_states[&name("news")].backfill.clone();
+    assert_eq!(walk.unwrap().standing, WalkStanding::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_is_committed_later_leaves_a_walk_stopped_and_a_feed_removed() {
+    let (gateway, gate) = committing_walk().await;
+    gateway.poller.walk(&name("news"), WalkOrder::Stop).await.unwrap();
+    gate.add_permits(1);
+    eventually(|| gateway.store.writes().0 == 2).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(gateway.status().backfill.unwrap().standing, WalkStanding::Stopped);
+
+    let (gateway, gate) = committing_walk().await;
+    gateway.poller.remove(&name("news")).await.unwrap();
+    gateway.store.shelf.lock().unwrap().poll_states.clear();
+    gate.add_permits(1);
+    eventually(|| gateway.store.writes().0 == 2).await;
+    assert!(gateway.stop().await.shelf.lock().unwrap().poll_states.is_empty());
 }
 
 /// Whoever answered at the end of redirects is left alone, not who was asked.
