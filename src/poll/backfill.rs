@@ -5,7 +5,7 @@ use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
 use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument, Wants};
-use super::polling::{PollContext, TaskAside, rate_pause};
+use super::polling::{PollContext, TaskAside, rate_pause, unless_it_breaks};
 use super::scheduler::{PAUSE_MARGIN, STORE_REST};
 use super::walk;
 use arc_swap::ArcSwap;
@@ -95,7 +95,8 @@ async fn walk(
         let pause = bench.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
         let pause = pause.max(bench.live.load().settings.walk_pause);
         // In a box, so that a walk that waits takes little room.
-        let stepped = Box::pin(step(&bench, &feed, &mut walk, &next, &cancel)).await;
+        let stepped = Box::pin(step(&bench, &feed, &mut walk, &next, &cancel));
+        let stepped = unless_it_breaks(stepped).await;
         if cancel.is_cancelled() && matches!(stepped, Err(RoundError::Cancelled)) {
             return;
         }

@@ -17,7 +17,9 @@ use super::schedule::describe_duration;
 use super::sharing;
 use super::turns::Turns;
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
@@ -133,6 +135,17 @@ impl PollContext {
             abandon.run_until_cancelled(task).await;
         })
     }
+}
+
+/// Why something came to nothing that panicked.
+pub const BROKE_OFF: &str = "its task broke off";
+
+/// What comes of a request beside polls. That it panics is a defect like others.
+pub async fn unless_it_breaks<T>(
+    work: impl Future<Output = Result<T, RoundError>>,
+) -> Result<T, RoundError> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|_| Err(RoundError::Defect(BROKE_OFF.to_owned())))
 }
 
 /// What came of a round that did not fail.

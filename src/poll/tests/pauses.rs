@@ -217,10 +217,9 @@ async fn the_host_that_answered_has_the_pause() {
     eventually(|| is_put_off(&gateway, "other", 7200)).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_hub_speaks_for_its_host() {
-    let publisher = Publisher::new("one");
-    let feeds = Arc::clone(&publisher);
+/// A gateway with a feed that names a hub, and the first request to that.
+async fn with_hub(publisher: &Arc<Publisher>, call: Call) -> Gateway {
+    let feeds = Arc::clone(publisher);
     let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
         let publisher = Arc::clone(&feeds);
         async move {
@@ -233,13 +232,8 @@ async fn a_hub_speaks_for_its_host() {
             publisher.reply(&request).map(|fetched| Fetched { links, ..fetched })
         }
     }));
-    let call = Call::new(tower::service_fn(|_: CallRequest| async {
-        let retry_after = Some(Duration::from_secs(5000));
-        let (body, whole, location) = (bytes::Bytes::new(), true, None);
-        Ok(Called { status: 503, body, whole, retry_after, location })
-    }));
     let services = || Services { fetch: fetch.clone(), call: call.clone(), ..publisher.services() };
-    let gateway = Gateway::with_client(&store(&["news"]), &publisher, services()).await;
+    let gateway = Gateway::with_client(&store(&["news"]), publisher, services()).await;
     gateway.polls("news", 1).await;
     let reach = Reach {
         callbacks: "https://gate.example/websub/callback".to_owned(),
@@ -254,9 +248,31 @@ async fn a_hub_speaks_for_its_host() {
         hub.is_some_and(|hub| hub.subscription.failures == 1)
     };
     eventually(failed).await;
+    gateway
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_speaks_for_its_host() {
+    let publisher = Publisher::new("one");
+    let call = Call::new(tower::service_fn(|_: CallRequest| async {
+        let retry_after = Some(Duration::from_secs(5000));
+        let (body, whole, location) = (bytes::Bytes::new(), true, None);
+        Ok(Called { status: 503, body, whole, retry_after, location })
+    }));
+    let gateway = with_hub(&publisher, call).await;
     gateway.clock.set(next(&gateway, "news").at);
     eventually(|| is_put_off(&gateway, "news", 5000)).await;
     assert_eq!(publisher.requests(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_to_a_hub_that_panics_is_made_again() {
+    let publisher = Publisher::new("one");
+    let gateway = with_hub(&publisher, no_calls()).await;
+    let again = gateway.status().hub.unwrap().subscription.next;
+    gateway.clock.set(again);
+    let failures = || gateway.status().hub.map(|hub| hub.subscription.failures);
+    eventually(|| failures() == Some(2)).await;
 }
 
 #[tokio::test(start_paused = true)]
