@@ -73,16 +73,19 @@ const UNFINISHED: &str = ".tidegate-export";
 /// How long an unfinished file may go unlocked: its export locks it after it created it.
 const UNLOCKED: Duration = Duration::from_secs(60);
 
+/// Stands before what is of chance in such a name, as in hardly any that somebody gives.
+const MARK: &str = ".~";
+
 /// The letters and digits of chance in such a name.
 const CHANCE: usize = 6;
 
-/// Whether a file is an export's that ended before it was whole: an unlocked `.NAME.CHANCE.tidegate-export`. An export
+/// Whether a file is an export's that ended before it was whole: an unlocked `.NAME.~CHANCE.tidegate-export`. An export
 /// whose own name ends like that has no leading dot, or nothing of chance.
 fn is_left_behind(entry: &DirEntry) -> bool {
     let name = entry.file_name();
     let chance = name
         .to_str()
-        .and_then(|name| name.strip_prefix('.')?.strip_suffix(UNFINISHED)?.rsplit_once('.'));
+        .and_then(|name| name.strip_prefix('.')?.strip_suffix(UNFINISHED)?.rsplit_once(MARK));
     let is_unfinished = chance.is_some_and(|(_, chance)| {
         chance.len() == CHANCE && chance.bytes().all(|b| b.is_ascii_alphanumeric())
     });
@@ -104,7 +107,7 @@ fn create_beside(file: &Path) -> std::io::Result<NamedTempFile> {
             let _ = std::fs::remove_file(entry.path());
         }
     }
-    let prefix = format!(".{}.", file.file_name().unwrap_or_default().to_string_lossy());
+    let prefix = format!(".{}{MARK}", file.file_name().unwrap_or_default().to_string_lossy());
     let mut new = tempfile::Builder::new();
     let new = new.prefix(&prefix).suffix(UNFINISHED).rand_bytes(CHANCE).tempfile_in(folder)?;
     // Where a file cannot be locked, nobody else finds it so either.
@@ -242,6 +245,7 @@ mod tests {
             ".tidegate-export",
             "8.tidegate-export",
             ".8.tidegate-export",
+            ".x.backup.tidegate-export",
         ];
         let whole = whole.map(|name| folder.path().join(name));
         whole.iter().for_each(|path| std::fs::write(path, "whole").unwrap());

@@ -8,7 +8,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
 use tidegate_poll::owns_feed;
-use tidegate_store::{FeedList, Store, StoreError, in_words};
+use tidegate_store::{Epoch, FeedList, Store, StoreError, in_words};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// How long at most until a change is seen that closes no epoch.
@@ -22,36 +23,53 @@ pub(super) async fn follow_sources(
     desk: Arc<AdminService>,
     cancel: CancellationToken,
 ) {
-    let mut epochs = store.watch_epochs();
-    let (mut gathered, mut seen) = (HashMap::new(), HashMap::new());
-    let mut aggregates = FeedsOfKind::new(|record| {
-        record.options.sharing.is_aggregate() && record.standing == FeedStanding::Active
-    });
-    let mut lists = FeedsOfKind::new(FeedRecord::is_followed);
-    loop {
-        let (aggregated, listed) = tokio::join!(
-            gather(store.as_ref(), &desk, &mut aggregates, &mut gathered),
-            follow_lists(store.as_ref(), &desk, &mut lists, &mut seen),
-        );
-        for (what, done) in [("aggregates", aggregated), ("the feeds of lists", listed)] {
-            if let Err(error) = done {
-                let error = in_words(&error);
-                tracing::warn!(error, "{what} could not be brought up to date");
+    // Neither waits for the other, which may take long.
+    let gathering = async {
+        let (mut epochs, mut gathered) = (store.watch_epochs(), HashMap::new());
+        let mut aggregates = FeedsOfKind::new(|record| {
+            record.options.sharing.is_aggregate() && record.standing == FeedStanding::Active
+        });
+        loop {
+            let done = gather(store.as_ref(), &desk, &mut aggregates, &mut gathered).await;
+            if !goes_on("aggregates", done, &mut epochs, &cancel).await {
+                return;
             }
         }
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => return,
-            () = tokio::time::sleep(REST) => {}
+    };
+    let following = async {
+        let (mut epochs, mut seen) = (store.watch_epochs(), HashMap::new());
+        let mut lists = FeedsOfKind::new(FeedRecord::is_followed);
+        loop {
+            let done = follow_lists(store.as_ref(), &desk, &mut lists, &mut seen).await;
+            if !goes_on("the feeds of lists", done, &mut epochs, &cancel).await {
+                return;
+            }
         }
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => return,
-            // Where nobody closes epochs any more, the store is closing.
-            changed = epochs.changed() => if changed.is_err() { return },
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
+    };
+    tokio::join!(gathering, following);
+}
+
+/// Tells what failed and waits until it is time to look again; `false`: it is time to end.
+async fn goes_on(
+    what: &str,
+    done: Result<(), StoreError>,
+    epochs: &mut watch::Receiver<Epoch>,
+    cancel: &CancellationToken,
+) -> bool {
+    if let Err(error) = done {
+        let error = in_words(&error);
+        tracing::warn!(error, "{what} could not be brought up to date");
     }
+    let waiting = async {
+        tokio::time::sleep(REST).await;
+        tokio::select! {
+            biased;
+            // Where nobody closes epochs any more, the store is closing.
+            changed = epochs.changed() => changed.is_ok(),
+            () = tokio::time::sleep(LOOK_EVERY) => true,
+        }
+    };
+    cancel.run_until_cancelled(waiting).await.unwrap_or(false)
 }
 
 /// Takes over what the sources of aggregates have.

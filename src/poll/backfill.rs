@@ -5,11 +5,12 @@ use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
 use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument, Wants};
-use super::polling::{PollContext, rate_pause};
+use super::polling::{PollContext, TaskAside, rate_pause, unless_it_breaks};
 use super::scheduler::{PAUSE_MARGIN, STORE_REST};
 use super::walk;
+use arc_swap::ArcSwap;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate_core::model::{Backfill, FeedName, FeedRecord, Revision, WalkStanding};
 use tidegate_judge::record::Observation;
@@ -36,12 +37,43 @@ enum Stepped {
     Idle,
 }
 
+/// A walk that is under way. It is given up when this is dropped.
+pub(super) struct OngoingWalk {
+    /// What each step begins with. That it is gone tells the walk that it was given up, and that polling does not stop
+    /// merely.
+    record: Arc<ArcSwap<FeedRecord>>,
+    task: TaskAside,
+}
+
+impl OngoingWalk {
+    /// Goes on with the walk of a feed, so much later. `cancel`: what ends with polling, and with this.
+    pub(super) fn begin(
+        bench: &Arc<PollContext>,
+        feed: (Arc<FeedRecord>, Arc<FeedCell>),
+        later: Duration,
+        cancel: CancellationToken,
+    ) -> Self {
+        let record = Arc::new(ArcSwap::new(feed.0));
+        let followed = (Arc::downgrade(&record), feed.1);
+        let walking = walk(Arc::clone(bench), followed, later, cancel.clone());
+        Self { record, task: bench.spawn_aside(cancel, walking) }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.task.is_over()
+    }
+
+    /// Has it take another record of the same address from the next step on.
+    pub(super) fn set_record(&self, record: Arc<FeedRecord>) {
+        self.record.store(record);
+    }
+}
+
 /// Walks step by step, the first one `later`, until the walk is over or waits for a poll of the feed. Each step waits in
 /// its host's line like a poll, and with a longer pause after the one before.
-pub(super) async fn walk(
+async fn walk(
     bench: Arc<PollContext>,
-    feed: Arc<FeedRecord>,
-    cell: Arc<FeedCell>,
+    (record, cell): (Weak<ArcSwap<FeedRecord>>, Arc<FeedCell>),
     later: Duration,
     cancel: CancellationToken,
 ) {
@@ -49,7 +81,7 @@ pub(super) async fn walk(
     let walking = |cell: &FeedCell| {
         cell.lock().memory.state.backfill.clone().filter(|walk| walk.is_walking())
     };
-    while let Some(mut walk) = walking(&cell) {
+    while walking(&cell).is_some() {
         let waiting = async {
             sleep(wait).await;
             bench.until_open().await;
@@ -57,12 +89,15 @@ pub(super) async fn walk(
         if cancel.run_until_cancelled(waiting).await.is_none() {
             return;
         }
+        let Some(feed) = record.upgrade().map(|record| record.load_full()) else { return };
+        let Some(mut walk) = walking(&cell) else { return };
         let next = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
         let pause = bench.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
         let pause = pause.max(bench.live.load().settings.walk_pause);
         // In a box, so that a walk that waits takes little room.
-        let stepped = Box::pin(step(&bench, &feed, &mut walk, &next, &cancel)).await;
-        if cancel.is_cancelled() {
+        let stepped = Box::pin(step(&bench, &feed, &mut walk, &next, &cancel));
+        let stepped = unless_it_breaks(stepped).await;
+        if cancel.is_cancelled() && matches!(stepped, Err(RoundError::Cancelled)) {
             return;
         }
         let is_idle = matches!(stepped, Ok(Stepped::Idle));
@@ -82,16 +117,22 @@ pub(super) async fn walk(
                 DEFECT_PAUSE
             }
         };
-        if let Ok(stepped) = stepped {
+        let mut polling = cell.lock();
+        if let Ok(Stepped::Read(Some(revision))) = stepped {
+            polling.memory.moved_on(revision);
+        }
+        // Whoever gave it up says how it stands. A step that is over when polling stops counts.
+        let is_given_up = || record.strong_count() == 0;
+        if is_given_up() {
+            return;
+        }
+        if stepped.is_ok() {
             tell(&feed.name, &walk);
-            let mut polling = cell.lock();
-            if let Stepped::Read(Some(revision)) = stepped {
-                polling.memory.moved_on(revision);
-            }
             polling.memory.state.backfill = Some(walk);
         }
-        bench.table.remember(&feed.name, &cell, Duration::ZERO);
-        if is_idle {
+        drop(polling);
+        bench.table.remember_unless(&feed.name, &cell, Duration::ZERO, is_given_up);
+        if is_idle || cancel.is_cancelled() {
             return;
         }
     }

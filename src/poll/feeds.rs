@@ -203,9 +203,9 @@ impl UnsavedFeeds {
         self.at.map(|at| if is_full { Instant::now() } else { at })
     }
 
-    /// What is known of a feed, where the store has still to be told of it.
-    pub(super) fn state(&self, feed: &FeedName) -> Option<PollState> {
-        self.feeds.get(feed).map(|(cell, _)| cell.lock().memory.state.clone())
+    /// What is to be written of a feed, where the store has still to be told of it.
+    pub(super) fn state(&self, feed: &FeedName, now: Time) -> Option<PollState> {
+        self.feeds.get(feed).map(|(cell, _)| cell.lock().memory.write(now))
     }
 
     /// Nothing is to be written of a feed.
@@ -286,7 +286,21 @@ impl FeedTable {
 
     /// Has what is remembered of a feed written down within that time.
     pub(super) fn remember(&self, feed: &FeedName, cell: &Arc<FeedCell>, within: Duration) {
+        self.remember_unless(feed, cell, within, || false);
+    }
+
+    /// The same, unless it left: who takes a feed out forgets afterwards what is to be written of it.
+    pub(super) fn remember_unless(
+        &self,
+        feed: &FeedName,
+        cell: &Arc<FeedCell>,
+        within: Duration,
+        has_left: impl FnOnce() -> bool,
+    ) {
         let (mut unsaved, at) = (self.unsaved(), Instant::now() + within);
+        if has_left() {
+            return;
+        }
         unsaved.feeds.insert(feed.clone(), (Arc::clone(cell), false));
         unsaved.at = Some(unsaved.at.map_or(at, |before| before.min(at)));
     }

@@ -113,6 +113,7 @@ impl Poller {
                 limits: Arc::new(ArcSwap::from_pointee(DecisionLimits::from_settings(&settings))),
             },
             tasks: TaskTracker::new(),
+            abandon: CancellationToken::new(),
             live: ArcSwap::from_pointee(LiveConfig { settings, services }),
             store,
         }

@@ -17,7 +17,9 @@ use super::schedule::describe_duration;
 use super::sharing;
 use super::turns::Turns;
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
@@ -62,6 +64,8 @@ pub struct PollContext {
     pub decisions: DecisionContext,
     /// What is done aside from polls.
     pub tasks: TaskTracker,
+    /// Ends that, wherever it is: polling waits for it no longer.
+    pub abandon: CancellationToken,
 }
 
 /// What changes when the configuration is read again.
@@ -120,8 +124,28 @@ impl PollContext {
         cancel: CancellationToken,
         task: impl Future<Output = ()> + Send + 'static,
     ) -> TaskAside {
-        TaskAside { task: self.tasks.spawn(task), _cancel: cancel.drop_guard() }
+        TaskAside { task: self.spawn(task), _cancel: cancel.drop_guard() }
     }
+
+    /// Does something aside from polls, for as long as polling waits for it.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        // In a box, so that it is there once.
+        let (abandon, task) = (self.abandon.clone(), Box::pin(task));
+        self.tasks.spawn(async move {
+            abandon.run_until_cancelled(task).await;
+        })
+    }
+}
+
+/// Why something came to nothing that panicked.
+pub const BROKE_OFF: &str = "its task broke off";
+
+/// What comes of a request beside polls. That it panics is a defect like others.
+pub async fn unless_it_breaks<T>(
+    work: impl Future<Output = Result<T, RoundError>>,
+) -> Result<T, RoundError> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|_| Err(RoundError::Defect(BROKE_OFF.to_owned())))
 }
 
 /// What came of a round that did not fail.

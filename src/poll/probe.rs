@@ -7,7 +7,7 @@ use super::decision::{DecisionBasis, decide_and_commit};
 use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
-use super::polling::PollContext;
+use super::polling::{PollContext, unless_it_breaks};
 use super::schedule::describe_duration;
 use super::scheduler::PAUSE_MARGIN;
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ pub(super) async fn run(
                 return;
             }
             cell.lock().probing = true;
-            ask_and_commit(&bench, &feed, &cell, &plan, &cancel).await
+            unless_it_breaks(ask_and_commit(&bench, &feed, &cell, &plan, &cancel)).await
         }
     };
     let mut polling = cell.lock();

@@ -43,6 +43,8 @@ const SLICE: Duration = Duration::from_secs(1);
 const START_STEP: Duration = Duration::from_millis(100);
 /// How long rounds in flight may take to end when polling stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
+/// How long is waited for what is given up then.
+const ABANDON_WAIT: Duration = Duration::from_secs(1);
 /// How long after the end of a pause what was put off goes on: the second that was begun is waited for.
 pub(super) const PAUSE_MARGIN: Duration = Duration::from_secs(1);
 /// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
@@ -325,6 +327,9 @@ impl PollScheduler {
             );
         }
         self.running.shutdown().await;
+        // Nothing more is committed while the store closes.
+        self.bench.abandon.cancel();
+        let _ = timeout(ABANDON_WAIT, tasks.wait()).await;
         if !self.may_begin() {
             return;
         }

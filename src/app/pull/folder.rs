@@ -160,13 +160,21 @@ impl ReplicaFolder {
         };
         let json = serde_json::to_vec_pretty(&written).context("the state cannot be written")?;
         let json = self.write(STATE, &json)?;
-        self.place(|path| json.persist(path).map_err(|error| error.error), STATE)?;
-        // From here on the new pair counts, whatever its name.
-        let Some(new) = new else { return Ok(()) };
-        let new = new.keep().map_err(|error| {
+        let mut kept = Ok(None);
+        let placed = self.place(
+            |path| {
+                json.persist(path).map_err(|error| error.error)?;
+                // From here on the new pair counts, whatever its name.
+                kept = new.map(TempPath::keep).transpose();
+                Ok(())
+            },
+            STATE,
+        );
+        placed?;
+        let kept = kept.map_err(|error| {
             AppError::run(format!("{} cannot be kept", error.path.display()), error.error)
         })?;
-        self.place(|path| fs::rename(new, path), REPLICA)
+        kept.map_or(Ok(()), |new| self.place(|path| fs::rename(new, path), REPLICA))
     }
 
     /// Puts a replica that does not belong to the state out of the way; says so.

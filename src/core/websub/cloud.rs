@@ -26,7 +26,12 @@ impl Registration {
     /// may be that of a proxy, or of somebody else.
     pub fn read(body: &[u8]) -> Result<Self, FormError> {
         let form = FormFields::read(body)?;
-        let scheme = match form.needed("protocol")? {
+        // Of what is given twice, the last counts.
+        let needed = |name| {
+            let given = form.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| &**value);
+            given.filter(|value| !value.is_empty()).ok_or_else(|| FormError::missing(name))
+        };
+        let scheme = match needed("protocol")? {
             "http-post" => "http",
             "https-post" => "https",
             other => {
@@ -35,8 +40,8 @@ impl Registration {
                 return Err(FormError::new("protocol", words));
             }
         };
-        let (domain, port) = (form.needed("domain")?, form.needed("port")?);
-        let callback = callback(scheme, domain, port, form.needed("path")?)?;
+        let (domain, port) = (needed("domain")?, needed("port")?);
+        let callback = callback(scheme, domain, port, needed("path")?)?;
         let number = |key: &str| key.strip_prefix("url")?.parse::<u32>().ok();
         let mut topics: Vec<_> =
             form.0.iter().filter_map(|(key, value)| Some((number(key)?, &**value))).collect();

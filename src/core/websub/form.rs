@@ -261,7 +261,7 @@ impl<'a> FormFields<'a> {
         Ok(first.filter(|value| !value.is_empty()))
     }
 
-    pub(super) fn needed(&self, name: &'static str) -> Result<&str, FormError> {
+    fn needed(&self, name: &'static str) -> Result<&str, FormError> {
         self.get(name)?.ok_or_else(|| FormError::missing(name))
     }
 

@@ -23,7 +23,7 @@ const CODINGS: &str = "gzip, br, zstd, deflate";
 pub(super) const MAX_HEADERS: usize = 200;
 /// The largest header section of a response, in bytes.
 pub(super) const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// The most ways out, each proxy with its credentials one, for which clients are kept. Of more, those that were not used
+/// The most proxies, with other credentials another one, for which clients are kept. Of more, those that were not used
 /// for longest are made anew.
 pub const MAX_CLIENTS: usize = 32;
 
@@ -114,8 +114,13 @@ impl ClientMaker {
         let keeping = self.client(proxy, versions, (&resolver, 1))?;
         let closing = self.client(proxy, versions, (&resolver, 0))?;
         let clients = Clients { keeping, closing };
-        if made.len() >= MAX_CLIENTS {
-            made.remove(0);
+        // Without a proxy there are few, through which most feeds are read.
+        let is_proxied = |((of, ..), _): &(ClientsKey, Clients)| of.is_some();
+        if proxy.is_some()
+            && made.iter().filter(|known| is_proxied(known)).count() >= MAX_CLIENTS
+            && let Some(oldest) = made.iter().position(is_proxied)
+        {
+            made.remove(oldest);
         }
         made.push(((proxy.cloned(), openness, versions), clients.clone()));
         Ok(clients)

@@ -81,9 +81,7 @@ impl PollScheduler {
     /// Goes on with another record of the same address.
     fn change_record(&mut self, name: &FeedName, record: Arc<FeedRecord>) {
         if let Some(feed) = self.feeds.get_mut(name) {
-            feed.record = record;
-            // What goes on is asked for as the record says now.
-            feed.walking = None;
+            feed.set_record(record);
             self.resume_walk(name, Duration::ZERO);
         }
     }
@@ -138,7 +136,7 @@ impl PollScheduler {
             if let Some(feed) = self.feeds.get_mut(&record.name)
                 && feed.follows_alike(&record)
             {
-                feed.record = record;
+                feed.set_record(record);
             }
         }
     }

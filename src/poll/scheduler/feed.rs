@@ -3,7 +3,7 @@
 use super::announced::PushTriggers;
 use super::ownership::{OrderedStates, StoredFeed, TAKEOVER_SPREAD};
 use super::{CommandReply, PollScheduler, START_STEP};
-use crate::backfill;
+use crate::backfill::OngoingWalk;
 use crate::domains::is_polled;
 use crate::error::RoundError;
 use crate::feeds::FeedCell;
@@ -41,7 +41,7 @@ pub(super) struct ScheduledFeed {
     /// Asks for its missing items.
     pub(super) probing: Option<TaskAside>,
     /// Walks through its publisher's older documents.
-    pub(super) walking: Option<TaskAside>,
+    pub(super) walking: Option<Box<OngoingWalk>>,
     /// When its hub is to be asked.
     pub(super) hub_due: Option<Time>,
     /// Gives up the request to its hub when it is dropped.
@@ -112,6 +112,14 @@ impl ScheduledFeed {
         own.url == record.url && own.options == record.options && own.access == record.access
     }
 
+    /// Goes on with another record of the same address. What is under way takes it from its next request on.
+    pub(super) fn set_record(&mut self, record: Arc<FeedRecord>) {
+        if let Some(walking) = &self.walking {
+            walking.set_record(Arc::clone(&record));
+        }
+        self.record = record;
+    }
+
     /// What is done when the round in flight is over.
     pub(super) fn after_round(&mut self) -> &mut AfterRound {
         self.after_round.get_or_insert_default()
@@ -125,6 +133,12 @@ impl ScheduledFeed {
     /// How many callers a round has still to begin for.
     pub(super) fn waiting(&self) -> usize {
         self.after_round.as_ref().map_or(0, |after| after.waiting.len())
+    }
+
+    /// Whether it goes on as it is when the round in flight is over.
+    pub(super) fn stays(&self) -> bool {
+        let stays = |after: &AfterRound| after.leaving.is_none() && after.successor.is_none();
+        self.after_round.as_deref().is_none_or(stays)
     }
 
     /// Whether it leaves polling when the round in flight is over.
@@ -182,7 +196,7 @@ impl PollScheduler {
         let StoredFeed { record, state, pending } = stored;
         let ResumeBasis { now, back, reason, spread } = *basis;
         // What has still to be written is newer.
-        let unsaved = self.bench.table.unsaved().state(&record.name);
+        let unsaved = self.bench.table.unsaved().state(&record.name, now);
         let mut state = unsaved.filter(|state| state.url == record.url).or(state);
         if !is_polled(&record) {
             if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
@@ -350,11 +364,11 @@ impl PollScheduler {
         }
         let is_walking = walk.as_ref().is_some_and(|walk| walk.is_walking());
         drop(polling);
-        if is_walking && feed.walking.as_ref().is_none_or(TaskAside::is_over) {
-            let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
-            let (cell, cancel) = (Arc::clone(&feed.cell), self.cancel.child_token());
-            let walking = backfill::walk(bench, record, cell, later, cancel.clone());
-            feed.walking = Some(self.bench.spawn_aside(cancel, walking));
+        if is_walking && feed.walking.as_ref().is_none_or(|walk| walk.is_over()) {
+            let followed = (Arc::clone(&feed.record), Arc::clone(&feed.cell));
+            let cancel = self.cancel.child_token();
+            let walking = OngoingWalk::begin(&self.bench, followed, later, cancel);
+            feed.walking = Some(Box::new(walking));
         }
     }
 }

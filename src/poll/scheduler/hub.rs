@@ -5,8 +5,10 @@ use super::{Errand, Finished, HOST_PAUSED, PAUSE_MARGIN, PollScheduler, Schedule
 use crate::PollSettings;
 use crate::announced::AnnouncedFeed;
 use crate::domains::behind_list;
-use crate::polling::{PollContext, PollResult};
+use crate::polling::{BROKE_OFF, PollContext, PollResult};
 use crate::subscribe::{self, Failed};
+use futures_util::FutureExt as _;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -211,7 +213,11 @@ impl PollScheduler {
             let (feed_name, given_up) = (name.clone(), cancel.clone());
             feed.asking_hub = Some(cancel.drop_guard());
             self.running.spawn(async move {
-                let asked = given_up.run_until_cancelled(asking).await;
+                let asked = AssertUnwindSafe(given_up.run_until_cancelled(asking)).catch_unwind();
+                let asked = asked.await.unwrap_or_else(|_| {
+                    tracing::error!(feed = %feed_name, error = BROKE_OFF, "a hub could not be asked");
+                    Some(HubAsked::Failed(Failed::new(BROKE_OFF.to_owned())))
+                });
                 Finished::Hub(feed_name, token, asked.unwrap_or(HubAsked::Done))
             });
         }
@@ -357,7 +363,7 @@ impl PollScheduler {
         }
         let (bench, at) = (Arc::clone(&self.bench), self.clock.now());
         let cancel = self.cancel.child_token();
-        self.bench.tasks.spawn(async move {
+        self.bench.spawn(async move {
             cancel.run_until_cancelled(ask(&bench, &record, (hub, request), at)).await;
         });
     }
@@ -384,9 +390,9 @@ async fn ask(
 }
 
 /// How soon after a poll a feed may be polled again because of a push: it grows with each push after which nothing was
-/// new, up to the shortest interval of its schedule.
+/// new, up to this limit or the shortest interval of its schedule.
 pub const PUSH_PAUSE: GrowingPause =
-    GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(86_400));
+    GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
 
 impl ScheduledFeed {
     pub(super) fn push_pause(&self, least: Duration) -> Duration {

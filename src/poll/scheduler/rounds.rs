@@ -8,7 +8,7 @@ use crate::feeds::CHECKPOINT_EVERY;
 use crate::host_queue::HostSlot;
 use crate::memory::Memory;
 use crate::politeness::{MAX_HOST_PAUSE, MAX_WAIT_IN_LINE};
-use crate::polling::{PollResult, TaskAside, round};
+use crate::polling::{BROKE_OFF, PollResult, TaskAside, round};
 use crate::probe;
 use crate::reason::PlannedPoll;
 use crate::schedule::{Bounds, LastResult};
@@ -67,7 +67,7 @@ impl PollScheduler {
         // In a box, since what is spawned is moved several times over.
         self.running.spawn(Box::pin(async move {
             let done = AssertUnwindSafe(polled).catch_unwind().await.unwrap_or_else(|_| {
-                let result = Err(RoundError::Defect("its task broke off".to_owned()));
+                let result = Err(RoundError::Defect(BROKE_OFF.to_owned()));
                 Box::new(Done { memory: Box::new(Memory::new(&record, at)), result, plan: None })
             });
             Finished::Poll(name, done)
@@ -188,11 +188,12 @@ impl PollScheduler {
         if is_unsaved {
             self.bench.table.remember(name, &feed.cell, CHECKPOINT_EVERY);
         }
+        let stays = feed.stays();
         self.schedule(name, next);
         if let Some(pause) = pause {
             self.bench.hosts.pause(&pause);
         }
-        if result.is_ok() {
+        if result.is_ok() && stays {
             // It may have waited for the feed's first document.
             self.resume_walk(name, Duration::ZERO);
         }

@@ -1,6 +1,7 @@
 //! Hosts that ask to be left alone, and lines while the configuration changes.
 
 use super::*;
+use tidegate_core::model::WalkStanding;
 use tidegate_core::websub::HubLinks;
 use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
 
@@ -131,6 +132,69 @@ async fn a_walk_speaks_for_its_host_and_waits_for_it() {
     assert_eq!(publisher.requests(), 4);
 }
 
+/// However often an operator changes a record, and its next step follows the record as it is then.
+#[tokio::test(start_paused = true)]
+async fn a_walk_keeps_its_pause_when_the_record_changes() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.publisher.fails(FetchError::Status {
+        code: 500,
+        retry_after: None,
+        redirected_to: None,
+    });
+    gateway.poller.walk(&name("news"), WalkOrder::Start).await.unwrap();
+    eventually(|| gateway.publisher.requests() == 2).await;
+    for keep in 1..=6 {
+        let mut changed = record("news");
+        (changed.options.items, changed.options.secret) = (Some(keep), Some(true));
+        gateway.poller.put(changed).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(gateway.publisher.requests(), 2);
+    assert_eq!(gateway.status().backfill.unwrap().failures, 1);
+    tokio::time::sleep(Duration::from_secs(7200)).await;
+    assert!(gateway.publisher.asked.lock().unwrap()[2].is_secret);
+}
+
+/// A gateway with a walk whose step is being committed, and what lets the commit in.
+async fn committing_walk() -> (Gateway, Arc<tokio::sync::Semaphore>) {
+    let gateway = Gateway::with_news("one").await;
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    gateway.store.shelf.lock().unwrap().gate = Some(Arc::clone(&gate));
+    gateway.publisher.says("older", "2");
+    gateway.poller.walk(&name("news"), WalkOrder::Start).await.unwrap();
+    eventually(|| gateway.publisher.requests() == 2).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    (gateway, gate)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_is_committed_when_polling_stops_counts() {
+    let (gateway, gate) = committing_walk().await;
+    gateway.cancel.cancel();
+    gate.add_permits(1);
+    let store = gateway.stop().await;
+    assert_eq!(store.writes().0, 2);
+    let walk = store.shelf.lock().unwrap().poll_states[&name("news")].backfill.clone();
+    assert_eq!(walk.unwrap().standing, WalkStanding::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_is_committed_later_leaves_a_walk_stopped_and_a_feed_removed() {
+    let (gateway, gate) = committing_walk().await;
+    gateway.poller.walk(&name("news"), WalkOrder::Stop).await.unwrap();
+    gate.add_permits(1);
+    eventually(|| gateway.store.writes().0 == 2).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(gateway.status().backfill.unwrap().standing, WalkStanding::Stopped);
+
+    let (gateway, gate) = committing_walk().await;
+    gateway.poller.remove(&name("news")).await.unwrap();
+    gateway.store.shelf.lock().unwrap().poll_states.clear();
+    gate.add_permits(1);
+    eventually(|| gateway.store.writes().0 == 2).await;
+    assert!(gateway.stop().await.shelf.lock().unwrap().poll_states.is_empty());
+}
+
 /// Whoever answered at the end of redirects is left alone, not who was asked.
 #[tokio::test(start_paused = true)]
 async fn the_host_that_answered_has_the_pause() {
@@ -153,10 +217,9 @@ async fn the_host_that_answered_has_the_pause() {
     eventually(|| is_put_off(&gateway, "other", 7200)).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_hub_speaks_for_its_host() {
-    let publisher = Publisher::new("one");
-    let feeds = Arc::clone(&publisher);
+/// A gateway with a feed that names a hub, and the first request to that.
+async fn with_hub(publisher: &Arc<Publisher>, call: Call) -> Gateway {
+    let feeds = Arc::clone(publisher);
     let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
         let publisher = Arc::clone(&feeds);
         async move {
@@ -169,13 +232,8 @@ async fn a_hub_speaks_for_its_host() {
             publisher.reply(&request).map(|fetched| Fetched { links, ..fetched })
         }
     }));
-    let call = Call::new(tower::service_fn(|_: CallRequest| async {
-        let retry_after = Some(Duration::from_secs(5000));
-        let (body, whole, location) = (bytes::Bytes::new(), true, None);
-        Ok(Called { status: 503, body, whole, retry_after, location })
-    }));
     let services = || Services { fetch: fetch.clone(), call: call.clone(), ..publisher.services() };
-    let gateway = Gateway::with_client(&store(&["news"]), &publisher, services()).await;
+    let gateway = Gateway::with_client(&store(&["news"]), publisher, services()).await;
     gateway.polls("news", 1).await;
     let reach = Reach {
         callbacks: "https://gate.example/websub/callback".to_owned(),
@@ -190,9 +248,31 @@ async fn a_hub_speaks_for_its_host() {
         hub.is_some_and(|hub| hub.subscription.failures == 1)
     };
     eventually(failed).await;
+    gateway
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_speaks_for_its_host() {
+    let publisher = Publisher::new("one");
+    let call = Call::new(tower::service_fn(|_: CallRequest| async {
+        let retry_after = Some(Duration::from_secs(5000));
+        let (body, whole, location) = (bytes::Bytes::new(), true, None);
+        Ok(Called { status: 503, body, whole, retry_after, location })
+    }));
+    let gateway = with_hub(&publisher, call).await;
     gateway.clock.set(next(&gateway, "news").at);
     eventually(|| is_put_off(&gateway, "news", 5000)).await;
     assert_eq!(publisher.requests(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_to_a_hub_that_panics_is_made_again() {
+    let publisher = Publisher::new("one");
+    let gateway = with_hub(&publisher, no_calls()).await;
+    let again = gateway.status().hub.unwrap().subscription.next;
+    gateway.clock.set(again);
+    let failures = || gateway.status().hub.map(|hub| hub.subscription.failures);
+    eventually(|| failures() == Some(2)).await;
 }
 
 #[tokio::test(start_paused = true)]

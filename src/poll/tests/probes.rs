@@ -222,6 +222,16 @@ async fn polls_do_not_wait_for_pages() {
 }
 
 #[tokio::test]
+async fn a_round_of_asking_that_panics_is_over() {
+    let pages = Pages::new(Some(Semaphore::new(0)));
+    let stage = Stage::new(&["one"], &pages).await;
+    pages.gate.as_ref().unwrap().close();
+    stage.poll("one").await;
+    eventually(|| pages.asked.lock().unwrap().len() == 1).await;
+    stage.asked("one").await;
+}
+
+#[tokio::test]
 async fn a_feed_that_leaves_is_not_asked_for_any_more() {
     let pages = Pages::new(Some(Semaphore::new(0)));
     let stage = Stage::new(&["one", "two"], &pages).await;

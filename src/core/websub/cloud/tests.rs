@@ -13,6 +13,8 @@ fn a_registration_is_read() {
     let form = FORM.replace("http-post", "https-post").replace("8080", "443");
     let read = Registration::read(form.replace("%2Fnotify", "notify").as_bytes()).unwrap();
     assert_eq!(read.callback.as_str(), "https://reader.example/notify?a=b");
+    let twice = format!("port=1&domain=other.example&{FORM}");
+    assert_eq!(Registration::read(twice.as_bytes()), Registration::read(FORM.as_bytes()));
     let six = FORM.replace("reader.example", "[::1]");
     assert_eq!(Registration::read(six.as_bytes()).unwrap().callback.port(), Some(8080));
 }

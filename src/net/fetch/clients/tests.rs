@@ -252,12 +252,14 @@ fn clients_are_made_once_and_kept_within_the_limit() {
     let maker = ClientMaker::new(&FetchSettings::default()).unwrap();
     let ready =
         |n: usize| ReadyProxy::read(&proxy(&format!("http://127.0.0.1:{}", n + 1))).unwrap();
+    maker.clients(None, Openness::Public, HttpVersions::All).unwrap();
     for n in 0..MAX_CLIENTS + 2 {
         maker.clients(Some(&ready(n)), Openness::Public, HttpVersions::All).unwrap();
         maker.clients(Some(&ready(0)), Openness::Public, HttpVersions::All).unwrap();
     }
     let kept = maker.made.lock().unwrap();
-    assert_eq!(kept.len(), MAX_CLIENTS);
+    assert_eq!(kept.len(), MAX_CLIENTS + 1);
+    assert!(kept.iter().any(|((proxy, ..), _)| proxy.is_none()), "one without a proxy stays");
     let has = |n: usize| kept.iter().any(|((proxy, ..), _)| *proxy == Some(ready(n)));
     assert!(has(0) && has(MAX_CLIENTS + 1) && !has(1) && !has(2), "the oldest goes");
 }

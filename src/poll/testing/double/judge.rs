@@ -94,12 +94,16 @@ impl DocumentJudge for JudgeDouble {
 
     fn backfill(
         &self,
-        _: &Observation<'_>,
-        _: &ReceivedDocument,
+        round: &Observation<'_>,
+        seen: &ReceivedDocument,
         _: &Backfill,
         _: &std::collections::HashSet<String>,
     ) -> Result<Judged, JudgeError> {
-        Err(JudgeError::Unreadable("nobody walks here".to_owned()))
+        if !seen.bytes.starts_with(b"older") {
+            return Err(JudgeError::Unreadable("nobody walks here".to_owned()));
+        }
+        let change = Some(change(round, seen.prints, EventKind::Created));
+        Ok(Judged { verdict: Verdict { change, ..Verdict::default() }, ..Judged::default() })
     }
 
     fn answered(
