@@ -34,13 +34,19 @@ fn iso(text: &str) -> Option<Time> {
     };
     let mut month_and_day = [1, 1];
     for (part, mark) in month_and_day.iter_mut().zip(marks) {
-        let Some(behind) = rest.strip_prefix(mark) else { break };
-        let length = behind.bytes().take(2).take_while(u8::is_ascii_digit).count();
+        // With dashes both may be left out, and have two digits where they are not.
+        let is_dash = mark == '-';
+        let Some(behind) = rest.strip_prefix(mark) else {
+            if is_dash { break } else { return None }
+        };
+        let digits_end = behind.bytes().take_while(u8::is_ascii_digit).count();
+        let length = if is_dash { 2 } else { digits_end };
         let (number, behind) = behind.split_at_checked(length)?;
         (*part, rest) = (digits(number)?, behind);
     }
     let [month, day] = month_and_day;
-    let rest = rest.trim_start_matches(['日', 'T', 't', ' ']);
+    let is_mark = |c| matches!(c, 'T' | 't' | ' ') || c == '日' && marks.contains(&'月');
+    let rest = rest.trim_start_matches(is_mark);
     if rest.is_empty() {
         return time(year, month, day, (0, 0, 0), 0);
     }
@@ -277,6 +283,13 @@ mod tests {
             ("maandag 20 maart 2026", "2026-03-20T00:00:00Z"),
             ("Пт, 20 мая 2026 16:20:05 +0300", "2026-05-20T13:20:05Z"),
             ("2026年4月29日 21:42", "2026-04-29T21:42:00Z"),
+            ("2026年04月29日21:42", "2026-04-29T21:42:00Z"),
+            ("2026年4月29", "2026-04-29T00:00:00Z"),
+            ("2026/011/20", "2026-11-20T00:00:00Z"),
+            ("2026.4.029T21:42", "2026-04-29T21:42:00Z"),
+            ("2026/11/20 16:20", "2026-11-20T16:20:00Z"),
+            ("2026-11T16:20", "2026-11-01T16:20:00Z"),
+            ("2026T16:20", "2026-01-01T16:20:00Z"),
         ] {
             let read = date(written).map(|t| t.to_string()).unwrap_or_default();
             assert_eq!(read, expected, "{written}");
@@ -291,6 +304,22 @@ mod tests {
             "2026-13-01",
             "2026.13.01",
             "2026.04/29",
+            "2026-1-5",
+            "2026-01-5",
+            "2026-1-05",
+            "2026-001-05",
+            "2026-11-200",
+            "2026-11-20日",
+            "2026/11/20日",
+            "2026/11",
+            "2026/11/",
+            "2026.11",
+            "2026.11 16:20",
+            "2026/11-20",
+            "2026/11/2016:20",
+            "2026年4",
+            "2026年4月",
+            "2026年",
             "31 Feb 2026 10:00 GMT",
             "20 Nov 2026 25:00:00 GMT",
             "20 Nov 2026 10:00:00 +9999",

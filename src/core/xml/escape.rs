@@ -83,6 +83,10 @@ pub fn plain(content: &str) -> Cow<'_, str> {
 
 /// The value of an attribute as written between its quotes.
 pub fn plain_value(raw: &str) -> Cow<'_, str> {
+    if raw.contains('&') && raw.contains('\r') {
+        let lines = raw.replace("\r\n", "\n").replace('\r', "\n");
+        return Cow::Owned(resolved(&lines).into_owned());
+    }
     resolved(raw)
 }
 
@@ -109,6 +113,11 @@ mod tests {
         );
         assert_eq!(plain("&nosuch; & alone"), "&nosuch; & alone");
         assert!(matches!(plain("urn:x"), Cow::Borrowed("urn:x")));
+    }
+
+    #[test]
+    fn a_value_has_one_line_end_where_two_characters_stand() {
+        assert_eq!(plain_value("a&amp;\r\nb\rc&#13;"), "a&\nb\nc\r");
     }
 
     proptest! {

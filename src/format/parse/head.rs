@@ -102,7 +102,8 @@ impl HeadBuilder {
             | (_, Ns::Named("dc"), "creator")
             | (_, Ns::Named("itunes"), "author") => note(&mut head.author, &text()),
             (true, _, "title") if head.title.is_none() => {
-                head.title = owned(plain_title(child, dialect, (text().into(), false)));
+                let kind = child.attribute("type").unwrap_or_default();
+                head.title = owned(plain_title(&kind, dialect, (text().into(), false)));
             }
             (true, _, "link") if head.link.is_none() => {
                 let base = child.parent().and_then(DocElement::base);
@@ -195,4 +196,21 @@ fn day(text: &str) -> Option<u8> {
     let text = text.to_ascii_lowercase();
     let found = DAYS.iter().zip(0u8..).find(|(name, _)| **name == text);
     found.map(|(_, number)| number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_a_title_is_written_in_small_letters() {
+        for (kind, title) in [("html", "a b"), ("HTML", "a <b>b</b>")] {
+            let text = format!(
+                "<feed xmlns='http://www.w3.org/2005/Atom'><title type='{kind}'>\
+                 a &lt;b&gt;b&lt;/b&gt;</title></feed>"
+            );
+            let feed = crate::parse::document(&text, None, &Limits::default()).unwrap();
+            assert_eq!(feed.head.title.as_deref(), Some(title));
+        }
+    }
 }

@@ -4,7 +4,6 @@ mod item;
 
 use super::feed::owned;
 use super::{Limits, ParseError, completeness};
-pub(super) use item::{list, members};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,9 +19,9 @@ use url::Url;
 pub(super) const ITEMS: &str = "items";
 
 /// A place in the text, read member by member, so that a cut document still gives what is whole.
-struct JsonReader<'a> {
-    text: &'a str,
-    at: usize,
+pub(super) struct JsonReader<'a> {
+    pub text: &'a str,
+    pub at: usize,
 }
 
 impl<'a> JsonReader<'a> {
@@ -68,7 +67,7 @@ impl<'a> JsonReader<'a> {
     /// Hands over what stands in the object that has begun here, up to its end, to where it is
     /// broken, or to what is not taken. `list`: the member whose items are handed over each by
     /// itself.
-    fn object<E: From<String>>(
+    pub fn object<E: From<String>>(
         &mut self,
         list: &str,
         mut take: impl FnMut(ObjectPart<'a>) -> Result<(), E>,
@@ -109,7 +108,7 @@ impl<'a> JsonReader<'a> {
 }
 
 /// What stands in an object that has a list of items.
-enum ObjectPart<'a> {
+pub(super) enum ObjectPart<'a> {
     /// A member that is not that list.
     Member(Cow<'a, str>, &'a RawValue),
     /// The first list of items, with where it begins.
@@ -165,7 +164,7 @@ pub(super) fn read<'a>(
 }
 
 /// Why reading ends early.
-enum Stop {
+pub(super) enum Stop {
     /// The document is broken here.
     Fault(String),
     /// The document is refused.

@@ -4,8 +4,8 @@ use super::document::{Document, ReplicaHead, read_replica, write_replica};
 use super::history::{HistoryWalk, Reconstructed};
 use super::item::{ReplicaItem, SharedItem, changes, merge_sets};
 use super::{
-    Answer, Ask, Asked, Complete, FetchedBody, PullError, PullLimits, PullOutcome, ReplicaBasis,
-    State,
+    Answer, Ask, Asked, Complete, FetchedBody, ItemChange, PullError, PullLimits, PullOutcome,
+    ReplicaBasis, State,
 };
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -116,7 +116,8 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
     /// The document that is subscribed to is the one of the last pull.
     async fn unchanged(self) -> Result<PullOutcome, PullError> {
         let Some(WrittenReplica { head, items, .. }) = &self.written else {
-            return Err(PullError(UNASKED.to_owned()));
+            // There is nothing to go on with, and nothing is lost.
+            return Ok(self.outcome(None, Vec::new(), &[]));
         };
         let (head, items) = (head.clone(), items.clone());
         match &self.state.kept {
@@ -324,17 +325,26 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
     ) -> Result<PullOutcome, PullError> {
         let text = write_replica(head, items)?;
         let changes = changes(self.before(), items, deleted);
-        let is_same = self.written.is_some_and(|written| written.text == text);
+        let is_same = self.written.as_ref().is_some_and(|written| written.text == text);
+        Ok(self.outcome((!is_same).then_some(text), changes, items))
+    }
+
+    fn outcome(
+        self,
+        replica: Option<String>,
+        changes: Vec<ItemChange>,
+        items: &[ReplicaItem],
+    ) -> PullOutcome {
         let tombstones = items.iter().filter(|item| item.is_deleted()).count();
-        Ok(PullOutcome {
-            replica: (!is_same).then_some(text),
+        PullOutcome {
+            replica,
             state: self.state,
             changes,
             warnings: self.warnings,
             living: items.len() - tombstones,
             tombstones,
             was_out_of_sync: self.was_out_of_sync,
-        })
+        }
     }
 }
 

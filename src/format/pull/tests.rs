@@ -120,3 +120,16 @@ fn said(outcome: &PullOutcome) -> Vec<String> {
     let title = |change: &ItemChange| change.title.clone().unwrap_or_else(|| change.id.clone());
     outcome.changes.iter().map(|c| format!("{} {}", c.kind.name(), title(c))).collect()
 }
+
+#[test]
+fn a_first_pull_that_is_answered_as_if_nothing_had_changed_brings_nothing() {
+    let url = Url::parse(FEED).unwrap();
+    let fetch = async |_: &Ask| Ok(None);
+    let pulling = std::pin::pin!(super::pull(url, PullLimits::STANDARD, None, fetch));
+    let Poll::Ready(outcome) = pulling.poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("a pull waits");
+    };
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.replica, outcome.living, outcome.changes.len()), (None, 0, 0));
+    assert_eq!(outcome.state.subscription, FEED);
+}

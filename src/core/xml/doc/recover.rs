@@ -3,7 +3,7 @@
 use super::build::Builder;
 use super::start_tag::OpenElement;
 use super::tokens::{Pending, Token};
-use super::{LimitReached, RepairKind};
+use super::{LimitReached, RepairKind, index};
 use crate::model::Flaw;
 use crate::xml::{cut, is_blank, split_name};
 use std::ops::Range;
@@ -115,7 +115,8 @@ impl<'a> Builder<'a> {
             let entry = self.open.get(self.fence - 1).map_or("", |open| open.name);
             // An empty one inside is odd, but it closes itself.
             let is_inside = self.open.len() == self.fence || is_in_leaf;
-            let shows = !is_empty && entry == name && is_inside;
+            // One of another namespace only has the same name.
+            let shows = !is_empty && entry == name && is_inside && !self.is_of_another(span);
             if shows && self.shows_fault() {
                 self.tear(pending(), "an entry begins inside an entry");
                 return true;
@@ -129,6 +130,20 @@ impl<'a> Builder<'a> {
             return true;
         }
         false
+    }
+
+    /// Whether a start tag with the prefix of what it stands in is of another namespace than the
+    /// open entry: it says so, or what it stands in is.
+    fn is_of_another(&mut self, span: &Range<usize>) -> bool {
+        let code = |open: Option<&OpenElement<'a>>| Some(self.doc.nodes.get(index(open?.node))?.ns);
+        let entry = code(self.open.get(self.fence.saturating_sub(1)));
+        let around = code(self.open.last());
+        let declared =
+            cut(self.doc.text, span.clone()).split_once("xmlns=").and_then(|(_, uri)| {
+                let quote = uri.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+                uri.split(quote).nth(1)
+            });
+        entry != declared.map(|uri| self.scope.classify(uri).code()).or(around)
     }
 
     /// Whether an entry where none should be shows a fault: not while all elements are closed, as

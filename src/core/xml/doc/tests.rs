@@ -387,3 +387,17 @@ fn weight_is_limited() {
     assert_eq!(read(&format!("<r><c><item>{many}</item><item/></c></r>")), Ok(1));
     assert!(read(&format!("<r>{many}</r>")).is_err());
 }
+
+#[test]
+fn an_element_of_another_namespace_begins_no_entry() {
+    let torn = |inner: &str| {
+        let text = format!("<r><c><item>{inner}</item><item/><b></c></r>");
+        let built = read(&text);
+        assert!(built.findings.fault.is_some() && built.units.len() == 2, "{text}");
+        built.dropped.len()
+    };
+    assert_eq!(torn("<item xmlns=\"urn:x\"><a/></item>"), 0);
+    assert_eq!(torn("<title xmlns='urn:x'><item><a/></item></title>"), 0);
+    assert_eq!(torn("<item><a/>"), 1);
+    assert_eq!(torn("<item xmlns=''><a/>"), 1);
+}

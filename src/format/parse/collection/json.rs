@@ -2,11 +2,12 @@
 
 use super::pox::ItemWriter;
 use super::{CollectionFile, Fields, ITEM_LIMIT};
-use crate::parse::json::{self, ITEMS, members};
-use crate::parse::out::{Lines, Out, line_start};
+use crate::parse::json::{ITEMS, JsonReader, ObjectPart, Stop};
+use crate::parse::out::{Lines, Out};
 use crate::parse::{Limits, ParseError};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::ops::Range;
 use tidegate_core::model::Time;
 use tidegate_core::sync_markup::collection_item;
 use tidegate_core::xml::doc::Doc;
@@ -19,43 +20,36 @@ const CONFLICT_DEPTH: usize = 16;
 
 /// Writes the collection that the object at `start` is; `false` where it is none.
 pub fn write(out: &mut Out, text: &str, start: usize, limits: &Limits) -> Result<bool, ParseError> {
-    let written = text.get(start..).unwrap_or_default();
-    let mut values = serde_json::Deserializer::from_str(written).into_iter::<&RawValue>();
-    let object = match values.next() {
-        Some(Ok(object)) => object,
-        None => return Ok(false),
-        Some(Err(error)) => {
-            let is_feed = written.contains("jsonfeed.org");
-            if is_feed || !["\"sync\"", "\"sharing\""].iter().any(|name| written.contains(name)) {
-                return Ok(false);
-            }
-            // Its items would be taken for plain ones of a JSON Feed.
-            let reason = "the collection is broken or ends early".to_owned();
-            let at = start + line_start(written, error.line()) + error.column();
-            return Err(ParseError::NothingWhole { reason, at });
-        }
-    };
-    let mut head = members(object);
-    let is_feed = |(name, value): &(String, &RawValue)| {
-        name == "version" && value.get().contains("jsonfeed.org")
-    };
-    if head.iter().any(is_feed) || head.len() > limits.head_values {
-        return Ok(false);
-    }
-    let is_list =
-        |(name, value): &(String, &RawValue)| name == ITEMS && value.get().starts_with('[');
-    let listed = head.iter().position(is_list).map(|at| json::list(head.remove(at).1));
-    // A collection need not have items yet (section 2.2).
-    let mut shares = head.iter().any(|(name, _)| name == "sharing");
-    if listed.is_none() && !shares {
-        return Ok(false);
-    }
-    let items = listed.unwrap_or_default();
-    let place = |value: &RawValue| value.get().as_ptr().addr().saturating_sub(text.as_ptr().addr());
     let limit = ITEM_LIMIT.min(limits.entries);
-    if let Some(item) = items.get(limit) {
-        return Err(ParseError::Limit { what: "items", limit, at: place(item) });
-    }
+    let (mut head, mut items) = (Vec::new(), Vec::new());
+    // `is_other`: it is no collection.
+    let (mut has_items, mut is_other) = (false, false);
+    let mut reader = JsonReader { text, at: start + 1 };
+    let read = reader.object(ITEMS, |part| {
+        match part {
+            ObjectPart::Member(name, value) => {
+                is_other = name == "version" && value.get().contains("jsonfeed.org")
+                    || head.len() >= limits.head_values;
+                if is_other {
+                    return Err(Stop::Fault(String::new()));
+                }
+                head.push((name.into_owned(), value));
+            }
+            ObjectPart::Items(_) => has_items = true,
+            ObjectPart::Item(_, Range { start: at, .. }) if items.len() >= limit => {
+                return Err(Stop::Refuse(ParseError::Limit { what: "items", limit, at }));
+            }
+            ObjectPart::Item(value, _) => items.push(value),
+        }
+        Ok(())
+    });
+    let torn = match read {
+        Ok(()) => None,
+        Err(Stop::Refuse(error)) => return Err(error),
+        Err(Stop::Fault(_)) if is_other => return Ok(false),
+        Err(Stop::Fault(_)) => Some(reader.at),
+    };
+    let place = |value: &RawValue| value.get().as_ptr().addr().saturating_sub(text.as_ptr().addr());
     let value = |raw: &RawValue| {
         let said = |error: serde_json::Error| ParseError::NothingWhole {
             reason: format!("a member cannot be read: {error}"),
@@ -63,13 +57,20 @@ pub fn write(out: &mut Out, text: &str, start: usize, limits: &Limits) -> Result
         };
         serde_json::from_str::<Value>(raw.get()).map_err(said)
     };
+    // A collection need not have items yet (section 2.2).
+    let is_empty = torn.is_none() && has_items && items.is_empty();
+    let mut shares = is_empty || head.iter().any(|(name, _)| name == "sharing");
     // Items are read twice, so that no more than one of them is in memory as values.
-    shares |= items.is_empty();
     for item in &items {
         shares = shares || value(item)?.get("sync").is_some_and(Value::is_object);
     }
     if !shares {
         return Ok(false);
+    }
+    // Its items would be taken for plain ones of a JSON Feed.
+    if let Some(at) = torn {
+        let reason = "the collection is broken or ends early".to_owned();
+        return Err(ParseError::NothingWhole { reason, at });
     }
     let all = head.iter().map(|(_, value)| value).chain(&items);
     if let Some(large) = all.into_iter().find(|value| value.get().len() > limits.entry) {

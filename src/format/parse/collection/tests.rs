@@ -195,6 +195,28 @@ fn faults_have_a_place() {
     assert!(transcoded(&deep).is_ok() || transcoded(&deep).is_err());
 }
 
+/// What stands behind the limit is broken, and nobody sees it.
+#[test]
+fn json_is_read_up_to_a_limit_and_no_further() {
+    let limits = Limits { entries: 2, head_values: 2, ..Limits::default() };
+    let many = within("{\"sharing\":{},\"items\":[0,0,0,?", &limits);
+    assert!(matches!(many, Err(ParseError::Limit { what: "items", limit: 2, at: 27 })), "{many:?}");
+    let sharing = "{\"sharing\":{},\"b\":1,\"items\":[]";
+    assert!(within(&format!("{sharing}}}"), &limits).unwrap().is_some());
+    assert_eq!(within(&format!("{sharing},\"c\":1,?"), &limits), Ok(None));
+    let feed = "{\"version\":\"https:\\/\\/jsonfeed.org\\/version\\/1\",\"items\":[{\"sync\":{}},?";
+    assert_eq!(within(feed, &limits), Ok(None));
+}
+
+#[test]
+fn a_broken_collection_is_told_from_a_broken_json_feed_by_its_members() {
+    let limits = Limits::default();
+    let mentions = "{\"items\":[{\"sync\":{},\"url\":\"https://jsonfeed.org/version/\"},";
+    assert!(matches!(within(mentions, &limits), Err(ParseError::NothingWhole { .. })));
+    let feed = "{\"title\":\"F\",\"items\":[{\"id\":\"1\",\"_x\":{\"sync\":{},\"sharing\":{}}},";
+    assert_eq!(within(feed, &limits), Ok(None));
+}
+
 #[test]
 fn what_grows_too_large_is_refused() {
     let uri = "u".repeat(1000);

@@ -33,11 +33,10 @@ pub(super) struct Meaning<'t, 'a> {
 /// The title in an element, as plain text: it is HTML where its type says so (RFC 4287 section 3.1;
 /// Atom 0.3 section 3.1), or may be where the format knows no type. `is_markup`: the text is.
 pub(in crate::parse) fn plain_title<'a>(
-    element: DocElement<'_, '_>,
+    kind: &str,
     dialect: FeedDialect,
     (text, is_markup): (Cow<'a, str>, bool),
 ) -> Cow<'a, str> {
-    let kind = element.attribute("type").unwrap_or_default().to_ascii_lowercase();
     match without_section(&text) {
         _ if !text.contains(['<', '&']) => collapsed(text),
         _ if is_markup || dialect.is_atom() && kind.contains("html") => plain_text(&text).into(),
@@ -87,7 +86,8 @@ impl<'t, 'a> Meaning<'t, 'a> {
                 self.link = resolve(text(), entry.base().as_deref());
             }
             (true, _, "title") if self.title.is_none() => {
-                let plain = plain_title(element, dialect, prose(element, dialect));
+                let kind = element.attribute("type").unwrap_or_default().to_ascii_lowercase();
+                let plain = plain_title(&kind, dialect, prose(element, dialect));
                 self.title = (!plain.is_empty()).then_some(plain);
             }
             (true, _, "author") if !dialect.is_atom() => {

@@ -32,12 +32,12 @@ pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// The values of a list; none where it is no list.
-pub(in crate::parse) fn list(value: &RawValue) -> Vec<&RawValue> {
+pub(super) fn list(value: &RawValue) -> Vec<&RawValue> {
     serde_json::from_str(value.get()).unwrap_or_default()
 }
 
 /// The members of an object in their order; none where it is no object.
-pub(in crate::parse) fn members(value: &RawValue) -> Vec<(String, &RawValue)> {
+pub(super) fn members(value: &RawValue) -> Vec<(String, &RawValue)> {
     let mut found = Vec::new();
     if value.get().starts_with('{') {
         let mut reader = JsonReader { text: value.get(), at: 1 };

@@ -230,7 +230,7 @@ fn what_shares_nothing_and_broken_json_are_named() {
     for (json, said) in [
         (
             "{\n\"items\": [{\"sync\": ",
-            "line 2: the document is not well-formed: the collection is broken or ends early",
+            "line 2: the document is not well-formed: it is broken JSON: EOF",
         ),
         (
             "{}",

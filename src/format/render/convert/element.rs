@@ -227,31 +227,32 @@ impl Category {
     }
 }
 
-/// The most categories of an entry that are told.
-const CATEGORY_LIMIT: usize = 1_000;
-
 /// The categories of an entry that say something, in its order. One that only shows the text of
 /// another of its scheme is that other's: a converted feed has both.
 #[derive(Debug, Default)]
-pub(super) struct Categories(pub(super) Vec<Category>);
+pub(super) struct Categories(Vec<Category>);
 
 impl Categories {
-    /// Adds one that says something and was not named yet.
+    /// Adds one.
     pub(super) fn add(&mut self, new: Category) {
-        let new = Category {
+        self.0.push(Category {
             term: new.term.trim().to_owned(),
             label: new.label.filter(|label| !label.trim().is_empty() && *label != new.term),
             ..new
-        };
-        let shows = |one: &Category, other: &Category| {
-            one.label.is_none() && one.scheme == other.scheme && one.term == other.shown()
-        };
-        let is_known = |known: &Category| *known == new || shows(&new, known);
-        if !new.shown().is_empty() && self.0.len() < CATEGORY_LIMIT && !self.0.iter().any(is_known)
-        {
-            self.0.retain(|known| !shows(known, &new));
-            self.0.push(new);
-        }
+        });
+    }
+
+    /// Each once.
+    pub(super) fn into_vec(mut self) -> Vec<Category> {
+        let named = |one: &Category| (one.scheme.clone(), one.shown().to_owned());
+        let labelled: HashSet<_> =
+            self.0.iter().filter(|one| one.label.is_some()).map(named).collect();
+        let mut known = HashSet::new();
+        self.0.retain(|one| {
+            let is_shown = one.label.is_none() && labelled.contains(&named(one));
+            !one.shown().is_empty() && !is_shown && known.insert(one.clone())
+        });
+        self.0
     }
 }
 
@@ -266,6 +267,22 @@ pub fn tags<T: AsRef<str>>(tags: impl IntoIterator<Item = T>) -> Vec<String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// The rule, each category compared with each other.
+    fn compared(all: &[Category]) -> Vec<Category> {
+        let shows = |one: &Category, other: &Category| {
+            one.label.is_none() && one.scheme == other.scheme && one.term == other.shown()
+        };
+        let mut found: Vec<Category> = Vec::new();
+        for new in all {
+            let is_known = found.iter().any(|known| known == new || shows(new, known));
+            if !new.shown().is_empty() && !is_known {
+                found.retain(|known| !shows(known, new));
+                found.push(new.clone());
+            }
+        }
+        found
+    }
 
     proptest! {
         #[test]
@@ -283,20 +300,17 @@ mod tests {
                 .collect();
             let mut categories = Categories::default();
             all.iter().for_each(|one| categories.add(one.clone()));
-            let found = categories.0;
-            for (one, at) in found.iter().zip(0..) {
-                let others = found.iter().zip(0..).filter(|(_, other)| *other != at);
-                let shown = (&one.scheme, one.shown());
-                let is_another = |(other, _): (&Category, i32)| {
-                    *other == *one || one.label.is_none() && shown == (&other.scheme, other.shown())
-                };
-                prop_assert!(!one.shown().is_empty() && !others.into_iter().any(is_another));
-            }
-            let is_there = |one: &Category| {
-                found.iter().any(|known| known.scheme == one.scheme && known.shown() == one.shown())
-            };
-            prop_assert!(all.iter().all(|one| one.shown().is_empty() || is_there(one)));
+            let found = categories.into_vec();
+            prop_assert_eq!(found, compared(&all));
         }
+    }
+
+    #[test]
+    fn categories_are_told_however_many_there_are() {
+        let mut categories = Categories::default();
+        let named = |n: usize| Category { term: n.to_string(), ..Category::default() };
+        (0..100_000).chain(0..100_000).for_each(|n| categories.add(named(n)));
+        assert!(categories.into_vec().into_iter().eq((0..100_000).map(named)));
     }
 
     #[test]

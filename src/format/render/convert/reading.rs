@@ -194,7 +194,7 @@ impl EntryReader {
         entry.summary = texts.find(|text| words.trim() != text.html().trim());
         entry.link = entry.link.or(self.alternate).or(self.permalink);
         entry.language = entry.language.or(self.language);
-        entry.categories = self.categories.0;
+        entry.categories = self.categories.into_vec();
         if let (Some((_, count)), Some(said)) = (&mut entry.comments, self.count) {
             count.get_or_insert(said);
         }
